@@ -4,7 +4,7 @@ import { systemClock } from '../src/base/clock.ts';
 import type { WorkflowId } from '../src/base/ids.ts';
 import { createDbosEngine } from '../src/engine/dbos-engine.ts';
 import { silentLog } from '../src/engine/engine-log.ts';
-import type { Database } from '../src/store/database.ts';
+import type { Database } from '../src/store/pg/database.ts';
 import { secondsOf } from './measure.ts';
 
 const nothing = async () => {};

@@ -5,7 +5,7 @@
  */
 import { loadavg } from 'node:os';
 import { now, pause, systemClock } from '../src/base/clock.ts';
-import { type Database, single } from '../src/store/database.ts';
+import { type Database, single } from '../src/store/pg/database.ts';
 import { type Served, serveSlipway, tireless } from './beats/processes.ts';
 import { post, send } from './beats/sender.ts';
 import { readProcessors } from './fleet/processors.ts';

@@ -1,9 +1,9 @@
 /** Evidence of a fleet that has been at work for three months, in the pieces that housekeeping would have made of it. */
 import { type Clock, now, secondsLater } from '../src/base/clock.ts';
-import { evidenceLayers } from '../src/contract/evidence-layers.ts';
-import { defaultKeepSeconds } from '../src/lifecycle/retention.ts';
-import type { Database } from '../src/store/database.ts';
-import { extendEvidence } from '../src/store/retention.ts';
+import { evidenceLayers } from '../src/contract/evidence/evidence-layers.ts';
+import { defaultKeepSeconds } from '../src/lifecycle/limits/retention.ts';
+import type { Database } from '../src/store/pg/database.ts';
+import { extendEvidence } from '../src/store/history/retention.ts';
 
 const factsEach = 50;
 const batch = 50_000;

@@ -10,7 +10,7 @@ import { Worker } from 'node:worker_threads';
 import { pause, systemClock } from '../src/base/clock.ts';
 import { type Client, createClient } from '../src/contract/client.ts';
 import { routes } from '../src/contract/routes.ts';
-import { defaultLimits, type WriteQuota } from '../src/lifecycle/limits.ts';
+import { defaultLimits, type WriteQuota } from '../src/lifecycle/limits/limits.ts';
 import type { Orders, Sent } from './hostile/attackers.ts';
 import { freshDirectory, removeDirectory, whenOver } from './leftovers.ts';
 import { type Figure, quantile, report } from './measure.ts';

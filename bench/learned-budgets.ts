@@ -4,8 +4,8 @@
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { systemClock } from '../src/base/clock.ts';
-import { learnBudget } from '../src/lifecycle/learned-budget.ts';
-import type { TimedBoot } from '../src/lifecycle/survival.ts';
+import { learnBudget } from '../src/lifecycle/boots/learned-budget.ts';
+import type { TimedBoot } from '../src/lifecycle/boots/survival.ts';
 import { claimsOf } from './learned-budgets-compare.ts';
 import { drawFigure } from './learned-budgets-figure.ts';
 import { drawBoots } from './learned-budgets-fleet.ts';

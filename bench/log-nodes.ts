@@ -1,14 +1,14 @@
 /** Machines that do nothing but write: they register over the agent protocol, and ship what they are given. */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { controlPlane } from '../src/agent/control-plane.ts';
-import { logShipper } from '../src/agent/log-shipper.ts';
-import { serverTime } from '../src/agent/server-time.ts';
-import { openSpool } from '../src/agent/spool.ts';
+import { controlPlane } from '../src/agent/connection/control-plane.ts';
+import { logShipper } from '../src/agent/spool/log-shipper.ts';
+import { serverTime } from '../src/agent/connection/server-time.ts';
+import { openSpool } from '../src/agent/spool/spool.ts';
 import { defaultTiming } from '../src/agent/timing.ts';
-import { type Transport, transport } from '../src/agent/transport.ts';
+import { type Transport, transport } from '../src/agent/connection/transport.ts';
 import { pause, systemClock } from '../src/base/clock.ts';
-import type { ShippedLine } from '../src/contract/agent.ts';
+import type { ShippedLine } from '../src/contract/agent/agent.ts';
 import type { Client } from '../src/contract/client.ts';
 
 export interface WritingNode {

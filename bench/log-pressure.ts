@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { Client } from 'pg';
 import { pause, systemClock } from '../src/base/clock.ts';
 import type { Client as ApiClient } from '../src/contract/client.ts';
-import type { Database } from '../src/store/database.ts';
+import type { Database } from '../src/store/pg/database.ts';
 import { ndjson, registerWriters, takeLines, type WritingNode } from './log-nodes.ts';
 import type { Figure } from './measure.ts';
 import { residentMb, type ServerProcess } from './server-process.ts';

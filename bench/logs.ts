@@ -5,8 +5,8 @@
  */
 import { loadavg } from 'node:os';
 import { join } from 'node:path';
-import type { ShippedLine } from '../src/contract/agent.ts';
-import { type Database, openDatabase } from '../src/store/database.ts';
+import type { ShippedLine } from '../src/contract/agent/agent.ts';
+import { type Database, openDatabase } from '../src/store/pg/database.ts';
 import { freshDirectory, removeDirectory } from './leftovers.ts';
 import { ndjson, registerWriters, shipAsAgent, shipAsMany, takeLines, type WritingNode } from './log-nodes.ts';
 import { memoryUnderPressure } from './log-pressure.ts';

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { pause, systemClock } from '../src/base/clock.ts';
 import { createClient } from '../src/contract/client.ts';
 import { routes } from '../src/contract/routes.ts';
-import type { Database } from '../src/store/database.ts';
+import type { Database } from '../src/store/pg/database.ts';
 import { bareRuns } from './bare-runs.ts';
 import { readProcessors, useBetween } from './fleet/processors.ts';
 import { freshDirectory, removeDirectory } from './leftovers.ts';

@@ -1,9 +1,9 @@
 /** How long after its deadline a verdict is there, with all sweeps running as in a server and nodes falling due at any moment. */
 import { moment, now, pause, secondsBetween, secondsLater } from '../src/base/clock.ts';
 import type { NodeId } from '../src/base/ids.ts';
-import { startTail } from '../src/store/tail.ts';
+import { startTail } from '../src/store/evidence/tail.ts';
 import { sweepRegistry } from '../src/sweeps/registry.ts';
-import { createSweepRunner } from '../src/sweeps/runner.ts';
+import { createSweepRunner } from '../src/sweeps/runner/runner.ts';
 import type { Fleet } from './sweep-passes.ts';
 
 const settleSeconds = 3;

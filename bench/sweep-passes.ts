@@ -1,9 +1,9 @@
 /** Measures the passes of one rule on several fleets in turn, so that whatever else the machine does hits all of them alike. */
 import { now, secondsLater, systemClock } from '../src/base/clock.ts';
 import type { NodeId } from '../src/base/ids.ts';
-import { scanSuspects } from '../src/store/silent.ts';
+import { scanSuspects } from '../src/store/supervision/silent.ts';
 import { sweepRegistry } from '../src/sweeps/registry.ts';
-import type { SweepServices } from '../src/sweeps/services.ts';
+import type { SweepServices } from '../src/sweeps/runner/services.ts';
 import {
   allocate,
   backInFlight,

@@ -1,8 +1,8 @@
 /** The rules that are measured: how their nodes fall due, and the bare UPDATE that only writes the same columns. */
 import { secondsLater } from '../src/base/clock.ts';
 import type { NodeId } from '../src/base/ids.ts';
-import type { NodeStatus } from '../src/lifecycle/states.ts';
-import type { Queryable, Transaction } from '../src/store/database.ts';
+import type { NodeStatus } from '../src/lifecycle/model/states.ts';
+import type { Queryable, Transaction } from '../src/store/pg/database.ts';
 
 export interface MeasuredRule {
   /** As in the registry; a rule that is not there yet is left out. */

@@ -4,12 +4,12 @@
  */
 import { loadavg } from 'node:os';
 import { now, systemClock } from '../src/base/clock.ts';
-import { estimateSurvival, type TimedBoot } from '../src/lifecycle/survival.ts';
-import { whatIf } from '../src/lifecycle/what-if.ts';
-import type { Database } from '../src/store/database.ts';
-import { declarePool } from '../src/store/pools.ts';
+import { estimateSurvival, type TimedBoot } from '../src/lifecycle/boots/survival.ts';
+import { whatIf } from '../src/lifecycle/boots/what-if.ts';
+import type { Database } from '../src/store/pg/database.ts';
+import { declarePool } from '../src/store/rows/pools.ts';
 import { recordBoots } from '../src/store/testing/recorded-boots.ts';
-import { whatIfOnRecord } from '../src/store/what-if.ts';
+import { whatIfOnRecord } from '../src/store/boots/what-if.ts';
 import { type Figure, median, report, secondsOf } from './measure.ts';
 import { common, readOptions } from './options.ts';
 import { startBenchServer } from './sweep-database.ts';

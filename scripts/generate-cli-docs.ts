@@ -6,7 +6,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Command, Option } from 'commander';
 import { usage as agentUsage } from '../src/agent/options.ts';
-import { serverUsage } from '../src/base/settings.ts';
+import { serverUsage } from '../src/base/settings/settings.ts';
 import { loadCommands } from '../src/cli/catalogue.ts';
 import { SlipwayCommand } from '../src/cli/command.ts';
 import { exitCodes } from '../src/cli/exit-codes.ts';

@@ -1,8 +1,8 @@
 /** The documentation's tables and diagrams are the code's. */
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { allocationStatusNames, nodeStatusNames } from '../src/lifecycle/states.ts';
-import { causes } from '../src/lifecycle/transitions.ts';
+import { allocationStatusNames, nodeStatusNames } from '../src/lifecycle/model/states.ts';
+import { causes } from '../src/lifecycle/model/transitions.ts';
 import { conceptsPath, withSections } from './generate-concepts.ts';
 
 const written = readFileSync(conceptsPath, 'utf8');

@@ -1,17 +1,17 @@
 /** Writes the tables and diagrams of docs/concepts.md from the code's own tables: `node scripts/generate-concepts.ts`. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ActionRow } from '../src/lifecycle/action-table.ts';
-import { nodeActions } from '../src/lifecycle/actions.ts';
-import { allocationActions } from '../src/lifecycle/allocation-actions.ts';
-import { defaultBudgets, defaultRuntimeClasses } from '../src/lifecycle/budgets.ts';
+import type { ActionRow } from '../src/lifecycle/actions/action-table.ts';
+import { nodeActions } from '../src/lifecycle/actions/actions.ts';
+import { allocationActions } from '../src/lifecycle/actions/allocation-actions.ts';
+import { defaultBudgets, defaultRuntimeClasses } from '../src/lifecycle/deadlines/budgets.ts';
 import {
   allocationStatuses,
   isFenced,
   nodeStatuses,
   nodeStatusNames,
   type StatusDeclaration,
-} from '../src/lifecycle/states.ts';
+} from '../src/lifecycle/model/states.ts';
 import {
   allocationEdges,
   type Cause,
@@ -20,7 +20,7 @@ import {
   isVerdict,
   nodeEdges,
   pairedChanges,
-} from '../src/lifecycle/transitions.ts';
+} from '../src/lifecycle/model/transitions.ts';
 
 const row = (...cells: string[]) => `| ${cells.join(' | ')} |`;
 const table = (head: string[], rows: string[][]) =>

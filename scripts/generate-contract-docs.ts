@@ -1,9 +1,9 @@
 /** Writes docs/errors.md and docs/api.md from the contract: `node scripts/generate-contract-docs.ts`. */
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import type { FaultEntry } from '../src/contract/error-entry.ts';
-import { type ErrorEntry, errorCatalogue } from '../src/contract/errors.ts';
-import { type PathFault, pathFaults } from '../src/contract/path-faults.ts';
+import type { FaultEntry } from '../src/contract/errors/error-entry.ts';
+import { type ErrorEntry, errorCatalogue } from '../src/contract/errors/errors.ts';
+import { type PathFault, pathFaults } from '../src/contract/errors/path-faults.ts';
 import type { Access, RouteDeclaration } from '../src/contract/route.ts';
 import { routes } from '../src/contract/routes.ts';
 
@@ -20,7 +20,7 @@ const errorSection = ([code, entry]: [string, FaultEntry & { status?: number }])
 const errorsPage = () =>
   `${[
     '# Errors',
-    'Made from `src/contract/errors.ts` by `node scripts/generate-contract-docs.ts`; a test compares the two.',
+    'Made from `src/contract/errors/errors.ts` by `node scripts/generate-contract-docs.ts`; a test compares the two.',
     'Every error is `application/problem+json` (RFC 9457) with one of these codes. `owner_layer` says who has to act, `correlation_id` is found again in evidence and logs, and `type` leads to the same text on the server (`/docs/errors`).',
     ...Object.entries<ErrorEntry>(errorCatalogue).map(errorSection),
     '## Found on the way',

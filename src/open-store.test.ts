@@ -2,8 +2,8 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { virtualClock } from './base/virtual-clock.ts';
 import { storeReadiness } from './open-store.ts';
-import { watchStore } from './store/connections/store-watch.ts';
-import { openDatabase } from './store/database.ts';
+import { watchStore } from './store/pg/connections/store-watch.ts';
+import { openDatabase } from './store/pg/database.ts';
 
 test('a database that refuses connections is unavailable; its address is in the log, once in 10 s, and not in the answer', async () => {
   const clock = virtualClock();

@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { isProcessAlive } from '../src/store/postgres/postmaster.ts';
+import { isProcessAlive } from '../src/store/pg/embedded/postmaster.ts';
 
 const leftovers = fileURLToPath(new URL('../bench/leftovers.ts', import.meta.url));
 /** Two that are ended in turn, and a process that nobody ends: it names the directory, as a server's machines do. */

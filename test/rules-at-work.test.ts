@@ -1,7 +1,7 @@
 /** The model checker counts on rules. Each one runs as a sweep, or is the door's own. */
 import { expect, it } from 'vitest';
-import { causes } from '../src/lifecycle/transitions.ts';
-import { defaultEnvironment } from '../src/store/door-rules.ts';
+import { causes } from '../src/lifecycle/model/transitions.ts';
+import { defaultEnvironment } from '../src/store/transitions/transition-rules.ts';
 import { sweepRegistry } from '../src/sweeps/registry.ts';
 
 const byTheDoor = ['node-ready', 'node-failed', 'node-lost', 'rescue', 'degraded', 'prerequisite-missing'];

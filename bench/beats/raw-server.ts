@@ -2,7 +2,7 @@
 import Fastify from 'fastify';
 import type { TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
-import { Heartbeat, HeartbeatReply } from '../../src/contract/agent.ts';
+import { Heartbeat, HeartbeatReply } from '../../src/contract/agent/agent.ts';
 
 const app = Fastify({ logger: false });
 app.setValidatorCompiler(({ schema }) => {

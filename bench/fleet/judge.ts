@@ -1,6 +1,6 @@
 /** What became of the fleet, by the evidence: who was given up and should not have been, who was found and how late, which beats are not stored. */
 import { secondsBetween } from '../../src/base/clock.ts';
-import type { Database } from '../../src/store/database.ts';
+import type { Database } from '../../src/store/pg/database.ts';
 import type { Agents } from './agents.ts';
 import type { Written } from './writer.ts';
 

@@ -1,7 +1,7 @@
 /** The fleet at work: whoever is due beats, by its relay, over its own stream or by a call of its own, and comes back after the interval it was told, give or take a tenth. */
 import { jittered } from '../../src/base/backoff.ts';
 import { systemClock } from '../../src/base/clock.ts';
-import { effectiveStaleSeconds } from '../../src/lifecycle/budgets.ts';
+import { effectiveStaleSeconds } from '../../src/lifecycle/deadlines/budgets.ts';
 import { type Agents, doing } from './agents.ts';
 import { createCalls } from './calls.ts';
 import { falteringShare } from './plan.ts';

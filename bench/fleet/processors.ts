@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { systemClock } from '../../src/base/clock.ts';
-import { isProcessAlive } from '../../src/base/host.ts';
+import { isProcessAlive } from '../../src/base/network/host.ts';
 import { childrenOf } from '../process-table.ts';
 import { residentMb } from '../server-process.ts';
 

@@ -2,9 +2,9 @@
 import { join } from 'node:path';
 import { now, secondsLater, systemClock } from '../../src/base/clock.ts';
 import { newReplicaId } from '../../src/base/ids.ts';
-import { effectiveStaleSeconds } from '../../src/lifecycle/budgets.ts';
+import { effectiveStaleSeconds } from '../../src/lifecycle/deadlines/budgets.ts';
 import { migrate } from '../../src/store/migrate.ts';
-import { endReplica, registerReplica } from '../../src/store/replicas.ts';
+import { endReplica, registerReplica } from '../../src/store/operations/replicas.ts';
 import { type Replica, startReplica } from '../server-process.ts';
 import { fillFleet } from '../sweep-fleet.ts';
 import { type Store, startStore } from './store.ts';

@@ -1,6 +1,6 @@
 /** Which statements the database was at, by looking often: what share of the looks found each at work or waiting. */
 import { pause, systemClock } from '../../src/base/clock.ts';
-import type { Database } from '../../src/store/database.ts';
+import type { Database } from '../../src/store/pg/database.ts';
 
 const everyMs = 100;
 const shown = 12;

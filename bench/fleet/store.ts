@@ -1,8 +1,8 @@
 /** The embedded PostgreSQL as it ships, which can be frozen, or killed with all its processes and started again. */
 import { pause, systemClock } from '../../src/base/clock.ts';
-import { isProcessAlive } from '../../src/base/host.ts';
-import { type Database, openDatabase } from '../../src/store/database.ts';
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/store/postgres/embedded.ts';
+import { isProcessAlive } from '../../src/base/network/host.ts';
+import { type Database, openDatabase } from '../../src/store/pg/database.ts';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/store/pg/embedded/embedded.ts';
 import { refuseWhileEnding, removeDirectory, tell, whenOver } from '../leftovers.ts';
 import { childrenOf } from '../process-table.ts';
 

@@ -5,7 +5,7 @@
 import { pause, systemClock } from '../../src/base/clock.ts';
 import { createClient } from '../../src/contract/client.ts';
 import { routes } from '../../src/contract/routes.ts';
-import type { Database } from '../../src/store/database.ts';
+import type { Database } from '../../src/store/pg/database.ts';
 import { adminToken } from './scene.ts';
 
 /** A pool in which nobody serves yet, and one that machines are announced to. */

@@ -2,7 +2,7 @@
  * What a cell of the fleet looks like, drawn once for each status, mark and size and then only copied. Every status has a
  * stroke of its own, every mark a shape and a corner of its own, so that nothing is said by colour alone.
  */
-import type { NodeStatus } from '../../src/lifecycle/states.ts';
+import type { NodeStatus } from '../../src/lifecycle/model/states.ts';
 import { nodeLooks } from './status-looks.ts';
 
 export type CellMark = 'held' | 'stuck' | 'overdue' | null;

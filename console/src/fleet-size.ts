@@ -1,6 +1,6 @@
 /** How much of a fleet is drawn: every machine as a cell, or counts by pool when they are too many to be kept in a page. Pure. */
 import type { FleetCounts } from '../../src/contract/fleet.ts';
-import type { NodeStatus } from '../../src/lifecycle/states.ts';
+import type { NodeStatus } from '../../src/lifecycle/model/states.ts';
 
 /** A page keeps and draws so many cells with ease; a million would be fifty replies before anything is seen, and hundreds of megabytes. */
 export const mostCells = 100_000;

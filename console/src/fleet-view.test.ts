@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type NodeStatus, nodeStatusNames } from '../../src/lifecycle/states.ts';
+import { type NodeStatus, nodeStatusNames } from '../../src/lifecycle/model/states.ts';
 import { countWords, type FleetFilter } from './fleet.ts';
 import type { FleetNode } from './fleet-node.ts';
 import { FleetView } from './fleet-view.ts';

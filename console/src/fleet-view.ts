@@ -2,7 +2,7 @@
  * The fleet as it is drawn: groups of cells, each in the order of its birth, and counts; kept up change by change, so that a
  * change costs the same in a fleet of fifty and of fifty thousand. Pure: it reads no clock and draws nothing.
  */
-import type { NodeStatus } from '../../src/lifecycle/states.ts';
+import type { NodeStatus } from '../../src/lifecycle/model/states.ts';
 import { count, type FleetFilter, type GroupBy, groupOf, isMatching, type StatusCounts, wordsOf } from './fleet.ts';
 import type { FleetNode } from './fleet-node.ts';
 

@@ -1,5 +1,5 @@
 /** Which nodes the fleet page shows, in which groups, and what is counted. Pure. */
-import { type NodeStatus, nodeStatusNames } from '../../src/lifecycle/states.ts';
+import { type NodeStatus, nodeStatusNames } from '../../src/lifecycle/model/states.ts';
 import type { FleetNode } from './fleet-node.ts';
 
 export interface FleetFilter {

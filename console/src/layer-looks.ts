@@ -9,7 +9,7 @@ import {
   IconUser,
   IconWorld,
 } from '@tabler/icons-react';
-import type { EvidenceLayer } from '../../src/contract/evidence.ts';
+import type { EvidenceLayer } from '../../src/contract/evidence/evidence.ts';
 import type { StatusIcon } from './status-looks.ts';
 import type { Tone } from './theme.ts';
 

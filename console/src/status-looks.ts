@@ -20,9 +20,9 @@ import {
   IconUser,
   IconX,
 } from '@tabler/icons-react';
-import type { FindingStatus } from '../../src/lifecycle/findings.ts';
-import type { ResidueStatus } from '../../src/lifecycle/residue.ts';
-import type { AllocationStatus, NodeStatus, OperationStatus, StepStatus } from '../../src/lifecycle/states.ts';
+import type { FindingStatus } from '../../src/lifecycle/findings/findings.ts';
+import type { ResidueStatus } from '../../src/lifecycle/findings/residue.ts';
+import type { AllocationStatus, NodeStatus, OperationStatus, StepStatus } from '../../src/lifecycle/model/states.ts';
 import type { Tone } from './theme.ts';
 
 export type StatusIcon = typeof IconCheck;

@@ -7,7 +7,7 @@ import { request as httpRequest, type IncomingMessage, type RequestListener, typ
 import { createServer as createHttpsServer } from 'node:https';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { canonicalJson } from '../../src/contract/canonical-json.ts';
-import { errorCatalogue } from '../../src/contract/errors.ts';
+import { errorCatalogue } from '../../src/contract/errors/errors.ts';
 import { certificateAuthority } from '../../src/probe/testing/self-signed.ts';
 
 const impostor: RequestListener = (_, response) => {

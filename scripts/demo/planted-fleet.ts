@@ -6,7 +6,7 @@ import { pause, systemClock } from '../../src/base/clock.ts';
 import type { Allocation } from '../../src/contract/allocation.ts';
 import type { Client } from '../../src/contract/client.ts';
 import type { PoolDocument } from '../../src/contract/pool.ts';
-import type { AllocationStatus } from '../../src/lifecycle/states.ts';
+import type { AllocationStatus } from '../../src/lifecycle/model/states.ts';
 
 type Document = PoolDocument & { driver: string };
 

@@ -1,10 +1,10 @@
 /** What an agent does when the control plane does not know it any more. In this process, so that the doubt can be short. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../base/clock.ts';
-import { keyProofBody } from '../contract/key-proof.ts';
+import { keyProofBody } from '../contract/agent/key-proof.ts';
 import { runAgent } from './agent.ts';
-import { configFrom } from './config.ts';
-import { isSignedBy } from './keys.ts';
+import { configFrom } from './state/config.ts';
+import { isSignedBy } from './connection/keys.ts';
 import { type AgentBench, agentBench, until } from './testing/agent-process.ts';
 import { type ProtocolServer, problem, protocolServer } from './testing/protocol-server.ts';
 import { defaultTiming } from './timing.ts';

@@ -4,8 +4,8 @@ import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { moment, systemClock } from '../base/clock.ts';
-import { traceIdOf } from '../base/trace.ts';
-import { processRows } from './process-table.ts';
+import { traceIdOf } from '../base/telemetry/trace.ts';
+import { processRows } from './process/process-table.ts';
 import { type AgentBench, agentBench, until } from './testing/agent-process.ts';
 import { node, type ProtocolServer, problem, protocolServer } from './testing/protocol-server.ts';
 

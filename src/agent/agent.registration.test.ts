@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type Clock, moment, systemClock } from '../base/clock.ts';
 import { runAgent } from './agent.ts';
-import { configFrom } from './config.ts';
+import { configFrom } from './state/config.ts';
 import { type AgentBench, agentBench, until } from './testing/agent-process.ts';
 import { type ProtocolServer, problem, protocolServer } from './testing/protocol-server.ts';
 import { defaultTiming } from './timing.ts';

@@ -4,9 +4,9 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { moment, systemClock } from '../base/clock.ts';
-import type { TaskResult } from '../contract/agent.ts';
+import type { TaskResult } from '../contract/agent/agent.ts';
 import { canonicalJson } from '../contract/canonical-json.ts';
-import { processRows } from './process-table.ts';
+import { processRows } from './process/process-table.ts';
 import { type AgentBench, type AgentProcess, agentBench, until } from './testing/agent-process.ts';
 import { node, type ProtocolServer, problem, protocolServer } from './testing/protocol-server.ts';
 

@@ -1,13 +1,13 @@
 /** How long each part of the start took: kept with the state, told with the registration and, what comes later, as it comes. */
 import { type Clock, moment, pause } from '../base/clock.ts';
 import type { BootStage } from '../contract/node.ts';
-import { describeFailure, mayPass } from './call-failure.ts';
-import type { SimulatedStage } from './config.ts';
-import type { ControlPlane } from './control-plane.ts';
+import { describeFailure, mayPass } from './connection/call-failure.ts';
+import type { SimulatedStage } from './state/config.ts';
+import type { ControlPlane } from './connection/control-plane.ts';
 import type { Log } from './log.ts';
-import type { ServerTime } from './server-time.ts';
-import { type ShipLoop, shipLoop } from './ship-loop.ts';
-import type { StateFile } from './state-file.ts';
+import type { ServerTime } from './connection/server-time.ts';
+import { type ShipLoop, shipLoop } from './spool/ship-loop.ts';
+import type { StateFile } from './state/state-file.ts';
 import type { Timing } from './timing.ts';
 
 export interface BootStages {

@@ -2,7 +2,7 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Clock, now } from '../base/clock.ts';
-import { writeWhole } from './durable-file.ts';
+import { writeWhole } from './state/durable-file.ts';
 
 /**
  * `stopped` and `instance_fenced` are no failures: a service manager must not start the agent again. All others would end

@@ -1,23 +1,23 @@
 /** Everything that a registered agent does at once, until its life ends. */
 import { mkdirSync } from 'node:fs';
-import { withoutScripts } from '../base/hidden-scripts.ts';
-import type { Tracer } from '../base/trace.ts';
+import { withoutScripts } from '../base/files/hidden-scripts.ts';
+import type { Tracer } from '../base/telemetry/trace.ts';
 import type { AgentParts } from './agent-parts.ts';
 import { bootShipper } from './boot-stages.ts';
-import type { ControlPlane, ControlPlaneParts } from './control-plane.ts';
-import { factShipper } from './fact-shipper.ts';
-import { tenantForgetting } from './former-tenant.ts';
-import { heartbeatLoop } from './heartbeat.ts';
-import { type LogShipper, logShipper } from './log-shipper.ts';
-import { prerequisiteShipper } from './prerequisite-shipper.ts';
-import { requiredNow } from './prerequisites.ts';
-import { runShell, type ShellParts } from './shell.ts';
-import { agentDirectory } from './state-file.ts';
-import { keepStream, type Stream } from './stream.ts';
-import { taskKeyLoop } from './task-keys/refresh.ts';
-import { type TaskLoopParts, taskLoop } from './task-loop.ts';
-import { openTaskResults } from './task-results.ts';
-import { spansOfTask } from './task-span.ts';
+import type { ControlPlane, ControlPlaneParts } from './connection/control-plane.ts';
+import { factShipper } from './spool/fact-shipper.ts';
+import { tenantForgetting } from './tasks/former-tenant.ts';
+import { heartbeatLoop } from './connection/heartbeat.ts';
+import { type LogShipper, logShipper } from './spool/log-shipper.ts';
+import { prerequisiteShipper } from './prerequisites/prerequisite-shipper.ts';
+import { requiredNow } from './prerequisites/prerequisites.ts';
+import { runShell, type ShellParts } from './process/shell.ts';
+import { agentDirectory } from './state/state-file.ts';
+import { keepStream, type Stream } from './connection/stream.ts';
+import { taskKeyLoop } from './tasks/task-keys/refresh.ts';
+import { type TaskLoopParts, taskLoop } from './tasks/task-loop.ts';
+import { openTaskResults } from './tasks/task-results.ts';
+import { spansOfTask } from './tasks/task-span.ts';
 import type { Machine } from './tasks/task.ts';
 
 export interface Loops {

@@ -1,15 +1,15 @@
 /** The agent's process: reads how it was started, lives, and ends with a code that says how. */
 import { systemClock } from '../base/clock.ts';
-import { printableText } from '../base/printable.ts';
+import { printableText } from '../base/redaction/printable.ts';
 import { runAgent } from './agent.ts';
-import { type AgentConfig, UsageError } from './config.ts';
-import { lockDirectory, unlockDirectory } from './directory-lock.ts';
+import { type AgentConfig, UsageError } from './state/config.ts';
+import { lockDirectory, unlockDirectory } from './state/directory-lock.ts';
 import { agentDoctor } from './doctor.ts';
 import { type AgentEnd, exitCodes, occupiedExitCode, removeExitFile, usageExitCode, writeExitFile } from './exit.ts';
 import { lastWords, wordsFor } from './last-words.ts';
 import { configFromCommandLine, usage } from './options.ts';
-import { errorCode, errorText } from './shape.ts';
-import { agentDirectory, makeAgentDirectory } from './state-file.ts';
+import { errorCode, errorText } from './state/shape.ts';
+import { agentDirectory, makeAgentDirectory } from './state/state-file.ts';
 import { defaultTiming } from './timing.ts';
 
 function giveUp(exit_code: number, words: string | null): never {

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { expect, test } from 'vitest';
-import { configFrom, UsageError } from './config.ts';
+import { configFrom, UsageError } from './state/config.ts';
 import { configFromCommandLine, nodeNameFrom } from './options.ts';
 
 const server = ['--server', 'https://control.example:7070/'];

@@ -3,11 +3,11 @@ import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { withVariables } from '../base/flag-variables.ts';
-import { insecureHttpVariable } from '../base/insecure-http.ts';
-import { argumentWarning, readSecretFile } from '../base/secret-file.ts';
-import { type AgentConfig, configFrom, readConfigFile, UsageError } from './config.ts';
-import { errorText } from './shape.ts';
+import { withVariables } from '../base/settings/flag-variables.ts';
+import { insecureHttpVariable } from '../base/network/insecure-http.ts';
+import { argumentWarning, readSecretFile } from '../base/credentials/secret-file.ts';
+import { type AgentConfig, configFrom, readConfigFile, UsageError } from './state/config.ts';
+import { errorText } from './state/shape.ts';
 
 export const usage = `Usage: slipway agent --server URL (--join-token-file F | --enrollment-token-file F) [options] [-- command …]
        slipway agent --config FILE

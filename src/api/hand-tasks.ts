@@ -1,10 +1,10 @@
 /** Hands a task to whoever said that it has time for one, as soon as there is one: leased and signed, as by the long poll. */
 import { now } from '../base/clock.ts';
-import { traceparentOfTask } from '../base/trace.ts';
-import type { SignedTask } from '../contract/agent.ts';
-import { isFenced } from '../lifecycle/states.ts';
-import type { AgentSession } from '../store/agent-sessions.ts';
-import { leaseNext, type Poll, type TaskRow } from '../store/tasks.ts';
+import { traceparentOfTask } from '../base/telemetry/trace.ts';
+import type { SignedTask } from '../contract/agent/agent.ts';
+import { isFenced } from '../lifecycle/model/states.ts';
+import type { AgentSession } from '../store/agents/agent-sessions.ts';
+import { leaseNext, type Poll, type TaskRow } from '../store/agents/tasks.ts';
 import type { ApiServices } from './services.ts';
 
 const signedWire = (task: TaskRow, services: ApiServices): SignedTask =>

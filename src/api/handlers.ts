@@ -25,7 +25,7 @@ import { sessionHandlers } from './routes/sessions.ts';
 import { supervisionHandlers } from './routes/supervision.ts';
 import { tokenHandlers } from './routes/tokens.ts';
 import type { Handlers } from './services.ts';
-import { streamOpen } from './stream.ts';
+import { streamOpen } from './stream/stream.ts';
 
 export const handlers: Handlers = {
   ...serverHandlers,

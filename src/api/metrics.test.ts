@@ -3,9 +3,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../test/support/store.ts';
 import { moment, secondsLater } from '../base/clock.ts';
 import { virtualClock } from '../base/virtual-clock.ts';
-import type { Database } from '../store/database.ts';
-import { noteDisagreements } from '../store/findings.ts';
-import { declarePool } from '../store/pools.ts';
+import type { Database } from '../store/pg/database.ts';
+import { noteDisagreements } from '../store/rows/findings.ts';
+import { declarePool } from '../store/rows/pools.ts';
 import { placeNodes } from '../store/testing/placed-nodes.ts';
 import { createMetrics } from './metrics.ts';
 

@@ -1,19 +1,19 @@
 /** Prometheus metrics with bounded labels. Counts come from the store when they are asked for, so that idling costs nothing. */
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { type Clock, now, secondsBetween } from '../base/clock.ts';
-import type { ForwardFigures } from '../base/log-forwarder.ts';
-import { findingKinds } from '../lifecycle/findings.ts';
-import { openHolds } from '../store/brake.ts';
-import { countByStatus, countHeld } from '../store/counts.ts';
-import type { Queryable } from '../store/database.ts';
-import { type FencedAge, fencedAges } from '../store/fenced-ages.ts';
-import { countOpenFindings } from '../store/findings.ts';
-import { countOpenResidue } from '../store/residue.ts';
-import type { ConnectionFigures } from './held/connections.ts';
-import type { FeedFigures } from './live-feed.ts';
-import type { IntakeFigures } from './log-intake.ts';
-import type { OverloadFigures } from './overload/overload.ts';
-import type { OutsideFigures } from './quotas/outside-writes.ts';
+import type { ForwardFigures } from '../base/telemetry/log-forwarder.ts';
+import { findingKinds } from '../lifecycle/findings/findings.ts';
+import { openHolds } from '../store/supervision/brake.ts';
+import { countByStatus, countHeld } from '../store/rows/counts.ts';
+import type { Queryable } from '../store/pg/database.ts';
+import { type FencedAge, fencedAges } from '../store/rows/fenced-ages.ts';
+import { countOpenFindings } from '../store/rows/findings.ts';
+import { countOpenResidue } from '../store/rows/residue.ts';
+import type { ConnectionFigures } from './limits/held/connections.ts';
+import type { FeedFigures } from './stream/live-feed.ts';
+import type { IntakeFigures } from './logs/log-intake.ts';
+import type { OverloadFigures } from './limits/overload/overload.ts';
+import type { OutsideFigures } from './limits/quotas/outside-writes.ts';
 
 const fencedBy = ['pool', 'status'];
 

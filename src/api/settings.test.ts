@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { readSettings } from '../base/settings.ts';
+import { readSettings } from '../base/settings/settings.ts';
 import { apiSettings } from './settings.ts';
 
 const built = { console_dir: '/nowhere', agent_bundle: '/nowhere/agent.mjs' };

@@ -1,9 +1,9 @@
 /** What of the server's settings concerns the API, and what of them may be shown. */
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { keptBundlesDir } from '../base/agent-bundle.ts';
-import { isLoopback, type ServerSettings } from '../base/settings.ts';
-import { trustedProxies } from '../base/trusted-proxies.ts';
+import { keptBundlesDir } from '../base/files/agent-bundle.ts';
+import { isLoopback, type ServerSettings } from '../base/settings/settings.ts';
+import { trustedProxies } from '../base/network/trusted-proxies.ts';
 import type { OperatorsMay } from '../contract/pool-fields/privileged.ts';
 import type { ApiSettings } from './services.ts';
 

@@ -1,8 +1,8 @@
 /** Everything that can go wrong, as one report: what, why, what to do, and under which correlation id. */
 import { filledRemedy, RequestRefused, ServerUnreachable } from '../contract/client.ts';
-import { type ErrorCode, type ErrorEntry, errorCatalogue } from '../contract/errors.ts';
-import { errorName, faultOfError, pathFaults } from '../contract/path-faults.ts';
-import type { Problem } from '../contract/problem.ts';
+import { type ErrorCode, type ErrorEntry, errorCatalogue } from '../contract/errors/errors.ts';
+import { errorName, faultOfError, pathFaults } from '../contract/errors/path-faults.ts';
+import type { Problem } from '../contract/errors/problem.ts';
 import type { ExitName } from './exit-codes.ts';
 import { kindOfId } from './subject.ts';
 

@@ -1,7 +1,7 @@
 /** What goes wrong, as a program meets it: what is printed where, and with which exit status. */
 import { createServer } from 'node:http';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { errorCatalogue } from '../contract/errors.ts';
+import { errorCatalogue } from '../contract/errors/errors.ts';
 import { type CliOptions, runCli } from './testing/run-cli.ts';
 import { sampleIds, samplePool } from './testing/samples.ts';
 import { ScriptedServer } from './testing/scripted-server.ts';

@@ -2,7 +2,7 @@
 import type { Allocation } from '../contract/allocation.ts';
 import type { Node } from '../contract/node.ts';
 import type { Operation } from '../contract/operation.ts';
-import type { NodeStatus } from '../lifecycle/states.ts';
+import type { NodeStatus } from '../lifecycle/model/states.ts';
 import { isOver } from './render/progress.ts';
 import type { WireEvent } from './wire-event.ts';
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../base/clock.ts';
-import { openKeyRing } from '../base/key-ring.ts';
+import { openKeyRing } from '../base/credentials/key-ring.ts';
 import { runCli } from './testing/run-cli.ts';
 import { ScriptedServer } from './testing/scripted-server.ts';
 

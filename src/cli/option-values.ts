@@ -1,7 +1,7 @@
 /** How the values of flags are read; a wrong one ends as a usage error that says what is expected. */
 import { InvalidArgumentError, Option } from 'commander';
 import { type Clock, moment as momentAt } from '../base/clock.ts';
-import type { SamplePhase } from '../lifecycle/boot-samples.ts';
+import type { SamplePhase } from '../lifecycle/boots/boot-samples.ts';
 import { parseDuration } from './render/duration.ts';
 
 export function duration(text: string): number {

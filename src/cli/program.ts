@@ -1,6 +1,6 @@
 /** The command line as a whole: every command, the flags they share, and the environment variable of each flag. */
 import { Command, Option } from 'commander';
-import { insecureHttpFlag, insecureHttpVariable } from '../base/insecure-http.ts';
+import { insecureHttpFlag, insecureHttpVariable } from '../base/network/insecure-http.ts';
 import type { CommandGroup } from './catalogue.ts';
 import type { Cli } from './command.ts';
 import { exitCodes } from './exit-codes.ts';

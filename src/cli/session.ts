@@ -1,10 +1,10 @@
 /** One invocation's line to the server: bounded calls, a patient retry where that is safe, and the event stream. */
 import { type Clock, pause } from '../base/clock.ts';
 import type { CorrelationId } from '../base/ids.ts';
-import { newSpanId, traceIdOf, traceparentOf } from '../base/trace.ts';
+import { newSpanId, traceIdOf, traceparentOf } from '../base/telemetry/trace.ts';
 import { addresses } from '../contract/addresses.generated.ts';
 import { type CallInput, createClient, RequestRefused, ServerUnreachable } from '../contract/client.ts';
-import type { Problem } from '../contract/problem.ts';
+import type { Problem } from '../contract/errors/problem.ts';
 import type { ReplyOf } from '../contract/route.ts';
 import type { OperationName, Routes } from '../contract/routes.ts';
 import { Interrupted } from './failure.ts';

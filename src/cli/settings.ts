@@ -4,7 +4,7 @@
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { insecureHttpRemedy, insecureHttpWhy, isLoopbackUrl, isSentInClear } from '../base/insecure-http.ts';
+import { insecureHttpRemedy, insecureHttpWhy, isLoopbackUrl, isSentInClear } from '../base/network/insecure-http.ts';
 import { CliFailure } from './failure.ts';
 
 export const defaultServer = 'http://127.0.0.1:7070';

@@ -1,5 +1,5 @@
 /** When a waiting is over, and with which exit status. Data: one row for each thing that can be waited for. */
-import type { AllocationStatus, NodeStatus, OperationStatus } from '../lifecycle/states.ts';
+import type { AllocationStatus, NodeStatus, OperationStatus } from '../lifecycle/model/states.ts';
 import type { ExitName } from './exit-codes.ts';
 import { isWorkedOn, type Subject } from './subject.ts';
 

@@ -1,7 +1,7 @@
 /** The public keys that a command verifies with: from files of the person's own, or those of the server's key file. */
 import type { KeyObject } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { fromKeyList, readPublicKeys } from '../contract/integrity/public-keys.ts';
+import { fromKeyList, readPublicKeys } from '../contract/evidence/integrity/public-keys.ts';
 import { CliFailure } from './failure.ts';
 import type { Session } from './session.ts';
 

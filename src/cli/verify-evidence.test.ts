@@ -1,6 +1,6 @@
 /** How faults of sealed evidence are paired, listed and counted. */
 import { beforeEach, expect, test } from 'vitest';
-import type { EvidenceFault } from '../contract/evidence-seals.ts';
+import type { EvidenceFault } from '../contract/evidence/evidence-seals.ts';
 import { runCli } from './testing/run-cli.ts';
 import { ScriptedServer } from './testing/scripted-server.ts';
 import { pairMoved } from './verify-evidence.ts';

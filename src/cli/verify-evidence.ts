@@ -1,6 +1,6 @@
 /** Walks every checkpoint of the server and collects what differs: a bounded number of faults a partition, the rest counted. */
-import type { EvidenceFault } from '../contract/evidence-seals.ts';
-import { walkChain } from '../contract/integrity/walk-chain.ts';
+import type { EvidenceFault } from '../contract/evidence/evidence-seals.ts';
+import { walkChain } from '../contract/evidence/integrity/walk-chain.ts';
 import type { Session } from './session.ts';
 import { type TrustedKeys, trustedKeys } from './trusted-keys.ts';
 

@@ -1,6 +1,6 @@
 /** What may be done about an allocation, on the wire. */
 import { type Static, Type } from 'typebox';
-import { allocationActionNames } from '../lifecycle/allocation-actions.ts';
+import { allocationActionNames } from '../lifecycle/actions/allocation-actions.ts';
 import { Allocation, AllocationStatusName } from './allocation.ts';
 import { askedWith, predictionFields } from './explanation.ts';
 import { Operation } from './operation.ts';

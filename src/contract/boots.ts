@@ -1,6 +1,6 @@
 /** The recorded boots of a pool on the wire: how long each phase took, how it ended, and what that comes to. */
 import { type Static, Type } from 'typebox';
-import { strata } from '../lifecycle/learned-budget.ts';
+import { strata } from '../lifecycle/boots/learned-budget.ts';
 import { budgetSources } from './node.ts';
 import { Moment, nullable, PositiveSeconds, Reason, strict, Timestamp } from './primitives.ts';
 

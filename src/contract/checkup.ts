@@ -2,7 +2,7 @@
 import { type Static, Type } from 'typebox';
 import { NodeStatusName } from './node.ts';
 import { Id, nullable, strict, Timestamp } from './primitives.ts';
-import { OwnerLayer } from './problem.ts';
+import { OwnerLayer } from './errors/problem.ts';
 
 export const LayerCheck = Type.Object(
   {

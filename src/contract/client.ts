@@ -1,6 +1,6 @@
 /** A typed client over the route table: the CLI, the tests and (through a slim generated table) the console use it. */
 import { pause, systemClock } from '../base/clock.ts';
-import type { Problem } from './problem.ts';
+import type { Problem } from './errors/problem.ts';
 import type { BodyOf, ParamsOf, QueryOf, ReplyOf } from './route.ts';
 import type { OperationName, Routes } from './routes.ts';
 

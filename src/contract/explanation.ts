@@ -1,8 +1,8 @@
 /** Why a node stands where it stands, what happens next and when, and what may be done about it. */
 import { type Static, Type } from 'typebox';
-import { nodeActionNames } from '../lifecycle/actions.ts';
+import { nodeActionNames } from '../lifecycle/actions/actions.ts';
 import { Allocation } from './allocation.ts';
-import { Evidence } from './evidence.ts';
+import { Evidence } from './evidence/evidence.ts';
 import { Finding } from './finding.ts';
 import { budgetSources, Held, Node, NodeStatusName, WouldHave } from './node.ts';
 import { Operation } from './operation.ts';

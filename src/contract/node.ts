@@ -1,6 +1,6 @@
 /** Nodes on the wire, with their boot stages and logs. */
 import { type Static, Type } from 'typebox';
-import { nodeStatusNames } from '../lifecycle/states.ts';
+import { nodeStatusNames } from '../lifecycle/model/states.ts';
 import {
   Id,
   Labels,

@@ -1,7 +1,7 @@
 /** Operations on the wire: one durable workflow with its steps and its progress. */
 import { type Static, Type } from 'typebox';
-import { operationStatuses, stepStatuses } from '../lifecycle/states.ts';
-import { Actor } from './evidence.ts';
+import { operationStatuses, stepStatuses } from '../lifecycle/model/states.ts';
+import { Actor } from './evidence/evidence.ts';
 import { Id, nullable, pageOf, paging, strict, Timestamp } from './primitives.ts';
 import { Progress } from './progress.ts';
 

@@ -1,6 +1,6 @@
 /** The pool document: what machines of one class look like. Everything but `name` and `driver` is optional. */
 import { type Static, Type } from 'typebox';
-import { driftPolicies } from '../lifecycle/findings.ts';
+import { driftPolicies } from '../lifecycle/findings/findings.ts';
 import { keepNamePolicies } from '../lifecycle/joins/duplicates.ts';
 import { Name, nullable, OpenObject, PositiveSeconds, pageOf, Seconds, strict, Timestamp } from './primitives.ts';
 

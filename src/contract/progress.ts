@@ -1,6 +1,6 @@
 /** The progress of an operation: one object, computed by the server, the same everywhere a person meets it. */
 import { type Static, Type } from 'typebox';
-import { operationStatuses } from '../lifecycle/states.ts';
+import { operationStatuses } from '../lifecycle/model/states.ts';
 
 export const ProgressPart = Type.Object({
   name: Type.String(),

@@ -1,6 +1,6 @@
 /** What a route declares about itself. The server, the OpenAPI document, the clients and the authorization test read it. */
 import type { Static, TSchema } from 'typebox';
-import type { ErrorCode } from './errors.ts';
+import type { ErrorCode } from './errors/errors.ts';
 import type { Role } from './token.ts';
 
 /**

@@ -1,7 +1,7 @@
 /** The server's settings file: what it adds to what ships, and how a mistake in it is told. */
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { SettingsError } from '../base/settings.ts';
+import { SettingsError } from '../base/settings/settings.ts';
 import { parseServerFile, settingsOf } from './server-file.ts';
 
 const example = new URL('../../slipway.yaml', import.meta.url);

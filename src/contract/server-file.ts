@@ -3,16 +3,16 @@ import { readFile } from 'node:fs/promises';
 import { type Static, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { parse } from 'yaml';
-import { SettingsError } from '../base/settings.ts';
-import { type BootShiftSettings, defaultBootShiftSettings } from '../lifecycle/boot-shift.ts';
-import { type BrakePolicy, type BrakeSettings, defaultBrakePolicy, defaultBrakeSettings } from '../lifecycle/brake.ts';
-import { type BudgetSettings, defaultRuntimeClasses } from '../lifecycle/budgets.ts';
+import { SettingsError } from '../base/settings/settings.ts';
+import { type BootShiftSettings, defaultBootShiftSettings } from '../lifecycle/boots/boot-shift.ts';
+import { type BrakePolicy, type BrakeSettings, defaultBrakePolicy, defaultBrakeSettings } from '../lifecycle/brake/brake.ts';
+import { type BudgetSettings, defaultRuntimeClasses } from '../lifecycle/deadlines/budgets.ts';
 import {
   type DriftSettings,
   defaultDriftSettings,
   defaultRepeatFailureSettings,
   type RepeatFailureSettings,
-} from '../lifecycle/findings.ts';
+} from '../lifecycle/findings/findings.ts';
 import {
   defaultLimits,
   type LimitSettings,
@@ -21,11 +21,11 @@ import {
   type RateSettings,
   requestKinds,
   type WriteQuota,
-} from '../lifecycle/limits.ts';
-import { defaultLogSettings, type LogSettings } from '../lifecycle/logs.ts';
-import { defaultOrphanSettings, type OrphanSettings } from '../lifecycle/residue.ts';
-import { defaultKeepSeconds, type KeepSeconds } from '../lifecycle/retention.ts';
-import { evidenceLayers } from './evidence-layers.ts';
+} from '../lifecycle/limits/limits.ts';
+import { defaultLogSettings, type LogSettings } from '../lifecycle/limits/logs.ts';
+import { defaultOrphanSettings, type OrphanSettings } from '../lifecycle/findings/residue.ts';
+import { defaultKeepSeconds, type KeepSeconds } from '../lifecycle/limits/retention.ts';
+import { evidenceLayers } from './evidence/evidence-layers.ts';
 import { Budgets } from './pool.ts';
 import { type OperatorsMay, operatorLists } from './pool-fields/privileged.ts';
 import { Name, PositiveSeconds, strict } from './primitives.ts';

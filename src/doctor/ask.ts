@@ -1,8 +1,8 @@
 /** One question to the server over a connection of its own: what was answered, or which layer it failed in. */
 import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
-import { trustedWith } from '../base/trusted-certificates.ts';
-import { errorName, faultOfError } from '../contract/path-faults.ts';
+import { trustedWith } from '../base/network/trusted-certificates.ts';
+import { errorName, faultOfError } from '../contract/errors/path-faults.ts';
 import { failed, type Outcome, type Patient } from './examination.ts';
 import { within } from './path-checks.ts';
 

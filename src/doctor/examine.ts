@@ -2,7 +2,7 @@
  * The examination: a table of layers, each of which rests on those before it. The first that fails ends it, because what comes
  * after could only fail too. One door for the CLI, the agent and the tests.
  */
-import { faultEntry } from '../contract/error-entry.ts';
+import { faultEntry } from '../contract/errors/error-entry.ts';
 import type { Found, LayerName, LayerReport, Outcome, Patient } from './examination.ts';
 import { skipped } from './examination.ts';
 import { agreeOnTls, openConnection, resolveName, trustCertificate } from './path-checks.ts';

@@ -2,8 +2,8 @@
 import { lookup } from 'node:dns/promises';
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
-import { trustedWith } from '../base/trusted-certificates.ts';
-import { errorName, faultOfError } from '../contract/path-faults.ts';
+import { trustedWith } from '../base/network/trusted-certificates.ts';
+import { errorName, faultOfError } from '../contract/errors/path-faults.ts';
 import { type Found, failed, type Outcome, type Patient, well } from './examination.ts';
 
 /** Without the brackets of an IPv6 address. */

@@ -1,5 +1,5 @@
 /** What every agent is told at its first start, whichever driver launches it: where its server is, and who it is. */
-import { isSentInClear } from '../base/insecure-http.ts';
+import { isSentInClear } from '../base/network/insecure-http.ts';
 import type { EnsureTarget } from './driver.ts';
 
 export function agentIdentity({ bootstrap, ...target }: EnsureTarget) {

@@ -7,4 +7,4 @@ export const failedForGood = (
   { owner_layer = 'provider', phase }: Partial<Pick<DriverFailure, 'owner_layer' | 'phase'>> = {},
 ): DriverFailure => ({ outcome: 'failed', owner_layer, code, message, retryable: false, ...(phase && { phase }) });
 
-export { isLoopbackUrl as isLoopback } from '../base/insecure-http.ts';
+export { isLoopbackUrl as isLoopback } from '../base/network/insecure-http.ts';

@@ -7,7 +7,7 @@
  */
 import type { TSchema } from 'typebox';
 import type { CorrelationId, NodeId, NodeInstanceId, WorkflowId } from '../base/ids.ts';
-import type { OwnerLayer } from '../contract/problem.ts';
+import type { OwnerLayer } from '../contract/errors/problem.ts';
 import type { ProgressPart } from '../contract/progress.ts';
 
 export type DriverState = { [key: string]: string | number | boolean | null };

@@ -9,7 +9,7 @@ import { retriablePostgresException } from '@dbos-inc/dbos-sdk/internal/system_d
 import { dbRetryConfig, INTERNAL_QUEUE_NAME } from '@dbos-inc/dbos-sdk/internal/utils';
 import { Client, Pool } from 'pg';
 import { type Clock, pause } from '../base/clock.ts';
-import { gathered } from '../base/gathered.ts';
+import { gathered } from '../base/batching/batch.ts';
 import { createDbosJournal } from './dbos-journal.ts';
 import { dbosLogger } from './dbos-logger.ts';
 import { preparing } from './dbos-prepared.ts';

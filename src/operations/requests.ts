@@ -1,25 +1,25 @@
 /** What people and rules may ask for. Each request changes rows and queues its operation in one transaction, or refuses and changes nothing. */
-import { atMost } from '../base/at-most.ts';
+import { atMost } from '../base/batching/at-most.ts';
 import { now } from '../base/clock.ts';
 import { newAllocationId, newWorkflowId } from '../base/ids.ts';
 import type { AllocationCreate } from '../contract/allocation.ts';
-import { ApiProblem } from '../contract/errors.ts';
-import { lockAllocation } from '../store/allocations.ts';
-import { retryingAllocation } from '../store/amend-allocation.ts';
-import { type Queryable, StoreUnavailable, type Transaction } from '../store/database.ts';
-import { renewCleaning } from '../store/deadlines.ts';
-import { createAllocation, moveAllocations } from '../store/door-allocation.ts';
-import { lockNode } from '../store/nodes.ts';
-import { openOperationsOf } from '../store/open-operations.ts';
-import { markCancelling, operationRow, requeue } from '../store/operations.ts';
-import { currentPool, type PoolRow } from '../store/pools.ts';
-import { allocationForceReleaseKind } from './allocation-force-release.ts';
-import { allocationReleaseKind } from './allocation-release.ts';
-import { type Asker, type Touched, visible } from './asker.ts';
+import { ApiProblem } from '../contract/errors/errors.ts';
+import { lockAllocation } from '../store/rows/allocations.ts';
+import { retryingAllocation } from '../store/transitions/amend-allocation.ts';
+import { type Queryable, StoreUnavailable, type Transaction } from '../store/pg/database.ts';
+import { renewCleaning } from '../store/transitions/deadlines.ts';
+import { createAllocation, moveAllocations } from '../store/transitions/allocation-transition.ts';
+import { lockNode } from '../store/rows/nodes.ts';
+import { openOperationsOf } from '../store/operations/open-operations.ts';
+import { markCancelling, operationRow, requeue } from '../store/operations/operations.ts';
+import { currentPool, type PoolRow } from '../store/rows/pools.ts';
+import { allocationForceReleaseKind } from './release/allocation-force-release.ts';
+import { allocationReleaseKind } from './release/allocation-release.ts';
+import { type Asker, type Touched, visible } from './runtime/caller.ts';
 import { insteadOfRetry } from './instead-of-retry.ts';
-import { queueProvision } from './provision-plan.ts';
-import { releaseIn } from './request-release.ts';
-import type { OperationServices } from './services.ts';
+import { queueProvision } from './provision/provision-plan.ts';
+import { releaseIn } from './release/request-release.ts';
+import type { OperationServices } from './runtime/services.ts';
 
 const defaultTenant = 'default';
 /** Half of the connections: hundreds who ask at once leave the others to what serves them. */

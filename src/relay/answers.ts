@@ -1,8 +1,8 @@
 /** What the relay says by itself: the outcome of a beat, and problems of the catalogue. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { newCorrelationId } from '../base/ids.ts';
-import { ApiProblem, type ErrorCode, errorCatalogue } from '../contract/errors.ts';
-import { problemBody } from '../contract/problem-body.ts';
+import { ApiProblem, type ErrorCode, errorCatalogue } from '../contract/errors/errors.ts';
+import { problemBody } from '../contract/errors/problem-body.ts';
 import type { BeatOutcome } from './gatherer.ts';
 
 function send(response: ServerResponse, status: number, type: string, body: object): void {

@@ -5,7 +5,7 @@ import { afterEach, expect, test } from 'vitest';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { until } from '../../test/support/until.ts';
 import { systemClock } from '../base/clock.ts';
-import { createLog } from '../base/log.ts';
+import { createLog } from '../base/telemetry/log.ts';
 import { virtualClock } from '../base/virtual-clock.ts';
 import { keepBatchStream } from './batch-stream.ts';
 

@@ -1,7 +1,7 @@
 /** What a relay promises its agents: the real answer to their own beat, in order, or that they were not heard. */
 import { describe, expect, test } from 'vitest';
 import { virtualClock } from '../base/virtual-clock.ts';
-import type { BatchBeat, Heartbeat, HeartbeatResult } from '../contract/agent.ts';
+import type { BatchBeat, Heartbeat, HeartbeatResult } from '../contract/agent/agent.ts';
 import { type BeatOutcome, createGatherer, defaultLimits, type GathererLimits, NotForwarded } from './gatherer.ts';
 import { refusalOf } from './replies.ts';
 

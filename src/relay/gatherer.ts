@@ -5,8 +5,8 @@
  */
 import { type Backoff, backoff, type Span } from '../base/backoff.ts';
 import type { Clock } from '../base/clock.ts';
-import type { BatchBeat, Heartbeat, HeartbeatResult } from '../contract/agent.ts';
-import { type ErrorCode, errorCatalogue } from '../contract/errors.ts';
+import type { BatchBeat, Heartbeat, HeartbeatResult } from '../contract/agent/agent.ts';
+import { type ErrorCode, errorCatalogue } from '../contract/errors/errors.ts';
 
 /** Nobody is there, or somebody who does not take the relay's token. */
 type Unheard = 'relay_upstream_away' | 'relay_token_refused';

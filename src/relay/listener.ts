@@ -1,8 +1,8 @@
 /** What agents of the rack reach: their beats are gathered, everything else of their protocol is passed on. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Compile } from 'typebox/compile';
-import { Heartbeat } from '../contract/agent.ts';
-import { ApiProblem } from '../contract/errors.ts';
+import { Heartbeat } from '../contract/agent/agent.ts';
+import { ApiProblem } from '../contract/errors/errors.ts';
 import { agentRoutes } from '../contract/routes/agent.ts';
 import { serverRoutes } from '../contract/routes/server.ts';
 import { isAgentPath, type Target, targetOf } from './agent-paths.ts';

@@ -1,7 +1,7 @@
 /** Passes a request on as it came, to the path that was judged, and its answer back as it comes: nothing is kept, nothing is judged. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream';
-import { ApiProblem } from '../contract/errors.ts';
+import { ApiProblem } from '../contract/errors/errors.ts';
 import type { Target } from './agent-paths.ts';
 import { sendProblem } from './answers.ts';
 import { unheardBecause } from './gatherer.ts';

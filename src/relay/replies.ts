@@ -1,5 +1,5 @@
 /** What the control plane answers to a batch; what does not look like the contract was not said by it. */
-import type { HeartbeatResult } from '../contract/agent.ts';
+import type { HeartbeatResult } from '../contract/agent/agent.ts';
 import { NotForwarded } from './gatherer.ts';
 
 type Fields = Record<string, unknown>;

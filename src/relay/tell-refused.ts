@@ -2,8 +2,8 @@
  * Whoever looks after a relay learns from its log that machines behind it are not heard because of its token: once for each reason, not with
  * every batch. What else may be wrong with a beat is its own agent's to know.
  */
-import type { Log } from '../base/log.ts';
-import { type ErrorCode, errorCatalogue } from '../contract/errors.ts';
+import type { Log } from '../base/telemetry/log.ts';
+import { type ErrorCode, errorCatalogue } from '../contract/errors/errors.ts';
 import type { Refusal } from './gatherer.ts';
 
 const becauseOfUs: ErrorCode = 'scope_insufficient';

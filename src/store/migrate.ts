@@ -10,8 +10,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { pause, systemClock } from '../base/clock.ts';
-import { grantApplication } from './application-role.ts';
-import { type Queryable, single } from './database.ts';
+import { grantApplication } from './pg/application-role.ts';
+import { type Queryable, single } from './pg/database.ts';
 
 const ownMigrations = fileURLToPath(new URL('./migrations/', import.meta.url));
 const migrationLock = 7_213_001;

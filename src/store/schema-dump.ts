@@ -2,7 +2,7 @@
  * The schema as text, read from the catalogs, so that a change of it is seen in review. Deterministic: the same schema gives
  * the same text, in whatever order it was made. Knows nothing of data.
  */
-import type { Queryable } from './database.ts';
+import type { Queryable } from './pg/database.ts';
 
 interface Table {
   name: string;

@@ -3,22 +3,22 @@
  * offered and answered as its table says. What is refused and what is done is on record, with who asked and why.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { fingerprintOf } from '../../src/base/ed25519.ts';
+import { fingerprintOf } from '../../src/base/credentials/ed25519.ts';
 import { runCli } from '../../src/cli/testing/run-cli.ts';
 import type { NodeActed } from '../../src/contract/explanation.ts';
 import type { Node } from '../../src/contract/node.ts';
-import { type ActionSubject, type NodeActionName, nodeActionNames, whyNotOnNode } from '../../src/lifecycle/actions.ts';
+import { type ActionSubject, type NodeActionName, nodeActionNames, whyNotOnNode } from '../../src/lifecycle/actions/actions.ts';
 import {
   allocationActionNames,
   allocationActions,
   whyNotOnAllocation,
-} from '../../src/lifecycle/allocation-actions.ts';
+} from '../../src/lifecycle/actions/allocation-actions.ts';
 import {
   type AllocationStatus,
   allocationStatusNames,
   type NodeStatus,
   nodeStatusNames,
-} from '../../src/lifecycle/states.ts';
+} from '../../src/lifecycle/model/states.ts';
 import { type Ledger, openLedger } from '../support/ledger.ts';
 import { inProcessServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';

@@ -1,8 +1,8 @@
 /** A machine whose agent changes its key while it serves: signed changes pass, others wait for a person. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { newKeyPair, publicKeyOf, signed } from '../../src/agent/keys.ts';
-import { fingerprintOf } from '../../src/base/ed25519.ts';
-import { keyChangeBody } from '../../src/contract/key-change.ts';
+import { newKeyPair, publicKeyOf, signed } from '../../src/agent/connection/keys.ts';
+import { fingerprintOf } from '../../src/base/credentials/ed25519.ts';
+import { keyChangeBody } from '../../src/contract/agent/key-change.ts';
 import { expectProblem } from './support/calls.ts';
 import type { Machine } from './support/machine.ts';
 import { activeOne, externalServer, readyMachine } from './support/tenants.ts';

@@ -1,14 +1,14 @@
 /** The agent protocol's promises: four situations with four codes, lost replies, join tokens, rotation, batches, and what a beat costs. */
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { newKeyPair, publicKeyOf, signed } from '../../src/agent/keys.ts';
+import { newKeyPair, publicKeyOf, signed } from '../../src/agent/connection/keys.ts';
 import { moment, systemClock } from '../../src/base/clock.ts';
 import { newNodeId, newNodeInstanceId } from '../../src/base/ids.ts';
-import { keyProofBody } from '../../src/contract/key-proof.ts';
-import { openDatabase } from '../../src/store/database.ts';
-import { transition } from '../../src/store/door.ts';
-import { defaultEnvironment } from '../../src/store/door-rules.ts';
-import { type Installation, openInstallation } from '../../src/store/installation.ts';
+import { keyProofBody } from '../../src/contract/agent/key-proof.ts';
+import { openDatabase } from '../../src/store/pg/database.ts';
+import { transition } from '../../src/store/transitions/node-transition.ts';
+import { defaultEnvironment } from '../../src/store/transitions/transition-rules.ts';
+import { type Installation, openInstallation } from '../../src/store/keys/installation.ts';
 import { until } from '../support/until.ts';
 import { callRoute, expectProblem } from './support/calls.ts';
 import { type Machine, registration, startMachine } from './support/machine.ts';

@@ -1,9 +1,9 @@
 /** The stream of an agent and of a relay: the same checks and answers as by HTTP, bounded, and told when it counts no more. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { moment, systemClock } from '../../src/base/clock.ts';
-import type { SignedTask } from '../../src/contract/agent.ts';
-import { openDatabase } from '../../src/store/database.ts';
-import { fenceInstance } from '../../src/store/instances.ts';
+import type { SignedTask } from '../../src/contract/agent/agent.ts';
+import { openDatabase } from '../../src/store/pg/database.ts';
+import { fenceInstance } from '../../src/store/agents/instances.ts';
 import { until } from '../support/until.ts';
 import { callRoute, expectProblem } from './support/calls.ts';
 import type { Machine } from './support/machine.ts';

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { DoorRoute } from '../../src/contract/compat/door.ts';
 import { doorPath, doorRoutes } from '../../src/contract/compat/routes.ts';
-import { type ErrorCode, errorCatalogue } from '../../src/contract/errors.ts';
+import { type ErrorCode, errorCatalogue } from '../../src/contract/errors/errors.ts';
 import { roles } from '../../src/contract/roles.ts';
 import type { Access, RouteDeclaration } from '../../src/contract/route.ts';
 import { type OperationName, routes } from '../../src/contract/routes.ts';

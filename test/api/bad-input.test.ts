@@ -11,7 +11,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { fillPath } from '../../src/contract/client.ts';
 import type { DoorRoute } from '../../src/contract/compat/door.ts';
 import { doorPath, doorRoutes } from '../../src/contract/compat/routes.ts';
-import type { ErrorCode } from '../../src/contract/errors.ts';
+import type { ErrorCode } from '../../src/contract/errors/errors.ts';
 import type { RouteDeclaration } from '../../src/contract/route.ts';
 import { type OperationName, routes } from '../../src/contract/routes.ts';
 import { asJson, brokenFor, brokenParameter, fitting, propertiesOf } from './support/broken-values.ts';

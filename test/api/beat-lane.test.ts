@@ -1,7 +1,7 @@
 /** The short way of a beat and the ordinary one give the same answer to whatever is sent: status, headers and body. */
 import { Writable } from 'node:stream';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { createLog } from '../../src/base/log.ts';
+import { createLog } from '../../src/base/telemetry/log.ts';
 import type { Machine } from './support/machine.ts';
 import { enrolledAgain, externalServer, readyMachine } from './support/tenants.ts';
 import { openWire, type Wire } from './support/wire.ts';

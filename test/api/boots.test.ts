@@ -2,8 +2,8 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { moment, systemClock } from '../../src/base/clock.ts';
-import type { TimedBoot } from '../../src/lifecycle/survival.ts';
-import { whatIf } from '../../src/lifecycle/what-if.ts';
+import type { TimedBoot } from '../../src/lifecycle/boots/survival.ts';
+import { whatIf } from '../../src/lifecycle/boots/what-if.ts';
 import { evenBoots, recordBoots } from '../../src/store/testing/recorded-boots.ts';
 import { inProcessServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';

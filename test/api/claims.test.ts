@@ -1,7 +1,7 @@
 /** What a machine may not say about itself is refused by a code of its own, and leaves nothing behind but the refusal. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { moment, systemClock } from '../../src/base/clock.ts';
-import { type ErrorCode, errorCatalogue } from '../../src/contract/errors.ts';
+import { type ErrorCode, errorCatalogue } from '../../src/contract/errors/errors.ts';
 import type { OperationName } from '../../src/contract/routes.ts';
 import { until } from '../support/until.ts';
 import { type Answer, callRoute, expectProblem } from './support/calls.ts';

@@ -4,9 +4,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { contractDocs, fromRoot } from '../../scripts/generate-contract-docs.ts';
 import type { DoorRoute } from '../../src/contract/compat/door.ts';
 import { doorRoutes } from '../../src/contract/compat/routes.ts';
-import { type ErrorCode, errorCatalogue } from '../../src/contract/errors.ts';
+import { type ErrorCode, errorCatalogue } from '../../src/contract/errors/errors.ts';
 import { documentedProblems, problemsByStatus } from '../../src/contract/openapi/problems.ts';
-import { pathFaults } from '../../src/contract/path-faults.ts';
+import { pathFaults } from '../../src/contract/errors/path-faults.ts';
 import type { RouteDeclaration } from '../../src/contract/route.ts';
 import { type OperationName, routes } from '../../src/contract/routes.ts';
 import { openBrowser } from '../browser/support/console.ts';
@@ -44,7 +44,7 @@ describe('the error catalogue', () => {
 
   it('has no code that nothing sends', () => {
     const sources = globSync('src/**/*.ts', { cwd: fromRoot('') })
-      .filter((path) => !path.endsWith('.test.ts') && path !== 'src/contract/errors.ts')
+      .filter((path) => !path.endsWith('.test.ts') && path !== 'src/contract/errors/errors.ts')
       .map((path) => readFileSync(fromRoot(path), 'utf8'))
       .join('\n');
     expect(codes.filter((code) => !sources.includes(`'${code}'`))).toEqual([]);

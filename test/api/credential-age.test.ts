@@ -1,7 +1,7 @@
 /** Credentials that expire: refused by name, exchanged for new ones by the agent's key, and no machine is called silent for it. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { newKeyPair, publicKeyOf, signed } from '../../src/agent/keys.ts';
-import { rotationBody } from '../../src/contract/credential-rotation.ts';
+import { newKeyPair, publicKeyOf, signed } from '../../src/agent/connection/keys.ts';
+import { rotationBody } from '../../src/contract/agent/credential-rotation.ts';
 import { until } from '../support/until.ts';
 import { callRoute, expectProblem } from './support/calls.ts';
 import { type Machine, startMachine } from './support/machine.ts';

@@ -3,7 +3,7 @@
 import { Writable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { pause, systemClock } from '../../src/base/clock.ts';
-import { createLog } from '../../src/base/log.ts';
+import { createLog } from '../../src/base/telemetry/log.ts';
 import { until } from '../support/until.ts';
 import { send } from './support/calls.ts';
 import { type Collector, startCollector } from './support/collector.ts';

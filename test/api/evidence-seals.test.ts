@@ -4,10 +4,10 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { runCli, startCli } from '../../src/cli/testing/run-cli.ts';
-import type { Certificate } from '../../src/contract/certificate.ts';
+import type { Certificate } from '../../src/contract/evidence/certificate.ts';
 import type { Client, RequestRefused } from '../../src/contract/client.ts';
-import { signCheckpoint } from '../../src/contract/integrity/checkpoint.ts';
-import { type Database, openDatabase } from '../../src/store/database.ts';
+import { signCheckpoint } from '../../src/contract/evidence/integrity/checkpoint.ts';
+import { type Database, openDatabase } from '../../src/store/pg/database.ts';
 import { inProcessServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { moment, now, systemClock } from '../../src/base/clock.ts';
-import type { SignedTask } from '../../src/contract/agent.ts';
+import type { SignedTask } from '../../src/contract/agent/agent.ts';
 import type { Driver } from '../../src/drivers/driver.ts';
 import { until } from '../support/until.ts';
 import { callRoute, expectProblem } from './support/calls.ts';

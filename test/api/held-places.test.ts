@@ -1,6 +1,6 @@
 /** While one tenant holds as many streams as it may, the others still open theirs. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { streamShares } from '../../src/api/held/places.ts';
+import { streamShares } from '../../src/api/limits/held/places.ts';
 import { holdStreams } from '../attacks/support/held-streams.ts';
 import { inProcessServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';

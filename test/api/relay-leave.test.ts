@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
-import { createLog } from '../../src/base/log.ts';
+import { createLog } from '../../src/base/telemetry/log.ts';
 import { type Relay, startRelay } from '../../src/relay/relay.ts';
 import { until } from '../support/until.ts';
 import { openStream } from './support/stream-client.ts';

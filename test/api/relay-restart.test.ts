@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type AgentBench, agentBench } from '../../src/agent/testing/agent-process.ts';
 import { systemClock } from '../../src/base/clock.ts';
-import { createLog } from '../../src/base/log.ts';
+import { createLog } from '../../src/base/telemetry/log.ts';
 import { type Relay, startRelay } from '../../src/relay/relay.ts';
 import { type SpawnedServer, spawnServer } from '../support/server.ts';
 import { until } from '../support/until.ts';

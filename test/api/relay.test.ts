@@ -4,7 +4,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { agentBench } from '../../src/agent/testing/agent-process.ts';
 import { systemClock } from '../../src/base/clock.ts';
-import { createLog } from '../../src/base/log.ts';
+import { createLog } from '../../src/base/telemetry/log.ts';
 import { defaultLimits } from '../../src/relay/gatherer.ts';
 import { type Relay, startRelay } from '../../src/relay/relay.ts';
 import { until } from '../support/until.ts';

@@ -3,7 +3,7 @@ import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
-import { rotateKeyRing } from '../../src/base/key-ring.ts';
+import { rotateKeyRing } from '../../src/base/credentials/key-ring.ts';
 import { runCli } from '../../src/cli/testing/run-cli.ts';
 import { type Client, RequestRefused } from '../../src/contract/client.ts';
 import type { Pool, PoolDocument } from '../../src/contract/pool.ts';

@@ -1,6 +1,6 @@
 /** A real agent and two replicas, while the key that signs tasks rotates. */
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
-import { keptState } from '../../src/agent/state-file.ts';
+import { keptState } from '../../src/agent/state/state-file.ts';
 import { type AgentBench, type AgentProcess, agentBench } from '../../src/agent/testing/agent-process.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { recognise } from '../../src/doctor/server-checks.ts';

@@ -12,7 +12,7 @@ describeAttacks('nobody', [
     name: 'creates an admin token without showing one',
     without: [
       {
-        file: 'src/api/auth.ts',
+        file: 'src/api/http/auth.ts',
         find: "throw new ApiProblem('token_missing');\n}",
         replace:
           "return { token_id: '' as never, name: 'nobody', role: 'admin', tenant: null, expires_at: null, session_id: null };\n}",

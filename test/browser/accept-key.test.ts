@@ -1,8 +1,8 @@
 /** An operator accepts the key of an agent by what the console shows, and no other key than that one. */
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest';
-import { newKeyPair, publicKeyOf } from '../../src/agent/keys.ts';
-import { fingerprintOf } from '../../src/base/ed25519.ts';
+import { newKeyPair, publicKeyOf } from '../../src/agent/connection/keys.ts';
+import { fingerprintOf } from '../../src/base/credentials/ed25519.ts';
 import { type Machine, startMachine } from '../api/support/machine.ts';
 import { openTables, type Tables } from '../api/support/tables.ts';
 import { inProcessServer, type TestServer } from '../support/server.ts';

@@ -9,7 +9,7 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { plantFleet } from '../../scripts/demo/planted-fleet.ts';
 import { now, secondsLater, systemClock } from '../../src/base/clock.ts';
-import type { TimedBoot } from '../../src/lifecycle/survival.ts';
+import type { TimedBoot } from '../../src/lifecycle/boots/survival.ts';
 import { recordBoots } from '../../src/store/testing/recorded-boots.ts';
 import { openTables } from '../api/support/tables.ts';
 import { inProcessServer, type TestServer } from '../support/server.ts';

@@ -3,7 +3,7 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { now, secondsBetween, secondsLater, systemClock } from '../../src/base/clock.ts';
 import type { Node } from '../../src/contract/node.ts';
-import { openDatabase } from '../../src/store/database.ts';
+import { openDatabase } from '../../src/store/pg/database.ts';
 import { recordStagedBoots } from '../../src/store/testing/staged-boots.ts';
 import { type BeatingFleet, beatingFleet } from '../scenarios/support/fleet.ts';
 import type { World } from '../scenarios/support/scenario.ts';

@@ -4,7 +4,7 @@ import type { Browser, Page, Request } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { now, systemClock } from '../../src/base/clock.ts';
 import { placeOf, scaleOver } from '../../src/base/duration-scale.ts';
-import type { TimedBoot } from '../../src/lifecycle/survival.ts';
+import type { TimedBoot } from '../../src/lifecycle/boots/survival.ts';
 import { evenBoots, recordBoots } from '../../src/store/testing/recorded-boots.ts';
 import { openTables } from '../api/support/tables.ts';
 import { allocate, becomes, declarePool } from '../support/machine-life.ts';

@@ -14,8 +14,8 @@
  */
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { operationRegistry } from '../../src/operations/registry.ts';
-import type { OperationServices } from '../../src/operations/services.ts';
-import type * as executions from '../../src/store/executions.ts';
+import type { OperationServices } from '../../src/operations/runtime/services.ts';
+import type * as executions from '../../src/store/operations/executions.ts';
 import { type Case, type EndedCase, runCases } from './support/cases.ts';
 import { type FaultName, faultNames } from './support/faults.ts';
 import { everyFault, everyPair, inTurn, judge } from './support/plan.ts';
@@ -26,7 +26,7 @@ vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 });
 
 /** For the counter-test below: receipts are neither kept nor asked for. */
 const wrong = vi.hoisted(() => ({ receipts: false }));
-vi.mock('../../src/store/executions.ts', async (whole) => {
+vi.mock('../../src/store/operations/executions.ts', async (whole) => {
   const real = await whole<typeof executions>();
   const once: typeof executions.once = (db, workflow_id, receipt, executor, now, work) =>
     wrong.receipts

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { readBootReport } from '../../src/contract/boot-report/read.ts';
+import { readBootReport } from '../../src/contract/agent/boot-report/read.ts';
 import { withOutsider } from './support/outsider.ts';
 
 /** The exit status of the script where the machine allows no namespaces. */

@@ -9,11 +9,11 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 /** In `npm test` the oldest, on what differs most between versions: the schema, and the plans that must not scan. */
 const versions = share([14] as const, [14, 15, 16, 17] as const);
 const files = share(
-  ['src/store/migrate.test.ts', 'src/store/door.test.ts', 'src/store/evidence.test.ts'],
+  ['src/store/migrate.test.ts', 'src/store/transitions/node-transition.test.ts', 'src/store/evidence/evidence.test.ts'],
   ['src/store'],
 );
 /** They start or stop the embedded server itself. */
-const aboutTheEmbedded = 'src/store/postgres/**';
+const aboutTheEmbedded = 'src/store/pg/embedded/**';
 
 for (const version of versions)
   withOutsider(`postgresql-${version}`, ({ place }) => {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { requestKinds } from '../../src/lifecycle/limits.ts';
+import { requestKinds } from '../../src/lifecycle/limits/limits.ts';
 import { callRoute } from '../api/support/calls.ts';
 import { type SpawnedServer, spawnServer } from '../support/server.ts';
 import { isWhole, share, withOutsider } from './support/outsider.ts';

@@ -6,7 +6,7 @@ import { Client } from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { pause, systemClock } from '../../src/base/clock.ts';
 import type { PoolDocument } from '../../src/contract/pool.ts';
-import { allocationStatusNames, nodeStatusNames } from '../../src/lifecycle/states.ts';
+import { allocationStatusNames, nodeStatusNames } from '../../src/lifecycle/model/states.ts';
 import { testDatabase } from '../support/database.ts';
 import { freePort } from '../support/free-port.ts';
 import { allBecome, allocate, declarePool, release } from '../support/machine-life.ts';

@@ -6,7 +6,7 @@
  * The same histories in every run; SLIPWAY_PROPERTY_SEED tells others.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { nodeEdges } from '../../src/lifecycle/transitions.ts';
+import { nodeEdges } from '../../src/lifecycle/model/transitions.ts';
 import { type TestStore, testStore } from '../support/store.ts';
 import { throwing } from './support/dice.ts';
 import { ask, happen, rest } from './support/releases/events.ts';

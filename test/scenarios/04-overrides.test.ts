@@ -10,7 +10,7 @@ import {
   type BudgetSource,
   defaultBudgets,
   defaultRuntimeClasses,
-} from '../../src/lifecycle/budgets.ts';
+} from '../../src/lifecycle/deadlines/budgets.ts';
 import { becomesNode, changesOf, externalPool, localPool } from './support/machines.ts';
 import { judging, scenario, type World, without } from './support/scenario.ts';
 

@@ -1,9 +1,9 @@
 /** What a boot spent its time on is told stage by stage, and the stages that made it long are named. */
 import { expect, vi } from 'vitest';
-import type * as BootReports from '../../src/contract/boot-report/read.ts';
+import type * as BootReports from '../../src/contract/agent/boot-report/read.ts';
 import type { BootStage } from '../../src/contract/node.ts';
-import type * as Explaining from '../../src/lifecycle/slow-stages.ts';
-import type * as NodeLogs from '../../src/store/boot-stages.ts';
+import type * as Explaining from '../../src/lifecycle/boots/slow-stages.ts';
+import type * as NodeLogs from '../../src/store/agents/boot-stages.ts';
 import type { Machine } from '../api/support/machine.ts';
 import { allocate } from '../support/machine-life.ts';
 import { becomesAllocation, externalPool, joined, localPool } from './support/machines.ts';
@@ -15,17 +15,17 @@ type Parts = Pick<typeof Explaining, 'slowStages'> &
 const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
 const right = vi.hoisted(() => ({}) as Parts);
 
-vi.mock(import('../../src/lifecycle/slow-stages.ts'), async (original) => {
+vi.mock(import('../../src/lifecycle/boots/slow-stages.ts'), async (original) => {
   const whole = await original();
   right.slowStages = whole.slowStages;
   return { ...whole, slowStages: (...given) => (wrong.slowStages ?? whole.slowStages)(...given) };
 });
-vi.mock(import('../../src/contract/boot-report/read.ts'), async (original) => {
+vi.mock(import('../../src/contract/agent/boot-report/read.ts'), async (original) => {
   const whole = await original();
   right.readBootReport = whole.readBootReport;
   return { ...whole, readBootReport: (text) => (wrong.readBootReport ?? whole.readBootReport)(text) };
 });
-vi.mock(import('../../src/store/boot-stages.ts'), async (original) => {
+vi.mock(import('../../src/store/agents/boot-stages.ts'), async (original) => {
   const whole = await original();
   right.readBootStages = whole.readBootStages;
   return { ...whole, readBootStages: (...given) => (wrong.readBootStages ?? whole.readBootStages)(...given) };

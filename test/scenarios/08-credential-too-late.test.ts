@@ -3,14 +3,14 @@ import { expect, onTestFinished, vi } from 'vitest';
 import { exitCodes } from '../../src/agent/exit.ts';
 import { now, secondsBetween, systemClock } from '../../src/base/clock.ts';
 import { newCorrelationId, newNodeId, newNodeInstanceId } from '../../src/base/ids.ts';
-import { ApiProblem } from '../../src/contract/errors.ts';
-import { openDatabase } from '../../src/store/database.ts';
-import { createNode } from '../../src/store/door.ts';
-import { defaultEnvironment } from '../../src/store/door-rules.ts';
-import type * as Enrolment from '../../src/store/enrolment.ts';
-import { openInstallation } from '../../src/store/installation.ts';
-import { createInstance } from '../../src/store/instances.ts';
-import { currentPool } from '../../src/store/pools.ts';
+import { ApiProblem } from '../../src/contract/errors/errors.ts';
+import { openDatabase } from '../../src/store/pg/database.ts';
+import { createNode } from '../../src/store/transitions/node-transition.ts';
+import { defaultEnvironment } from '../../src/store/transitions/transition-rules.ts';
+import type * as Enrolment from '../../src/store/agents/enrolment.ts';
+import { openInstallation } from '../../src/store/keys/installation.ts';
+import { createInstance } from '../../src/store/agents/instances.ts';
+import { currentPool } from '../../src/store/rows/pools.ts';
 import { callRoute, expectProblem } from '../api/support/calls.ts';
 import { registration } from '../api/support/machine.ts';
 import { type RealAgent, startAgent } from './support/agents.ts';
@@ -20,7 +20,7 @@ import { scenario, type World, whileWrong } from './support/scenario.ts';
 /** How a refused registration is told: as it is, unless a counter-test puts something else here. */
 const wrong = vi.hoisted(() => ({}) as { told?: (problem: ApiProblem) => ApiProblem });
 
-vi.mock(import('../../src/store/enrolment.ts'), async (original) => {
+vi.mock(import('../../src/store/agents/enrolment.ts'), async (original) => {
   const whole = await original();
   const register: typeof Enrolment.register = async (...given) => {
     try {

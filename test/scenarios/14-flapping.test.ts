@@ -1,14 +1,14 @@
 /** A machine whose beats jitter around the threshold changes at most once in a stale time; one that misses a single beat never does. */
 import { expect, vi } from 'vitest';
 import { pause, secondsBetween, systemClock } from '../../src/base/clock.ts';
-import type * as Budgets from '../../src/lifecycle/budgets.ts';
+import type * as Budgets from '../../src/lifecycle/deadlines/budgets.ts';
 import type { Machine } from '../api/support/machine.ts';
 import { type Change, changesOf, externalPool, joined } from './support/machines.ts';
 import { judging, scenario, type World, whileWrong } from './support/scenario.ts';
 
 const wrong = vi.hoisted(() => ({}) as Partial<Pick<typeof Budgets, 'effectiveStaleSeconds'>>);
 
-vi.mock(import('../../src/lifecycle/budgets.ts'), async (original) => {
+vi.mock(import('../../src/lifecycle/deadlines/budgets.ts'), async (original) => {
   const whole = await original();
   return {
     ...whole,

@@ -3,13 +3,13 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, vi } from 'vitest';
-import type * as evidence from '../../src/store/evidence.ts';
+import type * as evidence from '../../src/store/evidence/evidence.ts';
 import { allocate, allocation, becomes, declarePool, release } from '../support/machine-life.ts';
 import { scenario, type World, whileWrong, without } from './support/scenario.ts';
 
 /** For a counter-test: facts that get lost. */
 const wrong = vi.hoisted((): { forgets?: RegExp } => ({}));
-vi.mock('../../src/store/evidence.ts', async (whole) => {
+vi.mock('../../src/store/evidence/evidence.ts', async (whole) => {
   const real = await whole<typeof evidence>();
   const recordEvidence: typeof evidence.recordEvidence = (db, facts) =>
     real.recordEvidence(

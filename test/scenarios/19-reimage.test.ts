@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, vi } from 'vitest';
 import { runCli } from '../../src/cli/testing/run-cli.ts';
-import type { Evidence } from '../../src/contract/evidence.ts';
+import type { Evidence } from '../../src/contract/evidence/evidence.ts';
 import type { PoolDocument } from '../../src/contract/pool.ts';
-import type * as NewInstance from '../../src/operations/new-instance.ts';
-import type * as TakeDown from '../../src/operations/take-down.ts';
-import type * as AgentSessions from '../../src/store/agent-sessions.ts';
+import type * as NewInstance from '../../src/operations/provision/new-instance.ts';
+import type * as TakeDown from '../../src/operations/release/take-down.ts';
+import type * as AgentSessions from '../../src/store/agents/agent-sessions.ts';
 import { callRoute, expectProblem } from '../api/support/calls.ts';
 import { expectFenced, recordOf, voiceOf } from './support/instances.ts';
 import { becomesAllocation, becomesNode, causesOf, localPool, nodeOf } from './support/machines.ts';
@@ -18,15 +18,15 @@ type Session = AgentSessions.AgentSession | undefined;
 type Parts = Pick<typeof NewInstance, 'followPool'> &
   Pick<typeof TakeDown, 'takeDown'> & { recognized(session: Session): Session };
 const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
-vi.mock(import('../../src/operations/new-instance.ts'), async (original) => {
+vi.mock(import('../../src/operations/provision/new-instance.ts'), async (original) => {
   const whole = await original();
   return { ...whole, followPool: (...given) => (wrong.followPool ?? whole.followPool)(...given) };
 });
-vi.mock(import('../../src/operations/take-down.ts'), async (original) => {
+vi.mock(import('../../src/operations/release/take-down.ts'), async (original) => {
   const whole = await original();
   return { ...whole, takeDown: (...given) => (wrong.takeDown ?? whole.takeDown)(...given) };
 });
-vi.mock(import('../../src/store/agent-sessions.ts'), async (original) => {
+vi.mock(import('../../src/store/agents/agent-sessions.ts'), async (original) => {
   const whole = await original();
   return {
     ...whole,
@@ -213,7 +213,7 @@ scenario({
       broken: 'a log that goes with its machine',
       around: whileWrong(wrong, {
         async takeDown(context, services, down) {
-          const { takeDown } = await vi.importActual<typeof TakeDown>('../../src/operations/take-down.ts');
+          const { takeDown } = await vi.importActual<typeof TakeDown>('../../src/operations/release/take-down.ts');
           const proof = await takeDown(context, services, down);
           if (!down.reuse)
             await services.db.query('delete from node_log_chunks where node_id = $1', [down.subject.node.node_id]);

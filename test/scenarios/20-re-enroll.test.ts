@@ -3,10 +3,10 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, vi } from 'vitest';
 import { runCli } from '../../src/cli/testing/run-cli.ts';
-import type { NodeActionName } from '../../src/lifecycle/actions.ts';
-import type * as Ping from '../../src/operations/ping.ts';
-import type * as TakeDown from '../../src/operations/take-down.ts';
-import type * as DoorAllocation from '../../src/store/door-allocation.ts';
+import type { NodeActionName } from '../../src/lifecycle/actions/actions.ts';
+import type * as Ping from '../../src/operations/provision/ping.ts';
+import type * as TakeDown from '../../src/operations/release/take-down.ts';
+import type * as DoorAllocation from '../../src/store/transitions/allocation-transition.ts';
 import { callRoute, expectProblem } from '../api/support/calls.ts';
 import { startMachine } from '../api/support/machine.ts';
 import { allocate, release } from '../support/machine-life.ts';
@@ -18,15 +18,15 @@ import { scenario, type World, whileWrong } from './support/scenario.ts';
 type Parts = Pick<typeof Ping, 'proveByPing'> &
   Pick<typeof TakeDown, 'removeMachine'> & { mayMove(move: DoorAllocation.AllocationMove): boolean };
 const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
-vi.mock(import('../../src/operations/ping.ts'), async (original) => {
+vi.mock(import('../../src/operations/provision/ping.ts'), async (original) => {
   const whole = await original();
   return { ...whole, proveByPing: (...given) => (wrong.proveByPing ?? whole.proveByPing)(...given) };
 });
-vi.mock(import('../../src/operations/take-down.ts'), async (original) => {
+vi.mock(import('../../src/operations/release/take-down.ts'), async (original) => {
   const whole = await original();
   return { ...whole, removeMachine: (...given) => (wrong.removeMachine ?? whole.removeMachine)(...given) };
 });
-vi.mock(import('../../src/store/door-allocation.ts'), async (original) => {
+vi.mock(import('../../src/store/transitions/allocation-transition.ts'), async (original) => {
   const whole = await original();
   return {
     ...whole,

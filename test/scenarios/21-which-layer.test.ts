@@ -10,7 +10,7 @@ import type { LayerReport } from '../../src/doctor/examination.ts';
 import { examine } from '../../src/doctor/examine.ts';
 import type * as ServerChecks from '../../src/doctor/server-checks.ts';
 import { failureOf } from '../../src/doctor/telling.ts';
-import type * as Checkup from '../../src/lifecycle/checkup.ts';
+import type * as Checkup from '../../src/lifecycle/explain/checkup.ts';
 import { callRoute } from '../api/support/calls.ts';
 import { type RealAgent, startAgent } from './support/agents.ts';
 import { becomesNode, externalPool } from './support/machines.ts';
@@ -22,7 +22,7 @@ vi.mock(import('../../src/doctor/server-checks.ts'), async (original) => {
   const whole = await original();
   return { ...whole, recognise: (...given) => (wrong.recognise ?? whole.recognise)(...given) };
 });
-vi.mock(import('../../src/lifecycle/checkup.ts'), async (original) => {
+vi.mock(import('../../src/lifecycle/explain/checkup.ts'), async (original) => {
   const whole = await original();
   return { ...whole, judgePing: (...given) => (wrong.judgePing ?? whole.judgePing)(...given) };
 });

@@ -1,6 +1,6 @@
 /** Releases failed in an outage: one command brings them back, canary first, at a capped rate, and stops where the cause is still there. */
 import { expect, vi } from 'vitest';
-import type * as recoveries from '../../src/store/recoveries.ts';
+import type * as recoveries from '../../src/store/operations/recoveries.ts';
 import {
   askedToRelease,
   ended,
@@ -15,7 +15,7 @@ import { stubbornMachines, stubbornPool } from './support/stubborn-machines.ts';
 
 type Parts = Pick<typeof recoveries, 'skipTargets'>;
 const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
-vi.mock(import('../../src/store/recoveries.ts'), async (original) => {
+vi.mock(import('../../src/store/operations/recoveries.ts'), async (original) => {
   const whole = await original();
   return { ...whole, skipTargets: (...given) => (wrong.skipTargets ?? whole.skipTargets)(...given) };
 });

@@ -2,7 +2,7 @@
 import { expect, vi } from 'vitest';
 import { headline } from '../../src/cli/render/progress.ts';
 import type { Progress } from '../../src/contract/progress.ts';
-import type * as publishing from '../../src/store/publish-progress.ts';
+import type * as publishing from '../../src/store/operations/publish-progress.ts';
 import { openEvents } from '../api/support/event-reader.ts';
 import { becomesAllocation } from './support/machines.ts';
 import { scenario, type World, whileWrong } from './support/scenario.ts';
@@ -21,7 +21,7 @@ import {
 
 type Parts = Pick<typeof publishing, 'publishProgress'>;
 const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
-vi.mock(import('../../src/store/publish-progress.ts'), async (original) => {
+vi.mock(import('../../src/store/operations/publish-progress.ts'), async (original) => {
   const whole = await original();
   return { ...whole, publishProgress: (...given) => (wrong.publishProgress ?? whole.publishProgress)(...given) };
 });

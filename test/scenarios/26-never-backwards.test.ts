@@ -2,7 +2,7 @@
 import { expect, vi } from 'vitest';
 import type { Progress } from '../../src/contract/progress.ts';
 import type { Composition } from '../../src/main.ts';
-import type * as steps from '../../src/store/steps.ts';
+import type * as steps from '../../src/store/operations/steps.ts';
 import { openEvents } from '../api/support/event-reader.ts';
 import { testDatabase } from '../support/database.ts';
 import { openLedger } from '../support/ledger.ts';
@@ -12,7 +12,7 @@ import { phases, slowCluster, stepOf, waiting } from './support/slow-cluster.ts'
 
 type Parts = Pick<typeof steps, 'stepReached'>;
 const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
-vi.mock(import('../../src/store/steps.ts'), async (original) => {
+vi.mock(import('../../src/store/operations/steps.ts'), async (original) => {
   const whole = await original();
   return { ...whole, stepReached: (...given) => (wrong.stepReached ?? whole.stepReached)(...given) };
 });

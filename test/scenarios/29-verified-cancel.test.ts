@@ -4,10 +4,10 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, vi } from 'vitest';
-import { newKeyPair, publicKeyOf } from '../../src/agent/keys.ts';
+import { newKeyPair, publicKeyOf } from '../../src/agent/connection/keys.ts';
 import type { Driver } from '../../src/drivers/driver.ts';
-import type * as fencing from '../../src/operations/fence.ts';
-import type * as instances from '../../src/store/instances.ts';
+import type * as fencing from '../../src/operations/release/fence.ts';
+import type * as instances from '../../src/store/agents/instances.ts';
 import { callRoute } from '../api/support/calls.ts';
 import { allocate, release } from '../support/machine-life.ts';
 import { endTagged, taggedProcesses } from '../support/tagged-processes.ts';
@@ -20,11 +20,11 @@ interface Parts {
   fenceInstance: typeof instances.fenceInstance;
 }
 const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
-vi.mock(import('../../src/operations/fence.ts'), async (original) => {
+vi.mock(import('../../src/operations/release/fence.ts'), async (original) => {
   const whole = await original();
   return { ...whole, abortIfUnborn: (...given) => (wrong.abortIfUnborn ?? whole.abortIfUnborn)(...given) };
 });
-vi.mock(import('../../src/store/instances.ts'), async (original) => {
+vi.mock(import('../../src/store/agents/instances.ts'), async (original) => {
   const whole = await original();
   return { ...whole, fenceInstance: (...given) => (wrong.fenceInstance ?? whole.fenceInstance)(...given) };
 });

@@ -2,8 +2,8 @@
 import { expect } from 'vitest';
 import { pause, now as present, secondsBetween, secondsLater, systemClock } from '../../src/base/clock.ts';
 import type { Composition } from '../../src/main.ts';
-import { type Database, openDatabase } from '../../src/store/database.ts';
-import { databaseClock } from '../../src/store/database-clock.ts';
+import { type Database, openDatabase } from '../../src/store/pg/database.ts';
+import { databaseClock } from '../../src/store/pg/database-clock.ts';
 import { beatAs, placedCredential, placedRows, placeNodes } from '../../src/store/testing/placed-nodes.ts';
 import { testDatabase } from '../support/database.ts';
 import { inProcessServer, type TestServer } from '../support/server.ts';

@@ -1,6 +1,6 @@
 /** Many machines that do not come up at once: their verdicts are written, and no more are launched into the same failure. */
 import { expect } from 'vitest';
-import { defaultBrakePolicy } from '../../src/lifecycle/brake.ts';
+import { defaultBrakePolicy } from '../../src/lifecycle/brake/brake.ts';
 import { allocate } from '../support/machine-life.ts';
 import { allocationOf, becomesAllocation, localPool } from './support/machines.ts';
 import { judging, scenario, type World } from './support/scenario.ts';

@@ -3,7 +3,7 @@ import { expect, vi } from 'vitest';
 import { secondsBetween, secondsLater } from '../../src/base/clock.ts';
 import type { Node } from '../../src/contract/node.ts';
 import type { Brake } from '../../src/contract/supervision.ts';
-import { defaultBrakePolicy, defaultBrakeSettings } from '../../src/lifecycle/brake.ts';
+import { defaultBrakePolicy, defaultBrakeSettings } from '../../src/lifecycle/brake/brake.ts';
 import type { Composition } from '../../src/main.ts';
 import { callRoute } from '../api/support/calls.ts';
 import { type BeatingFleet, beatingFleet, type FleetMachine } from './support/fleet.ts';
@@ -11,7 +11,7 @@ import { becomesNode, externalPool, nodeOf } from './support/machines.ts';
 import { judging, scenario, type World, whileWrong, without } from './support/scenario.ts';
 
 const wrong = vi.hoisted(() => ({}) as { least?: number });
-vi.mock(import('../../src/store/brake.ts'), async (original) => {
+vi.mock(import('../../src/store/supervision/brake.ts'), async (original) => {
   const whole = await original();
   return {
     ...whole,

@@ -3,7 +3,7 @@ import { afterAll, beforeEach, expect, vi } from 'vitest';
 import type { Progress } from '../../src/contract/progress.ts';
 import type { Driver } from '../../src/drivers/driver.ts';
 import type { Composition } from '../../src/main.ts';
-import type * as steps from '../../src/store/steps.ts';
+import type * as steps from '../../src/store/operations/steps.ts';
 import { startArm } from '../support/arm/arm.ts';
 import { paths } from '../support/arm/faults.ts';
 import { testDatabase } from '../support/database.ts';
@@ -13,7 +13,7 @@ import { type Comes, toldTwice, whileWrong } from './support/scenario.ts';
 
 type Parts = Pick<typeof steps, 'stepReached'>;
 const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
-vi.mock(import('../../src/store/steps.ts'), async (original) => {
+vi.mock(import('../../src/store/operations/steps.ts'), async (original) => {
   const whole = await original();
   return { ...whole, stepReached: (...given) => (wrong.stepReached ?? whole.stepReached)(...given) };
 });

@@ -3,7 +3,7 @@ import { expect, vi } from 'vitest';
 import { now, secondsLater, systemClock } from '../../src/base/clock.ts';
 import type { Node } from '../../src/contract/node.ts';
 import type { Maintenance } from '../../src/contract/supervision.ts';
-import type * as Windows from '../../src/store/maintenance.ts';
+import type * as Windows from '../../src/store/rows/maintenance.ts';
 import { callRoute, expectProblem } from '../api/support/calls.ts';
 import { type BeatingFleet, beatingFleet } from './support/fleet.ts';
 import { becomesNode, causesOf, externalPool, nodeOf } from './support/machines.ts';
@@ -11,7 +11,7 @@ import { scenario, type World, whileWrong, without } from './support/scenario.ts
 
 type Parts = Pick<typeof Windows, 'activeWindows'>;
 const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
-vi.mock(import('../../src/store/maintenance.ts'), async (original) => {
+vi.mock(import('../../src/store/rows/maintenance.ts'), async (original) => {
   const whole = await original();
   return { ...whole, activeWindows: (...given) => (wrong.activeWindows ?? whole.activeWindows)(...given) };
 });

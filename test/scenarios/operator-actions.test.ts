@@ -1,6 +1,6 @@
 /** A person drains, sets aside, brings back and retires machines: each with a reason, each told before it is done, none by a database edit. */
 import { expect } from 'vitest';
-import type { NodeActionName } from '../../src/lifecycle/actions.ts';
+import type { NodeActionName } from '../../src/lifecycle/actions/actions.ts';
 import { callRoute, expectProblem } from '../api/support/calls.ts';
 import {
   allocationOf,

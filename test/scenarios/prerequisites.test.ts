@@ -1,7 +1,7 @@
 /** What a pool requires is looked for on the machine before it may be ready; what is missing is named. */
 import { expect, vi } from 'vitest';
 import type { Node } from '../../src/contract/node.ts';
-import type * as Prerequisites from '../../src/store/prerequisites.ts';
+import type * as Prerequisites from '../../src/store/agents/prerequisites.ts';
 import type { Machine } from '../api/support/machine.ts';
 import { allocate } from '../support/machine-life.ts';
 import { startAgent } from './support/agents.ts';
@@ -20,7 +20,7 @@ import { judging, scenario, type World, whileWrong, without } from './support/sc
 
 type Parts = Pick<typeof Prerequisites, 'reportPrerequisites'>;
 const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
-vi.mock(import('../../src/store/prerequisites.ts'), async (original) => {
+vi.mock(import('../../src/store/agents/prerequisites.ts'), async (original) => {
   const whole = await original();
   return {
     ...whole,

@@ -6,8 +6,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, vi } from 'vitest';
-import type * as allocations from '../../src/store/allocations.ts';
-import type * as freeNodes from '../../src/store/free-nodes.ts';
+import type * as allocations from '../../src/store/rows/allocations.ts';
+import type * as freeNodes from '../../src/store/rows/free-nodes.ts';
 import { allocate, allocation, becomes, declarePool, release } from '../support/machine-life.ts';
 import { scenario, type World, whileWrong } from './support/scenario.ts';
 
@@ -15,13 +15,13 @@ import { scenario, type World, whileWrong } from './support/scenario.ts';
 const wrong = vi.hoisted((): { findsFree?: false; countsAhead?: false } => ({}));
 /** How often a free machine is passed over, as one that somebody has in hand just then. */
 const inHand = vi.hoisted(() => ({ times: 0 }));
-vi.mock('../../src/store/free-nodes.ts', async (whole) => {
+vi.mock('../../src/store/rows/free-nodes.ts', async (whole) => {
   const real = await whole<typeof freeNodes>();
   const lockFreeNodes: typeof freeNodes.lockFreeNodes = async (...asked) =>
     wrong.findsFree === false || inHand.times-- > 0 ? [] : real.lockFreeNodes(...asked);
   return { ...real, lockFreeNodes };
 });
-vi.mock('../../src/store/allocations.ts', async (whole) => {
+vi.mock('../../src/store/rows/allocations.ts', async (whole) => {
   const real = await whole<typeof allocations>();
   const countWaitingBefore: typeof allocations.countWaitingBefore = async (db, pool, ids, launches) =>
     wrong.countsAhead === false ? new Map(ids.map((id) => [id, 0])) : real.countWaitingBefore(db, pool, ids, launches);

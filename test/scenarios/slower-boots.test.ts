@@ -2,7 +2,7 @@
 import { expect } from 'vitest';
 import { now, secondsLater, systemClock } from '../../src/base/clock.ts';
 import type { Finding } from '../../src/contract/finding.ts';
-import { openDatabase } from '../../src/store/database.ts';
+import { openDatabase } from '../../src/store/pg/database.ts';
 import { recordStagedBoots } from '../../src/store/testing/staged-boots.ts';
 import { scenario, type World, without } from './support/scenario.ts';
 

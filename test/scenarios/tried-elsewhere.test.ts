@@ -1,6 +1,6 @@
 /** A tenant whose machine failed tries again and gets another one; the failed machine, though it comes back, is nobody's until it is proven clean. */
 import { expect, vi } from 'vitest';
-import type * as NodeRetire from '../../src/operations/node-retire.ts';
+import type * as NodeRetire from '../../src/operations/release/node-retire.ts';
 import { allocate } from '../support/machine-life.ts';
 import { forgetful } from './support/forgetful.ts';
 import { allocationOf, becomesAllocation, becomesNode, causesOf, externalPool, joined } from './support/machines.ts';
@@ -8,7 +8,7 @@ import { scenario, type World, whileWrong } from './support/scenario.ts';
 
 type Parts = Pick<typeof NodeRetire, 'retireIn'>;
 const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
-vi.mock(import('../../src/operations/node-retire.ts'), async (original) => {
+vi.mock(import('../../src/operations/release/node-retire.ts'), async (original) => {
   const whole = await original();
   return { ...whole, retireIn: (...given) => (wrong.retireIn ?? whole.retireIn)(...given) };
 });

@@ -3,8 +3,8 @@
  * line of JSON, and then waits to be killed. The tests of the embedded PostgreSQL run it as a child.
  */
 import { systemClock } from '../../src/base/clock.ts';
-import { startEmbeddedPostgres } from '../../src/store/postgres/embedded.ts';
-import { EmbeddedPostgresError } from '../../src/store/postgres/embedded-error.ts';
+import { startEmbeddedPostgres } from '../../src/store/pg/embedded/embedded.ts';
+import { EmbeddedPostgresError } from '../../src/store/pg/embedded/embedded-error.ts';
 
 const [, , dataDir = '', relocateTo] = process.argv;
 const said: string[] = [];

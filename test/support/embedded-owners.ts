@@ -12,7 +12,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { Client } from 'pg';
 import { systemClock } from '../../src/base/clock.ts';
-import { isProcessAlive } from '../../src/store/postgres/postmaster.ts';
+import { isProcessAlive } from '../../src/store/pg/embedded/postmaster.ts';
 
 export const ownerProgram = fileURLToPath(new URL('./embedded-owner.ts', import.meta.url));
 export const isRoot = process.getuid?.() === 0;

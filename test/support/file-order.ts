@@ -23,7 +23,7 @@ const longest = [
   'scenarios/19-reimage.test.ts',
   'properties/invariants.test.ts',
   'browser/fleet-at-scale.test.ts',
-  'api/stream.test.ts',
+  'api/stream/stream.test.ts',
   'local/local-driver.crash.test.ts',
   'scenarios/22-drift.test.ts',
   'browser/first-machine.test.ts',

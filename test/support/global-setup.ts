@@ -8,10 +8,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
 import { systemClock } from '../../src/base/clock.ts';
-import { application } from '../../src/store/postgres/cluster.ts';
-import { startEmbeddedPostgres } from '../../src/store/postgres/embedded.ts';
-import { findPostmaster, isProcessAlive, stopPostmaster } from '../../src/store/postgres/postmaster.ts';
-import { volatileSettings } from '../../src/store/postgres/settings.ts';
+import { application } from '../../src/store/pg/embedded/cluster.ts';
+import { startEmbeddedPostgres } from '../../src/store/pg/embedded/embedded.ts';
+import { findPostmaster, isProcessAlive, stopPostmaster } from '../../src/store/pg/embedded/postmaster.ts';
+import { volatileSettings } from '../../src/store/pg/embedded/settings.ts';
 import { execute } from './database.ts';
 import { createTemplate } from './template.ts';
 

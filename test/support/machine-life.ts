@@ -2,7 +2,7 @@
 import type { Allocation } from '../../src/contract/allocation.ts';
 import type { Client } from '../../src/contract/client.ts';
 import type { PoolDocument } from '../../src/contract/pool.ts';
-import type { AllocationStatus } from '../../src/lifecycle/states.ts';
+import type { AllocationStatus } from '../../src/lifecycle/model/states.ts';
 import { until } from './until.ts';
 
 /** For a loaded machine; whoever waits that long has found a mistake. */

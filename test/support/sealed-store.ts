@@ -1,13 +1,13 @@
 /** A store with evidence in it, a sealer, and a verifier that walks every page as the command does. For tests. */
 import type { KeyObject } from 'node:crypto';
-import type { KeyRing } from '../../src/base/key-ring.ts';
-import type { EvidenceFault } from '../../src/contract/evidence-seals.ts';
-import { walkChain } from '../../src/contract/integrity/walk-chain.ts';
-import { type Database, openDatabase } from '../../src/store/database.ts';
-import { recordEvidence } from '../../src/store/evidence.ts';
-import { createSealer, type Sealer } from '../../src/store/integrity/sealer.ts';
-import { type EvidenceSigner, evidenceSigner } from '../../src/store/integrity/signer.ts';
-import { verifyPage } from '../../src/store/integrity/verify-chain.ts';
+import type { KeyRing } from '../../src/base/credentials/key-ring.ts';
+import type { EvidenceFault } from '../../src/contract/evidence/evidence-seals.ts';
+import { walkChain } from '../../src/contract/evidence/integrity/walk-chain.ts';
+import { type Database, openDatabase } from '../../src/store/pg/database.ts';
+import { recordEvidence } from '../../src/store/evidence/evidence.ts';
+import { createSealer, type Sealer } from '../../src/store/evidence/integrity/sealer.ts';
+import { type EvidenceSigner, evidenceSigner } from '../../src/store/evidence/integrity/signer.ts';
+import { verifyPage } from '../../src/store/evidence/integrity/verify-chain.ts';
 import { type TestDatabase, testDatabase } from './database.ts';
 import { memoryKeyRing } from './key-ring.ts';
 import { until } from './until.ts';

@@ -7,8 +7,8 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { createLog, type Log } from '../../src/base/log.ts';
-import { readSettings } from '../../src/base/settings.ts';
+import { createLog, type Log } from '../../src/base/telemetry/log.ts';
+import { readSettings } from '../../src/base/settings/settings.ts';
 import { type Client, createClient } from '../../src/contract/client.ts';
 import { routes } from '../../src/contract/routes.ts';
 import { type Composition, startServer } from '../../src/main.ts';
@@ -49,7 +49,7 @@ async function directories(): Promise<{ data_dir: string; nodes_dir: string }> {
   return { data_dir, nodes_dir: join(data_dir, 'nodes') };
 }
 
-/** Fails the test whose server answered a problem that the route does not document (`src/api/undocumented.ts`). */
+/** Fails the test whose server answered a problem that the route does not document (`src/api/http/undocumented.ts`). */
 function watchContract(): { log: Log; check(): void } {
   const undocumented = new Set<string>();
   const level = process.env.SLIPWAY_TEST_LOG;

@@ -1,6 +1,6 @@
 /** An open store with a database of its own, for a file of tests. */
 
-import { type Database, openDatabase } from '../../src/store/database.ts';
+import { type Database, openDatabase } from '../../src/store/pg/database.ts';
 import { testDatabase } from './database.ts';
 
 export interface TestStore {

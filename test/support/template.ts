@@ -1,7 +1,7 @@
 /** The database from which every test file clones its own: made once for a run, migrated and empty. */
 import { DBOS } from '@dbos-inc/dbos-sdk';
 import { migrate } from '../../src/store/migrate.ts';
-import { application } from '../../src/store/postgres/cluster.ts';
+import { application } from '../../src/store/pg/embedded/cluster.ts';
 import { execute, named, template } from './database.ts';
 
 /** PostgreSQL clones only what nobody is connected to, so the finished template takes no more connections. */

@@ -1,7 +1,7 @@
 /** Reads of allocations, and what may be done with them. */
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
 import type { AllocationCreate } from '../../../src/contract/allocation.ts';
-import type { AllocationActionName } from '../../../src/lifecycle/allocation-actions.ts';
+import type { AllocationActionName } from '../../../src/lifecycle/actions/allocation-actions.ts';
 import { allocationId } from '../live/apply.ts';
 import { noteArrival } from '../live/received.ts';
 import { act, type BodyOf, call } from './client.ts';

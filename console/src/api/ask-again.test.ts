@@ -2,7 +2,7 @@ import { QueryCache, QueryClient, QueryObserver } from '@tanstack/react-query';
 import { afterEach, expect, test } from 'vitest';
 import { virtualClock } from '../../../src/base/virtual-clock.ts';
 import { RequestRefused, ServerUnreachable } from '../../../src/contract/client.ts';
-import type { Problem } from '../../../src/contract/problem.ts';
+import type { Problem } from '../../../src/contract/errors/problem.ts';
 import { askingAgain } from './ask-again.ts';
 
 const refused = (problem: Partial<Problem>) => new RequestRefused(problem as Problem);

@@ -5,7 +5,7 @@ import type {
   AttentionAllocationStatus,
   AttentionNodeStatus,
   AttentionOperationStatus,
-} from '../../../src/lifecycle/attention.ts';
+} from '../../../src/lifecycle/explain/attention.ts';
 import { useTicking } from '../live/clock.ts';
 import { type Ailing, ailingBy } from '../words/ailing.ts';
 import { type Known, type Shelf, shelvesOf } from '../words/attention.ts';

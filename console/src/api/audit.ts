@@ -1,6 +1,6 @@
 /** Who did what, and what was refused; only for operators of the whole fleet. */
 import { infiniteQueryOptions } from '@tanstack/react-query';
-import type { AuditQuery } from '../../../src/contract/evidence.ts';
+import type { AuditQuery } from '../../../src/contract/evidence/evidence.ts';
 import { call } from './client.ts';
 import { type Filters, keys } from './keys.ts';
 import { firstPage, nextPage } from './lists.ts';

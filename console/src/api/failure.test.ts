@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { RequestRefused } from '../../../src/contract/client.ts';
-import type { Problem } from '../../../src/contract/problem.ts';
+import type { Problem } from '../../../src/contract/errors/problem.ts';
 import { failureOf } from './failure.ts';
 
 const busy = { code: 'server_busy', status: 429, title: 'Server overloaded', retry_after_seconds: 5 };

@@ -1,6 +1,6 @@
 /** Turns whatever a call threw into what a person can use: what happened, why, what to do, and the id to quote. */
 import { filledRemedy, RequestRefused, ServerUnreachable } from '../../../src/contract/client.ts';
-import type { Problem } from '../../../src/contract/problem.ts';
+import type { Problem } from '../../../src/contract/errors/problem.ts';
 import { remedies } from './remedies.generated.ts';
 
 export interface Failure {

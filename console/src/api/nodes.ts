@@ -1,8 +1,8 @@
 /** Reads of nodes and their boot stages, why each stands where it stands, and what may be done with one. */
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
 import type { Node } from '../../../src/contract/node.ts';
-import type { NodeActionName } from '../../../src/lifecycle/actions.ts';
-import type { NodeStatus } from '../../../src/lifecycle/states.ts';
+import type { NodeActionName } from '../../../src/lifecycle/actions/actions.ts';
+import type { NodeStatus } from '../../../src/lifecycle/model/states.ts';
 import { type FleetNode, fleetNodesOf } from '../fleet-node.ts';
 import { mostCells } from '../fleet-size.ts';
 import { nodeId } from '../live/apply.ts';

@@ -1,6 +1,6 @@
 /** Reads of evidence, joined by any of the five ids, newest first. */
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
-import type { Evidence, JoinedTimelineQuery } from '../../../src/contract/evidence.ts';
+import type { Evidence, JoinedTimelineQuery } from '../../../src/contract/evidence/evidence.ts';
 import type { Page } from '../../../src/contract/primitives.ts';
 import { call } from './client.ts';
 import { type Filters, keys } from './keys.ts';

@@ -2,7 +2,7 @@
 import { Button, Menu } from '@mantine/core';
 import { IconAlertTriangle, IconChevronDown } from '@tabler/icons-react';
 import type { ReactNode } from 'react';
-import type { Offer } from '../../../src/lifecycle/action-table.ts';
+import type { Offer } from '../../../src/lifecycle/actions/action-table.ts';
 import { actionLabel, onShelves, sentence } from '../words/actions.ts';
 import styles from './ActionsMenu.module.css';
 

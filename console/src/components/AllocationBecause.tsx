@@ -2,9 +2,9 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { Allocation } from '../../../src/contract/allocation.ts';
-import type { Evidence } from '../../../src/contract/evidence.ts';
-import { allocationMeans, hasEnded, isRescueOver } from '../../../src/lifecycle/rescue-window.ts';
-import { allocationStatuses, type BudgetPhase, type StatusDeclaration } from '../../../src/lifecycle/states.ts';
+import type { Evidence } from '../../../src/contract/evidence/evidence.ts';
+import { allocationMeans, hasEnded, isRescueOver } from '../../../src/lifecycle/deadlines/rescue-window.ts';
+import { allocationStatuses, type BudgetPhase, type StatusDeclaration } from '../../../src/lifecycle/model/states.ts';
 import { useAiling } from '../api/attention.ts';
 import { statusFactQuery } from '../api/timeline.ts';
 import { useTicking } from '../live/clock.ts';

@@ -3,7 +3,7 @@ import { Button, Group } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { useMemo } from 'react';
 import type { Allocation } from '../../../src/contract/allocation.ts';
-import { allocationStatusNames } from '../../../src/lifecycle/states.ts';
+import { allocationStatusNames } from '../../../src/lifecycle/model/states.ts';
 import { useAiling } from '../api/attention.ts';
 import type { Action } from '../dialogs/action.ts';
 import { allocationAction, nameOf, plainByStatus } from '../dialogs/allocation-actions.ts';

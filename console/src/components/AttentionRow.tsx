@@ -3,7 +3,7 @@ import { Button } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import type { Allocation } from '../../../src/contract/allocation.ts';
-import { causeSays } from '../../../src/lifecycle/transitions.ts';
+import { causeSays } from '../../../src/lifecycle/model/transitions.ts';
 import type { Action } from '../dialogs/action.ts';
 import { nextActions } from '../dialogs/attention-actions.ts';
 import { sentence } from '../words/actions.ts';

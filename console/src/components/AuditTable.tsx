@@ -1,7 +1,7 @@
 /** Deeds and refusals, a row each: when, who, what, to what, why; and the id to find the rest by. */
 import { IconBan } from '@tabler/icons-react';
 import { Link } from '@tanstack/react-router';
-import type { Evidence } from '../../../src/contract/evidence.ts';
+import type { Evidence } from '../../../src/contract/evidence/evidence.ts';
 import { type AuditFilter, codeOf, reasonOf, targetOf } from '../words/audit.ts';
 import { withLocalTimes } from '../words/times.ts';
 import { Ago } from './Ago.tsx';

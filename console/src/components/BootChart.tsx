@@ -5,7 +5,7 @@
 import { type CSSProperties, type KeyboardEvent, type MouseEvent, type PointerEvent, useMemo, useRef } from 'react';
 import { marksOn, placeOf, secondsAt } from '../../../src/base/duration-scale.ts';
 import type { BootPhase } from '../../../src/contract/boots.ts';
-import { inSeconds } from '../../../src/lifecycle/what-if-words.ts';
+import { inSeconds } from '../../../src/lifecycle/boots/what-if-words.ts';
 import { bandPath, binsOf, curvePath, nudged, type Outcome, outcomes, scaleOf, tidySeconds } from '../words/boots.ts';
 import { roughly } from '../words/durations.ts';
 import styles from './BootChart.module.css';

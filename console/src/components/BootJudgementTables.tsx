@@ -2,7 +2,7 @@
 import { IconLifebuoy, IconX } from '@tabler/icons-react';
 import { useState } from 'react';
 import type { WhatIf } from '../../../src/contract/boots.ts';
-import { inSeconds } from '../../../src/lifecycle/what-if-words.ts';
+import { inSeconds } from '../../../src/lifecycle/boots/what-if-words.ts';
 import type { Look } from '../status-looks.ts';
 import type { Judgement } from '../words/what-if.ts';
 import { Ago } from './Ago.tsx';

@@ -2,7 +2,7 @@
 import { IconCheck, IconClock, IconMinus, IconX } from '@tabler/icons-react';
 import { useState } from 'react';
 import type { BootSample } from '../../../src/contract/boots.ts';
-import { inSeconds } from '../../../src/lifecycle/what-if-words.ts';
+import { inSeconds } from '../../../src/lifecycle/boots/what-if-words.ts';
 import type { Look } from '../status-looks.ts';
 import type { Outcome } from '../words/boots.ts';
 import { Ago } from './Ago.tsx';

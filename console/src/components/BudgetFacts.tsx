@@ -1,8 +1,8 @@
 /** The budget that boots have now: where it comes from, what moves it and why, what happened since it changed, and what boots come to. */
 import type { BootPhase, PoolBoots } from '../../../src/contract/boots.ts';
-import { stratumWords } from '../../../src/lifecycle/learned-budget.ts';
-import { arrived } from '../../../src/lifecycle/survival.ts';
-import { inSeconds, sourceWords, tooSlowWords } from '../../../src/lifecycle/what-if-words.ts';
+import { stratumWords } from '../../../src/lifecycle/boots/learned-budget.ts';
+import { arrived } from '../../../src/lifecycle/boots/survival.ts';
+import { inSeconds, sourceWords, tooSlowWords } from '../../../src/lifecycle/boots/what-if-words.ts';
 import { policyWords } from '../words/budget-policy.ts';
 import { withLocalTimes } from '../words/times.ts';
 import { Ago } from './Ago.tsx';

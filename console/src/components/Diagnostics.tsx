@@ -2,8 +2,8 @@
 import { Skeleton } from '@mantine/core';
 import { IconStethoscope } from '@tabler/icons-react';
 import { useInfiniteQuery } from '@tanstack/react-query';
-import type { Evidence } from '../../../src/contract/evidence.ts';
-import { collectedOf, sizeWords } from '../../../src/lifecycle/collected.ts';
+import type { Evidence } from '../../../src/contract/evidence/evidence.ts';
+import { collectedOf, sizeWords } from '../../../src/lifecycle/findings/collected.ts';
 import { operationsQuery } from '../api/operations.ts';
 import { timelineQuery } from '../api/timeline.ts';
 import { sentence } from '../words/actions.ts';

@@ -2,7 +2,7 @@
 import { Skeleton, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import type { FleetCounts as Counted } from '../../../src/contract/fleet.ts';
-import type { NodeStatus } from '../../../src/lifecycle/states.ts';
+import type { NodeStatus } from '../../../src/lifecycle/model/states.ts';
 import { fleetSearchQuery } from '../api/nodes.ts';
 import { fleetNodeOf } from '../fleet-node.ts';
 import { countsByPool, totalOf } from '../fleet-size.ts';

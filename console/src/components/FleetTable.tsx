@@ -4,7 +4,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useMemo } from 'react';
 import type { Node } from '../../../src/contract/node.ts';
-import { nodeStatusNames } from '../../../src/lifecycle/states.ts';
+import { nodeStatusNames } from '../../../src/lifecycle/model/states.ts';
 import { nodeRowsQuery } from '../api/nodes.ts';
 import type { FleetNode } from '../fleet-node.ts';
 import { isoOf } from '../words/times.ts';

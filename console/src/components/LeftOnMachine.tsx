@@ -3,7 +3,7 @@
 import { IconFileText } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import type { Node } from '../../../src/contract/node.ts';
-import { collectedOf } from '../../../src/lifecycle/collected.ts';
+import { collectedOf } from '../../../src/lifecycle/findings/collected.ts';
 import { leftOnMachineQuery } from '../api/logs.ts';
 import { Ago } from './Ago.tsx';
 import { Empty } from './Empty.tsx';

@@ -1,7 +1,7 @@
 /** What is known of a node, by layer: ours, the machine's own word, and what the driver sees. */
 import { Link } from '@tanstack/react-router';
 import type { Node } from '../../../src/contract/node.ts';
-import { shownOccupancy } from '../../../src/lifecycle/states.ts';
+import { shownOccupancy } from '../../../src/lifecycle/model/states.ts';
 import { asWords } from '../words/progress.ts';
 import { Ago } from './Ago.tsx';
 import columns from './Columns.module.css';

@@ -3,7 +3,7 @@ import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import type { Allocation } from '../../../src/contract/allocation.ts';
 import type { Node } from '../../../src/contract/node.ts';
-import type { OfferedAction } from '../../../src/lifecycle/actions.ts';
+import type { OfferedAction } from '../../../src/lifecycle/actions/actions.ts';
 import { offersQuery } from '../api/allocations.ts';
 import { mayOperate, useSession } from '../api/session.ts';
 import type { Action } from '../dialogs/action.ts';

@@ -1,7 +1,7 @@
 /** Operations as rows. */
 import { Link } from '@tanstack/react-router';
 import type { Operation } from '../../../src/contract/operation.ts';
-import { operationStatuses } from '../../../src/lifecycle/states.ts';
+import { operationStatuses } from '../../../src/lifecycle/model/states.ts';
 import { asWords } from '../words/progress.ts';
 import { Ago } from './Ago.tsx';
 import { CopyId, shortId } from './CopyId.tsx';

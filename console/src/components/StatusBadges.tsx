@@ -5,7 +5,7 @@ import {
   type NodeStatus,
   nodeStatuses,
   type OperationStatus,
-} from '../../../src/lifecycle/states.ts';
+} from '../../../src/lifecycle/model/states.ts';
 import { allocationLooks, nodeLooks, operationLooks } from '../status-looks.ts';
 import { type Ailing, ailingWords } from '../words/ailing.ts';
 import { StatusBadge } from './StatusBadge.tsx';

@@ -1,5 +1,5 @@
 /** How a group is made up, as one thin bar. The numbers stand in words elsewhere; this is for the glance. */
-import { type NodeStatus, nodeStatusNames } from '../../../src/lifecycle/states.ts';
+import { type NodeStatus, nodeStatusNames } from '../../../src/lifecycle/model/states.ts';
 import { nodeLooks } from '../status-looks.ts';
 import { toneStyle } from '../theme.ts';
 import styles from './StatusBar.module.css';

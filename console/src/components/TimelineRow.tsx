@@ -1,8 +1,8 @@
 /** One fact: when, from which layer, what; opened, all that it carries. */
 import { IconChevronRight } from '@tabler/icons-react';
 import { useState } from 'react';
-import type { Evidence } from '../../../src/contract/evidence.ts';
-import { originMeans } from '../../../src/lifecycle/evidence-origins.ts';
+import type { Evidence } from '../../../src/contract/evidence/evidence.ts';
+import { originMeans } from '../../../src/lifecycle/explain/evidence-origins.ts';
 import { layerLooks, layerNames } from '../layer-looks.ts';
 import { toneStyle } from '../theme.ts';
 import { absolute, timeOfDay, withLocalTimes } from '../words/times.ts';

@@ -1,6 +1,6 @@
 /** Marks a fact that a machine or an outside program states, so that it is not taken for what the control plane knows. */
-import type { Evidence } from '../../../src/contract/evidence.ts';
-import { originMeans, voiceOf } from '../../../src/lifecycle/evidence-origins.ts';
+import type { Evidence } from '../../../src/contract/evidence/evidence.ts';
+import { originMeans, voiceOf } from '../../../src/lifecycle/explain/evidence-origins.ts';
 import styles from './Voice.module.css';
 
 export function Voice({ fact }: { fact: Pick<Evidence, 'origin' | 'layer' | 'actor'> }) {

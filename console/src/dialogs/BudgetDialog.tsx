@@ -3,7 +3,7 @@ import { Modal, Radio, Stack } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { BootPhase } from '../../../src/contract/boots.ts';
-import { headlineOf, inSeconds, sourceWords, stuckSentence } from '../../../src/lifecycle/what-if-words.ts';
+import { headlineOf, inSeconds, sourceWords, stuckSentence } from '../../../src/lifecycle/boots/what-if-words.ts';
 import { setBudget } from '../api/boots.ts';
 import { newKey } from '../api/client.ts';
 import { keys } from '../api/keys.ts';

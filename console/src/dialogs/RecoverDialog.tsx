@@ -3,7 +3,7 @@ import { Modal, NumberInput, SimpleGrid } from '@mantine/core';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
-import { recoveryDefaults } from '../../../src/lifecycle/recovery.ts';
+import { recoveryDefaults } from '../../../src/lifecycle/actions/recovery.ts';
 import { newKey } from '../api/client.ts';
 import { keys } from '../api/keys.ts';
 import { type RecoveryAsked, recover } from '../api/recovery.ts';

@@ -1,6 +1,6 @@
 /** What a dialog is told about something that a person may do: its words, what it wants to know, how it looks ahead, how it is done. */
 import type { ReactNode } from 'react';
-import type { AllocationStatus, NodeStatus } from '../../../src/lifecycle/states.ts';
+import type { AllocationStatus, NodeStatus } from '../../../src/lifecycle/model/states.ts';
 import type { ExtraName } from '../words/actions.ts';
 
 /** As the wire names them. */

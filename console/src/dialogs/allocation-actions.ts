@@ -5,8 +5,8 @@ import {
   allocationActionNames,
   allocationActions,
   type OfferedAllocationAction,
-} from '../../../src/lifecycle/allocation-actions.ts';
-import type { AllocationStatus } from '../../../src/lifecycle/states.ts';
+} from '../../../src/lifecycle/actions/allocation-actions.ts';
+import type { AllocationStatus } from '../../../src/lifecycle/model/states.ts';
 import { actOnAllocation, release, retryAllocation } from '../api/allocations.ts';
 import { allocationActionLabel, isWayOut } from '../words/actions.ts';
 import { type Action, andSay } from './action.ts';

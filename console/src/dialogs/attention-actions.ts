@@ -1,7 +1,7 @@
 /** The next thing to press about a concern, first the one that usually helps; each opens a dialog with a look ahead. */
 import type { Node } from '../../../src/contract/node.ts';
-import type { AllocationActionName } from '../../../src/lifecycle/allocation-actions.ts';
-import type { Occupancy } from '../../../src/lifecycle/states.ts';
+import type { AllocationActionName } from '../../../src/lifecycle/actions/allocation-actions.ts';
+import type { Occupancy } from '../../../src/lifecycle/model/states.ts';
 import { actionLabel, isEnding } from '../words/actions.ts';
 import type { Concern } from '../words/attention.ts';
 import { type NextStep, nextStepsFor } from '../words/next-steps.ts';

@@ -1,6 +1,6 @@
 /** What may be done about a machine itself. */
 import type { Node } from '../../../src/contract/node.ts';
-import { type NodeActionName, nodeActions, type OfferedAction } from '../../../src/lifecycle/actions.ts';
+import { type NodeActionName, nodeActions, type OfferedAction } from '../../../src/lifecycle/actions/actions.ts';
 import { actOnNode } from '../api/nodes.ts';
 import type { Action } from './action.ts';
 import { offeredAction } from './offered-action.ts';

@@ -1,7 +1,7 @@
 /** An action that the server offers, as a dialog: its own words for what it does, and its own prediction before it is done. */
 import type { AllocationActed } from '../../../src/contract/allocation-action.ts';
 import type { NodeActed } from '../../../src/contract/explanation.ts';
-import type { Offer } from '../../../src/lifecycle/action-table.ts';
+import type { Offer } from '../../../src/lifecycle/actions/action-table.ts';
 import { newKey } from '../api/client.ts';
 import { type ActionName, actionLabel, extrasOf, isEnding, sentence } from '../words/actions.ts';
 import { withLocalTimes } from '../words/times.ts';

@@ -1,7 +1,7 @@
 import { QueryClient } from '@tanstack/react-query';
 import { describe, expect, it } from 'vitest';
 import type { Allocation } from '../../../src/contract/allocation.ts';
-import type { Evidence } from '../../../src/contract/evidence.ts';
+import type { Evidence } from '../../../src/contract/evidence/evidence.ts';
 import type { Node } from '../../../src/contract/node.ts';
 import type { Operation } from '../../../src/contract/operation.ts';
 import { keys } from '../api/keys.ts';

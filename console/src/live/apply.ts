@@ -1,7 +1,7 @@
 /** Puts live changes into the query cache. The only writer of server data besides the queries themselves. */
 import type { QueryClient } from '@tanstack/react-query';
 import type { Allocation } from '../../../src/contract/allocation.ts';
-import type { Evidence } from '../../../src/contract/evidence.ts';
+import type { Evidence } from '../../../src/contract/evidence/evidence.ts';
 import type { Node } from '../../../src/contract/node.ts';
 import type { Operation } from '../../../src/contract/operation.ts';
 import { type Filters, keys, type ListKind } from '../api/keys.ts';

@@ -3,7 +3,7 @@
  * reads marks its start here and replays what came since, so the cache never falls back behind the stream.
  */
 import type { Allocation } from '../../../src/contract/allocation.ts';
-import type { Evidence } from '../../../src/contract/evidence.ts';
+import type { Evidence } from '../../../src/contract/evidence/evidence.ts';
 import type { Node } from '../../../src/contract/node.ts';
 import type { Operation } from '../../../src/contract/operation.ts';
 

@@ -1,6 +1,6 @@
 /** How one live change alters what has been read. Pure: the cache is a value in, a value out. */
 import type { InfiniteData } from '@tanstack/react-query';
-import type { Evidence } from '../../../src/contract/evidence.ts';
+import type { Evidence } from '../../../src/contract/evidence/evidence.ts';
 import type { Page } from '../../../src/contract/primitives.ts';
 import type { Filters } from '../api/keys.ts';
 

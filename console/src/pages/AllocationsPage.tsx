@@ -6,7 +6,7 @@ import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { getRouteApi, useNavigate } from '@tanstack/react-router';
 import { useMemo, useState } from 'react';
 import type { Allocation } from '../../../src/contract/allocation.ts';
-import { type AllocationStatus, allocationStatusNames } from '../../../src/lifecycle/states.ts';
+import { type AllocationStatus, allocationStatusNames } from '../../../src/lifecycle/model/states.ts';
 import { allocationsQuery } from '../api/allocations.ts';
 import { filters } from '../api/keys.ts';
 import { overviewQuery } from '../api/pools.ts';

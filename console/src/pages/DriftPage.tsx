@@ -4,7 +4,7 @@ import { IconScale } from '@tabler/icons-react';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useState } from 'react';
-import { type FindingStatus, findingStatuses } from '../../../src/lifecycle/findings.ts';
+import { type FindingStatus, findingStatuses } from '../../../src/lifecycle/findings/findings.ts';
 import { findingsQuery } from '../api/findings.ts';
 import { filters } from '../api/keys.ts';
 import { mayOperate, useSession } from '../api/session.ts';

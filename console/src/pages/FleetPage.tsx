@@ -6,7 +6,7 @@ import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useDeferredValue, useMemo, useState } from 'react';
 import type { FleetCounts } from '../../../src/contract/fleet.ts';
-import { nodeStatusNames } from '../../../src/lifecycle/states.ts';
+import { nodeStatusNames } from '../../../src/lifecycle/model/states.ts';
 import { allocationsQuery } from '../api/allocations.ts';
 import { fleetCountsQuery, fleetQuery, nodeBehindQuery, retiredQuery } from '../api/nodes.ts';
 import { poolsQuery } from '../api/pools.ts';

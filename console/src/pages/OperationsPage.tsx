@@ -5,7 +5,7 @@ import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useMemo } from 'react';
 import type { Operation } from '../../../src/contract/operation.ts';
-import { type OperationStatus, operationStatuses } from '../../../src/lifecycle/states.ts';
+import { type OperationStatus, operationStatuses } from '../../../src/lifecycle/model/states.ts';
 import { filters } from '../api/keys.ts';
 import { operationsQuery } from '../api/operations.ts';
 import { overviewQuery } from '../api/pools.ts';

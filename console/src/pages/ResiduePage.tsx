@@ -4,7 +4,7 @@ import { IconLeaf } from '@tabler/icons-react';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useState } from 'react';
-import { type ResidueStatus, residueStatuses } from '../../../src/lifecycle/residue.ts';
+import { type ResidueStatus, residueStatuses } from '../../../src/lifecycle/findings/residue.ts';
 import { filters } from '../api/keys.ts';
 import { residueQuery } from '../api/residue.ts';
 import { mayOperate, useSession } from '../api/session.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { nodeActionNames, offeredActions } from '../../../src/lifecycle/actions.ts';
-import { allocationActionNames } from '../../../src/lifecycle/allocation-actions.ts';
+import { nodeActionNames, offeredActions } from '../../../src/lifecycle/actions/actions.ts';
+import { allocationActionNames } from '../../../src/lifecycle/actions/allocation-actions.ts';
 import { actionLabel, allocationActionLabel, extrasOf, isDrastic, onShelves, sentence } from './actions.ts';
 
 const subject = {

@@ -1,8 +1,8 @@
 /** What an action is called, and how it is set apart. Which there are, what they do and which are open is the server's word. Pure. */
-import type { Offer } from '../../../src/lifecycle/action-table.ts';
-import type { NodeActionName } from '../../../src/lifecycle/actions.ts';
-import type { AllocationActionName } from '../../../src/lifecycle/allocation-actions.ts';
-import type { AllocationStatus } from '../../../src/lifecycle/states.ts';
+import type { Offer } from '../../../src/lifecycle/actions/action-table.ts';
+import type { NodeActionName } from '../../../src/lifecycle/actions/actions.ts';
+import type { AllocationActionName } from '../../../src/lifecycle/actions/allocation-actions.ts';
+import type { AllocationStatus } from '../../../src/lifecycle/model/states.ts';
 import { asWords } from './progress.ts';
 
 export type ActionName = NodeActionName | AllocationActionName;

@@ -1,5 +1,5 @@
 /** What an audited fact says beside its summary. Pure. */
-import type { Evidence } from '../../../src/contract/evidence.ts';
+import type { Evidence } from '../../../src/contract/evidence/evidence.ts';
 
 export interface AuditFilter {
   actor?: string | undefined;

@@ -1,5 +1,5 @@
 /** What moves a budget once it is set, in words. */
-import { mostMovePerDay } from '../../../src/lifecycle/learned-budget.ts';
+import { mostMovePerDay } from '../../../src/lifecycle/boots/learned-budget.ts';
 
 export type BudgetPolicy = 'fixed' | 'learned';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Evidence } from '../../../src/contract/evidence.ts';
+import type { Evidence } from '../../../src/contract/evidence/evidence.ts';
 import type { Holder } from '../../../src/contract/explanation.ts';
 import type { Held } from '../../../src/contract/node.ts';
 import { findings, isAhead, isInDoubt, stuckRelease, waitingWords, whyHeld, withoutReason } from './explanation.ts';

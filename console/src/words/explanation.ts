@@ -1,8 +1,8 @@
 /** The words of why a machine stands where it stands. Pure: the present is a parameter. */
-import type { Evidence } from '../../../src/contract/evidence.ts';
+import type { Evidence } from '../../../src/contract/evidence/evidence.ts';
 import type { Explanation, Holder } from '../../../src/contract/explanation.ts';
 import type { Held } from '../../../src/contract/node.ts';
-import type { NodeActionName, OfferedAction } from '../../../src/lifecycle/actions.ts';
+import type { NodeActionName, OfferedAction } from '../../../src/lifecycle/actions/actions.ts';
 
 type Doubt = Pick<Explanation, 'held' | 'would_have'>;
 

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { Verdict } from '../../../src/contract/node.ts';
-import { nodeActions } from '../../../src/lifecycle/actions.ts';
-import { nodeStatusNames } from '../../../src/lifecycle/states.ts';
+import { nodeActions } from '../../../src/lifecycle/actions/actions.ts';
+import { nodeStatusNames } from '../../../src/lifecycle/model/states.ts';
 import { isWayOut } from './actions.ts';
 import { leadingOffers, nextStepsFor } from './next-steps.ts';
 

@@ -1,7 +1,7 @@
 /** What to press about a machine in trouble, first the one that usually helps; Attention and the machine's own page read the same. Pure. */
 import type { Node } from '../../../src/contract/node.ts';
-import type { NodeActionName } from '../../../src/lifecycle/actions.ts';
-import type { NodeStatus, Occupancy } from '../../../src/lifecycle/states.ts';
+import type { NodeActionName } from '../../../src/lifecycle/actions/actions.ts';
+import type { NodeStatus, Occupancy } from '../../../src/lifecycle/model/states.ts';
 
 /** What is served is given back first; that is done to the allocation and not to the machine. */
 export type NextStep = NodeActionName | 'release';

@@ -1,6 +1,6 @@
 /** The words of what is left upstream: what, where, why, and what it costs. Pure. */
 import type { Residue } from '../../../src/contract/residue.ts';
-import type { ResidueReason } from '../../../src/lifecycle/residue.ts';
+import type { ResidueReason } from '../../../src/lifecycle/findings/residue.ts';
 
 export const residueName = ({ kind, resource }: Pick<Residue, 'kind' | 'resource'>): string => `${kind} ${resource}`;
 

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { BootSample } from '../../../src/contract/boots.ts';
-import { estimateSurvival } from '../../../src/lifecycle/survival.ts';
+import { estimateSurvival } from '../../../src/lifecycle/boots/survival.ts';
 import { judge } from './what-if.ts';
 
 const sample = (node_id: string, seconds: number, outcome: BootSample['outcome'] = 'completed'): BootSample => ({

@@ -1,7 +1,7 @@
 /** What the machine alone knows: its last lines, how it started, what runs. Pulled before anything is destroyed. */
 import { hostname, loadavg, uptime } from 'node:os';
 import { now } from '../../base/clock.ts';
-import { commandLine } from '../process-table.ts';
+import { commandLine } from '../process/process-table.ts';
 import { succeeded, type TaskType } from './task.ts';
 
 const most_lines = 200;

@@ -4,11 +4,11 @@
  */
 import { join } from 'node:path';
 import { now } from '../../base/clock.ts';
-import { emptyDirectory } from '../../base/remove-tree.ts';
-import { scriptEnd } from '../../base/script-end.ts';
-import { writeWhole } from '../durable-file.ts';
-import { errorText, textOf } from '../shape.ts';
-import type { ShellEnd } from '../shell.ts';
+import { emptyDirectory } from '../../base/files/remove-tree.ts';
+import { scriptEnd } from '../../base/files/script-end.ts';
+import { writeWhole } from '../state/durable-file.ts';
+import { errorText, textOf } from '../state/shape.ts';
+import type { ShellEnd } from '../process/shell.ts';
 import { failed, type Machine, succeeded, type TaskOutcome, type TaskType } from './task.ts';
 
 /** Whoever looks into the directory later sees that `clean` has been run, by which operation and for which question. */

@@ -1,5 +1,5 @@
 /** Ends the workload: asks, waits for the grace, kills; and says so only when nothing of it is left. */
-import { numberOf } from '../shape.ts';
+import { numberOf } from '../state/shape.ts';
 import { failed, succeeded, type TaskType } from './task.ts';
 
 export const releaseStop: TaskType = async ({ task, machine }) => {

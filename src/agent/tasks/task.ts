@@ -1,12 +1,12 @@
 /** What a task type is: a name in the catalogue and a function that works on the machine. */
 import type { Clock } from '../../base/clock.ts';
-import type { SignedTask } from '../../contract/agent.ts';
+import type { SignedTask } from '../../contract/agent/agent.ts';
 import type { BootStage } from '../../contract/node.ts';
 import type { Log } from '../log.ts';
-import type { ProcessRow } from '../process-table.ts';
-import type { Fields } from '../shape.ts';
-import type { ShellEnd } from '../shell.ts';
-import type { KeptLine } from '../spool-segments.ts';
+import type { ProcessRow } from '../process/process-table.ts';
+import type { Fields } from '../state/shape.ts';
+import type { ShellEnd } from '../process/shell.ts';
+import type { KeptLine } from '../spool/spool-segments.ts';
 
 /** The machine, as far as tasks may reach it. */
 export interface Machine {

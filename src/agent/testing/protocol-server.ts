@@ -13,11 +13,11 @@ import type {
   ShippedLine,
   SignedTask,
   TaskResult,
-} from '../../contract/agent.ts';
+} from '../../contract/agent/agent.ts';
 import { canonicalJson } from '../../contract/canonical-json.ts';
-import { type ErrorCode, errorCatalogue } from '../../contract/errors.ts';
+import { type ErrorCode, errorCatalogue } from '../../contract/errors/errors.ts';
 import type { BootStage } from '../../contract/node.ts';
-import type { Fact } from '../fact-box.ts';
+import type { Fact } from '../spool/fact-box.ts';
 
 export interface Heard {
   method: string;

@@ -2,16 +2,16 @@
 import type { WebSocket } from 'ws';
 import { now } from '../../base/clock.ts';
 import type { CorrelationId } from '../../base/ids.ts';
-import { BeatFrame, TasksFrame } from '../../contract/agent.ts';
-import { ApiProblem } from '../../contract/errors.ts';
+import { BeatFrame, TasksFrame } from '../../contract/agent/agent.ts';
+import { ApiProblem } from '../../contract/errors/errors.ts';
 import { badBeats } from '../../contract/routes/agent.ts';
-import { assignedIntervalSeconds } from '../../lifecycle/pace.ts';
-import type { AgentSession } from '../../store/agent-sessions.ts';
-import { fencedProblem, refuseExpired } from '../auth.ts';
+import { assignedIntervalSeconds } from '../../lifecycle/deadlines/pace.ts';
+import type { AgentSession } from '../../store/agents/agent-sessions.ts';
+import { fencedProblem, refuseExpired } from '../http/auth.ts';
 import { handTasks } from '../hand-tasks.ts';
 import type { ApiServices } from '../services.ts';
-import { takeBeat } from '../take-beat.ts';
-import { compileCheck } from '../validation.ts';
+import { takeBeat } from '../heartbeats/take-beat.ts';
+import { compileCheck } from '../http/validation.ts';
 import { openWire } from './wire.ts';
 
 export interface AgentCaller {

@@ -2,12 +2,12 @@
 import type { WebSocket } from 'ws';
 import { now } from '../../base/clock.ts';
 import type { CorrelationId } from '../../base/ids.ts';
-import { BatchFrame } from '../../contract/agent.ts';
-import { ApiProblem } from '../../contract/errors.ts';
+import { BatchFrame } from '../../contract/agent/agent.ts';
+import { ApiProblem } from '../../contract/errors/errors.ts';
 import { badBeats } from '../../contract/routes/agent.ts';
 import { type ApiServices, actorOf, type Relay } from '../services.ts';
-import { relaySource, takeBatch } from '../take-batch.ts';
-import { compileCheck } from '../validation.ts';
+import { relaySource, takeBatch } from '../heartbeats/take-batch.ts';
+import { compileCheck } from '../http/validation.ts';
 import { openWire } from './wire.ts';
 
 const checkBatch = compileCheck(BatchFrame, 'body', 'invalid_request', badBeats('/beats/*'));

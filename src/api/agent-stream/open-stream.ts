@@ -5,9 +5,9 @@
 import { type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
-import { ApiProblem } from '../../contract/errors.ts';
+import { ApiProblem } from '../../contract/errors/errors.ts';
 import { agentRoutes } from '../../contract/routes/agent.ts';
-import { bearerOf } from '../auth.ts';
+import { bearerOf } from '../http/auth.ts';
 import type { Handler } from '../services.ts';
 import type { Upgrade } from './acceptor.ts';
 import { serveAgent } from './of-agent.ts';

@@ -2,7 +2,7 @@
 import { expect, test, vi } from 'vitest';
 import type { WebSocket } from 'ws';
 import { virtualClock } from '../../base/virtual-clock.ts';
-import { ApiProblem } from '../../contract/errors.ts';
+import { ApiProblem } from '../../contract/errors/errors.ts';
 import { FakeSocket } from './testing/fake-socket.ts';
 import { type Ending, openWire } from './wire.ts';
 

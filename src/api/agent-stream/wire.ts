@@ -5,10 +5,10 @@
 import type { WebSocket } from 'ws';
 import type { Clock } from '../../base/clock.ts';
 import type { CorrelationId } from '../../base/ids.ts';
-import type { Log } from '../../base/log.ts';
-import { ApiProblem } from '../../contract/errors.ts';
-import { type ClosingCode, isClosing, streamClosings } from '../../contract/stream-closings.ts';
-import { problemOf } from '../problem-reply.ts';
+import type { Log } from '../../base/telemetry/log.ts';
+import { ApiProblem } from '../../contract/errors/errors.ts';
+import { type ClosingCode, isClosing, streamClosings } from '../../contract/errors/stream-closings.ts';
+import { problemOf } from '../http/problem-reply.ts';
 
 export interface Wire {
   send(frame: object): void;

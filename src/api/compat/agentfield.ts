@@ -1,6 +1,6 @@
 /** AgentField's calls, translated: what they mean here, and our answer in their words. Nothing is decided here. */
 import { now, secondsLater } from '../../base/clock.ts';
-import type { AgentClaim } from '../../contract/agent.ts';
+import type { AgentClaim } from '../../contract/agent/agent.ts';
 import {
   type LeaseRenewal,
   type LifecycleUpdate,
@@ -8,13 +8,13 @@ import {
   type NodeRegistration,
   type OpenBody,
 } from '../../contract/compat/agentfield.ts';
-import { ApiProblem } from '../../contract/errors.ts';
+import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { Node } from '../../contract/node.ts';
-import { type Pace, readDuration } from '../../lifecycle/pace.ts';
-import type { NodeStatus } from '../../lifecycle/states.ts';
-import type { AgentSession, DoorClient } from '../../store/agent-sessions.ts';
-import { readNodesOf } from '../../store/nodes.ts';
-import { takeBeat } from '../take-beat.ts';
+import { type Pace, readDuration } from '../../lifecycle/deadlines/pace.ts';
+import type { NodeStatus } from '../../lifecycle/model/states.ts';
+import type { AgentSession, DoorClient } from '../../store/agents/agent-sessions.ts';
+import { readNodesOf } from '../../store/rows/nodes.ts';
+import { takeBeat } from '../heartbeats/take-beat.ts';
 import { mustCount } from './admit.ts';
 import type { DoorCall, DoorHandler, DoorHandlers, DoorServices } from './calls.ts';
 import { fieldsBeside, keptFields } from './kept-fields.ts';

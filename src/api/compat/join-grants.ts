@@ -3,11 +3,11 @@
  * revoked. One with `max_uses` speaks for the machines that joined by it and for no others, so beats need not know whether it is spent.
  */
 import type { TokenId } from '../../base/ids.ts';
-import type { Evidence } from '../../contract/evidence.ts';
-import type { Database } from '../../store/database.ts';
-import { hashSecret } from '../../store/instances.ts';
-import { hasExpired, isSpent, spentProblem } from '../../store/joins/validity.ts';
-import { joinTokenById, joinTokenBySecret } from '../../store/tokens.ts';
+import type { Evidence } from '../../contract/evidence/evidence.ts';
+import type { Database } from '../../store/pg/database.ts';
+import { hashSecret } from '../../store/agents/instances.ts';
+import { hasExpired, isSpent, spentProblem } from '../../store/agents/joins/validity.ts';
+import { joinTokenById, joinTokenBySecret } from '../../store/rows/tokens.ts';
 
 export interface JoinGrant {
   token_id: TokenId;

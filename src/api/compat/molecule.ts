@@ -1,20 +1,20 @@
 /** molecule's calls, translated. A workspace is bound to its instance by the token that its first registration gave. */
 import { now } from '../../base/clock.ts';
-import type { AgentClaim } from '../../contract/agent.ts';
+import type { AgentClaim } from '../../contract/agent/agent.ts';
 import {
   type BootstrapFailure,
   type CardUpdate,
   WorkspaceBeat,
   type WorkspaceRegistration,
 } from '../../contract/compat/molecule.ts';
-import { ApiProblem } from '../../contract/errors.ts';
-import { reportBootFailure } from '../../operations/boot-failure-report.ts';
-import type { AgentSession } from '../../store/agent-sessions.ts';
-import { instanceRow } from '../../store/instances.ts';
-import { nameHeld } from '../../store/joins/known-name.ts';
-import { nameStanding } from '../../store/joins/name-standing.ts';
-import { sourceAddress } from '../source-address.ts';
-import { takeBeat } from '../take-beat.ts';
+import { ApiProblem } from '../../contract/errors/errors.ts';
+import { reportBootFailure } from '../../operations/provision/boot-failure-report.ts';
+import type { AgentSession } from '../../store/agents/agent-sessions.ts';
+import { instanceRow } from '../../store/agents/instances.ts';
+import { nameHeld } from '../../store/agents/joins/known-name.ts';
+import { nameStanding } from '../../store/agents/joins/name-standing.ts';
+import { sourceAddress } from '../http/source-address.ts';
+import { takeBeat } from '../heartbeats/take-beat.ts';
 import type { DoorCall, DoorHandlers, DoorServices } from './calls.ts';
 import { fieldsBeside, keptFields } from './kept-fields.ts';
 import { admitJoin, enrol, type Wanted } from './register.ts';

@@ -1,7 +1,7 @@
 /** The pace of clients that keep their own, as this replica sees it. Forgotten with the session; the table of beats keeps the last one. */
 import type { Clock } from '../../base/clock.ts';
-import { type Pace, paceOf, type SeenPace, seeBeat } from '../../lifecycle/pace.ts';
-import type { AgentSession } from '../../store/agent-sessions.ts';
+import { type Pace, paceOf, type SeenPace, seeBeat } from '../../lifecycle/deadlines/pace.ts';
+import type { AgentSession } from '../../store/agents/agent-sessions.ts';
 
 export interface Paces {
   /** Of a beat that has just come. `lease_seconds`: it was promised that it need not be heard for so long. */

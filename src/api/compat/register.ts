@@ -1,15 +1,15 @@
 /** A registration at a front door, on the same path as those of our own agents. */
 import { now } from '../../base/clock.ts';
-import { RegisterRequest } from '../../contract/agent.ts';
-import { ApiProblem } from '../../contract/errors.ts';
-import { register } from '../../store/enrolment.ts';
-import { type InstanceRow, instanceRow } from '../../store/instances.ts';
-import { nameHeld } from '../../store/joins/known-name.ts';
-import { nameStanding } from '../../store/joins/name-standing.ts';
-import type { Arrival, Registered } from '../../store/registering.ts';
-import { registrationCost, registrationWriter } from '../quotas/writers.ts';
-import { sourceAddress } from '../source-address.ts';
-import { compileCheck } from '../validation.ts';
+import { RegisterRequest } from '../../contract/agent/agent.ts';
+import { ApiProblem } from '../../contract/errors/errors.ts';
+import { register } from '../../store/agents/enrolment.ts';
+import { type InstanceRow, instanceRow } from '../../store/agents/instances.ts';
+import { nameHeld } from '../../store/agents/joins/known-name.ts';
+import { nameStanding } from '../../store/agents/joins/name-standing.ts';
+import type { Arrival, Registered } from '../../store/agents/registering.ts';
+import { registrationCost, registrationWriter } from '../limits/quotas/writers.ts';
+import { sourceAddress } from '../http/source-address.ts';
+import { compileCheck } from '../http/validation.ts';
 import type { DoorCall, DoorServices } from './calls.ts';
 import { type JudgedReturn, mustBeRestart } from './restart.ts';
 

@@ -1,7 +1,7 @@
 /** The former address of a name is asked once at a time, for a bounded time, and a bounded number of them at once. */
 import { expect, test } from 'vitest';
 import type { PoolDocument } from '../../contract/pool.ts';
-import type { ProbeOutcome, ProbeTarget } from '../../store/probes.ts';
+import type { ProbeOutcome, ProbeTarget } from '../../store/supervision/probes.ts';
 import { createAskFormer } from './restart.ts';
 
 function prober() {

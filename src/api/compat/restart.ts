@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import { now, secondsLater } from '../../base/clock.ts';
 import { type Door, givesCredential } from '../../contract/compat/door.ts';
-import { ApiProblem } from '../../contract/errors.ts';
+import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
 import { type Answered, type ContestReason, judgeReturn, verdictOfAnswer } from '../../lifecycle/joins/contest.ts';
 import {
@@ -18,12 +18,12 @@ import {
   withHolder,
   withoutHolder,
 } from '../../lifecycle/joins/duplicates.ts';
-import { type Contest, NameContested, noteContested } from '../../store/joins/contested.ts';
-import { nameHeld } from '../../store/joins/known-name.ts';
-import type { NameStanding } from '../../store/joins/name-standing.ts';
-import { currentPool } from '../../store/pools.ts';
-import { probeTargetOf } from '../../store/probes.ts';
-import type { JudgedName } from '../../store/registering.ts';
+import { type Contest, NameContested, noteContested } from '../../store/agents/joins/contested.ts';
+import { nameHeld } from '../../store/agents/joins/known-name.ts';
+import type { NameStanding } from '../../store/agents/joins/name-standing.ts';
+import { currentPool } from '../../store/rows/pools.ts';
+import { probeTargetOf } from '../../store/supervision/probes.ts';
+import type { JudgedName } from '../../store/agents/registering.ts';
 import type { DoorServices } from './calls.ts';
 
 export interface Claimant {

@@ -3,9 +3,9 @@ import { createHash } from 'node:crypto';
 import { now } from '../../base/clock.ts';
 import type { CorrelationId, NodeId, NodeInstanceId } from '../../base/ids.ts';
 import { canonicalJson } from '../../contract/canonical-json.ts';
-import type { AgentSession } from '../../store/agent-sessions.ts';
-import { nameAllocations } from '../../store/amend-node.ts';
-import { instanceWriter } from '../quotas/writers.ts';
+import type { AgentSession } from '../../store/agents/agent-sessions.ts';
+import { nameAllocations } from '../../store/transitions/amend-node.ts';
+import { instanceWriter } from '../limits/quotas/writers.ts';
 import type { DoorCall, DoorServices } from './calls.ts';
 import { fieldsBeside, keptFields } from './kept-fields.ts';
 

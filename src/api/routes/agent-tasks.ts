@@ -1,12 +1,12 @@
 /** Tasks as an agent meets them: leased signed, renewed, answered. */
 import { now, secondsLater } from '../../base/clock.ts';
-import { ApiProblem } from '../../contract/errors.ts';
-import { isFenced, type NodeStatus } from '../../lifecycle/states.ts';
-import type { AgentSession } from '../../store/agent-sessions.ts';
-import { answerTask, renewLease } from '../../store/tasks.ts';
+import { ApiProblem } from '../../contract/errors/errors.ts';
+import { isFenced, type NodeStatus } from '../../lifecycle/model/states.ts';
+import type { AgentSession } from '../../store/agents/agent-sessions.ts';
+import { answerTask, renewLease } from '../../store/agents/tasks.ts';
 import { leaseSigned } from '../hand-tasks.ts';
 import type { Handlers } from '../services.ts';
-import { untilFact } from '../until-fact.ts';
+import { untilFact } from '../stream/until-fact.ts';
 
 /** Where the work of taking it down is still to come. */
 const takenDown: readonly NodeStatus[] = ['draining', 'cleaning'];

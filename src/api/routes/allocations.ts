@@ -1,17 +1,17 @@
 /** Allocations and operations: asked for, read, released, tried again, cancelled. */
 import { now } from '../../base/clock.ts';
-import { ApiProblem } from '../../contract/errors.ts';
+import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { OperationName } from '../../contract/routes.ts';
-import { offeredAllocationActions } from '../../lifecycle/allocation-actions.ts';
+import { offeredAllocationActions } from '../../lifecycle/actions/allocation-actions.ts';
 import type { Prediction } from '../../operations/actions/acting.ts';
-import { actOnAllocation } from '../../operations/allocation-actions.ts';
-import type { Asker, Touched } from '../../operations/asker.ts';
-import { allocationSubject } from '../../operations/offers.ts';
-import { requestRelease } from '../../operations/request-release.ts';
+import { actOnAllocation } from '../../operations/actions/allocation-actions.ts';
+import type { Asker, Touched } from '../../operations/runtime/caller.ts';
+import { allocationSubject } from '../../operations/actions/offers.ts';
+import { requestRelease } from '../../operations/release/request-release.ts';
 import { requestAllocation, requestCancel, requestOperationRetry, requestRetry } from '../../operations/requests.ts';
-import { listAllocations, readAllocation } from '../../store/allocations.ts';
-import { listOperations, readOperation } from '../../store/operations.ts';
-import { pageOf } from '../paging.ts';
+import { listAllocations, readAllocation } from '../../store/rows/allocations.ts';
+import { listOperations, readOperation } from '../../store/operations/operations.ts';
+import { pageOf } from '../http/paging.ts';
 import { type ApiServices, actorOf, type Call, type Handlers } from '../services.ts';
 
 export const askerOf = (call: Pick<Call<OperationName>, 'person' | 'correlation_id'>, reason?: string): Asker => ({

@@ -1,18 +1,18 @@
 /** The recorded boots of a pool, what they say of its budgets, what another budget would have done, and setting one. */
 import { now } from '../../base/clock.ts';
-import { ApiProblem } from '../../contract/errors.ts';
+import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
 import { poolFor } from '../../contract/pool-fields/masked.ts';
-import type { SamplePhase } from '../../lifecycle/boot-samples.ts';
-import type { BudgetPhase } from '../../lifecycle/states.ts';
-import { bandedCompletion, estimateSurvival } from '../../lifecycle/survival.ts';
-import { falseKillShare } from '../../lifecycle/what-if.ts';
-import { bootsSinceChange, imageOf, newestBootSamples, runningBoots } from '../../store/boot-samples.ts';
-import { budgetOf } from '../../store/door-rules.ts';
-import { recordEvidence } from '../../store/evidence.ts';
-import { brakeHoldOver } from '../../store/learned-budgets.ts';
-import { currentPool, declarePool, forgetLearned, generationSince, type PoolRow, readPool } from '../../store/pools.ts';
-import { whatIfOnRecord } from '../../store/what-if.ts';
+import type { SamplePhase } from '../../lifecycle/boots/boot-samples.ts';
+import type { BudgetPhase } from '../../lifecycle/model/states.ts';
+import { bandedCompletion, estimateSurvival } from '../../lifecycle/boots/survival.ts';
+import { falseKillShare } from '../../lifecycle/boots/what-if.ts';
+import { bootsSinceChange, imageOf, newestBootSamples, runningBoots } from '../../store/boots/boot-samples.ts';
+import { budgetOf } from '../../store/transitions/transition-rules.ts';
+import { recordEvidence } from '../../store/evidence/evidence.ts';
+import { brakeHoldOver } from '../../store/boots/learned-budgets.ts';
+import { currentPool, declarePool, forgetLearned, generationSince, type PoolRow, readPool } from '../../store/rows/pools.ts';
+import { whatIfOnRecord } from '../../store/boots/what-if.ts';
 import { type ApiServices, actorOf, type Handlers } from '../services.ts';
 
 const notFound = (name: string) => new ApiProblem('pool_not_found', `There is no pool named ${name}.`);

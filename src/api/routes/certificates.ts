@@ -1,21 +1,21 @@
 /** The release certificate of an allocation. */
 import { now } from '../../base/clock.ts';
-import { ApiProblem } from '../../contract/errors.ts';
-import { certificateText, signCertificate } from '../../contract/integrity/certificate.ts';
-import type { RowText } from '../../contract/integrity/row-hash.ts';
-import { allocationRow } from '../../store/allocations.ts';
-import type { Database } from '../../store/database.ts';
-import { formatCursor } from '../../store/evidence.ts';
+import { ApiProblem } from '../../contract/errors/errors.ts';
+import { certificateText, signCertificate } from '../../contract/evidence/integrity/certificate.ts';
+import type { RowText } from '../../contract/evidence/integrity/row-hash.ts';
+import { allocationRow } from '../../store/rows/allocations.ts';
+import type { Database } from '../../store/pg/database.ts';
+import { formatCursor } from '../../store/evidence/evidence.ts';
 import {
   areProofsCut,
   changedField,
   type ReleaseFacts,
   releaseFacts,
   releaseRecord,
-} from '../../store/integrity/release-record.ts';
-import { checkSeals, type SealedPlace } from '../../store/integrity/sealed-rows.ts';
-import { type EvidenceSigner, evidenceSigner } from '../../store/integrity/signer.ts';
-import { cutBefore } from '../../store/retention.ts';
+} from '../../store/history/release-record.ts';
+import { checkSeals, type SealedPlace } from '../../store/evidence/integrity/sealed-rows.ts';
+import { type EvidenceSigner, evidenceSigner } from '../../store/evidence/integrity/signer.ts';
+import { cutBefore } from '../../store/history/retention.ts';
 import type { Handlers } from '../services.ts';
 
 /** About as long as rows wait for their seal. */

@@ -2,17 +2,17 @@
 import { now } from '../../base/clock.ts';
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
 import type { Checkup, LayerCheck, Ping } from '../../contract/checkup.ts';
-import { faultEntry } from '../../contract/error-entry.ts';
-import { ApiProblem } from '../../contract/errors.ts';
-import { ownerLayers } from '../../contract/problem.ts';
-import { isPingOver, type Judged, judgeStanding } from '../../lifecycle/checkup.ts';
-import { isFenced, nodeStatuses } from '../../lifecycle/states.ts';
-import { type PingSeen, pingNow, seePing } from '../../operations/ping-now.ts';
-import { hasAgent } from '../../store/instances.ts';
-import { joinedRow, type NodeRow, readNode } from '../../store/nodes.ts';
-import { poolGeneration } from '../../store/pools.ts';
+import { faultEntry } from '../../contract/errors/error-entry.ts';
+import { ApiProblem } from '../../contract/errors/errors.ts';
+import { ownerLayers } from '../../contract/errors/problem.ts';
+import { isPingOver, type Judged, judgeStanding } from '../../lifecycle/explain/checkup.ts';
+import { isFenced, nodeStatuses } from '../../lifecycle/model/states.ts';
+import { type PingSeen, pingNow, seePing } from '../../operations/actions/ping-now.ts';
+import { hasAgent } from '../../store/agents/instances.ts';
+import { joinedRow, type NodeRow, readNode } from '../../store/rows/nodes.ts';
+import { poolGeneration } from '../../store/rows/pools.ts';
 import type { ApiServices, Call, Handlers } from '../services.ts';
-import { untilFact } from '../until-fact.ts';
+import { untilFact } from '../stream/until-fact.ts';
 
 const checkWire = ({ layer, ok, code, detail, owner }: Judged): LayerCheck => {
   const entry = code === null ? null : faultEntry(code);

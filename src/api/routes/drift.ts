@@ -1,14 +1,14 @@
 /** Findings: what disagrees or fails again and again, and what a person decides about it. */
-import { ApiProblem } from '../../contract/errors.ts';
+import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { Finding } from '../../contract/finding.ts';
-import { findingSays } from '../../lifecycle/finding-says.ts';
-import { findingWhats } from '../../lifecycle/findings.ts';
-import { acceptFinding, type FindingOutcome, repairFinding } from '../../operations/findings.ts';
-import { verifyCounts } from '../../store/counts.ts';
-import { type FindingRow, listFindings } from '../../store/findings.ts';
-import type { ComparedTable } from '../../store/row-comparison.ts';
-import { verifySlice } from '../../store/verify-rows.ts';
-import { pageOf } from '../paging.ts';
+import { findingSays } from '../../lifecycle/findings/finding-says.ts';
+import { findingWhats } from '../../lifecycle/findings/findings.ts';
+import { acceptFinding, type FindingOutcome, repairFinding } from '../../operations/actions/findings.ts';
+import { verifyCounts } from '../../store/rows/counts.ts';
+import { type FindingRow, listFindings } from '../../store/rows/findings.ts';
+import type { ComparedTable } from '../../store/history/row-comparison.ts';
+import { verifySlice } from '../../store/history/verify-rows.ts';
+import { pageOf } from '../http/paging.ts';
 import type { ApiServices, Handlers } from '../services.ts';
 import { askerOf, operationOf } from './allocations.ts';
 

@@ -1,9 +1,9 @@
 /** Sealed evidence for a SIEM, in pages. */
 import { moment } from '../../base/clock.ts';
-import { ApiProblem } from '../../contract/errors.ts';
-import type { EvidenceExportQuery } from '../../contract/evidence-export.ts';
-import type { Database } from '../../store/database.ts';
-import { parseCursor, startCursor } from '../../store/evidence.ts';
+import { ApiProblem } from '../../contract/errors/errors.ts';
+import type { EvidenceExportQuery } from '../../contract/evidence/evidence-export.ts';
+import type { Database } from '../../store/pg/database.ts';
+import { parseCursor, startCursor } from '../../store/evidence/evidence.ts';
 import {
   type ExportPlace,
   exportPage,
@@ -11,7 +11,7 @@ import {
   parsePlace,
   placeAfter,
   placeSince,
-} from '../../store/integrity/export-page.ts';
+} from '../../store/evidence/integrity/export-page.ts';
 import type { Handlers } from '../services.ts';
 
 const pageRows = 500;

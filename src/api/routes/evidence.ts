@@ -1,10 +1,10 @@
 /** Facts from people and programs: an ingress or a deploy tool adds what it saw to the timeline of a machine. */
 import { now } from '../../base/clock.ts';
 import type { KnownIds } from '../../base/ids.ts';
-import { ApiProblem } from '../../contract/errors.ts';
-import type { OutsideFact } from '../../contract/evidence.ts';
-import { type OutsideRow, recordOutsideFacts } from '../../store/evidence.ts';
-import { misplacedIds } from '../../store/outside-facts.ts';
+import { ApiProblem } from '../../contract/errors/errors.ts';
+import type { OutsideFact } from '../../contract/evidence/evidence.ts';
+import { type OutsideRow, recordOutsideFacts } from '../../store/evidence/evidence.ts';
+import { misplacedIds } from '../../store/agents/outside-facts.ts';
 import { refuseReservedKinds } from '../outside-kinds.ts';
 import { actorOf, type Handlers } from '../services.ts';
 

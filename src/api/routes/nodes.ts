@@ -1,19 +1,19 @@
 /** Nodes, and what is known about them: timeline, logs, boot stages. */
 import { now, secondsLater } from '../../base/clock.ts';
-import { ApiProblem } from '../../contract/errors.ts';
-import type { AuditQuery, JoinedTimelineQuery } from '../../contract/evidence.ts';
-import { startsOf } from '../../lifecycle/boot-chart.ts';
-import { expectNode } from '../../operations/expect-node.ts';
-import { usualStages } from '../../store/because.ts';
-import { readBootStages } from '../../store/boot-stages.ts';
-import { parseCursor, readTimeline } from '../../store/evidence.ts';
-import { listNodes } from '../../store/node-list.ts';
-import { parseLogCursor, readLines } from '../../store/node-logs.ts';
-import { isTenantsNode, readNode } from '../../store/nodes.ts';
-import { cutBefore } from '../../store/retention.ts';
-import { readTenantTimeline } from '../../store/tenant-timeline.ts';
-import { nodesAt } from '../../store/time-travel.ts';
-import { pageOf } from '../paging.ts';
+import { ApiProblem } from '../../contract/errors/errors.ts';
+import type { AuditQuery, JoinedTimelineQuery } from '../../contract/evidence/evidence.ts';
+import { startsOf } from '../../lifecycle/boots/boot-chart.ts';
+import { expectNode } from '../../operations/provision/expect-node.ts';
+import { usualStages } from '../../store/evidence/because.ts';
+import { readBootStages } from '../../store/agents/boot-stages.ts';
+import { parseCursor, readTimeline } from '../../store/evidence/evidence.ts';
+import { listNodes } from '../../store/rows/node-list.ts';
+import { parseLogCursor, readLines } from '../../store/logs/node-logs.ts';
+import { isTenantsNode, readNode } from '../../store/rows/nodes.ts';
+import { cutBefore } from '../../store/history/retention.ts';
+import { readTenantTimeline } from '../../store/evidence/tenant-timeline.ts';
+import { nodesAt } from '../../store/history/time-travel.ts';
+import { pageOf } from '../http/paging.ts';
 import type { ApiServices, Handlers } from '../services.ts';
 import { askerOf } from './allocations.ts';
 

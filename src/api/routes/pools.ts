@@ -2,19 +2,19 @@
 import type { TSchema } from 'typebox';
 import { now, secondsLater } from '../../base/clock.ts';
 import { newTokenId } from '../../base/ids.ts';
-import { ApiProblem } from '../../contract/errors.ts';
+import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
 import { poolFor, unmaskPool } from '../../contract/pool-fields/masked.ts';
 import { refusedFields } from '../../contract/pool-fields/privileged.ts';
 import { referencesIn } from '../../contract/pool-fields/references.ts';
-import type { Transaction } from '../../store/database.ts';
-import { recordEvidence } from '../../store/evidence.ts';
-import { newSecret } from '../../store/instances.ts';
-import { currentPool, declarePool, deletePool, hasLiveNodes, listPools, readPool } from '../../store/pools.ts';
-import { holdSecrets } from '../../store/secrets/secrets.ts';
-import { createJoinToken, joinTokenWire, listJoinTokens, revokeJoinToken } from '../../store/tokens.ts';
+import type { Transaction } from '../../store/pg/database.ts';
+import { recordEvidence } from '../../store/evidence/evidence.ts';
+import { newSecret } from '../../store/agents/instances.ts';
+import { currentPool, declarePool, deletePool, hasLiveNodes, listPools, readPool } from '../../store/rows/pools.ts';
+import { holdSecrets } from '../../store/rows/secrets/secrets.ts';
+import { createJoinToken, joinTokenWire, listJoinTokens, revokeJoinToken } from '../../store/rows/tokens.ts';
 import { type ApiServices, actorOf, type Handlers, type Person } from '../services.ts';
-import { type Check, compileCheck } from '../validation.ts';
+import { type Check, compileCheck } from '../http/validation.ts';
 
 const specChecks = new Map<TSchema, Check>();
 

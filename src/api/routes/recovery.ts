@@ -1,7 +1,7 @@
 /** Bulk recovery: asked for here, followed as an operation. */
 import { now } from '../../base/clock.ts';
-import { requestRecovery } from '../../operations/recovery-request.ts';
-import { readOperation } from '../../store/operations.ts';
+import { requestRecovery } from '../../operations/recovery/recovery-request.ts';
+import { readOperation } from '../../store/operations/operations.ts';
 import type { Handlers } from '../services.ts';
 import { askerOf } from './allocations.ts';
 

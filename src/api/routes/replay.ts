@@ -1,14 +1,14 @@
 /** A proposed policy against recorded history. Nothing is changed, and nothing is kept of the question. */
 import { type Clock, now, pause, secondsLater } from '../../base/clock.ts';
-import { ApiProblem } from '../../contract/errors.ts';
+import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { PoolDocument, ProposedPool } from '../../contract/pool.ts';
 import type { ReplayedPool } from '../../contract/replay.ts';
 import type { Found } from '../../lifecycle/replay/difference.ts';
 import { type Decision, type DifferenceKind, untoldKinds } from '../../lifecycle/replay/difference.ts';
 import type { History, ReplayPolicy } from '../../lifecycle/replay/history.ts';
 import { type Replay, replaySteps, replayTotal } from '../../lifecycle/replay/replay.ts';
-import { currentDocuments, listPools } from '../../store/pools.ts';
-import { readHistory, replayPolicyOf } from '../../store/replay-history.ts';
+import { currentDocuments, listPools } from '../../store/rows/pools.ts';
+import { readHistory, replayPolicyOf } from '../../store/history/replay-history.ts';
 import type { ApiServices, Handlers } from '../services.ts';
 import { checkRuntimeClass } from './pools.ts';
 

@@ -1,16 +1,16 @@
 /** The residue ledger: read, verified, adopted, deleted. */
 import { now } from '../../base/clock.ts';
-import { ApiProblem } from '../../contract/errors.ts';
+import { ApiProblem } from '../../contract/errors/errors.ts';
 import {
   adoptResidue,
   type ResidueAsker,
   type ResidueTouched,
   requestResidueDelete,
   requestResidueVerify,
-} from '../../operations/residue-requests.ts';
-import { readOperation } from '../../store/operations.ts';
-import { listResidue, residueRow, residueWire } from '../../store/residue.ts';
-import { pageOf } from '../paging.ts';
+} from '../../operations/residue/residue-requests.ts';
+import { readOperation } from '../../store/operations/operations.ts';
+import { listResidue, residueRow, residueWire } from '../../store/rows/residue.ts';
+import { pageOf } from '../http/paging.ts';
 import type { ApiServices, Handler, Handlers } from '../services.ts';
 import { askerOf } from './allocations.ts';
 

@@ -1,9 +1,9 @@
 /** Secrets: stored, listed by name, deleted, encrypted anew. Their values are in no answer and no evidence. */
 import { now } from '../../base/clock.ts';
-import { ApiProblem } from '../../contract/errors.ts';
+import { ApiProblem } from '../../contract/errors/errors.ts';
 import { type SecretValueProblem, secretValueProblem, shortestSecret } from '../../contract/secret-values.ts';
-import { recordEvidence } from '../../store/evidence.ts';
-import { formsForEverybody } from '../../store/secrets/known-values.ts';
+import { recordEvidence } from '../../store/evidence/evidence.ts';
+import { formsForEverybody } from '../../store/rows/secrets/known-values.ts';
 import {
   allSecrets,
   deleteSecret,
@@ -11,7 +11,7 @@ import {
   putSecret,
   rotateSecrets,
   secretWire,
-} from '../../store/secrets/secrets.ts';
+} from '../../store/rows/secrets/secrets.ts';
 import { actorOf, type Handlers } from '../services.ts';
 
 const valueProblems: Record<SecretValueProblem, string> = {

@@ -1,10 +1,10 @@
 /** The console's sessions: sign in, sign out, list them, end one. */
 import { now } from '../../base/clock.ts';
 import type { Session } from '../../contract/token.ts';
-import { listSessions, sessionWire } from '../../store/sign-in/sessions.ts';
-import { personByToken } from '../auth.ts';
-import { pageOf } from '../paging.ts';
-import { personWriter } from '../quotas/writers.ts';
+import { listSessions, sessionWire } from '../../store/rows/sign-in/sessions.ts';
+import { personByToken } from '../http/auth.ts';
+import { pageOf } from '../http/paging.ts';
+import { personWriter } from '../limits/quotas/writers.ts';
 import type { ApiServices, Handlers, Person } from '../services.ts';
 import { clearSessionCookies, endSession, idleSince, openSession } from '../sign-in/session-cookie.ts';
 

@@ -1,13 +1,13 @@
 /** The rules at work: sweeps, the brake, maintenance windows. */
 import { moment, now, secondsBetween } from '../../base/clock.ts';
-import { ApiProblem } from '../../contract/errors.ts';
+import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { Brake, Maintenance } from '../../contract/supervision.ts';
-import { isNodeRule, nodeRules } from '../../lifecycle/rules.ts';
-import { type HoldRow, newestHolds, resumeHolds } from '../../store/brake.ts';
-import { countHeld } from '../../store/counts.ts';
-import { newestGaps, slowestReplica } from '../../store/ingest.ts';
-import { endWindow, listWindows, type MaintenanceRow, putWindow } from '../../store/maintenance.ts';
-import { currentPool } from '../../store/pools.ts';
+import { isNodeRule, nodeRules } from '../../lifecycle/model/rules.ts';
+import { type HoldRow, newestHolds, resumeHolds } from '../../store/supervision/brake.ts';
+import { countHeld } from '../../store/rows/counts.ts';
+import { newestGaps, slowestReplica } from '../../store/supervision/ingest.ts';
+import { endWindow, listWindows, type MaintenanceRow, putWindow } from '../../store/rows/maintenance.ts';
+import { currentPool } from '../../store/rows/pools.ts';
 import { type ApiServices, actorOf, type Handlers } from '../services.ts';
 
 const shownHolds = 50;

@@ -1,7 +1,7 @@
 /** What the server keeps beside the look-up of a token: failures by address, and the last use of each token. */
 import type { Clock } from '../../base/clock.ts';
-import type { Queryable } from '../../store/database.ts';
-import { createTokenUses } from '../../store/sign-in/token-uses.ts';
+import type { Queryable } from '../../store/pg/database.ts';
+import { createTokenUses } from '../../store/rows/sign-in/token-uses.ts';
 import type { ApiServices } from '../services.ts';
 import { createFailureThrottle } from './failure-throttle.ts';
 

@@ -1,17 +1,17 @@
 /** The console's session cookie: a random secret whose row in the store says whose session it is and when it ends. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { now, secondsLater } from '../../base/clock.ts';
-import { ApiProblem } from '../../contract/errors.ts';
-import { recordEvidence } from '../../store/evidence.ts';
+import { ApiProblem } from '../../contract/errors/errors.ts';
+import { recordEvidence } from '../../store/evidence/evidence.ts';
 import {
   createSession,
   deleteSession,
   type FoundSession,
   sessionBySecret,
   touchSession,
-} from '../../store/sign-in/sessions.ts';
+} from '../../store/rows/sign-in/sessions.ts';
 import { type ApiServices, actorOf, type Person } from '../services.ts';
-import { sourceAddress } from '../source-address.ts';
+import { sourceAddress } from '../http/source-address.ts';
 
 const plainName = 'slipway_session';
 /** Browsers take a cookie of this name only over TLS, for the whole site and from this very host. */

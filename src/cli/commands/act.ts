@@ -1,8 +1,8 @@
 /** `slipway act`: does something about a machine or an allocation, with a reason that is kept. */
 import { randomUUID } from 'node:crypto';
 import { Argument, Option } from 'commander';
-import { type NodeActionName, nodeActionNames } from '../../lifecycle/actions.ts';
-import { type AllocationActionName, allocationActionNames } from '../../lifecycle/allocation-actions.ts';
+import { type NodeActionName, nodeActionNames } from '../../lifecycle/actions/actions.ts';
+import { type AllocationActionName, allocationActionNames } from '../../lifecycle/actions/allocation-actions.ts';
 import { type MakeCommand, SlipwayCommand } from '../command.ts';
 import { CliFailure } from '../failure.ts';
 import { namedThing } from '../named-thing.ts';

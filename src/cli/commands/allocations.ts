@@ -1,7 +1,7 @@
 /** `slipway allocations`: who holds what. */
 import { Option } from 'commander';
 import type { Allocation } from '../../contract/allocation.ts';
-import { type AllocationStatus, allocationStatuses, allocationStatusNames } from '../../lifecycle/states.ts';
+import { type AllocationStatus, allocationStatuses, allocationStatusNames } from '../../lifecycle/model/states.ts';
 import { type MakeCommand, SlipwayCommand } from '../command.ts';
 import { limitOption } from '../option-values.ts';
 import { collectEach } from '../pages.ts';

@@ -1,5 +1,5 @@
 /** `slipway audit`: who did what, and who was refused what, in the order of time. */
-import type { Evidence } from '../../contract/evidence.ts';
+import type { Evidence } from '../../contract/evidence/evidence.ts';
 import { type MakeCommand, SlipwayCommand } from '../command.ts';
 import { limitOption, type Since, sinceOption, startOf } from '../option-values.ts';
 import { collect } from '../pages.ts';

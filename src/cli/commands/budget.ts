@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { Option } from 'commander';
 import type { WhatIf } from '../../contract/boots.ts';
-import { headlineOf, inSeconds } from '../../lifecycle/what-if-words.ts';
+import { headlineOf, inSeconds } from '../../lifecycle/boots/what-if-words.ts';
 import { type MakeCommand, SlipwayCommand } from '../command.ts';
 import { CliFailure } from '../failure.ts';
 import { type PhaseOption, phaseOption } from '../option-values.ts';

@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { pause } from '../../base/clock.ts';
 import { RequestRefused } from '../../contract/client.ts';
-import { certificateText } from '../../contract/integrity/certificate.ts';
+import { certificateText } from '../../contract/evidence/integrity/certificate.ts';
 import { type MakeCommand, SlipwayCommand } from '../command.ts';
 import { CliFailure } from '../failure.ts';
 import { namedAllocation } from '../named-allocation.ts';

@@ -1,5 +1,5 @@
 /** `slipway diagnostics`: what was last collected of a machine, and how it answered when it was last asked whether it lives. */
-import type { Evidence } from '../../contract/evidence.ts';
+import type { Evidence } from '../../contract/evidence/evidence.ts';
 import { type MakeCommand, SlipwayCommand } from '../command.ts';
 import { nodeBehind } from '../node-behind.ts';
 import { count } from '../option-values.ts';

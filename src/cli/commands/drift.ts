@@ -1,7 +1,7 @@
 /** `slipway drift`: what disagrees, fails again and again or became slower, with both sides, and what you decide about it. */
 import { randomUUID } from 'node:crypto';
 import { Option } from 'commander';
-import { findingKinds, findingStatuses } from '../../lifecycle/findings.ts';
+import { findingKinds, findingStatuses } from '../../lifecycle/findings/findings.ts';
 import { type Cli, type MakeCommand, SlipwayCommand } from '../command.ts';
 import { dryRunOption, limitOption } from '../option-values.ts';
 import { collect } from '../pages.ts';

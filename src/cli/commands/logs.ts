@@ -2,7 +2,7 @@
 import { InvalidArgumentError } from 'commander';
 import { pause } from '../../base/clock.ts';
 import type { LogLine, LogPage } from '../../contract/node.ts';
-import { collectedOf } from '../../lifecycle/collected.ts';
+import { collectedOf } from '../../lifecycle/findings/collected.ts';
 import { type MakeCommand, SlipwayCommand } from '../command.ts';
 import { Interrupted } from '../failure.ts';
 import { isAllocation, nodeBehind } from '../node-behind.ts';

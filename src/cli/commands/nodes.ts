@@ -2,7 +2,7 @@
 import { Option } from 'commander';
 import type { Allocation } from '../../contract/allocation.ts';
 import type { Node } from '../../contract/node.ts';
-import { type NodeStatus, nodeStatuses, nodeStatusNames } from '../../lifecycle/states.ts';
+import { type NodeStatus, nodeStatuses, nodeStatusNames } from '../../lifecycle/model/states.ts';
 import { type MakeCommand, SlipwayCommand } from '../command.ts';
 import { limitOption } from '../option-values.ts';
 import { collect, collectEach } from '../pages.ts';

@@ -1,7 +1,7 @@
 /** `slipway operations`: what is being done, and what was. */
 import { Option } from 'commander';
 import type { Operation } from '../../contract/operation.ts';
-import { type OperationStatus, operationStatuses } from '../../lifecycle/states.ts';
+import { type OperationStatus, operationStatuses } from '../../lifecycle/model/states.ts';
 import { type MakeCommand, SlipwayCommand } from '../command.ts';
 import { limitOption } from '../option-values.ts';
 import { collect } from '../pages.ts';

@@ -8,7 +8,7 @@ import {
   bulkActionNames,
   recoverableStatuses,
   recoveryDefaults,
-} from '../../lifecycle/recovery.ts';
+} from '../../lifecycle/actions/recovery.ts';
 import { type MakeCommand, SlipwayCommand } from '../command.ts';
 import { CliFailure } from '../failure.ts';
 import { count, dryRunOption, duration, labels, timeoutWaitOption, waitOption } from '../option-values.ts';

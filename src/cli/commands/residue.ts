@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { Option } from 'commander';
 import type { Residue } from '../../contract/residue.ts';
-import { type ResidueStatus, residueStatuses } from '../../lifecycle/residue.ts';
+import { type ResidueStatus, residueStatuses } from '../../lifecycle/findings/residue.ts';
 import { type Cli, type MakeCommand, SlipwayCommand } from '../command.ts';
 import { dryRunOption, limitOption } from '../option-values.ts';
 import { collect } from '../pages.ts';

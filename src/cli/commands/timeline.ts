@@ -1,7 +1,7 @@
 /** `slipway timeline`: everything that is known about a thing, from every layer, in the order of time. */
 import { Option } from 'commander';
-import type { Evidence, EvidenceLayer } from '../../contract/evidence.ts';
-import { evidenceLayers } from '../../contract/evidence-layers.ts';
+import type { Evidence, EvidenceLayer } from '../../contract/evidence/evidence.ts';
+import { evidenceLayers } from '../../contract/evidence/evidence-layers.ts';
 import { type MakeCommand, SlipwayCommand } from '../command.ts';
 import { namedThing, nothingKnownAbout } from '../named-thing.ts';
 import { limitOption, type Since, sinceOption, startOf } from '../option-values.ts';

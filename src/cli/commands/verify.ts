@@ -1,9 +1,9 @@
 /** `slipway verify`: checks a certificate or an export without trusting the server that made it. */
 import { createReadStream, readFileSync, statSync } from 'node:fs';
 import { createInterface } from 'node:readline';
-import { type CertificateCheck, checkCertificate } from '../../contract/integrity/certificate.ts';
-import { readJsonLine } from '../../contract/integrity/export-record.ts';
-import { type ExportVerdict, verifyExport } from '../../contract/integrity/verify-export.ts';
+import { type CertificateCheck, checkCertificate } from '../../contract/evidence/integrity/certificate.ts';
+import { readJsonLine } from '../../contract/evidence/integrity/export-record.ts';
+import { type ExportVerdict, verifyExport } from '../../contract/evidence/integrity/verify-export.ts';
 import { type MakeCommand, SlipwayCommand } from '../command.ts';
 import { CliFailure } from '../failure.ts';
 import { faultLine, keysFromServer } from '../render/evidence-report.ts';

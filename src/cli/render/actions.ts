@@ -1,9 +1,9 @@
 /** What may be done about a machine or an allocation, each with the command that does it. */
 import type { AllocationActed } from '../../contract/allocation-action.ts';
 import type { NodeActed } from '../../contract/explanation.ts';
-import type { Offer } from '../../lifecycle/action-table.ts';
-import type { NodeActionName } from '../../lifecycle/actions.ts';
-import type { AllocationActionName } from '../../lifecycle/allocation-actions.ts';
+import type { Offer } from '../../lifecycle/actions/action-table.ts';
+import type { NodeActionName } from '../../lifecycle/actions/actions.ts';
+import type { AllocationActionName } from '../../lifecycle/actions/allocation-actions.ts';
 import { type ClosingContext, hintLines } from './closing.ts';
 import { momentAndDistance, momentsInFull } from './duration.ts';
 import { renderFacts } from './table.ts';

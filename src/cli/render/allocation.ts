@@ -2,7 +2,7 @@
 import type { Allocation } from '../../contract/allocation.ts';
 import type { FoundRequest } from '../../contract/find.ts';
 import type { Node } from '../../contract/node.ts';
-import { allocationMeans, isRescueOver } from '../../lifecycle/rescue-window.ts';
+import { allocationMeans, isRescueOver } from '../../lifecycle/deadlines/rescue-window.ts';
 import { ageSince, momentAndDistance, relative } from './duration.ts';
 import { labelText, titleLine } from './node.ts';
 import { allocationTones } from './palette.ts';

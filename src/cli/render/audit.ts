@@ -1,5 +1,5 @@
 /** What an audited fact was done to, or was to be, said in its line. */
-import type { Evidence } from '../../contract/evidence.ts';
+import type { Evidence } from '../../contract/evidence/evidence.ts';
 
 /** The facts of a call name it by its address; those of an action by `target_id`; the rest by what they carry. */
 function targetOf({ data, node_id, allocation_id, workflow_id }: Evidence): string | null {

@@ -1,8 +1,8 @@
 /** How long the boots of a pool take and what budget they have, for a person: a plot where somebody looks, and what it comes to. */
 import type { BootPhase, PoolBoots } from '../../contract/boots.ts';
-import { stratumWords } from '../../lifecycle/learned-budget.ts';
-import { arrived } from '../../lifecycle/survival.ts';
-import { inSeconds, sourceWords, tooSlowWords } from '../../lifecycle/what-if-words.ts';
+import { stratumWords } from '../../lifecycle/boots/learned-budget.ts';
+import { arrived } from '../../lifecycle/boots/survival.ts';
+import { inSeconds, sourceWords, tooSlowWords } from '../../lifecycle/boots/what-if-words.ts';
 import { type ClosingContext, hintLines } from './closing.ts';
 import { momentsInFull, relative } from './duration.ts';
 import { survivalPlot } from './survival-plot.ts';

@@ -2,7 +2,7 @@
 import type { Allocation } from '../../contract/allocation.ts';
 import type { Node } from '../../contract/node.ts';
 import type { Operation } from '../../contract/operation.ts';
-import { hasEnded } from '../../lifecycle/rescue-window.ts';
+import { hasEnded } from '../../lifecycle/deadlines/rescue-window.ts';
 import type { ExitName } from '../exit-codes.ts';
 import type { Subject, Target } from '../subject.ts';
 import { momentInFull, relative, taken } from './duration.ts';

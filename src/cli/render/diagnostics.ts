@@ -1,7 +1,7 @@
 /** What was collected of a machine, for somebody who wants to know what went on there. */
-import type { Evidence } from '../../contract/evidence.ts';
+import type { Evidence } from '../../contract/evidence/evidence.ts';
 import type { Operation } from '../../contract/operation.ts';
-import { type Collected, collectedOf, sizeWords } from '../../lifecycle/collected.ts';
+import { type Collected, collectedOf, sizeWords } from '../../lifecycle/findings/collected.ts';
 import { type ClosingContext, hintLines } from './closing.ts';
 import { elapsed, momentAndDistance } from './duration.ts';
 import { type Column, renderFacts, renderTable } from './table.ts';

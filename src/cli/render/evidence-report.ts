@@ -1,5 +1,5 @@
 /** Renders what verification of sealed evidence found. */
-import type { EvidenceFault } from '../../contract/evidence-seals.ts';
+import type { EvidenceFault } from '../../contract/evidence/evidence-seals.ts';
 import type { EvidenceReport } from '../verify-evidence.ts';
 
 const says: Record<EvidenceFault['code'], (fault: EvidenceFault) => string> = {

@@ -1,7 +1,7 @@
 /** Evidence and log lines as a person reads them: one below the other in the order of time, all in UTC. */
-import type { Evidence } from '../../contract/evidence.ts';
+import type { Evidence } from '../../contract/evidence/evidence.ts';
 import type { LogLine } from '../../contract/node.ts';
-import { voiceOf } from '../../lifecycle/evidence-origins.ts';
+import { voiceOf } from '../../lifecycle/explain/evidence-origins.ts';
 import type { Tone } from './palette.ts';
 import type { Fit } from './table.ts';
 import { displayWidth, pad, printable, wrap } from './text.ts';

@@ -1,5 +1,5 @@
 /** Why a machine stands where it stands and what comes next, for somebody who was asleep a minute ago. */
-import type { Evidence } from '../../contract/evidence.ts';
+import type { Evidence } from '../../contract/evidence/evidence.ts';
 import type { Explanation } from '../../contract/explanation.ts';
 import type { Finding } from '../../contract/finding.ts';
 import type { BudgetSource, Node } from '../../contract/node.ts';

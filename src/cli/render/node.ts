@@ -1,7 +1,7 @@
 /** Nodes as a person reads them. */
 import type { Explanation } from '../../contract/explanation.ts';
 import type { Node } from '../../contract/node.ts';
-import { nodeStatuses, shownOccupancy } from '../../lifecycle/states.ts';
+import { nodeStatuses, shownOccupancy } from '../../lifecycle/model/states.ts';
 import { age, ageSince, momentAndDistance, relative, secondsSince } from './duration.ts';
 import { heldConcern, heldFact, wouldHaveConcern, wouldHaveFact } from './held.ts';
 import { nodeTones, type Tone } from './palette.ts';

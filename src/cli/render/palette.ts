@@ -1,6 +1,6 @@
 /** Colours by meaning. Nothing is ever said by colour alone, so switching them off loses nothing. */
-import { printableText } from '../../base/printable.ts';
-import type { AllocationStatus, NodeStatus, OperationStatus, StepStatus } from '../../lifecycle/states.ts';
+import { printableText } from '../../base/redaction/printable.ts';
+import type { AllocationStatus, NodeStatus, OperationStatus, StepStatus } from '../../lifecycle/model/states.ts';
 
 const codes = { good: '32', busy: '36', warn: '33', bad: '31', quiet: '2', strong: '1' } as const;
 

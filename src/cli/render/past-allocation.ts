@@ -1,8 +1,8 @@
 /** What became of an allocation that has no machine any more, in words: its tenant may not look at that machine, and need not. */
 import type { Allocation } from '../../contract/allocation.ts';
-import type { Evidence } from '../../contract/evidence.ts';
+import type { Evidence } from '../../contract/evidence/evidence.ts';
 import type { Node } from '../../contract/node.ts';
-import { allocationMeans } from '../../lifecycle/rescue-window.ts';
+import { allocationMeans } from '../../lifecycle/deadlines/rescue-window.ts';
 import { type ClosingContext, hintLines } from './closing.ts';
 import { ageSince, momentAndDistance, relative, taken } from './duration.ts';
 import { titleLine } from './node.ts';

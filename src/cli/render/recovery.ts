@@ -1,6 +1,6 @@
 /** What a recovery is about to do, or would do, in words. */
 import type { Recovery, RecoveryRequest } from '../../contract/recovery.ts';
-import { bulkAction, isBulkAction } from '../../lifecycle/recovery.ts';
+import { bulkAction, isBulkAction } from '../../lifecycle/actions/recovery.ts';
 import { hintLines } from './closing.ts';
 import type { Paint } from './palette.ts';
 import { flow, printable } from './text.ts';

@@ -4,7 +4,7 @@
  */
 import { type DurationScale, marksOn, placeOf, scaleOver, secondsAt } from '../../base/duration-scale.ts';
 import type { BootPhase } from '../../contract/boots.ts';
-import { inSeconds } from '../../lifecycle/what-if-words.ts';
+import { inSeconds } from '../../lifecycle/boots/what-if-words.ts';
 import type { Tone } from './palette.ts';
 import type { Fit } from './table.ts';
 import { padStart } from './text.ts';

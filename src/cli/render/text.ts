@@ -1,7 +1,7 @@
 /** Text as a terminal shows it: how wide it is, how it is cut, and what of it is safe to print. */
 import { stripVTControlCharacters } from 'node:util';
 
-export { printable } from '../../base/printable.ts';
+export { printable } from '../../base/redaction/printable.ts';
 
 const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' });
 const twoColumns =

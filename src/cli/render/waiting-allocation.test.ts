@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { FleetCounts } from '../../contract/fleet.ts';
 import type { Pool } from '../../contract/pool.ts';
-import type { NodeStatus } from '../../lifecycle/states.ts';
+import type { NodeStatus } from '../../lifecycle/model/states.ts';
 import { sampleAllocation, samplePool } from '../testing/samples.ts';
 import { plain } from './palette.ts';
 import { type PoolStanding, waitingAllocationLines } from './waiting-allocation.ts';

@@ -2,9 +2,9 @@
 import type { Allocation } from '../../contract/allocation.ts';
 import type { FleetCounts } from '../../contract/fleet.ts';
 import type { Pool } from '../../contract/pool.ts';
-import type { Offer } from '../../lifecycle/action-table.ts';
-import type { AllocationActionName } from '../../lifecycle/allocation-actions.ts';
-import type { NodeStatus } from '../../lifecycle/states.ts';
+import type { Offer } from '../../lifecycle/actions/action-table.ts';
+import type { AllocationActionName } from '../../lifecycle/actions/allocation-actions.ts';
+import type { NodeStatus } from '../../lifecycle/model/states.ts';
 import { openActionLines } from './actions.ts';
 import { type ClosingContext, hintLines } from './closing.ts';
 import { ageSince, momentInFull, relative, secondsSince } from './duration.ts';

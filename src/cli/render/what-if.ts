@@ -7,7 +7,7 @@ import {
   sourceWords,
   stuckSentence,
   undecidedSentence,
-} from '../../lifecycle/what-if-words.ts';
+} from '../../lifecycle/boots/what-if-words.ts';
 import { type ClosingContext, hintLines } from './closing.ts';
 import { momentInFull, relative } from './duration.ts';
 import { type Column, renderTable } from './table.ts';

@@ -1,7 +1,7 @@
 /** Recorded boots on the wire for tests: thirty-nine quick ones, a slow healthy one and one that never came. Valid by the contract, as samples.test.ts checks. */
 import type { BootPhase, BootSample, PoolBoots, WhatIf } from '../../contract/boots.ts';
-import { bandedCompletion, estimateSurvival } from '../../lifecycle/survival.ts';
-import { falseKillShare } from '../../lifecycle/what-if.ts';
+import { bandedCompletion, estimateSurvival } from '../../lifecycle/boots/survival.ts';
+import { falseKillShare } from '../../lifecycle/boots/what-if.ts';
 import { sampleIds } from './samples.ts';
 
 const at = (minute: number) => `2026-01-01T12:${String(minute).padStart(2, '0')}:00.000Z`;

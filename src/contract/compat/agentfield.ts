@@ -1,6 +1,6 @@
 /** What AgentField nodes call (`{base}/api/v1`). Its node ids are our names; see docs/compat-agentfield.md. */
 import { type Static, Type } from 'typebox';
-import { HttpUrlOrEmpty } from '../agent.ts';
+import { HttpUrlOrEmpty } from '../agent/agent.ts';
 import { nullable } from '../primitives.ts';
 import type { DoorRoute } from './door.ts';
 

@@ -3,7 +3,7 @@
  * add fields between versions; what is refused is refused as `{"error": "…"}`.
  */
 import type { TSchema } from 'typebox';
-import type { ErrorCode } from '../errors.ts';
+import type { ErrorCode } from '../errors/errors.ts';
 
 export const doors = ['agentfield', 'molecule'] as const;
 export type Door = (typeof doors)[number];

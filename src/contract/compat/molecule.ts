@@ -1,6 +1,6 @@
 /** What molecule workspaces and their watchers call. A workspace's id is the name of our node; see docs/compat-molecule.md. */
 import { type Static, Type } from 'typebox';
-import { HttpUrlOrEmpty } from '../agent.ts';
+import { HttpUrlOrEmpty } from '../agent/agent.ts';
 import { nullable } from '../primitives.ts';
 import type { DoorRoute } from './door.ts';
 

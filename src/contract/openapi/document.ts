@@ -2,9 +2,9 @@
 import { type TSchema, Type } from 'typebox';
 import type { DoorAccess, DoorRoute } from '../compat/door.ts';
 import { doorRoutes } from '../compat/routes.ts';
-import { type ErrorCode, errorCatalogue } from '../errors.ts';
+import { type ErrorCode, errorCatalogue } from '../errors/errors.ts';
 import { nullable } from '../primitives.ts';
-import { Problem } from '../problem.ts';
+import { Problem } from '../errors/problem.ts';
 import type { RouteDeclaration } from '../route.ts';
 import { routes } from '../routes.ts';
 import { linksOf } from './links.ts';

@@ -1,10 +1,10 @@
 /**
  * Which problems each route can answer: those that follow from its declaration, and those it lists itself. The OpenAPI
- * document is made from them, and the server reports a problem that is not among them as a defect (`api/undocumented.ts`).
+ * document is made from them, and the server reports a problem that is not among them as a defect (`api/http/undocumented.ts`).
  */
 import type { DoorRoute } from '../compat/door.ts';
 import { doorRoutes } from '../compat/routes.ts';
-import { type ErrorCode, errorCatalogue } from '../errors.ts';
+import { type ErrorCode, errorCatalogue } from '../errors/errors.ts';
 import type { Access, RouteDeclaration } from '../route.ts';
 import { routes } from '../routes.ts';
 

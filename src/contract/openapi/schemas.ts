@@ -8,7 +8,7 @@ const plainData = 'PlainData';
 const plainDataRef = { $ref: `#/components/schemas/${plainData}` };
 const plainNames = { propertyNames: { pattern: withoutNul } };
 
-/** Values that the server takes as they are. It refuses what PostgreSQL cannot hold (`api/plain-data.ts`). */
+/** Values that the server takes as they are. It refuses what PostgreSQL cannot hold (`api/http/plain-data.ts`). */
 const plainDataSchema = {
   description: 'Any JSON value without NUL in its text and names, at most 32 levels deep.',
   type: ['null', 'boolean', 'number', 'string', 'array', 'object'],

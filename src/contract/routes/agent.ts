@@ -1,8 +1,8 @@
 /** What agents call. */
 
 import { instance, instanceOrExpired, instanceOrFormer, instanceOrRelay, open } from '../access.ts';
-import * as agent from '../agent.ts';
-import { readBootReport } from '../boot-report/read.ts';
+import * as agent from '../agent/agent.ts';
+import { readBootReport } from '../agent/boot-report/read.ts';
 import { IdParams } from '../primitives.ts';
 import type { Refusal, RouteDeclaration } from '../route.ts';
 

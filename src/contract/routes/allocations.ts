@@ -3,7 +3,7 @@
 import { operator, viewer } from '../access.ts';
 import * as allocation from '../allocation.ts';
 import * as action from '../allocation-action.ts';
-import { Certificate } from '../certificate.ts';
+import { Certificate } from '../evidence/certificate.ts';
 import { IdParams } from '../primitives.ts';
 import type { RouteDeclaration } from '../route.ts';
 

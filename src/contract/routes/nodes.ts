@@ -1,7 +1,7 @@
 /** Nodes, and what is known about each. */
 
 import { fleetOperator, fleetViewer, viewer } from '../access.ts';
-import * as evidence from '../evidence.ts';
+import * as evidence from '../evidence/evidence.ts';
 import * as explanation from '../explanation.ts';
 import * as fleet from '../fleet.ts';
 import * as node from '../node.ts';

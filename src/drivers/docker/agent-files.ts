@@ -2,7 +2,7 @@
 
 import { join } from 'node:path/posix';
 import { moment } from '../../base/clock.ts';
-import { archived, type Entry } from '../../base/tar.ts';
+import { archived, type Entry } from '../../base/files/tar.ts';
 import { agentIdentity } from '../agent-config.ts';
 import type { EnsureTarget } from '../driver.ts';
 import { launchEnv } from '../workload-spec.ts';

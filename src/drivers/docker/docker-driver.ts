@@ -5,7 +5,7 @@
  * engine's client is loaded when the first engine is asked.
  */
 import type { Clock } from '../../base/clock.ts';
-import { builtInRedactor } from '../../base/redact.ts';
+import { builtInRedactor } from '../../base/redaction/redact.ts';
 import { createBounds } from '../bounds.ts';
 import type { Driver, DriverFailure, DriverOutcome, DriverTarget, DriverWait, PlannedStep } from '../driver.ts';
 import { openOnce, sharedLists } from '../open-once.ts';

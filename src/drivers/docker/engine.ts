@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type Docker from 'dockerode';
-import { firstFile } from '../../base/tar.ts';
+import { firstFile } from '../../base/files/tar.ts';
 import { statusOf } from '../upstream-error.ts';
 import { isConflict, isInvalidName, isMissing, isNotRunning } from './engine-error.ts';
 import type { Labels } from './labels.ts';

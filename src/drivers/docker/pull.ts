@@ -4,7 +4,7 @@
  */
 
 import type { NodeInstanceId } from '../../base/ids.ts';
-import { createRedactor } from '../../base/redact.ts';
+import { createRedactor } from '../../base/redaction/redact.ts';
 import type { DriverFailure, DriverWait } from '../driver.ts';
 import type { Engine } from './engine.ts';
 import { invalidName, isAway, wordsOf } from './engine-error.ts';

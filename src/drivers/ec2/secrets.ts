@@ -1,5 +1,5 @@
 /** What the provider, its client and a machine's console say, without what must not be told. */
-import { createRedactor, isSecretName, struckOut } from '../../base/redact.ts';
+import { createRedactor, isSecretName, struckOut } from '../../base/redaction/redact.ts';
 import type { DriverTarget, EnsureTarget } from '../driver.ts';
 import { literalEnv } from '../workload-spec.ts';
 import { isEc2Spec } from './spec.ts';

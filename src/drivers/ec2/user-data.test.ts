@@ -8,7 +8,7 @@ import { type BootingMachines, bootingMachines } from '../../../test/support/ec2
 import { newTarget } from '../../../test/support/ec2/ec2-world.ts';
 import { freePort } from '../../../test/support/free-port.ts';
 import { until } from '../../../test/support/until.ts';
-import { sha256 } from '../../base/agent-bundle.ts';
+import { sha256 } from '../../base/files/agent-bundle.ts';
 import { bundlePath, userData } from './user-data.ts';
 
 let machines: BootingMachines;

@@ -1,8 +1,8 @@
 /** What only the machine knows: the last lines it wrote, its processes, how its agent ended. Works on a dead machine too. */
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { withoutScripts } from '../../base/hidden-scripts.ts';
-import { kindOf } from '../../base/remove-tree.ts';
+import { withoutScripts } from '../../base/files/hidden-scripts.ts';
+import { kindOf } from '../../base/files/remove-tree.ts';
 import type { Diagnosis, DriverTarget } from '../driver.ts';
 import { agentEnd, processesLeft } from './agent-end.ts';
 import type { InstanceProcesses } from './instance-processes.ts';

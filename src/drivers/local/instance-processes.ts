@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
-import { sharedScan } from '../../base/shared-scan.ts';
+import { sharedScan } from '../../base/batching/shared-scan.ts';
 import type { DriverTarget } from '../driver.ts';
 import { errorCode } from './host-failure.ts';
 import { directoryOf, files } from './node-directory.ts';

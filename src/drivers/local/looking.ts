@@ -3,7 +3,7 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
-import { kindOf } from '../../base/remove-tree.ts';
+import { kindOf } from '../../base/files/remove-tree.ts';
 import { provesAbsenceOnly } from '../absence-proof.ts';
 import type { DriverTarget, Observation, OwnedResource, ProofKind, ProveOutcome } from '../driver.ts';
 import { agentEnd, processesLeft } from './agent-end.ts';

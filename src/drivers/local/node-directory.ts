@@ -2,7 +2,7 @@
 import { chmod, mkdir, readdir, rmdir, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
-import { kindOf, removeTree } from '../../base/remove-tree.ts';
+import { kindOf, removeTree } from '../../base/files/remove-tree.ts';
 import type { DriverTarget } from '../driver.ts';
 import { errorCode } from './host-failure.ts';
 import { readRecord, writeRecord } from './small-file.ts';

@@ -1,7 +1,7 @@
 /** Recorded silences and absences under another policy: called offline sooner, later or not at all, and given up accordingly. Pure. */
 import { secondsBetween, secondsLater } from '../../base/clock.ts';
-import { effectiveStaleSeconds, heartbeatPolicy, resolveBudget } from '../budgets.ts';
-import { mayReturnAt } from '../liveness.ts';
+import { effectiveStaleSeconds, heartbeatPolicy, resolveBudget } from '../deadlines/budgets.ts';
+import { mayReturnAt } from '../deadlines/liveness.ts';
 import { type Decided, type Decision, type DifferenceKind, differs, type Found } from './difference.ts';
 import type { RecordedAbsence, ReplayPolicy } from './history.ts';
 

@@ -1,6 +1,6 @@
 /** Verdicts as they were written, under another brake. */
 import { describe, expect, test } from 'vitest';
-import { defaultBrakeSettings } from '../brake.ts';
+import { defaultBrakeSettings } from '../brake/brake.ts';
 import type { History, RecordedChange, RecordedHeld, ReplayPolicy } from './history.ts';
 import { at, history, ids, policy, replay } from './testing/histories.ts';
 

@@ -3,9 +3,9 @@
  * the changes on record; what was in truth held or not is the record's word. Pure.
  */
 import { secondsLater } from '../../base/clock.ts';
-import { type BrakePolicy, leaveOf, type OpenHold } from '../brake.ts';
-import { leftPhase, type NodeRuleName, nodeRules } from '../rules.ts';
-import type { NodeStatus } from '../states.ts';
+import { type BrakePolicy, leaveOf, type OpenHold } from '../brake/brake.ts';
+import { leftPhase, type NodeRuleName, nodeRules } from '../model/rules.ts';
+import type { NodeStatus } from '../model/states.ts';
 import { type Difference, differs } from './difference.ts';
 import type { History, RecordedChange } from './history.ts';
 

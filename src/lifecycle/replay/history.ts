@@ -1,8 +1,8 @@
 /** What is on record of a pool, and a policy to hold it against: what a replay reads. Pure. */
-import type { SampleOutcome, SamplePhase } from '../boot-samples.ts';
-import type { BrakePolicy, BrakeSettings } from '../brake.ts';
-import type { BudgetSettings, BudgetSource, HeartbeatSettings } from '../budgets.ts';
-import type { NodeStatus } from '../states.ts';
+import type { SampleOutcome, SamplePhase } from '../boots/boot-samples.ts';
+import type { BrakePolicy, BrakeSettings } from '../brake/brake.ts';
+import type { BudgetSettings, BudgetSource, HeartbeatSettings } from '../deadlines/budgets.ts';
+import type { NodeStatus } from '../model/states.ts';
 
 /** The part of a pool's document that its rules decide by, with what the server adds to it. */
 export interface ReplayPolicy {

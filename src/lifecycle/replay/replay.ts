@@ -2,7 +2,7 @@
  * Recorded history of a pool against a proposed policy: what would have been decided otherwise, and what cannot be told. The judgements
  * are the product's own; what happened is the record's word, so the policy that was in force changes nothing. Pure.
  */
-import { type BudgetSettings, heartbeatPolicy } from '../budgets.ts';
+import { type BudgetSettings, heartbeatPolicy } from '../deadlines/budgets.ts';
 import { replayAbsence } from './absences.ts';
 import { replayBoot } from './boots.ts';
 import { replayBrake } from './brake.ts';

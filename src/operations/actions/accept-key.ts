@@ -1,8 +1,8 @@
 /** `accept-key`: a person vouches for a key that no former key has signed, and names it by its fingerprint. */
-import { fingerprintOf } from '../../base/ed25519.ts';
+import { fingerprintOf } from '../../base/credentials/ed25519.ts';
 import type { NodeInstanceId } from '../../base/ids.ts';
-import { ApiProblem } from '../../contract/errors.ts';
-import { keyStanding, acceptKey as storeAcceptance } from '../../store/agent-keys/key-change.ts';
+import { ApiProblem } from '../../contract/errors/errors.ts';
+import { keyStanding, acceptKey as storeAcceptance } from '../../store/agents/agent-keys/key-change.ts';
 import { type Acting, type Action, changedMeanwhile } from './acting.ts';
 
 interface KeyInDoubt {

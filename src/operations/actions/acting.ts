@@ -1,15 +1,15 @@
 /** What every action on a node is given, and what it owes: a prediction, and the deed that fulfils it. */
 import { secondsLater } from '../../base/clock.ts';
 import type { WorkflowId } from '../../base/ids.ts';
-import { ApiProblem } from '../../contract/errors.ts';
+import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { Node } from '../../contract/node.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
-import { type NodeStatus, nodeStatuses } from '../../lifecycle/states.ts';
-import type { Transaction } from '../../store/database.ts';
-import { budgetOf } from '../../store/door-rules.ts';
-import type { NodeRow } from '../../store/nodes.ts';
-import type { Asker } from '../asker.ts';
-import type { OperationServices } from '../services.ts';
+import { type NodeStatus, nodeStatuses } from '../../lifecycle/model/states.ts';
+import type { Transaction } from '../../store/pg/database.ts';
+import { budgetOf } from '../../store/transitions/transition-rules.ts';
+import type { NodeRow } from '../../store/rows/nodes.ts';
+import type { Asker } from '../runtime/caller.ts';
+import type { OperationServices } from '../runtime/services.ts';
 
 export interface AskedAction {
   reason: string;

@@ -1,12 +1,12 @@
 /** `apply-held-verdict`: what the brake keeps back takes effect on this one node. */
-import { ApiProblem } from '../../contract/errors.ts';
+import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { Held } from '../../contract/node.ts';
-import { isFresh } from '../../lifecycle/liveness.ts';
-import type { NodeStatus } from '../../lifecycle/states.ts';
-import type { Cause } from '../../lifecycle/transitions.ts';
-import { transition } from '../../store/door.ts';
-import { joinedRow } from '../../store/nodes.ts';
-import { retireIn } from '../node-retire.ts';
+import { isFresh } from '../../lifecycle/deadlines/liveness.ts';
+import type { NodeStatus } from '../../lifecycle/model/states.ts';
+import type { Cause } from '../../lifecycle/model/transitions.ts';
+import { transition } from '../../store/transitions/node-transition.ts';
+import { joinedRow } from '../../store/rows/nodes.ts';
+import { retireIn } from '../release/node-retire.ts';
 import { type Acting, type Action, changedMeanwhile, deadlineIn } from './acting.ts';
 
 const noLongerFits = () =>

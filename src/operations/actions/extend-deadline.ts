@@ -1,8 +1,8 @@
 /** `extend-deadline`: more time, by a person's word and with their reason. */
 import { secondsLater } from '../../base/clock.ts';
-import { ApiProblem } from '../../contract/errors.ts';
-import { markExtended } from '../../store/advance.ts';
-import { moveDeadlines } from '../../store/deadlines.ts';
+import { ApiProblem } from '../../contract/errors/errors.ts';
+import { markExtended } from '../../store/transitions/advance.ts';
+import { moveDeadlines } from '../../store/transitions/deadlines.ts';
 import type { Action } from './acting.ts';
 
 const mustHave = (seconds: number | undefined): number => {

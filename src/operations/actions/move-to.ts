@@ -1,10 +1,10 @@
 /** The actions that are one change of status, and at most an operation that follows it. */
 import { newWorkflowId } from '../../base/ids.ts';
-import type { NodeStatus } from '../../lifecycle/states.ts';
-import type { Cause } from '../../lifecycle/transitions.ts';
-import type { NodeChanges } from '../../store/door.ts';
-import { transition } from '../../store/door.ts';
-import { type NewOperation, queueOperation } from '../../store/queue-operation.ts';
+import type { NodeStatus } from '../../lifecycle/model/states.ts';
+import type { Cause } from '../../lifecycle/model/transitions.ts';
+import type { NodeChanges } from '../../store/transitions/node-transition.ts';
+import { transition } from '../../store/transitions/node-transition.ts';
+import { type NewOperation, queueOperation } from '../../store/operations/queue-operation.ts';
 import { type Acting, type Action, changedMeanwhile, citing, deadlineIn } from './acting.ts';
 
 interface Move {

@@ -3,17 +3,17 @@
  * does, and so must not hold the node.
  */
 import type { Node } from '../../contract/node.ts';
-import type { NodeActionName } from '../../lifecycle/actions.ts';
-import type { NodeStatus } from '../../lifecycle/states.ts';
-import { StoreUnavailable } from '../../store/database.ts';
-import type { Asker, Touched } from '../asker.ts';
-import { lookForProof } from '../proof.ts';
-import { reusesNodes } from '../release-policy.ts';
-import { requestForceRelease } from '../request-force-release.ts';
-import { requestReleaseRetry } from '../request-release.ts';
+import type { NodeActionName } from '../../lifecycle/actions/actions.ts';
+import type { NodeStatus } from '../../lifecycle/model/states.ts';
+import { StoreUnavailable } from '../../store/pg/database.ts';
+import type { Asker, Touched } from '../runtime/caller.ts';
+import { lookForProof } from '../release/proof.ts';
+import { reusesNodes } from '../release/release-policy.ts';
+import { requestForceRelease } from '../release/request-force-release.ts';
+import { requestReleaseRetry } from '../release/request-release.ts';
 import { requestRetry, retryingPool } from '../requests.ts';
-import type { OperationServices } from '../services.ts';
-import { readSubject } from '../subject.ts';
+import type { OperationServices } from '../runtime/services.ts';
+import { readSubject } from '../runtime/subject.ts';
 
 /** Whoever only wants to know does not wait long for a driver that hangs, and no transaction lies idle meanwhile for longer than it may. */
 const foretellWithinSeconds = 3;

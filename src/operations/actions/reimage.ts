@@ -1,7 +1,7 @@
 /** `reimage`: the machine is taken down with proof and brought up anew, as a new instance of its pool as it is now. */
-import { ApiProblem } from '../../contract/errors.ts';
-import { currentPool, type PoolRow } from '../../store/pools.ts';
-import { reimageIn } from '../node-reimage.ts';
+import { ApiProblem } from '../../contract/errors/errors.ts';
+import { currentPool, type PoolRow } from '../../store/rows/pools.ts';
+import { reimageIn } from '../provision/node-reimage.ts';
 import { type Acting, type Action, changedMeanwhile, deadlineIn } from './acting.ts';
 
 /** The pool that the new instance is to be made from. */

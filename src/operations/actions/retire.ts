@@ -1,5 +1,5 @@
 /** `retire`: takes a node down for good, with proof, when no allocation is in the way. */
-import { retireIn } from '../node-retire.ts';
+import { retireIn } from '../release/node-retire.ts';
 import { type Action, changedMeanwhile, deadlineIn } from './acting.ts';
 
 export const retire: Action = {

@@ -1,9 +1,9 @@
 /** `quarantine` and `reactivate`: a node is set aside for a person to look at, and let back in. */
-import type { Occupancy } from '../../lifecycle/states.ts';
-import { openTakeDownsOf } from '../../store/open-operations.ts';
-import { markCancelling } from '../../store/operations.ts';
-import { reactivation } from '../node-reactivate.ts';
-import { reusesNodes } from '../release-policy.ts';
+import type { Occupancy } from '../../lifecycle/model/states.ts';
+import { openTakeDownsOf } from '../../store/operations/open-operations.ts';
+import { markCancelling } from '../../store/operations/operations.ts';
+import { reactivation } from '../provision/node-reactivate.ts';
+import { reusesNodes } from '../release/release-policy.ts';
 import { moveTo } from './move-to.ts';
 
 /** What becomes of it, and of what is on it. `keeps` where the pool uses its machines again: a release then leaves the machine where it is. */

@@ -1,19 +1,19 @@
 /** Random histories of a few nodes and allocations: whatever the tables allow, and much that they refuse. For the store's tests. */
 import fc from 'fast-check';
 import { type CorrelationId, newCorrelationId, newTokenId, newWorkflowId } from '../../base/ids.ts';
-import { agentClaims } from '../../contract/agent.ts';
-import { ApiProblem } from '../../contract/errors.ts';
-import { allocationEdges, nodeEdges } from '../../lifecycle/transitions.ts';
-import type { AllocationRow } from '../allocations.ts';
-import { bindNodeToOperation } from '../amend-node.ts';
-import { recordClaim } from '../claims.ts';
-import { type Database, isUniqueViolation } from '../database.ts';
-import { register } from '../enrolment.ts';
-import { type Installation, openInstallation } from '../installation.ts';
-import { instanceByCredential } from '../instances.ts';
-import { nameStanding } from '../joins/name-standing.ts';
-import { lockNode, type NodeRow } from '../nodes.ts';
-import { createJoinToken } from '../tokens.ts';
+import { agentClaims } from '../../contract/agent/agent.ts';
+import { ApiProblem } from '../../contract/errors/errors.ts';
+import { allocationEdges, nodeEdges } from '../../lifecycle/model/transitions.ts';
+import type { AllocationRow } from '../rows/allocations.ts';
+import { bindNodeToOperation } from '../transitions/amend-node.ts';
+import { recordClaim } from '../agents/reports.ts';
+import { type Database, isUniqueViolation } from '../pg/database.ts';
+import { register } from '../agents/enrolment.ts';
+import { type Installation, openInstallation } from '../keys/installation.ts';
+import { instanceByCredential } from '../agents/instances.ts';
+import { nameStanding } from '../agents/joins/name-standing.ts';
+import { lockNode, type NodeRow } from '../rows/nodes.ts';
+import { createJoinToken } from '../rows/tokens.ts';
 import { type Fleet, nodeNow, testFleet } from './fleet.ts';
 
 export interface Histories {

@@ -1,10 +1,10 @@
 /** Nodes in any number, put where a test wants them by SQL: what is tested begins afterwards. */
 import { secondsLater } from '../../base/clock.ts';
 import type { NodeId } from '../../base/ids.ts';
-import type { NodeStatus } from '../../lifecycle/states.ts';
-import type { Database } from '../database.ts';
-import type { NodeRow } from '../nodes.ts';
-import { leaseSeconds } from '../replicas.ts';
+import type { NodeStatus } from '../../lifecycle/model/states.ts';
+import type { Database } from '../pg/database.ts';
+import type { NodeRow } from '../rows/nodes.ts';
+import { leaseSeconds } from '../operations/replicas.ts';
 
 export interface PlacedNodes {
   pool: string;

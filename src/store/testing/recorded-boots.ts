@@ -1,9 +1,9 @@
 /** Boots on record without anybody having waited for them. */
 import { randomUUID } from 'node:crypto';
 import { secondsLater } from '../../base/clock.ts';
-import type { SamplePhase } from '../../lifecycle/boot-samples.ts';
-import type { TimedBoot } from '../../lifecycle/survival.ts';
-import type { Queryable } from '../database.ts';
+import type { SamplePhase } from '../../lifecycle/boots/boot-samples.ts';
+import type { TimedBoot } from '../../lifecycle/boots/survival.ts';
+import type { Queryable } from '../pg/database.ts';
 
 export interface RecordedBoots {
   pool: string;

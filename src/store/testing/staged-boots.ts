@@ -1,7 +1,7 @@
 /** Boots on record, as many as a test wants, of machines that are long gone: what is told of them is tested, not that they happened. */
 import { secondsLater } from '../../base/clock.ts';
-import { keepBootSamples } from '../boot-samples.ts';
-import type { Database } from '../database.ts';
+import { keepBootSamples } from '../boots/boot-samples.ts';
+import type { Database } from '../pg/database.ts';
 import { placeNodes } from './placed-nodes.ts';
 
 export interface StagedBoots {

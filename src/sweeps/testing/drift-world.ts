@@ -1,8 +1,8 @@
 /** A fleet in the database of a test, and the services that a drift pass needs; no driver sees a machine. */
-import { type Database, openDatabase } from '../../store/database.ts';
-import { defaultEnvironment } from '../../store/door-rules.ts';
+import { type Database, openDatabase } from '../../store/pg/database.ts';
+import { defaultEnvironment } from '../../store/transitions/transition-rules.ts';
 import { type Fleet, testFleet } from '../../store/testing/fleet.ts';
-import type { SweepServices } from '../services.ts';
+import type { SweepServices } from '../runner/services.ts';
 
 export interface DriftWorld {
   db: Database;

@@ -1,7 +1,7 @@
 /** Clients of other kinds, as they call at their front doors. */
 import { expect } from 'vitest';
-import type { Log } from '../../../src/base/log.ts';
-import type { Evidence } from '../../../src/contract/evidence.ts';
+import type { Log } from '../../../src/base/telemetry/log.ts';
+import type { Evidence } from '../../../src/contract/evidence/evidence.ts';
 import type { Node } from '../../../src/contract/node.ts';
 import { inProcessServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';

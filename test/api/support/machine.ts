@@ -1,7 +1,7 @@
 /** A machine of an external pool, played over plain HTTP: it registers, beats, ships lines and answers tasks when told to. */
 
-import { newKeyPair, publicKeyOf, signed } from '../../../src/agent/keys.ts';
-import type { RegisterReply, SignedTask } from '../../../src/contract/agent.ts';
+import { newKeyPair, publicKeyOf, signed } from '../../../src/agent/connection/keys.ts';
+import type { RegisterReply, SignedTask } from '../../../src/contract/agent/agent.ts';
 import type { OperationName } from '../../../src/contract/routes.ts';
 import { type Answer, callRoute, type Input } from './calls.ts';
 

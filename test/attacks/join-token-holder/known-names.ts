@@ -1,7 +1,7 @@
 /** Somebody with a join token of a pool, valid or not, goes after machines that are known there. */
-import { newKeyPair, publicKeyOf, signed } from '../../../src/agent/keys.ts';
+import { newKeyPair, publicKeyOf, signed } from '../../../src/agent/connection/keys.ts';
 import { moment, systemClock } from '../../../src/base/clock.ts';
-import { keyProofBody } from '../../../src/contract/key-proof.ts';
+import { keyProofBody } from '../../../src/contract/agent/key-proof.ts';
 import { httpServer } from '../../../src/probe/testing/loopback-servers.ts';
 import { callRoute } from '../../api/support/calls.ts';
 import { agentField, molecule, startWorkspace } from '../../api/support/doors.ts';
@@ -98,7 +98,7 @@ export const knownNameAttacks: Attack[] = [
     name: "2: takes over a tenant's machine by its name",
     without: [
       {
-        file: 'src/store/enrolment.ts',
+        file: 'src/store/agents/enrolment.ts',
         find: 'if (!arrival) return byKey(tx, existing, join, asked, context);',
         replace: 'if (!arrival) return asNewInstance(tx, existing, join, asked, context);',
       },
@@ -118,12 +118,12 @@ export const knownNameAttacks: Attack[] = [
     name: '2: takes over a machine with an expired join token',
     without: [
       {
-        file: 'src/store/joins/validity.ts',
+        file: 'src/store/agents/joins/validity.ts',
         find: '  if (hasExpired(join, now)) throw expiredProblem(join);\n',
         replace: '',
       },
       {
-        file: 'src/store/enrolment.ts',
+        file: 'src/store/agents/enrolment.ts',
         find: 'if (!arrival) return byKey(tx, existing, join, asked, context);',
         replace: 'if (!arrival) return asNewInstance(tx, existing, join, asked, context);',
       },
@@ -142,7 +142,7 @@ export const knownNameAttacks: Attack[] = [
     name: '2: repeats the recorded proof of a key',
     without: [
       {
-        file: 'src/store/joins/key-proof.ts',
+        file: 'src/store/agents/joins/key-proof.ts',
         find: 'if (key_proven_at && signed_at <= key_proven_at)',
         replace: 'if (key_proven_at === undefined)',
       },
@@ -159,7 +159,7 @@ export const knownNameAttacks: Attack[] = [
     name: '2: uses a proof of a key that was signed long ago and never sent',
     without: [
       {
-        file: 'src/store/joins/key-proof.ts',
+        file: 'src/store/agents/joins/key-proof.ts',
         find: "if (Math.abs(secondsBetween(signed_at, now)) > maxSkewSeconds) return { proven: false, because: 'stale' };",
         replace: '',
       },
@@ -174,7 +174,7 @@ export const knownNameAttacks: Attack[] = [
     name: '2: sends the recorded proof of a key along with a key of its own',
     without: [
       {
-        file: 'src/store/joins/key-proof.ts',
+        file: 'src/store/agents/joins/key-proof.ts',
         find: "agent_public_key: request.agent_public_key ?? ''",
         replace: 'agent_public_key: public_key',
       },
@@ -190,7 +190,7 @@ export const knownNameAttacks: Attack[] = [
     name: '2: returns as another AgentField machine with a spent join token',
     without: [
       {
-        file: 'src/store/joins/known-name.ts',
+        file: 'src/store/agents/joins/known-name.ts',
         find: 'if (known.length === 0 && !(await spendJoinToken(tx, join.token_id, 1))) throw spentProblem(join);',
         replace: 'if (known.length < 0) throw spentProblem(join);',
       },
@@ -288,7 +288,7 @@ export const knownNameAttacks: Attack[] = [
     name: '2: reads the address of a machine of another protocol through AgentField',
     without: [
       {
-        file: 'src/store/nodes.ts',
+        file: 'src/store/rows/nodes.ts',
         find: 'where current.node_instance_id = node.node_instance_id and current.door = $2)',
         replace: 'where current.node_instance_id = node.node_instance_id and $2::text is not null)',
       },
@@ -307,7 +307,7 @@ export const knownNameAttacks: Attack[] = [
     name: '10: joins a pool beyond max_nodes',
     without: [
       {
-        file: 'src/store/newcomers.ts',
+        file: 'src/store/agents/newcomers.ts',
         find: 'const refused = await withoutRoom(tx, valid);',
         replace: 'const refused = await withoutRoom(tx, valid.slice(0, 0));',
       },

@@ -17,7 +17,7 @@ export const otherTokenAttacks: Attack[] = [
     name: '2: takes an AgentField machine from the spent token that let it in',
     without: [
       {
-        file: 'src/store/enrolment.ts',
+        file: 'src/store/agents/enrolment.ts',
         find: 'if (arrival?.join_token_id) await keepEarlierToken(tx, node_instance_id, arrival.join_token_id);',
         replace: '',
       },
@@ -39,7 +39,7 @@ export const otherTokenAttacks: Attack[] = [
     name: '2: has the silence of a machine blamed on a join token that ended later',
     without: [
       {
-        file: 'src/lifecycle/refused-beats.ts',
+        file: 'src/lifecycle/findings/refused-beats.ts',
         find: '  wasHeardUntilEnd(refused, last_seen_at);',
         replace: '  (wasHeardUntilEnd(refused, last_seen_at) || true);',
       },

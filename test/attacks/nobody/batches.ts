@@ -12,7 +12,7 @@ export const unknownCredentialAttacks: Attack[] = [
     name: '5: has unknown credentials looked up without end',
     without: [
       {
-        file: 'src/api/quotas/request-rates.ts',
+        file: 'src/api/limits/quotas/request-rates.ts',
         find: 'if (unknown > 0) accounts.charge(key, quota, unknown, 0);',
         replace: '',
       },
@@ -38,7 +38,7 @@ export const heldBodyAttacks: Attack[] = [
     name: '5: has the server hold many large bodies that arrive slowly',
     without: [
       {
-        file: 'src/api/held/body-budget.ts',
+        file: 'src/api/limits/held/body-budget.ts',
         find: '(bySource.get(source) ?? 0) + bytes > limits.source_bytes',
         replace: 'false',
       },

@@ -10,7 +10,7 @@ export const tightBehindProxy = ['--behind-proxy', ...tightLimits];
 
 const withoutBudget: SourceEdit[] = [
   {
-    file: 'src/api/quotas/outside-writes.ts',
+    file: 'src/api/limits/quotas/outside-writes.ts',
     find: 'const allowed = waitSeconds(writer) === 0;',
     replace: 'const allowed = true;',
   },

@@ -26,7 +26,7 @@ export const forwardedAttacks: Attack[] = [
   {
     name: '4: forges the audit actor by X-Forwarded-For',
     without: [
-      { file: 'src/api/source-address.ts', find: '    if (!proxies.trusts(address)) return address;\n', replace: '' },
+      { file: 'src/api/http/source-address.ts', find: '    if (!proxies.trusts(address)) return address;\n', replace: '' },
     ],
     succeeds: (server) => isNamedInAudit(server, '198.51.100.66'),
   },
@@ -34,7 +34,7 @@ export const forwardedAttacks: Attack[] = [
     name: '4: passes the origin check by X-Forwarded-Host',
     without: [
       {
-        file: 'src/api/source-address.ts',
+        file: 'src/api/http/source-address.ts',
         find: 'const forwarded = proxies.trusts(socket.remoteAddress)',
         replace: 'const forwarded = true',
       },
@@ -54,7 +54,7 @@ export const forwardedTextAttacks: Attack[] = [
     name: '4: names itself as it likes in the audit through a trusted proxy',
     without: [
       {
-        file: 'src/api/source-address.ts',
+        file: 'src/api/http/source-address.ts',
         find: 'const next = plainAddress(withoutPort(hop.trim()));',
         replace: 'const next = hop.trim();',
       },

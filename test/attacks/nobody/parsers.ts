@@ -16,7 +16,7 @@ export const parserAttacks: Attack[] = [
     name: '1: has YAML parsed at the session route',
     without: [
       {
-        file: 'src/api/bodies/parsers.ts',
+        file: 'src/api/http/bodies/parsers.ts',
         find: 'also_reads.includes(ndjson) ? also_reads : [json, ...also_reads];',
         replace: 'also_reads.includes(ndjson) ? also_reads : [...new Set([json, yaml, ...also_reads])];',
       },
@@ -37,7 +37,7 @@ export const parserAttacks: Attack[] = [
   },
   {
     name: '1: has a refusal repeat a name of 100 KB',
-    without: [{ file: 'src/api/validation.ts', find: 'maxPathLength = 256;', replace: 'maxPathLength = 1e9;' }],
+    without: [{ file: 'src/api/http/validation.ts', find: 'maxPathLength = 256;', replace: 'maxPathLength = 1e9;' }],
     async succeeds({ url }) {
       const { text } = await send(url, 'POST', '/v1/agent/register', {
         body: { version: '1', ['k'.repeat(100_000)]: 0 },

@@ -51,7 +51,7 @@ export const sessionAttacks: Attack[] = [
   {
     name: '12: goes on reading a stream whose session was revoked',
     without: [
-      { file: 'src/api/stream-audience.ts', find: "kind === 'session.ended' ?", replace: "kind === ('' as string) ?" },
+      { file: 'src/api/stream/stream-audience.ts', find: "kind === 'session.ended' ?", replace: "kind === ('' as string) ?" },
     ],
     async succeeds(server) {
       const cookie = await signIn(server.url, server.token);
@@ -107,7 +107,7 @@ export const sessionAttacks: Attack[] = [
     name: '12: guesses tokens without being slowed down',
     without: [
       {
-        file: 'src/api/auth.ts',
+        file: 'src/api/http/auth.ts',
         find: 'services.tokenFailures.failed(sourceNetwork(request))',
         replace: 'undefined',
       },

@@ -1,12 +1,12 @@
 /** A machine that writes as much as it can. The allowance of an instance is 200 rows here. */
-import { signed } from '../../../src/agent/keys.ts';
-import { rotationBody } from '../../../src/contract/credential-rotation.ts';
+import { signed } from '../../../src/agent/connection/keys.ts';
+import { rotationBody } from '../../../src/contract/agent/credential-rotation.ts';
 import type { Attack, SourceEdit } from '../support/attack.ts';
 import { evidenceOfMachine, machineIn, refusedOf } from '../support/floods.ts';
 
 const withoutAdmission: SourceEdit[] = [
   {
-    file: 'src/api/quotas/admit-write.ts',
+    file: 'src/api/limits/quotas/admit-write.ts',
     find: 'outside.reserve(writer, expected)',
     replace: '() => {}',
   },
@@ -55,7 +55,7 @@ export const floodAttacks: Attack[] = [
     name: '5: fills the store by rotating its credential',
     without: [
       {
-        file: 'src/api/quotas/request-rates.ts',
+        file: 'src/api/limits/quotas/request-rates.ts',
         find: 'if (seconds > 0) refuse(name, caller.kind, seconds);',
         replace: '',
       },
@@ -76,7 +76,7 @@ export const floodAttacks: Attack[] = [
     name: '5: fills the store by flapping its status',
     without: [
       {
-        file: 'src/api/take-beat.ts',
+        file: 'src/api/heartbeats/take-beat.ts',
         find: 'const release = outside.tryReserve(writer, statusReportCost);',
         replace: 'const release = () => {};',
       },

@@ -1,5 +1,5 @@
 /** A machine, or whoever took its credential, posts facts that pass for those of the control plane. */
-import { evidenceKinds } from '../../../src/contract/evidence-kinds.ts';
+import { evidenceKinds } from '../../../src/contract/evidence/evidence-kinds.ts';
 import { type Machine, startMachine } from '../../api/support/machine.ts';
 import type { SpawnedServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
@@ -33,7 +33,7 @@ const explained = ({ client }: SpawnedServer, { node_id }: Machine) =>
 export const forgedFactAttacks: Attack[] = [
   {
     name: '3: has a secret stored in plain text by a fact in the shape of those about rows',
-    without: [{ file: 'src/store/redacted-rows.ts', find: 'if (!describesRow(fact)) return kept;', replace: '' }],
+    without: [{ file: 'src/store/pg/redacted-rows.ts', find: 'if (!describesRow(fact)) return kept;', replace: '' }],
     async succeeds(server) {
       const machine = await machineOf(server, 'unredacted');
       const key = 'AKIAQ3EGRIVNXUJ7WZ5T';
@@ -86,7 +86,7 @@ export const forgedFactAttacks: Attack[] = [
     without: [
       ...trustedByKind,
       {
-        file: 'src/lifecycle/refused-beats.ts',
+        file: 'src/lifecycle/findings/refused-beats.ts',
         find: 'way_out: way_out(refusing, pool) };',
         replace: 'way_out: String(fact.data.way_out) };',
       },

@@ -1,9 +1,9 @@
 /** The attacker holds the bearer credential of a machine that serves a tenant, and signs the proof of cleaning itself. */
-import { newKeyPair, publicKeyOf, signed } from '../../../src/agent/keys.ts';
+import { newKeyPair, publicKeyOf, signed } from '../../../src/agent/connection/keys.ts';
 import { moment, systemClock } from '../../../src/base/clock.ts';
-import { rotationBody } from '../../../src/contract/credential-rotation.ts';
-import { keyChangeBody } from '../../../src/contract/key-change.ts';
-import { keyProofBody } from '../../../src/contract/key-proof.ts';
+import { rotationBody } from '../../../src/contract/agent/credential-rotation.ts';
+import { keyChangeBody } from '../../../src/contract/agent/key-change.ts';
+import { keyProofBody } from '../../../src/contract/agent/key-proof.ts';
 import { callRoute } from '../../api/support/calls.ts';
 import { type Machine, startMachine } from '../../api/support/machine.ts';
 import { activeOne } from '../../api/support/tenants.ts';
@@ -43,7 +43,7 @@ async function isProvenClean({ client }: SpawnedServer, machine: Machine, alloca
 }
 
 const refusal: SourceEdit = {
-  file: 'src/operations/proof.ts',
+  file: 'src/operations/release/proof.ts',
   find: 'if (reuse) refuseUnprovenKey(subject, standing, answer);',
   replace: '',
 };
@@ -62,7 +62,7 @@ export const replacedKeyAttacks: Attack[] = [
     name: '13: signs the change of key with the new key',
     without: [
       {
-        file: 'src/store/agent-keys/key-change.ts',
+        file: 'src/store/agents/agent-keys/key-change.ts',
         find: 'return isSignedWith(trusted, canonicalJson(body), key_change.signature);',
         replace: 'return isSignedWith(key, canonicalJson(body), key_change.signature);',
       },
@@ -77,7 +77,7 @@ export const replacedKeyAttacks: Attack[] = [
     name: '13: launders an unproven key by a second change that it signs',
     without: [
       {
-        file: 'src/store/agent-keys/key-change.ts',
+        file: 'src/store/agents/agent-keys/key-change.ts',
         find: 'const trusted = trustedKeyOf(former);',
         replace: 'const trusted = former.agent_public_key;',
       },
@@ -114,7 +114,7 @@ export const replacedKeyAttacks: Attack[] = [
     name: '13: locks the machine out of rotation by replacing its key',
     without: [
       {
-        file: 'src/store/credentials/rotate.ts',
+        file: 'src/store/agents/credentials/rotate.ts',
         find: 'if (isSignedBy(trustedKeyOf(instance))) return;',
         replace: 'if (trustedKeyOf(instance) === agent_public_key && isSignedBy(agent_public_key)) return;',
       },
@@ -132,7 +132,7 @@ export const replacedKeyAttacks: Attack[] = [
     name: '13: joins as the machine with a key that it put in place of another',
     without: [
       {
-        file: 'src/store/agent-keys/trusted-key.ts',
+        file: 'src/store/agents/agent-keys/trusted-key.ts',
         find: 'standing.key_unproven_since === null ? standing.agent_public_key : standing.trusted_public_key;',
         replace: 'standing.agent_public_key;',
       },

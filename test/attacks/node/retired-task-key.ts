@@ -1,9 +1,9 @@
 /** The attacker copied the key that signed tasks before it was rotated. The server's keys overlap for one second. */
 import { createPrivateKey } from 'node:crypto';
-import { signed } from '../../../src/agent/keys.ts';
-import { refusalOf } from '../../../src/agent/task-check.ts';
+import { signed } from '../../../src/agent/connection/keys.ts';
+import { refusalOf } from '../../../src/agent/tasks/task-check.ts';
 import { moment, systemClock } from '../../../src/base/clock.ts';
-import type { SignedTask, TaskKeysReply } from '../../../src/contract/agent.ts';
+import type { SignedTask, TaskKeysReply } from '../../../src/contract/agent/agent.ts';
 import { startMachine } from '../../api/support/machine.ts';
 import { openTables } from '../../api/support/tables.ts';
 import type { SpawnedServer } from '../../support/server.ts';
@@ -29,12 +29,12 @@ export const retiredTaskKeyAttacks: Attack[] = [
     name: 'task keys: has an agent run a task that a retired key signed',
     without: [
       {
-        file: 'src/store/task-keys/key-set.ts',
+        file: 'src/store/keys/task-keys/key-set.ts',
         find: '...(retired_at && { accepted_until: retired_at.toISOString() }),',
         replace: '',
       },
       {
-        file: 'src/store/task-keys/key-set.ts',
+        file: 'src/store/keys/task-keys/key-set.ts',
         find: 'rows.filter((row) => !isRetired(row, now_ms)).map(wireOf)',
         replace: 'rows.map(wireOf)',
       },

@@ -18,7 +18,7 @@ export const oldCredentialAttacks: Attack[] = [
     name: 'ageing: beats with an old credential right after a start of the server',
     without: [
       {
-        file: 'src/api/credential-age.ts',
+        file: 'src/api/http/credential-age.ts',
         find: 'clock.nowMs() > 1000 * expires_seconds,',
         replace: 'clock.nowMs() > 1000 * expires_seconds && clock.monotonicMs() > 600_000,',
       },
@@ -41,7 +41,7 @@ export const stolenCredentialAttacks: Attack[] = [
     name: 'ageing: renews a stolen credential without the key',
     without: [
       {
-        file: 'src/store/credentials/rotate.ts',
+        file: 'src/store/agents/credentials/rotate.ts',
         find: 'refuseUnsigned(instance, rotation);',
         replace: '',
       },
@@ -55,7 +55,7 @@ export const stolenCredentialAttacks: Attack[] = [
     name: 'ageing: beats with a stolen credential after its lifetime',
     without: [
       {
-        file: 'src/api/auth.ts',
+        file: 'src/api/http/auth.ts',
         find: 'if (!services.credential_age.isExpired(session.expires_seconds)) return;',
         replace: 'if (services) return;',
       },

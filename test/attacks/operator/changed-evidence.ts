@@ -1,6 +1,6 @@
 /** An operator who also administers the database changes it, and has the server sign the result. */
 import { RequestRefused } from '../../../src/contract/client.ts';
-import { type Database, openDatabase } from '../../../src/store/database.ts';
+import { type Database, openDatabase } from '../../../src/store/pg/database.ts';
 import type { SpawnedServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 import type { Attack } from '../support/attack.ts';
@@ -46,7 +46,7 @@ export const changedEvidenceAttacks: Attack[] = [
     without: [
       { file: 'src/api/routes/certificates.ts', find: "if (check.state === 'changed')", replace: 'if (false)' },
       {
-        file: 'src/store/integrity/sealed-rows.ts',
+        file: 'src/store/evidence/integrity/sealed-rows.ts',
         find: '&& each.hash.equals(wanted.hash)',
         replace: '',
       },
@@ -80,7 +80,7 @@ export const changedEvidenceAttacks: Attack[] = [
     name: 'chain: has a release certified as proven by a proof that it adds to the database afterwards',
     without: [
       {
-        file: 'src/store/integrity/release-record.ts',
+        file: 'src/store/history/release-record.ts',
         find: 'and (xid, seq) < ($2::xid8, $3::bigint)',
         replace: 'and ($2::xid8, $3::bigint) is not null',
       },

@@ -5,7 +5,7 @@ import type { SpawnedServer } from '../../support/server.ts';
 import type { Attack, SourceEdit } from '../support/attack.ts';
 import { cpuSpentOn } from '../support/server-cpu.ts';
 
-const yaml = 'src/api/bodies/yaml.ts';
+const yaml = 'src/api/http/bodies/yaml.ts';
 const anySize: SourceEdit = {
   ...{ file: yaml, find: 'maxYamlBytes = 32 * 1024;', replace: 'maxYamlBytes = 1024 * 1024;' },
 };
@@ -32,7 +32,7 @@ async function cpuOf(server: SpawnedServer, shape: string, bytes: number, times:
 
 /**
  * The size, the number of tokens and the parser's options each bound the cost of the first two, so all three have to go to
- * show that it is real. The size and the tokens are attacked alone below, the options in src/api/bodies/yaml.test.ts.
+ * show that it is real. The size and the tokens are attacked alone below, the options in src/api/http/bodies/yaml.test.ts.
  */
 export const yamlAttacks: Attack[] = [
   {

@@ -8,12 +8,12 @@ import type { Attack, SourceEdit } from '../support/attack.ts';
 
 const lookUpByInstanceId: SourceEdit[] = [
   {
-    file: 'src/api/take-batch.ts',
+    file: 'src/api/heartbeats/take-batch.ts',
     find: "if (beat.credential === undefined) throw new ApiProblem('beat_credential_missing');",
     replace: '',
   },
   {
-    file: 'src/api/take-batch.ts',
+    file: 'src/api/heartbeats/take-batch.ts',
     find: 'if (open.length === 0) return',
     replace: `for (const [index, beat] of beats.entries())
       if (beat.credential === undefined)
@@ -21,7 +21,7 @@ const lookUpByInstanceId: SourceEdit[] = [
     if (open.length === 0) return`,
   },
   {
-    file: 'src/store/agent-sessions.ts',
+    file: 'src/store/agents/agent-sessions.ts',
     find: '    forget,\n    renew,\n',
     replace: '    forget,\n    renew,\n    findInstance: async (id: any) => remember((await readById(id)) as never),\n',
   },

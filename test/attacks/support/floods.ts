@@ -1,6 +1,6 @@
 /** What the flood attacks share: machines and tenants of their own, and how much evidence a server holds. */
 import { fileURLToPath } from 'node:url';
-import { openDatabase } from '../../../src/store/database.ts';
+import { openDatabase } from '../../../src/store/pg/database.ts';
 import { type Machine, startMachine } from '../../api/support/machine.ts';
 import type { SpawnedServer } from '../../support/server.ts';
 import type { SourceEdit } from './attack.ts';
@@ -60,7 +60,7 @@ export async function refusedOf(times: number, call: (index: number) => Promise<
 /** Requests are still refused once their writer is over its limit, but hold nothing while they are in progress. */
 export const withoutReservation: SourceEdit[] = [
   {
-    file: 'src/api/quotas/outside-writes.ts',
+    file: 'src/api/limits/quotas/outside-writes.ts',
     find: 'for (const { key, quota } of draws) accounts.reserve(key, quota, rows, withOverhead);',
     replace: '',
   },

@@ -3,7 +3,7 @@ import type { SourceEdit } from './attack.ts';
 
 export const openKinds: SourceEdit[] = [
   {
-    file: 'src/contract/evidence-kinds.ts',
+    file: 'src/contract/evidence/evidence-kinds.ts',
     find: '(kind: string): boolean => reserved.has(nounOf(kind));',
     replace: '(_kind: string): boolean => false;',
   },
@@ -12,10 +12,10 @@ export const openKinds: SourceEdit[] = [
 export const trustedByKind: SourceEdit[] = [
   ...openKinds,
   {
-    file: 'src/contract/evidence-kinds.ts',
+    file: 'src/contract/evidence/evidence-kinds.ts',
     find: "return origin === 'internal' || origin === 'report';",
     replace: 'return true;',
   },
-  { file: 'src/store/own-facts.ts', find: "fact}.origin in ('internal', 'report')", replace: "fact}.origin <> 'x'" },
-  { file: 'src/lifecycle/refused-beats.ts', find: " || fact.origin !== 'internal'", replace: '' },
+  { file: 'src/store/evidence/own-facts.ts', find: "fact}.origin in ('internal', 'report')", replace: "fact}.origin <> 'x'" },
+  { file: 'src/lifecycle/findings/refused-beats.ts', find: " || fact.origin !== 'internal'", replace: '' },
 ];

@@ -1,7 +1,7 @@
 /** A tenant that uses up the write allowance of its machine before it gives the machine back. */
 
-import { signed } from '../../../src/agent/keys.ts';
-import { rotationBody } from '../../../src/contract/credential-rotation.ts';
+import { signed } from '../../../src/agent/connection/keys.ts';
+import { rotationBody } from '../../../src/contract/agent/credential-rotation.ts';
 import type { Machine } from '../../api/support/machine.ts';
 import { until } from '../../support/until.ts';
 import type { Attack } from '../support/attack.ts';
@@ -23,7 +23,7 @@ export const debtAttacks: Attack[] = [
     name: '5: leaves its write debt to the next tenant of the machine',
     without: [
       {
-        file: 'src/api/quotas/outside-writes.ts',
+        file: 'src/api/limits/quotas/outside-writes.ts',
         find: 'resetInstance: (id) => accounts.reset(',
         replace: 'resetInstance: (id) => void (',
       },
@@ -44,7 +44,7 @@ export const debtAttacks: Attack[] = [
     name: '5: keeps its machine from renewing its credential by writing too much',
     without: [
       {
-        file: 'src/api/quotas/admit-write.ts',
+        file: 'src/api/limits/quotas/admit-write.ts',
         find: "  'agent-credential-rotate',\n] as const);",
         replace: '] as const);',
       },

@@ -7,7 +7,7 @@ import { evidenceOf, joinToken, refusedOf, tenantToken } from '../support/floods
 
 const withoutAdmission: SourceEdit[] = [
   {
-    file: 'src/api/quotas/admit-write.ts',
+    file: 'src/api/limits/quotas/admit-write.ts',
     find: 'outside.reserve(writer, expected)',
     replace: '() => {}',
   },
@@ -47,7 +47,7 @@ export const floodAttacks: Attack[] = [
     name: '5: fills the audit with requests that fail',
     without: [
       {
-        file: 'src/api/quotas/outside-writes.ts',
+        file: 'src/api/limits/quotas/outside-writes.ts',
         find: 'const allowed = waitSeconds(writer) === 0;',
         replace: 'const allowed = true;',
       },
@@ -65,7 +65,7 @@ export const floodAttacks: Attack[] = [
     name: '5: asks as often as it likes',
     without: [
       {
-        file: 'src/api/quotas/request-rates.ts',
+        file: 'src/api/limits/quotas/request-rates.ts',
         find: 'if (seconds > 0) refuse(name, caller.kind, seconds);',
         replace: '',
       },
@@ -121,7 +121,7 @@ export const crowdFloodAttacks: Attack[] = [
   {
     name: '5: fills the store together with other tenants',
     without: [
-      { file: 'src/api/quotas/outside-writes.ts', find: '[...writer.draws, everybody]', replace: '[...writer.draws]' },
+      { file: 'src/api/limits/quotas/outside-writes.ts', find: '[...writer.draws, everybody]', replace: '[...writer.draws]' },
     ],
     async succeeds(server) {
       await joinToken(server, 'crowded-pool');

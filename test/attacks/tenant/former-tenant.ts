@@ -1,7 +1,7 @@
 /** A tenant adds to the story of a machine that it no longer has, or reads what the one before left on it. */
 
 import type { Allocation } from '../../../src/contract/allocation.ts';
-import { evidenceKinds } from '../../../src/contract/evidence-kinds.ts';
+import { evidenceKinds } from '../../../src/contract/evidence/evidence-kinds.ts';
 import type { OperationName } from '../../../src/contract/routes.ts';
 import { callRoute } from '../../api/support/calls.ts';
 import type { Machine } from '../../api/support/machine.ts';
@@ -44,7 +44,7 @@ export const formerTenantAttacks: Attack[] = [
     name: '3: adds to the story of an allocation after its release',
     without: [
       {
-        file: 'src/store/outside-facts.ts',
+        file: 'src/store/agents/outside-facts.ts',
         find: "(allocation.tenant <> $2 or allocation.status = 'released')",
         replace: 'allocation.tenant <> $2',
       },
@@ -63,7 +63,7 @@ export const formerTenantAttacks: Attack[] = [
   {
     name: '3: adds to the story of a machine that it had before, by an allocation that it has now',
     without: [
-      { file: 'src/store/outside-facts.ts', find: 'fact.node_id is distinct from own.node_id', replace: 'false' },
+      { file: 'src/store/agents/outside-facts.ts', find: 'fact.node_id is distinct from own.node_id', replace: 'false' },
     ],
     async succeeds(server) {
       const token = await tenantOf(server, 'mover');
@@ -79,7 +79,7 @@ export const formerTenantAttacks: Attack[] = [
     name: '14: reads what the machine reported while another tenant had it',
     without: [
       {
-        file: 'src/store/handover.ts',
+        file: 'src/store/agents/handover.ts',
         find: 'update heartbeats kept set reported = null,',
         replace: 'update heartbeats kept set',
       },
@@ -90,7 +90,7 @@ export const formerTenantAttacks: Attack[] = [
     name: '14: reads the boot stages of a machine that was handed over without a date',
     without: [
       {
-        file: 'src/store/handover.ts',
+        file: 'src/store/agents/handover.ts',
         find: 'then clock_timestamp()\n        else $2::timestamptz',
         replace:
           'then least(kept.reports_since, $2::timestamptz)\n        else least(kept.reports_since, $2::timestamptz)',
@@ -101,7 +101,7 @@ export const formerTenantAttacks: Attack[] = [
   {
     name: '14: reads the boot stages that were reported while another tenant had the machine',
     without: [
-      { file: 'src/store/boot-stages.ts', find: 'other.tenant <> $3)', replace: 'other.tenant <> $3 and false)' },
+      { file: 'src/store/agents/boot-stages.ts', find: 'other.tenant <> $3)', replace: 'other.tenant <> $3 and false)' },
     ],
     succeeds: (server) => readsOfFormer(server, 'stages', ['node-boot', 'node-explain']),
   },

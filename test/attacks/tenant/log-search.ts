@@ -8,7 +8,7 @@ import type { Attack } from '../support/attack.ts';
 import { shipBomb } from '../support/log-bomb.ts';
 import { allocate, machineIn, tenantOf } from '../support/tenancy.ts';
 
-const places = 'src/api/held/places.ts';
+const places = 'src/api/limits/held/places.ts';
 
 async function servedMachine(server: SpawnedServer, tenant: string): Promise<{ machine: Machine; bearer: string }> {
   const bearer = await tenantOf(server, tenant);
@@ -56,7 +56,7 @@ export const logSearchAttacks: Attack[] = [
   {
     name: '11: has a whole log searched by one call',
     without: [
-      { file: 'src/store/node-logs.ts', find: 'maxReadBytes = 32 * 1024 * 1024;', replace: 'maxReadBytes = 1e12;' },
+      { file: 'src/store/logs/node-logs.ts', find: 'maxReadBytes = 32 * 1024 * 1024;', replace: 'maxReadBytes = 1e12;' },
     ],
     async succeeds(server) {
       const machine = await startMachine(server.url, await poolToJoin(server, 'log-search'));

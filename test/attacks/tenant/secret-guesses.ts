@@ -20,7 +20,7 @@ async function store({ client }: SpawnedServer, name: string, value: string): Pr
 export const secretGuessAttacks: Attack[] = [
   {
     name: "secrets: confirms a guess at another pool's secret in its own log",
-    without: [{ file: 'src/store/log-writer.ts', find: 'pool_redactors.of(pool)', replace: 'db.redact' }],
+    without: [{ file: 'src/store/logs/log-writer.ts', find: 'pool_redactors.of(pool)', replace: 'db.redact' }],
     async succeeds(server) {
       const machine = await startMachine(server.url, await poolToJoin(server, 'guesses-logs'));
       const value = `maple~${randomBytes(8).toString('hex')}`;

@@ -63,7 +63,7 @@ export const tenantSessionAttacks: Attack[] = [
     name: '12: leaves its tenant by signing in',
     without: [
       {
-        file: 'src/api/auth.ts',
+        file: 'src/api/http/auth.ts',
         find: 'return { ...person, session_id, expires_at: ends };',
         replace: 'return { ...person, tenant: null, session_id, expires_at: ends };',
       },
@@ -77,7 +77,7 @@ export const tenantSessionAttacks: Attack[] = [
     name: '12: guesses tokens at the sign-in while it shows its own',
     without: [
       {
-        file: 'src/api/auth.ts',
+        file: 'src/api/http/auth.ts',
         find: 'services.tokenFailures.failed(sourceNetwork(request))',
         replace: 'undefined',
       },

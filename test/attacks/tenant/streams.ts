@@ -1,12 +1,12 @@
 /** A tenant that takes places which others need. */
-import { openDatabase } from '../../../src/store/database.ts';
+import { openDatabase } from '../../../src/store/pg/database.ts';
 import type { SpawnedServer } from '../../support/server.ts';
 import type { Attack, SourceEdit } from '../support/attack.ts';
 import { joinToken } from '../support/floods.ts';
 import { type HeldStreams, holdStreams } from '../support/held-streams.ts';
 import { tenantOf } from '../support/tenancy.ts';
 
-const places = 'src/api/held/places.ts';
+const places = 'src/api/limits/held/places.ts';
 /** Every number stands once in the line of its shares. */
 const sharesWithout = (line: string, find: string, replace: string): SourceEdit[] => {
   if (!line.includes(find)) throw new Error(`${find} is not in ${line}`);

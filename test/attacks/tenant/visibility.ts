@@ -93,7 +93,7 @@ async function streamShows(server: SpawnedServer, name: string, query: string): 
   return reader.events.some(({ data }) => data.summary === `secret-of-${name}`);
 }
 
-const streamFilter = edit('src/api/stream-events.ts', 'tenant === null || (allocation_id', 'true || (allocation_id');
+const streamFilter = edit('src/api/stream/stream-events.ts', 'tenant === null || (allocation_id', 'true || (allocation_id');
 const nodes = 'src/api/routes/nodes.ts';
 const allocations = 'src/api/routes/allocations.ts';
 
@@ -167,7 +167,7 @@ export const visibilityAttacks: Attack[] = [
     name: 'tenancy: reads the history of another tenant from an old cursor',
     without: [
       streamFilter,
-      edit('src/store/evidence.ts', 'allocations.tenant = ${', "allocations.tenant is not null and '' <> ${"),
+      edit('src/store/evidence/evidence.ts', 'allocations.tenant = ${', "allocations.tenant is not null and '' <> ${"),
     ],
     succeeds: (server) => streamShows(server, 'history', '?topics=evidence&cursor=0-0'),
   },
@@ -175,7 +175,7 @@ export const visibilityAttacks: Attack[] = [
     name: 'tenancy: lists what only those who run the fleet may list',
     without: [
       edit(
-        'src/api/auth.ts',
+        'src/api/http/auth.ts',
         "if (access.tenants === 'none' && person.tenant !== null) throw new ApiProblem('scope_insufficient');",
         '',
       ),

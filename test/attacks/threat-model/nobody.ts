@@ -50,7 +50,7 @@ export const nobody: Attacker = {
           '5: has the server hold many large bodies that arrive slowly',
         ),
         ...test(
-          'src/api/held/body-budget.test.ts',
+          'src/api/limits/held/body-budget.test.ts',
           'a body that is not there in time is given up, one that is being served is not',
         ),
       ],

@@ -30,7 +30,7 @@ export const node: Attacker = {
         ...attack('node/forged-facts')(
           '3: has a secret stored in plain text by a fact in the shape of those about rows',
         ),
-        ...test('src/store/redacted-rows.test.ts', '`set` in a fact of a %s is redacted like all of its data'),
+        ...test('src/store/pg/redacted-rows.test.ts', '`set` in a fact of a %s is redacted like all of its data'),
       ],
     },
     {

@@ -39,7 +39,7 @@ export const operator: Attacker = {
           '1: has a YAML pool parsed that is larger than the limit',
           '1: keeps the server busy by YAML pools of many tokens',
         ),
-        ...test('src/api/bodies/yaml.test.ts', 'parses %s in linear time by itself'),
+        ...test('src/api/http/bodies/yaml.test.ts', 'parses %s in linear time by itself'),
       ],
     },
     {
@@ -61,8 +61,8 @@ export const operator: Attacker = {
     {
       says: 'Change, delete or reorder sealed evidence without detection, even with the database owner’s rights.',
       shown_by: [
-        ...test('src/store/integrity/verify-chain.test.ts', 'that was deleted is named'),
-        ...test('src/store/integrity/verify-chain.test.ts', 'that was inserted among sealed ones is named'),
+        ...test('src/store/evidence/integrity/verify-chain.test.ts', 'that was deleted is named'),
+        ...test('src/store/evidence/integrity/verify-chain.test.ts', 'that was inserted among sealed ones is named'),
       ],
     },
   ],

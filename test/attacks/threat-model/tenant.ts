@@ -104,7 +104,7 @@ export const tenant: Attacker = {
           '5: keeps its machine from renewing its credential by writing too much',
         ),
         ...test(
-          'src/store/claims.test.ts',
+          'src/store/agents/reports.test.ts',
           'a deferred report from before the machine went to another tenant is dropped',
         ),
       ],

@@ -27,7 +27,7 @@ export const crossOriginAttacks: Attack[] = [
     name: 'page: creates a token with the session of the person who opened it',
     without: [
       {
-        file: 'src/api/auth.ts',
+        file: 'src/api/http/auth.ts',
         find: 'if (!URL.canParse(origin) || new URL(origin).host !== host)',
         replace: 'if (!URL.canParse(origin))',
       },
@@ -37,7 +37,7 @@ export const crossOriginAttacks: Attack[] = [
   {
     name: 'page: creates a token from a sandboxed frame, which has no origin',
     without: [
-      { file: 'src/api/auth.ts', find: "if (origin === 'null') throw new ApiProblem('origin_refused');", replace: '' },
+      { file: 'src/api/http/auth.ts', find: "if (origin === 'null') throw new ApiProblem('origin_refused');", replace: '' },
     ],
     succeeds: ({ url, token }) => createsToken(url, token, 'null'),
   },
@@ -45,7 +45,7 @@ export const crossOriginAttacks: Attack[] = [
     name: 'page: reads the fleet under a name of its own that resolves to the server',
     without: [
       {
-        file: 'src/api/auth.ts',
+        file: 'src/api/http/auth.ts',
         find: 'if (loopback_only && !loopbackNames.has(hostName(host)))',
         replace: 'if (false)',
       },
@@ -56,7 +56,7 @@ export const crossOriginAttacks: Attack[] = [
   },
   {
     name: 'page: shows the console in a frame and has people click in it',
-    without: [{ file: 'src/api/static-files.ts', find: "frame-ancestors 'none'", replace: 'frame-ancestors *' }],
+    without: [{ file: 'src/api/http/static-files.ts', find: "frame-ancestors 'none'", replace: 'frame-ancestors *' }],
     async succeeds({ url }) {
       const { headers } = await send(url, 'GET', '/');
       return !(headers.get('content-security-policy') ?? '').includes("frame-ancestors 'none'");

@@ -1,5 +1,5 @@
 /** From what undisturbed runs showed to what is tried: every step of every operation, with every fault that can befall it. */
-import { ApiProblem } from '../../../src/contract/errors.ts';
+import { ApiProblem } from '../../../src/contract/errors/errors.ts';
 import { isItsTurn } from '../../support/turn.ts';
 import { type Case, type EndedCase, runCases } from './cases.ts';
 import { canBefall, faultNames, type SeenStep } from './faults.ts';

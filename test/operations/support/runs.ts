@@ -7,8 +7,8 @@ import type { VirtualClock } from '../../../src/base/virtual-clock.ts';
 import type { Engine, OperationDefinition, OperationRun } from '../../../src/engine/engine.ts';
 import { createVirtualEngine, type VirtualEngine } from '../../../src/engine/virtual-engine.ts';
 import { createVirtualStore, type VirtualStore } from '../../../src/engine/virtual-journal.ts';
-import { engineListener } from '../../../src/operations/engine-listener.ts';
-import type { OperationServices } from '../../../src/operations/services.ts';
+import { engineListener } from '../../../src/operations/runtime/engine-listener.ts';
+import type { OperationServices } from '../../../src/operations/runtime/services.ts';
 import { type Armed, crashHooks, disturbed, type SeenStep } from './faults.ts';
 
 /** A run, what was done to it, and the steps that it took. */

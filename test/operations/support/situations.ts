@@ -4,19 +4,19 @@
  */
 import type { AllocationId } from '../../../src/base/ids.ts';
 import type { PoolDocument } from '../../../src/contract/pool.ts';
-import { type NodeActionName, nodeActionNames } from '../../../src/lifecycle/actions.ts';
-import { type AllocationActionName, allocationActionNames } from '../../../src/lifecycle/allocation-actions.ts';
+import { type NodeActionName, nodeActionNames } from '../../../src/lifecycle/actions/actions.ts';
+import { type AllocationActionName, allocationActionNames } from '../../../src/lifecycle/actions/allocation-actions.ts';
 import type { AskedAction } from '../../../src/operations/actions/acting.ts';
-import { actOnAllocation } from '../../../src/operations/allocation-actions.ts';
-import type { Asker } from '../../../src/operations/asker.ts';
-import { actOnNode } from '../../../src/operations/node-actions.ts';
-import { requestRecovery } from '../../../src/operations/recovery-request.ts';
-import { requestRelease } from '../../../src/operations/request-release.ts';
+import { actOnAllocation } from '../../../src/operations/actions/allocation-actions.ts';
+import type { Asker } from '../../../src/operations/runtime/caller.ts';
+import { actOnNode } from '../../../src/operations/actions/node-actions.ts';
+import { requestRecovery } from '../../../src/operations/recovery/recovery-request.ts';
+import { requestRelease } from '../../../src/operations/release/request-release.ts';
 import { requestAllocation } from '../../../src/operations/requests.ts';
-import { adoptResidue, requestResidueDelete, requestResidueVerify } from '../../../src/operations/residue-requests.ts';
-import type { OperationServices } from '../../../src/operations/services.ts';
-import { currentPool } from '../../../src/store/pools.ts';
-import { listResidue } from '../../../src/store/residue.ts';
+import { adoptResidue, requestResidueDelete, requestResidueVerify } from '../../../src/operations/residue/residue-requests.ts';
+import type { OperationServices } from '../../../src/operations/runtime/services.ts';
+import { currentPool } from '../../../src/store/rows/pools.ts';
+import { listResidue } from '../../../src/store/rows/residue.ts';
 import type { Character } from './upstream.ts';
 
 /** How a case's own pool stands. */

@@ -4,7 +4,7 @@ import { chmod, chown, cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from 'pg';
-import { runsAsRoot, unprivilegedAccount } from '../../../src/store/postgres/account.ts';
+import { runsAsRoot, unprivilegedAccount } from '../../../src/store/pg/embedded/account.ts';
 import { freePort } from '../../support/free-port.ts';
 import { until } from '../../support/until.ts';
 

@@ -1,6 +1,6 @@
 /** One of many who allocate, act, cancel and release at random. */
 import { pause, systemClock } from '../../../src/base/clock.ts';
-import type { NodeActionName } from '../../../src/lifecycle/actions.ts';
+import type { NodeActionName } from '../../../src/lifecycle/actions/actions.ts';
 import type { Caller } from './caller.ts';
 
 /** What somebody was told would come of an action, and the request that did it. */

@@ -2,8 +2,8 @@
 import type { PoolDocument } from '../../../src/contract/pool.ts';
 import type { Driver } from '../../../src/drivers/driver.ts';
 import { createExternalDriver } from '../../../src/drivers/external/external-driver.ts';
-import type { Database } from '../../../src/store/database.ts';
-import { declarePool } from '../../../src/store/pools.ts';
+import type { Database } from '../../../src/store/pg/database.ts';
+import { declarePool } from '../../../src/store/rows/pools.ts';
 import { at } from './dice.ts';
 import type { Sequence } from './sequences.ts';
 

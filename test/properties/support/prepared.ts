@@ -16,7 +16,7 @@ function nameOf(text: string): string {
   return name;
 }
 
-/** As src/store/database.ts asks; some it names by itself. */
+/** As src/store/pg/database.ts asks; some it names by itself. */
 interface Asked {
   text: string;
   values?: unknown[];

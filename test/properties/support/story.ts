@@ -1,5 +1,5 @@
 /** Tells a sequence that broke an invariant: what it did, and what the store has on record of it. For a person who was not there. */
-import type { Database } from '../../../src/store/database.ts';
+import type { Database } from '../../../src/store/pg/database.ts';
 import type { Violation } from './invariants.ts';
 
 interface ToldFact {

@@ -1,7 +1,7 @@
 /** Where every sequence stands at the beginning of a round, read at once for all of them. */
 import type { AllocationId, NodeId, NodeInstanceId, WorkflowId } from '../../../src/base/ids.ts';
-import type { AllocationStatus, NodeStatus } from '../../../src/lifecycle/states.ts';
-import type { Database } from '../../../src/store/database.ts';
+import type { AllocationStatus, NodeStatus } from '../../../src/lifecycle/model/states.ts';
+import type { Database } from '../../../src/store/pg/database.ts';
 import type { Sequence, Throws } from './sequences.ts';
 
 export interface NodeView {

@@ -1,7 +1,7 @@
 /** What the scenarios' machines say and what becomes of them: pools with budgets of seconds, machines played over plain HTTP. */
 import { pause, systemClock } from '../../../src/base/clock.ts';
 import type { Allocation } from '../../../src/contract/allocation.ts';
-import type { Evidence } from '../../../src/contract/evidence.ts';
+import type { Evidence } from '../../../src/contract/evidence/evidence.ts';
 import type { Node } from '../../../src/contract/node.ts';
 import type { PoolDocument } from '../../../src/contract/pool.ts';
 import { type Machine, startMachine } from '../../api/support/machine.ts';

@@ -6,12 +6,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
-import { postgresOf } from '../../../src/store/postgres/binaries.ts';
-import { environment } from '../../../src/store/postgres/cluster.ts';
-import { startEmbeddedPostgres } from '../../../src/store/postgres/embedded.ts';
-import { choosePlacement } from '../../../src/store/postgres/placement.ts';
-import { findPostmaster, isProcessAlive, stopPostmaster } from '../../../src/store/postgres/postmaster.ts';
-import { serverArguments } from '../../../src/store/postgres/settings.ts';
+import { postgresOf } from '../../../src/store/pg/embedded/binaries.ts';
+import { environment } from '../../../src/store/pg/embedded/cluster.ts';
+import { startEmbeddedPostgres } from '../../../src/store/pg/embedded/embedded.ts';
+import { choosePlacement } from '../../../src/store/pg/embedded/placement.ts';
+import { findPostmaster, isProcessAlive, stopPostmaster } from '../../../src/store/pg/embedded/postmaster.ts';
+import { serverArguments } from '../../../src/store/pg/embedded/settings.ts';
 import { until } from '../../support/until.ts';
 
 export interface OwnPostgres {

@@ -2,9 +2,9 @@
  * Machines of an external pool that refuse to clean up for as long as there is a cause. Each is enrolled, signs and answers its
  * own tasks over the agents' protocol; many of them fit one process, where real agents would need one each.
  */
-import { newKeyPair, publicKeyOf, signed } from '../../../src/agent/keys.ts';
+import { newKeyPair, publicKeyOf, signed } from '../../../src/agent/connection/keys.ts';
 import { pause, systemClock } from '../../../src/base/clock.ts';
-import type { SignedTask } from '../../../src/contract/agent.ts';
+import type { SignedTask } from '../../../src/contract/agent/agent.ts';
 import type { PoolDocument } from '../../../src/contract/pool.ts';
 import { callRoute } from '../../api/support/calls.ts';
 import type { TestServer } from '../../support/server.ts';

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { struckOut } from '../../../src/base/redact.ts';
+import { struckOut } from '../../../src/base/redaction/redact.ts';
 import { handle } from '../../../src/drivers/conformance.ts';
 import type { DockerDriverOptions } from '../../../src/drivers/docker/docker-driver.ts';
 import { containerName } from '../../../src/drivers/docker/labels.ts';

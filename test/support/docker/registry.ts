@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
-import { archived } from '../../../src/base/tar.ts';
+import { archived } from '../../../src/base/files/tar.ts';
 
 export interface Registry {
   /** Speaks plain HTTP. */

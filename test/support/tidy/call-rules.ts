@@ -119,7 +119,7 @@ const sqlAtHome: Rule = {
   ],
 };
 
-const door = /^src\/store\/door[^/]*\.ts$/;
+const door = /^src\/store\/transitions\//;
 const guarded = '(?:nodes|allocations)';
 const setClause = '\\bset\\b(?:(?!\\bwhere\\b|\\bfrom\\b|\\breturning\\b)[^])*?';
 const writesStatus = [
@@ -142,10 +142,10 @@ const oneDoor: Rule = {
   name: 'only the door writes the status of a node or an allocation',
   check: eachFile((path) => isQuery(path) && !door.test(path), writesAStatus),
   broken: [
-    [file('src/store/nodes.ts', "const q = `update nodes set status = 'ready' where node_id = $1`;")],
+    [file('src/store/rows/nodes.ts', "const q = `update nodes set status = 'ready' where node_id = $1`;")],
     [
       file(
-        'src/store/nodes.ts',
+        'src/store/rows/nodes.ts',
         'const q = `UPDATE nodes n\n SET deadline_at = $1,\n status = $2 FROM due WHERE true`;',
       ),
     ],
@@ -165,11 +165,11 @@ const oneDoor: Rule = {
     [file('src/store/sweep.sql', "update nodes set status = 'ready';")],
   ],
   fine: [
-    file('src/store/door.ts', "const q = 'update nodes set status = $1';"),
-    file('src/store/door-allocation.ts', "const q = 'update allocations set status = $1';"),
-    file('src/store/nodes.ts', "const q = `update nodes set seen_at = $1 where status = 'ready'`;"),
-    file('src/store/operations.ts', "const q = `update operations set status = 'running'`;"),
-    file('src/store/tasks.ts', "const q = 'select status from nodes where status = $1';"),
+    file('src/store/transitions/node-transition.ts', "const q = 'update nodes set status = $1';"),
+    file('src/store/transitions/allocation-transition.ts', "const q = 'update allocations set status = $1';"),
+    file('src/store/rows/nodes.ts', "const q = `update nodes set seen_at = $1 where status = 'ready'`;"),
+    file('src/store/operations/operations.ts', "const q = `update operations set status = 'running'`;"),
+    file('src/store/agents/tasks.ts', "const q = 'select status from nodes where status = $1';"),
     file('src/store/migrations/0002.sql', "update nodes set status = 'ready';"),
   ],
 };

@@ -148,8 +148,8 @@ const entryPoints = ['src/main.ts', 'src/cli/main.ts', 'src/agent/main.ts', 'src
 const checkers = [
   'src/base/virtual-clock.ts',
   'src/engine/virtual-engine.ts',
-  'src/lifecycle/model-checker.ts',
-  'src/store/projection.ts',
+  'src/lifecycle/model/model-checker.ts',
+  'src/store/history/projection.ts',
   'src/store/schema-dump.ts',
 ];
 const madeForTests = (path: string) => checkers.includes(path) || /[/-](conformance|testing)(\/|\.ts$)/.test(path);

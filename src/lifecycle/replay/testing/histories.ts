@@ -1,6 +1,6 @@
 /** Histories to replay, short to say: what is not given is as usual. */
 import { moment, secondsLater } from '../../../base/clock.ts';
-import { defaultBrakePolicy, defaultBrakeSettings } from '../../brake.ts';
+import { defaultBrakePolicy, defaultBrakeSettings } from '../../brake/brake.ts';
 import type { DifferenceKind } from '../difference.ts';
 import type { History, RecordedAbsence, RecordedBoot, ReplayPolicy } from '../history.ts';
 import { replaySteps, replayTotal } from '../replay.ts';

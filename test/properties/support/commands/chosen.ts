@@ -1,5 +1,5 @@
 /** Which commands are open where a sequence stands, and how likely each is. Data: what is more interesting has more chances. */
-import type { NodeStatus } from '../../../../src/lifecycle/states.ts';
+import type { NodeStatus } from '../../../../src/lifecycle/model/states.ts';
 import { at, weighted } from '../dice.ts';
 import type { Turn } from '../views.ts';
 import { formers } from './formers.ts';

@@ -1,7 +1,7 @@
 /** What instances still say whose place another one has taken. Whatever it is, nothing may come of it. */
 import { now } from '../../../../src/base/clock.ts';
-import { nodeEdges } from '../../../../src/lifecycle/transitions.ts';
-import { transition } from '../../../../src/store/door.ts';
+import { nodeEdges } from '../../../../src/lifecycle/model/transitions.ts';
+import { transition } from '../../../../src/store/transitions/node-transition.ts';
 import { at } from '../dice.ts';
 import type { Turn } from '../views.ts';
 import { mustHave, type Stage } from './stage.ts';

@@ -4,14 +4,14 @@
  */
 import { now } from '../../../../src/base/clock.ts';
 import { newCorrelationId, newNodeId, newNodeInstanceId } from '../../../../src/base/ids.ts';
-import { assignNode } from '../../../../src/operations/assign-node.ts';
-import { requestRelease } from '../../../../src/operations/request-release.ts';
+import { assignNode } from '../../../../src/operations/provision/assign-node.ts';
+import { requestRelease } from '../../../../src/operations/release/request-release.ts';
 import { requestAllocation, requestRetry } from '../../../../src/operations/requests.ts';
-import { createNode, transition } from '../../../../src/store/door.ts';
-import { createInstance, fenceInstance } from '../../../../src/store/instances.ts';
-import { lockNode } from '../../../../src/store/nodes.ts';
-import { operationRow } from '../../../../src/store/operations.ts';
-import { currentPool, type PoolRow } from '../../../../src/store/pools.ts';
+import { createNode, transition } from '../../../../src/store/transitions/node-transition.ts';
+import { createInstance, fenceInstance } from '../../../../src/store/agents/instances.ts';
+import { lockNode } from '../../../../src/store/rows/nodes.ts';
+import { operationRow } from '../../../../src/store/operations/operations.ts';
+import { currentPool, type PoolRow } from '../../../../src/store/rows/pools.ts';
 import { joinSecret } from '../pools.ts';
 import { machineName, type NodeView, type Turn } from '../views.ts';
 import { asker, replaceInstances, servicesOf } from './operators.ts';

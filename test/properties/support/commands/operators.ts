@@ -1,14 +1,14 @@
 /** What people do about machines: by the actions there are, and through the door where an operation for it is still to come. */
 import { now } from '../../../../src/base/clock.ts';
 import { newCorrelationId, newNodeInstanceId } from '../../../../src/base/ids.ts';
-import type { NodeStatus } from '../../../../src/lifecycle/states.ts';
-import { type Cause, causes } from '../../../../src/lifecycle/transitions.ts';
-import { actOnNode } from '../../../../src/operations/node-actions.ts';
-import { retireIn } from '../../../../src/operations/node-retire.ts';
-import type { Transaction } from '../../../../src/store/database.ts';
-import { type NodeMove, transition } from '../../../../src/store/door.ts';
-import { createInstance, fenceInstance } from '../../../../src/store/instances.ts';
-import { lockNode } from '../../../../src/store/nodes.ts';
+import type { NodeStatus } from '../../../../src/lifecycle/model/states.ts';
+import { type Cause, causes } from '../../../../src/lifecycle/model/transitions.ts';
+import { actOnNode } from '../../../../src/operations/actions/node-actions.ts';
+import { retireIn } from '../../../../src/operations/release/node-retire.ts';
+import type { Transaction } from '../../../../src/store/pg/database.ts';
+import { type NodeMove, transition } from '../../../../src/store/transitions/node-transition.ts';
+import { createInstance, fenceInstance } from '../../../../src/store/agents/instances.ts';
+import { lockNode } from '../../../../src/store/rows/nodes.ts';
 import { at } from '../dice.ts';
 import { modelEdges } from '../model.ts';
 import type { Turn } from '../views.ts';

@@ -1,7 +1,7 @@
 /** What commands act on: the world, and what the machines in it remember. */
 import type { NodeInstanceId } from '../../../../src/base/ids.ts';
-import { ApiProblem } from '../../../../src/contract/errors.ts';
-import { isUniqueViolation } from '../../../../src/store/database.ts';
+import { ApiProblem } from '../../../../src/contract/errors/errors.ts';
+import { isUniqueViolation } from '../../../../src/store/pg/database.ts';
 import type { World } from '../world.ts';
 
 export interface Stage {

@@ -1,14 +1,14 @@
 /** What machines say: registrations, claims, reports. Each is one call of the store, as the agents' interface makes it. */
 import { now, secondsLater } from '../../../../src/base/clock.ts';
 import { type CorrelationId, type NodeInstanceId, newCorrelationId, newTaskId } from '../../../../src/base/ids.ts';
-import type { Heartbeat, RegisterRequest } from '../../../../src/contract/agent.ts';
-import { storeBootStages } from '../../../../src/store/boot-stages.ts';
-import { recordClaim } from '../../../../src/store/claims.ts';
-import { register } from '../../../../src/store/enrolment.ts';
-import { type InstanceRow, instanceByCredential } from '../../../../src/store/instances.ts';
-import { reportPrerequisites } from '../../../../src/store/prerequisites.ts';
-import { keepAnswers } from '../../../../src/store/probes.ts';
-import { answerTask, leaseNext, queueTask } from '../../../../src/store/tasks.ts';
+import type { Heartbeat, RegisterRequest } from '../../../../src/contract/agent/agent.ts';
+import { storeBootStages } from '../../../../src/store/agents/boot-stages.ts';
+import { recordClaim } from '../../../../src/store/agents/reports.ts';
+import { register } from '../../../../src/store/agents/enrolment.ts';
+import { type InstanceRow, instanceByCredential } from '../../../../src/store/agents/instances.ts';
+import { reportPrerequisites } from '../../../../src/store/agents/prerequisites.ts';
+import { keepAnswers } from '../../../../src/store/supervision/probes.ts';
+import { answerTask, leaseNext, queueTask } from '../../../../src/store/agents/tasks.ts';
 import { at } from '../dice.ts';
 import { joinSecret } from '../pools.ts';
 import { machineName, type NodeView, type Turn } from '../views.ts';

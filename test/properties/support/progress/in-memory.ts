@@ -1,8 +1,8 @@
 /** An operation as its rows would stand, moved as the store moves them; so that thousands of histories cost next to nothing. */
 import { moment } from '../../../../src/base/clock.ts';
-import { quantileShares, type StepHistory } from '../../../../src/lifecycle/expectation.ts';
-import { type ProgressFacts, progressOf, type StepFacts } from '../../../../src/lifecycle/progress.ts';
-import { createShownPercent } from '../../../../src/lifecycle/shown-percent.ts';
+import { quantileShares, type StepHistory } from '../../../../src/lifecycle/progress/expectation.ts';
+import { type ProgressFacts, progressOf, type StepFacts } from '../../../../src/lifecycle/progress/progress.ts';
+import { createShownPercent } from '../../../../src/lifecycle/progress/shown-percent.ts';
 import type { Happening, History, PlannedStep } from './happenings.ts';
 import { createWatcher } from './watcher.ts';
 

@@ -1,14 +1,14 @@
 /** The same histories through the real store: its rows, its transactions, its replicas, its samples. */
 import { moment, secondsLater } from '../../../../src/base/clock.ts';
 import { newCorrelationId, newReplicaId, newWorkflowId, type WorkflowId } from '../../../../src/base/ids.ts';
-import { progressOf } from '../../../../src/lifecycle/progress.ts';
-import { openDatabase } from '../../../../src/store/database.ts';
-import { claimExecution, type Executor, finishOperation } from '../../../../src/store/executions.ts';
-import { markCancelling, operationRow, readOperation, requeue, stepRows } from '../../../../src/store/operations.ts';
-import { publishProgress } from '../../../../src/store/publish-progress.ts';
-import { queueOperation } from '../../../../src/store/queue-operation.ts';
-import { registerReplica } from '../../../../src/store/replicas.ts';
-import { stepEnded, stepStarted } from '../../../../src/store/steps.ts';
+import { progressOf } from '../../../../src/lifecycle/progress/progress.ts';
+import { openDatabase } from '../../../../src/store/pg/database.ts';
+import { claimExecution, type Executor, finishOperation } from '../../../../src/store/operations/executions.ts';
+import { markCancelling, operationRow, readOperation, requeue, stepRows } from '../../../../src/store/operations/operations.ts';
+import { publishProgress } from '../../../../src/store/operations/publish-progress.ts';
+import { queueOperation } from '../../../../src/store/operations/queue-operation.ts';
+import { registerReplica } from '../../../../src/store/operations/replicas.ts';
+import { stepEnded, stepStarted } from '../../../../src/store/operations/steps.ts';
 import { testFleet } from '../../../../src/store/testing/fleet.ts';
 import { testDatabase } from '../../../support/database.ts';
 import type { Happening, History } from './happenings.ts';

@@ -1,5 +1,5 @@
 /** Somebody who looks at an operation after everything that happens, and complains of what must never be. */
-import { type ProgressFacts, progressOf } from '../../../../src/lifecycle/progress.ts';
+import { type ProgressFacts, progressOf } from '../../../../src/lifecycle/progress/progress.ts';
 
 export interface Seen {
   status: ProgressFacts['status'];

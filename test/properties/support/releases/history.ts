@@ -3,16 +3,16 @@
  * allows, which actions are open, and what a node's change means for its allocation. Operations advance stage by stage, so that whatever
  * happens can happen between any two stages of a release.
  */
-import { type ActionSubject, type NodeActionName, whyNotOnNode } from '../../../../src/lifecycle/actions.ts';
-import { type AllocationActionName, whyNotOnAllocation } from '../../../../src/lifecycle/allocation-actions.ts';
+import { type ActionSubject, type NodeActionName, whyNotOnNode } from '../../../../src/lifecycle/actions/actions.ts';
+import { type AllocationActionName, whyNotOnAllocation } from '../../../../src/lifecycle/actions/allocation-actions.ts';
 import {
   type AllocationStatus,
   allocationStatuses,
   type NodeStatus,
   nodeStatuses,
   type Occupancy,
-} from '../../../../src/lifecycle/states.ts';
-import { allocationEdges, type Cause, type Edge, findEdge, pairedWith } from '../../../../src/lifecycle/transitions.ts';
+} from '../../../../src/lifecycle/model/states.ts';
+import { allocationEdges, type Cause, type Edge, findEdge, pairedWith } from '../../../../src/lifecycle/model/transitions.ts';
 
 export type WorkKind = 'provision' | 'release' | 'force' | 'retire' | 'reimage' | 're-enroll';
 

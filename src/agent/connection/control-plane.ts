@@ -1,0 +1,188 @@
+/**
+ * The control plane as the agent sees it: its calls by the names of the route table. Here every failure is kept as
+ * evidence, and the two replies that end an agent's life (fenced, credential unknown) are noticed wherever they come.
+ */
+
+import { newSpanId, traceIdOf, traceparentOf } from '../../base/telemetry/trace.ts';
+import type {
+  CredentialReply,
+  Heartbeat,
+  PrerequisiteReport,
+  RegisterReply,
+  RegisterRequest,
+  SignedTask,
+  TaskKeysReply,
+  TaskResult,
+} from '../../contract/agent/agent.ts';
+import type { BootStage } from '../../contract/node.ts';
+import type { CallFailure } from './call-failure.ts';
+import type { Fact } from '../spool/fact-box.ts';
+import {
+  type BeatReply,
+  readAcknowledged,
+  readBeatReply,
+  readCredentialReply,
+  readLease,
+  readLogsReply,
+  readNextTask,
+  readRegisterReply,
+  readTaskKeys,
+} from './replies.ts';
+import type { Answer, Call, Transport } from './transport.ts';
+
+/** A test compares these with the route table, which itself cannot be bundled into the agent. */
+export const agentCalls = {
+  'agent-register': '/v1/agent/register',
+  'agent-heartbeat': '/v1/agent/heartbeat',
+  'agent-task-next': '/v1/agent/tasks/next',
+  'agent-task-progress': '/v1/agent/tasks/{id}/progress',
+  'agent-task-result': '/v1/agent/tasks/{id}/result',
+  'agent-logs': '/v1/agent/logs',
+  'agent-boot': '/v1/agent/boot',
+  'agent-prerequisites': '/v1/agent/prerequisites',
+  'agent-evidence': '/v1/agent/evidence',
+  'agent-credential-rotate': '/v1/agent/credential/rotate',
+  'agent-task-keys': '/v1/agent/task-keys',
+  'health-get': '/healthz',
+} as const;
+type CallName = keyof typeof agentCalls;
+
+export interface RegisterAs {
+  credential: string | null;
+  correlation_id: string | null;
+  signal: AbortSignal;
+}
+
+export interface ControlPlane {
+  register(request: RegisterRequest, as: RegisterAs): Promise<Answer<RegisterReply>>;
+  rotate(request: { signature: string }, signal: AbortSignal): Promise<Answer<CredentialReply>>;
+  taskKeys(signal: AbortSignal): Promise<Answer<TaskKeysReply>>;
+  heartbeat(beat: Heartbeat, signal: AbortSignal): Promise<Answer<BeatReply>>;
+  /** Sends `idle=true`; call it only while no task is running. */
+  nextTask(wait_seconds: number, signal: AbortSignal): Promise<Answer<{ task: SignedTask | null }>>;
+  progress(task: SignedTask, message: string, signal: AbortSignal): Promise<Answer<{ lease_seconds: number }>>;
+  result(task: SignedTask, result: TaskResult, signal: AbortSignal): Promise<Answer<true>>;
+  logs(ndjson: Buffer, signal: AbortSignal): Promise<Answer<{ acknowledged_seq: number }>>;
+  boot(stages: BootStage[], signal: AbortSignal): Promise<Answer<true>>;
+  prerequisites(results: PrerequisiteReport['results'], signal: AbortSignal): Promise<Answer<true>>;
+  evidence(facts: Fact[], signal: AbortSignal): Promise<Answer<true>>;
+  /** Any answer tells the server's time in passing; that there is none says the next call that matters. */
+  askTime(timeout_ms: number, signal: AbortSignal): Promise<void>;
+  /** See `Transport`. */
+  interruptions(): number;
+}
+
+export interface ControlPlaneParts {
+  transport: Transport;
+  credential(): string | null;
+  timeout_ms: number;
+  beat_answer_ms: number;
+  /** Asked for each call, so that the ids of the moment are on the wire. */
+  correlation_id(): string | null;
+  onAnswer(call: CallName): void;
+  onFailure(failure: CallFailure): void;
+}
+
+interface Sent {
+  id?: string;
+  query?: string;
+  json?: unknown;
+  ndjson?: Buffer;
+  credential?: string | null;
+  correlation_id?: string | null;
+  /** That of the task it is about. */
+  traceparent?: string | undefined;
+  timeout_ms?: number;
+  answer_timeout_ms?: number;
+  is_poll?: boolean;
+  /** A failure code that is not reported through `onFailure`. */
+  expected_code?: string;
+  signal: AbortSignal;
+}
+
+/** How many polls go without `idle` after a server of an earlier version refused it. */
+const max_polls_without_idle = 100;
+
+export function controlPlane(parts: ControlPlaneParts): ControlPlane {
+  const send = async <T>(name: CallName, sent: Sent, read: (body: unknown) => T | null): Promise<Answer<T>> => {
+    const shown = parts.credential();
+    const answer = await parts.transport.call(requestOf(parts, name, sent), read);
+    // The credential was rotated while the call was under way: it is not unknown, only no longer the present one.
+    const isFormer = sent.credential === undefined && shown !== parts.credential() && !sent.signal.aborted;
+    if (!answer.ok && answer.failure.code === 'credential_unknown' && isFormer) return send(name, sent, read);
+    if (answer.ok) parts.onAnswer(name);
+    // A call that we ended ourselves did not fail.
+    else if (!sent.signal.aborted && answer.failure.code !== sent.expected_code) parts.onFailure(answer.failure);
+    return answer;
+  };
+  let remaining_without_idle = 0;
+  return {
+    register: (json, as) => send('agent-register', { json, ...as }, readRegisterReply),
+    rotate: (json, signal) => send('agent-credential-rotate', { json, signal }, readCredentialReply),
+    taskKeys: (signal) => send('agent-task-keys', { signal }, readTaskKeys),
+    heartbeat: (json, signal) =>
+      send('agent-heartbeat', { json, signal, answer_timeout_ms: parts.beat_answer_ms }, readBeatReply),
+    async nextTask(wait_seconds, signal) {
+      const timeout_ms = wait_seconds * 1000 + parts.timeout_ms;
+      const sent = { query: `?wait=${wait_seconds}`, timeout_ms, is_poll: true, signal };
+      if (remaining_without_idle > 0) remaining_without_idle--;
+      else {
+        const idle = { query: `${sent.query}&idle=true`, expected_code: 'invalid_request' };
+        const answer = await send('agent-task-next', { ...sent, ...idle }, readNextTask);
+        if (answer.ok || answer.failure.code !== 'invalid_request') return answer;
+        remaining_without_idle = max_polls_without_idle;
+      }
+      return send('agent-task-next', sent, readNextTask);
+    },
+    progress: ({ task_id, correlation_id, traceparent }, message, signal) =>
+      send('agent-task-progress', { id: task_id, json: { message }, correlation_id, traceparent, signal }, readLease),
+    result: ({ task_id, correlation_id, traceparent }, json, signal) =>
+      send('agent-task-result', { id: task_id, json, correlation_id, traceparent, signal }, readAcknowledged),
+    logs: (ndjson, signal) => send('agent-logs', { ndjson, signal }, readLogsReply),
+    boot: (stages, signal) => send('agent-boot', { json: { stages }, signal }, readAcknowledged),
+    prerequisites: (results, signal) => send('agent-prerequisites', { json: { results }, signal }, readAcknowledged),
+    evidence: (facts, signal) => send('agent-evidence', { json: { facts }, signal }, readAcknowledged),
+    async askTime(timeout_ms, signal) {
+      await parts.transport.call(requestOf(parts, 'health-get', { credential: null, timeout_ms, signal }), () => true);
+    },
+    interruptions: parts.transport.interruptions,
+  };
+}
+
+/** What goes on all the time belongs to the trace, and is not worth a span of its own. */
+const routineTraceparent = (correlation_id: string) =>
+  traceparentOf({ trace_id: traceIdOf(correlation_id), span_id: newSpanId(), sampled: false });
+
+function requestOf(parts: ControlPlaneParts, name: CallName, sent: Sent): Call {
+  const {
+    id,
+    query = '',
+    json,
+    ndjson,
+    signal,
+    timeout_ms = parts.timeout_ms,
+    answer_timeout_ms,
+    is_poll = false,
+  } = sent;
+  const credential = sent.credential === undefined ? parts.credential() : sent.credential;
+  const correlation_id = sent.correlation_id ?? parts.correlation_id();
+  const body = ndjson ?? (json === undefined ? undefined : JSON.stringify(json));
+  const headers: Record<string, string> = { accept: 'application/json' };
+  if (body !== undefined) headers['content-type'] = ndjson ? 'application/x-ndjson' : 'application/json';
+  if (credential !== null) headers.authorization = `Bearer ${credential}`;
+  if (correlation_id !== null) headers['x-correlation-id'] = correlation_id;
+  const traceparent = sent.traceparent ?? (correlation_id === null ? null : routineTraceparent(correlation_id));
+  if (traceparent !== null) headers.traceparent = traceparent;
+  const path = agentCalls[name].replace('{id}', encodeURIComponent(id ?? '')) + query;
+  return {
+    name,
+    method: body === undefined ? 'GET' : 'POST',
+    path,
+    headers,
+    body,
+    timeout_ms,
+    answer_timeout_ms,
+    is_poll,
+    signal,
+  };
+}

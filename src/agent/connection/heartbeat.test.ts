@@ -1,0 +1,40 @@
+/** How soon an agent that is not answered calls again. The server is played; time is a parameter. */
+import { expect, test } from 'vitest';
+import { virtualClock } from '../../base/virtual-clock.ts';
+import { heartbeatLoop } from './heartbeat.ts';
+import { defaultTiming } from '../timing.ts';
+
+test.each([
+  ['an impatient pool', 1],
+  ['a patient one', 60],
+])('who is not answered calls again no later than it would have beaten: %s', async (_, interval) => {
+  const clock = virtualClock();
+  const stop = new AbortController();
+  const called: number[] = [];
+  const answered = { node_status: 'ready', heartbeat_interval_seconds: interval, tasks_waiting: 0 };
+  const parts = {
+    clock,
+    signal: stop.signal,
+    timing: defaultTiming,
+    server: {
+      async heartbeat() {
+        called.push(clock.monotonicMs());
+        return called.length === 1
+          ? { ok: true, body: answered }
+          : { ok: false, failure: { kind: 'unreachable', retry_after_seconds: null } };
+      },
+    },
+    claims: { current: () => ({}), onChange() {} },
+    state: { read: () => ({}), update() {} },
+    log: { info() {}, warn() {} },
+    onReply() {},
+  };
+  const { done } = heartbeatLoop(parts as unknown as Parameters<typeof heartbeatLoop>[0]);
+  for (let step = 0; step < 3_000; step++) await clock.advance(100);
+  stop.abort();
+  await done;
+  const pauses = called.slice(2).map((at, place) => at - (called[place + 1] ?? 0));
+  const most_ms = Math.min(defaultTiming.beat_retry.most_ms, 1000 * interval);
+  expect(pauses.length).toBeGreaterThan(10);
+  expect(Math.max(...pauses)).toBeLessThanOrEqual(most_ms + 100);
+});

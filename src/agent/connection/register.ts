@@ -1,0 +1,195 @@
+/** Makes the instance known: with its enrolment or join token the first time, with its credential ever after. */
+
+import { backoff } from '../../base/backoff.ts';
+import { type Clock, moment, pause } from '../../base/clock.ts';
+import type { RegisterReply, RegisterRequest } from '../../contract/agent/agent.ts';
+import { keyProofBody } from '../../contract/agent/key-proof.ts';
+import type { BootStages } from '../boot-stages.ts';
+import { type CallFailure, describeFailure, mayPass } from './call-failure.ts';
+import type { AgentConfig } from '../state/config.ts';
+import type { ControlPlane } from './control-plane.ts';
+import { rotateOnce } from './credential/rotation.ts';
+import type { AgentEnd } from '../exit.ts';
+import { publicKeyOf, signed } from './keys.ts';
+import type { Log } from '../log.ts';
+import type { ServerTime } from './server-time.ts';
+import { type StateFile, tokenDigest } from '../state/state-file.ts';
+import { acceptedKeys } from '../tasks/task-keys/accept.ts';
+import type { Timing } from '../timing.ts';
+import { agentVersion } from '../version.ts';
+
+export interface RegisterParts {
+  config: AgentConfig;
+  clock: Clock;
+  time: ServerTime;
+  server: ControlPlane;
+  state: StateFile;
+  stages: BootStages;
+  log: Log;
+  timing: Timing;
+  signal: AbortSignal;
+  /** Before anything is done as the instance that was registered. */
+  onRegistered?(reply: RegisterReply): void;
+}
+
+/** While no server was ever heard, only this machine's clock tells the time, and it may be wrong; so a few tries are made. */
+const least_tries_unheard = 3;
+
+/** Null when it succeeded, or when the agent was told to stop meanwhile. */
+export async function register(parts: RegisterParts): Promise<AgentEnd | null> {
+  const { config, clock, state, stages, log, timing, signal } = parts;
+  if (!state.read().identity && !config.enrollment_token && !config.join_token) {
+    const reason = 'there is neither a token nor a credential to register with';
+    return { code: 'registration_refused', reason, failure: { code: 'token_missing', detail: '' } };
+  }
+  const pauses = backoff(timing.register_retry);
+  if (stages.unsent().length > 0 && !parts.time.wasHeard())
+    await parts.server.askTime(timing.ask_time_timeout_ms, signal);
+  let deadline_at = firstDeadline(parts);
+  // One that joined before is known by its name; another learns that it is from the first answer.
+  let proves = state.read().enrolled_with !== null;
+  let retried = false;
+  let rotates = true;
+  while (!signal.aborted) {
+    const { identity } = state.read();
+    const answer = await parts.server.register(requestOf(parts, { proves, rotates }), {
+      credential: identity?.credential ?? null,
+      correlation_id: config.correlation_id,
+      signal,
+    });
+    if (answer.ok) {
+      const end = keep(parts, answer.body);
+      if (!end) parts.onRegistered?.(answer.body);
+      if (!end) log.info(identity ? 'registered again' : 'registered', { tries: pauses.tries() + 1 });
+      return end;
+    }
+    if (signal.aborted) break;
+    const { failure } = answer;
+    if (failure.code === 'credential_unknown' && config.join_token) {
+      // Its key may still show that it is the machine of its name.
+      log.warn('the credential is not known any more; joining anew');
+      state.update({ identity: null });
+      continue;
+    }
+    if (mayProve(failure) && config.join_token && !retried) {
+      // By now the server's time is known, which the proof needs.
+      retried = true;
+      proves = true;
+      continue;
+    }
+    if (failure.code === 'invalid_request' && rotates) {
+      // A replica of an earlier version refuses the field that it does not know. Its credentials do not age.
+      rotates = false;
+      continue;
+    }
+    if (failure.code === 'credential_expired' && identity) {
+      const refused = await rotateOnce({ ...parts, state, signal });
+      if (!refused) continue;
+      if (!mayPass(refused) && !config.join_token) return refusal(refused);
+      if (!mayPass(refused)) {
+        log.warn('the credential has expired for good; joining anew');
+        state.update({ identity: null });
+        continue;
+      }
+    }
+    if (failure.code === 'claim_from_future' && stages.dropTimes()) continue;
+    if (!mayPass(failure) && failure.code !== 'credential_expired') return refusal(failure);
+    if (failure.deadline_at !== null && failure.deadline_at !== deadline_at) {
+      // Whatever was said last counts: an operator may have given the machine more time.
+      deadline_at = failure.deadline_at;
+      state.update({ deadline_at });
+    }
+    const wait_ms = Math.max(pauses.nextMs(), (failure.retry_after_seconds ?? 0) * 1000);
+    const late = !identity && isPast(parts, deadline_at, pauses.tries());
+    if (late)
+      return { code: 'registration_deadline', reason: gaveUp(deadline_at, pauses.tries(), failure), ...last(failure) };
+    log.warn('not registered yet', {
+      failure: describeFailure(failure),
+      retry_in_ms: Math.round(wait_ms),
+      deadline_at,
+    });
+    await pause(clock, Math.min(wait_ms, untilDeadline(parts, deadline_at)), signal);
+  }
+  return null;
+}
+
+/** A process that starts again knows what its predecessor heard; of that and its own start's the later one counts. */
+function firstDeadline({ config, state }: RegisterParts): string | null {
+  const { deadline_at: heard } = state.read();
+  if (heard === null || config.deadline_at === null) return heard ?? config.deadline_at;
+  return Date.parse(heard) > Date.parse(config.deadline_at) ? heard : config.deadline_at;
+}
+
+const mayProve = ({ code }: CallFailure) => code === 'identity_unproven' || code === 'name_taken';
+
+/** Shows that this machine holds the key that it registered with before; see `contract/agent/key-proof.ts`. */
+function proofOf({ config, state, time }: RegisterParts): Pick<RegisterRequest, 'key_proof'> {
+  const { private_key } = state.read();
+  const { name, join_token, base_url } = config;
+  if (!name || !join_token) return {};
+  const signed_at = moment(time.nowMs()).toISOString();
+  const agent_public_key = publicKeyOf(private_key);
+  const body = keyProofBody({ name, join_token, agent_public_key, base_url: base_url ?? undefined, signed_at });
+  return { key_proof: { signed_at, signature: signed(private_key, body) } };
+}
+
+function requestOf(parts: RegisterParts, { proves, rotates }: { proves: boolean; rotates: boolean }): RegisterRequest {
+  const { config, state, stages: recorded } = parts;
+  const { identity, private_key } = state.read();
+  const stages = identity ? recorded.unsent() : recorded.all();
+  const token = config.enrollment_token
+    ? { enrollment_token: config.enrollment_token }
+    : config.join_token
+      ? { join_token: config.join_token }
+      : {};
+  return {
+    ...(identity ? {} : token),
+    ...(config.name ? { name: config.name } : {}),
+    ...(config.base_url ? { base_url: config.base_url } : {}),
+    version: agentVersion,
+    agent_public_key: publicKeyOf(private_key),
+    ...(!identity && !config.enrollment_token && proves ? proofOf(parts) : {}),
+    ...(rotates ? { rotates_credential: true } : {}),
+    ...(stages.length > 0 ? { boot: { stages } } : {}),
+    ...(Object.keys(config.labels).length > 0 ? { labels: config.labels } : {}),
+  };
+}
+
+function keep({ config, state, log }: RegisterParts, reply: RegisterReply): AgentEnd | null {
+  const { node_id, node_instance_id } = reply;
+  const credential = reply.credential ?? state.read().identity?.credential;
+  if (!credential) return { code: 'registration_refused', reason: 'the server registered us but gave no credential' };
+  const token = config.enrollment_token ?? config.join_token;
+  const { credential_expires_at } = reply;
+  const expiry = credential_expires_at === undefined ? {} : { credential_expires_at };
+  state.update({
+    identity: { node_id, node_instance_id, credential, ...expiry },
+    enrolled_with: token ? tokenDigest(token) : state.read().enrolled_with,
+    task_keys: acceptedKeys(state.read().task_keys, reply, log),
+    task_key_refresh_seconds: reply.task_key_refresh_seconds ?? null,
+    requires: reply.requires ?? null,
+    boot_stages_sent: state.read().boot_stages.length,
+  });
+  return null;
+}
+
+function refusal(failure: CallFailure): AgentEnd {
+  const code = failure.code === 'instance_fenced' ? 'instance_fenced' : 'registration_refused';
+  return { code, reason: `the registration was refused: ${describeFailure(failure)}`, ...last(failure) };
+}
+
+const last = ({ code, detail }: CallFailure) => ({ failure: { code, detail } });
+
+/** The pause ends at the deadline, for a last try that the server may still take as a late one. */
+function untilDeadline({ time }: RegisterParts, deadline_at: string | null): number {
+  const left_ms = deadline_at === null ? Number.POSITIVE_INFINITY : Date.parse(deadline_at) - time.nowMs();
+  return left_ms > 0 ? left_ms : Number.POSITIVE_INFINITY;
+}
+
+function isPast({ time }: RegisterParts, deadline_at: string | null, tries: number): boolean {
+  if (deadline_at === null || Date.parse(deadline_at) > time.nowMs()) return false;
+  return time.wasHeard() || tries >= least_tries_unheard;
+}
+
+const gaveUp = (deadline_at: string | null, tries: number, last: CallFailure) =>
+  `not registered by the deadline ${deadline_at} after ${tries} tries; last: ${describeFailure(last)}`;

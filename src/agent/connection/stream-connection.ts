@@ -1,0 +1,162 @@
+/**
+ * One WebSocket to the control plane: frames up, answers by their number, tasks and intervals as they come. It decides nothing and comes
+ * back by itself never; whoever waits for something when it ends is told that nothing came.
+ */
+import type { IncomingMessage } from 'node:http';
+import type { WebSocket } from 'ws';
+import type { Clock } from '../../base/clock.ts';
+import { trustedWith } from '../../base/network/trusted-certificates.ts';
+import type { Heartbeat, SignedTask } from '../../contract/agent/agent.ts';
+import { type CallFailure, failureOfError, failureOfProblem, failureOfStranger } from './call-failure.ts';
+import { type BeatReply, readBeatReply, readNextTask } from './replies.ts';
+import type { ServerTime } from './server-time.ts';
+import { isFields, numberOf } from '../state/shape.ts';
+import type { Answer } from './transport.ts';
+
+export interface StreamConnectionParts {
+  clock: Clock;
+  time: ServerTime;
+  ca: string | null;
+  credential: string;
+  timeout_ms: number;
+  /** The server said it by itself: what it says counts no matter which beat. */
+  onFailure(failure: CallFailure): void;
+  onInterval(seconds: number): void;
+}
+
+export interface StreamConnection {
+  /** Null when the connection ended, or was given up, before the answer came. */
+  beat(beat: Heartbeat): Promise<Answer<BeatReply> | null>;
+  /** Null when the connection ended before one came. */
+  nextTask(signal: AbortSignal): Promise<SignedTask | null>;
+  ended: Promise<{ close_code: number; reason: string }>;
+  close(): void;
+}
+
+/** A test compares this with the route table. */
+export const streamPath = '/v1/agent/stream';
+const call = 'agent-stream';
+const most_frame_bytes = 2 * 1024 * 1024;
+const most_problem_bytes = 64 * 1024;
+
+async function failureOfResponse(response: IncomingMessage): Promise<CallFailure> {
+  let text = '';
+  for await (const chunk of response) if (text.length < most_problem_bytes) text += chunk;
+  const status = response.statusCode ?? 0;
+  return failureOfProblem(call, status, parsed(text)) ?? failureOfStranger(call, status, text);
+}
+
+/** What is not JSON reads as nothing, which no reader of frames accepts. */
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
+/** Resolves once it is open, or is known not to open. */
+export async function openStreamConnection(
+  server_url: string,
+  parts: StreamConnectionParts,
+): Promise<{ ok: true; connection: StreamConnection } | { ok: false; failure: CallFailure }> {
+  const { WebSocket } = await import('ws');
+  const asked_ms = parts.clock.monotonicMs();
+  const socket = new WebSocket(server_url.replace(/^http/, 'ws') + streamPath, {
+    headers: { authorization: `Bearer ${parts.credential}` },
+    ca: trustedWith(parts.ca),
+    perMessageDeflate: false,
+    handshakeTimeout: parts.timeout_ms,
+    maxPayload: most_frame_bytes,
+  });
+  return new Promise((resolve) => {
+    const refused = (failure: CallFailure) => resolve({ ok: false, failure });
+    socket.on('upgrade', ({ headers }) => parts.time.heard(headers.date, asked_ms, parts.clock.monotonicMs()));
+    socket.once('unexpected-response', (request, response) => {
+      failureOfResponse(response)
+        .catch((error) => failureOfError(call, error))
+        .then(refused)
+        .finally(() => request.destroy());
+    });
+    // After it was open an error is followed by its end, which is told there.
+    socket.on('error', (error) => refused(failureOfError(call, error)));
+    socket.once('open', () => resolve({ ok: true, connection: connectionOf(socket, parts) }));
+  });
+}
+
+function connectionOf(socket: WebSocket, { clock, timeout_ms, onFailure, onInterval }: StreamConnectionParts) {
+  const waiting = new Map<number, (answer: Answer<BeatReply> | null) => void>();
+  let takeTask: ((task: SignedTask | null) => void) | null = null;
+  let saysIdle = true;
+  let seq = 0;
+
+  const send = (frame: object) => socket.send(JSON.stringify(frame));
+  const wantTask = () => send(saysIdle ? { tasks: true, idle: true } : { tasks: true });
+  const answered = (number: number | null, answer: Answer<BeatReply> | null) => {
+    if (number === null) return;
+    waiting.get(number)?.(answer);
+    waiting.delete(number);
+  };
+  const hear = (frame: unknown) => {
+    if (!isFields(frame)) return;
+    const number = numberOf(frame.seq);
+    const status = isFields(frame.problem) ? numberOf(frame.problem.status) : null;
+    const failure = status === null ? null : failureOfProblem('agent-heartbeat', status, frame.problem);
+    // A server of an earlier version knows no `idle`. Beats have a number, so this is about the frame that asks for tasks.
+    if (failure?.code === 'invalid_request' && number === null && saysIdle) {
+      saysIdle = false;
+      if (takeTask) wantTask();
+      return;
+    }
+    if (failure) return number === null ? onFailure(failure) : answered(number, { ok: false, failure });
+    const reply = readBeatReply(frame);
+    if (reply) return answered(number, { ok: true, status: 200, body: reply });
+    const next = readNextTask(frame);
+    const seconds = numberOf(frame.heartbeat_interval_seconds);
+    if (next) takeTask?.(next.task);
+    else if (seconds !== null) onInterval(seconds);
+  };
+
+  const ended = new Promise<{ close_code: number; reason: string }>((resolve) => {
+    socket.on('close', (close_code, reason) => {
+      for (const number of [...waiting.keys()]) answered(number, null);
+      takeTask?.(null);
+      resolve({ close_code, reason: String(reason) });
+    });
+  });
+  socket.on('message', (data) => hear(parsed(String(data))));
+
+  const connection: StreamConnection = {
+    ended,
+    close: () => socket.close(1000),
+    beat(beat) {
+      if (socket.readyState !== socket.OPEN) return Promise.resolve(null);
+      const number = ++seq;
+      return new Promise((resolve) => {
+        // Whoever does not answer is not there: nothing more is awaited from this connection.
+        const cancel = clock.after(timeout_ms, () => socket.terminate());
+        waiting.set(number, (answer) => {
+          cancel();
+          resolve(answer);
+        });
+        send({ seq: number, ...beat });
+      });
+    },
+    nextTask(signal) {
+      if (socket.readyState !== socket.OPEN || signal.aborted) return Promise.resolve(null);
+      return new Promise((resolve) => {
+        const give = (task: SignedTask | null) => {
+          takeTask = null;
+          signal.removeEventListener('abort', giveUp);
+          resolve(task);
+        };
+        const giveUp = () => give(null);
+        signal.addEventListener('abort', giveUp, { once: true });
+        takeTask = give;
+        wantTask();
+      });
+    },
+  };
+  return connection;
+}

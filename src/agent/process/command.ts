@@ -1,0 +1,151 @@
+/**
+ * Supervises the pool's command: in a process group of its own, its output into the log, started again when it ends.
+ * It says what it sees; what that means for the node is claimed elsewhere.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import type { Readable } from 'node:stream';
+import { backoff } from '../../base/backoff.ts';
+import type { CancelTimer, Clock } from '../../base/clock.ts';
+import { carryOutput } from './child-output.ts';
+import type { Log } from '../log.ts';
+import { endGroup, signalGroup } from './process-group.ts';
+import type { Timing } from '../timing.ts';
+
+export interface CommandEvents {
+  /** A process runs; its group has the same number. */
+  launched(pid: number): void;
+  /** It accepts work. */
+  ready(): void;
+  ended(how: string): void;
+  /** It ends again and again. */
+  crashLooping(message: string): void;
+}
+
+export interface CommandParts {
+  argv: string[];
+  cwd: string;
+  /** Asked at each start. */
+  env(): NodeJS.ProcessEnv;
+  clock: Clock;
+  log: Log;
+  timing: Timing;
+  isCrowded(): boolean;
+  events: CommandEvents;
+}
+
+export interface Command {
+  start(): void;
+  /** Ends it, with its group, and keeps it down; whether nothing of the group is left. */
+  stop(grace_ms: number): Promise<boolean>;
+  /** Everything that it wrote has been read. Who still holds its output open by then is not listened to any more. */
+  outputEnds(): Promise<void>;
+  /** For the last moment of the agent's own process: nothing can be waited for any more. */
+  kill(): void;
+}
+
+/** A command that knows better than the clock when it accepts work prints this line, and the environment says so. */
+const readyLine = 'SLIPWAY_READY';
+const announcesReady = (env: NodeJS.ProcessEnv) => env.SLIPWAY_READY_LINE === '1';
+
+/** A pipe holds little, but it is read slowly while the spool is crowded. */
+const output_ends_within_ms = 5_000;
+
+export function superviseCommand(parts: CommandParts): Command {
+  const { argv, clock, log, timing, events } = parts;
+  const pauses = backoff(timing.command_restart);
+  let wanted = false;
+  let child: ChildProcess | null = null;
+  let timers: CancelTimer[] = [];
+  let exits: number[] = [];
+  let looping = false;
+  /** The end of what the last process left behind. */
+  let tidied: Promise<boolean> = Promise.resolve(true);
+  const outputs = new Set<Readable>();
+
+  const clearTimers = () => {
+    for (const cancel of timers) cancel();
+    timers = [];
+  };
+  const later = (ms: number, run: () => void) => timers.push(clock.after(ms, run));
+
+  const becameReady = () => {
+    if (!looping) events.ready();
+  };
+  const provedStable = () => {
+    exits = [];
+    pauses.reset();
+    if (looping) events.ready();
+    looping = false;
+  };
+
+  const launch = () => {
+    const [program = '', ...args] = argv;
+    const env = parts.env();
+    const started = spawn(program, args, { cwd: parts.cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
+    child = started;
+    const onLine = (line: string) => {
+      if (line.trim() === readyLine && announcesReady(env) && child === started) becameReady();
+    };
+    carryOutput(started.stdout, 'stdout', { ...parts, onLine });
+    carryOutput(started.stderr, 'stderr', parts);
+    for (const output of [started.stdout, started.stderr]) {
+      outputs.add(output);
+      output.once('close', () => outputs.delete(output));
+    }
+    started.once('error', (error) => ended(started, `could not be started: ${error.message}`));
+    started.once('exit', (code, signal) => {
+      ended(started, code === null ? `was ended by ${signal}` : `exited with code ${code}`);
+    });
+    if (started.pid === undefined) return;
+    events.launched(started.pid);
+    log.info('command started', { pid: started.pid, command: argv });
+    if (!announcesReady(env)) later(timing.ready_after_ms, becameReady);
+    later(timing.crash_loop.window_ms, provedStable);
+  };
+
+  const ended = async (which: ChildProcess, how: string) => {
+    if (child !== which) return;
+    child = null;
+    clearTimers();
+    if (!wanted) return;
+    const { exits: most, window_ms } = timing.crash_loop;
+    exits = [...exits.filter((at) => clock.monotonicMs() - at < window_ms), clock.monotonicMs()];
+    looping ||= exits.length >= most;
+    const wait_ms = pauses.nextMs();
+    log.warn('command ended; it will be started again', { how, restart_in_ms: Math.round(wait_ms) });
+    events.ended(how);
+    if (looping)
+      events.crashLooping(`the command ended ${exits.length} times within ${window_ms / 1000} s; last it ${how}`);
+    // What the command left running would hold its ports and files against its successor.
+    if (which.pid) tidied = endGroup(which.pid, timing.stop_grace_ms, clock);
+    await tidied;
+    if (wanted && !child) later(wait_ms, launch);
+  };
+
+  return {
+    start() {
+      if (wanted) return;
+      wanted = true;
+      launch();
+    },
+    async stop(grace_ms) {
+      wanted = false;
+      clearTimers();
+      exits = [];
+      looping = false;
+      const pid = child?.pid;
+      return pid === undefined ? tidied : endGroup(pid, grace_ms, clock);
+    },
+    async outputEnds() {
+      const closed = [...outputs].map((output) => new Promise((resolve) => output.once('close', resolve)));
+      const cancel = clock.after(output_ends_within_ms, () => {
+        for (const output of outputs) output.destroy();
+      });
+      await Promise.all(closed);
+      cancel();
+    },
+    kill() {
+      if (child?.pid) signalGroup(child.pid, 'SIGKILL');
+    },
+  };
+}

@@ -1,0 +1,125 @@
+/** The command in the life of the node: when it runs, what its state lets the agent claim, how a release ends it. */
+import { existsSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Clock } from '../../base/clock.ts';
+import type { BootStages } from '../boot-stages.ts';
+import type { Claims } from '../report.ts';
+import { type Command, superviseCommand } from './command.ts';
+import type { AgentConfig } from '../state/config.ts';
+import type { FactBox } from '../spool/fact-box.ts';
+import { commandWasStarted, endLeftover, rememberCommand } from './leftover.ts';
+import type { Log } from '../log.ts';
+import { endProcesses } from './process-group.ts';
+import { instanceProcesses, type ProcessRow } from './process-table.ts';
+import { agentDirectory, type StateFile } from '../state/state-file.ts';
+import type { Timing } from '../timing.ts';
+
+export interface WorkloadParts {
+  config: AgentConfig;
+  clock: Clock;
+  state: StateFile;
+  stages: BootStages;
+  claims: Claims;
+  facts: FactBox;
+  log: Log;
+  timing: Timing;
+  isCrowded(): boolean;
+  env(): NodeJS.ProcessEnv;
+}
+
+export interface Workload {
+  /**
+   * Once registered, or at once by an agent that was before: the machine's work does not wait for the control plane, only
+   * for what the machine itself must have.
+   */
+  begin(): Promise<void>;
+  /** Ends the command; a restarted agent starts it again. */
+  end(): Promise<void>;
+  /** Ends everything of the instance, and keeps it down; what is left. */
+  release(grace_ms: number | null): Promise<ProcessRow[]>;
+  /** The node was released, cleaned and is ready for the next allocation: the command runs again. */
+  resumeIfReused(node_status: string): void;
+  processes(): ProcessRow[];
+  kill(): void;
+}
+
+/** From the command's first start until it accepts work. */
+const commandStage = 'command';
+const releasedMessage = 'the command was stopped by a release';
+
+export function workload(parts: WorkloadParts): Workload {
+  const { config, clock, state, stages, claims, facts, log, timing } = parts;
+  const directory = agentDirectory(config.dir);
+  const cleaned = join(config.dir, 'cleaned');
+  const instance = () => state.read().identity?.node_instance_id ?? null;
+  const processes = () => {
+    const id = instance();
+    return id === null ? [] : instanceProcesses(id);
+  };
+  let firstReady: (() => void) | null = null;
+  const startedBefore = commandWasStarted(directory);
+
+  const command: Command | null = config.command
+    ? superviseCommand({
+        ...parts,
+        argv: config.command,
+        cwd: config.work_dir,
+        events: {
+          launched: (pid) => rememberCommand(directory, pid),
+          ready() {
+            firstReady?.();
+            claims.claim('ready');
+          },
+          ended(how) {
+            const restarts = state.read().command_restarts + 1;
+            state.note({ command_restarts: restarts });
+            facts.happened('command_ended', `the command ${how} and is started again`, { how, restarts });
+          },
+          crashLooping: (message) => claims.claim('degraded', message),
+        },
+      })
+    : null;
+
+  const start = () => {
+    if (!command) return claims.claim('ready');
+    command.start();
+    if (firstReady || startedBefore) return;
+    // Not waited for: a command that never gets ready is the server's to judge, by its own deadline.
+    stages.run(commandStage, () => {
+      return new Promise<void>((resolve) => {
+        firstReady = resolve;
+      });
+    });
+  };
+
+  return {
+    async begin() {
+      const id = instance();
+      const left = id === null ? 0 : await endLeftover(directory, id, timing.stop_grace_ms, clock);
+      if (left > 0) log.warn('ended what a killed agent had left running', { processes: left });
+      if (state.read().command_stopped) claims.claim('starting', releasedMessage);
+      else start();
+    },
+    async end() {
+      await command?.stop(timing.stop_grace_ms);
+    },
+    async release(grace_ms) {
+      const grace = grace_ms ?? timing.stop_grace_ms;
+      if (!state.read().command_stopped) state.update({ command_stopped: true });
+      await command?.stop(grace);
+      await endProcesses(processes(), grace, clock);
+      await command?.outputEnds();
+      claims.claim('starting', releasedMessage);
+      return processes();
+    },
+    resumeIfReused(node_status) {
+      if (claims.isHeld() || node_status !== 'ready' || !state.read().command_stopped || !existsSync(cleaned)) return;
+      rmSync(cleaned);
+      state.update({ command_stopped: false });
+      log.info('the node is free again; the command is started');
+      start();
+    },
+    processes,
+    kill: () => command?.kill(),
+  };
+}

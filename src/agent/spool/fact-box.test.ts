@@ -1,0 +1,72 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, expect, test } from 'vitest';
+import { virtualClock } from '../../base/virtual-clock.ts';
+import type { CallFailure } from '../connection/call-failure.ts';
+import { openFactBox } from './fact-box.ts';
+
+const dirs: string[] = [];
+const directory = () => {
+  const dir = mkdtempSync(join(tmpdir(), 'slipway-facts-'));
+  dirs.push(dir);
+  return dir;
+};
+afterEach(() => {
+  for (const dir of dirs.splice(0)) rmSync(dir, { recursive: true, force: true });
+});
+
+const refused: CallFailure = {
+  call: 'agent-heartbeat',
+  owner_layer: 'transport',
+  layer: 'tcp',
+  code: 'tcp_refused',
+  status: null,
+  detail: 'connect ECONNREFUSED',
+  retry_after_seconds: null,
+  deadline_at: null,
+};
+
+test('equal failures are one fact that counts, other layers another; both survive a restart', async () => {
+  const clock = virtualClock();
+  const dir = directory();
+  const box = openFactBox(dir, clock);
+  for (let i = 0; i < 3; i++) {
+    box.callFailed(refused);
+    await clock.advance(1000);
+  }
+  box.callFailed({ ...refused, layer: 'dns', code: 'ENOTFOUND' });
+  const { facts } = openFactBox(dir, clock).take(10);
+  expect(facts).toMatchObject([
+    {
+      layer: 'transport',
+      kind: 'agent_call_failed',
+      data: { owner_layer: 'transport', detail_layer: 'tcp', code: 'tcp_refused', count: 3 },
+    },
+    { layer: 'transport', data: { detail_layer: 'dns', count: 1 } },
+  ]);
+  expect(facts[0]?.data.first_at).not.toBe(facts[0]?.data.last_at);
+});
+
+test('what came while the facts were being told is kept', () => {
+  const box = openFactBox(directory(), virtualClock());
+  box.callFailed(refused);
+  box.happened('command_ended', 'it exited', {});
+  const { told } = box.take(10);
+  box.callFailed(refused);
+  told();
+  expect(box.take(10).facts).toMatchObject([{ data: { count: 1 } }]);
+  box.take(10).told();
+  expect(box.isEmpty()).toBe(true);
+});
+
+test('it never grows without bound', () => {
+  const box = openFactBox(directory(), virtualClock());
+  for (let i = 0; i < 300; i++) {
+    box.callFailed({ ...refused, code: `code_${i}` });
+    box.happened('command_ended', `${i}`, {});
+  }
+  const { facts } = box.take(1000);
+  expect(facts).toHaveLength(200);
+  expect(facts.at(-1)?.data.code).toBe('code_299');
+});

@@ -1,0 +1,42 @@
+/** Tells the control plane the kept facts, as soon as it can be reached. */
+import type { Clock } from '../../base/clock.ts';
+import { mayPass } from '../connection/call-failure.ts';
+import type { ControlPlane } from '../connection/control-plane.ts';
+import type { FactBox } from './fact-box.ts';
+import type { Log } from '../log.ts';
+import { type ShipLoop, shipLoop } from './ship-loop.ts';
+import type { Timing } from '../timing.ts';
+
+export interface FactShipperParts {
+  clock: Clock;
+  facts: FactBox;
+  server: ControlPlane;
+  log: Log;
+  timing: Timing;
+  signal: AbortSignal;
+}
+
+const most_at_once = 50;
+
+export function factShipper({ clock, facts, server, log, timing, signal }: FactShipperParts): ShipLoop {
+  return shipLoop({
+    clock,
+    signal,
+    gather_ms: timing.log_gather_ms,
+    retry: timing.ship_retry,
+    async ship() {
+      if (facts.isEmpty()) return 'empty';
+      const { facts: some, told } = facts.take(most_at_once);
+      const answer = await server.evidence(some, signal);
+      if (answer.ok) {
+        told();
+        return 'more';
+      }
+      if (answer.failure.code === 'invalid_request' && !mayPass(answer.failure)) {
+        log.error('the server refuses these facts; they stay in the log only', { facts: some });
+        told();
+      }
+      return answer.failure;
+    },
+  });
+}

@@ -1,0 +1,89 @@
+/** Ships the spool in order. A line is forgotten only when the server has acknowledged its number. */
+import type { Clock } from '../../base/clock.ts';
+import { mayPass } from '../connection/call-failure.ts';
+import type { ControlPlane } from '../connection/control-plane.ts';
+import type { Log } from '../log.ts';
+import { type ShipLoop, type Shipped, shipLoop } from './ship-loop.ts';
+import type { Spool } from './spool.ts';
+import type { Timing } from '../timing.ts';
+
+export interface LogShipperParts {
+  clock: Clock;
+  spool: Spool;
+  server: ControlPlane;
+  log: Log;
+  timing: Timing;
+  signal: AbortSignal;
+}
+
+export interface LogShipper extends ShipLoop {
+  /** Ships what is left, until the signal fires. Only after the loop has ended. */
+  flush(signal: AbortSignal): Promise<void>;
+}
+
+const tooLarge = 413;
+const refused = 'the server refuses a log line; it stays out';
+
+export function logShipper({ clock, spool, server, log, timing, signal }: LogShipperParts): LogShipper {
+  let most_lines = Number.POSITIVE_INFINITY;
+
+  const ship = async (until: AbortSignal): Promise<Shipped> => {
+    const batch = spool.batch(most_lines);
+    if (!batch) return 'empty';
+    // Otherwise a power cut could take back a number that the server already knows.
+    spool.sync();
+    const answer = await server.logs(batch.body, until);
+    if (answer.ok) {
+      most_lines = Number.POSITIVE_INFINITY;
+      spool.acknowledge(answer.body.acknowledged_seq);
+      if (answer.body.acknowledged_seq >= batch.first) return 'more';
+      return { ...nothingTaken, detail: `acknowledged ${answer.body.acknowledged_seq} of ${batch.first}` };
+    }
+    const { failure } = answer;
+    // An instance that counts no more is told so, and what it wrote is kept.
+    const { acknowledged_seq: kept } = failure;
+    if (kept !== undefined && kept >= batch.first) {
+      spool.acknowledge(kept);
+      return 'more';
+    }
+    const isRefused =
+      !mayPass(failure) && ['invalid_request', 'malformed_json', 'body_too_large'].includes(failure.code);
+    // A proxy in front may take less than the server does, and would say so for ever.
+    if (!isRefused && (failure.status !== tooLarge || batch.first === batch.last)) return failure;
+    // The server refuses something in it: find the line, and give up that one only.
+    if (batch.first < batch.last) {
+      most_lines = Math.max(1, Math.floor((batch.last - batch.first + 1) / 2));
+      return 'more';
+    }
+    spool.acknowledge(batch.first);
+    // Said once: where these words are refused as well, they would be said again for ever.
+    if (!batch.body.includes(refused)) log.error(refused, { seq: batch.first, detail: failure.detail });
+    return 'more';
+  };
+
+  const loop = shipLoop({
+    clock,
+    signal,
+    ship: () => ship(signal),
+    gather_ms: timing.log_gather_ms,
+    retry: timing.ship_retry,
+  });
+  spool.onAppend(loop.wake);
+  return {
+    ...loop,
+    async flush(until) {
+      await loop.done;
+      while (!until.aborted && (await ship(until)) === 'more');
+    },
+  };
+}
+
+const nothingTaken = {
+  call: 'agent-logs',
+  owner_layer: 'control_plane',
+  layer: 'control_plane',
+  code: 'logs_not_taken',
+  status: 200,
+  retry_after_seconds: null,
+  deadline_at: null,
+};

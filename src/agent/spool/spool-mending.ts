@@ -1,0 +1,78 @@
+/**
+ * A file of the spool that a power cut, a full disk or somebody's hand damaged. What can be read of it stays, and one line in the place of
+ * the rest says how many are missing: neither may an agent fail to start over it, nor its log stand still there for good.
+ */
+import { readFileSync, truncateSync } from 'node:fs';
+import { writeWhole } from '../state/durable-file.ts';
+import { isFields } from '../state/shape.ts';
+
+export interface Damage {
+  /** The number that the file is named after. */
+  first: number;
+  /** The number that the next file is named after; null for the last file, whose end is wherever its writer was stopped. */
+  following: number | null;
+  /** What the server has is missing nowhere, and numbers that were passed over on purpose are below it. */
+  acknowledged: number;
+  at: string;
+}
+
+interface WholeRecord {
+  seq: number;
+  /** It tells itself why numbers are missing before it. */
+  saysLoss: boolean;
+}
+
+/** Null for anything that is not whole. */
+function readRecord(record: string): WholeRecord | null {
+  try {
+    const value: unknown = JSON.parse(record);
+    if (!isFields(value) || typeof value.line !== 'string' || typeof value.stream !== 'string') return null;
+    if (!Number.isSafeInteger(value.seq) || !record.startsWith(`{"seq":${value.seq},`)) return null;
+    return { seq: Number(value.seq), saysLoss: value.stream === 'agent' && value.line.startsWith('dropped ') };
+  } catch {
+    // What it said nobody can tell any more; that it is missing is said in its place.
+    return null;
+  }
+}
+
+const missing = (count: number | null) =>
+  `dropped ${count === null ? 'lines, nobody knows how many' : `${count} ${count === 1 ? 'line' : 'lines'}`}: the spool on the machine's disk was damaged`;
+
+/** Answers with the number of its last line; null where it has none. Touches nothing that is whole. */
+export function mendSegment(path: string, { first, following, acknowledged, at }: Damage): number | null {
+  const content = readFileSync(path);
+  const whole = content.lastIndexOf(0x0a) + 1;
+  const records = content.toString('utf8', 0, whole).split('\n').slice(0, -1);
+  const kept: string[] = [];
+  let last = first - 1;
+  let isDamaged = false;
+  const say = (seq: number, count: number | null) => {
+    kept.push(JSON.stringify({ seq, at, stream: 'agent', line: missing(count) }));
+    last = seq;
+  };
+  let unreadable = false;
+  for (const record of records) {
+    const found = readRecord(record);
+    if (found === null || found.seq <= last || (following !== null && found.seq >= following)) {
+      isDamaged = true;
+      unreadable = true;
+      continue;
+    }
+    // Nothing unreadable need lie in a hole: where the ends of lines were overwritten, one line swallows those behind it and is whole again.
+    const lost = found.seq - Math.max(last, acknowledged) - 1;
+    if (lost > 0 && (unreadable || !found.saysLoss)) {
+      isDamaged = true;
+      say(found.seq - 1, lost);
+    }
+    unreadable = false;
+    kept.push(record);
+    last = found.seq;
+  }
+  const lost = following === null ? 0 : following - last - 1;
+  if (lost > 0 && following !== null) say(following - 1, lost);
+  else if (unreadable && following === null) say(last + 1, null);
+  if (isDamaged || lost > 0) writeWhole(path, `${kept.join('\n')}\n`);
+  // The line that was being written when its writer was stopped counts as never written.
+  else if (whole < content.length) truncateSync(path, whole);
+  return last < first ? null : last;
+}

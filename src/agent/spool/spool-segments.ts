@@ -1,0 +1,101 @@
+/**
+ * The files of the spool. A segment holds consecutive lines and is named after the first; a gap holds one line that says
+ * how many were dropped in its place. Every file ends where the next begins, so names alone tell what is there.
+ */
+import { closeSync, openSync, readdirSync, readSync, statSync, unlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { isFields } from '../state/shape.ts';
+import { mendSegment } from './spool-mending.ts';
+
+export interface Segment {
+  path: string;
+  first: number;
+  bytes: number;
+  /** It stands for lines that were dropped. */
+  gap: boolean;
+}
+
+const name = /^(\d{16})\.(lines|gap)$/;
+
+export const segmentPath = (directory: string, first: number, kind: 'lines' | 'gap' = 'lines') =>
+  join(directory, `${String(first).padStart(16, '0')}.${kind}`);
+
+export interface FoundSegments {
+  segments: Segment[];
+  /** The sequence number that the next line gets. */
+  next_seq: number;
+}
+
+/** Puts right what a crash or a disk left: half-written and unreadable lines, and lines that a gap already counts as dropped. */
+export function findSegments(directory: string, acknowledged: number, at: string): FoundSegments {
+  const segments: Segment[] = [];
+  let next_seq = 1;
+  const files = readdirSync(directory).filter((file) => name.test(file));
+  const firsts = files.sort().map((file) => Number.parseInt(file, 10));
+  for (const [place, file] of files.entries()) {
+    const path = join(directory, file);
+    const first = firsts[place] ?? 0;
+    if (first < next_seq) {
+      unlinkSync(path);
+      continue;
+    }
+    const gap = file.endsWith('.gap');
+    // What a gap stands for may still lie beside it.
+    const following = gap ? null : (firsts.find((other) => other > first) ?? null);
+    const last_seq = mendSegment(path, { first, following, acknowledged, at });
+    segments.push({ path, first, bytes: statSync(path).size, gap });
+    next_seq = (last_seq ?? first - 1) + 1;
+  }
+  return { segments, next_seq };
+}
+
+export function readPart(path: string, from: number, to: number): Buffer {
+  const part = Buffer.alloc(Math.max(0, to - from));
+  const file = openSync(path, 'r');
+  try {
+    return part.subarray(0, readSync(file, part, 0, part.length, from));
+  } finally {
+    closeSync(file);
+  }
+}
+
+const seqOf = (text: string) => /^\{"seq":(\d+),/.exec(text)?.[1];
+const seqAt = (content: Buffer, offset: number) => seqOf(content.toString('latin1', offset, offset + 32));
+
+/** The numbers of the first and the last line of what is whole lines. */
+export function seqRange(lines: Buffer): { first: number; last: number } | null {
+  const first = seqAt(lines, 0);
+  const last = seqAt(lines, lines.lastIndexOf(0x0a, -2) + 1);
+  return first && last ? { first: Number(first), last: Number(last) } : null;
+}
+
+/** Where in its file the line with this number begins; the end, if all lines in it come before. */
+export function offsetOf({ path, bytes }: Segment, seq: number): number {
+  const content = readPart(path, 0, bytes);
+  let offset = 0;
+  while (offset < content.length) {
+    const end = content.indexOf(0x0a, offset) + 1;
+    if (end === 0) return content.length;
+    if (Number(seqAt(content, offset) ?? 0) >= seq) return offset;
+    offset = end;
+  }
+  return offset;
+}
+
+export interface KeptLine {
+  seq: number;
+  at: string;
+  stream: string;
+  line: string;
+}
+
+/** Whole lines only: the first of a part that was cut out of a file is passed over when it is none. */
+export function parseLines(content: Buffer): KeptLine[] {
+  const texts = content.toString('utf8').split('\n');
+  return texts.filter((text) => seqOf(text) !== undefined).flatMap((text) => lineFrom(JSON.parse(text)));
+}
+
+function lineFrom(value: unknown): KeptLine[] {
+  if (!isFields(value) || typeof value.seq !== 'number') return [];
+  return [{ seq: value.seq, at: String(value.at), stream: String(value.stream), line: String(value.line) }];
+}

@@ -1,0 +1,290 @@
+/**
+ * Log lines on disk until the server has them. A line is numbered and written before anything else is done with it, and
+ * written is synchronous: whoever produces faster than the disk takes waits, and memory holds nothing. A number that the
+ * server may have seen is never given to another line, whatever is killed when.
+ */
+import {
+  closeSync,
+  existsSync,
+  fdatasyncSync,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { type Clock, now } from '../../base/clock.ts';
+import type { ShippedLine } from '../../contract/agent/agent.ts';
+import { syncDirectory, writeWhole } from '../state/durable-file.ts';
+import { errorCode, errorText } from '../state/shape.ts';
+import {
+  findSegments,
+  type KeptLine,
+  offsetOf,
+  parseLines,
+  readPart,
+  type Segment,
+  segmentPath,
+  seqRange,
+} from './spool-segments.ts';
+
+export type LogStream = ShippedLine['stream'];
+export type SpoolLine = Omit<ShippedLine, 'seq'>;
+
+export interface Batch {
+  /** NDJSON, as it goes over the wire. */
+  body: Buffer;
+  first: number;
+  last: number;
+}
+
+export interface Spool {
+  append(lines: SpoolLine[]): void;
+  onAppend(listener: () => void): void;
+  /** The oldest lines that the server has not acknowledged; null when there are none. */
+  batch(most_lines?: number): Batch | null;
+  acknowledge(seq: number): void;
+  /**
+   * What the server has of this log, heard before anything was shipped. Where it has numbers that were still to be given out, the spool is
+   * an older one: what was appended meanwhile is told again under numbers beyond, since the server would take it for repeats.
+   */
+  goOnBeyond(seq: number): void;
+  /** The number of the last line that was appended. */
+  lastSeq(): number;
+  /** After it, everything appended so far would survive a power cut. */
+  sync(): void;
+  /** Whether so much waits that whoever writes should slow down. */
+  isCrowded(): boolean;
+  /** The last lines, acknowledged ones among them. */
+  tail(count: number): KeptLine[];
+  /** Leaves no line on the disk, the last ones neither; false, and nothing is done, while some wait for the server. */
+  forgetAll(): boolean;
+  close(): void;
+}
+
+export interface SpoolLimits {
+  segment_bytes: number;
+  most_bytes: number;
+  batch_bytes: number;
+}
+
+const usualLimits: SpoolLimits = {
+  segment_bytes: 1024 * 1024,
+  most_bytes: 32 * 1024 * 1024,
+  batch_bytes: 256 * 1024,
+};
+
+const acknowledgedName = 'acknowledged';
+
+/**
+ * Where numbers go on when the spool of a known instance is gone: beyond all that it can have given out, which the server would take for
+ * repeats. It holds for fewer than a million lines a second.
+ */
+export const seqAfterLoss = (clock: Clock): number => Math.floor(clock.nowMs()) * 1000;
+
+/** Whether there was a spool here before. */
+export const isSpool = (directory: string): boolean => existsSync(join(directory, acknowledgedName));
+
+const older = 'dropped lines, nobody knows how many: the spool is older than what the server has of this log';
+
+type WriteSync = (file: number, content: Buffer, offset: number) => number;
+
+export function openSpool(
+  directory: string,
+  clock: Clock,
+  limits: SpoolLimits = usualLimits,
+  writeTo: WriteSync = writeSync,
+  first_seq = 1,
+): Spool {
+  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  const acknowledgement = openAcknowledgement(join(directory, acknowledgedName));
+  let acknowledged = acknowledgement.read();
+  const found = findSegments(directory, acknowledged, now(clock).toISOString());
+  const { segments } = found;
+  let next_seq = Math.max(found.next_seq, acknowledged + 1, first_seq);
+  const opened_seq = next_seq;
+  let unwritten = { lines: 0, cause: '' };
+  let cursor: { segment: Segment; offset: number } | null = null;
+  let offered: { segment: Segment; end: number; last: number } | null = null;
+  let synced = false;
+  const listeners: (() => void)[] = [];
+
+  const begin = (): number => {
+    const segment: Segment = { path: segmentPath(directory, next_seq), first: next_seq, bytes: 0, gap: false };
+    const file = openSync(segment.path, 'a', 0o600);
+    syncDirectory(directory);
+    segments.push(segment);
+    return file;
+  };
+  const last = segments.at(-1);
+  let active = last && !last.gap ? openSync(last.path, 'a', 0o600) : begin();
+
+  const totalBytes = () => segments.reduce((sum, { bytes }) => sum + bytes, 0);
+  const endOf = (index: number) => (segments[index + 1]?.first ?? next_seq) - 1;
+
+  const write = (lines: SpoolLine[]) => {
+    const segment = segments.at(-1);
+    if (!segment) throw new Error('the spool has no segment to write to');
+    const records = lines.map(({ at, stream, line }, i) => JSON.stringify({ seq: next_seq + i, at, stream, line }));
+    const content = Buffer.from(`${records.join('\n')}\n`);
+    try {
+      for (let done = 0; done < content.length; ) done += writeTo(active, content, done);
+    } catch (error) {
+      ftruncateSync(active, segment.bytes);
+      throw error;
+    }
+    segment.bytes += content.length;
+    next_seq += lines.length;
+    synced = false;
+  };
+
+  const makeRoom = () => {
+    if ((segments.at(-1)?.bytes ?? 0) < limits.segment_bytes) return;
+    const full = active;
+    active = begin();
+    fdatasyncSync(full);
+    closeSync(full);
+    forget();
+    while (totalBytes() > limits.most_bytes && segments.length > 2) dropOldest();
+  };
+
+  /** Removes what the server has, but for the segment before the current one: the last lines are asked for at a release. */
+  const forget = () => {
+    while (segments.length > 2 && endOf(0) <= acknowledged) {
+      const oldest = segments.shift();
+      if (oldest) unlinkSync(oldest.path);
+    }
+  };
+
+  /** The newest lines tell most about what is wrong now, so the oldest make room, and say so in their place. */
+  const dropOldest = () => {
+    const victims = segments.slice(0, segments[0]?.gap ? 2 : 1);
+    const first = segments[0]?.first ?? next_seq;
+    const seq = endOf(victims.length - 1);
+    const dropped = seq - Math.max(first, acknowledged + 1) + 1;
+    const path = segmentPath(directory, first, 'gap');
+    const line = `dropped ${dropped} lines: the spool was full before the server could take them`;
+    const record = `${JSON.stringify({ seq, at: now(clock).toISOString(), stream: 'agent', line })}\n`;
+    writeWhole(path, record);
+    for (const victim of victims) if (victim.path !== path) unlinkSync(victim.path);
+    segments.splice(0, victims.length, { path, first, bytes: Buffer.byteLength(record), gap: true });
+    cursor = null;
+    offered = null;
+  };
+
+  const locate = () => {
+    const index = segments.findIndex((_, i) => endOf(i) > acknowledged);
+    const segment = segments[index];
+    return segment ? { segment, offset: offsetOf(segment, acknowledged + 1) } : null;
+  };
+
+  const append = (lines: SpoolLine[]) => {
+    const loss = `dropped ${unwritten.lines} lines: the spool could not be written (${unwritten.cause})`;
+    const notice: SpoolLine[] =
+      unwritten.lines > 0 ? [{ at: now(clock).toISOString(), stream: 'agent', line: loss }] : [];
+    try {
+      makeRoom();
+      write([...notice, ...lines]);
+      unwritten = { lines: 0, cause: '' };
+    } catch (error) {
+      // A full disk must not end the machine's work; how many lines it cost is said as soon as one can be written.
+      unwritten = { lines: unwritten.lines + lines.length, cause: errorCode(error) ?? errorText(error) };
+    }
+    for (const listener of listeners) listener();
+  };
+
+  return {
+    append,
+    onAppend: (listener) => void listeners.push(listener),
+    batch(most_lines = Number.POSITIVE_INFINITY) {
+      cursor ??= locate();
+      if (cursor && cursor.offset >= cursor.segment.bytes) cursor = locate();
+      if (!cursor) return null;
+      const { segment, offset } = cursor;
+      const part = readPart(segment.path, offset, Math.min(segment.bytes, offset + limits.batch_bytes));
+      const body = part.subarray(0, endOfLine(part, most_lines));
+      const range = seqRange(body);
+      if (!range) return null;
+      offered = { segment, end: offset + body.length, last: range.last };
+      return { body, ...range };
+    },
+    acknowledge(seq) {
+      const known = Math.min(seq, next_seq - 1);
+      if (known <= acknowledged) return;
+      acknowledged = known;
+      acknowledgement.write(known);
+      cursor = offered?.last === known ? { segment: offered.segment, offset: offered.end } : null;
+      forget();
+    },
+    goOnBeyond(seq) {
+      if (seq < opened_seq) return;
+      const given = segments.flatMap(({ path, bytes }) => parseLines(readPart(path, 0, bytes)));
+      next_seq = Math.max(next_seq, seq + 1);
+      acknowledged = next_seq - 1;
+      acknowledgement.write(acknowledged);
+      cursor = null;
+      offered = null;
+      append([{ at: now(clock).toISOString(), stream: 'agent', line: older }]);
+      for (const line of given) if (line.seq >= opened_seq) append([line as SpoolLine]);
+    },
+    lastSeq: () => next_seq - 1,
+    sync() {
+      if (!synced) fdatasyncSync(active);
+      synced = true;
+    },
+    isCrowded: () => (next_seq - 1 > acknowledged ? totalBytes() > limits.most_bytes / 4 : false),
+    tail(count) {
+      const ends = segments.slice(-2).map(({ path, bytes }) => {
+        return readPart(path, Math.max(0, bytes - limits.batch_bytes), bytes);
+      });
+      return ends.flatMap(parseLines).slice(-count);
+    },
+    forgetAll() {
+      if (next_seq - 1 > acknowledged) return false;
+      // Before the old ones go: the name of the new one keeps the number of the next line, whatever is killed when.
+      if ((segments.at(-1)?.bytes ?? 0) > 0) {
+        closeSync(active);
+        active = begin();
+      }
+      segments.splice(0, segments.length - 1);
+      const kept = [segments[0]?.path, join(directory, acknowledgedName)];
+      for (const path of readdirSync(directory).map((name) => join(directory, name))) {
+        if (!kept.includes(path)) rmSync(path, { recursive: true, force: true });
+      }
+      cursor = null;
+      offered = null;
+      return true;
+    },
+    close() {
+      closeSync(active);
+      acknowledgement.close();
+    },
+  };
+}
+
+function endOfLine(part: Buffer, most_lines: number): number {
+  if (!Number.isFinite(most_lines)) return part.lastIndexOf(0x0a) + 1;
+  let end = 0;
+  for (let line = 0; line < most_lines; line++) {
+    const next = part.indexOf(0x0a, end) + 1;
+    if (next === 0) break;
+    end = next;
+  }
+  return end;
+}
+
+/** Overwritten in place with a fixed width, so that a kill leaves the old number or the new one. */
+function openAcknowledgement(path: string) {
+  const file = openSync(path, 'a+', 0o600);
+  closeSync(file);
+  const inPlace = openSync(path, 'r+');
+  return {
+    read: () => Number.parseInt(readFileSync(path, 'latin1'), 10) || 0,
+    write: (seq: number) => void writeSync(inPlace, String(seq).padStart(16, '0'), 0, 'latin1'),
+    close: () => closeSync(inPlace),
+  };
+}

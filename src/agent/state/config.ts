@@ -1,0 +1,169 @@
+/** What the agent is told at its start: by a driver in a file, by a person in flags (options.ts). */
+import { readFileSync } from 'node:fs';
+import { isAbsolute, resolve } from 'node:path';
+import { insecureHttpProblem, isSentInClear } from '../../base/network/insecure-http.ts';
+import { errorText, type Fields, isFields, isTextRecord, isTexts } from './shape.ts';
+
+export interface SimulatedStage {
+  name: string;
+  seconds: number;
+}
+
+export interface Prerequisite {
+  name: string;
+  /** A shell line; the prerequisite is met when it exits with 0. */
+  check: string;
+}
+
+export interface AgentConfig {
+  server_url: string;
+  /** PEM: an authority that vouches for the control plane, trusted besides the usual ones. */
+  ca: string | null;
+  /** Keep one connection for beats and tasks, where the server lets us. */
+  stream: boolean;
+  /** Other replicas of the control plane, for when that one is gone. */
+  other_server_urls: string[];
+  /** Send the credential to other hosts also without TLS. */
+  allow_insecure_http: boolean;
+  enrollment_token: string | null;
+  join_token: string | null;
+  /** Until when a first registration is tried, by the server's clock; null: for as long as it takes. */
+  deadline_at: string | null;
+  node_id: string | null;
+  node_instance_id: string | null;
+  name: string | null;
+  correlation_id: string | null;
+  workflow_id: string | null;
+  /** Everything that the agent keeps lies below it. */
+  dir: string;
+  /** Where `setup`, `command` and `clean` run. */
+  work_dir: string;
+  /** Made for the workload alone: emptied before the machine is handed on. A directory that a person brought is never one of them. */
+  workload_dirs: string[];
+  /** Names in `dir` that its owner needs; whatever else lies there is a workload's. Empty where `dir` was not made for the instance. */
+  dir_keeps: string[];
+  /** A file that takes what the agent prints, made for it alone; null where somebody else reads that. */
+  output_file: string | null;
+  setup: string | null;
+  command: string[] | null;
+  clean: string | null;
+  env: Record<string, string>;
+  /** Of `env`: variables whose values are secret, whatever their names. */
+  secret_env: string[];
+  boot_stages: SimulatedStage[];
+  requires: Prerequisite[];
+  base_url: string | null;
+  /** An OpenTelemetry collector that is sent what was done for tasks; null for none. */
+  otlp_endpoint: string | null;
+  labels: Record<string, string>;
+}
+
+/** The agent was started wrongly; nothing has been done yet. */
+export class UsageError extends Error {
+  override name = 'UsageError';
+}
+
+export function readConfigFile(path: string): AgentConfig {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(readFileSync(path, 'utf8'));
+  } catch (error) {
+    throw new UsageError(`cannot read ${path}: ${errorText(error)}`);
+  }
+  return configFrom(parsed);
+}
+
+/** Unknown fields are let through: an older agent must start under a newer control plane. */
+export function configFrom(value: unknown): AgentConfig {
+  if (!isFields(value)) throw new UsageError('the configuration must be a JSON object');
+  const dir = requiredText(value, 'dir');
+  if (!isAbsolute(dir)) throw new UsageError('`dir` must be an absolute path');
+  const server_url = serverUrl(requiredText(value, 'server_url'));
+  const other_server_urls = (optional(value, 'other_server_urls', isTexts, 'a list of addresses') ?? []).map(serverUrl);
+  const allow_insecure_http = optional(value, 'allow_insecure_http', isYesOrNo, 'true or false') ?? false;
+  const inClear = [server_url, ...other_server_urls].find(isSentInClear);
+  if (inClear && !allow_insecure_http) throw new UsageError(insecureHttpProblem(inClear));
+  return {
+    server_url,
+    ca: authority(value),
+    other_server_urls,
+    allow_insecure_http,
+    stream: optional(value, 'stream', isYesOrNo, 'true or false') ?? false,
+    enrollment_token: optionalText(value, 'enrollment_token'),
+    join_token: optionalText(value, 'join_token'),
+    deadline_at: deadline(value),
+    node_id: optionalText(value, 'node_id'),
+    node_instance_id: optionalText(value, 'node_instance_id'),
+    name: optionalText(value, 'name'),
+    correlation_id: optionalText(value, 'correlation_id'),
+    workflow_id: optionalText(value, 'workflow_id'),
+    dir: resolve(dir),
+    work_dir: resolve(optionalText(value, 'work_dir') ?? dir),
+    workload_dirs: optional(value, 'workload_dirs', isPaths, 'a list of absolute paths') ?? [],
+    dir_keeps: optional(value, 'dir_keeps', isTexts, 'a list of names') ?? [],
+    output_file: optionalText(value, 'output_file'),
+    setup: optionalText(value, 'setup'),
+    command: optional(value, 'command', isCommand, 'a list with at least the program'),
+    clean: optionalText(value, 'clean'),
+    env: optional(value, 'env', isTextRecord, 'an object of texts') ?? {},
+    secret_env: optional(value, 'secret_env', isTexts, 'a list of names') ?? [],
+    boot_stages: optional(value, 'boot_stages', isStages, 'a list of {name, seconds}') ?? [],
+    requires: optional(value, 'requires', isPrerequisites, 'a list of {name, check}') ?? [],
+    base_url: optionalText(value, 'base_url'),
+    otlp_endpoint: optionalText(value, 'otlp_endpoint'),
+    labels: optional(value, 'labels', isTextRecord, 'an object of texts') ?? {},
+  };
+}
+
+const isCommand = (value: unknown): value is string[] => isTexts(value) && value.length > 0;
+
+const isPaths = (value: unknown): value is string[] => isTexts(value) && value.every((path) => isAbsolute(path));
+
+const isStages = (value: unknown): value is SimulatedStage[] =>
+  Array.isArray(value) &&
+  value.every(
+    (item) => isFields(item) && typeof item.name === 'string' && typeof item.seconds === 'number' && item.seconds >= 0,
+  );
+
+export const isPrerequisites = (value: unknown): value is Prerequisite[] =>
+  Array.isArray(value) &&
+  value.every((item) => isFields(item) && typeof item.name === 'string' && typeof item.check === 'string');
+
+const isYesOrNo = (value: unknown): value is boolean => typeof value === 'boolean';
+
+const isText = (value: unknown): value is string => typeof value === 'string';
+
+function optional<T>(fields: Fields, name: string, is: (value: unknown) => value is T, shape: string): T | null {
+  const value = fields[name];
+  if (value === undefined || value === null) return null;
+  if (!is(value)) throw new UsageError(`\`${name}\` must be ${shape}`);
+  return value;
+}
+
+const optionalText = (fields: Fields, name: string) => optional(fields, name, isText, 'a text');
+
+function requiredText(fields: Fields, name: string): string {
+  const value = optionalText(fields, name);
+  if (!value) throw new UsageError(`\`${name}\` is missing`);
+  return value;
+}
+
+function deadline(fields: Fields): string | null {
+  const value = optionalText(fields, 'deadline_at');
+  if (value !== null && Number.isNaN(Date.parse(value))) throw new UsageError('`deadline_at` must be a time');
+  return value;
+}
+
+function authority(fields: Fields): string | null {
+  const ca = optionalText(fields, 'ca');
+  if (ca !== null && !ca.includes('-----BEGIN CERTIFICATE-----'))
+    throw new UsageError('`ca` must be a certificate in PEM');
+  return ca;
+}
+
+function serverUrl(text: string): string {
+  if (!URL.canParse(text) || !['http:', 'https:'].includes(new URL(text).protocol)) {
+    throw new UsageError('the server must be an http or https address');
+  }
+  return text.replace(/\/+$/, '');
+}

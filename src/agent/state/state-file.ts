@@ -1,0 +1,141 @@
+/** What an agent must still know after it was killed: who it is, with which secret, and how far it had come. */
+import { createHash } from 'node:crypto';
+import { chmodSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import type { TaskKey } from '../../contract/agent/agent.ts';
+import type { BootStage } from '../../contract/node.ts';
+import { isTaskKeys } from '../../contract/agent/task-key-chain.ts';
+import { type AgentConfig, isPrerequisites, type Prerequisite } from './config.ts';
+import { readJsonFile, writeDurably } from './durable-file.ts';
+import { newKeyPair } from '../connection/keys.ts';
+import { type Fields, isFields, numberOf, textOf } from './shape.ts';
+
+export interface Identity {
+  node_id: string;
+  node_instance_id: string;
+  credential: string;
+  /** Null: the server says that it does not expire. Undefined: the server does not know of expiry. */
+  credential_expires_at?: string | null;
+}
+
+export interface AgentState {
+  identity: Identity | null;
+  /** A digest of the token that the identity came from; another token means another enrolment. */
+  enrolled_with: string | null;
+  /** Ed25519, PKCS 8 DER, base64. Made before the first registration, so that a repeated one shows the same key. */
+  private_key: string;
+  task_keys: TaskKey[];
+  /** As the server last said; null where it does not rotate them. */
+  task_key_refresh_seconds: number | null;
+  /** As the last registration's reply named them; null where it named none. */
+  requires: Prerequisite[] | null;
+  /** The latest word on until when the registration may take; null where there was none. */
+  deadline_at: string | null;
+  setup_done: boolean;
+  /** A release stopped the command; it stays down, also across a restart of the agent. */
+  command_stopped: boolean;
+  command_restarts: number;
+  boot_stages: BootStage[];
+  /** How many of them the server has. */
+  boot_stages_sent: number;
+}
+
+export interface StateFile {
+  read(): Readonly<AgentState>;
+  /** Written before it returns. */
+  update(change: Partial<AgentState>): void;
+  /** Written with the next update; for what is not worth a wait for the disk. */
+  note(change: Partial<AgentState>): void;
+}
+
+const fresh = (): AgentState => ({
+  identity: null,
+  enrolled_with: null,
+  private_key: newKeyPair(),
+  task_keys: [],
+  task_key_refresh_seconds: null,
+  requires: null,
+  deadline_at: null,
+  setup_done: false,
+  command_stopped: false,
+  command_restarts: 0,
+  boot_stages: [],
+  boot_stages_sent: 0,
+});
+
+export const agentDirectory = (dir: string) => join(dir, '.agent');
+
+export function makeAgentDirectory(dir: string): string {
+  const directory = agentDirectory(dir);
+  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  // The umask, or an earlier hand, may have left it wider.
+  chmodSync(directory, 0o700);
+  return directory;
+}
+
+export const tokenDigest = (token: string) => createHash('sha256').update(token).digest('hex');
+
+/** Continues what lies in the directory, unless the configuration speaks of another instance: then it begins anew. */
+export function openState(config: AgentConfig): StateFile {
+  const path = join(makeAgentDirectory(config.dir), 'state.json');
+  const kept = stateFrom(readJsonFile(path));
+  let state = kept && continues(kept, config) ? kept : fresh();
+  const write = () => writeDurably(path, JSON.stringify(state));
+  if (state !== kept) write();
+  return {
+    read: () => state,
+    note(change) {
+      state = { ...state, ...change };
+    },
+    update(change) {
+      state = { ...state, ...change };
+      write();
+    },
+  };
+}
+
+/** What an agent keeps in a directory, for somebody who only looks; null where none has been. */
+export const keptState = (dir: string): Readonly<AgentState> | null =>
+  stateFrom(readJsonFile(join(agentDirectory(dir), 'state.json')));
+
+function continues({ identity, enrolled_with }: AgentState, config: AgentConfig): boolean {
+  if (!identity) return true;
+  if (config.node_instance_id !== null && config.node_instance_id !== identity.node_instance_id) return false;
+  // A join token may be renewed for a machine that already joined; an enrolment token is for one enrolment.
+  return config.enrollment_token === null || tokenDigest(config.enrollment_token) === enrolled_with;
+}
+
+function stateFrom(value: unknown): AgentState | null {
+  if (!isFields(value) || typeof value.private_key !== 'string') return null;
+  return {
+    identity: identityFrom(value.identity),
+    enrolled_with: textOf(value.enrolled_with),
+    private_key: value.private_key,
+    task_keys: isTaskKeys(value.task_keys) ? value.task_keys : [],
+    task_key_refresh_seconds: numberOf(value.task_key_refresh_seconds),
+    requires: isPrerequisites(value.requires) ? value.requires : null,
+    deadline_at: textOf(value.deadline_at),
+    setup_done: value.setup_done === true,
+    command_stopped: value.command_stopped === true,
+    command_restarts: numberOf(value.command_restarts) ?? 0,
+    boot_stages: Array.isArray(value.boot_stages) ? value.boot_stages.filter(isStage) : [],
+    boot_stages_sent: numberOf(value.boot_stages_sent) ?? 0,
+  };
+}
+
+function identityFrom(value: unknown): Identity | null {
+  if (!isFields(value)) return null;
+  const { node_id, node_instance_id, credential }: Fields = value;
+  if (typeof node_id !== 'string' || typeof node_instance_id !== 'string' || typeof credential !== 'string')
+    return null;
+  const { credential_expires_at: expires } = value;
+  return {
+    node_id,
+    node_instance_id,
+    credential,
+    ...(expires === null || typeof expires === 'string' ? { credential_expires_at: expires } : {}),
+  };
+}
+
+const isStage = (value: unknown): value is BootStage =>
+  isFields(value) && typeof value.name === 'string' && typeof value.seconds === 'number';

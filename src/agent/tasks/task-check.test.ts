@@ -1,0 +1,76 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { moment, systemClock } from '../../base/clock.ts';
+import type { SignedTask } from '../../contract/agent/agent.ts';
+import { refusalOf, type TaskCheck } from './task-check.ts';
+import { node, signedTask } from '../testing/protocol-server.ts';
+
+const server = generateKeyPairSync('ed25519');
+const spki = (key: typeof server.publicKey) => key.export({ type: 'spki', format: 'der' }).toString('base64');
+const keys = [{ kid: 'key-1', public_key: spki(server.publicKey) }];
+const check: TaskCheck = { keys, ...node, now_ms: systemClock.nowMs(), knows: (type) => type === 'ping' };
+const task = (change: Partial<SignedTask> = {}): SignedTask => ({
+  ...signedTask(server.privateKey, 'task_1', 'ping', { b: [1, { z: 'ü', a: null }] }),
+  ...change,
+});
+
+test('a task signed by the control plane for this instance may run', () => {
+  expect(refusalOf(task(), check)).toBeNull();
+});
+
+test('whatever of it is changed, the signature no longer fits', () => {
+  const changes: Partial<SignedTask>[] = [
+    { params: {} },
+    { type: 'release.stop' },
+    { task_id: 'task_2' },
+    { expires_at: '2999-01-01T00:00:00Z' },
+    { node_instance_id: 'inst_2' },
+    { correlation_id: 'another' },
+    { signature: '' },
+    { signature: 'AAAA' },
+  ];
+  for (const change of changes) expect(refusalOf(task(change), check)?.code).toBe('task_signature_invalid');
+});
+
+test('a key signs nothing from the moment at which it is retired', () => {
+  const until = (ms: number) => [
+    { kid: 'key-1', public_key: spki(server.publicKey), accepted_until: moment(ms).toISOString() },
+  ];
+  expect(refusalOf(task(), { ...check, keys: until(check.now_ms + 1000) })).toBeNull();
+  expect(refusalOf(task(), { ...check, keys: until(check.now_ms) })?.code).toBe('task_signature_invalid');
+});
+
+test('a field that this agent does not know is covered by the signature too', () => {
+  expect(refusalOf({ ...task(), ...{ new_field: 1 } }, check)?.code).toBe('task_signature_invalid');
+});
+
+test("a stranger's key, a key by another name and a key of another kind sign nothing here", () => {
+  const stranger = generateKeyPairSync('ed25519');
+  const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 });
+  const foreign = signedTask(stranger.privateKey, 'task_1', 'ping', {});
+  expect(refusalOf(foreign, check)?.code).toBe('task_signature_invalid');
+  for (const known of [
+    [{ kid: 'key-2', public_key: spki(server.publicKey) }],
+    [{ kid: 'key-1', public_key: spki(rsa.publicKey) }],
+    [{ kid: 'key-1', public_key: 'no key' }],
+    [],
+  ]) {
+    expect(refusalOf(task(), { ...check, keys: known })?.code).toBe('task_signature_invalid');
+  }
+});
+
+test('a task for another node or another instance is refused', () => {
+  expect(refusalOf(task(), { ...check, node_instance_id: 'inst_2' })?.code).toBe('task_wrong_node');
+  expect(refusalOf(task(), { ...check, node_id: 'node_2' })?.code).toBe('task_wrong_node');
+});
+
+test('a task whose time is over is refused', () => {
+  const one = task();
+  const expires_ms = Date.parse(one.expires_at);
+  expect(refusalOf(one, { ...check, now_ms: expires_ms + 1 })?.code).toBe('task_expired');
+  expect(refusalOf(one, { ...check, now_ms: expires_ms - 1000 })).toBeNull();
+});
+
+test('a type that is not in the catalogue is refused', () => {
+  expect(refusalOf(task(), { ...check, knows: () => false })?.code).toBe('task_type_unknown');
+});

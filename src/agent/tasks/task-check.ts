@@ -1,0 +1,52 @@
+/** Whether a task may be run here: signed by a key of the control plane, for this instance, in time, of a known type. */
+import type { SignedTask, TaskKey } from '../../contract/agent/agent.ts';
+import { isSignedBy } from '../connection/keys.ts';
+import { errorText } from '../state/shape.ts';
+
+export type RefusalCode = 'task_signature_invalid' | 'task_wrong_node' | 'task_expired' | 'task_type_unknown';
+
+export interface Refusal {
+  code: RefusalCode;
+  message: string;
+}
+
+export interface TaskCheck {
+  keys: readonly TaskKey[];
+  node_id: string;
+  node_instance_id: string;
+  /** The server's time, not this machine's. */
+  now_ms: number;
+  knows(type: string): boolean;
+}
+
+/** Null for a task that may be run. The signature comes first: nothing an unsigned task says is worth an answer. */
+export function refusalOf(task: SignedTask, check: TaskCheck): Refusal | null {
+  const unsigned = signatureFault(task, check);
+  if (unsigned) return { code: 'task_signature_invalid', message: unsigned };
+  if (task.node_id !== check.node_id || task.node_instance_id !== check.node_instance_id) {
+    const message = `the task is for ${task.node_id}/${task.node_instance_id}; this is ${check.node_id}/${check.node_instance_id}`;
+    return { code: 'task_wrong_node', message };
+  }
+  // A time that cannot be read is over.
+  if (!(Date.parse(task.expires_at) > check.now_ms)) {
+    return { code: 'task_expired', message: `the task expired at ${task.expires_at}` };
+  }
+  if (!check.knows(task.type)) {
+    return { code: 'task_type_unknown', message: `this agent has no task type ${JSON.stringify(task.type)}` };
+  }
+  return null;
+}
+
+function signatureFault(task: SignedTask, { keys, now_ms }: TaskCheck): string | null {
+  const key = keys.find(({ kid }) => kid === task.kid);
+  if (!key) return `no known key has the id ${JSON.stringify(task.kid)}`;
+  // A time that cannot be read is over.
+  if (key.accepted_until !== undefined && !(Date.parse(key.accepted_until) > now_ms))
+    return `the key ${key.kid} was retired at ${key.accepted_until}`;
+  const { signature, ...said } = task;
+  try {
+    return isSignedBy(key.public_key, said, signature) ? null : 'the signature does not fit the task';
+  } catch (error) {
+    return `the signature cannot be checked: ${errorText(error)}`;
+  }
+}

@@ -1,0 +1,180 @@
+/** Which requests take the short way, and that the others reach the ordinary one whole. */
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, request } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { systemClock } from '../../base/clock.ts';
+import { createLog } from '../../base/telemetry/log.ts';
+import { trustedProxies } from '../../base/network/trusted-proxies.ts';
+import { ApiProblem } from '../../contract/errors/errors.ts';
+import type { AgentSession } from '../../store/agents/agent-sessions.ts';
+import type { Beat } from '../../store/heartbeats/beat-columns.ts';
+import { openBeatLane, readAgain } from './beat-lane.ts';
+import { createDeferredReports } from '../limits/quotas/deferred-reports.ts';
+import type { ApiServices } from '../services.ts';
+
+const session = {
+  node_id: 'node_1',
+  node_instance_id: 'inst_1',
+  node_status: 'ready',
+  reported_status: 'ready',
+  verdict_rule: null,
+  boot_stage: null,
+  interval_seconds: 10,
+  stale_after_seconds: 30,
+  stored_interval_ms: 10_000,
+  told_interval_ms: 10_000,
+  told_at_seconds: 0,
+  tasks_waiting: 2,
+  fence: { kind: 'none' },
+  expires_seconds: 0,
+} as unknown as AgentSession;
+const fenced = { ...session, fence: { kind: 'fenced', reason: 'replaced', heard_until: null } } as AgentSession;
+
+const heard: Beat[] = [];
+let closing = false;
+let shedding = false;
+const known: Record<string, AgentSession> = { mine: session, former: fenced };
+const services = {
+  log: createLog({ level: 'silent' }),
+  clock: systemClock,
+  settings: { loopback_only: true, proxies: trustedProxies([]) },
+  sessions: { known: (credential: string) => known[credential] },
+  beats: { add: (beat: Beat) => heard.push(beat), flushedThroughMs: () => 0 },
+  overload: {
+    shedding: () => ({ reads: shedding, beats: shedding, stretch: shedding ? 1.8 : 1 }),
+    slowDown: (heartbeat_interval_seconds: number) =>
+      new ApiProblem('beats_slow_down', {
+        retry_after_seconds: heartbeat_interval_seconds,
+        heartbeat_interval_seconds,
+      }),
+  },
+  fleetLoad: () => ({ nodes: 1, replicas: 1, beat_rate: 5_000 }),
+  deferred: createDeferredReports(systemClock),
+  rates: { beatHoldMs: () => 0 },
+} as unknown as ApiServices;
+
+/** Stands for the framework: says that it was asked, and with which body. */
+const server = createServer(async (asked, response) => {
+  const payload = (await readAgain({ raw: asked } as never, undefined, asked)) as unknown as NodeJS.ReadableStream;
+  let body = '';
+  for await (const chunk of payload) body += chunk;
+  response.writeHead(418).end(body);
+});
+
+beforeAll(async () => {
+  openBeatLane(server, services, () => closing);
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+});
+afterAll(() => server.close());
+beforeEach(() => {
+  heard.length = 0;
+  closing = false;
+  shedding = false;
+});
+
+const path = '/v1/agent/heartbeat';
+const usual = { 'content-type': 'application/json', authorization: 'Bearer mine' };
+const send = (body: string | undefined, headers: Record<string, string> = usual, at = path) =>
+  fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}${at}`, {
+    method: 'POST',
+    headers,
+    ...(body === undefined ? {} : { body }),
+  });
+
+it.each([
+  ['{}', null],
+  ['{"status":"ready","health_score":97,"error_rate":0.25}', { health_score: 97, error_rate: 0.25 }],
+  ['{"status":"ready","health_score":97,"message":"fine"}', { health_score: 97, message: 'fine' }],
+  ['{"node_instance_id":"inst_1","message":"fine"}', { message: 'fine' }],
+])('answers a beat that changes nothing: %s', async (body, reported) => {
+  const answer = await send(body);
+  expect(answer.status).toBe(200);
+  expect(await answer.json()).toEqual({
+    node_status: 'ready',
+    heartbeat_interval_seconds: expect.any(Number),
+    tasks_waiting: 2,
+  });
+  expect(answer.headers.get('traceparent')).toBe(
+    `00-${answer.headers.get('x-correlation-id')}-${answer.headers.get('traceparent')?.slice(36, 52)}-01`,
+  );
+  expect(heard).toEqual([expect.objectContaining({ node_instance_id: 'inst_1', reported })]);
+});
+
+it('answers a beat without a body', async () => {
+  expect((await send(undefined, { authorization: 'Bearer mine' })).status).toBe(200);
+  expect(heard).toHaveLength(1);
+});
+
+const large = JSON.stringify({ message: 'm'.repeat(5_000) });
+it.each<[string, string, Record<string, string>?, string?]>([
+  ['news', '{"status":"degraded"}'],
+  ['errors that make it ill', '{"error_rate":0.9}'],
+  ['what is not JSON', '{"status"'],
+  ['what does not fit', '{"status":"fine"}'],
+  ['a number that is none', '{"health_score":"high"}'],
+  ['a number beyond its bounds', '{"error_rate":-1}'],
+  ['what is larger than a beat', large],
+  ['a beat meant for another', '{"node_instance_id":"inst_2"}'],
+  ['an unknown credential', '{}', { ...usual, authorization: 'Bearer nobody' }],
+  ['a fenced one', '{}', { ...usual, authorization: 'Bearer former' }],
+  ['nobody', '{}', { 'content-type': 'application/json' }],
+  ['another kind of body', '{}', { ...usual, 'content-type': 'text/plain' }],
+  ['one who is followed', '{}', { ...usual, 'x-correlation-id': 'mine' }],
+  ['a page', '{}', { ...usual, origin: 'http://127.0.0.1' }],
+  ['a query', '{}', usual, `${path}?a=1`],
+])('leaves %s to the ordinary way, with all that was sent', async (_, body, headers, at) => {
+  const answer = await send(body, headers, at);
+  expect(answer.status).toBe(418);
+  expect(await answer.text()).toBe(body);
+  expect(heard).toEqual([]);
+});
+
+it('leaves one to the ordinary way that was fenced while the rest of its beat was awaited', async () => {
+  const waiting = { ...session, doubted: false };
+  known.slow = waiting;
+  const asked = request({
+    ...{ host: '127.0.0.1', port: (server.address() as AddressInfo).port, path, method: 'POST' },
+    headers: { ...usual, authorization: 'Bearer slow', 'content-length': '2' },
+  });
+  const answered = once(asked, 'response');
+  const arrived = once(server, 'request');
+  asked.write('{');
+  await arrived;
+  waiting.doubted = true;
+  asked.end('}');
+  const [answer] = (await answered) as [IncomingMessage];
+  expect(answer.statusCode).toBe(418);
+  expect(await text(answer)).toBe('{}');
+  expect(heard).toEqual([]);
+});
+
+it('leaves everything to the ordinary way once the server closes', async () => {
+  closing = true;
+  expect((await send('{}')).status).toBe(418);
+});
+
+it('puts a beat off while there are too many: heard, with a longer interval and the patience for it', async () => {
+  shedding = true;
+  const answer = await send('{}');
+  expect(answer.status).toBe(429);
+  expect(answer.headers.get('content-type')).toBe('application/problem+json; charset=utf-8');
+  const { code, retry_after_seconds, heartbeat_interval_seconds, correlation_id } = (await answer.json()) as {
+    code: string;
+    retry_after_seconds: number;
+    heartbeat_interval_seconds: number;
+    correlation_id: string;
+  };
+  expect(code).toBe('beats_slow_down');
+  expect(correlation_id).toBe(answer.headers.get('x-correlation-id'));
+  expect(Number(answer.headers.get('retry-after'))).toBe(Math.ceil(retry_after_seconds));
+  expect(heartbeat_interval_seconds).toBeGreaterThan(session.interval_seconds);
+  expect(heard).toEqual([
+    expect.objectContaining({
+      interval_seconds: heartbeat_interval_seconds,
+      stale_seconds: 3 * heartbeat_interval_seconds,
+    }),
+  ]);
+  expect((await send('{"status":"degraded"}')).status, 'news are never put off').toBe(418);
+});

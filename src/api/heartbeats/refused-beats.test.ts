@@ -1,0 +1,79 @@
+/** However many beats are refused, and for however long, few rows tell of it. */
+import { expect, test } from 'vitest';
+import { builtInRedactor } from '../../base/redaction/redact.ts';
+import { virtualClock } from '../../base/virtual-clock.ts';
+import { refusalToldEverySeconds } from '../../lifecycle/findings/refused-beats.ts';
+import type { Queryable } from '../../store/pg/database.ts';
+import { createRefusedBeats, type RefusedBeat } from './refused-beats.ts';
+
+const relay = { token_id: 'tok_1', name: 'rack-7', pool: 'metal', expires_at: null };
+
+function desk() {
+  const clock = virtualClock();
+  const written: number[] = [];
+  let fails = false;
+  const errors: unknown[] = [];
+  const db = {
+    redact: builtInRedactor,
+    evidenceWritten() {},
+    async query(_: string, [rows]: [string]) {
+      if (fails) throw new Error('the store is away');
+      written.push(JSON.parse(rows).length);
+      return [];
+    },
+  } as unknown as Queryable;
+  const { tell, stop } = createRefusedBeats(db, clock, { allows: () => true }, (error) => errors.push(error));
+  const beat = (node: number, node_status = 'ready') =>
+    tell({
+      session: { node_id: `node_${node}`, node_instance_id: `inst_${node}`, node_status, pool: 'gpu' },
+      relay,
+      code: 'scope_insufficient',
+    } as unknown as RefusedBeat);
+  return {
+    clock,
+    written,
+    errors,
+    beat,
+    stop,
+    fail(value: boolean) {
+      fails = value;
+    },
+  };
+}
+
+test('a machine that beats in vain is told of once for each of its statuses, and once an hour', async () => {
+  const { clock, written, beat } = desk();
+  for (let second = 0; second < 600; second += 10) {
+    beat(1);
+    await clock.advance(10_000);
+  }
+  expect(written).toEqual([1]);
+  beat(1, 'offline');
+  beat(1, 'offline');
+  await clock.advance(1_000);
+  expect(written).toEqual([1, 1]);
+  await clock.advance(1000 * refusalToldEverySeconds);
+  beat(1, 'offline');
+  await clock.advance(1_000);
+  expect(written).toEqual([1, 1, 1]);
+});
+
+test('a rack is written together; who finds no room is told of by its next beat, and so is who could not be written', async () => {
+  const { clock, written, errors, beat, fail, stop } = desk();
+  const rack = () => Array.from({ length: 1_500 }, (_, node) => beat(node));
+  rack();
+  await clock.advance(1_000);
+  rack();
+  await clock.advance(1_000);
+  rack();
+  await clock.advance(1_000);
+  expect(written).toEqual([1_000, 500]);
+  fail(true);
+  beat(2_000);
+  await clock.advance(1_000);
+  expect(errors).toHaveLength(1);
+  fail(false);
+  beat(2_000);
+  await stop();
+  expect(written).toEqual([1_000, 500, 1]);
+});

@@ -1,0 +1,145 @@
+/**
+ * A relay that may not speak for a machine keeps it from being heard, and neither the machine nor whoever judges its silence can know. So it
+ * is a fact on the machine's timeline: one for each status that the machine has meanwhile, and one an hour. What many are refused at once is
+ * written together, and whoever finds no room is told of by its next beat.
+ */
+import { type Clock, now } from '../../base/clock.ts';
+import {
+  type BeatRefusal,
+  beatRefusals,
+  type JoinRefusal,
+  joinRefusals,
+  refusalToldEverySeconds,
+  refusedBeatKind,
+} from '../../lifecycle/findings/refused-beats.ts';
+import type { AgentSession } from '../../store/agents/agent-sessions.ts';
+import type { Queryable } from '../../store/pg/database.ts';
+import { type Fact, recordEvidence } from '../../store/evidence/evidence.ts';
+import type { OutsideWrites } from '../limits/quotas/outside-writes.ts';
+import { instanceWriter, relayWriter } from '../limits/quotas/writers.ts';
+import { actorOf, type Relay } from '../services.ts';
+
+export type RefusedBeat = RefusedRelayBeat | RefusedJoinBeat;
+
+type RefusedSession = Pick<AgentSession, 'node_id' | 'node_instance_id' | 'node_status' | 'pool'>;
+
+/** The join token that the machine beats with has expired or was revoked. */
+interface RefusedJoinBeat {
+  session: RefusedSession;
+  code: JoinRefusal;
+  join_token_id: string;
+  /** When it expired or was revoked. */
+  ended_at: Date;
+}
+
+interface RefusedRelayBeat {
+  session: RefusedSession;
+  /** Null where it came without one, or not because of one. */
+  relay: Relay | null;
+  code: BeatRefusal;
+}
+
+const writerOf = (beat: RefusedBeat) =>
+  'relay' in beat && beat.relay ? relayWriter(actorOf(beat.relay)) : instanceWriter(beat.session);
+
+export type TellRefusedBeat = (beat: RefusedBeat) => void;
+
+const gatherMs = 500;
+const mostWaiting = 1_000;
+/** So many rows an hour, at most; those of further machines would say nothing that these do not. */
+const mostTold = 50_000;
+
+const factOf = (beat: RefusedBeat, at: Date): Fact =>
+  'join_token_id' in beat ? joinFactOf(beat, at) : relayFactOf(beat, at);
+
+function joinFactOf({ session, code, join_token_id, ended_at }: RefusedJoinBeat, at: Date): Fact {
+  const { node_id, node_instance_id, pool } = session;
+  const why_not = joinRefusals[code].why(join_token_id);
+  return {
+    at,
+    layer: 'api',
+    kind: refusedBeatKind,
+    summary: `its heartbeats arrive and are refused: ${why_not}`,
+    data: {
+      code,
+      why_not,
+      way_out: joinRefusals[code].way_out(pool),
+      shown: 'join_token',
+      pool,
+      join_token_id,
+      ended_at: ended_at.toISOString(),
+    },
+    node_id,
+    node_instance_id,
+  };
+}
+
+function relayFactOf({ session, relay, code }: RefusedRelayBeat, at: Date): Fact {
+  const { node_id, node_instance_id, pool } = session;
+  const refusing = { relay: relay?.name ?? '', relay_pool: relay?.pool ?? '' };
+  const why_not = beatRefusals[code].why(refusing, pool);
+  const way_out = beatRefusals[code].way_out(refusing, pool);
+  return {
+    at,
+    layer: 'api',
+    kind: refusedBeatKind,
+    summary: `its heartbeats arrive and are refused: ${why_not}`,
+    data: { code, why_not, way_out, shown: 'credential', pool, ...(relay && refusing) },
+    actor: relay && actorOf(relay),
+    node_id,
+    node_instance_id,
+  };
+}
+
+export function createRefusedBeats(
+  db: Queryable,
+  clock: Clock,
+  outside: Pick<OutsideWrites, 'allows'>,
+  onError: (error: unknown) => void,
+): { tell: TellRefusedBeat; stop(): Promise<void> } {
+  /** The longest ago first. */
+  const told = new Map<string, { status: string; at_ms: number }>();
+  let waiting: Fact[] = [];
+  let cancel: (() => void) | undefined;
+  let writing: Promise<void> = Promise.resolve();
+
+  const isRecent = ({ at_ms }: { at_ms: number }) => clock.nowMs() - at_ms < 1000 * refusalToldEverySeconds;
+  const hasRoom = (): boolean => {
+    const [oldest] = told;
+    if (told.size < mostTold || !oldest) return true;
+    return !isRecent(oldest[1]) && told.delete(oldest[0]);
+  };
+  const flush = () => {
+    cancel?.();
+    cancel = undefined;
+    const facts = waiting;
+    waiting = [];
+    if (facts.length === 0) return;
+    const write = async () => {
+      await recordEvidence(db, facts);
+    };
+    writing = writing.then(write).catch((error) => {
+      for (const { node_instance_id } of facts) told.delete(node_instance_id ?? '');
+      onError(error);
+    });
+  };
+
+  return {
+    tell(beat) {
+      const { node_instance_id: id, node_status: status } = beat.session;
+      const before = told.get(id);
+      if (before?.status === status && isRecent(before)) return;
+      if (waiting.length >= mostWaiting || (!before && !hasRoom())) return;
+      told.delete(id);
+      told.set(id, { status, at_ms: clock.nowMs() });
+      const fact = factOf(beat, now(clock));
+      if (!outside.allows(writerOf(beat), [fact])) return;
+      waiting.push(fact);
+      cancel ??= clock.after(gatherMs, flush);
+    },
+    async stop() {
+      flush();
+      await writing;
+    },
+  };
+}

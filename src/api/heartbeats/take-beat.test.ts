@@ -1,0 +1,91 @@
+/** What a replica tells is stored a moment later: until then it must not be more than others would wait for. */
+import { expect, test } from 'vitest';
+import type { ApiProblem } from '../../contract/errors/errors.ts';
+import { effectiveStaleSeconds } from '../../lifecycle/deadlines/budgets.ts';
+import type { AgentSession } from '../../store/agents/agent-sessions.ts';
+import type { ApiServices } from '../services.ts';
+import { takeBatch } from './take-batch.ts';
+import { takeAtOnce, takeBeat } from './take-beat.ts';
+
+const staleAfterSeconds = 30;
+const poolSeconds = 10;
+/** An agent beats a tenth later than it was told, at most. */
+const latest = 1.1;
+
+function replica() {
+  let nowMs = 1_000_000;
+  let flushedMs = nowMs;
+  const services = {
+    clock: { nowMs: () => nowMs },
+    beats: { add: () => {}, flushedThroughMs: () => flushedMs },
+    overload: { shedding: () => ({ stretch: 1 }) },
+    deferred: { size: 0, forget: () => {} },
+    outside: { tryReserve: () => () => {}, database: (db: unknown) => db },
+    // A fleet for which a beat an hour would be often enough.
+    fleetLoad: () => ({ nodes: 1_000_000, replicas: 1, beat_rate: 1 }),
+  } as unknown as ApiServices;
+  return {
+    services,
+    pass(seconds: number, { stored = true } = {}) {
+      nowMs += seconds * 1000;
+      if (stored) flushedMs = nowMs;
+    },
+  };
+}
+
+const agent = (): AgentSession =>
+  ({
+    node_instance_id: 'inst_a',
+    node_status: 'ready',
+    reported_status: 'ready',
+    interval_seconds: poolSeconds,
+    stale_after_seconds: staleAfterSeconds,
+    stored_interval_ms: poolSeconds * 1000,
+    told_interval_ms: poolSeconds * 1000,
+    told_at_seconds: 0,
+    tasks_waiting: 0,
+    at_door: null,
+  }) as unknown as AgentSession;
+
+test('an interval grows only as far as the silence that is stored allows', () => {
+  const { services, pass } = replica();
+  const session = agent();
+  const told = () => takeAtOnce(session, { status: 'ready' }, services)?.heartbeat_interval_seconds ?? Number.NaN;
+  let stored = poolSeconds;
+  for (let beat = 0; beat < 6; beat++) {
+    const next = told();
+    expect(next).toBeGreaterThan(stored);
+    expect(latest * (stored + next), 'were it lost with its beat, it would still be heard in time').toBeLessThan(
+      effectiveStaleSeconds(staleAfterSeconds, stored),
+    );
+    pass(1, { stored: false });
+    expect(told(), 'while that is not stored').toBeLessThanOrEqual(next);
+    pass(next);
+    stored = next;
+  }
+});
+
+test('an instance that was fenced a moment ago is told so in the same words as ever after', async () => {
+  const { services } = replica();
+  const reason = 'it joined again';
+  const before = agent();
+  const justFenced = {
+    ...services,
+    // The store knows, and what is remembered here does not yet.
+    db: { transaction: async () => ({ fenced: true }) },
+    sessions: {
+      known: () => ({ ...before, fence: { kind: 'fenced', reason } }),
+      whyFenced: async (id: string) => (id === before.node_instance_id ? reason : 'somebody else'),
+    },
+    beats: { ...services.beats, room: async () => {} },
+  } as unknown as ApiServices;
+  const news = { status: 'stopping' } as const;
+  const first = await takeBeat(before, news, justFenced).catch((problem: ApiProblem) => problem);
+  const [later] = await takeBatch(
+    [{ credential: 'its own', ...news }],
+    { relay: undefined, source: { kind: 'address', id: '' } },
+    justFenced,
+  );
+  expect(first).toMatchObject({ code: 'instance_fenced', message: `This instance no longer counts: ${reason}.` });
+  expect(later).toMatchObject({ code: 'instance_fenced', detail: (first as ApiProblem).message });
+});

@@ -1,0 +1,76 @@
+/** What a request asked for, of what, and why: for the record, so that only what has the shape of a name or an id is kept. */
+import type { FastifyRequest } from 'fastify';
+import { Compile } from 'typebox/compile';
+import { type KnownIds, kindOfId } from '../../base/ids.ts';
+import { Id } from '../../contract/primitives.ts';
+import { allocationRow } from '../../store/rows/allocations.ts';
+import type { Queryable } from '../../store/pg/database.ts';
+import { findingRow } from '../../store/rows/findings.ts';
+import { readNode } from '../../store/rows/nodes.ts';
+import { operationRow } from '../../store/operations/operations.ts';
+import { residueRow } from '../../store/rows/residue.ts';
+import type { Person } from '../services.ts';
+
+export interface AskedFor {
+  action: string;
+  /** What it was to be done to, as the address named it. */
+  target_id: string | null;
+  reason: string | null;
+  dry_run: boolean;
+}
+
+/** As long as the schema of a reason allows. */
+const maxReasonLength = 1024;
+
+const idShape = Compile(Id);
+const named = (value: unknown): string | null => (idShape.Check(value) ? (value as string) : null);
+
+/** Those who are turned away at the door have sent an address that nobody has checked, and a body that nobody has read. */
+export function askedFor({ params, body, operation, method }: FastifyRequest): AskedFor {
+  const address = (params ?? {}) as Record<string, unknown>;
+  const said = (typeof body === 'object' && body ? body : {}) as Record<string, unknown>;
+  return {
+    action: named(address.action) ?? named(said.action) ?? operation ?? method,
+    target_id: named(address.id) ?? named(address.pool) ?? named(address.name),
+    reason: typeof said.reason === 'string' ? said.reason : null,
+    dry_run: said.dry_run === true,
+  };
+}
+
+/** Discards the body of a refused request, so that it is not held in memory while the refusal is delayed. */
+export function dropBody(request: FastifyRequest): void {
+  const { action, reason, dry_run } = (request.body ?? {}) as Record<string, unknown>;
+  request.body = {
+    action: named(action),
+    reason: typeof reason === 'string' && reason.length <= maxReasonLength ? reason : null,
+    dry_run: dry_run === true,
+  };
+  request.raw.resume();
+}
+
+const lookups: Record<string, (db: Queryable, id: string) => Promise<object | undefined>> = {
+  node: (db, id) => readNode(db, id),
+  allocation: (db, id) => allocationRow(db, id),
+  workflow: (db, id) => operationRow(db, id),
+  residue: (db, id) => residueRow(db, id),
+  finding: (db, id) => findingRow(db, id),
+};
+
+/**
+ * The ids of a target that a fact about it carries. A tenant reads the facts of its allocations: who of another tenant tried
+ * something there is for the fleet's operators only, so such a fact does not carry the allocation.
+ */
+export async function idsOfTarget(target_id: string | null, person: Person | null, db: Queryable): Promise<KnownIds> {
+  const kind = target_id === null || !person ? undefined : kindOfId(target_id);
+  const found = (await lookups[kind ?? '']?.(db, target_id ?? '')) as KnownIds | undefined;
+  if (!found) return {};
+  const { node_id, node_instance_id, allocation_id, workflow_id } = found;
+  const owner = allocation_id && person?.tenant !== null ? await allocationRow(db, allocation_id) : undefined;
+  const isOwn = person?.tenant === null || owner?.tenant === person?.tenant;
+  return {
+    node_id,
+    node_instance_id,
+    ...(isOwn && { allocation_id }),
+    ...(kind === 'workflow' && { workflow_id }),
+  };
+}

@@ -1,0 +1,182 @@
+/** Who is calling: a person by token or session cookie, or an agent by its instance credential; and whether they may. */
+import type { IncomingMessage } from 'node:http';
+import type { FastifyRequest } from 'fastify';
+import { now } from '../../base/clock.ts';
+import { ApiProblem } from '../../contract/errors/errors.ts';
+import type { Access } from '../../contract/route.ts';
+import { roleAtLeast } from '../../contract/token.ts';
+import type { AgentSession } from '../../store/agents/agent-sessions.ts';
+import { relayPrefix, type TokenRow, tokenBySecret } from '../../store/rows/tokens.ts';
+import type { ApiServices, Person, Relay } from '../services.ts';
+import { findSession, sessionSecretOf } from '../sign-in/session-cookie.ts';
+import { requestedHost, sourceNetwork } from './source-address.ts';
+
+const bearer = /^Bearer +([!-~]{1,2048})$/i;
+
+/** What of a request says who asks, and from where. */
+export type Asking = Pick<IncomingMessage, 'headers' | 'socket'>;
+
+export function bearerOf(request: Pick<Asking, 'headers'>): string | undefined {
+  const header = request.headers.authorization;
+  return header === undefined ? undefined : (bearer.exec(header)?.[1] ?? '');
+}
+
+function stillGood(token: TokenRow | undefined, at: Date): TokenRow {
+  if (!token || token.revoked_at) throw new ApiProblem('token_unknown');
+  if (token.expires_at && token.expires_at <= at) throw new ApiProblem('token_expired');
+  return token;
+}
+
+function admit(token: TokenRow | undefined, services: ApiServices): Person {
+  const { token_id, name, role, tenant, expires_at } = stillGood(token, now(services.clock));
+  if (role === 'relay')
+    throw new ApiProblem('role_insufficient', `The token ${name} is a relay's; it only passes on beats.`);
+  services.tokenUses.note(token_id);
+  return { token_id, name, role, tenant, expires_at, session_id: null };
+}
+
+/** Its secret says what it is, so that whoever beats with a credential of its own costs no look at the tokens. */
+const isRelayToken = (secret: string): boolean => secret.startsWith(`${relayPrefix}_`);
+
+/** A relay whose token was good once, and is not any more. */
+export class RelayRefused extends ApiProblem {
+  readonly relay: Relay;
+  constructor(relay: Relay, { code, message }: ApiProblem) {
+    super(code, message);
+    this.relay = relay;
+  }
+}
+
+async function admitRelay(secret: string, services: ApiServices): Promise<Relay> {
+  const token = await tokenBySecret(services.db, secret);
+  if (!token || token.pool === null) throw new ApiProblem('token_unknown');
+  const { token_id, name, pool, expires_at } = token;
+  const relay = { token_id, name, pool, expires_at };
+  try {
+    stillGood(token, now(services.clock));
+  } catch (error) {
+    throw error instanceof ApiProblem ? new RelayRefused(relay, error) : error;
+  }
+  services.tokenUses.note(token_id);
+  return relay;
+}
+
+/** Undefined where the caller does not say that it is one. */
+export async function relayOf(request: FastifyRequest, services: ApiServices): Promise<Relay | undefined> {
+  const secret = bearerOf(request);
+  return secret !== undefined && isRelayToken(secret) ? admitRelay(secret, services) : undefined;
+}
+
+/** Null for a relay whose token ended: the handler reads which machines it spoke for, and refuses it then. */
+async function relayBeforeBody(request: FastifyRequest, services: ApiServices): Promise<Relay | null> {
+  try {
+    return (await relayOf(request, services)) ?? null;
+  } catch (error) {
+    if (error instanceof RelayRefused) return null;
+    throw error;
+  }
+}
+
+/** An address that sends many unknown tokens has to wait; a valid one is let in whatever came before it. */
+export async function personByToken(secret: string, request: FastifyRequest, services: ApiServices): Promise<Person> {
+  const token = await tokenBySecret(services.db, secret);
+  try {
+    return admit(token, services);
+  } catch (error) {
+    if (!(error instanceof ApiProblem) || error.code !== 'token_unknown') throw error;
+    const retry_after_seconds = services.tokenFailures.failed(sourceNetwork(request));
+    throw retry_after_seconds === undefined ? error : new ApiProblem('too_many_failures', { retry_after_seconds });
+  }
+}
+
+async function personBySession(secret: string, services: ApiServices): Promise<Person> {
+  const session = await findSession(secret, services);
+  const person = admit(session, services);
+  const { session_id, session_expires_at } = session;
+  const ends = person.expires_at && person.expires_at < session_expires_at ? person.expires_at : session_expires_at;
+  return { ...person, session_id, expires_at: ends };
+}
+
+async function identify(request: FastifyRequest, services: ApiServices): Promise<Person> {
+  const secret = bearerOf(request);
+  if (secret !== undefined) return personByToken(secret, request, services);
+  const cookie = sessionSecretOf(request, services);
+  if (cookie) return personBySession(cookie, services);
+  throw new ApiProblem('token_missing');
+}
+
+/** What an instance that counts no more is told. */
+export const fencedProblem = (reason: string, kept?: { acknowledged_seq: number }) =>
+  new ApiProblem('instance_fenced', { detail: `This instance no longer counts: ${reason}.`, ...kept });
+
+const expiredProblem = () => new ApiProblem('credential_expired');
+
+/** The credential is the instance's own, but has it expired? The machine speaks, so its silence must not be blamed. */
+export function refuseExpired(session: AgentSession, relay: Relay | null, services: ApiServices): void {
+  if (!services.credential_age.isExpired(session.expires_seconds)) return;
+  services.tellRefusedBeat({ session, relay, code: 'credential_expired' });
+  throw expiredProblem();
+}
+
+async function identifyAgent(
+  request: FastifyRequest,
+  { fenced, expired }: Extract<Access, { kind: 'agent' }>,
+  services: ApiServices,
+): Promise<AgentSession> {
+  const credential = bearerOf(request);
+  if (credential === undefined) throw new ApiProblem('token_missing', 'An instance credential is needed.');
+  const at = now(services.clock);
+  const session = await services.sessions.find(credential, at);
+  if (!session) throw new ApiProblem('credential_unknown');
+  const { fence } = session;
+  if (fence.kind === 'fenced' && (fenced !== 'heard' || fence.heard_until === null || fence.heard_until <= at))
+    throw fencedProblem(fence.reason);
+  if (expired !== 'within_grace') refuseExpired(session, null, services);
+  else if (session.expires_seconds !== 0 && !services.credential_age.mayRotate(session.expires_seconds))
+    throw expiredProblem();
+  return session;
+}
+
+export async function authorize(request: FastifyRequest, access: Access, services: ApiServices): Promise<void> {
+  switch (access.kind) {
+    case 'public':
+      return;
+    case 'body':
+      if (access.credential === 'instances') request.relay = await relayBeforeBody(request, services);
+      return;
+    case 'agent':
+      if (access.relays) request.relay = (await relayOf(request, services)) ?? null;
+      if (!request.relay) request.agent_session = await identifyAgent(request, access, services);
+      return;
+    case 'person': {
+      const person = await identify(request, services);
+      request.person = person;
+      if (!roleAtLeast(person.role, access.role))
+        throw new ApiProblem(
+          'role_insufficient',
+          `This call needs the role ${access.role}; the token ${person.name} has ${person.role}.`,
+        );
+      if (access.tenants === 'none' && person.tenant !== null) throw new ApiProblem('scope_insufficient');
+    }
+  }
+}
+
+const loopbackNames = new Set(['localhost', '127.0.0.1', '[::1]', '::1']);
+const hostName = (host: string) => host.replace(/:\d+$/, '').toLowerCase();
+
+/** Keeps foreign pages out: neither a name that resolves to us nor another origin may use a person's session. */
+export function checkOrigin(request: Asking, { settings }: Pick<ApiServices, 'settings'>): void {
+  const { loopback_only, proxies } = settings;
+  const host = requestedHost(request, proxies);
+  if (loopback_only && !loopbackNames.has(hostName(host)))
+    throw new ApiProblem(
+      'origin_refused',
+      `This server answers to localhost only, not to ${host.slice(0, 253) || 'a request without Host'}.`,
+    );
+  const origin = request.headers.origin;
+  if (origin === undefined || origin === 'null') {
+    if (origin === 'null') throw new ApiProblem('origin_refused');
+    return;
+  }
+  if (!URL.canParse(origin) || new URL(origin).host !== host) throw new ApiProblem('origin_refused');
+}

@@ -1,0 +1,77 @@
+/**
+ * Which content types a route reads, and how. Each set of types has a scope of its own with only its parsers, so that the
+ * server refuses every other type before it reads a byte of the body.
+ */
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { ApiProblem } from '../../../contract/errors/errors.ts';
+import type { RouteDeclaration } from '../../../contract/route.ts';
+import { readYaml } from './yaml.ts';
+
+const json = 'application/json';
+const ndjson = 'application/x-ndjson';
+const plainText = 'text/plain';
+const yaml = 'application/yaml';
+/** Other names of YAML in use. */
+const alsoYaml = ['text/yaml', 'application/x-yaml'];
+
+export const jsonOnly: readonly string[] = [json];
+
+/** A route that ships lines reads nothing else. */
+export const typesReadBy = ({ also_reads = [] }: RouteDeclaration): readonly string[] =>
+  also_reads.includes(ndjson) ? also_reads : [json, ...also_reads];
+
+const parsers: Record<string, (scope: FastifyInstance) => void> = {
+  [json](scope) {
+    const parse = scope.getDefaultJsonParser('error', 'error');
+    scope.addContentTypeParser(json, { parseAs: 'string' }, (request, body, done) => {
+      if (body === '') done(null, undefined);
+      else parse(request, body as string, done);
+    });
+  },
+  [ndjson]: (scope) => scope.addContentTypeParser(ndjson, { parseAs: 'string' }, (_, body, done) => done(null, body)),
+  [plainText]: (scope) =>
+    scope.addContentTypeParser(plainText, { parseAs: 'string' }, (_, body, done) => done(null, body)),
+  [yaml]: (scope) =>
+    scope.addContentTypeParser([yaml, ...alsoYaml], { parseAs: 'string' }, async (_: unknown, body: string) =>
+      readYaml(body),
+    ),
+};
+
+/** From here on the scope reads these types and no others. */
+export function readTypes(scope: FastifyInstance, types: readonly string[]): void {
+  scope.removeAllContentTypeParsers();
+  for (const type of types) {
+    const add = parsers[type];
+    if (!add) throw new Error(`no parser for ${type}`);
+    add(scope);
+  }
+}
+
+const isEmpty = (body: unknown) =>
+  body === undefined || (typeof body === 'object' && body !== null && Object.keys(body).length === 0);
+
+const typeOf = (request: FastifyRequest) => request.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase();
+
+/** Says which types the route reads; Fastify would only say that this one is not read. Runs before the body is read. */
+export function checkContentType(request: FastifyRequest, route: RouteDeclaration): void {
+  const given = typeOf(request);
+  if (!given || route.method === 'GET') return;
+  const taken = typesReadBy(route);
+  if (!taken.includes(alsoYaml.includes(given) ? yaml : given))
+    throw new ApiProblem(
+      'unsupported_media_type',
+      `This route reads ${taken.join(' or ')}, not ${given.slice(0, 64)}.`,
+    );
+}
+
+export const takesNoBody = (route: RouteDeclaration): boolean =>
+  route.body === undefined && !route.also_reads?.includes(ndjson);
+
+export function refuseUnwantedBody(request: FastifyRequest, route: RouteDeclaration): void {
+  if (takesNoBody(route) && !isEmpty(request.body)) throw new ApiProblem('invalid_request', 'This call takes no body.');
+}
+
+/** After this the body is what the route describes, in whichever form it came. */
+export function readTextBody(request: FastifyRequest, route: RouteDeclaration): void {
+  if (route.reads_text && typeOf(request) === plainText) request.body = route.reads_text(String(request.body ?? ''));
+}

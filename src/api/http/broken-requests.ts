@@ -1,0 +1,49 @@
+/** What is so broken that no route ever sees it: bytes that are not HTTP, addresses that do not decode. Answered as problems all the same. */
+import { STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { newCorrelationId } from '../../base/ids.ts';
+import { ApiProblem, type ErrorCode } from '../../contract/errors/errors.ts';
+import { problemBody } from '../../contract/errors/problem-body.ts';
+import { isAtDoor, sendDoorError } from '../compat/serve.ts';
+import { correlationOf } from './correlation.ts';
+import { sendProblem } from './problem-reply.ts';
+
+const parserCodes: Record<string, ErrorCode> = {
+  HPE_HEADER_OVERFLOW: 'headers_too_large',
+  ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
+};
+
+/** The connection is useless after bytes that were not HTTP, so it is closed with the answer. */
+export function answerBrokenBytes(error: Error & { code?: string }, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const problem = problemBody(new ApiProblem(parserCodes[error.code ?? ''] ?? 'malformed_request'), newCorrelationId());
+  const body = JSON.stringify(problem);
+  socket.end(
+    [
+      `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status] ?? ''}`,
+      'content-type: application/problem+json; charset=utf-8',
+      `content-length: ${Buffer.byteLength(body)}`,
+      `x-correlation-id: ${problem.correlation_id}`,
+      'connection: close',
+      '',
+      body,
+    ].join('\r\n'),
+  );
+}
+
+/** Answers 408 and destroys the socket: ending it would wait for clients that never close their side. */
+export function answerLate(socket: Socket): void {
+  answerBrokenBytes(Object.assign(new Error('late'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' }), socket);
+  socket.destroySoon();
+}
+
+/** The framework gives up on these before any hook has run. */
+export function answerBadAddress(error: Error, request: FastifyRequest, reply: FastifyReply): void {
+  request.correlation_id = correlationOf(request);
+  reply.header('x-correlation-id', request.correlation_id);
+  (isAtDoor(request.url) ? sendDoorError : sendProblem)(error, request, reply);
+}

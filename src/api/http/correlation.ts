@@ -1,0 +1,13 @@
+/** The correlation id is born at the edge: taken from `traceparent` or `X-Correlation-Id`, else made. */
+import type { FastifyRequest } from 'fastify';
+import { type CorrelationId, newCorrelationId } from '../../base/ids.ts';
+import { parseTraceparent } from '../../base/telemetry/trace.ts';
+
+const acceptable = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/;
+
+export function correlationOf(request: FastifyRequest): CorrelationId {
+  const given = request.headers['x-correlation-id'];
+  if (typeof given === 'string' && acceptable.test(given)) return given as CorrelationId;
+  const parent = parseTraceparent(request.headers.traceparent);
+  return parent ? (parent.trace_id as CorrelationId) : newCorrelationId();
+}

@@ -1,0 +1,16 @@
+/** Which refusals count against the caller. */
+import { expect, test } from 'vitest';
+import { ApiProblem } from '../../contract/errors/errors.ts';
+import { countsAsRefused } from './problem-reply.ts';
+
+const retry_after_seconds = 1;
+
+test('a caller that is told to come back is not counted as refused, unless it asked too often', () => {
+  expect(countsAsRefused(new ApiProblem('enrollment_pending', { retry_after_seconds }))).toBe(false);
+  expect(countsAsRefused(new ApiProblem('idempotency_in_progress', { retry_after_seconds }))).toBe(false);
+  expect(countsAsRefused(new ApiProblem('rate_limited', { retry_after_seconds }))).toBe(true);
+  expect(countsAsRefused(new ApiProblem('too_many_failures', { retry_after_seconds }))).toBe(true);
+  expect(countsAsRefused(new ApiProblem('credential_unknown'))).toBe(true);
+  expect(countsAsRefused(new ApiProblem('internal_error'))).toBe(false);
+  expect(countsAsRefused(new Error('a defect'))).toBe(false);
+});

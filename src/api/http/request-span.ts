@@ -1,0 +1,79 @@
+/** A request as a span, and the ids that it and its log line carry. */
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Clock } from '../../base/clock.ts';
+import type { KnownIds } from '../../base/ids.ts';
+import { newSpanId, parseTraceparent, type Span, traceIdOf, traceparentOf } from '../../base/telemetry/trace.ts';
+import { type DoorOperation, doorPath, doorRoutes } from '../../contract/compat/routes.ts';
+import { type OperationName, routes } from '../../contract/routes.ts';
+
+/** Whoever asked for no trace and is no person says the same thing every few seconds. */
+export function isTraced(request: FastifyRequest): boolean {
+  const parent = parseTraceparent(request.headers.traceparent);
+  return request.operation !== null && (parent ? parent.sampled : request.person !== null);
+}
+
+/** The header that tells the caller which span was theirs here. */
+export function beginSpan(request: FastifyRequest): string {
+  request.span_id = newSpanId();
+  const sampled = parseTraceparent(request.headers.traceparent)?.sampled ?? true;
+  return traceparentOf({ trace_id: traceIdOf(request.correlation_id), span_id: request.span_id, sampled });
+}
+
+const fields: Record<string, keyof KnownIds> = {
+  node: 'node_id',
+  inst: 'node_instance_id',
+  alloc: 'allocation_id',
+  op: 'workflow_id',
+};
+
+/** The prefix of an id in the address says what it names. */
+function idInAddress(request: FastifyRequest): KnownIds {
+  const { id } = (request.params ?? {}) as { id?: unknown };
+  const field = typeof id === 'string' ? fields[id.slice(0, id.indexOf('_'))] : undefined;
+  return field ? { [field]: id } : {};
+}
+
+const given = (ids: KnownIds): KnownIds => Object.fromEntries(Object.entries(ids).filter(([, id]) => id));
+
+/** The five, as far as they are known: what the caller is, what the address names, what the answer touched. */
+export function idsOfRequest(request: FastifyRequest): KnownIds {
+  const { node_id, node_instance_id, allocation_id } = request.agent_session ?? {};
+  return {
+    ...given({ node_id, node_instance_id, allocation_id } as KnownIds),
+    // At a front door the address names a node as its client calls it.
+    ...(request.operation !== null && request.operation in doorRoutes ? {} : idInAddress(request)),
+    ...given(request.touched ?? {}),
+    correlation_id: request.correlation_id,
+  };
+}
+
+function routeOf(operation: FastifyRequest['operation']): string | undefined {
+  if (operation === null) return undefined;
+  return operation in doorRoutes
+    ? doorPath(doorRoutes[operation as DoorOperation])
+    : routes[operation as OperationName].path;
+}
+
+export function spanOf(request: FastifyRequest, reply: FastifyReply, ids: KnownIds, clock: Clock): Span {
+  const end_ms = clock.nowMs();
+  const parent = parseTraceparent(request.headers.traceparent);
+  const trace_id = traceIdOf(request.correlation_id);
+  return {
+    trace_id,
+    span_id: request.span_id,
+    // A correlation id that was sent along names the trace; a parent of another trace is not ours to hang on.
+    parent_span_id: parent?.trace_id === trace_id ? parent.span_id : null,
+    name: request.operation ?? request.method,
+    kind: 'server',
+    start_ms: end_ms - reply.elapsedTime,
+    end_ms,
+    attributes: {
+      ...ids,
+      'http.request.method': request.method,
+      'http.route': routeOf(request.operation),
+      'http.response.status_code': reply.statusCode,
+      actor: request.person?.name,
+    },
+    error: reply.statusCode >= 500 ? `answered ${reply.statusCode}` : null,
+  };
+}

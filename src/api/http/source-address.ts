@@ -1,0 +1,66 @@
+/**
+ * Where a request came from. The only reader of X-Forwarded-*: these headers count when a trusted proxy set them, and
+ * anybody else's are ignored.
+ */
+import type { IncomingMessage } from 'node:http';
+import { isIPv6 } from 'node:net';
+import type { FastifyRequest } from 'fastify';
+import { plainAddress, type TrustedProxies } from '../../base/network/trusted-proxies.ts';
+
+type Headed = Pick<IncomingMessage, 'headers'> & { socket: { remoteAddress?: string | undefined } };
+
+/** A chain of proxies is never this long; a forged header can be. */
+const maxHops = 16;
+/** Sockets that have closed have no address any more. */
+const unknownAddress = '0.0.0.0';
+
+/** Some proxies append the port: `192.0.2.1:4711`, `[2001:db8::1]:4711`. */
+const withoutPort = (entry: string): string =>
+  /^\[(.*)\](?::\d+)?$/.exec(entry)?.[1] ?? /^([^:]*):\d+$/.exec(entry)?.[1] ?? entry;
+
+const forwardedHops = (header: string | string[] | undefined): string[] =>
+  [header ?? []].flat().join(',').split(',').slice(-maxHops).reverse();
+
+/** The nearest address that is not one of our proxies. What is no address ends the walk: the last hop before it counts. */
+function walk({ headers, socket }: Headed, proxies: TrustedProxies): string {
+  let address = plainAddress(socket.remoteAddress ?? '') ?? unknownAddress;
+  for (const hop of forwardedHops(headers['x-forwarded-for'])) {
+    if (!proxies.trusts(address)) return address;
+    const next = plainAddress(withoutPort(hop.trim()));
+    if (next === undefined) return address;
+    address = next;
+  }
+  return address;
+}
+
+/** The caller's IP address: for the audit, and for limits on callers that show no credential. */
+export const sourceAddress = (request: FastifyRequest): string => walk(request.raw, request.server.proxies);
+
+/** One subscriber has a whole /64 of IPv6, so limits count by that and not by the single address. */
+export function networkOf(address: string): string {
+  if (!isIPv6(address)) return address;
+  const [head = '', tail] = address.split('::');
+  const left = head === '' ? [] : head.split(':');
+  const right = tail ? tail.split(':') : [];
+  const groups = [...left, ...Array<string>(Math.max(0, 8 - left.length - right.length)).fill('0'), ...right];
+  return `${groups
+    .slice(0, 4)
+    .map((group) => group.replace(/^0+(?=.)/, ''))
+    .join(':')}::/64`;
+}
+
+export const sourceNetwork = (request: FastifyRequest): string => networkOf(sourceAddress(request));
+
+/** The name under which the caller reached us. The nearest proxy's word is the last one in the header. */
+export function requestedHost({ headers, socket }: Headed, proxies: TrustedProxies): string {
+  const forwarded = proxies.trusts(socket.remoteAddress)
+    ? [headers['x-forwarded-host'] ?? []].flat().at(-1)
+    : undefined;
+  return (forwarded ?? headers.host ?? '').split(',').at(-1)?.trim() ?? '';
+}
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    proxies: TrustedProxies;
+  }
+}

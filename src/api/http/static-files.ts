@@ -1,0 +1,80 @@
+/** The console's files and the API's documentation: public, and nothing else is. */
+import { join } from 'node:path';
+import fastifyStatic from '@fastify/static';
+import fastifySwagger from '@fastify/swagger';
+import fastifySwaggerUi from '@fastify/swagger-ui';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { ApiProblem } from '../../contract/errors/errors.ts';
+import { openapiDocument } from '../../contract/openapi/document.ts';
+import { errorPagePath } from '../../contract/errors/problem-body.ts';
+import { pathOf, shownPathOf } from './addresses.ts';
+import { errorPage } from './error-page.ts';
+
+const contentSecurityPolicy =
+  "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
+
+export async function serveDocs(app: FastifyInstance, version: string): Promise<void> {
+  const document = openapiDocument(version);
+  // Written once: it is large, public and always the same.
+  const text = JSON.stringify(document);
+  app.get('/openapi.json', async (_, reply) => reply.type('application/json; charset=utf-8').send(text));
+  const page = errorPage();
+  app.get(errorPagePath, async (_, reply) =>
+    reply.type('text/html; charset=utf-8').header('content-security-policy', contentSecurityPolicy).send(page),
+  );
+  await app.register(fastifySwagger, { mode: 'static', specification: { document: document as never } });
+  await app.register(fastifySwaggerUi, {
+    routePrefix: '/docs',
+    staticCSP: true,
+    // The page sets styles on its elements; its scripts stay bound to its own files.
+    transformStaticCSP: (policy) => policy.replace("style-src 'self' https:", "style-src 'self' 'unsafe-inline'"),
+  });
+}
+
+/** Addresses that belong to programs: what is not there is a problem, not a page. */
+const programPrefixes = ['/v1', '/docs', '/compat', '/metrics', '/healthz', '/readyz', '/openapi.json'];
+
+/** The console routes in the browser, so every other address that a person opens is its one page. */
+export function isConsolePage(request: FastifyRequest, directory: string | null): boolean {
+  const path = pathOf(request);
+  return (
+    directory !== null &&
+    (request.method === 'GET' || request.method === 'HEAD') &&
+    !programPrefixes.some((prefix) => path === prefix || path.startsWith(`${prefix}/`)) &&
+    !path.startsWith('/assets/')
+  );
+}
+
+const headersFor = (caching: string) => (reply: { header(name: string, value: string): unknown }) => {
+  reply.header('cache-control', caching);
+  reply.header('content-security-policy', contentSecurityPolicy);
+};
+
+/**
+ * Hashed file names never change, so they may be kept; the page that names them is asked for each time. They are looked up
+ * when asked for, so that a console built anew under a running server is served whole.
+ */
+export async function serveConsole(app: FastifyInstance, directory: string | null): Promise<void> {
+  if (directory !== null) {
+    await app.register(fastifyStatic, {
+      root: directory,
+      wildcard: false,
+      globIgnore: ['assets/**'],
+      index: false,
+      cacheControl: false,
+      setHeaders: headersFor('no-cache'),
+    });
+    await app.register(fastifyStatic, {
+      root: join(directory, 'assets'),
+      prefix: '/assets/',
+      decorateReply: false,
+      index: false,
+      cacheControl: false,
+      setHeaders: headersFor('public, max-age=31536000, immutable'),
+    });
+  }
+  app.setNotFoundHandler((request, reply) => {
+    if (isConsolePage(request, directory)) return reply.sendFile('index.html');
+    throw new ApiProblem('not_found', `There is nothing at ${request.method} ${shownPathOf(request)}.`);
+  });
+}

@@ -1,0 +1,16 @@
+/** A problem that its route does not document is our defect: clients were told that it cannot happen. */
+import type { FastifyRequest } from 'fastify';
+import type { ErrorCode } from '../../contract/errors/errors.ts';
+import { documentedProblems } from '../../contract/openapi/problems.ts';
+
+/** Logs the defect; the caller still gets the problem. */
+export function reportUndocumented(
+  { operation, correlation_id, log }: FastifyRequest,
+  { code }: { code: ErrorCode },
+): void {
+  if (operation === null || documentedProblems(operation)?.has(code) !== false) return;
+  log.error(
+    { operation, undocumented_code: code, correlation_id },
+    'a route answered a problem that it does not document',
+  );
+}

@@ -1,0 +1,36 @@
+import { Type } from 'typebox';
+import { expect, test } from 'vitest';
+import { strict } from '../../contract/primitives.ts';
+import { compileCheck } from './validation.ts';
+
+const check = compileCheck(
+  Type.Object({ name: Type.String(), inner: Type.Optional(Type.Object({}, strict)) }, strict),
+  'body',
+);
+
+test('each unknown key is told of once', () => {
+  const errors = [
+    { path: '/body/colour', message: 'is not a key that is known here' },
+    { path: '/body/inner/size', message: 'is not a key that is known here' },
+  ];
+  expect(() => check({ name: 'a', colour: 1 })).toThrow(
+    expect.objectContaining({
+      extras: { detail: `${errors[0]?.path} ${errors[0]?.message}.`, errors: errors.slice(0, 1) },
+    }),
+  );
+  expect(() => check({ name: 'a', colour: 1, inner: { size: 1 } })).toThrow(
+    expect.objectContaining({ extras: expect.objectContaining({ errors: expect.arrayContaining(errors) }) }),
+  );
+});
+
+const list = compileCheck(
+  Type.Object({ items: Type.Array(Type.Object({ a: Type.Number() }, strict), { maxItems: 1_000 }) }),
+  'body',
+);
+const itemsOf = (count: number, item: unknown) => ({ items: Array.from({ length: count }, () => item) });
+
+test('a long list is told of by its first faults, by its length, or by where it is beyond all bounds', () => {
+  expect(() => list(itemsOf(900, { a: 'x' }))).toThrow('/body/items/0/a must be number');
+  expect(() => list(itemsOf(1_001, { a: 1 }))).toThrow('/body/items must not have more than 1000 items');
+  expect(() => list(itemsOf(60_000, {}))).toThrow('is one value too many');
+});

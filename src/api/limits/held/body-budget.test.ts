@@ -1,0 +1,74 @@
+/** How much is read for callers that are not known yet, by one source and in all. */
+import { EventEmitter } from 'node:events';
+import { expect, test } from 'vitest';
+import { trustedProxies } from '../../../base/network/trusted-proxies.ts';
+import { virtualClock } from '../../../base/virtual-clock.ts';
+import { createBodyBudget } from './body-budget.ts';
+import { serve } from './until-served.ts';
+
+const limits = {
+  total_bytes: 100,
+  source_bytes: 40,
+  small_body_bytes: 5,
+  for_small_bytes: 20,
+  deadline_ms: 1_000,
+};
+
+function scene() {
+  const clock = virtualClock();
+  const late: unknown[] = [];
+  const budget = createBodyBudget(clock, (socket) => late.push(socket), limits);
+  const open = (address: string, bytes: number | null, more: object = {}) => {
+    const raw = new EventEmitter();
+    const headers = bytes === null ? { 'transfer-encoding': 'chunked' } : { 'content-length': String(bytes) };
+    const socket = { remoteAddress: address };
+    const request = {
+      ...{ headers, relay: null, server: { proxies: trustedProxies([]) } },
+      raw: { headers, socket, complete: false },
+      ...more,
+    };
+    budget.admit(request as never, { raw } as never, 40);
+    return { request: request as never, raw, socket };
+  };
+  return { clock, late, budget, open };
+}
+
+const refused = expect.objectContaining({ code: 'rate_limited' });
+
+test('one source has a part, and large bodies leave room for small ones', () => {
+  const { open, budget } = scene();
+  open('192.0.2.1', null);
+  expect(() => open('192.0.2.1', 1)).toThrow(refused);
+  open('192.0.2.2', 40);
+  expect(() => open('192.0.2.3', 6), 'a large one').toThrow(refused);
+  for (let times = 0; times < 4; times++) open('192.0.2.3', 5);
+  expect(() => open('192.0.2.4', 1)).toThrow(refused);
+  open('192.0.2.4', 40, { relay: { token_id: 'its token was checked' } });
+  expect(budget.heldBytes()).toBe(100);
+});
+
+test('room comes back when the handler has ended, or when the caller leaves before that', async () => {
+  const { open, budget } = scene();
+  const left = open('192.0.2.1', 10);
+  left.raw.emit('close');
+  expect(budget.heldBytes()).toBe(0);
+  await expect(serve(left.request, async () => 'served')).rejects.toMatchObject({ code: 'request_timeout' });
+  const served = open('192.0.2.1', 10);
+  const answer = serve(served.request, async () => {
+    served.raw.emit('close');
+    expect(budget.heldBytes(), 'its handler goes on').toBe(10);
+    return 'served';
+  });
+  expect(await answer).toBe('served');
+  expect(budget.heldBytes()).toBe(0);
+});
+
+test('a body that is not there in time is given up, one that is being served is not', async () => {
+  const { open, late, clock } = scene();
+  const slow = open('192.0.2.1', 10);
+  open('192.0.2.2', 10, { raw: { headers: {}, socket: { remoteAddress: '192.0.2.2' }, complete: true } });
+  await clock.advance(999);
+  expect(late).toEqual([]);
+  await clock.advance(1);
+  expect(late).toEqual([slow.socket]);
+});

@@ -1,0 +1,71 @@
+/**
+ * How much of bodies this replica reads at once for callers that it does not know yet: their credential is in the body. One
+ * source has a part of it, large bodies leave room for small ones, and a body that arrives slowly is given up.
+ */
+import type { Socket } from 'node:net';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Clock } from '../../../base/clock.ts';
+import { ApiProblem } from '../../../contract/errors/errors.ts';
+import { declaredBytes } from '../../http/bodies/declared-size.ts';
+import { sourceNetwork } from '../../http/source-address.ts';
+import { holdUntilServed } from './until-served.ts';
+
+export interface BodyBudget {
+  /** Before the body is read. Throws 429 where there is no room for it. */
+  admit(request: FastifyRequest, reply: FastifyReply, maxBytes: number): void;
+  heldBytes(): number;
+}
+
+const kb = 1024;
+const mb = 1024 * kb;
+const usualLimits = {
+  total_bytes: 64 * mb,
+  source_bytes: 16 * mb,
+  /** Sign-ins and most registrations are small; large batches cannot take this room from them. */
+  small_body_bytes: 16 * kb,
+  for_small_bytes: 16 * mb,
+  deadline_ms: 20_000,
+};
+const retryAfterSeconds = 1;
+
+export function createBodyBudget(
+  clock: Clock,
+  onLate: (socket: Socket) => void,
+  limits: typeof usualLimits = usualLimits,
+): BodyBudget {
+  const bySource = new Map<string, number>();
+  let total = 0;
+
+  const change = (source: string, bytes: number) => {
+    total += bytes;
+    const held = (bySource.get(source) ?? 0) + bytes;
+    if (held > 0) bySource.set(source, held);
+    else bySource.delete(source);
+  };
+  const refuse = (detail: string) => {
+    throw new ApiProblem('rate_limited', { detail, retry_after_seconds: retryAfterSeconds });
+  };
+
+  return {
+    admit(request, reply, maxBytes) {
+      const bytes = declaredBytes(request, maxBytes);
+      // The token of a relay is checked before its batch is read.
+      if (bytes === 0 || request.relay) return;
+      const source = sourceNetwork(request);
+      const room = limits.total_bytes - (bytes > limits.small_body_bytes ? limits.for_small_bytes : 0);
+      if ((bySource.get(source) ?? 0) + bytes > limits.source_bytes)
+        refuse(`Unfinished request bodies from this address exceed ${limits.source_bytes / mb} MB.`);
+      if (total + bytes > room)
+        refuse('Unfinished request bodies from unknown callers exceed the limit of this replica.');
+      change(source, bytes);
+      const cancel = clock.after(limits.deadline_ms, () => {
+        if (!request.raw.complete) onLate(request.raw.socket);
+      });
+      holdUntilServed(request, reply, () => {
+        cancel();
+        change(source, -bytes);
+      });
+    },
+    heldBytes: () => total,
+  };
+}

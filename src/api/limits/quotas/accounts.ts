@@ -1,0 +1,99 @@
+/** Token buckets by key, in memory and bounded: the balance of each writer, in rows and in bytes. */
+import type { Clock } from '../../../base/clock.ts';
+import type { WriteQuota } from '../../../lifecycle/limits/limits.ts';
+
+interface Balance {
+  rows: number;
+  bytes: number;
+  atMs: number;
+  /** Held for writes in progress; not yet charged. */
+  reserved_rows: number;
+  reserved_bytes: number;
+  in_progress: number;
+}
+
+export interface Accounts {
+  /**
+   * Writing is paid for afterwards, so a balance may go below zero, but by no more than one full allowance. Negative amounts
+   * are refunds.
+   */
+  charge(key: string, quota: WriteQuota, rows: number, bytes: number): void;
+  /** Holds an amount for a write in progress until it is released, so that concurrent writes cannot spend it twice. */
+  reserve(key: string, quota: WriteQuota, rows: number, bytes: number): void;
+  release(key: string, rows: number, bytes: number): void;
+  inProgress(key: string): number;
+  /** Seconds until the balance minus reservations is positive; 1 if only reservations block it. */
+  waitSeconds(key: string, quota: WriteQuota): number;
+  /** Refills the balance; reservations stay. */
+  reset(key: string, quota: WriteQuota): void;
+  size(): number;
+}
+
+const reservedSeconds = 1;
+/** About 20 MB. A balance that is full again needs no entry, so only this many busy writers are told apart. */
+const maxAccounts = 100_000;
+
+export function createAccounts(clock: Clock): Accounts {
+  // A Map iterates in order of insertion; entries are re-inserted when charged, so the first is the least recently used.
+  const balances = new Map<string, Balance>();
+
+  const refilled = (before: Balance | undefined, quota: WriteQuota, atMs: number): Balance => {
+    if (!before)
+      return { rows: quota.rows, bytes: quota.bytes, atMs, reserved_rows: 0, reserved_bytes: 0, in_progress: 0 };
+    const seconds = Math.max(0, atMs - before.atMs) / 1000;
+    return {
+      ...before,
+      rows: Math.min(quota.rows, before.rows + seconds * quota.rows_per_second),
+      bytes: Math.min(quota.bytes, before.bytes + seconds * quota.bytes_per_second),
+      atMs,
+    };
+  };
+  const keep = (key: string, balance: Balance) => {
+    balances.delete(key);
+    if (balances.size >= maxAccounts) {
+      const [oldest] = balances.keys();
+      balances.delete(oldest ?? '');
+    }
+    balances.set(key, balance);
+  };
+  const secondsUntil = (balance: number, perSecond: number) => (balance > 0 ? 0 : (1 - balance) / perSecond);
+
+  return {
+    charge(key, quota, rows, bytes) {
+      const balance = refilled(balances.get(key), quota, clock.monotonicMs());
+      // Without the floor one caller could run up a debt that takes hours to refill.
+      balance.rows = Math.min(Math.max(balance.rows - rows, -quota.rows), quota.rows);
+      balance.bytes = Math.max(balance.bytes - bytes, -quota.bytes);
+      keep(key, balance);
+    },
+    reserve(key, quota, rows, bytes) {
+      const balance = refilled(balances.get(key), quota, clock.monotonicMs());
+      balance.reserved_rows += rows;
+      balance.reserved_bytes += bytes;
+      balance.in_progress++;
+      keep(key, balance);
+    },
+    release(key, rows, bytes) {
+      const balance = balances.get(key);
+      if (!balance) return;
+      // The entry may have been evicted and made anew since the reservation.
+      balance.reserved_rows = Math.max(0, balance.reserved_rows - rows);
+      balance.reserved_bytes = Math.max(0, balance.reserved_bytes - bytes);
+      balance.in_progress = Math.max(0, balance.in_progress - 1);
+    },
+    inProgress: (key) => balances.get(key)?.in_progress ?? 0,
+    waitSeconds(key, quota) {
+      const before = balances.get(key);
+      if (!before) return 0;
+      const { rows, bytes, reserved_rows, reserved_bytes } = refilled(before, quota, clock.monotonicMs());
+      const seconds = Math.max(secondsUntil(rows, quota.rows_per_second), secondsUntil(bytes, quota.bytes_per_second));
+      const isReserved = rows - reserved_rows <= 0 || bytes - reserved_bytes <= 0;
+      return seconds === 0 && isReserved ? reservedSeconds : seconds;
+    },
+    reset(key, { rows, bytes }) {
+      const balance = balances.get(key);
+      if (balance) Object.assign(balance, { rows, bytes, atMs: clock.monotonicMs() });
+    },
+    size: () => balances.size,
+  };
+}

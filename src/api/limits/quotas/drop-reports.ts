@@ -1,0 +1,122 @@
+/**
+ * Reports what the limits dropped or refused: per window one fact for each machine and tenant, and one for all source
+ * addresses together, since anybody can have many of those.
+ */
+import { type Clock, now } from '../../../base/clock.ts';
+import type { NodeInstanceId } from '../../../base/ids.ts';
+import { droppedKind } from '../../../lifecycle/limits/limits.ts';
+import { nameAllocations } from '../../../store/transitions/amend-node.ts';
+import type { Database } from '../../../store/pg/database.ts';
+import { type Fact, recordEvidence } from '../../../store/evidence/evidence.ts';
+import type { Writer } from './writers.ts';
+
+/** Facts that were not recorded; requests that got 429; reports of a status of which only the newest was kept. */
+export type Loss = 'facts_dropped' | 'requests_refused' | 'reports_coalesced';
+export type Losses = Record<Loss, number>;
+
+export interface DropReports {
+  count(writer: Writer, loss: Loss, times?: number): void;
+  totals(): ReadonlyMap<Writer['kind'], Losses>;
+  stop(): Promise<void>;
+}
+
+/** A window names so many writers one by one; the rest share a fact. */
+const maxNamed = 1_000;
+const maxSources = 10;
+
+const nothing = (): Losses => ({ facts_dropped: 0, requests_refused: 0, reports_coalesced: 0 });
+const parts: readonly [Loss, string][] = [
+  ['facts_dropped', 'facts dropped'],
+  ['requests_refused', 'requests refused'],
+  ['reports_coalesced', 'status reports coalesced'],
+];
+const inWords = (losses: Losses) =>
+  parts
+    .filter(([loss]) => losses[loss] > 0)
+    .map(([loss, words]) => `${losses[loss]} ${words}`)
+    .join(', ');
+
+export function createDropReports(options: {
+  db: Database;
+  clock: Clock;
+  window_seconds: number;
+  onError: (error: unknown) => void;
+}): DropReports {
+  const { db, clock, window_seconds, onError } = options;
+  const totals = new Map<Writer['kind'], Losses>();
+  /** Those that are named, and those that share a fact: all addresses, and whoever finds no room. */
+  let named = new Map<string, { writer: Writer; losses: Losses }>();
+  let shared = { losses: nothing(), sources: new Map<string, number>() };
+  let cancel: (() => void) | undefined;
+  let writing: Promise<void> = Promise.resolve();
+
+  const factOf = (losses: Losses, rest: Partial<Fact>): Fact => ({
+    at: now(clock),
+    layer: 'store',
+    kind: droppedKind,
+    summary: `over its write limit in the last ${window_seconds} s: ${inWords(losses)}`,
+    ...rest,
+  });
+  const sharedFact = (): Fact[] => {
+    const { losses, sources } = shared;
+    if (inWords(losses) === '') return [];
+    const most = [...sources].toSorted(([, a], [, b]) => b - a).slice(0, maxSources);
+    return [
+      factOf(losses, {
+        summary: `callers over their write limit in the last ${window_seconds} s: ${inWords(losses)}`,
+        data: { ...losses, window_seconds, of: 'address', sources: most.map(([source, times]) => ({ source, times })) },
+      }),
+    ];
+  };
+  const write = async (facts: Fact[]) => {
+    await db.transaction(async (tx) => {
+      await nameAllocations(tx, facts);
+      await recordEvidence(tx, facts);
+    });
+  };
+  const flush = () => {
+    cancel?.();
+    cancel = undefined;
+    const facts = [...named.values()].map(({ writer, losses }) =>
+      factOf(losses, {
+        data: { ...losses, window_seconds, of: writer.kind, writer: writer.id },
+        actor: writer.actor ?? null,
+        node_id: writer.node_id ?? null,
+        node_instance_id: (writer.node_instance_id ?? null) as NodeInstanceId | null,
+      }),
+    );
+    facts.push(...sharedFact());
+    named = new Map();
+    shared = { losses: nothing(), sources: new Map() };
+    if (facts.length > 0) writing = writing.then(() => write(facts)).catch(onError);
+  };
+
+  function entryOf(writer: Writer): Losses {
+    const key = `${writer.kind} ${writer.id}`;
+    const known = named.get(key);
+    if (known) return known.losses;
+    if (writer.kind !== 'address' && named.size < maxNamed) {
+      const losses = nothing();
+      named.set(key, { writer, losses });
+      return losses;
+    }
+    if (shared.sources.has(writer.id) || shared.sources.size < maxNamed)
+      shared.sources.set(writer.id, (shared.sources.get(writer.id) ?? 0) + 1);
+    return shared.losses;
+  }
+
+  return {
+    count(writer, loss, times = 1) {
+      entryOf(writer)[loss] += times;
+      const total = totals.get(writer.kind) ?? nothing();
+      total[loss] += times;
+      totals.set(writer.kind, total);
+      cancel ??= clock.after(1000 * window_seconds, flush);
+    },
+    totals: () => totals,
+    async stop() {
+      flush();
+      await writing;
+    },
+  };
+}

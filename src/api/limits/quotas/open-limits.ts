@@ -1,0 +1,44 @@
+/** The limits on callers of one replica, opened and closed together. */
+import type { Clock } from '../../../base/clock.ts';
+import type { NodeInstanceId } from '../../../base/ids.ts';
+import type { LimitSettings } from '../../../lifecycle/limits/limits.ts';
+import type { Database } from '../../../store/pg/database.ts';
+import type { EvidenceTail } from '../../../store/evidence/tail.ts';
+import { createRefusedBeats, type TellRefusedBeat } from '../../heartbeats/refused-beats.ts';
+import { createDeferredReports, type DeferredReports } from './deferred-reports.ts';
+import { createOutsideWrites, type OutsideWrites } from './outside-writes.ts';
+import { createRequestRates, type RequestRates } from './request-rates.ts';
+
+export interface Limits {
+  outside: OutsideWrites;
+  deferred: DeferredReports;
+  rates: RequestRates;
+  tellRefusedBeat: TellRefusedBeat;
+}
+
+export function openLimits(options: {
+  db: Database;
+  clock: Clock;
+  limits: LimitSettings;
+  tail: Pick<EvidenceTail, 'subscribe'>;
+  onError(what: string): (error: unknown) => void;
+  parts: AsyncDisposableStack;
+}): Limits {
+  const { db, clock, limits, parts } = options;
+  const onError = options.onError('dropped facts could not be reported');
+  const outside = createOutsideWrites({ db, clock, limits, onError });
+  options.tail.subscribe(({ kind, node_instance_id }) => {
+    // An allocation is assigned its machine.
+    if (kind === 'allocation.provisioning' && node_instance_id)
+      outside.resetInstance(node_instance_id as NodeInstanceId);
+  });
+  const deferred = createDeferredReports(clock);
+  const refusedBeats = createRefusedBeats(db, clock, outside, options.onError('refused beats could not be recorded'));
+  parts.defer(async () => {
+    deferred.stop();
+    await refusedBeats.stop();
+    await outside.stop();
+  });
+  const rates = createRequestRates(clock, limits.requests);
+  return { outside, deferred, rates, tellRefusedBeat: refusedBeats.tell };
+}

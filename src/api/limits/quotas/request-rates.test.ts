@@ -1,0 +1,132 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { expect, test } from 'vitest';
+import { trustedProxies } from '../../../base/network/trusted-proxies.ts';
+import { virtualClock } from '../../../base/virtual-clock.ts';
+import { routes } from '../../../contract/routes.ts';
+import { defaultLimits } from '../../../lifecycle/limits/limits.ts';
+import type { AgentSession } from '../../../store/agents/agent-sessions.ts';
+import { createRequestRates } from './request-rates.ts';
+
+const limits = {
+  ...defaultLimits.requests,
+  tenant: { burst: 5, per_second: 1 },
+  refused: { burst: 3, per_second: 1 },
+};
+const caller = (known: object, address = '192.0.2.1') =>
+  ({
+    ...{ person: null, agent_session: null, relay: null, ...known },
+    query: {},
+    raw: { headers: {}, socket: { remoteAddress: address } },
+    server: { proxies: trustedProxies([]) },
+  }) as unknown as FastifyRequest;
+const tenant = (name: string | null) => caller({ person: { tenant: name, token_id: 't', name: 't' } });
+
+function rates() {
+  const clock = virtualClock();
+  const given = createRequestRates(clock, limits);
+  const headers: Record<string, string> = {};
+  const reply = { header: (name: string, value: string) => Object.assign(headers, { [name]: value }) };
+  /** Whether the refusal was sent without a wait. */
+  const isSentAtOnce = async (request: FastifyRequest) => {
+    let sent = false;
+    const sending = given.holdRefusal(request, reply as unknown as FastifyReply).then(() => {
+      sent = true;
+    });
+    await clock.advance(0);
+    const atOnce = sent;
+    return { atOnce, sending };
+  };
+  return { ...given, clock, headers, isSentAtOnce };
+}
+
+test('a tenant over its rate gets 429 until time has passed; others and the fleet’s own tokens do not', async () => {
+  const { admit, clock } = rates();
+  const ask = (who: FastifyRequest) => admit(who, 'node-get', routes['node-get']);
+  for (let times = 0; times < 5; times++) ask(tenant('loud'));
+  expect(() => ask(tenant('loud'))).toThrow(expect.objectContaining({ code: 'rate_limited' }));
+  ask(tenant('quiet'));
+  for (let times = 0; times < 20; times++) ask(tenant(null));
+  await clock.advance(1_500);
+  ask(tenant('loud'));
+});
+
+test('who is refused too often is answered late, and only that caller', async () => {
+  const { clock, isSentAtOnce } = rates();
+  const stranger = caller({});
+  for (let times = 0; times < 3; times++) expect((await isSentAtOnce(stranger)).atOnce).toBe(true);
+  const late = await isSentAtOnce(stranger);
+  expect(late.atOnce).toBe(false);
+  expect((await isSentAtOnce(caller({}, '192.0.2.2'))).atOnce).toBe(true);
+  expect((await isSentAtOnce(caller({ agent_session: { node_instance_id: 'inst_a' } }))).atOnce).toBe(true);
+  await clock.advance(2_000);
+  await late.sending;
+});
+
+test('only so many answers are held; beyond that the connection is closed', async () => {
+  const { isSentAtOnce, headers } = rates();
+  const stranger = caller({});
+  for (let times = 0; times < 3 + 128; times++) await isSentAtOnce(stranger);
+  expect(headers).toEqual({});
+  expect((await isSentAtOnce(stranger)).atOnce).toBe(true);
+  expect(headers).toEqual({ connection: 'close' });
+});
+
+test('a beat is held only for a machine that beats more than fifty times in a second', () => {
+  const { beatHoldMs } = rates();
+  const session = { told_at_seconds: 10 } as AgentSession;
+  for (let beat = 2; beat <= 50; beat++) expect(beatHoldMs(session, 9_500)).toBe(0);
+  expect(beatHoldMs(session, 9_500)).toBe(1_000);
+  expect(beatHoldMs(session, 10_500), 'in the next second').toBe(0);
+});
+
+test('a long reply counts as many requests, and a page is paid for before it is read', async () => {
+  const { admit, chargeReply, clock } = rates();
+  const ask = (query: object) => {
+    const request = Object.assign(tenant('loud'), { query });
+    admit(request, 'node-list', routes['node-list']);
+    return request;
+  };
+  const refused = expect.objectContaining({ code: 'rate_limited' });
+  // Fifty items are estimated at five requests, which is the whole allowance; the reply was short, so four come back.
+  const short = ask({ limit: '50' });
+  expect(() => ask({ limit: '1' })).toThrow(refused);
+  chargeReply(short, 900);
+  const long = ask({ limit: '1' });
+  // The fifth of a second that has passed is not enough for a reply of a hundred kilobytes.
+  chargeReply(long, 100 * 1024);
+  await clock.advance(200);
+  expect(() => ask({ limit: '1' })).toThrow(refused);
+  await clock.advance(10_000);
+  // A refused request was never charged, so its reply gives nothing back.
+  for (let times = 0; times < 5; times++) ask({ limit: '1' });
+  const over = Object.assign(tenant('loud'), { query: { limit: '500' } });
+  expect(() => admit(over, 'node-list', routes['node-list'])).toThrow(refused);
+  chargeReply(over, 300);
+  expect(() => ask({ limit: '1' })).toThrow(refused);
+});
+
+test('a call that starts an operation counts as five requests', () => {
+  const { admit } = rates();
+  const create = () => admit(tenant('loud'), 'allocation-create', routes['allocation-create']);
+  create();
+  expect(create).toThrow(expect.objectContaining({ code: 'rate_limited' }));
+});
+
+test('a page that is read besides the reply counts', () => {
+  const { admit, chargePage } = rates();
+  const request = tenant('resuming');
+  admit(request, 'node-get', routes['node-get']);
+  chargePage(request, 500);
+  expect(() => admit(tenant('resuming'), 'node-get', routes['node-get'])).toThrow(
+    expect.objectContaining({ code: 'rate_limited' }),
+  );
+});
+
+test('the size of a reply is not charged to an address, which many machines may share', () => {
+  const { admit, chargeReply } = rates();
+  for (let times = 0; times < 50; times++) {
+    const request = caller({});
+    admit(request, 'agent-bundle', routes['agent-bundle']);
+    chargeReply(request, 10 * 1024 * 1024);
+  }
+});

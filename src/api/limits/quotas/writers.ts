@@ -1,0 +1,95 @@
+/** Who causes evidence from outside, and by which allowances that is limited. */
+import { createHash } from 'node:crypto';
+import type { FastifyRequest } from 'fastify';
+import type { NodeId, NodeInstanceId } from '../../../base/ids.ts';
+import type { RegisterRequest } from '../../../contract/agent/agent.ts';
+import type { Actor } from '../../../contract/evidence/evidence.ts';
+import type { QuotaKind } from '../../../lifecycle/limits/limits.ts';
+import type { InstanceRow } from '../../../store/agents/instances.ts';
+import { type ApiServices, actorOf, type Person } from '../../services.ts';
+import { sourceAddress, sourceNetwork } from '../../http/source-address.ts';
+
+export interface Writer {
+  /** Of whom it is reported that something was dropped. */
+  kind: 'instance' | 'join_token' | 'tenant' | 'relay' | 'address';
+  id: string;
+  /** The allowances it draws on, besides that of everybody. */
+  draws: readonly { kind: QuotaKind; key: string }[];
+  node_id?: NodeId;
+  node_instance_id?: NodeInstanceId;
+  actor?: Actor;
+}
+
+export const instanceWriter = (whose: { node_id: NodeId; node_instance_id: NodeInstanceId }): Writer => {
+  const { node_id, node_instance_id } = whose;
+  const draws = [{ kind: 'instance', key: node_instance_id }] as const;
+  return { kind: 'instance', id: node_instance_id, draws, node_id, node_instance_id };
+};
+
+/** By token and name, so that a machine that joins in a loop does not keep the others of its pool from joining. */
+export function joinWriter(join_token: string, name: string): Writer {
+  const id = createHash('sha256').update(join_token).digest('base64url').slice(0, 16);
+  const draws = [
+    { kind: 'instance', key: `${id} ${name}` },
+    { kind: 'join_token', key: id },
+  ] as const;
+  return { kind: 'join_token', id, draws };
+}
+
+/** Fleet-wide tokens run the fleet and are not limited; null for them. */
+export const tenantWriter = (person: Person): Writer | null =>
+  person.tenant === null
+    ? null
+    : {
+        kind: 'tenant',
+        id: person.tenant,
+        draws: [{ kind: 'tenant', key: person.tenant }],
+        actor: actorOf(person),
+      };
+
+export const relayWriter = (actor: Actor): Writer => ({
+  kind: 'relay',
+  id: actor.id,
+  draws: [{ kind: 'relay', key: actor.id }],
+  actor,
+});
+
+export function addressWriter(request: FastifyRequest): Writer {
+  const network = sourceNetwork(request);
+  const address = sourceAddress(request);
+  const draws = [
+    { kind: 'address', key: network },
+    { kind: 'anonymous', key: '' },
+  ] as const;
+  return { kind: 'address', id: network, draws, actor: { kind: 'address', id: address, name: address } };
+}
+
+/** About what a registration writes; reserved until the exact amount is charged. */
+export const registrationCost = { rows: 5, bytes: 4 * 1024 };
+
+/** Who pays for a registration: the instance where it can be known without asking the store, else the join token, else the address. */
+export function registrationWriter(
+  request: FastifyRequest,
+  { enrollment_token, join_token, name }: RegisterRequest,
+  known: Pick<InstanceRow, 'node_id' | 'node_instance_id'> | undefined,
+  { installation }: Pick<ApiServices, 'installation'>,
+): Writer {
+  if (known) return instanceWriter(known);
+  const claims = enrollment_token ? installation.readEnrollmentToken(enrollment_token) : undefined;
+  if (claims) return instanceWriter(claims);
+  return join_token ? joinWriter(join_token, name ?? '') : addressWriter(request);
+}
+
+/** For what is limited for fleet-wide tokens as well, each by itself. */
+export function personWriter(person: Person): Writer {
+  const key = person.tenant ?? `token ${person.token_id}`;
+  return { kind: 'tenant', id: key, draws: [{ kind: 'tenant', key }], actor: actorOf(person) };
+}
+
+/** Who pays for the record of a refused request. */
+export function refusalWriter(request: FastifyRequest): Writer {
+  const { person, agent_session, relay } = request;
+  if (agent_session) return instanceWriter(agent_session);
+  if (relay) return relayWriter(actorOf(relay));
+  return person ? personWriter(person) : addressWriter(request);
+}

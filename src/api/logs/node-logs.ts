@@ -1,0 +1,53 @@
+/** What takes the logs of nodes, joined: who may ship now, who writes, who is woken, and who is sent what was stored. */
+import type { Clock } from '../../base/clock.ts';
+import type { Log } from '../../base/telemetry/log.ts';
+import { openLogForwarders } from '../../base/telemetry/open-log-forwarders.ts';
+import type { ServerSettings } from '../../base/settings/settings.ts';
+import type { LogSettings } from '../../lifecycle/limits/logs.ts';
+import type { Database } from '../../store/pg/database.ts';
+import { createLogWriter, forwardedLines, type StoredLines } from '../../store/logs/log-writer.ts';
+import type { PoolRedactors } from '../../store/rows/secrets/pool-redactors.ts';
+import { createLogArrivals } from './log-arrivals.ts';
+import { createLogIntake } from './log-intake.ts';
+import type { ReplicaFigures } from '../metrics.ts';
+import type { ApiServices } from '../services.ts';
+
+export interface NodeLogs {
+  services: Pick<ApiServices, 'arrivals' | 'logs' | 'intake'>;
+  figures: Pick<ReplicaFigures, 'intake' | 'forwarders'>;
+  /** Once nothing comes any more: what was begun is finished, and what waits to be sent on has its last try. */
+  stop(): Promise<void>;
+}
+
+export function openNodeLogs(parts: {
+  db: Database;
+  pool_redactors: PoolRedactors;
+  clock: Clock;
+  log: Log;
+  settings: ServerSettings;
+  limits: LogSettings;
+}): NodeLogs {
+  const { db, pool_redactors, clock, log, settings, limits } = parts;
+  const forwarders = openLogForwarders(settings, { clock, log });
+  const onStored = (stored: StoredLines) => {
+    const lines = forwardedLines(stored);
+    for (const each of forwarders) each.take(lines);
+  };
+  const intake = createLogIntake();
+  const logs = createLogWriter({
+    db,
+    pool_redactors,
+    ...limits,
+    ...(forwarders.length > 0 && { onStored }),
+    onError: (error) =>
+      log.error({ error }, 'a part of a log has to be written again, or tidied up when more of it comes'),
+  });
+  return {
+    services: { arrivals: createLogArrivals(clock), logs, intake },
+    figures: { intake: () => intake.figures(), forwarders: () => forwarders.map((each) => each.figures()) },
+    async stop() {
+      await logs.settled();
+      await Promise.all(forwarders.map((each) => each.stop()));
+    },
+  };
+}

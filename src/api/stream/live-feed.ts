@@ -1,0 +1,180 @@
+/**
+ * The live feed of one replica: facts from the evidence tail, joined once with the current shape of what they are about,
+ * and shown to its audience in commit order. A thousand readers cost the database no more than one.
+ */
+import type { Clock } from '../../base/clock.ts';
+import { now } from '../../base/clock.ts';
+import type { Allocation } from '../../contract/allocation.ts';
+import type { Evidence } from '../../contract/evidence/evidence.ts';
+import type { Node } from '../../contract/node.ts';
+import type { Operation } from '../../contract/operation.ts';
+import { readAllocations } from '../../store/rows/allocations.ts';
+import type { Queryable } from '../../store/pg/database.ts';
+import { readNodes } from '../../store/rows/nodes.ts';
+import { readOperations } from '../../store/operations/operations.ts';
+import type { EvidenceTail } from '../../store/evidence/tail.ts';
+import { startProgressTicks } from './progress-ticks.ts';
+import { type AudienceFigures, createAudience, type StreamReader } from './stream-audience.ts';
+
+export interface FeedBatch {
+  facts: Evidence[];
+  nodes: Map<string, Node>;
+  allocations: Map<string, Allocation>;
+  operations: Map<string, Operation>;
+  /** Operations whose progress moved with the time alone; no fact tells of it. */
+  moved?: string[];
+}
+
+/** Since the start of this replica; seconds are summed over batches. */
+export interface FeedFigures extends AudienceFigures {
+  batches: number;
+  facts: number;
+  /** Readers who were let go because they did not keep up. */
+  dropped: number;
+  /** From a fact's own time until the tail had it. */
+  tail_seconds: number;
+  /** Gathering what comes together. */
+  gather_seconds: number;
+  join_seconds: number;
+}
+
+export interface LiveFeed {
+  /** From now on the reader is shown what comes. Returns the way to end it. */
+  add(reader: StreamReader): () => void;
+  readers(): number;
+  /** Every fact up to here was shown or is being shown; who begins here gets the next batch as a whole. */
+  position(): string;
+  noteDropped(): void;
+  figures(): FeedFigures;
+  /** The same joining, for facts read from the store to catch up. */
+  join(facts: Evidence[]): Promise<FeedBatch>;
+  stop(): void;
+}
+
+/**
+ * Facts that come together are joined and sent together; a person does not notice, the database and the sockets do. What serving the
+ * last ones took is left to everything else before the next, within bounds: pieces that no longer fit a socket's buffer are slower than more of them.
+ */
+const gatherMs = { least: 5, most: 10 };
+const retryMs = 1_000;
+
+const idsOf = (facts: Evidence[], key: 'node_id' | 'allocation_id' | 'workflow_id') => [
+  ...new Set(facts.flatMap((fact) => fact[key] ?? [])),
+];
+
+export function createLiveFeed(options: {
+  db: Queryable;
+  tail: EvidenceTail;
+  clock: Clock;
+  onError: (error: unknown) => void;
+}): LiveFeed {
+  const { db, tail, clock } = options;
+  const audience = createAudience(clock);
+  const spent = { batches: 0, facts: 0, dropped: 0, tail_seconds: 0, gather_seconds: 0, join_seconds: 0 };
+  let gathered: Evidence[] = [];
+  let position = '';
+  let gatheredSinceMs = 0;
+  let restMs = gatherMs.least;
+  let scheduled: (() => void) | undefined;
+  let delivering = false;
+
+  const joinIds = async (ids: Record<'nodes' | 'allocations' | 'operations', string[]>) => {
+    const at = now(clock);
+    const [nodes, allocations, operations] = await Promise.all([
+      readNodes(db, ids.nodes, null),
+      readAllocations(db, ids.allocations, null, at),
+      readOperations(db, ids.operations, null, at),
+    ]);
+    return {
+      nodes: new Map(nodes.map((node) => [node.node_id, node])),
+      allocations: new Map(allocations.map((allocation) => [allocation.allocation_id, allocation])),
+      operations: new Map(operations.map((operation) => [operation.workflow_id, operation])),
+    };
+  };
+
+  const join = async (facts: Evidence[]): Promise<FeedBatch> => ({
+    facts,
+    ...(await joinIds({
+      nodes: idsOf(facts, 'node_id'),
+      allocations: idsOf(facts, 'allocation_id'),
+      operations: idsOf(facts, 'workflow_id'),
+    })),
+  });
+
+  /** One batch after the other, and one that failed again before the next: readers drop what comes out of order. */
+  const deliver = async () => {
+    delivering = true;
+    const facts = gathered;
+    gathered = [];
+    position = facts.at(-1)?.cursor ?? position;
+    const sinceMs = gatheredSinceMs;
+    const beganMs = clock.monotonicMs();
+    try {
+      const batch = await join(facts);
+      const joinedMs = clock.monotonicMs();
+      await audience.show(batch);
+      const shownMs = clock.monotonicMs();
+      restMs = Math.min(Math.max(shownMs - beganMs, gatherMs.least), gatherMs.most);
+      spent.batches++;
+      spent.facts += facts.length;
+      spent.gather_seconds += (beganMs - sinceMs) / 1000;
+      spent.join_seconds += (joinedMs - beganMs) / 1000;
+      if (gathered.length > 0) schedule(restMs);
+    } catch (error) {
+      options.onError(error);
+      gathered = [...facts, ...gathered];
+      schedule(retryMs);
+    }
+    delivering = false;
+  };
+
+  const schedule = (ms: number) => {
+    scheduled = clock.after(ms, () => {
+      scheduled = undefined;
+      void deliver();
+    });
+  };
+
+  const stopTicking = startProgressTicks({
+    db,
+    clock,
+    hasReaders: () => audience.readers() > 0,
+    onError: options.onError,
+    async deliver(moved) {
+      const ids = (key: 'node_id' | 'allocation_id') => moved.flatMap((each) => each[key] ?? []);
+      const joined = await joinIds({ nodes: ids('node_id'), allocations: ids('allocation_id'), operations: [] });
+      const operations = new Map(moved.map((each) => [each.workflow_id, each]));
+      const batch = { ...joined, facts: [], operations, moved: [...operations.keys()] };
+      await audience.show(batch);
+    },
+  });
+
+  const unsubscribe = tail.subscribeAll((fact) => {
+    if (audience.readers() === 0) {
+      position = fact.cursor;
+      return;
+    }
+    if (gathered.length === 0) {
+      gatheredSinceMs = clock.monotonicMs();
+      spent.tail_seconds += Math.max(0, clock.nowMs() - Date.parse(fact.at)) / 1000;
+    }
+    gathered.push(fact);
+    if (!scheduled && !delivering) schedule(restMs);
+  });
+
+  return {
+    join,
+    add: (reader) => audience.add(reader),
+    readers: () => audience.readers(),
+    position: () => position || tail.position(),
+    noteDropped() {
+      spent.dropped++;
+    },
+    figures: () => ({ ...audience.figures(), ...spent }),
+    stop() {
+      unsubscribe();
+      stopTicking();
+      scheduled?.();
+    },
+  };
+}

@@ -1,0 +1,150 @@
+import { expect, test } from 'vitest';
+import { pause } from '../../base/clock.ts';
+import { builtInRedactor } from '../../base/redaction/redact.ts';
+import { virtualClock } from '../../base/virtual-clock.ts';
+import type { Allocation } from '../../contract/allocation.ts';
+import type { Evidence } from '../../contract/evidence/evidence.ts';
+import type { Queryable } from '../../store/pg/database.ts';
+import { createLiveFeed, type FeedBatch } from './live-feed.ts';
+import { createAudience, type Piece, type StreamReader } from './stream-audience.ts';
+import type { Wanted } from './stream-events.ts';
+
+let written = 0;
+const factOf = (seq: number, about: Partial<Evidence>): Evidence =>
+  Object.defineProperty(
+    {
+      ...{ cursor: `7-${seq}`, at: '2030-01-01T00:00:00.000Z', layer: 'node', kind: 'node.said', summary: 'said' },
+      ...{ data: {}, actor: null, node_id: null, node_instance_id: null, correlation_id: null },
+      ...{ allocation_id: null, workflow_id: null, ...about },
+    } as Evidence,
+    'toJSON',
+    {
+      value(this: Evidence) {
+        written++;
+        return { ...this };
+      },
+    },
+  );
+
+const owned = (allocation_id: string, tenant: string) =>
+  [allocation_id, { allocation_id, tenant, pool: 'gpu' } as Allocation] as const;
+
+const batchOf = (...facts: Evidence[]): FeedBatch => ({
+  facts,
+  nodes: new Map(),
+  allocations: new Map([owned('a', 'acme'), owned('g', 'globex')]),
+  operations: new Map(),
+});
+
+const evidence: Wanted = { topics: new Set(['evidence']), tenant: null };
+
+function readerOf(wanted: Partial<Wanted> = {}, token_id = 'token', session_id: string | null = null) {
+  const pieces: Piece[] = [];
+  const ended: true[] = [];
+  const reader: StreamReader = {
+    wanted: { ...evidence, ...wanted },
+    token_id,
+    session_id,
+    take: (piece) => pieces.push(piece),
+    end: () => ended.push(true),
+  };
+  return { reader, pieces, ended, text: () => pieces.map(({ bytes }) => bytes?.toString() ?? '').join('') };
+}
+
+const facts = [
+  factOf(1, { allocation_id: 'a', summary: 'of acme' }),
+  factOf(2, { allocation_id: 'g', summary: 'of globex' }),
+  factOf(3, { node_id: 'n', summary: 'of a node' }),
+];
+
+test('who asks the same is handed the same bytes, and every fact is written once, whoever gets it', async () => {
+  const audience = createAudience(virtualClock());
+  const all = Array.from({ length: 50 }, () => readerOf());
+  const tenants = ['acme', 'globex'].map((tenant) => readerOf({ tenant }));
+  const node = readerOf({ node_id: 'n' });
+  const other = readerOf({ node_id: 'another' });
+  for (const { reader } of [...all, ...tenants, node, other]) audience.add(reader);
+  expect(audience.figures()).toMatchObject({ readers: 54, questions: 5 });
+  written = 0;
+  await audience.show(batchOf(...facts));
+  expect(written).toBe(3);
+  const shared = all[0]?.pieces[0]?.bytes;
+  expect(shared).toBeInstanceOf(Buffer);
+  for (const { pieces } of all) expect(pieces.map(({ bytes }) => bytes === shared)).toEqual([true]);
+  const said = (reader: ReturnType<typeof readerOf>) =>
+    [...reader.text().matchAll(/"summary":"(.+?)"/g)].map(([, it]) => it);
+  expect(all.slice(0, 1).map(said)).toEqual([['of acme', 'of globex', 'of a node']]);
+  expect(tenants.map(said)).toEqual([['of acme'], ['of globex']]);
+  expect(said(node)).toEqual(['of a node']);
+  expect(other.pieces.map(({ bytes, last }) => ({ bytes, last }))).toEqual([
+    { bytes: null, last: { xid: '7', seq: '3' } },
+  ]);
+});
+
+test('a session that ends takes its own streams with it, and no others of the same token', async () => {
+  const audience = createAudience(virtualClock());
+  const [gone, other, bearer] = [readerOf({}, 'token', 'gone'), readerOf({}, 'token', 'other'), readerOf({}, 'token')];
+  for (const { reader } of [gone, other, bearer]) audience.add(reader);
+  await audience.show(batchOf(factOf(1, { kind: 'session.ended', data: { session_id: 'gone', token_id: 'token' } })));
+  expect([gone, other, bearer].map(({ ended }) => ended.length)).toEqual([1, 0, 0]);
+});
+
+test('a token that is revoked ends its own streams only, and who has left is shown nothing', async () => {
+  const audience = createAudience(virtualClock());
+  const [revoked, kept, gone] = [readerOf({}, 'revoked'), readerOf({}, 'kept'), readerOf({}, 'gone')];
+  audience.add(revoked.reader);
+  audience.add(kept.reader);
+  const leave = audience.add(gone.reader);
+  leave();
+  leave();
+  await audience.show(batchOf(factOf(1, { kind: 'token.revoked', data: { token_id: 'revoked' } })));
+  expect([revoked, kept, gone].map(({ ended, pieces }) => [ended.length, pieces.length])).toEqual([
+    [1, 0],
+    [0, 1],
+    [0, 0],
+  ]);
+  expect(audience.readers()).toBe(2);
+});
+
+test('the busier it is, the more is gathered before the next is sent', async () => {
+  const clock = virtualClock();
+  const tellers: ((fact: Evidence) => void)[] = [];
+  const none = () => undefined;
+  const tail = {
+    subscribeAll(tell: (fact: Evidence) => void) {
+      tellers.push(tell);
+      return none;
+    },
+    ...{ subscribe: () => none, nudge: none, poke: none, position: () => '7-0', stop: async () => undefined },
+  };
+  let slowMs = 0;
+  const db: Queryable = {
+    async query() {
+      await pause(clock, slowMs);
+      return [];
+    },
+    redact: builtInRedactor,
+    evidenceWritten: none,
+  };
+  const feed = createLiveFeed({ db, tail, clock, onError: (error) => expect(error).toBeUndefined() });
+  const { reader, pieces } = readerOf();
+  feed.add(reader);
+  const tell = (seq: number) => {
+    for (const each of tellers) each(factOf(seq, {}));
+  };
+  const seen = () => pieces.map(({ first, last }) => `${first.seq}-${last.seq}`);
+  tell(1);
+  await clock.advance(10);
+  expect(seen(), 'calm').toEqual(['1-1']);
+  slowMs = 40;
+  tell(2);
+  await clock.advance(20);
+  tell(3);
+  expect(feed.position(), 'who begins now gets the next batch whole').toBe('7-2');
+  await clock.advance(30);
+  tell(4);
+  expect(seen(), 'it rests for a moment before the next').toEqual(['1-1', '2-2']);
+  await clock.advance(100);
+  expect(seen()).toEqual(['1-1', '2-2', '3-4']);
+  feed.stop();
+});

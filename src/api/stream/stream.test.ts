@@ -1,0 +1,97 @@
+/** A stream that catches up has a bounded time for it, by a clock that the test moves. */
+import { PassThrough } from 'node:stream';
+import { expect, test } from 'vitest';
+import { testStore } from '../../../test/support/store.ts';
+import { until } from '../../../test/support/until.ts';
+import { virtualClock } from '../../base/virtual-clock.ts';
+import { silentLog } from '../../engine/engine-log.ts';
+import { headCursor, recordEvidence } from '../../store/evidence/evidence.ts';
+import { testFleet } from '../../store/testing/fleet.ts';
+import type { ApiServices } from '../services.ts';
+import { streamOpen } from './stream.ts';
+
+/** More facts than one page of a stream, of which the first fills the buffer of a reader that takes nothing. */
+const facts = 600;
+
+/** What `streamOpen` uses of a response, in front of a reader that takes something only when the test does. */
+const slowResponse = () =>
+  Object.assign(new PassThrough({ highWaterMark: 1024 }), { socket: null, removeHeader() {}, writeHead() {} });
+
+async function catchingUp() {
+  const store = await testStore();
+  const fleet = await testFleet(store.db);
+  await recordEvidence(
+    store.db,
+    Array.from({ length: facts }, () => ({
+      ...({ at: fleet.now(), layer: 'workflow', kind: 'node.explained', summary: 'x'.repeat(200) } as const),
+    })),
+  );
+  await until('the facts to be settled', async () => {
+    const [last] = await store.db.query<{ seq: string }>('select max(seq)::text as seq from evidence');
+    return (await headCursor(store.db)).seq === last?.seq;
+  });
+  const clock = virtualClock();
+  const response = slowResponse();
+  const counts = { held: 0, dropped: 0 };
+  const none = new Map();
+  const services = {
+    db: store.db,
+    clock,
+    log: silentLog,
+    rates: { chargePage() {} },
+    places: {
+      streams: { hold() {} },
+      catch_ups: {
+        take() {
+          counts.held++;
+          return () => counts.held--;
+        },
+      },
+    },
+    feed: {
+      position: () => '0-0',
+      add: () => () => {},
+      noteDropped: () => counts.dropped++,
+      join: async (joined: unknown[]) => ({ facts: joined, nodes: none, allocations: none, operations: none }),
+    },
+  } as unknown as ApiServices;
+  const call = {
+    query: { cursor: '0-0', topics: 'evidence' },
+    person: () => ({ token_id: 'tok_1', name: 'reader', tenant: null, expires_at: null, session_id: null }),
+    request: { headers: {}, correlation_id: 'corr_1' },
+    reply: { hijack() {}, raw: response },
+  } as unknown as Parameters<typeof streamOpen>[0];
+  const done = streamOpen(call, services);
+  await until('the reader to be behind', async () => response.writableNeedDrain);
+  return { clock, response, counts, done, close: store.close };
+}
+
+test('a reader that is too slow to catch up is let go after 60 s, and its place is free', async () => {
+  const { clock, response, counts, done, close } = await catchingUp();
+  try {
+    await clock.advance(59_000);
+    expect(response.destroyed).toBe(false);
+    expect(counts.held).toBe(1);
+    await clock.advance(2_000);
+    expect(response.destroyed).toBe(true);
+    await done;
+    // The bound ended it, and not its stalls, which are counted.
+    expect(counts).toEqual({ held: 0, dropped: 0 });
+  } finally {
+    await close();
+  }
+});
+
+test('a reader that has caught up in time stays', async () => {
+  const { clock, response, counts, done, close } = await catchingUp();
+  try {
+    response.resume();
+    await done;
+    await clock.advance(120_000);
+    expect(response.destroyed).toBe(false);
+    expect(counts).toEqual({ held: 0, dropped: 0 });
+  } finally {
+    response.destroy();
+    await close();
+  }
+});

@@ -1,0 +1,205 @@
+/** `GET /v1/stream`: live changes as server-sent events, resumed by cursor without loss or repeats. */
+import type { Writable } from 'node:stream';
+import { now } from '../../base/clock.ts';
+import { ApiProblem } from '../../contract/errors/errors.ts';
+import {
+  type Cursor,
+  formatCursor,
+  isAfter,
+  parseCursor,
+  readVisibleAfter,
+  startCursor,
+  type VisiblePage,
+} from '../../store/evidence/evidence.ts';
+import { isSessionOpen } from '../../store/rows/sign-in/sessions.ts';
+import type { FeedBatch } from './live-feed.ts';
+import type { ApiServices, Handler, Person } from '../services.ts';
+import { idleSince } from '../sign-in/session-cookie.ts';
+import type { Piece } from './stream-audience.ts';
+import { position, renderer, type Wanted } from './stream-events.ts';
+
+const aliveEveryMs = 5_000;
+/** How often an open stream asks whether its session has been idle for too long; that leaves no fact. */
+const sessionCheckMs = 60_000;
+const catchUpBatch = 500;
+/** A reader this far behind is let go; it comes back with its cursor and slows nobody down. */
+const mostUnsentBytes = 4 * 1024 * 1024;
+/** So is one that has taken nothing for this many signs of life. */
+const mostStalls = 12;
+const maxCatchUpMs = 60_000;
+
+const drained = (out: Writable): Promise<void> =>
+  new Promise((resolve) => {
+    // It closed before anybody listened, and says so only once.
+    if (out.destroyed) resolve();
+    const end = () => {
+      out.off('drain', end).off('close', end);
+      resolve();
+    };
+    out.on('drain', end).on('close', end);
+  });
+
+/**
+ * One reader. Until it has caught up it reads from the store at its own pace and live batches are only noted; from then on
+ * it gets them as they come. What it has had is never sent again, whichever way it comes.
+ */
+function openReader(out: Writable, person: Person, start: Cursor, wanted: Wanted, services: ApiServices) {
+  const { feed, clock } = services;
+  let reached = start;
+  /** What the reader itself knows of that, and would resume from. */
+  let told = start;
+  let live = false;
+  let missed = false;
+  let stalls = 0;
+
+  const letGo = () => {
+    feed.noteDropped();
+    out.destroy();
+  };
+
+  const sendOwn = (batch: FeedBatch, last: Cursor): boolean => {
+    reached = last;
+    const text = renderer(batch)(wanted);
+    if (text === '') return true;
+    told = last;
+    return out.write(text);
+  };
+
+  const takeFacts = ({ batch, bytes, first, last }: Piece) => {
+    if (isAfter(first, reached)) {
+      reached = last;
+      if (!bytes) return;
+      told = last;
+      out.write(bytes);
+    } else if (isAfter(last, reached)) {
+      const facts = batch.facts.filter((fact) => isAfter(parseCursor(fact.cursor) ?? reached, reached));
+      sendOwn({ ...batch, facts }, last);
+    }
+  };
+
+  /** It is told where it stands also past what it did not want, so that a resume does not read that again. */
+  const showPosition = () => {
+    if (told !== reached) out.write(position(formatCursor(reached)));
+    told = reached;
+  };
+
+  const leave = feed.add({
+    wanted,
+    token_id: person.token_id,
+    session_id: person.session_id,
+    end: () => out.destroy(),
+    take(piece) {
+      if (!live) missed ||= piece.bytes !== null && !piece.batch.moved;
+      else if (out.writableLength > mostUnsentBytes) letGo();
+      else if (!piece.batch.moved) takeFacts(piece);
+      // Who is behind anyway is not burdened with what the next look shows as well.
+      else if (piece.bytes && !out.writableNeedDrain) out.write(piece.bytes);
+    },
+  });
+
+  let sessionCheckedMs = clock.monotonicMs();
+  const endWithSession = async () => {
+    const { session_id } = person;
+    const everyMs = Math.min(sessionCheckMs, services.settings.session_idle_seconds * 1000);
+    if (session_id === null || clock.monotonicMs() - sessionCheckedMs < everyMs) return;
+    sessionCheckedMs = clock.monotonicMs();
+    if (!(await isSessionOpen(services.db, session_id, idleSince(now(clock), services)))) out.destroy();
+  };
+
+  /** Ends a stream that nobody reads or may read any more, and tells the others, now and then, that we are still here. */
+  const showLife = () => {
+    stalls = out.writableNeedDrain ? stalls + 1 : 0;
+    if (stalls > mostStalls) letGo();
+    else if (person.expires_at && person.expires_at <= now(clock)) out.destroy();
+    else {
+      showPosition();
+      out.write(': alive\n\n');
+      endWithSession().catch((error) => services.log.warn({ error }, 'could not check the session of a stream'));
+      cancel = clock.after(aliveEveryMs, showLife);
+    }
+  };
+  let cancel = clock.after(aliveEveryMs, showLife);
+  out.on('close', () => {
+    leave();
+    cancel();
+  });
+
+  return {
+    /** For one that begins where the feed is: nothing can be missing. */
+    beginHere() {
+      live = true;
+    },
+    /** `first` was read before this reader was added to the feed, so at least one more page is read. */
+    async catchUp(first: VisiblePage) {
+      let page = first;
+      do {
+        const last = parseCursor(page.items.at(-1)?.cursor ?? '');
+        if (last && !sendOwn(await feed.join(page.items), last)) await drained(out);
+        reached = page.reached;
+        if (page !== first && !page.more && !missed) break;
+        missed = false;
+        page = await readVisibleAfter(services.db, reached, wanted, catchUpBatch);
+      } while (!out.destroyed);
+      if (out.destroyed) return;
+      showPosition();
+      live = true;
+    },
+  };
+}
+
+export const streamOpen: Handler<'stream-open'> = async ({ query, person, request, reply }, services) => {
+  const wanted: Wanted = {
+    ...query,
+    topics: new Set((query?.topics ?? 'nodes,allocations,operations,evidence').split(',')),
+    tenant: person().tenant,
+  };
+  const asked = String(request.headers['last-event-id'] ?? query?.cursor ?? '');
+  const given = asked === '' ? undefined : parseCursor(asked);
+  if (asked !== '' && !given) throw new ApiProblem('invalid_cursor');
+  services.places.streams.hold(person(), reply);
+  const start = given ?? parseCursor(services.feed.position()) ?? startCursor;
+  // After a restart everybody resumes, so one page is only charged; longer ones are limited.
+  if (given) services.rates.chargePage(request, catchUpBatch);
+  const first = given && (await readVisibleAfter(services.db, given, wanted, catchUpBatch));
+  const endCatchUp = first?.more ? services.places.catch_ups.take(person()) : () => {};
+
+  reply.hijack();
+  const response = reply.raw;
+  if (response.destroyed) {
+    // The caller left while the page was read; its close event has passed.
+    endCatchUp();
+    return undefined;
+  }
+  // It ends with its connection, so nothing has to be counted into chunks, and the same bytes do for every reader.
+  response.removeHeader('transfer-encoding');
+  response.writeHead(200, {
+    'content-type': 'text/event-stream; charset=utf-8',
+    'cache-control': 'no-store',
+    connection: 'close',
+    'x-accel-buffering': 'no',
+    'x-content-type-options': 'nosniff',
+    'x-correlation-id': request.correlation_id,
+  });
+  response.write(`retry: 1000\n${position(formatCursor(start))}`);
+  // Once the head has gone the body needs nothing that the response would add, which holds every piece back for a turn.
+  const reader = openReader(response.socket ?? response, person(), start, wanted, services);
+  if (!first) {
+    reader.beginHere();
+    return undefined;
+  }
+  // A reader that is too slow for this resumes from where it came to, and others had a turn.
+  const cancel = services.clock.after(maxCatchUpMs, () => response.destroy());
+  try {
+    await reader.catchUp(first);
+  } catch (error) {
+    services.log.warn(
+      { error, correlation_id: request.correlation_id },
+      'a stream broke off while catching up; its reader will resume',
+    );
+    response.destroy();
+  } finally {
+    cancel();
+    endCatchUp();
+  }
+  return undefined;
+};

@@ -1,0 +1,46 @@
+import { expect, test } from 'vitest';
+import { byHalves } from './bisect.ts';
+
+/** Somebody who cannot serve certain keys, nor whoever comes along with them. */
+function serving(unfit: number[]) {
+  const served: number[][] = [];
+  const serve = async (keys: readonly number[]) => {
+    served.push([...keys]);
+    const found = keys.find((key) => unfit.includes(key));
+    if (found !== undefined) throw new Error(`cannot serve ${found}`);
+    return keys.map((key) => `served ${key}`);
+  };
+  return { serve, served };
+}
+
+const words = (settled: PromiseSettledResult<string>[]) =>
+  settled.map((each) => (each.status === 'fulfilled' ? each.value : (each.reason as Error).message));
+
+test('all are served at once where all can be', async () => {
+  const { serve, served } = serving([]);
+  expect(words(await byHalves([1, 2, 3], serve, () => false))).toEqual(['served 1', 'served 2', 'served 3']);
+  expect(served).toEqual([[1, 2, 3]]);
+});
+
+test('who cannot be served fails alone, and the others are answered in their order', async () => {
+  const { serve, served } = serving([2, 7]);
+  const keys = [1, 2, 3, 4, 5, 6, 7, 8];
+  const answers = words(await byHalves(keys, serve, () => false));
+  expect(answers).toEqual(keys.map((key) => (key === 2 || key === 7 ? `cannot serve ${key}` : `served ${key}`)));
+  expect(served.filter((some) => some.length > 1 && !some.includes(2) && !some.includes(7))).toEqual([
+    [3, 4],
+    [5, 6],
+  ]);
+});
+
+test('where it is hopeless, nobody is tried again', async () => {
+  const { serve, served } = serving([1]);
+  expect(words(await byHalves([1, 2, 3], serve, () => true))).toEqual(Array(3).fill('cannot serve 1'));
+  expect(served).toHaveLength(1);
+});
+
+test('where nobody asks, nobody is served', async () => {
+  const { serve, served } = serving([]);
+  expect(await byHalves([], serve, () => false)).toEqual([]);
+  expect(served).toEqual([]);
+});

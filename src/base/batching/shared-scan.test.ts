@@ -1,0 +1,56 @@
+import { expect, it } from 'vitest';
+import { systemClock } from '../clock.ts';
+import { sharedScan } from './shared-scan.ts';
+import { virtualClock } from '../virtual-clock.ts';
+
+it('serves callers of one moment with one reading', async () => {
+  let readings = 0;
+  const scan = sharedScan(virtualClock(), async () => ++readings);
+  expect(await Promise.all(Array.from({ length: 50 }, () => scan()))).toEqual(Array(50).fill(1));
+});
+
+it('never answers with a reading that began before the question', async () => {
+  let world = 'before';
+  const finish: (() => void)[] = [];
+  const scan = sharedScan(systemClock, async () => {
+    const seen = world;
+    await new Promise<void>((resolve) => finish.push(resolve));
+    return seen;
+  });
+  const early = scan();
+  while (finish.length === 0) await new Promise((resolve) => setImmediate(resolve));
+  world = 'after';
+  const late = scan();
+  finish[0]?.();
+  expect(await early).toBe('before');
+  while (finish.length === 1) await new Promise((resolve) => setImmediate(resolve));
+  finish[1]?.();
+  expect(await late).toBe('after');
+});
+
+it('rests between readings, however often it is asked', async () => {
+  const clock = virtualClock();
+  let readings = 0;
+  const scan = sharedScan(clock, async () => ++readings);
+  const answers: Promise<number>[] = [];
+  for (let tick = 0; tick < 1000; tick++) {
+    answers.push(scan());
+    await clock.advance(1);
+  }
+  await clock.advance(1000);
+  await Promise.all(answers);
+  expect(readings).toBeGreaterThan(10);
+  expect(readings).toBeLessThan(60);
+});
+
+it('tells everyone who shared a reading that it failed, and reads again for the next', async () => {
+  let readings = 0;
+  const scan = sharedScan(systemClock, async () => {
+    readings++;
+    if (readings === 1) throw new Error('no table');
+    return readings;
+  });
+  const results = await Promise.allSettled([scan(), scan()]);
+  expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+  expect(await scan()).toBe(2);
+});

@@ -1,0 +1,68 @@
+import { sign, verify } from 'node:crypto';
+import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { systemClock } from '../clock.ts';
+import { deriveKey, openKeyRing, rotateKeyRing, signingKeyOf } from './key-ring.ts';
+
+let directory = '';
+let path = '';
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'slipway-keys-'));
+  path = join(directory, 'deep', 'keys.json');
+});
+afterEach(() => rmSync(directory, { recursive: true, force: true }));
+
+test('a first start creates a private file, and a second one reads the same key', () => {
+  const first = openKeyRing(path, systemClock);
+  expect(statSync(path).mode & 0o777).toBe(0o600);
+  const second = openKeyRing(path, systemClock);
+  expect(second.current).toEqual(first.current);
+  expect(second.all).toHaveLength(1);
+});
+
+test('a file that others can read is refused, and the message says how to mend it', () => {
+  openKeyRing(path, systemClock);
+  chmodSync(path, 0o640);
+  expect(() => openKeyRing(path, systemClock)).toThrow(`chmod 600 ${path}`);
+  expect(() => rotateKeyRing(path, systemClock)).toThrow('chmod 600');
+});
+
+test.for(['', '{}', '{"keys": []}', '{"keys": [{"kid": "a", "created_at": "x", "secret": "c2hvcnQ="}]}'])(
+  'a damaged file is refused and never replaced: %s',
+  (text) => {
+    openKeyRing(path, systemClock);
+    writeFileSync(path, text);
+    expect(() => openKeyRing(path, systemClock)).toThrow('Restore it from your backup');
+    expect(readFileSync(path, 'utf8')).toBe(text);
+  },
+);
+
+test('a running server picks up a rotation, and still knows the former key', () => {
+  const ring = openKeyRing(path, systemClock);
+  const former = ring.current;
+  const kid = rotateKeyRing(path, systemClock);
+  expect(ring.current.kid).toBe(kid);
+  expect(ring.byId(former.kid)).toEqual(former);
+  expect(ring.all.map((key) => key.kid)).toEqual([kid, former.kid]);
+});
+
+test('a file damaged under a running server does not take its keys away', () => {
+  const ring = openKeyRing(path, systemClock);
+  const { kid } = ring.current;
+  writeFileSync(path, 'broken');
+  expect(ring.current.kid).toBe(kid);
+  rmSync(path);
+  expect(ring.current.kid).toBe(kid);
+});
+
+test('each purpose has its own key, and a signature verifies only with the key of its purpose', () => {
+  const { current } = openKeyRing(path, systemClock);
+  expect(deriveKey(current, 'secrets')).not.toEqual(deriveKey(current, 'evidence'));
+  const evidence = signingKeyOf(current, 'evidence');
+  const signature = sign(null, Buffer.from('checkpoint'), evidence.private_key);
+  const again = signingKeyOf(current, 'evidence').public_key;
+  expect(verify(null, Buffer.from('checkpoint'), again, signature)).toBe(true);
+  expect(verify(null, Buffer.from('checkpoint'), signingKeyOf(current, 'secrets').public_key, signature)).toBe(false);
+});

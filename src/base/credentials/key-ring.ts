@@ -1,0 +1,199 @@
+/**
+ * Keys that never enter the database. One JSON file (mode 0600) holds them, newest first; every purpose derives its own key from a
+ * ring key, so that one file is all an operator backs up. Rotation adds a key: the newest encrypts and signs, the older ones
+ * still decrypt and verify.
+ */
+import { createPrivateKey, createPublicKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto';
+import {
+  closeSync,
+  fsyncSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname } from 'node:path';
+import { type Clock, now } from '../clock.ts';
+import { SettingsError } from '../settings/settings.ts';
+
+export interface RingKey {
+  kid: string;
+  created_at: string;
+  secret: Buffer;
+}
+
+export interface KeyRing {
+  /** The file, for messages to whoever must copy or restore it. */
+  readonly path: string;
+  /** Encrypts and signs. */
+  readonly current: RingKey;
+  /** Newest first; all of them decrypt and verify. */
+  readonly all: readonly RingKey[];
+  byId(kid: string): RingKey | undefined;
+}
+
+/** What a derived key is for. Two purposes never share a key. */
+export type KeyPurpose = 'secrets' | 'evidence';
+
+const secretBytes = 32;
+const privateMode = 0o600;
+/** The fixed DER prefix of an Ed25519 private key (RFC 8410), before its 32-byte seed. */
+const ed25519Prefix = Buffer.from('302e020100300506032b657004220420', 'hex');
+
+const isMissing = (error: unknown) => error instanceof Error && 'code' in error && error.code === 'ENOENT';
+const alreadyThere = (error: unknown) => error instanceof Error && 'code' in error && error.code === 'EEXIST';
+
+interface StoredKey {
+  kid: string;
+  created_at: string;
+  secret: string;
+}
+
+const isStoredKey = (value: unknown): value is StoredKey => {
+  if (typeof value !== 'object' || value === null) return false;
+  const { kid, created_at, secret } = value as Record<string, unknown>;
+  return (
+    typeof kid === 'string' &&
+    kid !== '' &&
+    typeof created_at === 'string' &&
+    typeof secret === 'string' &&
+    Buffer.from(secret, 'base64').length === secretBytes
+  );
+};
+
+function parseKeys(path: string, text: string): RingKey[] {
+  let keys: unknown;
+  try {
+    keys = (JSON.parse(text) as { keys?: unknown }).keys;
+  } catch {
+    throw new SettingsError(`${path} is not a key file: it is not JSON. Restore it from your backup.`);
+  }
+  if (!Array.isArray(keys) || keys.length === 0 || !keys.every(isStoredKey))
+    throw new SettingsError(`${path} is not a key file: a key is missing or incomplete. Restore it from your backup.`);
+  return keys.map(({ kid, created_at, secret }) => ({ kid, created_at, secret: Buffer.from(secret, 'base64') }));
+}
+
+function refuseOpenFile(path: string, mode: number): void {
+  if ((mode & 0o077) !== 0) throw new SettingsError(`${path} can be read by others. Run: chmod 600 ${path}`);
+}
+
+function newKey(clock: Clock): StoredKey {
+  return {
+    kid: `key_${randomBytes(8).toString('hex')}`,
+    created_at: now(clock).toISOString(),
+    secret: randomBytes(secretBytes).toString('base64'),
+  };
+}
+
+/** Writes a complete, synced file beside `path` and returns its name. */
+function writeBeside(path: string, keys: StoredKey[]): string {
+  const fresh = `${path}.${randomBytes(6).toString('hex')}`;
+  const file = openSync(fresh, 'wx', privateMode);
+  try {
+    writeFileSync(file, `${JSON.stringify({ keys }, null, 2)}\n`);
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+  return fresh;
+}
+
+function syncDirectoryOf(path: string): void {
+  const directory = openSync(dirname(path), 'r');
+  try {
+    fsyncSync(directory);
+  } finally {
+    closeSync(directory);
+  }
+}
+
+/** Two servers that start at once on one file keep the key of the one that was first. */
+function createFile(path: string, clock: Clock): void {
+  mkdirSync(dirname(path), { recursive: true });
+  const fresh = writeBeside(path, [newKey(clock)]);
+  try {
+    linkSync(fresh, path);
+    syncDirectoryOf(path);
+  } catch (error) {
+    if (!alreadyThere(error)) throw error;
+  } finally {
+    unlinkSync(fresh);
+  }
+}
+
+/** The keys of an existing file, newest first. */
+export function readKeyFile(path: string): RingKey[] {
+  refuseOpenFile(path, statSync(path).mode);
+  return parseKeys(path, readFileSync(path, 'utf8'));
+}
+
+/** Opens the key file, and creates it with one key where there is none. A later rotation is picked up without a restart. */
+export function openKeyRing(path: string, clock: Clock): KeyRing {
+  let version = '';
+  let keys: readonly RingKey[] = [];
+  const read = (): readonly RingKey[] => {
+    const { mtimeMs, ino, size } = statSync(path);
+    const found = `${mtimeMs} ${ino} ${size}`;
+    if (found === version) return keys;
+    keys = readKeyFile(path);
+    version = found;
+    return keys;
+  };
+  try {
+    read();
+  } catch (error) {
+    if (!isMissing(error)) throw error;
+    createFile(path, clock);
+    read();
+  }
+  const present = (): readonly RingKey[] => {
+    try {
+      return read();
+    } catch {
+      // A file that was damaged or moved under a running server does not take away the keys it already has.
+      return keys;
+    }
+  };
+  return {
+    path,
+    get current() {
+      return present()[0] as RingKey;
+    },
+    get all() {
+      return present();
+    },
+    byId: (kid) => present().find((key) => key.kid === kid),
+  };
+}
+
+/** Adds a key, which becomes the current one. Returns its id. */
+export function rotateKeyRing(path: string, clock: Clock): string {
+  const kept = readKeyFile(path).map((key) => ({ ...key, secret: key.secret.toString('base64') }));
+  const fresh = newKey(clock);
+  renameSync(writeBeside(path, [fresh, ...kept]), path);
+  syncDirectoryOf(path);
+  return fresh.kid;
+}
+
+export const deriveKey = ({ secret }: RingKey, purpose: KeyPurpose): Buffer =>
+  Buffer.from(hkdfSync('sha256', secret, Buffer.alloc(0), `slipway ${purpose}`, secretBytes));
+
+export interface SigningKey {
+  kid: string;
+  private_key: KeyObject;
+  public_key: KeyObject;
+}
+
+/** An Ed25519 key pair; the same ring key and purpose always give the same pair. */
+export function signingKeyOf(key: RingKey, purpose: KeyPurpose): SigningKey {
+  const private_key = createPrivateKey({
+    key: Buffer.concat([ed25519Prefix, deriveKey(key, purpose)]),
+    format: 'der',
+    type: 'pkcs8',
+  });
+  return { kid: key.kid, private_key, public_key: createPublicKey(private_key) };
+}

@@ -1,0 +1,13 @@
+/** The authority that vouches for the server's public address, as machines that it launches are told. */
+import { readFile } from 'node:fs/promises';
+import { type ServerSettings, SettingsError } from '../settings/settings.ts';
+
+export async function publicAuthority({ public_ca }: Pick<ServerSettings, 'public_ca'>): Promise<string | null> {
+  if (public_ca === null) return null;
+  const pem = await readFile(public_ca, 'utf8').catch((error: Error) => {
+    throw new SettingsError(`cannot read --public-ca ${public_ca}: ${error.message}`);
+  });
+  if (!pem.includes('-----BEGIN CERTIFICATE-----'))
+    throw new SettingsError(`--public-ca ${public_ca} holds no certificate in PEM`);
+  return pem;
+}

@@ -1,0 +1,357 @@
+/** The server's settings: flags, each also an environment variable. Read once, at the start. */
+import { parseArgs } from 'node:util';
+import { tokenWeakness } from '../credentials/token-weakness.ts';
+import { badProxyEntry } from '../network/trusted-proxies.ts';
+
+export interface ServerSettings {
+  host: string;
+  port: number;
+  data_dir: string;
+  database_url: string | null;
+  owner_database_url: string | null;
+  public_url: string | null;
+  public_ca: string | null;
+  nodes_dir: string | null;
+  /** Keys outside the database; null: keys.json in the data directory. */
+  key_file: string | null;
+  tls_cert: string | null;
+  tls_key: string | null;
+  behind_proxy: boolean;
+  /** Addresses and networks whose X-Forwarded-* headers count. */
+  trusted_proxies: string[];
+  allow_local_driver: boolean;
+  docker_host: string;
+  docker_cert_dir: string | null;
+  docker_auth_file: string | null;
+  docker_allow_host_access: boolean;
+  /** Null: EC2's own addresses. */
+  ec2_endpoint: string | null;
+  /** Null: Azure's public cloud. */
+  azure_endpoint: string | null;
+  azure_allow_roles_anywhere: boolean;
+  /** Beats that this replica should hear in a second: the intervals it assigns grow with the fleet. */
+  beat_rate: number;
+  /** A console session ends after this long without use, and this long after the sign-in. */
+  session_idle_seconds: number;
+  session_max_seconds: number;
+  /** Unknown tokens that one address may send before it has to wait. */
+  token_failures: number;
+  /** How long an agent's credential holds; 0: for ever. */
+  credential_seconds: number;
+  /** How long after its expiry a credential may still be exchanged for a new one. */
+  credential_grace_seconds: number;
+  /** Age at which the key that signs tasks is rotated; 0: only on request. */
+  task_key_seconds: number;
+  /** How long a task key is announced before it signs, and accepted after its successor signs. */
+  task_key_overlap_seconds: number;
+  log_level: string;
+  /** Where spans go; null: nowhere. */
+  otlp_endpoint: string | null;
+  otlp_logs_endpoint: string | null;
+  loki_endpoint: string | null;
+  config: string | null;
+  admin_token: string | null;
+  /** Where each came from, by its name: the flag, the variable, or `default`. */
+  sources: Record<string, string>;
+}
+
+export class SettingsError extends Error {
+  override name = 'SettingsError';
+}
+
+interface Flag {
+  type: 'string' | 'boolean';
+  value?: string;
+  says: string;
+}
+
+export const serverFlags: Record<string, Flag> = {
+  host: {
+    type: 'string',
+    value: '127.0.0.1',
+    says: 'address to listen on; beyond loopback it wants TLS or --behind-proxy',
+  },
+  port: { type: 'string', value: '7070', says: 'port to listen on; 0 takes a free one' },
+  'data-dir': {
+    type: 'string',
+    value: '.slipway',
+    says: 'where the embedded database, local nodes and the admin token live',
+  },
+  'database-url': { type: 'string', says: 'a PostgreSQL (14 to 18) to use instead of the embedded one' },
+  'owner-database-url': {
+    type: 'string',
+    says: 'the same database as the role that owns its tables, where --database-url is one that may only use them',
+  },
+  'public-url': {
+    type: 'string',
+    says: 'where agents and people reach this server, when that is not where it listens',
+  },
+  'public-ca': {
+    type: 'string',
+    says: 'the authority (PEM) that vouches for --public-url, for machines that we launch to trust',
+  },
+  'nodes-dir': {
+    type: 'string',
+    says: 'where local nodes live; by default in the data directory, with --database-url in one place per host',
+  },
+  'key-file': {
+    type: 'string',
+    says: 'keys that encrypt secrets and sign evidence, kept outside the database; by default keys.json in the data directory',
+  },
+  'tls-cert': { type: 'string', says: 'certificate file (PEM)' },
+  'tls-key': { type: 'string', says: 'key file (PEM)' },
+  'behind-proxy': { type: 'boolean', says: 'a proxy in front ends TLS and passes Host on' },
+  'trusted-proxies': {
+    type: 'string',
+    says: 'addresses and networks of those proxies, like 10.0.0.5,10.1.0.0/16; also loopback and private (with --host on loopback: loopback)',
+  },
+  'allow-local-driver': { type: 'boolean', says: 'allow pools that run commands on this host also beyond loopback' },
+  'docker-host': {
+    type: 'string',
+    value: 'unix:///var/run/docker.sock',
+    says: 'the Docker or Podman engine of docker pools that name none',
+  },
+  'docker-cert-dir': {
+    type: 'string',
+    says: 'ca.pem, cert.pem and key.pem for engines that are reached over the network with TLS',
+  },
+  'docker-auth-file': {
+    type: 'string',
+    says: 'who we are at image registries, a file as `docker login` writes it (config.json)',
+  },
+  'docker-allow-host-access': {
+    type: 'boolean',
+    says: "let docker pools run privileged and mount / and the system's directories",
+  },
+  'azure-endpoint': {
+    type: 'string',
+    says: "Azure's resource manager for aks pools, like https://management.chinacloudapi.cn; the public cloud's unless given",
+  },
+  'azure-allow-roles-anywhere': {
+    type: 'boolean',
+    says: 'let aks pools give roles on more than their own clusters, with the rights of this server',
+  },
+  'ec2-endpoint': {
+    type: 'string',
+    says: 'where ec2 pools find EC2, or what speaks its protocol, instead of at its own addresses',
+  },
+  config: { type: 'string', says: 'a YAML file with runtime classes, default budgets and the brake; see slipway.yaml' },
+  'otlp-endpoint': {
+    type: 'string',
+    says: 'an OpenTelemetry collector (OTLP over HTTP, like http://localhost:4318) that is sent the traces',
+  },
+  'otlp-logs-endpoint': {
+    type: 'string',
+    says: 'an OpenTelemetry collector that is sent the logs of nodes as well; `/v1/logs` is added',
+  },
+  'loki-endpoint': {
+    type: 'string',
+    says: 'a Loki (like http://localhost:3100) that is sent the logs of nodes as well; `/loki/api/v1/push` is added',
+  },
+  'beat-rate': {
+    type: 'string',
+    value: '5000',
+    says: 'heartbeats a second that one replica should hear; the larger the fleet, the longer the intervals it assigns',
+  },
+  'session-idle-seconds': {
+    type: 'string',
+    value: '7200',
+    says: 'a console session ends after this long without use',
+  },
+  'session-max-seconds': {
+    type: 'string',
+    value: '43200',
+    says: 'a console session ends this long after the sign-in, used or not',
+  },
+  'token-failures': {
+    type: 'string',
+    value: '20',
+    says: 'unknown tokens that one address may send before it has to wait between tries',
+  },
+  'credential-seconds': {
+    type: 'string',
+    value: '86400',
+    says: 'how long the credential of an agent holds; agents rotate theirs before that. 0: for ever',
+  },
+  'credential-grace-seconds': {
+    type: 'string',
+    value: '2592000',
+    says: 'how long after its expiry a credential may still be exchanged for a new one',
+  },
+  'task-key-seconds': {
+    type: 'string',
+    value: '7776000',
+    says: 'age at which the key that signs tasks is rotated. 0: only by slipway keys rotate-tasks',
+  },
+  'task-key-overlap-seconds': {
+    type: 'string',
+    value: '86400',
+    says: 'how long a task key is announced before it signs, and accepted after its successor signs',
+  },
+  'log-level': { type: 'string', value: 'warn', says: 'trace, debug, info, warn, error or silent' },
+};
+
+const variableOf = (flag: string) => `SLIPWAY_${flag.replaceAll('-', '_').toUpperCase()}`;
+
+export const serverUsage = (): string =>
+  [
+    'Usage: npm start -- [options]   (or: slipway serve [options])',
+    '',
+    ...Object.entries(serverFlags).map(
+      ([flag, { type, value, says }]) =>
+        `  --${`${flag}${type === 'string' ? ' VALUE' : ''}`.padEnd(22)} ${says}${value ? ` (default ${value})` : ''}; ${variableOf(flag)}`,
+    ),
+    '',
+    '  SLIPWAY_ADMIN_TOKEN sets the admin token (at least 24 characters) and ends the one it replaces.',
+  ].join('\n');
+
+const loopbackHosts = ['127.0.0.1', '::1', 'localhost'];
+export const isLoopback = (host: string): boolean => loopbackHosts.includes(host);
+
+/** Secrets come by whatever listens, so beyond loopback it is not in the clear. */
+export function refuseOpenListening(
+  settings: Pick<ServerSettings, 'host' | 'tls_cert' | 'tls_key' | 'behind_proxy'>,
+): void {
+  if ((settings.tls_cert === null) !== (settings.tls_key === null))
+    throw new SettingsError('--tls-cert and --tls-key go together');
+  if (!isLoopback(settings.host) && !settings.tls_cert && !settings.behind_proxy) {
+    throw new SettingsError(
+      `--host ${settings.host} is beyond loopback: give --tls-cert and --tls-key, or --behind-proxy when a proxy in front ends TLS`,
+    );
+  }
+}
+
+export function portFrom(given: string | null): number {
+  const port = Number(given);
+  if (!Number.isInteger(port) || port < 0 || port > 65_535)
+    throw new SettingsError(`--port must be a number from 0 to 65535, not ${given}`);
+  return port;
+}
+
+export function levelFrom(given: string): string {
+  if (!levels.includes(given)) throw new SettingsError(`--log-level must be one of ${levels.join(', ')}, not ${given}`);
+  return given;
+}
+
+export function httpAddress(flag: string, given: string | null): string | null {
+  if (given !== null && !/^https?:$/.test(URL.parse(given)?.protocol ?? ''))
+    throw new SettingsError(`--${flag} must be an http or https address, not ${given}`);
+  return given;
+}
+
+/** What is sent there is an account's token. */
+function secureAddress(flag: string, given: string | null): string | null {
+  if (given !== null && URL.parse(given)?.protocol !== 'https:')
+    throw new SettingsError(`--${flag} must be an https address, not ${given}`);
+  return given;
+}
+
+/** A header from anybody else would choose the address that the audit names, so the proxies have to be known. */
+function proxiesFrom(given: string | null, { host, behind_proxy }: { host: string; behind_proxy: boolean }): string[] {
+  if (!behind_proxy) {
+    if (given !== null) throw new SettingsError('--trusted-proxies goes with --behind-proxy');
+    return [];
+  }
+  if (given === null) {
+    if (isLoopback(host)) return ['loopback'];
+    throw new SettingsError(
+      `--behind-proxy with --host ${host} needs --trusted-proxies: the addresses or networks of your proxies, like 10.0.0.5 or 10.1.0.0/16`,
+    );
+  }
+  const list = given.split(',').map((entry) => entry.trim());
+  const bad = badProxyEntry(list);
+  if (bad !== undefined)
+    throw new SettingsError(
+      `--trusted-proxies takes addresses (10.0.0.5), networks (10.1.0.0/16), loopback and private, not ${bad || 'an empty entry'}`,
+    );
+  return list;
+}
+
+function engineAddress(given: string): string {
+  if (!/^(unix:\/\/\/|(tcp|https?):\/\/[^/]+\/?$)/.test(given))
+    throw new SettingsError(`--docker-host must be like unix:///var/run/docker.sock or tcp://host:2376, not ${given}`);
+  return given;
+}
+
+const levels = ['trace', 'debug', 'info', 'warn', 'error', 'silent'];
+
+export function readSettings(argv: string[], environment: Record<string, string | undefined>): ServerSettings {
+  let flags: Record<string, string | boolean | undefined>;
+  try {
+    flags = parseArgs({
+      args: argv,
+      options: Object.fromEntries(Object.entries(serverFlags).map(([flag, { type }]) => [flag, { type }])),
+      strict: true,
+    }).values as never;
+  } catch (error) {
+    throw new SettingsError(error instanceof Error ? error.message : String(error));
+  }
+  const text = (flag: string): string | null => {
+    const given = flags[flag] ?? environment[variableOf(flag)] ?? serverFlags[flag]?.value;
+    return typeof given === 'string' && given !== '' ? given : null;
+  };
+  const sourceOf = (flag: string): string => {
+    if (flags[flag] !== undefined) return `--${flag}`;
+    return environment[variableOf(flag)] === undefined ? 'default' : variableOf(flag);
+  };
+  const yes = (flag: string): boolean =>
+    flags[flag] === true || ['1', 'true', 'yes'].includes(environment[variableOf(flag)] ?? '');
+  const seconds = (flag: string): number => {
+    const given = Number(text(flag));
+    if (!Number.isFinite(given) || given < 0)
+      throw new SettingsError(`--${flag} must be a number of seconds, 0 or more, not ${text(flag)}`);
+    return given;
+  };
+  const host = text('host') ?? '127.0.0.1';
+  const behind_proxy = yes('behind-proxy');
+  const above0 = (flag: string): number => {
+    const given = Number(text(flag));
+    if (!Number.isFinite(given) || given <= 0)
+      throw new SettingsError(`--${flag} must be a number above 0, not ${text(flag)}`);
+    return given;
+  };
+  const settings: ServerSettings = {
+    host,
+    port: portFrom(text('port')),
+    data_dir: text('data-dir') ?? '.slipway',
+    database_url: text('database-url'),
+    owner_database_url: text('owner-database-url'),
+    public_url: text('public-url'),
+    public_ca: text('public-ca'),
+    nodes_dir: text('nodes-dir'),
+    key_file: text('key-file'),
+    tls_cert: text('tls-cert'),
+    tls_key: text('tls-key'),
+    behind_proxy,
+    trusted_proxies: proxiesFrom(text('trusted-proxies'), { host, behind_proxy }),
+    allow_local_driver: yes('allow-local-driver'),
+    docker_host: engineAddress(text('docker-host') ?? ''),
+    docker_cert_dir: text('docker-cert-dir'),
+    docker_auth_file: text('docker-auth-file'),
+    docker_allow_host_access: yes('docker-allow-host-access'),
+    ec2_endpoint: httpAddress('ec2-endpoint', text('ec2-endpoint')),
+    azure_endpoint: secureAddress('azure-endpoint', text('azure-endpoint')),
+    azure_allow_roles_anywhere: yes('azure-allow-roles-anywhere'),
+    beat_rate: above0('beat-rate'),
+    session_idle_seconds: above0('session-idle-seconds'),
+    session_max_seconds: above0('session-max-seconds'),
+    token_failures: above0('token-failures'),
+    credential_seconds: seconds('credential-seconds'),
+    credential_grace_seconds: seconds('credential-grace-seconds'),
+    task_key_seconds: seconds('task-key-seconds'),
+    task_key_overlap_seconds: above0('task-key-overlap-seconds'),
+    log_level: levelFrom(text('log-level') ?? 'warn'),
+    otlp_endpoint: httpAddress('otlp-endpoint', text('otlp-endpoint')),
+    otlp_logs_endpoint: httpAddress('otlp-logs-endpoint', text('otlp-logs-endpoint')),
+    loki_endpoint: httpAddress('loki-endpoint', text('loki-endpoint')),
+    config: text('config'),
+    admin_token: environment.SLIPWAY_ADMIN_TOKEN ?? null,
+    sources: Object.fromEntries(Object.keys(serverFlags).map((flag) => [flag.replaceAll('-', '_'), sourceOf(flag)])),
+  };
+  if (settings.owner_database_url !== null && settings.database_url === null)
+    throw new SettingsError('--owner-database-url goes with --database-url');
+  refuseOpenListening(settings);
+  const weakness = settings.admin_token === null ? undefined : tokenWeakness(settings.admin_token);
+  if (weakness) throw new SettingsError(`SLIPWAY_ADMIN_TOKEN ${weakness}; make one with: openssl rand -hex 32`);
+  return settings;
+}

@@ -1,0 +1,144 @@
+/** Lines reach a real receiver with their ids; one that fails, refuses or is slow costs lines, counted, and nothing else. */
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { until } from '../../../test/support/until.ts';
+import { systemClock } from '../clock.ts';
+import { createLogForwarder, type ForwardedLine } from './log-forwarder.ts';
+import { lokiReceiver, otlpReceiver } from './log-receivers.ts';
+import { traceIdOf } from './trace.ts';
+
+interface Heard {
+  path: string;
+  authorization: string | undefined;
+  body: never;
+}
+
+let statuses: number[] = [];
+let heard: Heard[] = [];
+const server = createServer(async (request, response) => {
+  let text = '';
+  for await (const chunk of request) text += chunk;
+  heard.push({
+    path: request.url ?? '',
+    authorization: request.headers.authorization,
+    body: JSON.parse(text) as never,
+  });
+  response.writeHead(statuses.shift() ?? 204).end();
+});
+let address = '';
+beforeAll(async () => {
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  address = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+beforeEach(() => {
+  statuses = [];
+  heard = [];
+});
+afterAll(() => server.close());
+
+const ids = {
+  node_id: 'node_1',
+  node_instance_id: 'inst_1',
+  allocation_id: 'alloc_1',
+  correlation_id: 'corr-1',
+  workflow_id: 'op_1',
+};
+const line = (seq: number): ForwardedLine => ({
+  seq,
+  at: '2026-01-01T00:00:00.250Z',
+  stream: 'stdout',
+  line: `line ${seq}`,
+  ids,
+});
+const quiet = { clock: systemClock, log: { warn: () => {} }, retries_ms: [1, 1] };
+const nanos = '1767225600250000000';
+
+test('Loki gets the five ids as structured metadata, not as labels, and the password as a header', async () => {
+  const loki = createLogForwarder({ ...quiet, receiver: lokiReceiver(`http://me:s%40cret@${address}/`) });
+  loki.take([line(1), { ...line(2), stream: 'stderr' }]);
+  await until('the lines', () => loki.figures().sent === 2);
+  expect(heard).toEqual([
+    {
+      path: '/loki/api/v1/push',
+      authorization: `Basic ${Buffer.from('me:s@cret').toString('base64')}`,
+      body: {
+        streams: [
+          {
+            stream: { service_name: 'slipway-node', stream: 'stdout' },
+            values: [[nanos, 'line 1', { ...ids, seq: '1' }]],
+          },
+          {
+            stream: { service_name: 'slipway-node', stream: 'stderr' },
+            values: [[nanos, 'line 2', { ...ids, seq: '2' }]],
+          },
+        ],
+      },
+    },
+  ]);
+});
+
+test('a collector gets them as attributes of each record, with the trace of the request', async () => {
+  const otlp = createLogForwarder({ ...quiet, receiver: otlpReceiver(`http://${address}/otlp`) });
+  otlp.take([line(1)]);
+  await until('the line', () => otlp.figures().sent === 1);
+  const [{ path, body } = { path: '', body: {} as never }] = heard;
+  expect(path).toBe('/otlp/v1/logs');
+  const attributes = Object.entries({ ...ids, stream: 'stdout', seq: '1' });
+  expect(body).toMatchObject({
+    resourceLogs: [
+      {
+        scopeLogs: [
+          {
+            logRecords: [
+              {
+                timeUnixNano: nanos,
+                body: { stringValue: 'line 1' },
+                attributes: attributes.map(([key, stringValue]) => ({ key, value: { stringValue } })),
+                traceId: traceIdOf('corr-1'),
+              },
+            ],
+          },
+        ],
+      },
+    ],
+  });
+});
+
+test('what cannot be taken now is tried again; what is refused for good is dropped and counted', async () => {
+  const loki = createLogForwarder({ ...quiet, receiver: lokiReceiver(`http://${address}`) });
+  statuses = [503, 429, 204, 400];
+  loki.take([line(1)]);
+  await until('the line', () => loki.figures().sent === 1);
+  expect(heard).toHaveLength(3);
+  loki.take([line(2)]);
+  await until('the drop', () => loki.figures().dropped === 1);
+  expect(heard).toHaveLength(4);
+  statuses = [500, 500, 500];
+  loki.take([line(3)]);
+  await until('the drop', () => loki.figures().dropped === 2);
+  expect(loki.figures()).toEqual({ receiver: 'loki', sent: 1, dropped: 2, waiting: 0 });
+});
+
+test('the queue is bounded: nobody waits for a receiver that is not there, and stopping does not either', async () => {
+  const gone = createLogForwarder({
+    ...quiet,
+    retries_ms: [60_000],
+    most_waiting: 10,
+    receiver: lokiReceiver('http://127.0.0.1:9'),
+  });
+  gone.take([line(1)]);
+  gone.take(Array.from({ length: 30 }, (_, i) => line(i + 2)));
+  expect(gone.figures()).toMatchObject({ waiting: 10, dropped: 20 });
+  await gone.stop();
+  expect(gone.figures()).toEqual({ receiver: 'loki', sent: 0, dropped: 31, waiting: 0 });
+});
+
+test('a machine whose clock is centuries ahead does not have the lines of others refused with its own', () => {
+  const ahead = { ...line(1), at: '2999-12-31T23:59:59.000Z' };
+  const most = (2n ** 63n - 1n).toString();
+  expect(lokiReceiver('http://h').write([ahead])).toMatchObject({ streams: [{ values: [[most, 'line 1', {}]] }] });
+  expect(JSON.stringify(otlpReceiver('http://h').write([ahead]))).toContain(`"timeUnixNano":"${most}"`);
+});

@@ -1,0 +1,75 @@
+/** What a collector that does not answer well costs: spans, and nothing else. */
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Writable } from 'node:stream';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { systemClock } from '../clock.ts';
+import { createLog } from './log.ts';
+import { otlpTracer } from './otlp-tracer.ts';
+import { builtInRedactor } from '../redaction/redact.ts';
+import type { Span } from './trace.ts';
+
+let status = 200;
+const bodies: string[] = [];
+const server = createServer(async (request, response) => {
+  let text = '';
+  for await (const chunk of request) text += chunk;
+  bodies.push(text);
+  response.writeHead(status).end();
+});
+beforeAll(async () => {
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+});
+afterAll(() => server.close());
+
+const lines: string[] = [];
+const destination = new Writable({
+  write(chunk, _, done) {
+    lines.push(String(chunk));
+    done();
+  },
+});
+const tracer = () =>
+  otlpTracer({
+    endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    version: '1',
+    replica_id: 'rep_1',
+    clock: systemClock,
+    log: createLog({ level: 'warn', destination }),
+    redact: builtInRedactor,
+  });
+const span: Span = {
+  trace_id: 'a'.repeat(32),
+  span_id: 'b'.repeat(16),
+  parent_span_id: null,
+  name: 'a-span',
+  kind: 'internal',
+  start_ms: 1_000.5,
+  end_ms: 2_000,
+  attributes: { whole: 3, part: 0.5, yes: true, none: null },
+  error: 'it said password=hunter2',
+};
+
+test('what waits is sent before it stops, with secrets struck out', async () => {
+  const one = tracer();
+  one.record([span]);
+  await one.stop();
+  const [sent] = JSON.parse(bodies.at(-1) ?? '').resourceSpans[0].scopeSpans[0].spans;
+  expect(sent).toMatchObject({ startTimeUnixNano: '1000500000', endTimeUnixNano: '2000000000', kind: 1 });
+  expect(sent.status).toMatchObject({ code: 2, message: expect.not.stringContaining('hunter2') });
+  expect(sent.attributes).toEqual([
+    { key: 'whole', value: { intValue: '3' } },
+    { key: 'part', value: { doubleValue: 0.5 } },
+    { key: 'yes', value: { boolValue: true } },
+  ]);
+});
+
+test('what the collector does not take is lost and said, and what does not fit is not kept', async () => {
+  status = 500;
+  const one = tracer();
+  one.record(Array.from({ length: 6_000 }, () => span));
+  await one.stop();
+  expect(JSON.parse(lines.at(-1) ?? '{}')).toMatchObject({ level: 'warn', lost: 1_512 });
+});

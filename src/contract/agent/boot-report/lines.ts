@@ -1,0 +1,138 @@
+/** Boot stages from the lines of `cloud-init analyze blame`, `show` and `boot`. */
+import { ApiProblem } from '../../errors/errors.ts';
+import type { BootStage } from '../../node.ts';
+import { checkOpenStages, roundToMicroseconds, stage, stageAt } from './stages.ts';
+
+interface Boot {
+  stages: BootStage[];
+  /** The stages that have begun and not ended, the innermost last. */
+  open: string[];
+  /** When the first part of each stage began. */
+  first_starts: Map<string, number>;
+  /** From `analyze boot`: when the machine started, and the last moment that was printed, in milliseconds. */
+  started_ms?: number | undefined;
+  reached_ms?: number | undefined;
+}
+
+/** Longer lines are not cloud-init's; the bound keeps the cost of a report linear. */
+const maxLineLength = 4096;
+const maxShownLength = 80;
+const seconds = '(-?\\d{1,9}\\.\\d{1,9})';
+const moment = '(\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d(?:\\.\\d{1,9})?(?:\\+00:00)?)';
+
+/** Newer releases append it to every event: `no cache found (duration: 0.001s)`. */
+const duration = / \(duration: \d{1,9}\.\d{1,9}s\)$/;
+/** A module that failed, or that an older release ran, is printed as it was announced. */
+const announced = /^running (\S+) with frequency [\w-]+$/;
+/** `config-ssh ran successfully`; newer releases add ` and took 0.120 seconds`. */
+const outcomes = [' ran successfully', ' previously ran', ' failed running'];
+
+/** A module has one name, however its run ended: otherwise a boot that failed and one that did not share no stage. */
+function nameOf(description: string): string {
+  const event = description.replace(duration, '');
+  const module = announced.exec(event)?.[1];
+  if (module !== undefined) return module;
+  const places = outcomes.map((words) => event.indexOf(words)).filter((place) => place >= 0);
+  return event.slice(0, Math.min(...places, event.length));
+}
+
+/** Of several boots the last one counts: it is the one that brought the machine up. */
+function startBoot(boot: Boot): void {
+  boot.stages = [];
+  boot.open = [];
+  boot.first_starts.clear();
+}
+
+function add(boot: Boot, added: BootStage): void {
+  const { parent, starts_seconds } = added;
+  boot.stages.push(added);
+  if (parent !== undefined && starts_seconds !== undefined && !boot.first_starts.has(parent))
+    boot.first_starts.set(parent, starts_seconds);
+}
+
+function begin(boot: Boot, path: string): void {
+  checkOpenStages(boot.open);
+  boot.open.push(stageAt(path, 0).name);
+}
+
+/** When a stage itself began is not printed; it began no later than its first part. */
+function finish(boot: Boot, path: string, took: string): void {
+  const finished = stageAt(path, Number(took));
+  boot.open = boot.open.filter((name) => name !== finished.name);
+  const starts_seconds = boot.first_starts.get(finished.name);
+  add(boot, { ...finished, ...(starts_seconds !== undefined && { starts_seconds }) });
+}
+
+/** cloud-init prints UTC, in older releases without saying so. */
+const momentMs = (text: string): number => Date.parse(`${text.slice(0, 10)}T${text.slice(11).replace('+00:00', '')}Z`);
+
+function startMachine(boot: Boot, at: string): void {
+  startBoot(boot);
+  boot.started_ms = momentMs(at);
+  boot.reached_ms = boot.started_ms;
+}
+
+/** The stage between the moment before and this one. */
+const reach =
+  (name: string) =>
+  (boot: Boot, at: string): void => {
+    const { started_ms, reached_ms } = boot;
+    const ms = momentMs(at);
+    // Neither the stage before nor the one after a date that does not exist can be timed.
+    boot.reached_ms = Number.isNaN(ms) ? undefined : ms;
+    if (started_ms === undefined || reached_ms === undefined || Number.isNaN(ms - started_ms)) return;
+    // A clock that was set back in between says nothing about how long it took.
+    if (ms < reached_ms) return;
+    const secondsBetween = (from: number, until: number) => roundToMicroseconds((until - from) / 1000);
+    add(boot, stage(name, secondsBetween(reached_ms, ms), undefined, secondsBetween(started_ms, reached_ms)));
+  };
+
+function refuseUnsupported(): never {
+  throw new ApiProblem(
+    'invalid_request',
+    'cloud-init could not read the boot times of this machine. Send what cloud-init analyze show prints instead.',
+  );
+}
+
+const skip = () => {};
+
+const lines: readonly [RegExp, (boot: Boot, first: string, second: string, third: string) => void][] = [
+  [/^-- Boot Record \d+ --$/, startBoot],
+  [new RegExp(`^${seconds}s \\((\\S+)\\)$`), (boot, took, path) => add(boot, stageAt(path, Number(took)))],
+  [/^Starting stage: (\S+)$/, begin],
+  [new RegExp(`^Finished stage: \\((\\S+)\\) ${seconds} seconds$`), finish],
+  [
+    new RegExp(`^\\| *\`->(.+) @${seconds}s \\+${seconds}s$`),
+    (boot, what, starts, took) => add(boot, stage(nameOf(what), Number(took), boot.open.at(-1), Number(starts))),
+  ],
+  [/^The (?:total )?time [\w ]+ is printed after the "[@+]" character\.$/, skip],
+  [/^Total Time: -?[\d.]+ seconds$/, skip],
+  [/^\d+ boot records analyzed$/, skip],
+  [/^$/, skip],
+  [/^-- Most Recent (?:Container )?Boot Record --$/, startBoot],
+  [new RegExp(`^(?:Kernel Started|Container started) at: ${moment}$`), startMachine],
+  [new RegExp(`^Kernel ended boot at: ${moment}$`), reach('kernel')],
+  [new RegExp(`^Cloud-init activated by systemd at: ${moment}$`), reach('before-cloud-init')],
+  [new RegExp(`^Cloud-init start: ${moment}$`), reach('cloud-init-start')],
+  // The differences of the moments above.
+  [/^(?:Kernel time to boot|Time between Kernel end boot and Cloud-init activation) \(seconds\): [-\d.e]{1,40}$/, skip],
+  // Its exit status, which some releases print beside the record.
+  [/^(?:successful|container)$/, skip],
+  [/^Your Linux distro or container does not support this functionality\.$/, refuseUnsupported],
+];
+
+export function readLines(text: string): BootStage[] {
+  const boot: Boot = { stages: [], open: [], first_starts: new Map() };
+  for (const [index, written] of text.split('\n').entries()) {
+    const line = written.trim();
+    const kind = line.length > maxLineLength ? undefined : lines.find(([pattern]) => pattern.test(line));
+    if (!kind) {
+      const shown = JSON.stringify(line.slice(0, maxShownLength));
+      throw new ApiProblem('invalid_request', `Line ${index + 1} is not what cloud-init analyze prints: ${shown}.`);
+    }
+    const [pattern, take] = kind;
+    const [, first = '', second = '', third = ''] = pattern.exec(line) ?? [];
+    take(boot, first, second, third);
+  }
+  return boot.stages;
+}

@@ -1,0 +1,158 @@
+/**
+ * Every kind of fact that the server writes. `Fact.kind` is typed by this registry, so a kind that is missing here does
+ * not compile. The nouns of these kinds are reserved: nobody outside can post one of them.
+ */
+
+import type { Origin, OwnOrigin } from '../../lifecycle/explain/evidence-origins.ts';
+import { allocationStatusNames, nodeStatusNames, operationStatuses, stepStatuses } from '../../lifecycle/model/states.ts';
+
+/** What the control plane decides, does or sees itself. */
+const internalKinds = [
+  'action.done',
+  'action.refused',
+  'allocation.bound',
+  'allocation.deadline_moved',
+  'allocation.explained',
+  'allocation.restated',
+  'allocation.restored',
+  'allocation.retrying',
+  'allocation.snapshot',
+  'allocation.told',
+  'beat.refused',
+  'brake.ended',
+  'brake.held',
+  'brake.resumed',
+  'budget.learned',
+  'connection.broken',
+  'count.repaired',
+  'credential.key_changed',
+  'credential.replaced',
+  'credential.rotated',
+  'driver.done',
+  'driver.failed',
+  'driver.unanswered',
+  'driver.wait',
+  'evidence.cut',
+  'evidence.dropped',
+  'evidence.missing',
+  'finding.accepted',
+  'finding.opened',
+  'finding.repaired',
+  'finding.resolved',
+  'ingest.gap',
+  'instance.fenced',
+  'instance.revoked',
+  'join_token.created',
+  'join_token.revoked',
+  'maintenance.declared',
+  'maintenance.ended',
+  'node.bound',
+  'node.deadline_moved',
+  'node.explained',
+  'node.follows_pool',
+  'node.held',
+  'node.held_over',
+  'node.joined',
+  'node.observed',
+  'node.prerequisites',
+  'node.restarted',
+  'node.restated',
+  'node.restored',
+  'node.snapshot',
+  'node.would_have',
+  'operation.overdue',
+  'operation.progress',
+  'operation.started',
+  'operation.waited_for_store',
+  'operation.taken_over',
+  'ping.answered',
+  'ping.skipped',
+  'pool.budget_set',
+  'pool.declared',
+  'pool.deleted',
+  'probe.answered',
+  'probe.unanswered',
+  'recovery.asked',
+  'recovery.failed',
+  'recovery.skipped',
+  'recovery.stopped',
+  'registration.refused',
+  'replica.ended',
+  'request.denied',
+  'request.served',
+  'residue.adopted',
+  'residue.found',
+  'residue.gone',
+  'residue.left',
+  'residue.verified',
+  'secret.deleted',
+  'secret.rotated',
+  'secret.set',
+  'session.ended',
+  'session.opened',
+  'step.retrying',
+  'step.started',
+  'task.leased',
+  'task.queued',
+  'task.redelivered',
+  'task.requeued',
+  'task_key.rotated',
+  'token.created',
+  'token.revoked',
+  'verdict.unwritable',
+] as const;
+
+/** Kinds that carry the values and words of a machine, where they are written in the layer that it speaks in. */
+const reportedKinds = [
+  'boot.stage',
+  'bootstrap.diagnosis',
+  'client.registered',
+  'client.said',
+  'evidence.frozen',
+  'node.claim',
+  'node.reports_cleared',
+  'prerequisite.met',
+  'prerequisite.missing',
+  'proof.absent',
+  'proof.clean',
+  'proof.revoked',
+  'task.failed',
+  'task.succeeded',
+] as const;
+
+const statusKinds = [
+  ...nodeStatusNames.map((status) => `node.${status}` as const),
+  ...allocationStatusNames.map((status) => `allocation.${status}` as const),
+  ...operationStatuses.map((status) => `operation.${status}` as const),
+  ...stepStatuses.map((status) => `step.${status}` as const),
+];
+
+export type EvidenceKind =
+  | (typeof internalKinds)[number]
+  | (typeof reportedKinds)[number]
+  | (typeof statusKinds)[number];
+
+export const evidenceKinds: readonly EvidenceKind[] = [...internalKinds, ...reportedKinds, ...statusKinds];
+
+const nounOf = (kind: string): string => kind.split('.', 1)[0] ?? kind;
+
+export const reservedNouns: readonly string[] = [...new Set(evidenceKinds.map(nounOf))].sort();
+const reserved = new Set(reservedNouns);
+
+/** Whole nouns are reserved, so that nothing posted today passes for a kind that a later version writes. */
+export const isReservedKind = (kind: string): boolean => reserved.has(nounOf(kind));
+
+const reported: ReadonlySet<string> = new Set(reportedKinds);
+
+/** Of a fact that the server writes. A reported kind in another layer is the server's: a task that failed by its lease. */
+export const originOf = ({ kind, layer }: { kind: EvidenceKind; layer: string }): OwnOrigin =>
+  layer === 'node' && reported.has(kind) ? 'report' : 'internal';
+
+/** Nouns that were open to everybody before origins were recorded; an older fact about them may be anybody's. */
+export const lateReservedNouns: readonly string[] = ['beat', 'ping', 'probe', 'secret', 'session', 'task_key'];
+
+/** Whether the server recorded this fact itself, so that its kind and shape can be relied on. */
+export function isOwnFact({ kind, origin }: { kind: string; origin: Origin }): boolean {
+  if (origin === 'unknown') return isReservedKind(kind) && !lateReservedNouns.includes(nounOf(kind));
+  return origin === 'internal' || origin === 'report';
+}

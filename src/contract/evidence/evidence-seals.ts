@@ -1,0 +1,80 @@
+/** Sealed evidence on the wire: checkpoints, what verification found, and the keys that sign. */
+import { type Static, Type } from 'typebox';
+import { nullable, strict, Timestamp } from '../primitives.ts';
+
+export const faultCodes = [
+  'row_deleted',
+  'row_changed',
+  'row_moved',
+  'row_inserted',
+  'segment_changed',
+  'segment_list_changed',
+  'checkpoint_unreadable',
+  'checkpoint_missing',
+  'checkpoint_unsigned',
+  'checkpoint_unlinked',
+  'checkpoint_lost',
+  'segment_unlinked',
+  'cut_incomplete',
+  'head_missing',
+] as const;
+
+export const EvidenceFault = Type.Object(
+  {
+    code: Type.Enum([...faultCodes]),
+    partition: nullable(Type.String({ description: 'The layer of the evidence.' })),
+    cursor: nullable(Type.String({ description: 'Of the row; of the first one where it is about several.' })),
+    until: nullable(Type.String({ description: 'Cursor of the last row, where it is about several.' })),
+    moved_to: nullable(Type.String({ description: 'Where a row that was moved is now.' })),
+    hash: nullable(Type.String({ description: 'Of the content of the row: the sealed one, or the inserted one.' })),
+    checkpoint: nullable(Type.Integer()),
+  },
+  { $id: 'EvidenceFault' },
+);
+export type EvidenceFault = Static<typeof EvidenceFault>;
+
+export const UnsealedTail = Type.Object(
+  { rows: Type.Integer(), oldest_at: nullable(Timestamp) },
+  { $id: 'UnsealedTail' },
+);
+export type UnsealedTail = Static<typeof UnsealedTail>;
+
+export const EvidenceCheckpoint = Type.Object(
+  {
+    body: Type.String({ description: 'The exact text that was signed: canonical JSON.' }),
+    signature: Type.String({ description: 'Ed25519, base64.' }),
+  },
+  { $id: 'EvidenceCheckpoint' },
+);
+
+export const EvidenceVerified = Type.Object(
+  {
+    checkpoints: Type.Array(EvidenceCheckpoint),
+    rows: Type.Integer({ description: 'Rows on this page that are what was sealed.' }),
+    items: Type.Array(EvidenceFault),
+    more_faults: Type.Integer({ description: 'Faults of this page that are not listed.' }),
+    cuts: Type.Array(Type.Object({ checkpoint: Type.Integer(), rows: Type.Integer() }), {
+      description: 'Sealed rows that are gone because of a signed cut.',
+    }),
+    unsealed: nullable(UnsealedTail),
+    next_cursor: nullable(Type.String()),
+  },
+  { $id: 'EvidenceVerified' },
+);
+export const EvidenceVerifyQuery = Type.Object({ cursor: Type.Optional(Type.String({ maxLength: 20 })) }, strict);
+
+export const EvidenceKeys = Type.Object(
+  {
+    installation: Type.String(),
+    keys: Type.Array(
+      Type.Object({
+        kid: Type.String(),
+        public_key: Type.String({ description: 'Ed25519, SubjectPublicKeyInfo (DER), base64.' }),
+        held: Type.Boolean({ description: 'Whether the answering server holds the private key.' }),
+        introduced_at: nullable(Timestamp),
+      }),
+    ),
+  },
+  { $id: 'EvidenceKeys' },
+);
+export type EvidenceKeys = Static<typeof EvidenceKeys>;

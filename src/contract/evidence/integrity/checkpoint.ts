@@ -1,0 +1,94 @@
+/** A checkpoint: a signed statement about which evidence rows exist, linked to the checkpoint before it. */
+import { createHash, type KeyObject, sign, verify } from 'node:crypto';
+import { canonicalJson } from '../../canonical-json.ts';
+
+export const checkpointKinds = [
+  /** Rows in commit order: everything between `after` and `through`. */
+  'rows',
+  /** Snapshots that retention wrote at an older place in the order. */
+  'late',
+  /** Retention dropped a piece. */
+  'cut',
+  /** A key signs from here on. */
+  'key',
+] as const;
+export type CheckpointKind = (typeof checkpointKinds)[number];
+
+export interface Segment {
+  partition: string;
+  /** Rows of the partition that earlier checkpoints seal. */
+  before: number;
+  rows: number;
+  first: string;
+  last: string;
+  /** Heads of the partition's chain before and after these rows. */
+  from: string;
+  head: string;
+}
+
+export interface CheckpointBody {
+  type: 'slipway.checkpoint.1';
+  installation: string;
+  position: number;
+  /** Hash of the body before; null for the first. */
+  previous: string | null;
+  at: string;
+  kind: CheckpointKind;
+  kid: string;
+  after: string;
+  through: string;
+  segments: Segment[];
+  cut?: { partition: string; piece: string; before: string; rows: number };
+  key?: { kid: string; public_key: string };
+  /** A checkpoint that the sealer has seen and that the database no longer holds. */
+  lost?: { position: number; hash: string };
+}
+
+export interface Checkpoint {
+  /** The exact text that was signed. */
+  body: string;
+  /** Base64. */
+  signature: string;
+}
+
+export const encodeCheckpoint = (body: CheckpointBody): string => canonicalJson(body);
+
+export const checkpointHash = (body: string): string => createHash('sha256').update(body).digest('hex');
+
+/** Separates checkpoints from everything else that the same key signs. */
+const signed = (body: string): Buffer => Buffer.from(`slipway checkpoint\n${body}`);
+
+export const signCheckpoint = (body: string, key: KeyObject): Buffer => sign(null, signed(body), key);
+
+export const isSignedBy = ({ body, signature }: Checkpoint, key: KeyObject): boolean =>
+  verify(null, signed(body), key, Buffer.from(signature, 'base64'));
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const isSegment = (value: unknown): value is Segment =>
+  isObject(value) &&
+  ['partition', 'first', 'last', 'from', 'head'].every((name) => typeof value[name] === 'string') &&
+  Number.isSafeInteger(value.before) &&
+  Number.isSafeInteger(value.rows);
+
+/** Undefined where the text is no checkpoint. A changed body may say anything, so nothing of it is taken on trust. */
+export function readCheckpoint(text: string): CheckpointBody | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  if (!isObject(value) || value.type !== 'slipway.checkpoint.1') return undefined;
+  const isWhole =
+    ['installation', 'at', 'kid', 'after', 'through'].every((name) => typeof value[name] === 'string') &&
+    Number.isSafeInteger(value.position) &&
+    (value.previous === null || typeof value.previous === 'string') &&
+    checkpointKinds.includes(value.kind as CheckpointKind) &&
+    Array.isArray(value.segments) &&
+    value.segments.every(isSegment) &&
+    (value.kind !== 'cut' || isObject(value.cut)) &&
+    (value.kind !== 'key' || isObject(value.key));
+  return isWhole ? (value as unknown as CheckpointBody) : undefined;
+}

@@ -1,0 +1,306 @@
+import { describe, expect, test } from 'vitest';
+import {
+  type ActionSubject,
+  type NodeActionName,
+  nodeActionNames,
+  nodeActions,
+  offeredActions,
+  whyNotOnNode,
+} from './actions.ts';
+import { liveNodeStatuses, type NodeStatus, nodeStatuses, nodeStatusNames } from '../model/states.ts';
+import { findEdge, nodeEdges } from '../model/transitions.ts';
+
+const subject = (over: Partial<ActionSubject> = {}): ActionSubject => ({
+  status: 'starting',
+  node_instance_id: 'inst_1',
+  occupancy: 'free',
+  allocation_status: null,
+  endpoint: null,
+  deadline_at: new Date(0),
+  held: { rule: 'start-deadline' },
+  instance_fenced: null,
+  taken_down_by: null,
+  external: false,
+  ...over,
+});
+const operator = { role: 'operator', tenant: null } as const;
+const offer = (action: string, over: Partial<ActionSubject> = {}) =>
+  offeredActions(subject(over), operator).find((each) => each.action === action);
+
+test('every action is offered, with what it does and whether it is open', () => {
+  const offered = offeredActions(subject(), operator);
+  expect(offered.map(({ action }) => action)).toEqual(nodeActionNames);
+  for (const { action, does, open, why_not } of offered) {
+    expect(does, action).toBe(nodeActions[action].does);
+    expect(does, action).not.toBe('');
+    expect(open, action).toBe(why_not === null);
+  }
+});
+
+test('what is offered is what is asked before it is done', () => {
+  for (const status of nodeStatusNames)
+    for (const { action, why_not } of offeredActions(subject({ status }), operator))
+      expect(whyNotOnNode(action, subject({ status })), `${action} ${status}`).toBe(why_not);
+});
+
+test('nothing about a node is for a tenant', () => {
+  for (const each of offeredActions(subject(), { role: 'admin', tenant: 'acme' }))
+    expect(each).toMatchObject({ open: false, why_not: 'Only operators of the whole fleet may do this.' });
+});
+
+/** From where each is open on a node that nobody uses, with a deadline and a held verdict. */
+const openWhenFree: Record<NodeActionName, readonly NodeStatus[]> = {
+  retry: [],
+  'extend-deadline': ['provisioning', 'starting', 'offline', 'failed', 'draining', 'cleaning'],
+  drain: ['ready', 'degraded', 'offline'],
+  undrain: ['draining'],
+  quarantine: ['provisioning', 'starting', 'ready', 'degraded', 'offline', 'failed', 'draining', 'cleaning'],
+  reactivate: ['quarantined'],
+  're-enroll': ['offline', 'failed', 'quarantined'],
+  reimage: ['ready', 'degraded', 'offline', 'failed', 'draining', 'quarantined'],
+  retire: ['provisioning', 'starting', 'ready', 'degraded', 'offline', 'failed', 'draining', 'quarantined'],
+  'retry-release': [],
+  'force-release': [],
+  probe: ['provisioning', 'starting', 'ready', 'degraded', 'offline'],
+  'collect-diagnostics': liveNodeStatuses,
+  'accept-key': [],
+  'apply-held-verdict': ['provisioning', 'starting', 'ready', 'degraded', 'offline', 'failed', 'draining', 'cleaning'],
+};
+
+test.each(nodeActionNames)('%s is open exactly where the door has a way for it', (action) => {
+  const open = nodeStatusNames.filter((status) => offer(action, { status })?.open);
+  expect(open.toSorted()).toEqual(openWhenFree[action].toSorted());
+});
+
+test.each([
+  ['drain', 'draining', 'drain'],
+  ['undrain', 'ready', 'undrain'],
+  ['quarantine', 'quarantined', 'quarantine'],
+  ['reactivate', 'starting', 'reactivate'],
+  ['retire', 'cleaning', 'retire'],
+  ['reimage', 'cleaning', 'reimage'],
+  ['re-enroll', 'provisioning', 're-enroll'],
+] as const)('%s has an edge to %s from everywhere it is open', (action, to, by) => {
+  for (const from of openWhenFree[action]) expect(findEdge(nodeEdges, from, to, by), `${from} → ${to}`).toBeDefined();
+});
+
+test('a machine that was drained and is set aside by now hears what brings it back', () => {
+  expect(offer('undrain', { status: 'quarantined' })?.why_not).toContain('reactivate brings it back');
+  expect(offer('reactivate', { status: 'quarantined' })?.open).toBe(true);
+});
+
+test('a machine that is fenced while it drains is not let back: re-enrol may be replacing it', () => {
+  const fenced = { status: 'draining', instance_fenced: 'the machine enrols anew' } as const;
+  expect(offer('undrain', fenced)).toMatchObject({ open: false, why_not: expect.stringContaining('enrols anew') });
+  expect(offer('retire', fenced)?.open).toBe(true);
+});
+
+describe('what somebody uses', () => {
+  test.each([
+    ['reserved', 'provisioning', 'An allocation waits for it; release that first.'],
+    ['occupied', 'active', 'An allocation is served by it; release that first.'],
+    ['cleanup', 'releasing', 'Its last allocation is still being released; that ends it as well.'],
+  ] as const)('is not retired while it is %s', (occupancy, allocation_status, why_not) => {
+    expect(offer('retire', { occupancy, allocation_status })).toMatchObject({ open: false, why_not });
+  });
+
+  test('is not imaged anew either', () => {
+    const status = 'ready';
+    expect(offer('reimage', { status, occupancy: 'occupied' })).toMatchObject({
+      open: false,
+      why_not: 'An allocation is served by it; release that first.',
+    });
+  });
+
+  test('is reactivated only when nothing of its last allocation can be left', () => {
+    const why = {
+      reserved: 'An allocation that failed still holds it; release that first.',
+      cleanup: 'What its last allocation left on it is not proven gone; release that first.',
+    };
+    for (const occupancy of ['reserved', 'cleanup'] as const)
+      expect(offer('reactivate', { status: 'quarantined', occupancy, allocation_status: 'releasing' })).toMatchObject({
+        open: false,
+        why_not: why[occupancy],
+      });
+  });
+
+  test('is let back to the allocation that it serves, while only that keeps it from being made anew', () => {
+    const aside = { status: 'quarantined', occupancy: 'occupied', allocation_status: 'active' } as const;
+    expect(offer('reactivate', aside)).toMatchObject({ open: true, why_not: null });
+    expect(offer('reactivate', { ...aside, instance_fenced: 'let go' })?.open).toBe(false);
+    for (const action of ['reimage', 'retire', 're-enroll'] as const)
+      expect(offer(action, aside)).toMatchObject({
+        open: false,
+        why_not:
+          'An allocation is still on it: reactivate lets the machine serve it again; for this, release it first.',
+      });
+  });
+
+  test('is not brought back while something still takes it down', () => {
+    expect(offer('reactivate', { status: 'quarantined', taken_down_by: 'op_1' })).toMatchObject({
+      open: false,
+      why_not: 'Operation op_1, which takes it down, has not ended yet; wait for that.',
+    });
+  });
+
+  test('is reactivated only while what it says still counts', () => {
+    expect(offer('reactivate', { status: 'quarantined', instance_fenced: 'deleted as residue' })).toMatchObject({
+      open: false,
+      why_not: 'Nothing that it says is believed any more (deleted as residue); re-enroll it, reimage it or retire it.',
+    });
+  });
+
+  test('is tried again only for an allocation that waits', () => {
+    expect(offer('retry', { status: 'failed', occupancy: 'reserved' })).toMatchObject({ open: true });
+    expect(offer('retry', { status: 'failed' })).toMatchObject({ open: false, why_not: 'No allocation waits for it.' });
+  });
+
+  test('has its release tried again only where one failed', () => {
+    for (const status of nodeStatusNames)
+      expect(offer('retry-release', { status, allocation_status: 'release_failed' })?.open, status).toBe(
+        status !== 'retired',
+      );
+    expect(offer('retry-release')).toMatchObject({ open: false, why_not: 'No release of it has failed.' });
+    expect(offer('retry-release', { allocation_status: 'active' })).toMatchObject({
+      open: false,
+      why_not: 'No release of it has failed.',
+    });
+    expect(offer('retry-release', { allocation_status: 'releasing' })).toMatchObject({
+      open: false,
+      why_not: 'The release of its allocation is under way; it has not failed.',
+    });
+  });
+});
+
+describe('a machine whose credential was lost', () => {
+  const why = (over: Partial<ActionSubject>) => offer('re-enroll', { status: 'offline', ...over })?.why_not;
+  test('keeps its allocation where others bring it', () => {
+    expect(why({ occupancy: 'occupied', external: true })).toBeNull();
+    expect(why({ status: 'failed', occupancy: 'reserved', external: true })).toBeNull();
+    expect(why({ status: 'quarantined', occupancy: 'occupied', external: true })).toMatch(/release it first/);
+    expect(why({ occupancy: 'cleanup', allocation_status: 'releasing', external: true })).toMatch(
+      /still being released/,
+    );
+    expect(why({ status: 'quarantined', occupancy: 'cleanup', allocation_status: null })).toMatch(/see to its residue/);
+  });
+  test('would lose it where a driver makes it anew', () => {
+    expect(why({ occupancy: 'occupied' })).toMatch(/launch another machine.*; release that first/);
+    expect(why({ status: 'failed', occupancy: 'reserved' })).toMatch(/retry brings that a new instance/);
+  });
+});
+
+describe('a machine that others bring', () => {
+  test('is imaged by them', () => {
+    const offered = offer('reimage', { status: 'ready', external: true });
+    expect(offered).toMatchObject({ open: false, why_not: expect.stringContaining('then re-enroll it') });
+  });
+
+  test('has its release forced only where one is under way or failed', () => {
+    for (const status of nodeStatusNames)
+      for (const allocation_status of ['releasing', 'release_failed'] as const)
+        expect(offer('force-release', { status, allocation_status })?.open, status).toBe(status !== 'retired');
+    for (const allocation_status of [null, 'provisioning', 'active', 'failed'] as const)
+      expect(offer('force-release', { allocation_status })).toMatchObject({
+        open: false,
+        why_not: 'No release of it runs or has failed; release its allocation first.',
+      });
+  });
+});
+
+describe('what a forced release left unproven', () => {
+  const left = { status: 'quarantined', occupancy: 'cleanup', allocation_status: null } as const;
+
+  test('keeps it from being reactivated, and not from being taken down', () => {
+    expect(offer('reactivate', left)).toMatchObject({
+      open: false,
+      why_not:
+        'What its last allocation left on it is not proven gone: release that, or see to its residue, or reimage or retire the machine.',
+    });
+    expect(offer('retire', left)).toMatchObject({ open: true });
+  });
+
+  test('is no release that could be tried again or forced', () => {
+    for (const action of ['retry-release', 'force-release']) expect(offer(action, left)?.open, action).toBe(false);
+  });
+});
+
+describe('more time', () => {
+  test('can be given wherever a deadline runs, and nowhere else', () => {
+    for (const status of nodeStatusNames)
+      expect(offer('extend-deadline', { status })?.open, status).toBe(nodeStatuses[status].deadline !== null);
+  });
+
+  test('is refused with the reason', () => {
+    expect(offer('extend-deadline', { deadline_at: null })).toMatchObject({
+      open: false,
+      why_not: 'It has no deadline.',
+    });
+    expect(offer('extend-deadline', { status: 'ready' })).toMatchObject({
+      open: false,
+      why_not: 'It is ready; this needs provisioning, starting, offline, failed, draining, cleaning.',
+    });
+  });
+});
+
+describe('a verdict that is held back', () => {
+  test('can be applied wherever a rule may decide, and nowhere else', () => {
+    for (const status of nodeStatusNames) {
+      const kind = nodeStatuses[status].class;
+      expect(offer('apply-held-verdict', { status })?.open, status).toBe(kind === 'moving' || kind === 'serving');
+    }
+  });
+
+  test('must be there', () => {
+    expect(offer('apply-held-verdict', { held: null })).toMatchObject({
+      open: false,
+      why_not: 'No verdict is held back.',
+    });
+  });
+});
+
+describe('whether a machine lives', () => {
+  test('is asked of an instance', () => {
+    expect(offer('probe', { node_instance_id: null })).toMatchObject({
+      open: false,
+      why_not: 'It has no instance that could be asked.',
+    });
+  });
+
+  test('is asked at its address, or of its agent as long as that takes tasks', () => {
+    for (const status of liveNodeStatuses) {
+      const open = !['failed', 'draining', 'cleaning', 'quarantined'].includes(status);
+      expect(offer('probe', { status, endpoint: 'http://pier' })).toMatchObject({ open: true });
+      expect(offer('probe', { status, endpoint: null })).toMatchObject({
+        open,
+        why_not: open ? null : 'It gave no address to ask at, and while it is fenced its agent is given no such task.',
+      });
+    }
+  });
+});
+
+describe('what a machine alone knows', () => {
+  test('is asked of an instance', () => {
+    expect(offer('collect-diagnostics', { node_instance_id: null })).toMatchObject({
+      open: false,
+      why_not: 'It has no instance that could be asked.',
+    });
+  });
+
+  test('was kept before the machine went, and it is said where', () => {
+    expect(offer('collect-diagnostics', { status: 'retired' })).toMatchObject({
+      open: false,
+      why_not:
+        'It is retired; what it knew was frozen before it went; read that in its timeline, kind evidence.frozen.',
+    });
+  });
+});
+
+test('no advice leads in a circle where something may be left on a machine of others', () => {
+  const left = { status: 'quarantined', occupancy: 'cleanup', external: true } as const;
+  for (const action of ['reactivate', 're-enroll', 'reimage'] as const) {
+    expect(whyNotOnNode(action, subject(left)), action).toMatch(/[Rr]etire it.* join anew/);
+    expect(whyNotOnNode(action, subject({ ...left, external: false })) ?? '', action).not.toMatch(/join anew/);
+  }
+  expect(whyNotOnNode('retire', subject(left))).toBe(null);
+  expect(whyNotOnNode('reimage', subject({ ...left, occupancy: 'free' }))).toMatch(/then re-enroll it/);
+});

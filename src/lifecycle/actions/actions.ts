@@ -1,0 +1,209 @@
+/** What an operator may do about a node, and when. Data: the API, the CLI and the console read the same table. Pure. */
+import { type ActionRow, type Offer, type Onlooker, offersOf, whyNot } from './action-table.ts';
+import { type AllocationStatus, isFenced, liveNodeStatuses, type NodeStatus, type Occupancy } from '../model/states.ts';
+
+/** What the preconditions look at. */
+export interface ActionSubject {
+  status: NodeStatus;
+  node_instance_id: string | null;
+  occupancy: Occupancy;
+  /** Of the allocation that holds it. A node in cleanup that none holds has residue of a forced release on it. */
+  allocation_status: AllocationStatus | null;
+  deadline_at: Date | string | null;
+  held: object | null;
+  endpoint: string | null;
+  /** Why nothing that its instance says counts any more; null while it does. */
+  instance_fenced: string | null;
+  /** The operation that takes it down, where one has not ended yet. */
+  taken_down_by: string | null;
+  /** Somebody else brings the machines of its pool; nothing here launches them. */
+  external: boolean;
+  /** No agent speaks for it; its provider does. */
+  agentless?: boolean;
+  /** Its agent signs with a key that replaced another one without its signature. */
+  key_unproven?: boolean;
+  /** False: a release takes the machine down, so that nothing is left to look at. */
+  reuse?: boolean;
+}
+
+export type NodeAction = ActionRow<NodeStatus, ActionSubject>;
+
+const inUse: Partial<Record<Occupancy, string>> = {
+  reserved: 'An allocation waits for it; release that first.',
+  occupied: 'An allocation is served by it; release that first.',
+  cleanup: 'Its last allocation is still being released; that ends it as well.',
+};
+/** One that was set aside while it served can be let back to its allocation; whoever wants more than that needs it free. */
+const asideInUse: Partial<Record<Occupancy, string>> = {
+  ...inUse,
+  reserved: 'An allocation that failed still holds it; release that first.',
+  occupied: 'An allocation is still on it: reactivate lets the machine serve it again; for this, release it first.',
+};
+/** Whoever set a machine aside wants to look at it; what he is told to do must not take it from him unsaid. */
+export const releaseTakesIt = 'In its pool a release takes the machine down, and nothing is left of it to look at.';
+const whyInUse = ({ status, occupancy, reuse }: ActionSubject) => {
+  if (status !== 'quarantined') return inUse[occupancy] ?? null;
+  const why = asideInUse[occupancy];
+  return why ? `${why}${reuse === false ? ` ${releaseTakesIt}` : ''}` : null;
+};
+const hasResidue = ({ occupancy, allocation_status }: ActionSubject) =>
+  occupancy === 'cleanup' && allocation_status === null;
+const residueFirst = ({ external }: ActionSubject) =>
+  `What its last allocation left on it is not proven gone: release that, or see to its residue, or ${external ? 'retire it and let the machine join anew' : 'reimage or retire the machine'}.`;
+/** Residue is in nobody's use: taking the machine down is one way to be rid of it. */
+const unlessInUse = (subject: ActionSubject) => (hasResidue(subject) ? null : whyInUse(subject));
+
+/** The machine itself stays where others bring it, and with it what its tenant has there; one of a driver's is made anew. */
+function unlessItMayEnrol(subject: ActionSubject): string | null {
+  const { status, occupancy, external, agentless } = subject;
+  if (agentless) return 'No agent runs on it, so there is nobody to enrol. Reimage makes it anew.';
+  if (hasResidue(subject)) return residueFirst(subject);
+  if (occupancy === 'free' || occupancy === 'cleanup' || status === 'quarantined') return whyInUse(subject);
+  if (external) return null;
+  return occupancy === 'reserved'
+    ? 'An allocation waits for it; retry brings that a new instance.'
+    : 'Its driver would launch another machine, without what its allocation has on this one; release that first.';
+}
+
+const whyFenced = ({ instance_fenced }: ActionSubject) =>
+  instance_fenced === null
+    ? null
+    : `Nothing that it says is believed any more (${instance_fenced}); re-enroll it, reimage it or retire it.`;
+
+const but = (...statuses: NodeStatus[]) => liveNodeStatuses.filter((status) => !statuses.includes(status));
+
+/** Wherever what a machine alone knew is asked for after it went. */
+export const wasFrozen = 'what it knew was frozen before it went; read that in its timeline, kind evidence.frozen.';
+
+export const nodeActions = {
+  retry: {
+    does: 'tries again with a new instance; what is left of the old one is taken down first',
+    for: 'fleet',
+    from: ['failed'],
+    unless: ({ occupancy }) => (occupancy === 'reserved' ? null : 'No allocation waits for it.'),
+  },
+  'extend-deadline': {
+    does: 'gives it more time',
+    for: 'fleet',
+    from: ['provisioning', 'starting', 'offline', 'failed', 'draining', 'cleaning'],
+    unless: ({ deadline_at }) => (deadline_at === null ? 'It has no deadline.' : null),
+  },
+  drain: {
+    does: 'lets it take nothing new; once it is empty it is set aside, or retired if that was asked',
+    for: 'fleet',
+    from: ['ready', 'degraded', 'offline'],
+  },
+  undrain: {
+    does: 'lets it take work again',
+    for: 'fleet',
+    from: ['draining'],
+    // While it drains, re-enrol may have begun to replace its machine: a fenced one must not be handed to anybody.
+    unless: whyFenced,
+    elsewhere: {
+      quarantined: 'It is quarantined, as a drained machine is once it is empty; reactivate brings it back.',
+    },
+  },
+  quarantine: {
+    does: 'sets it aside, as it is, for a person to look at',
+    for: 'fleet',
+    from: but('quarantined'),
+  },
+  reactivate: {
+    does: 'lets it serve again, also the allocation that is still on it, once it beats and says ready',
+    for: 'fleet',
+    from: ['quarantined'],
+    unless: (subject) => {
+      if (hasResidue(subject)) return residueFirst(subject);
+      if (subject.occupancy === 'reserved') return whyInUse(subject);
+      if (subject.occupancy === 'cleanup')
+        return 'What its last allocation left on it is not proven gone; release that first.';
+      const fenced = whyFenced(subject);
+      if (fenced) return fenced;
+      return subject.taken_down_by === null
+        ? null
+        : `Operation ${subject.taken_down_by}, which takes it down, has not ended yet; wait for that.`;
+    },
+  },
+  reimage: {
+    does: 'takes it down with proof and brings it up anew, as a new instance; what the old one left on record stays',
+    for: 'fleet',
+    from: ['ready', 'degraded', 'offline', 'failed', 'draining', 'quarantined'],
+    unless: (subject) =>
+      subject.external
+        ? `Its machine is brought by others, and nobody here can image it. ${hasResidue(subject) ? 'Retire it, image it yourself, and let it join anew.' : 'Set it aside, image it yourself, then re-enroll it.'}`
+        : unlessInUse(subject),
+  },
+  're-enroll': {
+    does: 'lets the same machine enrol again when its credential was lost, as a new instance; nothing that the old one says counts any more',
+    for: 'fleet',
+    from: ['offline', 'failed', 'quarantined'],
+    unless: unlessItMayEnrol,
+  },
+  retire: {
+    does: 'takes it down for good, with proof',
+    for: 'fleet',
+    from: but('cleaning'),
+    unless: unlessInUse,
+  },
+  'retry-release': {
+    does: 'tries the failed release of its allocation again, now',
+    for: 'fleet',
+    from: liveNodeStatuses,
+    unless: ({ allocation_status }) => {
+      if (allocation_status === 'release_failed') return null;
+      return allocation_status === 'releasing'
+        ? 'The release of its allocation is under way; it has not failed.'
+        : 'No release of it has failed.';
+    },
+  },
+  'force-release': {
+    does: 'ends the release of its allocation, with a proof or with what may remain on the residue ledger',
+    for: 'fleet',
+    from: liveNodeStatuses,
+    unless: ({ allocation_status }) =>
+      allocation_status === 'releasing' || allocation_status === 'release_failed'
+        ? null
+        : 'No release of it runs or has failed; release its allocation first.',
+  },
+  'accept-key': {
+    does: "accepts the agent's current key, given its fingerprint, so that proofs signed with it count",
+    for: 'fleet',
+    from: liveNodeStatuses,
+    unless: ({ key_unproven }) => (key_unproven ? null : 'Its key is not in doubt.'),
+  },
+  'apply-held-verdict': {
+    does: 'lets the verdict that is held back take effect now',
+    for: 'fleet',
+    from: ['provisioning', 'starting', 'ready', 'degraded', 'offline', 'failed', 'draining', 'cleaning'],
+    unless: ({ held }) => (held === null ? 'No verdict is held back.' : null),
+  },
+  probe: {
+    does: 'asks it whether it lives, now, and keeps what was seen as evidence',
+    for: 'fleet',
+    from: liveNodeStatuses,
+    unless: ({ node_instance_id, endpoint, status }) => {
+      if (node_instance_id === null) return 'It has no instance that could be asked.';
+      return endpoint === null && isFenced(status)
+        ? 'It gave no address to ask at, and while it is fenced its agent is given no such task.'
+        : null;
+    },
+  },
+  'collect-diagnostics': {
+    does: 'asks its agent and its provider for what they alone know, and keeps it as evidence',
+    for: 'fleet',
+    from: liveNodeStatuses,
+    elsewhere: { retired: `It is retired; ${wasFrozen}` },
+    unless: ({ node_instance_id }) => (node_instance_id === null ? 'It has no instance that could be asked.' : null),
+  },
+} as const satisfies Record<string, NodeAction>;
+
+export type NodeActionName = keyof typeof nodeActions;
+export const nodeActionNames = Object.keys(nodeActions) as NodeActionName[];
+export type OfferedAction = Offer<NodeActionName>;
+
+export const offeredActions = (subject: ActionSubject, onlooker: Onlooker): OfferedAction[] =>
+  offersOf<NodeActionName, NodeStatus, ActionSubject>(nodeActions, subject, onlooker);
+
+/** Null where the table opens it in this state. */
+export const whyNotOnNode = (action: NodeActionName, subject: ActionSubject): string | null =>
+  whyNot<NodeStatus, ActionSubject>(nodeActions[action], subject);

@@ -1,0 +1,141 @@
+import { describe, expect, test } from 'vitest';
+import type { ActionSubject } from './actions.ts';
+import {
+  type AllocationActionName,
+  type AllocationSubject,
+  allocationActionNames,
+  allocationActions,
+  offeredAllocationActions,
+  whyNotOnAllocation,
+} from './allocation-actions.ts';
+import { type AllocationStatus, allocationStatusNames } from '../model/states.ts';
+import { allocationEdges, findEdge } from '../model/transitions.ts';
+
+const machine = (over: Partial<ActionSubject> = {}): ActionSubject => ({
+  status: 'starting',
+  node_instance_id: 'inst_1',
+  occupancy: 'reserved',
+  allocation_status: 'provisioning',
+  deadline_at: new Date(0),
+  held: { rule: 'start-deadline' },
+  endpoint: null,
+  instance_fenced: null,
+  taken_down_by: null,
+  external: false,
+  ...over,
+});
+const subject = (over: Partial<AllocationSubject> = {}): AllocationSubject => ({
+  status: 'provisioning',
+  deadline_at: new Date(0),
+  node_id: 'node_1',
+  node: machine(),
+  ...over,
+});
+const operator = { role: 'operator', tenant: null } as const;
+const openIn = (action: AllocationActionName, over: Partial<AllocationSubject> = {}) =>
+  allocationStatusNames.filter((status) => whyNotOnAllocation(action, subject({ ...over, status })) === null);
+
+test('every action is offered, with what it does and whether it is open', () => {
+  for (const status of allocationStatusNames) {
+    const offered = offeredAllocationActions(subject({ status }), operator);
+    expect(offered.map(({ action }) => action)).toEqual(allocationActionNames);
+    for (const { action, does, open, why_not } of offered) {
+      expect(does).toBe(allocationActions[action].does);
+      expect(does).not.toBe('');
+      expect(open, action).toBe(why_not === null);
+      expect(why_not, action).toBe(whyNotOnAllocation(action, subject({ status })));
+    }
+  }
+});
+
+/** From where each is open with a machine that starts, has a deadline and a held verdict. */
+const openWithMachine: Record<AllocationActionName, readonly AllocationStatus[]> = {
+  retry: ['failed'],
+  release: ['requested', 'provisioning', 'active', 'failed'],
+  'retry-release': ['release_failed'],
+  'force-release': ['releasing', 'release_failed'],
+  'extend-deadline': ['requested', 'provisioning', 'releasing', 'failed'],
+  'accept-key': [],
+  'apply-held-verdict': allocationStatusNames,
+  probe: allocationStatusNames,
+  'collect-diagnostics': allocationStatusNames,
+};
+
+test.each(allocationActionNames)('%s is open exactly here', (action) => {
+  expect(openIn(action).toSorted()).toEqual(openWithMachine[action].toSorted());
+});
+
+/** The machine is gone, or there never was one: what needs none is as open as before. */
+const openWithout: Record<AllocationActionName, readonly AllocationStatus[]> = {
+  ...openWithMachine,
+  'extend-deadline': ['requested', 'releasing'],
+  'apply-held-verdict': [],
+  probe: [],
+  'collect-diagnostics': [],
+};
+
+test.each(allocationActionNames)('%s without a machine', (action) => {
+  expect(openIn(action, { node: null }).toSorted()).toEqual(openWithout[action].toSorted());
+  expect(openIn(action, { node: null, node_id: null }).toSorted()).toEqual(openWithout[action].toSorted());
+});
+
+test.each([
+  ['retry', 'provisioning', 'retry'],
+  ['release', 'releasing', 'release'],
+  ['retry-release', 'releasing', 'release'],
+  ['force-release', 'released', 'force-release'],
+] as const)('%s has an edge to %s from everywhere it is open', (action, to, by) => {
+  for (const from of openWithMachine[action])
+    expect(findEdge(allocationEdges, from, to, by), `${from} → ${to}`).toBeDefined();
+});
+
+test('a tenant does what concerns its own claim, and nothing to the fleet', () => {
+  const own = allocationActionNames.filter((action) => allocationActions[action].for === 'tenant');
+  expect(own).toEqual(['retry', 'release', 'retry-release']);
+  const offered = offeredAllocationActions(subject({ status: 'failed' }), { role: 'operator', tenant: 'acme' });
+  expect(offered.filter(({ open }) => open).map(({ action }) => action)).toEqual(['retry', 'release']);
+});
+
+describe('why not', () => {
+  test.each<[AllocationActionName, Partial<AllocationSubject>, string | null]>([
+    ['release', { status: 'releasing' }, 'Its release is under way.'],
+    ['release', { status: 'release_failed' }, 'Its release has failed; retry-release tries it again.'],
+    ['release', { status: 'released' }, 'It is released.'],
+    ['retry', { status: 'active' }, 'It is active; this needs failed.'],
+    ['retry-release', { status: 'releasing' }, 'Its release is under way; it has not failed.'],
+    ['retry-release', { status: 'active' }, 'It is active; this needs release_failed.'],
+    ['force-release', { status: 'active' }, 'It is active; this needs releasing, release_failed.'],
+    ['force-release', { status: 'released' }, 'It is released.'],
+    ['extend-deadline', { status: 'requested', deadline_at: null }, 'It has no deadline.'],
+    ['extend-deadline', { status: 'releasing', deadline_at: null }, 'It has no deadline.'],
+    ['extend-deadline', { node: machine({ deadline_at: null }) }, 'Of its machine: It has no deadline.'],
+    ['extend-deadline', { status: 'failed', node: null }, 'Its machine is no longer its own.'],
+    ['extend-deadline', { status: 'failed', node: null, node_id: null }, 'It has no machine.'],
+    ['probe', { node: null }, 'Its machine is no longer its own.'],
+    [
+      'collect-diagnostics',
+      { node: null },
+      'Its machine is no longer its own; what it knew was frozen before it went; read that in its timeline, kind evidence.frozen.',
+    ],
+    ['accept-key', {}, 'Of its machine: Its key is not in doubt.'],
+    ['accept-key', { node: null }, 'Its machine is no longer its own.'],
+    ['accept-key', { node: machine({ key_unproven: true }) }, null],
+    ['apply-held-verdict', { node: null }, 'Its machine is no longer its own.'],
+    ['apply-held-verdict', { node: null, node_id: null }, 'It has no machine.'],
+    ['apply-held-verdict', { node: machine({ held: null }) }, 'Of its machine: No verdict is held back.'],
+  ])('%s of %j', (action, over, why_not) => {
+    expect(whyNotOnAllocation(action, subject(over))).toBe(why_not);
+  });
+
+  test('a deadline of its own needs no machine to be moved', () => {
+    for (const status of ['requested', 'releasing'] as const)
+      expect(
+        whyNotOnAllocation('extend-deadline', subject({ status, node: machine({ deadline_at: null }) })),
+      ).toBeNull();
+  });
+
+  test('a deadline that it shares is asked of its machine alone', () => {
+    for (const status of ['provisioning', 'failed'] as const)
+      expect(whyNotOnAllocation('extend-deadline', subject({ status, deadline_at: null }))).toBeNull();
+  });
+});

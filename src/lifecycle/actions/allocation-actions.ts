@@ -1,0 +1,103 @@
+/** What may be done about an allocation, when, and by whom; also when its machine is gone. Data, as the table of nodes is. Pure. */
+import { type ActionRow, type Offer, type Onlooker, offersOf, whyNot } from './action-table.ts';
+import { type ActionSubject, type NodeActionName, wasFrozen, whyNotOnNode } from './actions.ts';
+import { type AllocationStatus, allocationStatusNames } from '../model/states.ts';
+
+export interface AllocationSubject {
+  status: AllocationStatus;
+  deadline_at: Date | string | null;
+  /** It has, or had, a machine. */
+  node_id: string | null;
+  /** The machine, while it is held; null when it is gone or has become somebody else's. */
+  node: ActionSubject | null;
+}
+
+export type AllocationAction = ActionRow<AllocationStatus, AllocationSubject>;
+
+/** What is done to its machine, while it has one. */
+const onItsMachine =
+  (action: NodeActionName, whenGone: string) =>
+  ({ node_id, node }: AllocationSubject): string | null => {
+    if (node_id === null) return 'It has no machine.';
+    if (node === null) return whenGone;
+    const why = whyNotOnNode(action, node);
+    return why && `Of its machine: ${why}`;
+  };
+
+const gone = 'Its machine is no longer its own.';
+const moreTimeForMachine = onItsMachine('extend-deadline', gone);
+
+export const allocationActions = {
+  retry: {
+    does: 'tries again with a new instance; what is left of the old one is taken down first',
+    for: 'tenant',
+    from: ['failed'],
+  },
+  release: {
+    does: 'gives it back; before it is active this is a verified cancel',
+    for: 'tenant',
+    from: ['requested', 'provisioning', 'active', 'failed'],
+    elsewhere: {
+      releasing: 'Its release is under way.',
+      release_failed: 'Its release has failed; retry-release tries it again.',
+      released: 'It is released.',
+    },
+  },
+  'retry-release': {
+    does: 'tries the failed release again, now',
+    for: 'tenant',
+    from: ['release_failed'],
+    elsewhere: { releasing: 'Its release is under way; it has not failed.' },
+  },
+  'force-release': {
+    does: 'ends its release, with a proof or with what may remain on the residue ledger',
+    for: 'fleet',
+    from: ['releasing', 'release_failed'],
+    elsewhere: { released: 'It is released.' },
+  },
+  'extend-deadline': {
+    does: 'gives it more time',
+    for: 'fleet',
+    from: ['requested', 'provisioning', 'failed', 'releasing'],
+    // While a machine comes up or may still come back, both share one deadline, which is the machine's.
+    unless: (subject) => {
+      if (subject.status === 'provisioning' || subject.status === 'failed') return moreTimeForMachine(subject);
+      return subject.deadline_at === null ? 'It has no deadline.' : null;
+    },
+  },
+  'accept-key': {
+    does: "accepts the agent's current key, given its fingerprint, so that proofs signed with it count",
+    for: 'fleet',
+    from: allocationStatusNames,
+    unless: onItsMachine('accept-key', gone),
+  },
+  'apply-held-verdict': {
+    does: 'lets the verdict on its machine that is held back take effect now',
+    for: 'fleet',
+    from: allocationStatusNames,
+    unless: onItsMachine('apply-held-verdict', gone),
+  },
+  probe: {
+    does: 'asks its machine whether it lives, now, and keeps what was seen as evidence',
+    for: 'fleet',
+    from: allocationStatusNames,
+    unless: onItsMachine('probe', gone),
+  },
+  'collect-diagnostics': {
+    does: 'asks its machine for what that alone knows, and keeps it as evidence',
+    for: 'fleet',
+    from: allocationStatusNames,
+    unless: onItsMachine('collect-diagnostics', `${gone.slice(0, -1)}; ${wasFrozen}`),
+  },
+} as const satisfies Record<string, AllocationAction>;
+
+export type AllocationActionName = keyof typeof allocationActions;
+export const allocationActionNames = Object.keys(allocationActions) as AllocationActionName[];
+export type OfferedAllocationAction = Offer<AllocationActionName>;
+
+export const offeredAllocationActions = (subject: AllocationSubject, onlooker: Onlooker): OfferedAllocationAction[] =>
+  offersOf<AllocationActionName, AllocationStatus, AllocationSubject>(allocationActions, subject, onlooker);
+
+/** Null where the table opens it in this state. */
+export const whyNotOnAllocation = (action: AllocationActionName, subject: AllocationSubject): string | null =>
+  whyNot<AllocationStatus, AllocationSubject>(allocationActions[action], subject);

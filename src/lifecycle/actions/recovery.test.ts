@@ -1,0 +1,182 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { moment, secondsLater } from '../../base/clock.ts';
+import type { ActionSubject } from './actions.ts';
+import {
+  bulkAction,
+  bulkActionNames,
+  judgeTarget,
+  mostUnderWay,
+  nextOfRecovery,
+  type RecoveryFacts,
+  whyNotInBulk,
+} from './recovery.ts';
+
+const resting: RecoveryFacts = {
+  phase: 'rest',
+  per_minute: 60,
+  stop_after_failures: 3,
+  waiting: 10,
+  acting: 0,
+  failed: 0,
+  acted_last_minute: 0,
+  seconds_since_act: null,
+};
+
+describe('what a recovery does next', () => {
+  it('acts on one at first, and on the next when its time has come', () => {
+    expect(nextOfRecovery(resting)).toMatchObject({ act: 1, stop: false, over: false, wait_seconds: 1 });
+    const soon = { ...resting, acting: 1, acted_last_minute: 1, seconds_since_act: 0.4 };
+    expect(nextOfRecovery(soon)).toMatchObject({ act: 0, wait_seconds: 0.6 });
+    expect(nextOfRecovery({ ...soon, seconds_since_act: 1 })).toMatchObject({ act: 1 });
+  });
+
+  it('saves nothing up: after a long pause a burst is a second’s worth', () => {
+    const rested = { ...resting, per_minute: 120, seconds_since_act: 3600 };
+    expect(nextOfRecovery(rested).act).toBe(2);
+  });
+
+  it('stops at the first canary that fails, and at the named number of others', () => {
+    expect(nextOfRecovery({ ...resting, phase: 'canary', failed: 1 })).toMatchObject({
+      act: 0,
+      stop: true,
+      over: true,
+    });
+    expect(nextOfRecovery({ ...resting, failed: 2 })).toMatchObject({ act: 1, stop: false });
+    expect(nextOfRecovery({ ...resting, failed: 3 })).toMatchObject({ act: 0, stop: true, over: true });
+  });
+
+  it('is over only when nothing is under way any more', () => {
+    expect(nextOfRecovery({ ...resting, failed: 3, acting: 1 })).toMatchObject({ stop: true, over: false });
+    expect(nextOfRecovery({ ...resting, waiting: 0, acting: 1 }).over).toBe(false);
+    expect(nextOfRecovery({ ...resting, waiting: 0 }).over).toBe(true);
+  });
+
+  it('has no more under way at once than it may', () => {
+    const full = { ...resting, per_minute: 6000, acting: mostUnderWay };
+    expect(nextOfRecovery(full).act).toBe(0);
+    expect(nextOfRecovery({ ...full, acting: mostUnderWay - 2 }).act).toBe(2);
+  });
+
+  it('never acts on more than the cap in any minute, and comes to an end', () => {
+    const orders = fc.record({
+      per_minute: fc.integer({ min: 1, max: 600 }),
+      targets: fc.integer({ min: 1, max: 400 }),
+      lag: fc.double({ min: 0, max: 3, noNaN: true }),
+    });
+    fc.assert(
+      fc.property(orders, ({ per_minute, targets, lag }) => {
+        const acted: number[] = [];
+        let at = 0;
+        while (acted.length < targets) {
+          const last = acted.at(-1);
+          const { act, wait_seconds } = nextOfRecovery({
+            ...resting,
+            per_minute,
+            waiting: targets - acted.length,
+            acted_last_minute: acted.filter((each) => each > at - 60).length,
+            seconds_since_act: last === undefined ? null : at - last,
+          });
+          for (let i = 0; i < act; i++) acted.push(at);
+          expect(acted.filter((each) => each > at - 60).length).toBeLessThanOrEqual(per_minute);
+          at += wait_seconds + lag;
+        }
+      }),
+      { numRuns: 50 },
+    );
+  });
+});
+
+describe('when a recovery looks again', () => {
+  it('acts on nobody while the minute has had all that it may', () => {
+    const spent = { ...resting, acted_last_minute: 60, seconds_since_act: 30 };
+    expect(nextOfRecovery(spent).act).toBe(0);
+    expect(nextOfRecovery({ ...spent, acted_last_minute: 59 }).act).toBe(1);
+  });
+
+  it('ever less often where it only waits: for those under way, or for the last of them', () => {
+    const waits = { ...resting, acted_last_minute: 1, seconds_since_act: 8 };
+    expect(nextOfRecovery({ ...waits, acting: mostUnderWay }).wait_seconds).toBe(2);
+    expect(nextOfRecovery({ ...waits, waiting: 0, acting: 1 }).wait_seconds).toBe(2);
+    expect(nextOfRecovery({ ...waits, failed: 3, acting: 1 }).wait_seconds).toBe(2);
+    expect(nextOfRecovery({ ...waits, waiting: 0, acting: 1, seconds_since_act: 400 }).wait_seconds).toBe(10);
+  });
+
+  it('soon, when it has just acted on the last one or on as many as may be under way', () => {
+    expect(nextOfRecovery({ ...resting, waiting: 1 })).toMatchObject({ act: 1, wait_seconds: 0.25 });
+    expect(nextOfRecovery({ ...resting, acting: mostUnderWay - 1 })).toMatchObject({ act: 1, wait_seconds: 0.25 });
+  });
+
+  it('when there is room for those that are left, not for more', () => {
+    const quick = { ...resting, per_minute: 600, waiting: 12, acted_last_minute: 5, seconds_since_act: 0 };
+    expect(nextOfRecovery(quick)).toMatchObject({ act: 0, wait_seconds: 1 });
+    expect(nextOfRecovery({ ...quick, waiting: 5 })).toMatchObject({ act: 0, wait_seconds: 0.5 });
+  });
+});
+
+describe('how a target stands', () => {
+  const acted_at = moment(Date.parse('2030-01-01T00:00:00Z'));
+  const later = secondsLater(acted_at, 5);
+  const earlier = secondsLater(acted_at, -5);
+  const facts = { status: 'releasing', status_since: later, acted_at, operation_status: 'running' } as const;
+
+  it.each([
+    ['on its way', facts, undefined],
+    ['released', { ...facts, status: 'released' }, 'recovered'],
+    ['released before its turn', { ...facts, status: 'released', acted_at: null }, 'recovered'],
+    ['failed before its turn', { ...facts, status: 'release_failed', acted_at: null }, undefined],
+    ['failed before it was acted on', { ...facts, status: 'release_failed', status_since: earlier }, undefined],
+    ['failed again', { ...facts, status: 'release_failed' }, 'failed'],
+    ['failed again, and tried by a rule since', { ...facts, operation_status: 'failed' }, 'failed'],
+  ] as const)('%s', (_, known, outcome) => {
+    expect(judgeTarget('retry-release', known)).toBe(outcome);
+  });
+
+  it('one that begins where it ends is recovered once it came back there', () => {
+    const ready = { ...facts, status: 'ready' } as const;
+    expect(judgeTarget('reimage', { ...ready, status_since: earlier })).toBe(undefined);
+    expect(judgeTarget('reimage', { ...ready, acted_at: null })).toBe(undefined);
+    expect(judgeTarget('reimage', ready)).toBe('recovered');
+  });
+
+  it.each(bulkActionNames)('%s tells its ends apart', (action) => {
+    const { from, under_way, recovered, failed } = bulkAction(action);
+    expect(recovered.filter((status) => failed.includes(status) || under_way.includes(status))).toEqual([]);
+    expect(under_way.filter((status) => from.includes(status))).toEqual([]);
+  });
+});
+
+describe('whom an action is not open to', () => {
+  const failed: ActionSubject = {
+    status: 'failed',
+    node_instance_id: 'inst_1',
+    occupancy: 'reserved',
+    allocation_status: null,
+    endpoint: null,
+    deadline_at: null,
+    held: null,
+    instance_fenced: null,
+    taken_down_by: null,
+    external: false,
+  };
+  const open = { paused: false };
+  const paused = { paused: true };
+
+  it('a machine of a pool that is paused or gone is not brought up again', () => {
+    expect(whyNotInBulk('retry', failed, open)).toBe(null);
+    expect(whyNotInBulk('retry', failed, paused)).toMatch(/paused/);
+    expect(whyNotInBulk('retry', failed, null)).toMatch(/deleted; retire it/);
+  });
+
+  it('what launches nothing asks nothing of the pool', () => {
+    const aside: ActionSubject = { ...failed, status: 'quarantined', occupancy: 'free' };
+    for (const pool of [open, paused, null]) expect(whyNotInBulk('retire', aside, pool)).toBe(null);
+  });
+
+  it('its own state is asked first', () => {
+    const serving: ActionSubject = { ...failed, status: 'ready' };
+    const why = whyNotInBulk('retry', serving, open);
+    expect(why).not.toBe(null);
+    expect(whyNotInBulk('retry', serving, null)).toBe(why);
+  });
+});

@@ -1,0 +1,180 @@
+/** Bulk recovery: what may be done to many at once, what counts as recovered, and how fast and how far it goes. Pure. */
+import { type ActionSubject, nodeActions, whyNotOnNode } from './actions.ts';
+import { type AllocationStatus, type NodeStatus, nodeStatuses } from '../model/states.ts';
+
+/** Where whatever is to be recovered may stand. */
+export const recoverableStatuses = ['release_failed', ...Object.keys(nodeStatuses)];
+
+interface BulkAction<Status> {
+  /** In words, for a person. */
+  does: string;
+  /** Where it may begin. */
+  from: readonly Status[];
+  /** Where somebody else is at it already: it is waited for, and not acted on. */
+  under_way: readonly Status[];
+  /** Where one is recovered, by us or by whoever was faster. */
+  recovered: readonly Status[];
+  /** Where one has failed, entered after it was acted on. */
+  failed: readonly Status[];
+  /** It brings a machine up, which a paused pool does not. */
+  launches?: true;
+}
+
+const onAllocations = {
+  'retry-release': {
+    does: 'tries failed releases again',
+    from: ['release_failed'],
+    under_way: ['releasing'],
+    recovered: ['released'],
+    failed: ['release_failed'],
+  },
+} as const satisfies Record<string, BulkAction<AllocationStatus>>;
+
+const onNodes = {
+  retry: {
+    does: 'tries failed machines again with a new instance',
+    from: nodeActions.retry.from,
+    under_way: ['provisioning', 'starting'],
+    recovered: ['ready', 'degraded'],
+    failed: ['failed', 'cleaning', 'quarantined', 'retired'],
+    launches: true,
+  },
+  reactivate: {
+    does: 'lets machines that were set aside serve again',
+    from: nodeActions.reactivate.from,
+    under_way: ['starting'],
+    recovered: ['ready', 'degraded'],
+    failed: ['offline', 'failed', 'draining', 'cleaning', 'quarantined', 'retired'],
+  },
+  reimage: {
+    does: 'brings machines up anew, each as a new instance',
+    from: nodeActions.reimage.from,
+    under_way: [],
+    recovered: ['ready', 'degraded'],
+    failed: ['failed', 'quarantined', 'retired'],
+    launches: true,
+  },
+  quarantine: {
+    does: 'sets machines aside',
+    from: nodeActions.quarantine.from,
+    under_way: [],
+    recovered: ['quarantined'],
+    failed: ['retired'],
+  },
+  retire: {
+    does: 'takes machines down for good',
+    from: nodeActions.retire.from,
+    under_way: ['cleaning'],
+    recovered: ['retired'],
+    failed: ['quarantined'],
+  },
+} as const satisfies Record<string, BulkAction<NodeStatus>>;
+
+export type AllocationBulkAction = keyof typeof onAllocations;
+export type NodeBulkAction = keyof typeof onNodes;
+export type BulkActionName = AllocationBulkAction | NodeBulkAction;
+
+export const isAboutAllocations = (action: BulkActionName): action is AllocationBulkAction =>
+  Object.hasOwn(onAllocations, action);
+
+const table: Record<BulkActionName, BulkAction<AllocationStatus | NodeStatus>> = { ...onAllocations, ...onNodes };
+export const bulkActionNames = Object.keys(table) as BulkActionName[];
+export const isBulkAction = (action: string): action is BulkActionName => Object.hasOwn(table, action);
+export const bulkAction = (action: BulkActionName): BulkAction<AllocationStatus | NodeStatus> => table[action];
+
+/** What is known of a machine's pool when it is asked whether the machine may be acted on; null: it was deleted. */
+export type PoolFacts = { paused: boolean } | null;
+
+/** Why the action would be refused to a machine now, for a person; null where it is open. One that is not is passed over, and is no failure. */
+export function whyNotInBulk(action: NodeBulkAction, subject: ActionSubject, pool: PoolFacts): string | null {
+  const why_not = whyNotOnNode(action, subject);
+  if (why_not !== null || !table[action].launches) return why_not;
+  if (pool === null) return 'Its pool was deleted; retire it instead.';
+  return pool.paused ? 'Its pool launches nothing while it is paused.' : null;
+}
+
+export const recoveryDefaults = { canary: 1, per_minute: 60, stop_after_failures: 3 } as const;
+
+/** More at once would only wait for each other, and would be under way before the first failure is known. */
+export const mostUnderWay = 20;
+
+/** What is known of one target when it is judged. */
+export interface TargetFacts {
+  status: AllocationStatus | NodeStatus;
+  status_since: Date;
+  /** Null: nobody has acted on it yet. */
+  acted_at: Date | null;
+  /** The operation that works on it; null where there is none. */
+  operation_status: string | null;
+}
+
+/** How a target stands; undefined while it goes on. */
+export function judgeTarget(action: BulkActionName, facts: TargetFacts): 'recovered' | 'failed' | undefined {
+  const { from, recovered, failed } = table[action];
+  const isNews = facts.acted_at !== null && facts.status_since > facts.acted_at;
+  // Where it may begin it has not ended yet, unless it came back there.
+  if (recovered.includes(facts.status) && (isNews || !from.includes(facts.status))) return 'recovered';
+  if (!facts.acted_at) return undefined;
+  const fellBack = isNews && failed.includes(facts.status);
+  const gaveUp = facts.operation_status === 'failed' || facts.operation_status === 'cancelled';
+  return fellBack || gaveUp ? 'failed' : undefined;
+}
+
+export type RecoveryPhase = 'canary' | 'rest';
+
+/** The numbers are those of the phase's own targets; the rate is that of the whole recovery. */
+export interface RecoveryFacts {
+  phase: RecoveryPhase;
+  per_minute: number;
+  stop_after_failures: number;
+  waiting: number;
+  acting: number;
+  failed: number;
+  acted_last_minute: number;
+  /** Null: nothing was acted on yet. */
+  seconds_since_act: number | null;
+}
+
+export interface RecoveryMove {
+  /** How many may be acted on now. */
+  act: number;
+  /** Nothing more may be acted on: too many failed. */
+  stop: boolean;
+  /** Nothing is left to do or to wait for in this phase. */
+  over: boolean;
+  /** When to look again. */
+  wait_seconds: number;
+}
+
+/** One canary that fails is enough: whatever ails it most likely ails the others. */
+const canaryFailures = 1;
+
+/** A second's worth at once, at least one: a whole minute's worth at once would be no cap. */
+const burstOf = ({ per_minute }: RecoveryFacts) => Math.max(1, Math.floor(per_minute / 60));
+
+function rateRoom(facts: RecoveryFacts): number {
+  const { per_minute, acted_last_minute, seconds_since_act } = facts;
+  const burst = burstOf(facts);
+  const saved = seconds_since_act === null ? burst : Math.floor((seconds_since_act * per_minute) / 60);
+  return Math.max(0, Math.min(burst, saved, per_minute - acted_last_minute));
+}
+
+const soonestSeconds = 0.25;
+const latestSeconds = 10;
+const bounded = (seconds: number) => Math.min(latestSeconds, Math.max(soonestSeconds, seconds));
+
+export function nextOfRecovery(facts: RecoveryFacts): RecoveryMove {
+  const { phase, waiting, acting, failed, per_minute } = facts;
+  const stop = failed >= (phase === 'canary' ? canaryFailures : facts.stop_after_failures);
+  const act = stop ? 0 : Math.max(0, Math.min(waiting, mostUnderWay - acting, rateRoom(facts)));
+  const since = act > 0 ? 0 : (facts.seconds_since_act ?? 0);
+  const isPaced = !stop && waiting > act && acting + act < mostUnderWay;
+  const untilRoom = (Math.min(burstOf(facts), waiting - act) * 60) / per_minute - since;
+  return {
+    act,
+    stop,
+    over: acting === 0 && (stop || waiting === 0),
+    // Whoever only waits for what is under way looks often at first, and ever less while it takes long.
+    wait_seconds: bounded(isPaced ? untilRoom : since / 4),
+  };
+}

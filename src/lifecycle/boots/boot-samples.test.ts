@@ -1,0 +1,45 @@
+import { describe, expect, test } from 'vitest';
+import { type SampleEnd, sampleOf } from './boot-samples.ts';
+import type { NodeStatus } from '../model/states.ts';
+import { type Cause, causes, type Edge, nodeEdges } from '../model/transitions.ts';
+
+type Change = [from: NodeStatus | 'new', to: NodeStatus, by: Cause];
+const unregistered = (...[from, to, by]: Change) => sampleOf(from, to, by, false);
+const registered = (...[from, to, by]: Change) => sampleOf(from, to, by, true);
+
+describe('a boot leaves a sample', () => {
+  test.for<[...Change, SampleEnd]>([
+    ['provisioning', 'starting', 'registration', { phase: 'provision', outcome: 'completed' }],
+    ['provisioning', 'starting', 'ensured', { phase: 'provision', outcome: 'completed' }],
+    ['starting', 'ready', 'claim-ready', { phase: 'start', outcome: 'completed' }],
+    ['starting', 'ready', 'stuck-starting', { phase: 'start', outcome: 'completed' }],
+    ['provisioning', 'failed', 'provision-deadline', { phase: 'provision', outcome: 'timed_out' }],
+    ['starting', 'failed', 'start-deadline', { phase: 'start', outcome: 'timed_out' }],
+    ['provisioning', 'failed', 'provision-error', { phase: 'provision', outcome: 'cancelled' }],
+    ['provisioning', 'cleaning', 'release', { phase: 'provision', outcome: 'cancelled' }],
+    ['starting', 'failed', 'prerequisite-missing', { phase: 'start', outcome: 'cancelled' }],
+    ['starting', 'quarantined', 'quarantine', { phase: 'start', outcome: 'cancelled' }],
+  ])('%s → %s by %s', ([from, to, by, sample]) => {
+    for (const had of [true, false]) expect(sampleOf(from, to, by, had)).toEqual(sample);
+  });
+
+  test('late, when the machine registers after it was given up', () => {
+    expect(unregistered('failed', 'starting', 'late-registration')).toEqual({ phase: 'provision', outcome: 'late' });
+  });
+
+  test('not twice: one that had registered was given up while it started, and that phase goes on', () => {
+    expect(registered('failed', 'starting', 'late-registration')).toBeUndefined();
+  });
+});
+
+test('each change out of a phase ends it once, and nothing else is a sample', () => {
+  const leaving = (edge: Edge<NodeStatus>) => edge.from === 'provisioning' || edge.from === 'starting';
+  for (const edge of nodeEdges)
+    for (const by of edge.by) {
+      if (by === 'late-registration') continue;
+      const sample = registered(edge.from, edge.to, by);
+      expect(sample !== undefined, `${edge.from} → ${edge.to} by ${by}`).toBe(leaving(edge));
+      // What ended by neither arrival nor deadline is censored: nothing is known beyond it.
+      if (sample?.outcome === 'timed_out') expect(causes[by].trigger).toBe('rule');
+    }
+});

@@ -1,0 +1,185 @@
+import { describe, expect, it } from 'vitest';
+import { moment } from '../../base/clock.ts';
+import { type DatedBoot, findShift, type ShiftQuestion, defaultBootShiftSettings as settings } from './boot-shift.ts';
+import { slowerStages } from './slower-stages.ts';
+
+const day = 86_400;
+const from = Date.UTC(2026, 0, 1);
+const boots_a_day = 40;
+const budget_seconds = 720;
+
+/** The same numbers for the same seed, everywhere. */
+function dice(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+const normalOf = (roll: () => number) => Math.sqrt(-2 * Math.log(1 - roll())) * Math.cos(2 * Math.PI * roll());
+
+interface StagedBoot extends DatedBoot {
+  stages: { name: string; seconds: number; parent?: string }[];
+}
+
+type Shape = (place: number, started_at: Date) => { pull?: number; setup?: number; stuck?: number };
+
+/** A healthy cold boot as it was measured, in three parts; each varies by itself, and one boot in twenty takes far longer. */
+function fleet(seed: number, count: number, shape: Shape = () => ({}), a_day = boots_a_day): StagedBoot[] {
+  const roll = dice(seed);
+  const normal = () => normalOf(roll);
+  return Array.from({ length: count }, (_, place) => {
+    const started_at = moment(from + ((place + roll()) * day * 1000) / a_day);
+    const { pull = 1, setup = 1, stuck = 0 } = shape(place, started_at);
+    const tail = roll() < 0.05 ? 1 + 2 * roll() : 1;
+    const parts = {
+      'boot-os': 42 * Math.exp(0.2 * normal()),
+      'pull-image': 140 * pull * Math.exp(0.35 * normal()),
+      'set-up': 238 * setup * tail * Math.exp(0.2 * normal()),
+    };
+    const seconds = Object.values(parts).reduce((sum, part) => sum + part, 0);
+    const stages = Object.entries(parts).map(([name, took]) => ({ name, seconds: took, parent: 'script' }));
+    const isStuck = roll() < stuck || seconds > 1.5 * budget_seconds;
+    if (isStuck) return { started_at, seconds: budget_seconds, outcome: 'timed_out', stages: [] };
+    return { started_at, seconds, outcome: seconds > budget_seconds ? 'late' : 'completed', stages };
+  });
+}
+
+const ask = (boots: readonly StagedBoot[], over: Partial<ShiftQuestion> = {}) => {
+  const now = moment((boots.at(-1)?.started_at.getTime() ?? from) + 600_000);
+  return findShift(boots, { now, budget_seconds, settings, standing: false, ...over });
+};
+
+/** Asked again and again while boots come, as it is. */
+const askedAllAlong = (boots: readonly StagedBoot[], first: number, step: number) => {
+  for (let count = first; count <= boots.length; count += step) {
+    const shift = ask(boots.slice(0, count));
+    if (shift) return { shift, count };
+  }
+  return undefined;
+};
+
+/** All boots of six hours share their luck: hosts that are busy, a registry that is far. */
+function weather(seed: number): Shape {
+  const roll = dice(seed);
+  const luck = Array.from({ length: 60 }, () => Math.exp(0.25 * normalOf(roll)));
+  return (_, started_at) => {
+    const factor = luck[Math.floor((started_at.getTime() - from) / 21_600_000) % luck.length] ?? 1;
+    return { pull: factor, setup: factor };
+  };
+}
+
+const seeds = (count: number) => Array.from({ length: count }, (_, seed) => seed + 1);
+const alarms = (count: number, shape?: Shape) =>
+  seeds(count).filter((seed) => askedAllAlong(fleet(seed, 400, shape), 70, 22)).length;
+
+describe('boots as they always were', () => {
+  it('raise no alarm, however often it is asked', () => {
+    expect(alarms(300)).toBeLessThanOrEqual(3);
+  });
+  it('raise hardly one where boots of the same hours share their luck', () => {
+    const alarmed = seeds(40).filter((seed) => askedAllAlong(fleet(seed, 400, weather(seed * 7919)), 70, 22));
+    expect(alarmed.length).toBeLessThanOrEqual(1);
+  });
+  it('that are slower every night raise none once some nights are known', () => {
+    const nightly: Shape = (_, started_at) => ({ setup: started_at.getUTCHours() < 9 ? 1.8 : 1 });
+    const week = seeds(20).map((seed) => fleet(seed, 7 * 120, nightly, 120));
+    expect(week.filter((boots) => askedAllAlong(boots, 3 * 120, 30)).length).toBeLessThanOrEqual(1);
+  });
+});
+
+const changed = 240;
+const since = (place: number) => place >= changed;
+const slowPull: Shape = (place) => ({ pull: since(place) ? 2 : 1 });
+
+describe('an image pull that takes twice as long, a third of the boot', () => {
+  const found = seeds(100).map((seed) => {
+    const boots = fleet(seed, changed + 60, slowPull);
+    return { boots, shift: askedAllAlong(boots, changed + 20, 5)?.shift };
+  });
+  it('is found within sixty boots', () => {
+    expect(found.filter(({ shift }) => shift).length).toBeGreaterThanOrEqual(0.95 * found.length);
+  });
+  it('is dated to within a quarter of a day', () => {
+    const away = found.flatMap(({ boots, shift }) =>
+      shift ? [Math.abs(shift.since.getTime() - (boots[changed]?.started_at.getTime() ?? 0)) / 1000] : [],
+    );
+    expect(away.filter((seconds) => seconds <= day / 4).length).toBeGreaterThanOrEqual(0.9 * away.length);
+  });
+  it('is named as the stage', () => {
+    const named = found.flatMap(({ shift }) => {
+      if (!shift) return [];
+      const [former, slower] = [shift.former, shift.slower].map((boots) => boots.map(({ stages }) => stages));
+      return [slowerStages(former ?? [], slower ?? [], shift.slower_seconds - shift.former_seconds)[0]?.stage];
+    });
+    expect(named.filter((stage) => stage === 'pull-image').length).toBeGreaterThanOrEqual(0.97 * named.length);
+  });
+});
+
+describe('what is no slower pace', () => {
+  it('faster boots', () => expect(alarms(40, (place) => ({ pull: since(place) ? 0.4 : 1 }))).toBe(0));
+  it.each([0.3, 0.7, 1])('an outage in which %d of the boots never come, and the others as ever', (share) => {
+    expect(alarms(40, (place) => ({ stuck: since(place) ? share : 0.02 }))).toBe(0);
+  });
+  it('a second more, far from the budget', () => {
+    const small = fleet(3, 300, slowPull).map((boot) => ({ ...boot, seconds: boot.seconds / 100 }));
+    expect(ask(small)).toBeUndefined();
+    expect(ask(small, { budget_seconds: 10 })).toBeDefined();
+  });
+  it('too few to tell', () => {
+    expect(ask(fleet(1, changed + settings.fewest_boots - 1, (place) => ({ pull: since(place) ? 9 : 1 })))).toBe(
+      undefined,
+    );
+    expect(ask(fleet(1, settings.fewest_former_boots + 19, (place) => ({ pull: place >= 49 ? 9 : 1 })))).toBe(
+      undefined,
+    );
+    expect(ask([])).toBeUndefined();
+  });
+  it('slower boots of which many never come are slower all the same', () => {
+    const both: Shape = (place) => ({ pull: since(place) ? 2 : 1, stuck: since(place) ? 0.4 : 0.02 });
+    expect(seeds(20).filter((seed) => ask(fleet(seed, changed + 160, both))).length).toBeGreaterThanOrEqual(19);
+  });
+});
+
+describe('its end', () => {
+  const spell = (count: number): Shape => {
+    return (place) => ({ pull: since(place) && place < changed + count ? 2 : 1 });
+  };
+  it('comes when boots are as quick as before, long before as many are as were slow', () => {
+    const boots = fleet(5, changed + 120 + 30, spell(120));
+    const standing = true;
+    expect(ask(boots.slice(0, changed + 120), { standing })).toBeDefined();
+    expect(ask(boots, { standing })).toBeUndefined();
+  });
+  it('does not come by chance: who is asked again needs less to say the same', () => {
+    const ended = seeds(40).filter((seed) => {
+      const boots = fleet(seed, changed + 160, slowPull);
+      const first = askedAllAlong(boots, changed + 20, 5);
+      if (!first) return false;
+      for (let count = first.count; count <= boots.length; count += 17)
+        if (!ask(boots.slice(0, count), { standing: true })) return true;
+      return false;
+    });
+    expect(ended.length).toBeLessThanOrEqual(1);
+  });
+  it('comes when the slower pace has lasted so long that it is the usual; slower still is then news again', () => {
+    const lasting = changed + boots_a_day * 8;
+    const boots = fleet(2, lasting + 80, (place) => ({
+      pull: since(place) ? 2 : 1,
+      setup: place >= lasting ? 1.6 : 1,
+    }));
+    const usual = boots.slice(0, lasting);
+    expect(ask(usual), 'it is the usual').toBeUndefined();
+    const again = ask(boots);
+    expect(again?.since.getTime()).toBeGreaterThan(usual.at(-10)?.started_at.getTime() ?? 0);
+    expect(again?.former_seconds).toBeGreaterThan(500);
+  });
+});
+
+it('says the same of the same boots', () => {
+  const boots = fleet(9, 300, slowPull);
+  expect(ask(boots)).toEqual(ask(boots));
+});

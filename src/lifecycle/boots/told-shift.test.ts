@@ -1,0 +1,110 @@
+import { describe, expect, it } from 'vitest';
+import { moment, secondsLater } from '../../base/clock.ts';
+import type { Shift } from './boot-shift.ts';
+import type { TimedStage } from './slow-stages.ts';
+import { slowerStages } from './slower-stages.ts';
+import { type RecordedBoot, shiftSays, tellShift } from './told-shift.ts';
+
+const start = moment(Date.UTC(2026, 0, 7, 14));
+
+/** They differ by a second from one to the next. */
+const boots = (prefix: string, count: number, seconds: number, over: Partial<RecordedBoot> = {}): RecordedBoot[] =>
+  Array.from({ length: count }, (_, place) => ({
+    started_at: secondsLater(start, place),
+    seconds: seconds + place,
+    outcome: 'completed',
+    node_id: `node_${prefix}${place}`,
+    node_instance_id: `inst_${prefix}${place}`,
+    pool_generation: 1,
+    image: null,
+    ...over,
+  }));
+
+const shift = (over: Partial<RecordedBoot> = {}, seconds = 500): Shift<RecordedBoot> => ({
+  since: start,
+  former: boots('f', 50, 380),
+  slower: boots('s', 30, seconds, over),
+  former_seconds: 400,
+  slower_seconds: seconds + 20,
+});
+
+const stagesOf = (pull: (boot: RecordedBoot) => number, told = shift()) =>
+  new Map<string, TimedStage[]>(
+    [...told.former, ...told.slower].map((boot) => [
+      boot.node_instance_id,
+      [
+        { name: 'script', seconds: boot.seconds - 20 },
+        { name: 'pull', parent: 'script', seconds: pull(boot) },
+        { name: 'set-up', parent: 'script', seconds: boot.seconds - 20 - pull(boot) },
+      ],
+    ]),
+  );
+const isSlower = ({ node_id }: RecordedBoot) => node_id.startsWith('node_s');
+const slowPull = stagesOf((boot) => (isSlower(boot) ? 220 : 100));
+const budget = { seconds: 720, source: 'pool' } as const;
+const say = (
+  told: Shift<RecordedBoot>,
+  stages: ReadonlyMap<string, TimedStage[]> = slowPull,
+  allowed: Parameters<typeof tellShift>[3] = budget,
+  phase: Parameters<typeof tellShift>[2] = 'provision',
+) => {
+  const { ours, theirs } = tellShift(told, stages, phase, allowed);
+  return shiftSays(ours, theirs);
+};
+
+describe('slower boots in words', () => {
+  it('begin with how much, since when, and by which stage; a part before its whole', () => {
+    expect(say(shift())).toBe(
+      'boots take 1.3 times as long since 2026-01-07T14:00:00.000Z: usually 520 s, before 400 s. ' +
+        'The stage pull went from 100 s to 220 s (2.2 times as long). ' +
+        'None of them has taken longer than the budget of 720 s yet, the slowest 529 s',
+    );
+  });
+  it('say what is not known', () => {
+    expect(say(shift(), new Map())).toContain('. Which stage it is nobody knows, for they report none. ');
+    const spread = new Map(
+      [...shift().former, ...shift().slower].map((boot) => [
+        boot.node_instance_id,
+        Array.from({ length: 5 }, (_, place) => ({ name: `part-${place}`, seconds: boot.seconds / 5 })),
+      ]),
+    );
+    expect(say(shift(), spread)).toContain('. None of the stages that they report explains it. ');
+  });
+  it('say how many are given up at this pace', () => {
+    expect(say(shift(), slowPull, { ...budget, seconds: 514.5 })).toContain(
+      'At this pace 50 of 100 take longer than the budget of 515 s and are given up although they would come',
+    );
+    const { ours, theirs } = tellShift(shift(), slowPull, 'provision', budget);
+    expect(shiftSays(ours, { ...theirs, past_budget_share: 0.004 })).toContain('fewer than 1 of 100 take longer');
+  });
+  it('name what was changed in the pool at that time, and only then', () => {
+    expect(say(shift({ pool_generation: 7, image: 'b' }))).toMatch(
+      /The pool was changed at that time: generation 7, image none → b$/,
+    );
+    expect(say(shift({ pool_generation: 7 }))).toMatch(/changed at that time: generation 7$/);
+    const mixed = shift();
+    const some = mixed.slower.map((boot, place) => ({ ...boot, pool_generation: place % 2 }));
+    expect(say({ ...mixed, slower: some })).not.toContain('The pool was changed');
+  });
+  it('speak of machines that have registered as such', () => {
+    expect(say(shift(), slowPull, budget, 'start')).toMatch(
+      /^machines that have registered take 1\.3 times as long to be ready since /,
+    );
+  });
+});
+
+describe('the stages that make boots slower', () => {
+  const many = (...stages: TimedStage[]) => Array.from({ length: 30 }, () => stages);
+  it('are those that add most, the most first', () => {
+    const former = many({ name: 'a', seconds: 10 }, { name: 'b', seconds: 20 }, { name: 'c', seconds: 30 });
+    const slower = many({ name: 'a', seconds: 60 }, { name: 'b', seconds: 120 }, { name: 'c', seconds: 31 });
+    expect(slowerStages(former, slower, 151).map(({ stage }) => stage)).toEqual(['b', 'a']);
+  });
+  it('may be new, and one that is gone makes nothing slower', () => {
+    const [former, slower] = [many({ name: 'a', seconds: 10 }), many({ name: 'scan', seconds: 90 })];
+    expect(slowerStages(former, slower, 80)).toEqual([{ stage: 'scan', former_seconds: 0, slower_seconds: 90 }]);
+  });
+  it('are none where one side reports none', () => {
+    expect(slowerStages(many(), many({ name: 'a', seconds: 10 }), 5)).toEqual([]);
+  });
+});

@@ -1,0 +1,170 @@
+/** What a person is told of boots that have become slower: by which stage, since when, and how far it is from giving them up. Pure. */
+
+import type { SamplePhase } from './boot-samples.ts';
+import type { DatedBoot, Shift } from './boot-shift.ts';
+import type { Budget } from '../deadlines/budgets.ts';
+import type { TimedStage } from './slow-stages.ts';
+import { type SlowerStage, slowerStages } from './slower-stages.ts';
+import { arrived, estimateSurvival } from './survival.ts';
+import { falseKillShare } from './what-if.ts';
+
+export interface RecordedBoot extends DatedBoot {
+  node_id: string;
+  node_instance_id: string;
+  pool_generation: number;
+  image: string | null;
+}
+
+/** What was usual. */
+export interface FormerBoots {
+  phase: SamplePhase;
+  boots: number;
+  median_seconds: number;
+  /** Of those that arrive, how many take longer than the budget of now. */
+  past_budget_share: number;
+  budget_seconds: number;
+  budget_source: string;
+}
+
+export interface SlowerBoots {
+  since: string;
+  boots: number;
+  median_seconds: number;
+  times_as_long: number;
+  past_budget_share: number;
+  slowest_seconds: number;
+  /** The one that adds most first. Null where these boots do not say what they spend their time on. */
+  stages: SlowerStage[] | null;
+  /** Where the pool was changed at that time. */
+  generation: number | null;
+  former_generation: number | null;
+  image: string | null;
+  former_image: string | null;
+  slowest_boots: { at: string; node_id: string; node_instance_id: string; seconds: number }[];
+}
+
+const mostListed = 5;
+/** So nearly all boots since then, and so few before: the generation is what changed. */
+const nearlyAll = 0.8;
+
+const tenths = (value: number) => Math.round(value * 10) / 10;
+
+function commonest<T>(values: readonly T[]): { value: T | undefined; share: number } {
+  const counts = new Map<T, number>();
+  for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1);
+  const [value, count] = [...counts].reduce<[T | undefined, number]>(
+    (most, each) => (each[1] > most[1] ? each : most),
+    [undefined, 0],
+  );
+  return { value, share: values.length > 0 ? count / values.length : 0 };
+}
+
+/** The generation that came with the slower boots, if one did. Of the former ones only the last say what was there just before. */
+function changeOf({ former, slower }: Shift<RecordedBoot>) {
+  const justBefore = former.slice(-slower.length);
+  const [then, now] = [justBefore, slower].map((boots) => commonest(boots.map((boot) => boot.pool_generation)));
+  const unchanged = { generation: null, former_generation: null, image: null, former_image: null };
+  if (!now || !then || now.share < nearlyAll || then.share < nearlyAll || now.value === then.value) return unchanged;
+  const image = slower.find((boot) => boot.pool_generation === now.value)?.image ?? null;
+  const former_image = justBefore.find((boot) => boot.pool_generation === then.value)?.image ?? null;
+  return {
+    generation: now.value ?? null,
+    former_generation: then.value ?? null,
+    ...(image === former_image ? { image: null, former_image: null } : { image, former_image }),
+  };
+}
+
+/** `stages`: what the boots report, by instance. */
+export function tellShift(
+  shift: Shift<RecordedBoot>,
+  stages: ReadonlyMap<string, readonly TimedStage[]>,
+  phase: SamplePhase,
+  budget: Pick<Budget, 'seconds' | 'source'>,
+): { ours: FormerBoots; theirs: SlowerBoots } {
+  const { former, slower, former_seconds, slower_seconds } = shift;
+  const reportedBy = (boots: readonly RecordedBoot[]) =>
+    boots.filter(arrived).map(({ node_instance_id }) => stages.get(node_instance_id) ?? []);
+  const reported = [former, slower].map(reportedBy) as [TimedStage[][], TimedStage[][]];
+  const pastBudget = (boots: readonly RecordedBoot[]) =>
+    falseKillShare(estimateSurvival(boots), budget.seconds)?.share ?? 0;
+  const slowest = slower.filter(arrived).toSorted((one, other) => other.seconds - one.seconds);
+  return {
+    ours: {
+      phase,
+      boots: former.length,
+      median_seconds: tenths(former_seconds),
+      past_budget_share: pastBudget(former),
+      budget_seconds: budget.seconds,
+      budget_source: budget.source,
+    },
+    theirs: {
+      since: shift.since.toISOString(),
+      boots: slower.length,
+      median_seconds: tenths(slower_seconds),
+      times_as_long: tenths(slower_seconds / former_seconds),
+      past_budget_share: pastBudget(slower),
+      slowest_seconds: tenths(slowest[0]?.seconds ?? 0),
+      stages: reported.every((boots) => boots.some((each) => each.length > 0))
+        ? slowerStages(...reported, slower_seconds - former_seconds).map((each) => ({
+            stage: each.stage,
+            former_seconds: tenths(each.former_seconds),
+            slower_seconds: tenths(each.slower_seconds),
+          }))
+        : null,
+      ...changeOf(shift),
+      slowest_boots: slowest.slice(0, mostListed).map(({ started_at, node_id, node_instance_id, seconds }) => ({
+        at: started_at.toISOString(),
+        node_id,
+        node_instance_id,
+        seconds: tenths(seconds),
+      })),
+    },
+  };
+}
+
+const took = (seconds: number) => `${seconds < 10 ? tenths(seconds) : Math.round(seconds)} s`;
+
+const whose: Record<SamplePhase, string> = {
+  provision: 'boots take',
+  start: 'machines that have registered take',
+};
+const until: Record<SamplePhase, string> = { provision: 'as long', start: 'as long to be ready' };
+
+function stageWords({ stage, former_seconds, slower_seconds }: SlowerStage): string {
+  if (former_seconds === 0) return `the stage ${stage} is new and takes ${took(slower_seconds)}`;
+  const times = tenths(slower_seconds / former_seconds).toFixed(1);
+  return `the stage ${stage} went from ${took(former_seconds)} to ${took(slower_seconds)} (${times} times as long)`;
+}
+
+function causeWords({ stages }: SlowerBoots): string {
+  if (stages === null) return 'which stage it is nobody knows, for they report none';
+  return stages.length > 0 ? stages.map(stageWords).join('; ') : 'none of the stages that they report explains it';
+}
+
+/** `4 of 100`; what is below one in a hundred is not nothing. */
+const ofHundred = (share: number) => (share < 0.01 ? 'fewer than 1 of 100' : `${Math.round(share * 100)} of 100`);
+
+function budgetWords({ budget_seconds }: FormerBoots, { past_budget_share, slowest_seconds }: SlowerBoots): string {
+  const budget = `the budget of ${took(budget_seconds)}`;
+  return past_budget_share > 0
+    ? `at this pace ${ofHundred(past_budget_share)} take longer than ${budget} and are given up although they would come`
+    : `none of them has taken longer than ${budget} yet, the slowest ${took(slowest_seconds)}`;
+}
+
+function changeWords({ generation, image, former_image }: SlowerBoots): string[] {
+  if (generation === null) return [];
+  const made = image === null && former_image === null ? '' : `, image ${former_image ?? 'none'} → ${image ?? 'none'}`;
+  return [`the pool was changed at that time: generation ${generation}${made}`];
+}
+
+const capital = (words: string) => words.charAt(0).toUpperCase() + words.slice(1);
+
+/** Sentences for a tired person; the first begins small, as what every finding says does. */
+export function shiftSays(ours: FormerBoots, theirs: SlowerBoots): string {
+  const { phase, median_seconds } = ours;
+  const times = theirs.times_as_long.toFixed(1);
+  const pace = `${whose[phase]} ${times} times ${until[phase]} since ${theirs.since}: usually ${took(theirs.median_seconds)}, before ${took(median_seconds)}`;
+  return [pace, causeWords(theirs), budgetWords(ours, theirs), ...changeWords(theirs)]
+    .map((words, place) => (place === 0 ? words : capital(words)))
+    .join('. ');
+}

@@ -1,0 +1,102 @@
+/** What another budget would have done, in sentences for a person; the command line and the console say the same. Pure. */
+
+import type { BudgetSource } from '../deadlines/budgets.ts';
+
+/** After a number of seconds and a comma. */
+export const sourceWords: Record<BudgetSource, string> = {
+  allocation: 'as its allocation asked',
+  learned: 'learned from boots',
+  pool: 'as the pool says',
+  class: 'as its runtime class says',
+  default: 'by default',
+};
+
+/** As much of an answer as can be put into words, whoever computed it. */
+export interface Judged {
+  budget_seconds: number;
+  boots: number;
+  false_kill_count: number;
+  rescued_count: number;
+  stuck_count: number;
+  stuck_found_sooner_seconds: number | null;
+  undecided_count: number;
+  predicted_false_kill_share: number | null;
+}
+
+/** Budgets are written in seconds, so what is held against them is too: `4.2 s`, `423 s`. */
+export const inSeconds = (seconds: number): string => `${Number(seconds.toFixed(seconds < 10 ? 1 : 0))} s`;
+
+/** `0 %`, `0.4 %`, `12 %`; what is more than nothing never reads as nothing. */
+export function percent(share: number): string {
+  if (share > 0 && share < 0.001) return '< 0.1 %';
+  return `${Number((share * 100).toFixed(share < 0.1 ? 1 : 0))} %`;
+}
+
+const count = (number: number) => number.toLocaleString('en');
+
+function rescueWords({ false_kill_count, rescued_count }: Judged): string {
+  if (false_kill_count === 1)
+    return rescued_count === 1 ? 'it would have been rescued' : 'it would have been lost, as it came after the rescue';
+  if (rescued_count === false_kill_count) return 'all of them would have been rescued';
+  if (rescued_count === 0) return 'none of them would have been rescued';
+  return `${count(rescued_count)} of them would have been rescued`;
+}
+
+/** The one sentence to read, if only one is. */
+export function headlineOf(judged: Judged): string {
+  const { budget_seconds, boots, false_kill_count } = judged;
+  const given = `With ${inSeconds(budget_seconds)}`;
+  if (boots === 0) return `${given}: nothing can be said, because no boot is on record.`;
+  if (false_kill_count === 0)
+    return `${given}, ${boots === 1 ? 'the one boot on record' : `none of ${count(boots)} boots`} would ${boots === 1 ? 'not ' : ''}have been given up before it arrived.`;
+  const those = false_kill_count === 1 ? 'it' : 'they';
+  return `${given}, ${count(false_kill_count)} of ${count(boots)} boots would have been given up although ${those} arrived; ${rescueWords(judged)}.`;
+}
+
+/** How much sooner the truly stuck would have been found. */
+export function stuckSentence({ stuck_count, stuck_found_sooner_seconds }: Judged): string {
+  if (stuck_count === 0 || stuck_found_sooner_seconds === null) return 'None on record was stuck.';
+  const who = stuck_count === 1 ? 'The one that was stuck' : `The ${count(stuck_count)} that were stuck`;
+  const mean = stuck_count === 1 ? '' : ', in the mean';
+  const apart = Math.abs(stuck_found_sooner_seconds);
+  if (apart < 0.05) return `${who} would have been found just as soon.`;
+  const when = stuck_found_sooner_seconds > 0 ? 'sooner' : 'later';
+  return `${who} would have been found ${inSeconds(apart)} ${when}${mean}.`;
+}
+
+/** Nothing, where everything is known. */
+export function undecidedSentence({ undecided_count, budget_seconds }: Judged): string {
+  if (undecided_count === 0) return '';
+  const [who, they] = undecided_count === 1 ? ['1 was', 'it'] : [`${count(undecided_count)} were`, 'they'];
+  return `${who} ended by somebody when already past ${inSeconds(budget_seconds)}: whether ${they} would have come nobody knows.`;
+}
+
+/** What a share may still be though none of so many has been seen: with 95 % confidence no more than this. */
+const mostUnseen = (seen: number): number => (seen > 0 ? 1 - 0.05 ** (1 / seen) : 1);
+
+/** How many of the boots to come would be too slow; none or all of a few say little, and that is said. */
+export function predictedShare(judged: Judged): string {
+  const { predicted_false_kill_share: share, boots, false_kill_count, stuck_count, undecided_count } = judged;
+  if (share === null) return '';
+  const arrivals = boots - stuck_count - undecided_count;
+  if (share === 0 && false_kill_count === 0) return `at most ${percent(mostUnseen(arrivals))}`;
+  if (share === 1 && false_kill_count === arrivals) return `at least ${percent(1 - mostUnseen(arrivals))}`;
+  return percent(share);
+}
+
+export function predictedSentence(judged: Judged): string {
+  const share = predictedShare(judged);
+  if (share === '') return '';
+  const sure = share.startsWith('at ') ? ' (95 % sure)' : '';
+  return `Of boots to come that arrive, ${share} would take longer than that${sure}.`;
+}
+
+/** How many of the boots that arrive are too slow; of none or all so far it is said how little that may mean. */
+export function tooSlowWords(predicted: { share: number; low: number; high: number }, arrivals: number): string {
+  const { share, low, high } = predicted;
+  if (share === 0)
+    return `none of ${count(arrivals)} that arrived (95 % sure: at most ${percent(mostUnseen(arrivals))})`;
+  if (share === 1)
+    return `all ${count(arrivals)} that arrived (95 % sure: at least ${percent(1 - mostUnseen(arrivals))})`;
+  return `${percent(share)} of those that arrive (95 % sure: ${percent(low)} to ${percent(high)})`;
+}

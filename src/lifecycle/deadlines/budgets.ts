@@ -1,0 +1,111 @@
+/** How long each phase may take, and where that number came from. Pure. */
+import type { BudgetPhase } from '../model/states.ts';
+
+export type BudgetSource = 'allocation' | 'learned' | 'pool' | 'class' | 'default';
+
+export interface Budget {
+  seconds: number;
+  source: BudgetSource;
+}
+
+/** The part of a pool document, or of a runtime class, that speaks of budgets. */
+export interface BudgetSettings {
+  queue_seconds?: number;
+  provision_seconds?: number;
+  start_seconds?: number;
+  offline_seconds?: number;
+  drain_seconds?: number;
+  release_seconds?: number;
+  rescue_seconds?: number;
+  silence_seconds?: number;
+  ceiling_seconds?: number;
+  progress_aware?: boolean;
+}
+
+/**
+ * Why 720 s to provision: a measured healthy cold boot took 423 s, the tail of such boots crossed 600 s, and machines that
+ * are truly stuck stand at 900 s and more.
+ */
+export const defaultBudgets = {
+  queue: 3600,
+  provision: 720,
+  start: 120,
+  offline: 3600,
+  drain: 900,
+  release: 900,
+  clean: 900,
+} as const satisfies Record<Exclude<BudgetPhase, 'rescue'>, number>;
+
+export const defaultRuntimeClasses: Record<string, BudgetSettings> = {
+  hermes: { provision_seconds: 1800 },
+  aks: { provision_seconds: 1800 },
+};
+
+const rescueFloorSeconds = 60;
+const externalRescueSeconds = 7 * 24 * 3600;
+
+/**
+ * For our own machines, where nobody sets one. A pool that minds progress gives up early whoever falls silent, so it leaves more time
+ * to come back: with half of the budget, a machine that had spoken was destroyed long before one that never had (docs/learned-budgets.md).
+ */
+export const usualRescueSeconds = (provision_seconds: number, progress_aware = false): number =>
+  Math.max(rescueFloorSeconds, progress_aware ? provision_seconds : provision_seconds / 2);
+
+export interface BudgetQuestion {
+  phase: BudgetPhase;
+  pool: BudgetSettings;
+  runtime_class?: BudgetSettings;
+  /** The server's own defaults, where it sets any. */
+  server?: BudgetSettings | undefined;
+  /** The allocation's own provision budget; capped at the pool's ceiling. */
+  requested_seconds?: number | null;
+  /** What the pool's recorded boots suggest, where its policy asks for that and there are enough of them. */
+  learned_seconds?: number | null;
+  external?: boolean;
+}
+
+const settingOf = (settings: BudgetSettings | undefined, phase: BudgetPhase): number | undefined =>
+  phase === 'clean' ? settings?.release_seconds : settings?.[`${phase}_seconds`];
+
+export function resolveBudget(question: BudgetQuestion): Budget {
+  const { phase, pool, runtime_class, requested_seconds } = question;
+  if (phase === 'provision' && typeof requested_seconds === 'number') {
+    const ceiling = pool.ceiling_seconds ?? runtime_class?.ceiling_seconds ?? Number.POSITIVE_INFINITY;
+    return { seconds: Math.min(requested_seconds, ceiling), source: 'allocation' };
+  }
+  if (phase === 'provision' && typeof question.learned_seconds === 'number')
+    return { seconds: question.learned_seconds, source: 'learned' };
+  const fromPool = settingOf(pool, phase);
+  if (fromPool !== undefined) return { seconds: fromPool, source: 'pool' };
+  const fromClass = settingOf(runtime_class, phase);
+  if (fromClass !== undefined) return { seconds: fromClass, source: 'class' };
+  const fromServer = settingOf(question.server, phase);
+  if (fromServer !== undefined) return { seconds: fromServer, source: 'default' };
+  if (phase !== 'rescue') return { seconds: defaultBudgets[phase], source: 'default' };
+  if (question.external) return { seconds: externalRescueSeconds, source: 'default' };
+  const provision = resolveBudget({ ...question, phase: 'provision' });
+  return { seconds: usualRescueSeconds(provision.seconds, question.pool.progress_aware), source: 'default' };
+}
+
+export interface HeartbeatSettings {
+  interval_seconds?: number;
+  stale_after_seconds?: number;
+}
+
+export const defaultIntervalSeconds = 10;
+const staleFloorSeconds = 30;
+
+export function heartbeatPolicy(settings: HeartbeatSettings = {}): {
+  interval_seconds: number;
+  stale_after_seconds: number;
+} {
+  const interval_seconds = settings.interval_seconds ?? defaultIntervalSeconds;
+  return {
+    interval_seconds,
+    stale_after_seconds: settings.stale_after_seconds ?? Math.max(3 * interval_seconds, staleFloorSeconds),
+  };
+}
+
+/** A node is not stale before three of the intervals it was told to keep have passed. */
+export const effectiveStaleSeconds = (staleAfterSeconds: number, intervalSeconds: number) =>
+  Math.max(staleAfterSeconds, 3 * intervalSeconds);

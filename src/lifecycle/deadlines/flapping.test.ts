@@ -1,0 +1,112 @@
+/** A machine whose heartbeat jitters around the threshold, judged by the rule and by its own beats, second by second. */
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { effectiveStaleSeconds } from './budgets.ts';
+import { effectOfBeat } from '../model/reports.ts';
+import { judgeLiveness } from './liveness.ts';
+import type { NodeStatus } from '../model/states.ts';
+
+const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1000);
+
+interface Life {
+  stale: number;
+  /** Seconds between one beat and the next. */
+  gaps: number[];
+  /** Seconds at which a probe was answered. */
+  probes: ReadonlySet<number>;
+}
+
+/** The seconds at which the status changed, and to what. */
+function live({ stale, gaps, probes }: Life): { second: number; to: NodeStatus }[] {
+  const beats = new Set<number>();
+  const end = gaps.reduce((sum, gap) => {
+    beats.add(sum + gap);
+    return sum + gap;
+  }, 0);
+  const node = {
+    status: 'ready' as NodeStatus,
+    status_since: at(-10 * stale),
+    verdict: null as { rule: string; from: NodeStatus } | null,
+    last_seen_at: at(0),
+    probe_ok_at: null as Date | null,
+  };
+  const changes: { second: number; to: NodeStatus }[] = [];
+  const move = (second: number, to: NodeStatus, rule: string | null) => {
+    Object.assign(node, { verdict: rule && { rule, from: node.status }, status: to, status_since: at(second) });
+    changes.push({ second, to });
+  };
+  for (let second = 1; second <= end; second++) {
+    if (probes.has(second)) node.probe_ok_at = at(second);
+    if (beats.has(second)) {
+      node.last_seen_at = at(second);
+      const claiming = {
+        ...node,
+        deadline_at: null,
+        registered_at: at(-100),
+        reported_status: 'ready',
+        prerequisites: null,
+      };
+      const change = effectOfBeat({ ...claiming, stale_seconds: stale }, {}, at(second));
+      if (change) move(second, change.to, null);
+    }
+    if (node.status === 'offline') continue;
+    const { verdict } = judgeLiveness({ ...node, stale_seconds: stale, gap_end: null }, at(second), at(second));
+    if (verdict === 'offline' || verdict === 'degraded') move(second, verdict, 'liveness');
+  }
+  return changes;
+}
+
+const lives: fc.Arbitrary<Life> = fc.integer({ min: 6, max: 40 }).chain((stale) =>
+  fc.record({
+    stale: fc.constant(stale),
+    gaps: fc.array(fc.integer({ min: 1, max: 2 * stale }), { minLength: 1, maxLength: 30 }),
+    probes: fc.oneof(
+      fc.constant(new Set<number>()),
+      fc.array(fc.integer({ min: 1, max: 30 * stale }), { maxLength: 60 }).map((seconds) => new Set(seconds)),
+    ),
+  }),
+);
+
+test('it changes its status at most once in a stale time', () => {
+  fc.assert(
+    fc.property(lives, (life) => {
+      const changes = live(life);
+      for (const [i, { second }] of changes.entries())
+        if (i > 0) expect(second - (changes[i - 1]?.second ?? 0)).toBeGreaterThanOrEqual(life.stale);
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test('it does change: one that falls silent is offline, and back with its next beat', () => {
+  const stale = 30;
+  expect(live({ stale, gaps: [10, 100], probes: new Set() })).toEqual([
+    { second: 10 + stale + 1, to: 'offline' },
+    { second: 110, to: 'ready' },
+  ]);
+});
+
+test('one that is silent and answers probes is degraded, and offline only when they are not answered any more', () => {
+  const stale = 30;
+  expect(live({ stale, gaps: [10, 200], probes: new Set([20, 35, 60]) })).toEqual([
+    { second: 10 + stale + 1, to: 'degraded' },
+    { second: 60 + stale + 1, to: 'offline' },
+    { second: 210, to: 'ready' },
+  ]);
+});
+
+test('one missed beat never makes it offline, whatever its interval and however little patience is set', () => {
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 1, max: 60 }),
+      fc.integer({ min: 1, max: 60 }),
+      fc.nat({ max: 20 }),
+      (interval, set, missed) => {
+        const stale = effectiveStaleSeconds(set, interval);
+        const gaps = Array.from({ length: 20 }, (_, i) => (i === missed ? 2 * interval : interval));
+        expect(live({ stale, gaps, probes: new Set() })).toEqual([]);
+      },
+    ),
+    { numRuns: 200 },
+  );
+});

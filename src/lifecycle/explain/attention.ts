@@ -1,0 +1,12 @@
+/** The statuses that Attention lists. The console reads exactly these, and an overloaded server never refuses them. */
+import type { AllocationStatus, NodeStatus, OperationStatus } from '../model/states.ts';
+
+export const attentionStatuses = {
+  nodes: ['offline', 'quarantined', 'failed', 'degraded', 'cleaning'],
+  allocations: ['failed', 'release_failed'],
+  operations: ['running'],
+} as const satisfies { nodes: NodeStatus[]; allocations: AllocationStatus[]; operations: OperationStatus[] };
+
+export type AttentionNodeStatus = (typeof attentionStatuses.nodes)[number];
+export type AttentionAllocationStatus = (typeof attentionStatuses.allocations)[number];
+export type AttentionOperationStatus = (typeof attentionStatuses.operations)[number];

@@ -1,0 +1,35 @@
+/** What is said otherwise of a machine on which nothing of ours runs: only its provider speaks of it, and nobody counts its work. Pure. */
+import type { ExplainFacts, Explanation, NextStep } from './explain.ts';
+import type { NodeStatus } from '../model/states.ts';
+
+type ProviderWay = (facts: ExplainFacts, silent_at: Date | null) => Explanation;
+
+const unseen = (at: Date | null): NextStep => ({
+  if: 'its provider answers and does not show it until then',
+  leads_to: 'offline, by liveness',
+  at,
+});
+
+export const agentlessWays: Partial<Record<NodeStatus, ProviderWay>> = {
+  provisioning: ({ node, operation }) => ({
+    waiting_for: operation ?? 'its provider to finish it',
+    next: [
+      { if: 'its provider has finished it', leads_to: 'starting', at: null },
+      { if: 'it is not finished by then', leads_to: 'failed, by provision-deadline', at: node.deadline_at },
+    ],
+  }),
+  ready: (_, silent_at) => ({
+    waiting_for: null,
+    next: [
+      { if: 'its provider shows it as unwell', leads_to: 'degraded', at: null, by: 'degraded' },
+      unseen(silent_at),
+    ],
+  }),
+  degraded: (_, silent_at) => ({
+    waiting_for: 'its provider to show it as well again',
+    next: [
+      { if: 'its provider shows it as well again', leads_to: 'ready', at: null, by: 'degraded' },
+      unseen(silent_at),
+    ],
+  }),
+};

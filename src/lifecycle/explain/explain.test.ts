@@ -1,0 +1,395 @@
+import { describe, expect, test } from 'vitest';
+import {
+  type ExplainedNode,
+  type ExplainFacts,
+  type Explanation,
+  explain,
+  type Holder,
+  type NextStep,
+} from './explain.ts';
+import { meaningOf } from './node-means.ts';
+import { isNodeRule } from '../model/rules.ts';
+import { type NodeStatus, nodeStatusNames } from '../model/states.ts';
+import { type Cause, causes, findEdge, nodeEdges } from '../model/transitions.ts';
+
+const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1000);
+const deadline = at(600);
+const silent = at(30);
+
+const holder = (status: Holder['status'], over: Partial<Holder> = {}): Holder => ({
+  allocation_id: 'alloc_1',
+  name: null,
+  status,
+  reason: null,
+  release_tries: 0,
+  retry_at: null,
+  ...over,
+});
+
+const facts = (
+  status: NodeStatus,
+  node: Partial<ExplainedNode> = {},
+  over: Partial<Omit<ExplainFacts, 'node'>> = {},
+): ExplainFacts => ({
+  node: {
+    status,
+    status_since: at(-1000),
+    deadline_at: deadline,
+    budget_seconds: 720,
+    budget_source: 'pool',
+    waiting_for: null,
+    prerequisites: null,
+    last_seen_at: at(0),
+    stale_seconds: 30,
+    verdict: null,
+    held: null,
+    would_have: null,
+    ...node,
+  },
+  observed_only: false,
+  agentless: false,
+  reuse: true,
+  anew: false,
+  holder: holder('releasing'),
+  residue: [],
+  operation: null,
+  repeated: null,
+  refused_beats: null,
+  ...over,
+});
+
+const when = ({ at: moment }: NextStep) => {
+  if (moment === null) return '';
+  return (
+    { [deadline.getTime()]: ' [deadline]', [silent.getTime()]: ' [silence]' }[moment.getTime()] ??
+    ` [${moment.toISOString()}]`
+  );
+};
+/** As a person reads it: what it waits for, then each step. */
+const told = ({ waiting_for, next }: Explanation) => [
+  `waits for ${waiting_for}`,
+  ...next.map((step) => `if ${step.if}: ${step.leads_to}${when(step)}`),
+];
+const reads = (...args: Parameters<typeof facts>) => told(explain(facts(...args)));
+
+test('where no agent runs, its provider is named and no agent, work or beat', () => {
+  for (const status of ['provisioning', 'ready', 'degraded'] as const) {
+    const words = reads(status, {}, { agentless: true }).join('; ');
+    expect(words).toMatch(/its provider/);
+    expect(words).not.toMatch(/agent|work|beat|registers/);
+    expect(meaningOf({ status, verdict: null }, { agentless: true })).not.toMatch(/agent|probes/);
+  }
+  expect(reads('degraded', {}, { agentless: true })).toEqual([
+    'waits for its provider to show it as well again',
+    'if its provider shows it as well again: ready',
+    'if its provider answers and does not show it until then: offline, by liveness [silence]',
+  ]);
+});
+
+describe('a person reads of a node that is', () => {
+  test('provisioning', () => {
+    expect(reads('provisioning')).toEqual([
+      'waits for its agent to register',
+      'if its agent registers: starting',
+      'if it has not registered by then: failed, by provision-deadline [deadline]',
+    ]);
+    expect(reads('provisioning', {}, { operation: 'the image to be pulled' })[0]).toBe(
+      'waits for the image to be pulled',
+    );
+  });
+
+  test('provisioning, while the provider has no capacity', () => {
+    const expected = [
+      'waits for the provider to grant capacity; its boot budget does not run meanwhile',
+      'if the provider grants capacity: its boot budget starts',
+      'if it does not by then: failed, by provision-deadline [deadline]',
+    ];
+    expect(reads('provisioning', { waiting_for: 'capacity' })).toEqual(expected);
+    expect(reads('provisioning', { waiting_for: 'capacity' }, { operation: 'launching' })).toEqual(expected);
+  });
+
+  test.for([null, 'met'] as const)('starting, with prerequisites %s', (prerequisites) => {
+    expect(reads('starting', { prerequisites })).toEqual([
+      'waits for the machine to say that it is ready',
+      'if it says ready or answers a probe: ready',
+      'if it still beats then: ready, by stuck-starting [deadline]',
+      'if it is silent then: failed, by start-deadline [deadline]',
+    ]);
+  });
+
+  test.for(['unchecked', 'missing'] as const)(
+    'starting, with prerequisites %s: no beat makes it ready',
+    (prerequisites) => {
+      expect(reads('starting', { prerequisites })).toEqual([
+        'waits for its prerequisites to be checked and met',
+        'if they are met and it says ready or answers a probe: ready',
+        'if one is missing: failed, by prerequisite-missing',
+        'if they are not met by then: failed, by start-deadline [deadline]',
+      ]);
+    },
+  );
+
+  test('ready', () => {
+    expect(reads('ready')).toEqual([
+      'waits for null',
+      'if 50 % of its work fails: degraded',
+      'if it says nothing until then: offline, by liveness (degraded if it answers a probe) [silence]',
+    ]);
+  });
+
+  test('degraded by its errors', () => {
+    expect(reads('degraded', { verdict: { rule: 'degraded' } })).toEqual([
+      'waits for its errors to become fewer',
+      'if it says so, or less than 10 % of its work fails: ready',
+      'if it says nothing until then: offline, by liveness (degraded if it answers a probe) [silence]',
+    ]);
+  });
+
+  test('degraded by its silence', () => {
+    expect(reads('degraded', { verdict: { rule: 'liveness' } })).toEqual([
+      'waits for its heartbeat; it answers only probes',
+      'if it beats again: ready',
+      'if it says nothing until then: offline, by liveness (degraded if it answers a probe) [silence]',
+    ]);
+  });
+
+  test('offline', () => {
+    expect(reads('offline')).toEqual([
+      'waits for a heartbeat',
+      'if it beats again: back to what it was',
+      'if it stays silent until then: failed, by offline-deadline [deadline]',
+    ]);
+  });
+
+  test('offline by its silence, and heard again: from when on it is believed', () => {
+    const silenced = { verdict: { rule: 'liveness' }, status_since: at(0) };
+    expect(reads('offline', { ...silenced, last_seen_at: at(1) })).toEqual([
+      'waits for its stale time to pass: it beats again, and one that fell silent is believed after that',
+      'if it still beats then: back to what it was [silence]',
+      'if it falls silent again, until then: failed, by offline-deadline [deadline]',
+    ]);
+    for (const unheard of [{ last_seen_at: at(0) }, { last_seen_at: null }, { verdict: { rule: 'goodbye' } }])
+      expect(reads('offline', { ...silenced, last_seen_at: at(1), ...unheard })).toEqual(reads('offline'));
+  });
+
+  test('failed', () => {
+    expect(reads('failed')).toEqual([
+      'waits for the end of its rescue window, or a sign of life',
+      'if it registers or beats before then: starting, rescued by late-registration',
+      'if it does not: cleaning, by rescue-over: destroyed, with proof [deadline]',
+    ]);
+  });
+
+  test('failed, and seen to have ended', () => {
+    const verdict = { rule: 'provision-error', certain: true };
+    expect(reads('failed', { verdict })).toEqual([
+      'waits for a person to retry it, or the end of its rescue window; bringing it up has failed for good, and waiting does not bring it back',
+      'if nobody retries it before: cleaning, by rescue-over: destroyed, with proof [deadline]',
+    ]);
+    expect(reads('failed', { verdict }, { holder: null })).toEqual([
+      'waits for a person, or the end of its rescue window; bringing it up has failed for good, and waiting does not bring it back',
+      'if nobody does anything before: cleaning, by rescue-over: destroyed, with proof [deadline]',
+    ]);
+  });
+
+  test('draining', () => {
+    expect(reads('draining')).toEqual([
+      'waits for running work to end',
+      'if it is empty: set aside or retired, as was asked',
+      'if it is not empty by then: the same, by drain-deadline [deadline]',
+    ]);
+  });
+
+  test('cleaning, for its allocation or for nobody', () => {
+    expect(reads('cleaning')).toEqual([
+      'waits for the proof that nothing is left',
+      'if there is proof: ready, free for the next',
+      'if it takes longer than that: its allocation is release_failed and is tried again [deadline]',
+    ]);
+    expect(reads('cleaning', {}, { holder: null, reuse: false, operation: 'the disk to be wiped' })).toEqual([
+      'waits for the disk to be wiped',
+      'if there is proof: retired',
+      'if it takes longer than that: quarantined, by clean-deadline [deadline]',
+    ]);
+    expect(reads('cleaning', {}, { holder: null, anew: true })[1]).toBe(
+      'if there is proof: provisioning, as a new instance',
+    );
+  });
+
+  test.for(['failed', 'active'] as const)('cleaning, with one that is %s: no release sees to it', (status) => {
+    expect(reads('cleaning', {}, { holder: holder(status) })[2]).toBe(
+      'if it takes longer than that: quarantined, by clean-deadline [deadline]',
+    );
+  });
+
+  test('cleaning, after its release failed: what failed and when it is tried again, and no deadline of the last try', () => {
+    const reason = 'release failed at step clean (owner node): clean exited with code 1';
+    const stuck = holder('release_failed', { reason, release_tries: 1, retry_at: at(30) });
+    expect(reads('cleaning', {}, { holder: stuck, operation: 'Cleaning' })).toEqual([
+      `waits for try 2 of its release: ${reason}`,
+      'if nobody retries its release before: its release is tried again (try 2) [silence]',
+      'if a try ends with proof: ready, free for the next',
+    ]);
+    expect(reads('cleaning', {}, { holder: { ...stuck, reason: null }, reuse: false, observed_only: true })).toEqual([
+      'waits for try 2 of its release: the last one failed',
+      'if nobody retries its release before: its release is tried again (try 2) [silence]',
+      'if a try ends with proof: retired',
+    ]);
+  });
+
+  test('anything, while the release of its allocation failed', () => {
+    const stuck = holder('release_failed', { release_tries: 2, retry_at: deadline });
+    expect(reads('offline', {}, { holder: stuck })).toEqual([
+      'waits for a heartbeat',
+      'if nobody retries its release before: its release is tried again (try 3) [deadline]',
+      ...reads('offline').slice(1),
+    ]);
+  });
+
+  test('quarantined: who still uses it, and what was left behind', () => {
+    expect(reads('quarantined', {}, { holder: null })).toEqual(['waits for a person to decide']);
+    for (const status of ['failed', 'released'] as const)
+      expect(reads('quarantined', {}, { holder: holder(status) })).toEqual(['waits for a person to decide']);
+    expect(reads('quarantined', {}, { holder: holder('active') })).toEqual([
+      'waits for a person to decide; alloc_1 is still on it: reactivate lets it serve that again, and before it is reimaged or retired that is released',
+    ]);
+    expect(reads('quarantined', {}, { holder: holder('releasing') })).toEqual([
+      'waits for a person to decide; alloc_1 still uses it and is released first',
+    ]);
+    expect(
+      reads('quarantined', {}, { holder: holder('active', { name: 'demo' }), residue: ['residue_1', 'residue_2'] }),
+    ).toEqual([
+      'waits for a person to decide; alloc_1 (demo) is still on it: reactivate lets it serve that again, and before it is reimaged or retired that is released; on the residue ledger: residue_1, residue_2',
+    ]);
+    const forced = { verdict: { rule: 'force-release' } };
+    expect(reads('quarantined', forced, { holder: null, residue: ['residue_1'] })[0]).not.toContain('settled');
+    expect(reads('quarantined', forced, { holder: null })).toEqual([
+      'waits for a person to decide; released by force; what that left behind is settled since, so it can be reactivated or retired',
+    ]);
+  });
+
+  test('retired', () => {
+    expect(explain(facts('retired'))).toEqual({ waiting_for: null, next: [] });
+  });
+});
+
+describe('the time at which silence is too long', () => {
+  const shown = (node: Partial<ExplainedNode>) => explain(facts('ready', node)).next.at(-1)?.at;
+
+  test('is counted from the last beat, or from the last change if that is later', () => {
+    expect(shown({})).toEqual(silent);
+    expect(shown({ status_since: at(20) })).toEqual(at(50));
+  });
+
+  test('is not told where it is not known', () => {
+    expect(shown({ last_seen_at: null })).toBeNull();
+    expect(shown({ stale_seconds: null })).toBeNull();
+  });
+});
+
+/** The rule that a step names, and the status it says the rule leads to. */
+const ruleIn = ({ leads_to }: NextStep) => /^(\w+),.* by ([a-z-]+)/.exec(leads_to)?.slice(1);
+
+test('every rule that is named exists and leads there', () => {
+  const variants = nodeStatusNames.flatMap((status) => [
+    facts(status),
+    facts(status, { prerequisites: 'unchecked' }, { holder: null }),
+    facts(status, { waiting_for: 'capacity' }),
+  ]);
+  const named = variants.flatMap(({ node, ...rest }) =>
+    explain({ node, ...rest }).next.flatMap((step) => {
+      const [to, by] = ruleIn(step) ?? [];
+      return to && by ? [{ from: node.status, to: to as NodeStatus, by: by as Cause }] : [];
+    }),
+  );
+  expect(new Set(named.map(({ by }) => by)).size).toBeGreaterThan(8);
+  for (const { from, to, by } of named)
+    expect(findEdge(nodeEdges, from, to, by), `${from} → ${to} by ${by}`).toBeDefined();
+});
+
+describe('in a pool that is only observed', () => {
+  test('what a rule decides is told as what would happen', () => {
+    expect(reads('starting', {}, { observed_only: true })).toEqual([
+      'waits for the machine to say that it is ready',
+      'if it says ready or answers a probe: ready',
+      'if it still beats then: would be ready, by stuck-starting; the pool is only observed [deadline]',
+      'if it is silent then: would be failed, by start-deadline; the pool is only observed [deadline]',
+    ]);
+  });
+
+  test('and so is what a rule decides whose name is not among the words', () => {
+    const [, errors] = reads('ready', {}, { observed_only: true });
+    expect(errors).toBe('if 50 % of its work fails: would be degraded; the pool is only observed');
+    const [, fewer] = reads('degraded', { verdict: { rule: 'degraded' } }, { observed_only: true });
+    expect(fewer).toBe('if it says so, or less than 10 % of its work fails: would be ready; the pool is only observed');
+  });
+
+  test('what finishes a cleanup that was asked for happens all the same', () => {
+    const [, , overdue] = reads('cleaning', {}, { holder: null, observed_only: true });
+    expect(overdue).toBe('if it takes longer than that: quarantined, by clean-deadline [deadline]');
+  });
+
+  test.for(nodeStatusNames)('no step of %s promises what a rule will not do', (status) => {
+    for (const step of explain(facts(status, {}, { observed_only: true, holder: null })).next) {
+      const [, rule] = ruleIn(step) ?? [];
+      if (rule && (isNodeRule(rule) || causes[rule as Cause].trigger === 'rule')) expect(rule).toBe('clean-deadline');
+    }
+  });
+});
+
+describe('a verdict that is held back', () => {
+  const held = { rule: 'liveness', reason: '60 % of zone a fell silent', held_until: at(90).toISOString() };
+
+  test('is what the node waits for, and its end is the next step', () => {
+    const [waiting, first, ...rest] = reads('ready', { held });
+    expect(waiting).toBe('waits for the end of a hold: 60 % of zone a fell silent');
+    expect(first).toBe(`if the hold ends (60 % of zone a fell silent): liveness is asked again [${held.held_until}]`);
+    expect(rest).toEqual(reads('ready').slice(1));
+  });
+});
+
+test('where it stands is told in one sentence', () => {
+  for (const status of nodeStatusNames)
+    for (const verdict of [null, { rule: 'x', certain: true }])
+      expect(meaningOf({ status, verdict })).toMatch(/^[A-Z].+\.$/);
+  const means = (certain?: boolean) => meaningOf({ status: 'failed', verdict: { rule: 'provision-error', certain } });
+  expect(means()).toMatch(/can still come back/);
+  expect(means(true)).toMatch(/waiting does not bring it back/);
+});
+
+test('one that failed again and again waits for a change of its pool, and not for another retry', () => {
+  const repeated = { failures: 3, same_way: true, pool: 'render' };
+  expect(
+    explain(facts('failed', { verdict: { rule: 'provision-error', certain: true } }, { repeated })).waiting_for,
+  ).toBe(
+    'a change of pool render: bringing it up has failed 3 times in the same way, and a retry most likely does too. Change what fails (its set-up, image or budget), apply the pool, then retry',
+  );
+});
+
+describe('a machine whose beats are refused', () => {
+  const refused_beats = {
+    token_ended_at: null,
+    at: at(10),
+    why: 'relay token rack-7 was revoked',
+    way_out: 'make another',
+    in_short: 'its token was revoked',
+  };
+  const waits = (status: NodeStatus, node: Partial<ExplainedNode> = {}) =>
+    explain(facts(status, node, { refused_beats })).waiting_for;
+
+  test.each<NodeStatus>(['starting', 'ready', 'degraded', 'offline', 'draining', 'failed'])('%s: says so', (status) => {
+    expect(waits(status)).toBe(
+      'its heartbeats to be taken: they arrive and are refused, for relay token rack-7 was revoked. The way out: make another',
+    );
+  });
+  test('and is not called silent', () => {
+    expect(meaningOf({ status: 'offline', verdict: null }, { refused: true })).toMatch(/^It beats/);
+    expect(meaningOf({ status: 'offline', verdict: null })).toMatch(/^Silent/);
+  });
+  test('and not where no beat would help', () => {
+    for (const status of ['cleaning', 'quarantined', 'retired'] as const)
+      expect(waits(status)).toBe(explain(facts(status)).waiting_for);
+    const verdict = { rule: 'provision-error', certain: true };
+    expect(waits('failed', { verdict })).toContain('waiting does not bring it back');
+  });
+});

@@ -1,0 +1,323 @@
+/** What a machine waits for, what happens next and when, in words a tired person understands. Pure. */
+import type { BudgetSource } from '../deadlines/budgets.ts';
+import { degradedFrom, mayBeReady, type Prerequisites, wellBelow } from '../model/reports.ts';
+import { agentlessWays } from './explain-agentless.ts';
+import { mayReturnAt, silentFrom } from '../deadlines/liveness.ts';
+import { failedSoOften, type Repeated } from '../actions/offered-first.ts';
+import { type RefusedBeats, waitsToBeHeard } from '../findings/refused-beats.ts';
+import { isObserved } from '../model/rules.ts';
+import type { AllocationStatus, NodeStatus } from '../model/states.ts';
+import { type Cause, causes } from '../model/transitions.ts';
+
+export interface ExplainedNode {
+  status: NodeStatus;
+  status_since: Date;
+  deadline_at: Date | null;
+  budget_seconds: number | null;
+  budget_source: BudgetSource | null;
+  /** `capacity` while the provider has none to give. */
+  waiting_for: string | null;
+  prerequisites: Prerequisites;
+  last_seen_at: Date | null;
+  stale_seconds: number | null;
+  /** `certain`: the machine was seen to have ended. */
+  verdict: { rule: string; certain?: boolean | undefined } | null;
+  held: { rule: string; reason: string; held_until: string } | null;
+  would_have: { rule: string } | null;
+}
+
+/** The allocation that has the machine. */
+export interface Holder {
+  allocation_id: string;
+  name: string | null;
+  status: AllocationStatus;
+  reason: string | null;
+  /** How often its release has failed. */
+  release_tries: number;
+  /** When its release is tried again by itself. */
+  retry_at: Date | null;
+}
+
+export interface ExplainFacts {
+  node: ExplainedNode;
+  observed_only: boolean;
+  /** The machine is handed on after its release. */
+  reuse: boolean;
+  /** No agent runs on it: its provider is looked at, and what that shows is its heartbeat. */
+  agentless: boolean;
+  /** It is taken down to be imaged anew. */
+  anew: boolean;
+  holder: Holder | null;
+  /** What a forced release left behind and nobody has settled. */
+  residue: readonly string[];
+  /** What the operation that works on it is doing, if one is. */
+  operation: string | null;
+  /** Set where bringing it up has failed again and again. */
+  repeated: Repeated | null;
+  /** Set where its beats arrive and none has counted since. */
+  refused_beats: RefusedBeats | null;
+}
+
+export interface NextStep {
+  if: string;
+  leads_to: string;
+  at: Date | null;
+  /** The rule that decides, where the words do not name it. */
+  by?: Cause;
+}
+
+export interface Explanation {
+  waiting_for: string | null;
+  next: NextStep[];
+}
+
+type Way = (facts: ExplainFacts) => Explanation;
+
+/** As the rule counts it, so that the time shown is the time at which it decides. */
+const silentAt = (node: ExplainedNode): Date | null =>
+  node.last_seen_at && node.stale_seconds !== null ? silentFrom({ ...node, probe_ok_at: null, gap_end: null }) : null;
+
+const share = (rate: number) => `${rate * 100} %`;
+
+const provisioning: Way = ({ node, operation }) =>
+  node.waiting_for === 'capacity'
+    ? {
+        waiting_for: 'the provider to grant capacity; its boot budget does not run meanwhile',
+        next: [
+          { if: 'the provider grants capacity', leads_to: 'its boot budget starts', at: null },
+          { if: 'it does not by then', leads_to: 'failed, by provision-deadline', at: node.deadline_at },
+        ],
+      }
+    : {
+        waiting_for: operation ?? 'its agent to register',
+        next: [
+          { if: 'its agent registers', leads_to: 'starting', at: null },
+          { if: 'it has not registered by then', leads_to: 'failed, by provision-deadline', at: node.deadline_at },
+        ],
+      };
+
+const starting: Way = ({ node }) =>
+  mayBeReady(node.prerequisites)
+    ? {
+        waiting_for: 'the machine to say that it is ready',
+        next: [
+          { if: 'it says ready or answers a probe', leads_to: 'ready', at: null },
+          { if: 'it still beats then', leads_to: 'ready, by stuck-starting', at: node.deadline_at },
+          { if: 'it is silent then', leads_to: 'failed, by start-deadline', at: node.deadline_at },
+        ],
+      }
+    : {
+        waiting_for: 'its prerequisites to be checked and met',
+        next: [
+          { if: 'they are met and it says ready or answers a probe', leads_to: 'ready', at: null },
+          { if: 'one is missing', leads_to: 'failed, by prerequisite-missing', at: null },
+          { if: 'they are not met by then', leads_to: 'failed, by start-deadline', at: node.deadline_at },
+        ],
+      };
+
+const silence = (node: ExplainedNode): NextStep => ({
+  if: 'it says nothing until then',
+  leads_to: 'offline, by liveness (degraded if it answers a probe)',
+  at: silentAt(node),
+});
+
+const ready: Way = ({ node }) => ({
+  waiting_for: null,
+  next: [
+    { if: `${share(degradedFrom)} of its work fails`, leads_to: 'degraded', at: null, by: 'degraded' },
+    silence(node),
+  ],
+});
+
+const degraded: Way = ({ node }) => ({
+  waiting_for:
+    node.verdict?.rule === 'liveness' ? 'its heartbeat; it answers only probes' : 'its errors to become fewer',
+  next: [
+    node.verdict?.rule === 'liveness'
+      ? { if: 'it beats again', leads_to: 'ready', at: null }
+      : {
+          if: `it says so, or less than ${share(wellBelow)} of its work fails`,
+          leads_to: 'ready',
+          at: null,
+          by: 'degraded',
+        },
+    silence(node),
+  ],
+});
+
+/** From when on it is believed, where it fell silent and has been heard since. */
+const believedAt = ({ verdict, last_seen_at, status_since, stale_seconds }: ExplainedNode): Date | null =>
+  verdict?.rule === 'liveness' && last_seen_at && last_seen_at > status_since && stale_seconds !== null
+    ? mayReturnAt(status_since, stale_seconds)
+    : null;
+
+const offline: Way = ({ node }) => {
+  const at = believedAt(node);
+  const given_up = { leads_to: 'failed, by offline-deadline', at: node.deadline_at };
+  return at
+    ? {
+        waiting_for: 'its stale time to pass: it beats again, and one that fell silent is believed after that',
+        next: [
+          { if: 'it still beats then', leads_to: 'back to what it was', at },
+          { if: 'it falls silent again, until then', ...given_up },
+        ],
+      }
+    : {
+        waiting_for: 'a heartbeat',
+        next: [
+          { if: 'it beats again', leads_to: 'back to what it was', at: null },
+          { if: 'it stays silent until then', ...given_up },
+        ],
+      };
+};
+
+const endOfWindow = (condition: string, { deadline_at }: ExplainedNode): NextStep => ({
+  if: condition,
+  leads_to: 'cleaning, by rescue-over: destroyed, with proof',
+  at: deadline_at,
+});
+
+/** A boot that failed for good may leave a machine that still runs; it goes when its window ends. */
+export const whatEnded = (verdict: ExplainedNode['verdict']): string =>
+  verdict?.rule === 'provision-error' ? 'bringing it up has failed for good' : 'it has ended';
+
+const ended: Way = ({ node, holder }) => ({
+  waiting_for: `a person${holder ? ' to retry it' : ''}, or the end of its rescue window; ${whatEnded(node.verdict)}, and waiting does not bring it back`,
+  next: [endOfWindow(holder ? 'nobody retries it before' : 'nobody does anything before', node)],
+});
+
+const mayComeBack: Way = ({ node }) => ({
+  waiting_for: 'the end of its rescue window, or a sign of life',
+  next: [
+    { if: 'it registers or beats before then', leads_to: 'starting, rescued by late-registration', at: null },
+    endOfWindow('it does not', node),
+  ],
+});
+
+const toBeChanged = (repeated: Repeated) =>
+  `a change of pool ${repeated.pool}: ${failedSoOften(repeated)}, and a retry most likely does too. Change what fails (its set-up, image or budget), apply the pool, then retry`;
+
+const failed: Way = (facts) => {
+  const told = (facts.node.verdict?.certain ? ended : mayComeBack)(facts);
+  return facts.repeated ? { ...told, waiting_for: toBeChanged(facts.repeated) } : told;
+};
+
+const draining: Way = ({ node }) => ({
+  waiting_for: 'running work to end',
+  next: [
+    { if: 'it is empty', leads_to: 'set aside or retired, as was asked', at: null },
+    { if: 'it is not empty by then', leads_to: 'the same, by drain-deadline', at: node.deadline_at },
+  ],
+});
+
+const afterProof = ({ anew, reuse }: ExplainFacts) => {
+  if (anew) return 'provisioning, as a new instance';
+  return reuse ? 'ready, free for the next' : 'retired';
+};
+
+const isReleaseFailed = (holder: Holder | null): holder is Holder => holder?.status === 'release_failed';
+
+/** A release sees to the clean-up; whoever merely sits on the machine does not. */
+const isOwned = ({ holder }: ExplainFacts) => holder?.status === 'releasing' || isReleaseFailed(holder);
+
+const tryOf = ({ release_tries }: Holder) => `try ${release_tries + 1}`;
+
+const retry = (holder: Holder): NextStep => ({
+  if: 'nobody retries its release before',
+  leads_to: `its release is tried again (${tryOf(holder)})`,
+  at: holder.retry_at,
+});
+
+const stuckInRelease = (facts: ExplainFacts, holder: Holder): Explanation => ({
+  waiting_for: `${tryOf(holder)} of its release: ${holder.reason ?? 'the last one failed'}`,
+  next: [{ if: 'a try ends with proof', leads_to: afterProof(facts), at: null }],
+});
+
+const beingCleaned: Way = (facts) => ({
+  waiting_for: facts.operation ?? 'the proof that nothing is left',
+  next: [
+    { if: 'there is proof', leads_to: afterProof(facts), at: null },
+    {
+      if: 'it takes longer than that',
+      leads_to: isOwned(facts)
+        ? 'its allocation is release_failed and is tried again'
+        : 'quarantined, by clean-deadline',
+      at: facts.node.deadline_at,
+    },
+  ],
+});
+
+const cleaning: Way = (facts) =>
+  isReleaseFailed(facts.holder) ? stuckInRelease(facts, facts.holder) : beingCleaned(facts);
+
+const named = ({ allocation_id, name }: Holder) => (name ? `${allocation_id} (${name})` : allocation_id);
+
+/** What has the machine no more is no reason to wait for it. */
+const isUsing = ({ status }: Holder) => status !== 'failed' && status !== 'released';
+
+/** What serves can be let go on serving; what is being given back leads out by itself. */
+const usedBy = (holder: Holder, reuse: boolean) => {
+  const taken = reuse ? '' : ', which in this pool takes the machine down';
+  return holder.status === 'active'
+    ? `${named(holder)} is still on it: reactivate lets it serve that again, and before it is reimaged or retired that is released${taken}`
+    : `${named(holder)} still uses it and is released first${taken}`;
+};
+
+/** What to say of a machine that a forced release set aside, once what that left behind is settled. */
+export const settledAfterForce =
+  'released by force; what that left behind is settled since, so it can be reactivated or retired';
+
+const quarantined: Way = ({ node, holder, residue, reuse }) => ({
+  waiting_for: [
+    'a person to decide',
+    ...(node.verdict?.rule === 'force-release' && residue.length === 0 ? [settledAfterForce] : []),
+    ...(holder && isUsing(holder) ? [usedBy(holder, reuse)] : []),
+    ...(residue.length > 0 ? [`on the residue ledger: ${residue.join(', ')}`] : []),
+  ].join('; '),
+  next: [],
+});
+const retired: Way = () => ({ waiting_for: null, next: [] });
+
+const ways: Record<NodeStatus, Way> = {
+  provisioning,
+  starting,
+  ready,
+  degraded,
+  offline,
+  failed,
+  draining,
+  cleaning,
+  quarantined,
+  retired,
+};
+
+const byRule = /, by ([a-z-]+)/;
+
+/** In an observed pool a rule changes nothing unless it finishes what was asked for; the step is still told, as what would happen. */
+function asObserved(step: NextStep): NextStep {
+  const rule = step.by ?? (byRule.exec(step.leads_to)?.[1] as Cause | undefined);
+  if (!rule || !isObserved(rule, causes[rule].trigger, 'observe')) return step;
+  return { ...step, leads_to: `would be ${step.leads_to}; the pool is only observed` };
+}
+
+/** Where it matters that a machine is not heard. Of one that was given up, only while it may come back. */
+const isMissed = ({ node, repeated }: ExplainFacts): boolean =>
+  node.status === 'failed' ? !node.verdict?.certain && !repeated : missed.includes(node.status);
+const missed: readonly NodeStatus[] = ['starting', 'ready', 'degraded', 'offline', 'draining'];
+
+export function explain(facts: ExplainFacts): Explanation {
+  const { node } = facts;
+  const byProvider = facts.agentless && agentlessWays[node.status];
+  const told = byProvider ? byProvider(facts, silentAt(node)) : ways[node.status](facts);
+  const held = node.held && {
+    if: `the hold ends (${node.held.reason})`,
+    leads_to: `${node.held.rule} is asked again`,
+    at: new Date(node.held.held_until),
+  };
+  const unheard = facts.refused_beats && isMissed(facts) ? waitsToBeHeard(facts.refused_beats) : null;
+  const tries = isReleaseFailed(facts.holder) ? [retry(facts.holder)] : [];
+  return {
+    waiting_for: held ? `the end of a hold: ${node.held?.reason}` : (unheard ?? told.waiting_for),
+    next: [...(held ? [held] : []), ...tries, ...(facts.observed_only ? told.next.map(asObserved) : told.next)],
+  };
+}

@@ -1,0 +1,34 @@
+/** What a finding says, in words. Pure. */
+import { type FindingWhat, findingWhats } from './findings.ts';
+import { type ContestReason, contestReasons } from '../joins/contest.ts';
+import { type FormerBoots, type SlowerBoots, shiftSays } from '../boots/told-shift.ts';
+
+type Side = Record<string, unknown>;
+
+/** Two processes can name the same address; where their registrations came from tells them apart. */
+const placeWords = ({ endpoint, source }: Side): string | null => {
+  if (typeof endpoint !== 'string') return typeof source === 'string' ? source : null;
+  return typeof source === 'string' ? `${endpoint} (from ${source})` : endpoint;
+};
+
+function addressWords(ours: Side, theirs: Side): string {
+  const [held, refused] = [placeWords(ours), placeWords(theirs)];
+  return held === null || refused === null ? '' : `; it is held at ${held}, the other one is at ${refused}`;
+}
+
+function twoProcessesSays(ours: Side, theirs: Side): string {
+  const [holder, other] = [placeWords(ours), placeWords(theirs)];
+  const places = holder === null || other === null ? '' : `: ${holder} holds it, ${other} does not`;
+  return `${contestReasons.two_processes}${places}`;
+}
+
+/** What is told in numbers says them, for they are the news. */
+export const findingSays = ({ what, ours, theirs }: { what: FindingWhat; ours: Side; theirs: Side }): string => {
+  if (what === 'boots_slower') return shiftSays(ours as unknown as FormerBoots, theirs as unknown as SlowerBoots);
+  const { says } = findingWhats[what];
+  if (what === 'token_expiring') return `${says}: ${ours.name} (${ours.role}), at ${ours.expires_at}`;
+  if (what !== 'name_contested') return says;
+  if (theirs.because === 'two_processes') return twoProcessesSays(ours, theirs);
+  const reason = contestReasons[theirs.because as ContestReason] ?? 'unknown reason';
+  return `${says}: ${reason}${addressWords(ours, theirs)}`;
+};

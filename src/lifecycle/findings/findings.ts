@@ -1,0 +1,118 @@
+/** Findings: what each kind is about, when it is opened, and the numbers that decide. Pure; the API, CLI and docs read the same tables. */
+import type { NodeStatus } from '../model/states.ts';
+
+export const findingKinds = ['drift', 'repeat-failure', 'boot-shift', 'identity', 'join-token', 'token'] as const;
+export type FindingKind = (typeof findingKinds)[number];
+
+export type FindingOwner = 'provider' | 'operator' | 'control_plane' | 'node';
+
+/**
+ * - seen: found once; it may still be a matter of moments
+ * - open: found again, so somebody should know
+ * - resolved: the sides agree again by themselves
+ * - repaired: one side was brought to the other, by policy or by a person
+ * - accepted: a person knows of it
+ */
+export const findingStatuses = ['seen', 'open', 'resolved', 'repaired', 'accepted'] as const;
+export type FindingStatus = (typeof findingStatuses)[number];
+
+/** `owner`: the layer that has to act, as in a problem. `ways_out`: what its people can do, in full sentences. */
+export const findingWhats = {
+  machine_absent: {
+    kind: 'drift',
+    says: 'its provider shows nothing of the machine any more',
+    owner: 'provider',
+    ways_out: [
+      'Repair the finding: the node is taken down with proof.',
+      'If the removal was intended, accept the finding.',
+    ],
+  },
+  row_differs: {
+    kind: 'drift',
+    says: 'its row is not what its evidence says',
+    owner: 'operator',
+    ways_out: ['If the evidence is right, repair the finding.', 'If the row is right, accept it.'],
+  },
+  proven_gone: {
+    kind: 'drift',
+    says: 'its machine is proven gone, but the node is not retired',
+    owner: 'control_plane',
+    ways_out: ['Wait: Slipway retires the node.', 'If the provider shows the machine again, repair the finding.'],
+  },
+  node_provisions: {
+    kind: 'repeat-failure',
+    says: 'bringing it up fails again and again',
+    owner: 'operator',
+    ways_out: ['Find the cause in its timeline and mend it.', 'Retire the node.'],
+  },
+  pool_provisions: {
+    kind: 'repeat-failure',
+    says: 'bringing machines of this spec up fails again and again',
+    owner: 'operator',
+    ways_out: ['Change the pool, or what its machines are made from.'],
+  },
+  boots_slower: {
+    kind: 'boot-shift',
+    says: 'its boots have become slower',
+    owner: 'node',
+    ways_out: ['Mend the stage that became slower.', 'Raise the budget.', 'Accept the new pace.'],
+  },
+  name_contested: {
+    kind: 'identity',
+    says: 'another machine asked for its name and was refused',
+    owner: 'operator',
+    ways_out: [
+      'Stop one of the two, or give it a name of its own.',
+      'If the refused one is right, run: slipway act NODE re-enroll --reason "…".',
+      'If you know neither, revoke the join token.',
+    ],
+  },
+  join_token_expiring: {
+    kind: 'join-token',
+    says: 'machines beat with a join token that expires',
+    owner: 'operator',
+    ways_out: ['Create another join token and restart the machines with it.'],
+  },
+  token_expiring: {
+    kind: 'token',
+    says: 'a token in use expires soon',
+    owner: 'operator',
+    ways_out: ['Create another token of the same name, role and scope, and use it.'],
+  },
+} as const satisfies Record<
+  string,
+  { kind: FindingKind; owner: FindingOwner; says: string; ways_out: readonly string[] }
+>;
+export type FindingWhat = keyof typeof findingWhats;
+
+/** What a pool wants done about drift. A person may still decide otherwise. */
+export const driftPolicies = ['report', 'repair', 'quarantine'] as const;
+export type DriftPolicy = (typeof driftPolicies)[number];
+
+/** In these a machine must be there, so that its absence is news. */
+export const expectedStatuses = [
+  'starting',
+  'ready',
+  'degraded',
+  'offline',
+  'quarantined',
+] as const satisfies NodeStatus[];
+
+export interface DriftSettings {
+  /** From one pass to the next. */
+  every_seconds: number;
+  /** What is parked is verified again this often. */
+  parked_seconds: number;
+}
+export const defaultDriftSettings: DriftSettings = { every_seconds: 10, parked_seconds: 3600 };
+
+export interface RepeatFailureSettings {
+  failures: number;
+  window_seconds: number;
+}
+export const defaultRepeatFailureSettings: RepeatFailureSettings = { failures: 3, window_seconds: 86_400 };
+
+const passesToOpen = 2;
+
+/** Seen once, it may be a change under way; seen again, it is there to stay. */
+export const isConfirmed = (passes: number): boolean => passes >= passesToOpen;

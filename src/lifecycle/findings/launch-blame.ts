@@ -1,0 +1,76 @@
+/** Which step a machine that did not register in time was in, what went wrong there last, and who owns it. Pure. */
+import { phaseOf } from '../progress/progress.ts';
+
+export interface RecordedStepError {
+  code: string;
+  owner_layer: string;
+  message: string;
+}
+
+/** The first step of the operation that is not over. */
+export interface LaunchStep {
+  /** `launch:pull_image`, `register`. */
+  name: string;
+  /** What went wrong in it last; null while nothing did. */
+  error: RecordedStepError | null;
+  /** What the operation reported last. */
+  reported: string | null;
+  is_queued: boolean;
+  /** Who owns the step where nothing went wrong in it: its driver's plan says so. */
+  owner_layer: string | null;
+}
+
+export interface Blame {
+  step: string;
+  code: string | null;
+  owner_layer: string;
+  says: string;
+}
+
+/** In these the machine is up, and its own side has to report. */
+const ownStages: readonly string[] = ['register', 'start'];
+const maxMessage = 500;
+
+const stageOf = (name: string) => name.split(':', 1)[0] ?? name;
+const brief = (text: string) => (text.length > maxMessage ? `${text.slice(0, maxMessage)}…` : text);
+
+const ownerOf = ({ name, error, is_queued, owner_layer }: LaunchStep): string => {
+  if (error) return error.owner_layer;
+  if (is_queued) return 'control_plane';
+  if (ownStages.includes(stageOf(name))) return 'node';
+  return stageOf(name) === 'launch' ? (owner_layer ?? 'provider') : 'control_plane';
+};
+
+function whatOf({ error, reported, is_queued }: LaunchStep): string {
+  if (error) return brief(error.message);
+  if (is_queued) return 'no replica has taken the operation up';
+  return reported ? `no error; last reported: ${brief(reported)}` : 'no error and no answer yet';
+}
+
+/** `step` is null for a machine that no operation launches. */
+export function blameFor(step: LaunchStep | null, waiting_for: string | null): Blame {
+  const launched = {
+    step: 'register',
+    code: null,
+    owner_layer: 'node',
+    says: `provisioning timed out: ${step ? 'launched but' : 'the machine'} never registered`,
+  };
+  if (waiting_for === 'capacity') {
+    const name = step ? phaseOf(step.name) : 'launch';
+    const code = step?.error?.code ?? 'no_capacity';
+    return {
+      step: name,
+      code,
+      owner_layer: 'provider',
+      says: 'provisioning timed out: the provider granted no capacity',
+    };
+  }
+  if (!step || (ownStages.includes(stageOf(step.name)) && !step.error && !step.is_queued)) return launched;
+  const [name, owner_layer] = [phaseOf(step.name), ownerOf(step)];
+  return {
+    step: name,
+    code: step.error?.code ?? null,
+    owner_layer,
+    says: `provisioning timed out at step ${name} (owner ${owner_layer}): ${whatOf(step)}`,
+  };
+}

@@ -1,0 +1,25 @@
+/** What was seen once proves nothing, of a machine without an owner as of a difference between two sides. */
+import { expect, it } from 'vitest';
+import { moment, secondsLater } from '../../base/clock.ts';
+import { defaultDriftSettings, defaultRepeatFailureSettings, isConfirmed } from './findings.ts';
+import { defaultOrphanSettings, isOrphaned } from './residue.ts';
+
+it('a machine is orphaned when two passes apart saw it without an owner', () => {
+  const { every_seconds } = defaultOrphanSettings;
+  const first = moment(Date.parse('2030-01-01T00:00:00Z'));
+  const after = (seconds: number) => isOrphaned(first, secondsLater(first, seconds), defaultOrphanSettings);
+  expect(after(0)).toBe(false);
+  expect(after(every_seconds / 2 - 1)).toBe(false);
+  expect(after(every_seconds / 2)).toBe(true);
+  expect(after(every_seconds)).toBe(true);
+});
+
+it('a difference is a finding when a second pass found it', () => {
+  expect([0, 1, 2, 3].map(isConfirmed)).toEqual([false, false, true, true]);
+});
+
+it('the numbers are those of the rules', () => {
+  expect(defaultOrphanSettings).toEqual({ every_seconds: 60 });
+  expect(defaultDriftSettings).toEqual({ every_seconds: 10, parked_seconds: 3600 });
+  expect(defaultRepeatFailureSettings).toEqual({ failures: 3, window_seconds: 86_400 });
+});

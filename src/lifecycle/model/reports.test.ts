@@ -1,0 +1,250 @@
+import { describe, expect, test } from 'vitest';
+import { type Beat, type Claim, type ClaimingNode, effectOfBeat, mayBeReady, type Prerequisites } from './reports.ts';
+import type { NodeStatus } from './states.ts';
+
+const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1000);
+const now = at(0);
+const stale = 30;
+
+const standing = (status: NodeStatus, over: Partial<ClaimingNode> = {}): ClaimingNode => ({
+  status,
+  status_since: at(-1000),
+  deadline_at: null,
+  registered_at: at(-2000),
+  reported_status: 'starting',
+  verdict: null,
+  prerequisites: null,
+  stale_seconds: stale,
+  ...over,
+});
+
+/** What a beat does, as `status by cause`, or `nothing`. */
+function effect(node: ClaimingNode, beat: Beat = {}): string {
+  const change = effectOfBeat(node, beat, now);
+  return change ? `${change.to} by ${change.by}` : 'nothing';
+}
+const reasonOf = (node: ClaimingNode, beat: Beat = {}) => effectOfBeat(node, beat, now)?.reason;
+
+const claims: Claim[] = ['starting', 'ready', 'degraded', 'stopping'];
+
+describe('a starting node', () => {
+  test('is ready at once when it says so', () => {
+    expect(effect(standing('starting'), { status: 'ready' })).toBe('ready by claim-ready');
+    expect(reasonOf(standing('starting'), { status: 'ready' })).toBe('the node said it is ready');
+  });
+
+  test.for<Beat>([{}, { status: 'starting' }, { status: 'degraded' }, { status: 'stopping' }, { error_rate: 1 }])(
+    'stays starting after %o',
+    (beat) => {
+      expect(effect(standing('starting'), beat)).toBe('nothing');
+    },
+  );
+
+  test.for<[Prerequisites, boolean]>([
+    [null, true],
+    ['met', true],
+    ['unchecked', false],
+    ['missing', false],
+  ])('whose prerequisites are %s may be ready: %s', ([prerequisites, may]) => {
+    expect(mayBeReady(prerequisites)).toBe(may);
+    const said = effect(standing('starting', { prerequisites }), { status: 'ready' });
+    expect(said).toBe(may ? 'ready by claim-ready' : 'nothing');
+  });
+});
+
+describe('a failed node', () => {
+  const failed = (over: Partial<ClaimingNode> = {}) =>
+    standing('failed', { deadline_at: at(1), status_since: at(-4), ...over });
+
+  test.for<Beat>([{}, { status: 'starting' }, { status: 'ready' }, { status: 'degraded' }])(
+    'that beats inside its window is rescued: %o',
+    (beat) => {
+      expect(effect(failed(), beat)).toBe('starting by late-registration');
+    },
+  );
+
+  test('is told how late it was', () => {
+    expect(reasonOf(failed())).toBe('it beats again, 4.0 s after it was given up');
+  });
+
+  test('is rescued up to the end of its window and not after it', () => {
+    expect(effect(failed({ deadline_at: now }))).toBe('starting by late-registration');
+    expect(effect(failed({ deadline_at: at(-0.001) }))).toBe('nothing');
+    expect(effect(failed({ deadline_at: null }))).toBe('nothing');
+  });
+
+  test('that never registered is not rescued by a beat', () => {
+    expect(effect(failed({ registered_at: null }))).toBe('nothing');
+  });
+
+  test('that says goodbye, or lacks a prerequisite, is not rescued', () => {
+    expect(effect(failed(), { status: 'stopping' })).toBe('nothing');
+    expect(effect(failed({ prerequisites: 'missing' }))).toBe('nothing');
+    // It would be given up for the same again, and never be over.
+    expect(effect(failed({ prerequisites: 'unchecked' }))).toBe('nothing');
+    expect(effect(failed({ prerequisites: 'met' }))).toBe('starting by late-registration');
+  });
+});
+
+describe('a ready node', () => {
+  test.for<[Beat, string]>([
+    [{ status: 'stopping' }, 'offline by goodbye'],
+    [{ status: 'stopping', error_rate: 1 }, 'offline by goodbye'],
+    [{ status: 'degraded' }, 'degraded by degraded'],
+    [{ error_rate: 0.5 }, 'degraded by degraded'],
+    [{ status: 'ready', error_rate: 0.9 }, 'degraded by degraded'],
+    [{ error_rate: 0.49 }, 'nothing'],
+    [{ status: 'ready' }, 'nothing'],
+    [{}, 'nothing'],
+  ])('after %o: %s', ([beat, expected]) => {
+    expect(effect(standing('ready'), beat)).toBe(expected);
+  });
+
+  test('is told why', () => {
+    expect(reasonOf(standing('ready'), { status: 'stopping' })).toBe('the node said goodbye');
+    expect(reasonOf(standing('ready'), { status: 'degraded' })).toBe('the node says it is degraded');
+    expect(reasonOf(standing('ready'), { status: 'degraded', message: ' it ended 3 times\n within 60 s ' })).toBe(
+      'the node says it is degraded: it ended 3 times within 60 s',
+    );
+    expect(reasonOf(standing('ready'), { error_rate: 0.5, message: 'the disk is full' })).toBe(
+      '50 % of its work fails (degraded from 50 %): the disk is full',
+    );
+    const silent = { ...standing('offline'), verdict: { rule: 'goodbye' } };
+    expect(reasonOf(silent, { status: 'degraded', message: 'still ill' })).toBe('it beats again: still ill');
+    expect(reasonOf(silent, { status: 'ready', message: 'well' })).toBe('it beats again');
+    expect(reasonOf(standing('ready'), { error_rate: 0.756 })).toBe('76 % of its work fails (degraded from 50 %)');
+  });
+});
+
+describe('a degraded node', () => {
+  const byErrors = standing('degraded', { verdict: { rule: 'degraded' }, reported_status: 'ready' });
+  const byClaim = standing('degraded', { verdict: { rule: 'degraded' }, reported_status: 'degraded' });
+  const bySilence = (since: number, over: Partial<ClaimingNode> = {}) =>
+    standing('degraded', { verdict: { rule: 'liveness' }, reported_status: 'ready', status_since: at(since), ...over });
+
+  test.for<[Beat, string]>([
+    [{ error_rate: 0.09 }, 'ready by degraded'],
+    [{ status: 'ready', error_rate: 0 }, 'ready by degraded'],
+    // Well again only far below the threshold, so that it does not flap.
+    [{ error_rate: 0.1 }, 'nothing'],
+    [{ error_rate: 0.49 }, 'nothing'],
+    [{ error_rate: 0.5 }, 'nothing'],
+    [{}, 'nothing'],
+    [{ status: 'degraded', error_rate: 0 }, 'nothing'],
+    [{ status: 'stopping' }, 'offline by goodbye'],
+    [{ status: 'stopping', error_rate: 0 }, 'offline by goodbye'],
+  ])('by its errors, after %o: %s', ([beat, expected]) => {
+    expect(effect(byErrors, beat)).toBe(expected);
+  });
+
+  test.for<[Beat, string]>([
+    [{ status: 'ready' }, 'ready by degraded'],
+    [{ status: 'ready', error_rate: 0 }, 'ready by degraded'],
+    [{ status: 'ready', error_rate: 0.3 }, 'nothing'],
+    [{ status: 'degraded' }, 'nothing'],
+    [{ error_rate: 0 }, 'nothing'],
+    [{}, 'nothing'],
+    [{ status: 'stopping' }, 'offline by goodbye'],
+  ])('by its own word, after %o: %s', ([beat, expected]) => {
+    expect(effect(byClaim, beat)).toBe(expected);
+  });
+
+  test.for(['starting', 'stopping', null])(
+    'by its errors, that last said %s, is well when it says ready',
+    (reported_status) => {
+      expect(effect({ ...byErrors, reported_status }, { status: 'ready' })).toBe('ready by degraded');
+      expect(effect({ ...byErrors, reported_status }, {})).toBe('nothing');
+    },
+  );
+
+  test('by its errors, that no longer counts them and says ready, is believed after a stale time', () => {
+    const since = (seconds: number) => ({ ...byErrors, status_since: bySilence(seconds).status_since });
+    expect(effect(since(-stale), { status: 'ready' })).toBe('ready by degraded');
+    expect(effect(since(-stale + 0.001), { status: 'ready' })).toBe('nothing');
+    expect(effect(since(-stale), { status: 'ready', error_rate: 0.3 })).toBe('nothing');
+  });
+
+  test('by its silence is ready when it beats again, one stale time after the verdict', () => {
+    expect(effect(bySilence(-stale))).toBe('ready by heartbeat-returned');
+    expect(effect(bySilence(-stale + 0.001))).toBe('nothing');
+    expect(reasonOf(bySilence(-stale))).toBe('it beats again');
+  });
+
+  test('by its silence stays degraded while it is ill', () => {
+    expect(effect(bySilence(-stale), { error_rate: 0.5 })).toBe('nothing');
+    expect(effect(bySilence(-stale), { status: 'degraded' })).toBe('nothing');
+    expect(effect(bySilence(-stale, { reported_status: 'degraded' }))).toBe('nothing');
+    expect(effect(bySilence(-stale, { reported_status: 'degraded' }), { status: 'ready' })).toBe(
+      'ready by heartbeat-returned',
+    );
+  });
+
+  test('is told why it is well again, and why it is gone', () => {
+    expect(reasonOf(byErrors, { error_rate: 0.05 })).toBe('only 5 % of its work fails now');
+    expect(reasonOf(byClaim, { status: 'ready' })).toBe('the node says it is well again');
+    expect(reasonOf(byClaim, { status: 'stopping' })).toBe('the node said goodbye');
+  });
+});
+
+describe('an offline node', () => {
+  const gone = (rule: string, from: NodeStatus, since = -1000, reported_status = 'ready') =>
+    standing('offline', { verdict: { rule, from }, status_since: at(since), reported_status });
+
+  test('that beats again is back to what it was', () => {
+    expect(effect(gone('goodbye', 'ready'))).toBe('ready by heartbeat-returned');
+    expect(effect(gone('goodbye', 'degraded'))).toBe('degraded by heartbeat-returned');
+    expect(effect(gone('liveness', 'ready'))).toBe('ready by heartbeat-returned');
+    expect(effect(standing('offline'))).toBe('ready by heartbeat-returned');
+    expect(reasonOf(gone('goodbye', 'ready'))).toBe('it beats again');
+  });
+
+  test('that was found silent waits out its stale time; one that said goodbye comes back at once', () => {
+    expect(effect(gone('liveness', 'ready', -stale))).toBe('ready by heartbeat-returned');
+    expect(effect(gone('liveness', 'ready', -stale + 0.001))).toBe('nothing');
+    expect(effect(gone('goodbye', 'ready', 0))).toBe('ready by heartbeat-returned');
+  });
+
+  test('that only answered probes before it went silent altogether is well when it beats', () => {
+    expect(effect(gone('liveness', 'degraded'))).toBe('ready by heartbeat-returned');
+  });
+
+  test.for<[Beat, string]>([
+    [{ status: 'degraded' }, 'degraded'],
+    [{ error_rate: 0.5 }, 'degraded'],
+    [{ error_rate: 0.49 }, 'ready'],
+    [{ status: 'ready' }, 'ready'],
+    [{ status: 'starting' }, 'ready'],
+  ])('that was ready and comes back with %o is %s', ([beat, to]) => {
+    expect(effect(gone('goodbye', 'ready'), beat)).toBe(`${to} by heartbeat-returned`);
+  });
+
+  test.for<[number, string]>([
+    [0.09, 'ready'],
+    [0.1, 'degraded'],
+  ])('that was degraded and comes back with an error rate of %d is %s', ([error_rate, to]) => {
+    expect(effect(gone('goodbye', 'degraded'), { error_rate })).toBe(`${to} by heartbeat-returned`);
+  });
+
+  test('is what it last said until it says otherwise', () => {
+    expect(effect(gone('liveness', 'ready', -1000, 'degraded'))).toBe('degraded by heartbeat-returned');
+    expect(effect(gone('liveness', 'ready', -1000, 'degraded'), { status: 'ready' })).toBe(
+      'ready by heartbeat-returned',
+    );
+  });
+
+  test('that says goodbye again stays offline', () => {
+    expect(effect(gone('goodbye', 'ready'), { status: 'stopping' })).toBe('nothing');
+  });
+});
+
+test.for(['provisioning', 'draining', 'cleaning', 'quarantined', 'retired'] as const)(
+  'no beat changes a node that is %s',
+  (status) => {
+    const node = standing(status, { deadline_at: at(100) });
+    for (const claim of [undefined, ...claims])
+      for (const error_rate of [undefined, 0, 1])
+        expect(effect(node, { ...(claim && { status: claim }), ...(error_rate !== undefined && { error_rate }) })).toBe(
+          'nothing',
+        );
+  },
+);

@@ -1,0 +1,239 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { announced, enoughSamples, leastStallSeconds, quantileShares } from './expectation.ts';
+import { type ComputedProgress, type ProgressFacts, progressOf, type StepFacts } from './progress.ts';
+import type { StepStatus } from '../model/states.ts';
+
+const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1000);
+
+const step = (ordinal: number, status: StepStatus, usual: number | null, started: number | null): StepFacts => ({
+  ordinal,
+  name: `step-${ordinal}`,
+  label: `Step ${ordinal}`,
+  status,
+  usual_seconds: usual,
+  expected: null,
+  started_at: started === null ? null : at(started),
+  retry_at: null,
+});
+
+const facts = (steps: StepFacts[], now: number, over: Partial<ProgressFacts> = {}): ProgressFacts => ({
+  status: 'running',
+  steps,
+  started_at: at(0),
+  finished_at: null,
+  created_at: at(0),
+  advanced_at: null,
+  retry_at: null,
+  patient_until: null,
+  percent: 0,
+  now: at(now),
+  ...over,
+});
+
+/** What can happen to an operation: time passes, the current step starts, fails a try, starts again after a crash, ends. */
+type Happening = { kind: 'wait'; seconds: number } | { kind: 'start' | 'retry' | 'restart' | 'done' | 'skip' };
+const happenings: fc.Arbitrary<Happening[]> = fc.array(
+  fc.oneof(
+    fc.record({ kind: fc.constant('wait' as const), seconds: fc.double({ min: 0, max: 5000, noNaN: true }) }),
+    fc.record({
+      kind: fc.constantFrom('start' as const, 'retry' as const, 'restart' as const, 'done' as const, 'skip' as const),
+    }),
+  ),
+  { maxLength: 60 },
+);
+const plans = fc.array(fc.option(fc.double({ min: 0.01, max: 4000, noNaN: true })), { minLength: 1, maxLength: 8 });
+
+/** The store keeps a step's first start through tries and restarts, as these do. */
+function apply(steps: StepFacts[], happening: Happening, now: number): void {
+  const current = steps.find((each) => each.status !== 'done' && each.status !== 'skipped');
+  if (!current || happening.kind === 'wait') return;
+  if (happening.kind === 'skip') current.status = 'skipped';
+  else if (happening.kind === 'done') current.status = 'done';
+  else {
+    current.status = happening.kind === 'retry' ? 'waiting' : 'running';
+    current.started_at ??= at(now);
+  }
+}
+
+const inOrder = (percents: number[]) => percents.every((percent, i) => i === 0 || percent >= (percents[i - 1] ?? 0));
+
+test('never runs backwards and never says 100 before it succeeded', () => {
+  fc.assert(
+    fc.property(plans, happenings, (usual, history) => {
+      const steps = usual.map((seconds, i) => step(i + 1, 'pending', seconds, null));
+      let now = 0;
+      const seen: ComputedProgress[] = [progressOf(facts(steps, now))];
+      for (const happening of history) {
+        if (happening.kind === 'wait') now += happening.seconds;
+        apply(steps, happening, now);
+        seen.push(progressOf(facts(steps, now)));
+      }
+      const percents = seen.map((progress) => progress.percent);
+      expect(inOrder(percents), percents.join(' ')).toBe(true);
+      expect(inOrder(seen.map((progress) => progress.step))).toBe(true);
+      expect(Math.max(...percents)).toBeLessThan(100);
+      expect(Math.min(...percents)).toBeGreaterThanOrEqual(0);
+      const ended = progressOf(facts(steps, now, { status: 'succeeded', finished_at: at(now) }));
+      expect(ended).toMatchObject({ percent: 100, phase: 'completed' });
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test('inside a step the bar moves and does not reach the end of the step', () => {
+  const steps = [step(1, 'running', 10, 0), step(2, 'pending', 10, null)];
+  const early = progressOf(facts(steps, 1)).percent;
+  const later = progressOf(facts(steps, 8)).percent;
+  const endless = progressOf(facts(steps, 1e6)).percent;
+  expect(early).toBeGreaterThan(0);
+  expect(later).toBeGreaterThan(early);
+  expect(endless).toBeLessThan(50);
+});
+
+test('a step counts for as long as it usually takes', () => {
+  const steps = [step(1, 'done', 90, 0), step(2, 'pending', 10, null)];
+  expect(progressOf(facts(steps, 90)).percent).toBe(90);
+});
+
+test('a step that is left out counts as one that is over', () => {
+  const steps = [step(1, 'skipped', 30, null), step(2, 'pending', 70, null)];
+  expect(progressOf(facts(steps, 1))).toMatchObject({ percent: 30, step: 2, phase: 'step-2', label: 'Step 2' });
+});
+
+test('a step that nobody has an expectation for weighs as much as one of five seconds', () => {
+  const steps = [step(1, 'done', null, 0), step(2, 'pending', 15, null)];
+  expect(progressOf(facts(steps, 5)).percent).toBe(25);
+});
+
+test('after the time it usually takes, a step shows 60 % of itself', () => {
+  for (const [usual, expected] of [
+    [10, 10],
+    [1000, 1000],
+    [null, 5],
+    // A step that usually takes no time at all still has a little.
+    [0, 0.5],
+  ] as const)
+    expect(progressOf(facts([step(1, 'running', usual, 0)], expected)).percent).toBeCloseTo(95 * (1 - Math.exp(-1)), 0);
+});
+
+test('what failed stands where it stood', () => {
+  const steps = [step(1, 'done', 10, 0), step(2, 'failed', 10, 10), step(3, 'pending', 10, null)];
+  const over = { status: 'failed' as const, finished_at: at(15) };
+  const then = progressOf(facts(steps, 15, over));
+  expect(progressOf(facts(steps, 5000, over))).toEqual(then);
+  expect(then).toMatchObject({
+    phase: 'step-2',
+    step: 2,
+    total_steps: 3,
+    elapsed_seconds: 15,
+    step_elapsed_seconds: 5,
+  });
+});
+
+test('an operation without steps is nowhere until it is over', () => {
+  expect(progressOf(facts([], 5, { status: 'queued' }))).toMatchObject({
+    percent: 0,
+    phase: 'queued',
+    step: 0,
+    label: '',
+  });
+  expect(progressOf(facts([], 5, { status: 'succeeded' })).percent).toBe(100);
+});
+
+test('a clock that stands before the start gives no negative time', () => {
+  expect(progressOf(facts([step(1, 'running', 5, 100)], 50, { started_at: at(100) }))).toMatchObject({
+    elapsed_seconds: 0,
+    step_elapsed_seconds: 0,
+    percent: 0,
+  });
+});
+
+const history = (samples: number, p50: number, p90: number) => ({
+  samples,
+  // Even up to the median, even from there to the slowest tenth, and on like that.
+  quantiles: quantileShares.map((share) =>
+    share <= 0.5 ? (share / 0.5) * p50 : p50 + ((share - 0.5) / 0.4) * (p90 - p50),
+  ),
+});
+const known = (ordinal: number, status: StepStatus, p50: number, p90: number, started: number | null) => ({
+  ...step(ordinal, status, 1, started),
+  expected: history(40, p50, p90),
+});
+
+test('a step with a history weighs what it took, and shows 70 % at its median and 90 % at its slowest tenth', () => {
+  const steps = [known(1, 'running', 80, 160, 0), known(2, 'pending', 20, 30, null)];
+  expect(progressOf(facts(steps, 80)).percent).toBe(56);
+  expect(progressOf(facts(steps, 160)).percent).toBe(72);
+  expect(progressOf(facts(steps, 1e6)).percent).toBe(76);
+});
+
+test('says what to expect only from what was recorded', () => {
+  const steps = [known(1, 'running', 80, 160, 0), step(2, 'pending', 20, null)];
+  expect(progressOf(facts(steps, 1)).expected).toEqual({ p50_seconds: 80, p90_seconds: 160, samples: 40 });
+  expect(progressOf(facts([step(1, 'running', 80, 0)], 1))).toMatchObject({
+    expected: null,
+    eta_seconds: null,
+    slower_than: null,
+    stalled: false,
+  });
+});
+
+test('what a provider is known for is expected until there is a history, and nobody is compared with it', () => {
+  const run = (now: number) =>
+    progressOf(facts([{ ...step(1, 'running', 300, 0), expected: announced(300, 600) }], now));
+  expect(run(240).expected).toEqual({ p50_seconds: 300, p90_seconds: 600, samples: 0 });
+  expect([run(240).eta_seconds, run(400).eta_seconds, run(700).eta_seconds]).toEqual([60, 200, null]);
+  expect([run(700).slower_than, run(1800).stalled, run(1801).stalled]).toEqual([null, false, true]);
+});
+
+test('what is left is counted by the median, then by the slowest tenth, and then not at all', () => {
+  const steps = [known(1, 'running', 80, 160, 0), known(2, 'pending', 20, 30, null)];
+  const eta = (now: number) => progressOf(facts(steps, now)).eta_seconds;
+  expect([eta(10), eta(100), eta(160)]).toEqual([90, 80, null]);
+  expect(
+    progressOf(facts([known(1, 'running', 80, 160, 0), step(2, 'pending', null, null)], 10)).eta_seconds,
+  ).toBeNull();
+});
+
+test('says how many of the earlier ones were quicker', () => {
+  const slower = (now: number) => progressOf(facts([known(1, 'running', 80, 160, 0)], now)).slower_than;
+  expect([slower(0), slower(80), slower(160), slower(1e6)]).toEqual([0, 0.5, 0.9, 1]);
+});
+
+test('stands still when nothing advanced for longer than the slowest tenth took', () => {
+  const steps = [known(1, 'running', 80, 160, 0)];
+  const stalled = (now: number, over: Partial<ProgressFacts> = {}) => progressOf(facts(steps, now, over)).stalled;
+  expect([stalled(160), stalled(161)]).toEqual([false, true]);
+  expect(stalled(300, { advanced_at: at(200) })).toBe(false);
+  expect(stalled(361, { advanced_at: at(200) })).toBe(true);
+  // Whoever said when it looks again is given that time.
+  expect(stalled(300, { patient_until: at(310) })).toBe(false);
+  expect(stalled(310, { patient_until: at(310) })).toBe(true);
+  // Nor does it gain by looking again and again.
+  expect(stalled(300, { retry_at: at(310) })).toBe(true);
+  expect(progressOf(facts(steps, 300, { retry_at: at(310) })).retry_after_seconds).toBe(10);
+  // However quick a step usually is, nobody worries about an instant.
+  expect(progressOf(facts([known(1, 'running', 0.1, 0.2, 0)], leastStallSeconds)).stalled).toBe(false);
+  expect(progressOf(facts([known(1, 'running', 0.1, 0.2, 0)], leastStallSeconds + 1)).stalled).toBe(true);
+  expect(stalled(1000, { status: 'failed', finished_at: at(500) })).toBe(false);
+});
+
+test('few earlier runs are no measure: it takes far longer to stand still, and nobody is compared with them', () => {
+  const run = (samples: number, now: number) =>
+    progressOf(facts([{ ...step(1, 'running', 1, 0), expected: history(samples, 80, 160) }], now));
+  expect([run(1, 161).stalled, run(1, 480).stalled, run(1, 481).stalled]).toEqual([false, false, true]);
+  expect([run(enoughSamples - 1, 161).stalled, run(enoughSamples, 161).stalled]).toEqual([false, true]);
+  expect([run(enoughSamples - 1, 160).slower_than, run(enoughSamples, 160).slower_than]).toEqual([null, 0.9]);
+});
+
+test('a step that failed and is tried again says when', () => {
+  const waiting = { ...step(1, 'waiting', 10, 0), retry_at: at(30) };
+  expect(progressOf(facts([waiting], 10)).retry_after_seconds).toBe(20);
+  expect(progressOf(facts([{ ...waiting, status: 'running' }], 10)).retry_after_seconds).toBeUndefined();
+});
+
+test('what was told once is not taken back', () => {
+  const steps = [step(1, 'running', 10, 100)];
+  expect(progressOf(facts(steps, 100, { percent: 42.5 })).percent).toBe(42.5);
+});

@@ -1,0 +1,138 @@
+/**
+ * How far an operation is, as a function of its plan, its steps, what its pool recorded of earlier ones, and now. Pure; never
+ * runs backwards while steps only advance: what it weighs by is settled when the operation is queued, and what was told stays.
+ */
+import { type Expected, expectedOf, leftOf, type StepHistory, slowerThan, stallAfterSeconds } from './expectation.ts';
+import type { OperationStatus, StepStatus } from '../model/states.ts';
+
+export interface StepFacts {
+  ordinal: number;
+  name: string;
+  label: string;
+  status: StepStatus;
+  /** The plan's guess: what the step weighs where the pool has no history. It is never told to anybody as an expectation. */
+  usual_seconds: number | null;
+  expected: StepHistory | null;
+  started_at: Date | null;
+  retry_at: Date | null;
+}
+
+export interface ProgressFacts {
+  status: OperationStatus;
+  steps: readonly StepFacts[];
+  started_at: Date | null;
+  finished_at: Date | null;
+  created_at: Date;
+  /** When something last was another than before: a step, a message, a part. */
+  advanced_at: Date | null;
+  /** When whoever works on it means to look again. */
+  retry_at: Date | null;
+  /** When it meant to look again as it last advanced: until then nobody calls it still. */
+  patient_until: Date | null;
+  /** What it was last told to be. */
+  percent: number;
+  now: Date;
+}
+
+export interface ComputedProgress {
+  phase: string;
+  label: string;
+  step: number;
+  total_steps: number;
+  percent: number;
+  elapsed_seconds: number;
+  step_elapsed_seconds: number;
+  expected: Expected | null;
+  eta_seconds: number | null;
+  slower_than: number | null;
+  stalled: boolean;
+  retry_after_seconds?: number;
+}
+
+/** What a step is called: where a stage has several, as its driver goes through phases, the stage stands before it. */
+export const phaseOf = (name: string): string => name.slice(name.indexOf(':') + 1);
+
+/** A step nobody has an expectation for weighs as much as a short one. */
+const unknownStepSeconds = 5;
+const leastWeight = 0.5;
+/** In a long step the bar nears the step's end and never reaches it before the step does. */
+const reachInsideStep = 0.95;
+/** How much of a step is shown at its median and at its slowest tenth; what is left after that is approached for ever. */
+const atMedian = 0.7;
+const atSlowestTenth = 0.9;
+
+const guessOf = (step: StepFacts) => expectedOf(step.expected)?.p50_seconds ?? step.usual_seconds;
+const weightOf = (step: StepFacts) => Math.max(leastWeight, guessOf(step) ?? unknownStepSeconds);
+const isOver = (step: StepFacts) => step.status === 'done' || step.status === 'skipped';
+const seconds = (from: Date | null, to: Date) => (from ? Math.max(0, (to.getTime() - from.getTime()) / 1000) : 0);
+
+const nears = (elapsed: number, usual: number) => 1 - Math.exp(-elapsed / usual);
+
+function fractionInside(step: StepFacts, elapsed: number): number {
+  const expected = expectedOf(step.expected);
+  if (!expected) return reachInsideStep * nears(elapsed, weightOf(step));
+  const median = Math.max(leastWeight, expected.p50_seconds);
+  const slow = Math.max(median, expected.p90_seconds);
+  if (elapsed < median) return (atMedian * elapsed) / median;
+  if (elapsed < slow) return atMedian + ((atSlowestTenth - atMedian) * (elapsed - median)) / (slow - median);
+  return atSlowestTenth + (reachInsideStep - atSlowestTenth) * nears(elapsed - slow, slow);
+}
+
+const sum = (steps: readonly StepFacts[]) => steps.reduce((total, step) => total + weightOf(step), 0);
+
+function percentOf(facts: ProgressFacts, current: StepFacts | undefined, stepElapsed: number): number {
+  if (facts.status === 'succeeded') return 100;
+  const total = sum(facts.steps);
+  const over = sum(facts.steps.filter(isOver));
+  const inside = current?.started_at && !isOver(current) ? weightOf(current) * fractionInside(current, stepElapsed) : 0;
+  const percent = total === 0 ? 0 : Math.min(99, (100 * (over + inside)) / total);
+  return Math.max(facts.percent, Math.floor(percent * 10) / 10);
+}
+
+/** The present step by its history, the rest by their medians. Nothing, where the present one is beyond what is known. */
+function etaOf(steps: readonly StepFacts[], current: StepFacts, stepElapsed: number): number | null {
+  const expected = expectedOf(current.expected);
+  const left = expected && leftOf(expected, stepElapsed);
+  if (left === null) return null;
+  const later = steps.filter((step) => step.ordinal > current.ordinal && !isOver(step)).map(guessOf);
+  return later.reduce<number | null>((total, guess) => (total === null || guess === null ? null : total + guess), left);
+}
+
+/** What can be said about the time that the present step takes, while it is being taken. */
+function outlookOf(facts: ProgressFacts, current: StepFacts | undefined, stepElapsed: number) {
+  const isTaken = facts.finished_at === null && current?.started_at !== null && current && !isOver(current);
+  const expected = current ? expectedOf(current.expected) : null;
+  if (!isTaken) return { expected, eta_seconds: null, slower_than: null, stalled: false };
+  const retry_at = current.status === 'waiting' ? (current.retry_at ?? facts.retry_at) : facts.retry_at;
+  const retry_after_seconds = seconds(facts.now, retry_at ?? facts.now);
+  const still = seconds(facts.advanced_at ?? current.started_at, facts.now);
+  const patient_until = current.status === 'waiting' ? retry_at : facts.patient_until;
+  return {
+    expected,
+    eta_seconds: etaOf(facts.steps, current, stepElapsed),
+    slower_than: current.expected && expected ? slowerThan(current.expected, stepElapsed) : null,
+    // Whoever has said when it looks again does not stand still before that; only saying it again and again is no advance.
+    stalled:
+      expected !== null &&
+      still > stallAfterSeconds(expected) &&
+      (patient_until === null || facts.now >= patient_until),
+    ...(retry_at && { retry_after_seconds }),
+  };
+}
+
+export function progressOf(facts: ProgressFacts): ComputedProgress {
+  const { steps, status } = facts;
+  const at = facts.finished_at ?? facts.now;
+  const current = steps.find((step) => !isOver(step)) ?? steps.at(-1);
+  const stepElapsed = current && !isOver(current) ? seconds(current.started_at, at) : 0;
+  return {
+    phase: status === 'succeeded' ? 'completed' : current ? phaseOf(current.name) : status,
+    label: current?.label ?? '',
+    step: current?.ordinal ?? 0,
+    total_steps: steps.length,
+    percent: percentOf(facts, current, stepElapsed),
+    elapsed_seconds: seconds(facts.started_at ?? facts.created_at, at),
+    step_elapsed_seconds: stepElapsed,
+    ...outlookOf(facts, current, stepElapsed),
+  };
+}

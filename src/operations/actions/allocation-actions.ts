@@ -1,0 +1,150 @@
+/** What is done about an allocation. The table of lifecycle/actions/allocation-actions.ts says when and by whom; it works when the machine is gone. */
+import { now, secondsLater } from '../../base/clock.ts';
+import type { KnownIds, WorkflowId } from '../../base/ids.ts';
+import { ApiProblem } from '../../contract/errors/errors.ts';
+import type { NodeActionName } from '../../lifecycle/actions/actions.ts';
+import { type AllocationActionName, allocationActions, whyNotOnAllocation } from '../../lifecycle/actions/allocation-actions.ts';
+import type { AllocationStatus } from '../../lifecycle/model/states.ts';
+import { pairedWith } from '../../lifecycle/model/transitions.ts';
+import { type AllocationRow, allocationRow } from '../../store/rows/allocations.ts';
+import type { Transaction } from '../../store/pg/database.ts';
+import { budgetOf } from '../../store/transitions/transition-rules.ts';
+import { withinTransaction } from '../../store/pg/one-transaction.ts';
+import { currentPool } from '../../store/rows/pools.ts';
+import { tellAction } from './action-audit.ts';
+import type { AskedAction, Prediction } from './acting.ts';
+import { extendAllocation, predictExtension } from './extend-allocation.ts';
+import type { Asker } from '../runtime/caller.ts';
+import { actOnNode } from './node-actions.ts';
+import { allocationSubject } from './offers.ts';
+import { releaseMeans } from '../release/release-means.ts';
+import { requestForceRelease } from '../release/request-force-release.ts';
+import { requestRelease, requestReleaseRetry } from '../release/request-release.ts';
+import { requestRetry, retryingPool } from '../requests.ts';
+import type { OperationServices } from '../runtime/services.ts';
+
+export interface ActingOnAllocation {
+  tx: Transaction;
+  /** They speak to `tx`. */
+  services: OperationServices;
+  allocation: AllocationRow;
+  asked: AskedAction;
+  asker: Asker;
+  at: Date;
+}
+
+type Predicted = Prediction<AllocationStatus>;
+
+interface OwnAction {
+  predict(acting: ActingOnAllocation): Predicted | Promise<Predicted>;
+  act(acting: ActingOnAllocation, prediction: Predicted): Promise<WorkflowId | undefined>;
+}
+
+type Request = (services: OperationServices, id: string, asker: Asker) => Promise<{ workflow_id: WorkflowId }>;
+
+/** A release has its time from the moment it is asked for; what else is asked for has it once that begins. */
+async function releaseDeadline({ tx, services, allocation, at }: ActingOnAllocation): Promise<Date | null> {
+  const pool = await currentPool(tx, allocation.pool);
+  return pool ? secondsLater(at, budgetOf('release', pool.document, services.environment, null).seconds) : null;
+}
+
+const byRequest = (request: Request, leads_to: AllocationStatus, says: string): OwnAction => ({
+  predict: async (acting) => ({
+    status: leads_to,
+    deadline_at: leads_to === 'releasing' ? await releaseDeadline(acting) : null,
+    says,
+  }),
+  act: async ({ services, allocation, asked, asker }) =>
+    (await request(services, allocation.allocation_id, { ...asker, reason: asked.reason })).workflow_id,
+});
+
+const retried = byRequest(
+  requestRetry,
+  'provisioning',
+  'what is left of its machine is taken down, and a new one is brought up',
+);
+
+const released = byRequest(requestRelease, 'releasing', 'it is given back, with proof');
+
+type OwnName = 'retry' | 'release' | 'retry-release' | 'force-release' | 'extend-deadline';
+
+const own: Record<OwnName, OwnAction> = {
+  retry: {
+    ...retried,
+    async predict(acting) {
+      await retryingPool(acting.tx, acting.allocation.pool);
+      return retried.predict(acting);
+    },
+  },
+  release: {
+    ...released,
+    async predict(acting) {
+      const { node } = await allocationSubject(acting.tx, acting.allocation);
+      return { ...(await released.predict(acting)), says: releaseMeans(node) };
+    },
+  },
+  'retry-release': byRequest(requestReleaseRetry, 'releasing', 'its release is tried again, now'),
+  'force-release': byRequest(
+    requestForceRelease,
+    'released',
+    'a proof is asked for once more: with one it ends clean; without one what may remain goes on the residue ledger, and its machine is quarantined',
+  ),
+  'extend-deadline': { predict: predictExtension, act: extendAllocation },
+};
+
+const isOwn = (action: AllocationActionName): action is OwnName => Object.hasOwn(own, action);
+
+/** While a machine comes up or may still come back, both share one deadline, and the machine's is the one to move. */
+const sharesDeadline = ({ status }: AllocationRow) => status === 'provisioning' || status === 'failed';
+
+const actsOnMachine = (
+  action: AllocationActionName,
+  allocation: AllocationRow,
+): action is AllocationActionName & NodeActionName =>
+  !isOwn(action) || (action === 'extend-deadline' && sharesDeadline(allocation));
+
+/** What becomes of the allocation where its machine is moved. */
+async function actOnMachine(
+  { services, allocation, asked, asker }: ActingOnAllocation,
+  action: NodeActionName,
+): Promise<Predicted> {
+  const { status, node_id } = allocation;
+  if (!node_id) throw new ApiProblem('action_illegal', 'It has no machine.');
+  const before = (await allocationSubject(services.db, allocation)).node?.status;
+  const done = await actOnNode(services, node_id, action, asked, asker);
+  const paired = before && pairedWith(before, done.status).find(({ from }) => from === status);
+  return { ...done, status: paired ? paired.to : status };
+}
+
+async function actItself(acting: ActingOnAllocation, action: OwnName): Promise<Predicted> {
+  const { tx, allocation, asked, asker, at } = acting;
+  const prediction = await own[action].predict(acting);
+  if (asked.dry_run) return prediction;
+  const done = { ...prediction, workflow_id: await own[action].act(acting, prediction) };
+  const { allocation_id, node_id } = allocation;
+  const ids = { target_id: allocation_id, allocation_id, node_id } satisfies KnownIds & { target_id: string };
+  await tellAction(tx, action, ids, asked, asker, done, at);
+  return done;
+}
+
+/** With `dry_run` it only says what would come of it. */
+export function actOnAllocation(
+  services: OperationServices,
+  id: string,
+  action: AllocationActionName,
+  asked: AskedAction,
+  asker: Asker,
+): Promise<Predicted> {
+  return services.db.transaction(async (tx) => {
+    const allocation = await allocationRow(tx, id);
+    if (!allocation || (asker.tenant !== null && allocation.tenant !== asker.tenant))
+      throw new ApiProblem('allocation_not_found');
+    if (asker.tenant !== null && allocationActions[action].for === 'fleet')
+      throw new ApiProblem('scope_insufficient', `Only operators of the whole fleet may ${action}.`);
+    const why_not = whyNotOnAllocation(action, await allocationSubject(tx, allocation));
+    if (why_not) throw new ApiProblem('action_illegal', why_not);
+    const within = { ...services, db: withinTransaction(services.db, tx) };
+    const acting = { tx, services: within, allocation, asked, asker, at: now(services.clock) };
+    return actsOnMachine(action, allocation) ? actOnMachine(acting, action) : actItself(acting, action as OwnName);
+  });
+}

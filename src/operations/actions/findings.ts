@@ -1,0 +1,182 @@
+/** What a person decides about a finding: repair or accept it, with a reason. Each is one transaction; a dry run changes nothing. */
+import { now } from '../../base/clock.ts';
+import type { WorkflowId } from '../../base/ids.ts';
+import { ApiProblem } from '../../contract/errors/errors.ts';
+import { expectedStatuses, type FindingWhat } from '../../lifecycle/findings/findings.ts';
+import type { Transaction } from '../../store/pg/database.ts';
+import { restateRow, restoreRow } from '../../store/transitions/restore-rows.ts';
+import { type FindingRow, findingRow, type Settled, settleFinding } from '../../store/rows/findings.ts';
+import { lockNode } from '../../store/rows/nodes.ts';
+import { isSeenSince, provenGoneNodes } from '../../store/history/proven-gone-nodes.ts';
+import type { Asker } from '../runtime/caller.ts';
+import { retireIn } from '../release/node-retire.ts';
+import { retireProvenGone } from '../release/retire-proven-gone.ts';
+import type { OperationServices } from '../runtime/services.ts';
+
+export interface FindingAsked {
+  reason: string;
+  dry_run?: boolean | undefined;
+}
+
+interface Deciding {
+  tx: Transaction;
+  services: OperationServices;
+  finding: FindingRow;
+  asked: FindingAsked;
+  asker: Asker;
+  at: Date;
+}
+
+interface Decision {
+  says(finding: FindingRow): string;
+  /** After it, the finding is settled. Throws where it no longer fits. Answers the operation that it queued. */
+  act(deciding: Deciding): Promise<WorkflowId | undefined>;
+}
+
+const agreesByNow = () =>
+  new ApiProblem('action_illegal', 'The sides agree by now; the finding closes by itself with the next pass.');
+
+/** Which row a finding about a row is about. */
+const rowOf = ({ finding: { allocation_id, subject }, asked, asker }: Deciding) => ({
+  table: allocation_id === null ? ('nodes' as const) : ('allocations' as const),
+  id: subject,
+  reason: asked.reason,
+  actor: asker.actor,
+});
+
+async function takeDown({ tx, services, finding, asked, asker, at }: Deciding): Promise<WorkflowId> {
+  const node = await lockNode(tx, finding.subject);
+  const isExpected = expectedStatuses.some((status) => status === node?.status);
+  if (!node || !isExpected || node.node_instance_id !== finding.node_instance_id) throw agreesByNow();
+  const cited = { by: 'retire' as const, reason: asked.reason, actor: asker.actor };
+  const workflow_id = await retireIn(tx, services, node, cited, at);
+  if (!workflow_id) throw agreesByNow();
+  return workflow_id;
+}
+
+/** By the proof on record; a machine that its provider showed again is taken down and proven gone once more. */
+async function retireByProof(deciding: Deciding): Promise<WorkflowId | undefined> {
+  const { tx, services, finding, asked, asker, at } = deciding;
+  if (!(await lockNode(tx, finding.subject))) throw agreesByNow();
+  const [node] = await provenGoneNodes(tx, [finding.subject]);
+  if (!node) throw agreesByNow();
+  if (isSeenSince(node)) return takeDown(deciding);
+  const cited = { reason: asked.reason, actor: asker.actor, workflow_id: null };
+  if (!(await retireProvenGone(tx, services, { ...node, ...cited }, at))) throw agreesByNow();
+  return undefined;
+}
+
+const notRepairable = (words: string): Decision => ({
+  says: () => {
+    throw new ApiProblem('action_illegal', words);
+  },
+  act: async () => undefined,
+});
+
+const notByItself = notRepairable(
+  'Only a change of the pool or of what it is made from mends this. The finding closes by itself when it no longer holds; accept it if you know of it.',
+);
+
+const repairs: Record<FindingWhat, Decision> = {
+  machine_absent: {
+    says: () => 'the node is taken down with proof and retired; an allocation on it ends failed by node-lost',
+    act: takeDown,
+  },
+  row_differs: {
+    says: ({ theirs }) => `the row is set to what its evidence says: ${JSON.stringify(theirs)}`,
+    async act(deciding) {
+      if (!(await restoreRow(deciding.tx, rowOf(deciding), deciding.at))) throw agreesByNow();
+      return undefined;
+    },
+  },
+  proven_gone: {
+    says: ({ theirs }) =>
+      theirs.observed_state === undefined
+        ? 'the node is retired by the proof on record'
+        : 'the machine is taken down again, with proof, and the node is retired',
+    act: retireByProof,
+  },
+  node_provisions: notByItself,
+  pool_provisions: notByItself,
+  boots_slower: notByItself,
+  name_contested: notRepairable(
+    'An operator decides which machine is right: let the node enrol again, retire it, or accept the finding.',
+  ),
+  join_token_expiring: notRepairable(
+    'Make another join token and start the machines with it. The finding closes once none beats with the old one.',
+  ),
+  token_expiring: notRepairable(
+    'Make another token of the same name, role and scope, and use it instead. The finding closes once the new one is used.',
+  ),
+};
+
+const known: Decision = {
+  says: () => 'it is not told of again as long as it stays as it is',
+  act: async () => undefined,
+};
+
+const acceptances: Record<FindingWhat, Decision> = {
+  machine_absent: known,
+  row_differs: {
+    says: ({ ours }) => `the row holds as it stands, and becomes its evidence: ${JSON.stringify(ours)}`,
+    async act(deciding) {
+      if (!(await restateRow(deciding.tx, rowOf(deciding), deciding.at))) throw agreesByNow();
+      return undefined;
+    },
+  },
+  proven_gone: known,
+  node_provisions: known,
+  pool_provisions: known,
+  name_contested: known,
+  join_token_expiring: known,
+  token_expiring: known,
+  boots_slower: {
+    says: () => 'this pace counts as the usual one; only boots that become slower still are told of',
+    act: async () => undefined,
+  },
+};
+
+export interface FindingOutcome {
+  finding: FindingRow;
+  says: string;
+  workflow_id?: WorkflowId | undefined;
+}
+
+function decide(
+  services: OperationServices,
+  id: string,
+  decisions: Record<FindingWhat, Decision>,
+  settledAs: (finding: FindingRow) => Pick<Settled, 'status' | 'stands'>,
+  asked: FindingAsked,
+  asker: Asker,
+): Promise<FindingOutcome> {
+  const at = now(services.clock);
+  return services.db.transaction(async (tx) => {
+    const finding = await findingRow(tx, id);
+    if (!finding) throw new ApiProblem('finding_not_found');
+    if (finding.status !== 'open')
+      throw new ApiProblem('action_illegal', `The finding is ${finding.status}; only an open one can be decided on.`);
+    const decision = decisions[finding.what];
+    const says = decision.says(finding);
+    if (asked.dry_run) return { finding, says };
+    const workflow_id = await decision.act({ tx, services, finding, asked, asker, at });
+    const settled = { reason: asked.reason, actor: asker.actor, ...settledAs(finding) };
+    const closed = await settleFinding(tx, finding.finding_id, settled, at);
+    if (!closed) throw new ApiProblem('action_illegal', 'Somebody else has decided on it meanwhile.');
+    return { finding: closed, says, workflow_id };
+  });
+}
+
+export const repairFinding = (services: OperationServices, id: string, asked: FindingAsked, asker: Asker) =>
+  decide(services, id, repairs, () => ({ status: 'repaired' }), asked, asker);
+
+/** One about which nothing is changed stands until the sides agree, so that it is not found anew. */
+export const acceptFinding = (services: OperationServices, id: string, asked: FindingAsked, asker: Asker) =>
+  decide(
+    services,
+    id,
+    acceptances,
+    ({ what }) => ({ status: 'accepted', stands: what !== 'row_differs' }),
+    asked,
+    asker,
+  );

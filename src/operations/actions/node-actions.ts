@@ -1,0 +1,106 @@
+/** What an operator does about a node. The table of lifecycle/actions/actions.ts says when; the files of actions/ say how. Each is one transaction. */
+import { now } from '../../base/clock.ts';
+import type { KnownIds } from '../../base/ids.ts';
+import { ApiProblem } from '../../contract/errors/errors.ts';
+import type { Node } from '../../contract/node.ts';
+import { type NodeActionName, whyNotOnNode } from '../../lifecycle/actions/actions.ts';
+import type { NodeStatus } from '../../lifecycle/model/states.ts';
+import type { Queryable } from '../../store/pg/database.ts';
+import { joinedRow, lockNode, nodeWire } from '../../store/rows/nodes.ts';
+import { withinTransaction } from '../../store/pg/one-transaction.ts';
+import { poolGeneration } from '../../store/rows/pools.ts';
+import { tellAction } from './action-audit.ts';
+import { acceptKey } from './accept-key.ts';
+import type { Action, AskedAction, Prediction } from './acting.ts';
+import { applyHeldVerdict } from './apply-held-verdict.ts';
+import { collectDiagnostics } from './collect-diagnostics.ts';
+import { drain, undrain } from './drain.ts';
+import { extendDeadline } from './extend-deadline.ts';
+import { type ByAllocation, byAllocation } from './on-allocation.ts';
+import { probe } from './probe.ts';
+import { reEnroll } from './re-enroll.ts';
+import { reimage } from './reimage.ts';
+import { retire } from './retire.ts';
+import { quarantine, reactivate } from './set-aside.ts';
+import type { Asker } from '../runtime/caller.ts';
+import { nodeSubject } from './offers.ts';
+import type { OperationServices } from '../runtime/services.ts';
+
+const actions: Record<Exclude<NodeActionName, 'retry' | 'retry-release' | 'force-release'>, Action> = {
+  'extend-deadline': extendDeadline,
+  drain,
+  undrain,
+  quarantine,
+  reactivate,
+  reimage,
+  're-enroll': reEnroll,
+  retire,
+  'accept-key': acceptKey,
+  'apply-held-verdict': applyHeldVerdict,
+  probe,
+  'collect-diagnostics': collectDiagnostics,
+};
+
+const isDirect = (action: NodeActionName): action is keyof typeof actions => Object.hasOwn(actions, action);
+
+/** Refused unless the table opens the action in this state. */
+async function mustBeOpen(db: Queryable, id: string, action: NodeActionName): Promise<Node> {
+  const row = await joinedRow(db, id, null);
+  if (!row) throw new ApiProblem('node_not_found');
+  const shown = nodeWire(row);
+  const why_not = whyNotOnNode(action, await nodeSubject(db, shown, row.allocation_status));
+  if (why_not) throw new ApiProblem('action_illegal', why_not);
+  return shown;
+}
+
+const idsOf = ({ node_id, node_instance_id, allocation_id }: Node) =>
+  ({ target_id: node_id, node_id, node_instance_id, allocation_id }) as KnownIds & { target_id: string };
+
+/** Foretold before the deed locks anything: foretelling may ask a driver, and nobody else waits for that. */
+async function actThrough(
+  services: OperationServices,
+  shown: Node,
+  action: NodeActionName,
+  { predict, act }: ByAllocation,
+  asked: AskedAction,
+  asker: Asker,
+): Promise<Prediction<NodeStatus>> {
+  const { allocation_id } = shown;
+  if (!allocation_id) throw new ApiProblem('action_illegal', 'It has no allocation.');
+  const prediction = { ...(await predict(services, shown)), deadline_at: null };
+  if (asked.dry_run) return prediction;
+  return services.db.transaction(async (tx) => {
+    const within = { ...services, db: withinTransaction(services.db, tx) };
+    const { workflow_id } = await act(within, allocation_id, { ...asker, reason: asked.reason });
+    const done = { ...prediction, workflow_id };
+    await tellAction(tx, action, idsOf(shown), asked, asker, done, now(services.clock));
+    return done;
+  });
+}
+
+/** With `dry_run` it only says what would come of it. */
+export async function actOnNode(
+  services: OperationServices,
+  id: string,
+  action: NodeActionName,
+  asked: AskedAction,
+  asker: Asker,
+): Promise<Prediction<NodeStatus>> {
+  const through = byAllocation[action];
+  if (through) return actThrough(services, await mustBeOpen(services.db, id, action), action, through, asked, asker);
+  if (!isDirect(action)) throw new Error(`nobody knows how to ${action} a node`);
+  return services.db.transaction(async (tx) => {
+    const at = now(services.clock);
+    const node = await lockNode(tx, id);
+    const shown = await mustBeOpen(tx, id, action);
+    const pool = node && (await poolGeneration(tx, node.pool, node.pool_generation));
+    if (!pool) throw new ApiProblem('node_not_found');
+    const acting = { tx, services, node, pool, shown, asked, asker, at };
+    const prediction = await actions[action].predict(acting);
+    if (asked.dry_run) return prediction;
+    const deed = await actions[action].act(acting, prediction);
+    const done = { ...prediction, ...(typeof deed === 'object' ? deed : { workflow_id: deed }) };
+    await tellAction(tx, action, idsOf(shown), asked, asker, done, at);
+    return done;
+  });
+}

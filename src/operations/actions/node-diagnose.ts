@@ -1,0 +1,50 @@
+/**
+ * Asks for what a machine alone knows, now, and keeps it as evidence: its agent, and the provider behind it. It changes nothing, and
+ * a machine whose agent is dead costs only the time of one look.
+ */
+import type { OperationDefinition } from '../../engine/engine.ts';
+import { isFenced } from '../../lifecycle/model/states.ts';
+import type { AgentLine } from '../runtime/agent-task.ts';
+import { freezeFromAgent, freezeFromDriver } from '../release/freeze-evidence.ts';
+import type { OperationServices } from '../runtime/services.ts';
+import { type PlanStep, stage } from '../runtime/stage.ts';
+import { nodeSubjectOf } from '../runtime/subject.ts';
+
+export const nodeDiagnoseKind = 'node-diagnose';
+
+const nodeDiagnosePlan: PlanStep[] = [
+  { name: 'ask-agent', label: 'Asking its agent', usual_seconds: 0.5, within_seconds: 60 },
+  { name: 'ask-provider', label: 'Asking its provider', usual_seconds: 0.5, within_seconds: 120 },
+];
+
+export const diagnoseQuestion = { kind: nodeDiagnoseKind, revision: 1, steps: nodeDiagnosePlan };
+
+const words = (agent: boolean, provider: boolean): string => {
+  if (agent && provider) return 'What its agent and its provider know was kept';
+  if (agent) return 'What its agent knows was kept; its provider had nothing to say';
+  return provider
+    ? 'What its provider knows was kept; its agent is silent'
+    : 'Nothing could be had: its agent is silent, and its provider had nothing to say';
+};
+
+export function nodeDiagnose(services: OperationServices): OperationDefinition {
+  return {
+    kind: nodeDiagnoseKind,
+    revision: 1,
+    async run(context) {
+      const subject = await nodeSubjectOf(services, context);
+      const line: AgentLine = { silent: false };
+      const kept = { agent: false, provider: false };
+      // A fenced node is handed only what takes it down, and what is kept before that.
+      const type = isFenced(subject.node.status) ? 'release.freeze' : 'diagnostics.collect';
+      await stage(context, services, 'ask-agent', async () => {
+        kept.agent = await freezeFromAgent(context, services, 'ask-agent:agent', subject, line, type);
+      });
+      await stage(context, services, 'ask-provider', async () => {
+        kept.provider = await freezeFromDriver(context, services, 'ask-provider', subject);
+      });
+      await context.emit({ message: words(kept.agent, kept.provider) });
+      return null;
+    },
+  };
+}

@@ -1,0 +1,66 @@
+/**
+ * Asks a machine once, now, whether it lives: where it said that it can be reached, else by a task that proves claim and result. What
+ * was seen is kept as any probe is, so a machine that answers counts as alive; nothing else changes.
+ */
+import { now } from '../../base/clock.ts';
+import type { OperationContext, OperationDefinition } from '../../engine/engine.ts';
+import { keepAnswers, probeTargetOf } from '../../store/supervision/probes.ts';
+import { type AgentLine, askAgent } from '../runtime/agent-task.ts';
+import type { OperationServices } from '../runtime/services.ts';
+import { type PlanStep, stage } from '../runtime/stage.ts';
+import { nodeSubjectOf, type Subject } from '../runtime/subject.ts';
+
+export const nodeProbeKind = 'node-probe';
+
+const answerWithinSeconds = 10;
+
+const nodeProbePlan: PlanStep[] = [
+  { name: 'ask', label: 'Asking whether it lives', usual_seconds: 0.5, within_seconds: 6 * answerWithinSeconds },
+];
+
+export const probeQuestion = { kind: nodeProbeKind, revision: 1, steps: nodeProbePlan };
+
+async function askEndpoint(
+  context: OperationContext,
+  services: OperationServices,
+  { node, node_instance_id, pool, ids }: Subject,
+  endpoint: string,
+): Promise<string> {
+  const { ok, detail } = await context.step('ask:endpoint', async () => {
+    const answer = await services.probe(probeTargetOf(endpoint, pool.probe ?? null));
+    const asked_for = { ...ids, workflow_id: context.workflow_id };
+    const kept = { node_id: node.node_id, node_instance_id, ...answer, asked_for };
+    await keepAnswers(services.db, [kept], now(services.clock));
+    return { ...answer };
+  });
+  return ok ? `It lives: ${endpoint} answered, ${detail}` : `It does not answer at ${endpoint}: ${detail}`;
+}
+
+async function askItsAgent(context: OperationContext, services: OperationServices, subject: Subject): Promise<string> {
+  const line: AgentLine = { silent: false };
+  const task = { type: 'ping', wait_seconds: answerWithinSeconds };
+  const answer = await askAgent(context, services, 'ask:agent', subject, line, task);
+  if (!answer) return 'Its agent has not been heard lately, so there is nobody to ask';
+  if (answer.status === 'succeeded') return 'It lives: its agent took a task and answered it';
+  return answer.status === 'failed'
+    ? `Its agent answered, but failed: ${answer.error?.message ?? 'it did not say why'}`
+    : `Its agent beats, but took no task within ${answerWithinSeconds} s`;
+}
+
+export function nodeProbe(services: OperationServices): OperationDefinition {
+  return {
+    kind: nodeProbeKind,
+    revision: 1,
+    async run(context) {
+      const subject = await nodeSubjectOf(services, context);
+      await stage(context, services, 'ask', async () => {
+        const { endpoint } = subject.node;
+        const message = endpoint
+          ? await askEndpoint(context, services, subject, endpoint)
+          : await askItsAgent(context, services, subject);
+        await context.emit({ message });
+      });
+      return null;
+    },
+  };
+}

@@ -1,0 +1,38 @@
+/** Operations that only ask a machine something: how each of them is queued. */
+import { newWorkflowId, type WorkflowId } from '../../base/ids.ts';
+import type { Node } from '../../contract/node.ts';
+import type { Transaction } from '../../store/pg/database.ts';
+import { openOperationOnNode } from '../../store/operations/open-operations.ts';
+import { type NewOperation, queueOperation } from '../../store/operations/queue-operation.ts';
+import type { Asker } from '../runtime/caller.ts';
+import type { OperationServices } from '../runtime/services.ts';
+
+/** The caller holds the node's lock. Asking again while somebody asks is the same question. */
+export async function askIn(
+  tx: Transaction,
+  services: OperationServices,
+  question: Pick<NewOperation, 'kind' | 'revision' | 'steps'>,
+  node: Node,
+  asker: Asker,
+  at: Date,
+): Promise<WorkflowId> {
+  const under_way = await openOperationOnNode(tx, node.node_id, question.kind);
+  if (under_way) return under_way;
+  const workflow_id = newWorkflowId(services.clock);
+  await queueOperation(
+    tx,
+    {
+      ...question,
+      workflow_id,
+      node_id: node.node_id as never,
+      node_instance_id: node.node_instance_id as never,
+      tenant: null,
+      correlation_id: asker.correlation_id,
+      actor: asker.actor,
+      // Not the operation's own allocation: whoever releases or retries that must not take this for its provision or release.
+      params: { allocation_id: node.allocation_id, reason: asker.reason ?? null },
+    },
+    at,
+  );
+  return workflow_id;
+}

@@ -1,0 +1,68 @@
+/** What the tables of actions look at, read from the store. */
+import type { Node } from '../../contract/node.ts';
+import type { ActionSubject } from '../../lifecycle/actions/actions.ts';
+import type { AllocationSubject } from '../../lifecycle/actions/allocation-actions.ts';
+import type { AllocationStatus } from '../../lifecycle/model/states.ts';
+import { statusesOf } from '../../store/rows/allocations.ts';
+import { askAll } from '../../store/pg/ask-all.ts';
+import type { Queryable } from '../../store/pg/database.ts';
+import { voicesOf } from '../../store/agents/instances.ts';
+import { readNode } from '../../store/rows/nodes.ts';
+import { takeDownsUnderWay } from '../../store/operations/open-operations.ts';
+import { currentDocuments } from '../../store/rows/pools.ts';
+import { reusesNodes } from '../release/release-policy.ts';
+
+/** By as many statements for a thousand as for one. */
+export async function nodeSubjects(db: Queryable, nodes: readonly Node[]): Promise<ActionSubject[]> {
+  const held = nodes.flatMap(({ allocation_id }) => allocation_id ?? []);
+  const [holders, circumstances] = await askAll(db, [() => statusesOf(db, held), () => circumstancesOf(db, nodes)]);
+  return nodes.map((node) => ({
+    ...node,
+    ...circumstances(node),
+    allocation_status: (node.allocation_id && holders.get(node.allocation_id)) || null,
+  }));
+}
+
+/** `allocation_status` is that of the allocation that holds it. */
+export async function nodeSubject(
+  db: Queryable,
+  node: Node,
+  allocation_status: AllocationStatus | null,
+): Promise<ActionSubject> {
+  return { ...node, ...(await circumstancesOf(db, [node]))(node), allocation_status };
+}
+
+async function circumstancesOf(db: Queryable, nodes: readonly Node[]) {
+  const ids = nodes.map(({ node_id }) => node_id);
+  const instances = nodes.flatMap(({ node_instance_id }) => node_instance_id ?? []);
+  const names = nodes.map(({ pool }) => pool);
+  const [works, voices, pools] = await askAll(db, [
+    () => takeDownsUnderWay(db, ids),
+    () => voicesOf(db, instances),
+    () => currentDocuments(db, names),
+  ]);
+  return ({ node_id, node_instance_id, pool }: Node) => {
+    const document = pools.get(pool);
+    const voice = node_instance_id === null ? undefined : voices.get(node_instance_id);
+    return {
+      instance_fenced: voice === undefined ? 'it has no instance' : voice.fenced,
+      agentless: voice?.agentless ?? false,
+      key_unproven: voice?.key_unproven ?? false,
+      taken_down_by: works.get(node_id) ?? null,
+      external: document?.driver === 'external',
+      ...(document && { reuse: reusesNodes(document) }),
+    };
+  };
+}
+
+export interface AskedAllocation extends Pick<AllocationSubject, 'status' | 'deadline_at' | 'node_id'> {
+  allocation_id: string;
+}
+
+/** The machine counts only while this allocation is the one that holds it: a former one may serve another tenant by now. */
+export async function allocationSubject(db: Queryable, allocation: AskedAllocation): Promise<AllocationSubject> {
+  const { allocation_id, node_id, status, deadline_at } = allocation;
+  const node = node_id ? await readNode(db, node_id) : undefined;
+  if (node?.allocation_id !== allocation_id) return { status, deadline_at, node_id, node: null };
+  return { status, deadline_at, node_id, node: await nodeSubject(db, node, status) };
+}

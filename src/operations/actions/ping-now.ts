@@ -1,0 +1,70 @@
+/** A ping outside any operation: somebody asks, now, whether a task reaches a machine and its signed answer comes back. */
+import { now, secondsLater } from '../../base/clock.ts';
+import { type CorrelationId, type NodeId, type NodeInstanceId, newTaskId } from '../../base/ids.ts';
+import { ApiProblem } from '../../contract/errors/errors.ts';
+import { type Judged, judgePing } from '../../lifecycle/explain/checkup.ts';
+import { holdersOf } from '../../store/rows/allocations.ts';
+import { instanceRow } from '../../store/agents/instances.ts';
+import { openPingOf, queueTask, type TaskRow, taskRow } from '../../store/agents/tasks.ts';
+import { isSignedByAgent } from '../release/proof.ts';
+import type { OperationServices } from '../runtime/services.ts';
+
+const usualSeconds = 10;
+
+export interface Pinged {
+  node_id: NodeId;
+  node_instance_id: NodeInstanceId;
+  correlation_id: CorrelationId;
+}
+
+export async function pingNow(
+  services: OperationServices,
+  who: Pinged,
+  within_seconds = usualSeconds,
+): Promise<string> {
+  const at = now(services.clock);
+  return services.db.transaction(async (tx) => {
+    // Two who ask at once get one ping between them.
+    await instanceRow(tx, who.node_instance_id, 'for update');
+    const open = await openPingOf(tx, who.node_instance_id, at);
+    if (open) return open.task_id;
+    const task_id = newTaskId(services.clock);
+    await queueTask(
+      tx,
+      {
+        ...who,
+        task_id,
+        type: 'ping',
+        params: {},
+        lease_seconds: within_seconds,
+        expires_at: secondsLater(at, within_seconds),
+        allocation_id: (await holdersOf(tx, [who.node_id])).get(who.node_id) ?? null,
+        workflow_id: null,
+      },
+      at,
+    );
+    return task_id;
+  });
+}
+
+export interface PingSeen {
+  task: TaskRow;
+  checks: Judged[];
+}
+
+/** Undefined for a task that is no ping of this instance. */
+export async function seePing(
+  { db, clock }: OperationServices,
+  task_id: string,
+  node_instance_id: string,
+): Promise<PingSeen> {
+  const task = await taskRow(db, task_id);
+  if (task?.type !== 'ping' || task.node_instance_id !== node_instance_id) throw new ApiProblem('task_not_found');
+  const instance = await instanceRow(db, node_instance_id);
+  const answer = { task_id, status: 'succeeded', result: task.result, signature: task.result_signature } as const;
+  const signed =
+    task.status === 'succeeded' &&
+    instance !== undefined &&
+    isSignedByAgent({ node_instance_id: task.node_instance_id, instance }, answer);
+  return { task, checks: judgePing({ ...task, signed }, now(clock)) };
+}

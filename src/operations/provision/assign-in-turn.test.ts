@@ -1,0 +1,193 @@
+/** Machines of a pool are handed out to all who wait at once, exactly as they would be one after another. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { tryingDriver } from '../../../test/scenarios/support/trying-driver.ts';
+import { testDatabase } from '../../../test/support/database.ts';
+import type { CorrelationId, WorkflowId } from '../../base/ids.ts';
+import type { PoolDocument } from '../../contract/pool.ts';
+import { isLockTimeout, type Transaction } from '../../store/pg/database.ts';
+import { fencedTogether } from '../../store/operations/executions.ts';
+import type { Installation } from '../../store/keys/installation.ts';
+import { currentPool, poolInTurn } from '../../store/rows/pools.ts';
+import { ruleStage, type Stage } from '../../sweeps/testing/stage.ts';
+import { assignInTurn } from './assign-in-turn.ts';
+import { type Assignment, assignNode, assignNodes } from './assign-node.ts';
+import { requestAllocation } from '../requests.ts';
+import type { OperationServices } from '../runtime/services.ts';
+
+let stage: Stage;
+let services: OperationServices;
+
+beforeAll(async () => {
+  stage = ruleStage(await testDatabase());
+  const drivers = [tryingDriver({ name: 'external', launches: false }), tryingDriver({ name: 'yard' })];
+  services = {
+    ...stage.services,
+    drivers: new Map(drivers.map((driver) => [driver.name, driver])),
+    installation: {
+      enrollmentToken: ({ node_id }: { node_id: string }) => `token of ${node_id}`,
+    } as unknown as Installation,
+  };
+});
+afterAll(() => stage.close());
+
+const asker = { actor: null, tenant: null, correlation_id: 'c' as CorrelationId };
+
+/** A pool with so many free machines, and so many who wait for one, in the order in which they asked. */
+async function queue(name: string, document: Partial<PoolDocument>, free: number, count: number) {
+  await stage.pool(name, document);
+  if (free > 0) await stage.nodes({ pool: name, count: free });
+  const ids: WorkflowId[] = [];
+  for (let asked = 0; asked < count; asked++) {
+    await stage.clock.advance(5);
+    ids.push(
+      (await requestAllocation(services, { pool: name, name: `${name}-${asked}` }, asker)).workflow_id as WorkflowId,
+    );
+  }
+  await stage.db.query(`update operations set status = 'running', epoch = 1 where workflow_id = any($1)`, [ids]);
+  return ids;
+}
+
+const lotsOf = (ids: WorkflowId[], serve: (tx: Transaction, ids: WorkflowId[]) => Promise<Assignment[]>) =>
+  stage.db.transaction((tx) => serve(tx, ids));
+const rowsOf = async (tx: Transaction, ids: WorkflowId[]) => {
+  const rows = await fencedTogether(tx, ids, services.executor);
+  return ids.flatMap((id) => rows.find(({ workflow_id }) => workflow_id === id) ?? []);
+};
+const together = (ids: WorkflowId[]) =>
+  lotsOf(ids, async (tx) => assignNodes(tx, services, await rowsOf(tx, ids), stage.at(60)));
+async function oneAfterAnother(ids: WorkflowId[]): Promise<Assignment[]> {
+  const answers: Assignment[] = [];
+  for (const id of ids)
+    answers.push(
+      ...(await lotsOf([id], async (tx) => {
+        const [row] = await rowsOf(tx, [id]);
+        return row ? [await assignNode(tx, services, row, stage.at(60))] : [];
+      })),
+    );
+  return answers;
+}
+
+/** What became of them, without what is made up anew each time. */
+async function traces(pool: string, ids: WorkflowId[], answers: Assignment[]): Promise<unknown> {
+  const facts = await stage.db.query<{ workflow_id: string; told: string }>(
+    `select workflow_id, string_agg(layer || ' ' || kind || ' ' || (allocation_id is not null) || ' ' || (node_id is not null), ', ' order by seq) as told
+     from evidence where workflow_id = any($1) group by 1`,
+    [ids],
+  );
+  const rows = await stage.db.query<{ workflow_id: string; stands: string }>(
+    `select operation.workflow_id, concat_ws(' ', allocation.status, allocation.reason, allocation.active_at, node.status, operation.node_id = node.node_id,
+       operation.node_instance_id = node.node_instance_id, node.workflow_id = operation.workflow_id, node.correlation_id) as stands
+     from operations operation join allocations allocation using (allocation_id) left join nodes node on node.node_id = allocation.node_id
+     where operation.workflow_id = any($1)`,
+    [ids],
+  );
+  const plain = (text = '') => text.replaceAll(pool, 'pool').replaceAll(/pool-\w{8}\b/g, 'a new one');
+  return ids.map((id, place) => {
+    const { node_id: _, ...answer } = { node_id: '', ...answers[place] };
+    const told = facts.find(({ workflow_id }) => workflow_id === id)?.told;
+    return [answer, told, plain(rows.find(({ workflow_id }) => workflow_id === id)?.stands)];
+  });
+}
+
+const situations: { name: string; document: Partial<PoolDocument>; free: number; served: number }[] = [
+  { name: 'with free machines for some', document: {}, free: 3, served: 3 },
+  { name: 'with free machines for all', document: {}, free: 9, served: 6 },
+  { name: 'with none', document: {}, free: 0, served: 0 },
+  { name: 'with room for some', document: { driver: 'yard', max_nodes: 4 }, free: 0, served: 4 },
+  { name: 'with room and free ones for some', document: { driver: 'yard', max_nodes: 4 }, free: 2, served: 4 },
+  { name: 'with room for all', document: { driver: 'yard' }, free: 1, served: 6 },
+];
+
+test.each(situations)('a pool $name serves many at once as one after another', async ({ document, free, served }) => {
+  const count = 6;
+  const unlike = `u${situations.findIndex((each) => each.document === document)}${free}`;
+  const lot = await queue(`${unlike}-lot`, document, free, count);
+  const line = await queue(`${unlike}-one`, document, free, count);
+  const answers = await together(lot);
+  expect(answers.filter(({ assigned }) => assigned)).toHaveLength(served);
+  const one = await traces(`${unlike}-one`, line, await oneAfterAnother(line));
+  expect(await traces(`${unlike}-lot`, lot, answers)).toEqual(one);
+  const given = answers.flatMap((answer) => (answer.assigned ? [answer.node_id] : []));
+  expect(new Set(given).size).toBe(served);
+  // Whoever was cut off before this was recorded hears the same once more.
+  expect(await together(lot)).toEqual(answers);
+});
+
+test('whoever asked first is served first, also by those who do not look just now', async () => {
+  const ids = await queue('patient', {}, 2, 5);
+  const late = await together(ids.slice(1));
+  expect(late.map(({ assigned }) => assigned)).toEqual([true, false, false, false]);
+  expect(late[1]).toMatchObject({ waiting_for: 'a free machine in the pool, behind 1 other' });
+  expect((await together(ids.slice(0, 1)))[0]).toMatchObject({ assigned: true });
+});
+
+test('a free machine that somebody has in hand is waited for, and none is made beyond the limit', async () => {
+  const ids = await queue('in-hand', { driver: 'yard', max_nodes: 3 }, 2, 3);
+  await stage.db.transaction(async (tx) => {
+    await tx.query(`select from nodes where node_id = 'node_in-hand_1' for no key update`);
+    expect(await together(ids)).toEqual([
+      { assigned: true, node_id: 'node_in-hand_2', free: true },
+      { assigned: true, node_id: expect.any(String), free: false },
+      { assigned: false, waiting_for: 'a free machine, which is being looked at just now' },
+    ]);
+  });
+  expect((await together(ids)).map((answer) => answer.assigned && answer.free)).toEqual([true, false, true]);
+});
+
+test('at the counter one that cannot be served keeps nobody from a machine', async () => {
+  const ids = await queue('counter', {}, 20, 20);
+  await stage.db.query(
+    `alter table allocations add constraint unservable check (name <> 'counter-7' or status = 'requested') not valid`,
+  );
+  let transactions = 0;
+  const counted = { ...services, db: { ...stage.db } };
+  counted.db.transaction = (work) => {
+    transactions++;
+    return stage.db.transaction(work);
+  };
+  const turn = assignInTurn(counted);
+  const answers = await Promise.allSettled(ids.map((workflow_id) => turn('counter', { workflow_id, retries: false })));
+  expect(answers.flatMap(({ status }, place) => (status === 'rejected' ? [place] : []))).toEqual([7]);
+  const given = answers.flatMap((each) =>
+    each.status === 'fulfilled' && each.value.assigned ? [each.value.node_id] : [],
+  );
+  expect(new Set(given).size).toBe(19);
+  expect(transactions).toBeLessThan(12);
+});
+
+test('one that somebody else has locked is waited for after the others were served', async () => {
+  const ids = await queue('held', {}, 5, 5);
+  const [first = '' as WorkflowId, ...others] = ids;
+  const turn = assignInTurn(services);
+  let all: Promise<Assignment[]> | undefined;
+  await stage.db.transaction(async (tx) => {
+    await fencedTogether(tx, [first], services.executor);
+    all = Promise.all(ids.map((workflow_id) => turn('held', { workflow_id, retries: false })));
+    const served = async () =>
+      (await stage.db.query('select 1 from operations where workflow_id = any($1) and node_id is not null', [others]))
+        .length;
+    while ((await served()) < others.length);
+  });
+  expect((await all)?.map(({ assigned }) => assigned)).toEqual(Array(5).fill(true));
+});
+
+test('while machines are handed out, who asks for one does not wait; who changes the pool, or hands out too, does', async () => {
+  await stage.pool('busy');
+  const waits = (ask: (tx: Transaction) => Promise<unknown>) =>
+    stage.db
+      .transaction(async (tx) => {
+        await tx.query(`set local lock_timeout = '20ms'`);
+        await ask(tx);
+        return false;
+      })
+      .catch((error) => isLockTimeout(error) || Promise.reject(error));
+  await stage.db.transaction(async (tx) => {
+    await poolInTurn(tx, 'busy');
+    expect(await requestAllocation(services, { pool: 'busy' }, asker)).toMatchObject({
+      workflow_id: expect.any(String),
+    });
+    expect(await waits((other) => currentPool(other, 'busy', 'for share of pool'))).toBe(false);
+    expect(await waits((other) => currentPool(other, 'busy', 'for update of pool'))).toBe(true);
+    expect(await waits((other) => poolInTurn(other, 'busy'))).toBe(true);
+  });
+});

@@ -1,0 +1,62 @@
+/**
+ * Whoever wants a machine of a pool comes to its counter. It serves one lot at a time: all who came while the one before was served
+ * are served by one transaction, and wait without holding a connection.
+ */
+import { byHalves, settledAnswer } from '../../base/batching/bisect.ts';
+import { now } from '../../base/clock.ts';
+import { gathered } from '../../base/batching/batch.ts';
+import type { WorkflowId } from '../../base/ids.ts';
+import { StoreUnavailable } from '../../store/pg/database.ts';
+import { fenced, fencedTogether } from '../../store/operations/executions.ts';
+import { type Assignment, assignNode, assignNodes } from './assign-node.ts';
+import type { OperationServices } from '../runtime/services.ts';
+
+export interface Ask {
+  workflow_id: WorkflowId;
+  /** One that is tried again may have a machine to replace, which it locks: it comes alone. */
+  retries: boolean;
+}
+
+type Settled = PromiseSettledResult<Assignment>;
+
+const limits = { most: 100, at_once: 1 };
+
+const isAway = (error: unknown) => error instanceof StoreUnavailable;
+
+/** Undefined for whoever somebody else had locked just then. */
+const together = (services: OperationServices, asks: readonly Ask[]): Promise<(Assignment | undefined)[]> =>
+  services.db.transaction(async (tx) => {
+    const ids = asks.map(({ workflow_id }) => workflow_id);
+    const operations = await fencedTogether(tx, ids, services.executor);
+    const answers = await assignNodes(tx, services, operations, now(services.clock));
+    const byId = new Map(operations.map(({ workflow_id }, place) => [workflow_id, answers[place]]));
+    return ids.map((id) => byId.get(id));
+  });
+
+const alone = (services: OperationServices, { workflow_id }: Ask): Promise<Assignment> =>
+  services.db.transaction(async (tx) =>
+    assignNode(tx, services, await fenced(tx, workflow_id, services.executor), now(services.clock)),
+  );
+
+async function serve(services: OperationServices, asks: Ask[]): Promise<Settled[]> {
+  const plain = asks.filter(({ retries }) => !retries);
+  const answers = await byHalves(plain, (some) => together(services, some), isAway);
+  const known = new Map(plain.map((ask, place) => [ask, answers[place]]));
+  const settled: Settled[] = [];
+  for (const ask of asks) {
+    const answer = known.get(ask);
+    if (answer?.status === 'rejected') settled.push(answer);
+    else if (answer?.value) settled.push({ status: 'fulfilled', value: answer.value });
+    else settled.push(...(await byHalves([ask], async () => [await alone(services, ask)], isAway)));
+  }
+  return settled;
+}
+
+export function assignInTurn(services: OperationServices): (pool: string, ask: Ask) => Promise<Assignment> {
+  const counters = new Map<string, (ask: Ask) => Promise<Settled>>();
+  return async (pool, ask) => {
+    const counter = counters.get(pool) ?? gathered((asks: Ask[]) => serve(services, asks), limits);
+    counters.set(pool, counter);
+    return settledAnswer(await counter(ask));
+  };
+}

@@ -1,0 +1,40 @@
+/**
+ * Automatic attempts: a pool may let a provision try several instances by itself. The next try is asked for in the very
+ * transaction that ends the last one, so that at no moment a failed allocation has nobody working on it.
+ */
+import { newWorkflowId } from '../../base/ids.ts';
+import { pausingRules } from '../../lifecycle/model/rules.ts';
+import { lockAllocation } from '../../store/rows/allocations.ts';
+import { retryingAllocation } from '../../store/transitions/amend-allocation.ts';
+import { launchHold } from '../../store/supervision/brake.ts';
+import type { Transaction } from '../../store/pg/database.ts';
+import { countInstancesSince } from '../../store/agents/instances.ts';
+import type { OperationRow } from '../../store/operations/operations.ts';
+import { currentPool } from '../../store/rows/pools.ts';
+import { queueProvision } from './provision-plan.ts';
+import type { OperationServices } from '../runtime/services.ts';
+
+export async function anotherAttempt(
+  tx: Transaction,
+  services: OperationServices,
+  operation: OperationRow,
+  at: Date,
+): Promise<void> {
+  const allocation = operation.allocation_id ? await lockAllocation(tx, operation.allocation_id) : undefined;
+  if (!allocation?.node_id || allocation.status !== 'failed' || allocation.workflow_id !== operation.workflow_id)
+    return;
+  const pool = await currentPool(tx, allocation.pool);
+  const most = pool?.document.attempts ?? 1;
+  if (!pool || pool.document.paused || pool.document.mode === 'observe') return;
+  const made = await countInstancesSince(tx, allocation.node_id, allocation.created_at);
+  if (made >= most) return;
+  // A pool whose machines fail in droves is not fed with more of them; the failed one can still be tried again by hand.
+  if (await launchHold(tx, { name: pool.name, zone: pool.document.zone ?? null }, pausingRules, at)) return;
+  const workflow_id = newWorkflowId(services.clock);
+  const reason = `attempt ${made + 1} of ${most}`;
+  // Nobody asked for it: the pool allows it.
+  const { correlation_id } = operation;
+  const asks = { workflow_id, allocation, correlation_id, actor: null, retry: { reason } };
+  await queueProvision(tx, pool.document, services, asks, at);
+  await retryingAllocation(tx, allocation, { workflow_id, reason }, at);
+}

@@ -1,0 +1,54 @@
+/**
+ * Somebody else who watches a machine come up says that it failed. What he says is attached as a diagnosis, like what our own watcher finds;
+ * a crash that is certain by its words is marked, and ends the operation that waits for the machine. No verdict is written here.
+ */
+import { now } from '../../base/clock.ts';
+import type { CorrelationId, NodeId } from '../../base/ids.ts';
+import { type Finding, readSigns } from '../../lifecycle/findings/diagnosis.ts';
+import { markCrash, markSigns } from '../../store/transitions/advance.ts';
+import { nameAllocations } from '../../store/transitions/amend-node.ts';
+import { recordEvidence } from '../../store/evidence/evidence.ts';
+import { lockNode } from '../../store/rows/nodes.ts';
+import type { OperationServices } from '../runtime/services.ts';
+
+export interface BootFailure {
+  error: string;
+  log_tail: string;
+}
+
+const findingIn = ({ error, log_tail }: BootFailure): Finding =>
+  readSigns(`${error}\n${log_tail}`) ?? { code: 'bootstrap_failed', says: error, certain: false, line: error };
+
+export function reportBootFailure(
+  services: OperationServices,
+  node_id: NodeId,
+  failure: BootFailure,
+  correlation_id: CorrelationId,
+): Promise<void> {
+  const at = now(services.clock);
+  const { code, says, certain, line } = findingIn(failure);
+  return services.db.transaction(async (tx) => {
+    const node = await lockNode(tx, node_id);
+    if (!node?.node_instance_id) return;
+    const { node_instance_id, workflow_id, deadline_at } = node;
+    const fresh = await markSigns(tx, node_instance_id, [`${certain ? 'certain' : 'told'} failure ${code}`], at);
+    if (fresh.length === 0) return;
+    const facts = [
+      {
+        at,
+        layer: 'provider' as const,
+        kind: 'bootstrap.diagnosis' as const,
+        origin: 'report' as const,
+        summary: `its watcher says: ${says}`.slice(0, 1024),
+        data: { code, certain, line, ...failure, watching_until: deadline_at },
+        node_id,
+        node_instance_id,
+        workflow_id,
+        correlation_id,
+      },
+    ];
+    await nameAllocations(tx, facts);
+    await recordEvidence(tx, facts);
+    if (certain) await markCrash(tx, node_instance_id, { code, message: `${says}: ${line}` }, at);
+  });
+}

@@ -1,0 +1,64 @@
+/** The watch over a machine that comes up ends with the deadline on its row: what is found later explains, and forestalls nothing. */
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { tryingDriver } from '../../../test/scenarios/support/trying-driver.ts';
+import { testDatabase } from '../../../test/support/database.ts';
+import { secondsLater } from '../../base/clock.ts';
+import type { WorkflowId } from '../../base/ids.ts';
+import type { Driver } from '../../drivers/driver.ts';
+import { ruleStage, type Stage } from '../../sweeps/testing/stage.ts';
+import { bootstrapWatcher } from './bootstrap-watcher.ts';
+import type { Subject } from '../runtime/subject.ts';
+
+let stage: Stage;
+let subject: Subject;
+let looked: number;
+let diagnosing: () => Promise<void>;
+const budgetSeconds = 60;
+
+beforeEach(async () => {
+  stage = ruleStage(await testDatabase());
+  await stage.pool('p');
+  const ids = await stage.nodes({ pool: 'p', count: 1, status: 'provisioning' });
+  const [node] = await stage.rows(ids);
+  if (!node?.node_instance_id) throw new Error('no node was placed');
+  looked = 0;
+  diagnosing = async () => {};
+  const driver: Driver = tryingDriver({
+    observe: async () => {
+      looked++;
+      return { state: 'exited', present: true, ready: false, detail: null };
+    },
+    diagnose: async () => {
+      await diagnosing();
+      return { summary: 'the machine went down at once', certain: true, attachments: [] };
+    },
+  });
+  const { node_id, node_instance_id } = node;
+  subject = {
+    node: { ...node, deadline_at: secondsLater(stage.start, budgetSeconds) },
+    ...{ node_instance_id, driver, target: {}, ids: { node_id, node_instance_id } },
+  } as unknown as Subject;
+});
+afterEach(() => stage.close());
+
+const look = () => bootstrapWatcher(stage.services, 'wf_1' as WorkflowId).look(subject);
+const found = () => stage.db.query("select 1 from evidence where kind = 'bootstrap.diagnosis'");
+
+test('a certain crash before the deadline ends the wait', async () => {
+  expect(await look()).toEqual({ code: 'machine_crashed', message: 'the machine went down at once' });
+  expect(await found()).toHaveLength(1);
+});
+
+test('after the deadline nobody is asked any more: the verdict is the rules to write', async () => {
+  await stage.clock.advance((budgetSeconds + 1) * 1000);
+  expect(await look()).toBeUndefined();
+  expect(looked).toBe(0);
+  expect(await found()).toEqual([]);
+});
+
+test('a crash that is found while the deadline passes is attached, and does not forestall the rule', async () => {
+  diagnosing = () => stage.clock.advance((budgetSeconds + 1) * 1000);
+  expect(await look()).toBeUndefined();
+  expect(looked).toBe(1);
+  expect(await found()).toHaveLength(1);
+});

@@ -1,0 +1,63 @@
+/** Expects a machine that somebody else brings. */
+import { now } from '../../base/clock.ts';
+import { newNodeId, newNodeInstanceId } from '../../base/ids.ts';
+import { ApiProblem } from '../../contract/errors/errors.ts';
+import { isUniqueViolation } from '../../store/pg/database.ts';
+import { createNode } from '../../store/transitions/node-transition.ts';
+import { createInstance } from '../../store/agents/instances.ts';
+import { countLiveNodes } from '../../store/rows/nodes.ts';
+import { currentPool } from '../../store/rows/pools.ts';
+import type { Asker } from '../runtime/caller.ts';
+import type { OperationServices } from '../runtime/services.ts';
+
+/** Answers the enrolment token that the machine is to show. */
+export async function expectNode(
+  services: OperationServices,
+  asked: { pool: string; name?: string; provision_timeout_seconds?: number; labels?: Record<string, string> },
+  asker: Asker,
+): Promise<{ node_id: string; enrollment_token: string }> {
+  const { db, clock, environment, installation } = services;
+  const at = now(clock);
+  try {
+    return await db.transaction(async (tx) => {
+      const pool = await currentPool(tx, asked.pool, 'for update of pool');
+      if (!pool) throw new ApiProblem('pool_not_found', `There is no pool named ${asked.pool}.`);
+      if (services.drivers.get(pool.driver)?.launches)
+        throw new ApiProblem(
+          'pool_not_external',
+          `The driver ${pool.driver} launches the machines of pool ${pool.name} itself.`,
+        );
+      const limit = pool.document.max_nodes;
+      if (limit !== undefined && (await countLiveNodes(tx, pool.name)) >= limit)
+        throw new ApiProblem('pool_full', `The pool ${pool.name} holds ${limit} nodes at most.`);
+      const node_id = newNodeId(clock);
+      const node_instance_id = newNodeInstanceId(clock);
+      await createNode(
+        tx,
+        {
+          node_id,
+          pool: pool.name,
+          pool_generation: pool.generation,
+          name: asked.name ?? `${pool.name.slice(0, 54)}-${node_id.slice(-8)}`,
+          zone: pool.document.zone ?? null,
+          node_instance_id,
+          workflow_id: null,
+          correlation_id: asker.correlation_id,
+          requested_provision_seconds: asked.provision_timeout_seconds ?? null,
+          labels: asked.labels ?? {},
+        },
+        pool.document,
+        { by: 'node-create', reason: 'an operator expects this machine', actor: asker.actor },
+        at,
+        environment,
+      );
+      const enrollment_token = installation.enrollmentToken({ pool: pool.name, node_id, node_instance_id });
+      await createInstance(tx, { node_instance_id, node_id, enrollment_token }, at);
+      return { node_id, enrollment_token };
+    });
+  } catch (error) {
+    if (isUniqueViolation(error, 'nodes_live_name'))
+      throw new ApiProblem('name_taken', `A live node of pool ${asked.pool} is named ${asked.name}.`);
+    throw error;
+  }
+}

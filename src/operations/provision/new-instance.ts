@@ -1,0 +1,73 @@
+/**
+ * A new instance in the place of a node's former one, in the caller's transaction: from its commit on nothing that the former
+ * one says counts, and what it left on record stays. Whoever calls has seen to it that the former one may be replaced.
+ */
+import { type CorrelationId, type NodeInstanceId, newNodeInstanceId, type WorkflowId } from '../../base/ids.ts';
+import type { Actor } from '../../contract/evidence/evidence.ts';
+import { amendNode } from '../../store/transitions/amend-node.ts';
+import type { Transaction } from '../../store/pg/database.ts';
+import { transition } from '../../store/transitions/node-transition.ts';
+import { createInstance, fenceInstance } from '../../store/agents/instances.ts';
+import type { NodeRow } from '../../store/rows/nodes.ts';
+import type { PoolRow } from '../../store/rows/pools.ts';
+import type { OperationServices } from '../runtime/services.ts';
+
+export interface Replacement {
+  by: 'retry' | 'proof' | 're-enroll';
+  reason: string;
+  /** Told to whoever still speaks as the former instance. */
+  fenced_because: string;
+  actor: Actor | null;
+  /** The operation that brings the new one up. */
+  workflow_id: WorkflowId;
+  correlation_id: CorrelationId;
+}
+
+export interface Replaced {
+  node: NodeRow;
+  node_instance_id: NodeInstanceId;
+  enrollment_token: string;
+}
+
+/** Follows its pool as that is now: what was changed since it was made is meant for what is made from here on. */
+export async function followPool(
+  tx: Transaction,
+  node: NodeRow,
+  { name, generation }: PoolRow,
+  now: Date,
+): Promise<NodeRow> {
+  if (node.pool_generation === generation) return node;
+  const summary = `it follows generation ${generation} of pool ${name} from here on`;
+  const fact = { at: now, layer: 'workflow', kind: 'node.follows_pool', summary } as const;
+  return amendNode(tx, node, { pool_generation: generation }, fact);
+}
+
+/** `node` is locked. Undefined when the door refuses. */
+export async function replaceInstance(
+  tx: Transaction,
+  services: OperationServices,
+  node: NodeRow,
+  { by, reason, fenced_because, actor, workflow_id, correlation_id }: Replacement,
+  now: Date,
+): Promise<Replaced | undefined> {
+  const { node_id, pool, node_instance_id: former } = node;
+  const node_instance_id = newNodeInstanceId(services.clock);
+  const set = {
+    node_instance_id,
+    workflow_id,
+    correlation_id,
+    registered_at: null,
+    reported_status: null,
+    endpoint: null,
+    observed_state: null,
+    observed_at: null,
+  };
+  const move = { node_id, from: [node.status], to: 'provisioning', by, reason, set, actor } as const;
+  const [outcome] = await transition(tx, [move], now, services.environment);
+  if (!outcome?.moved) return undefined;
+  const enrollment_token = services.installation.enrollmentToken({ pool, node_id, node_instance_id });
+  await createInstance(tx, { node_instance_id, node_id, enrollment_token }, now);
+  const fence = { reason: fenced_because, revoke: true, workflow_id, correlation_id };
+  if (former) await fenceInstance(tx, former, fence, now);
+  return { node: outcome.node, node_instance_id, enrollment_token };
+}

@@ -1,0 +1,147 @@
+/** A machine that stands free, by each revision: the steps that its runs have on record, and the same end, wherever it is cut off. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { tryingDriver } from '../../../test/scenarios/support/trying-driver.ts';
+import { testDatabase } from '../../../test/support/database.ts';
+import { until } from '../../../test/support/until.ts';
+import { secondsLater } from '../../base/clock.ts';
+import { type CorrelationId, newReplicaId, type WorkflowId } from '../../base/ids.ts';
+import { createVirtualEngine } from '../../engine/virtual-engine.ts';
+import { type Faults, SimulatedCrash } from '../../engine/virtual-journal.ts';
+import type { Installation } from '../../store/keys/installation.ts';
+import { readOperation } from '../../store/operations/operations.ts';
+import { registerReplica } from '../../store/operations/replicas.ts';
+import { ruleStage, type Stage } from '../../sweeps/testing/stage.ts';
+import { engineListener } from '../runtime/engine-listener.ts';
+import { nodeProvisions } from './node-provision.ts';
+import { requestAllocation } from '../requests.ts';
+import type { OperationServices } from '../runtime/services.ts';
+
+let stage: Stage;
+let services: OperationServices;
+
+beforeAll(async () => {
+  stage = ruleStage(await testDatabase());
+  await stage.pool('p');
+  await stage.nodes({ pool: 'p', count: 40 });
+  const where = { host: 'here', pid: 1, address: 'http://here', version: '1' };
+  const lease = { started_at: stage.start, lease_until: secondsLater(stage.start, 10_000) };
+  const executor = await registerReplica(stage.db, { ...where, ...lease, replica_id: newReplicaId(stage.clock) });
+  const driver = tryingDriver({ name: 'external', launches: false });
+  const installation = { installation_id: 'inst' } as unknown as Installation;
+  services = { ...stage.services, executor, installation, drivers: new Map([[driver.name, driver]]) };
+});
+afterAll(() => stage.close());
+
+const asker = { actor: null, tenant: null, correlation_id: 'c' as CorrelationId };
+const free = `select 1 from allocations where status = 'active' and workflow_id = $1`;
+
+const kindsOf = async (workflow_id: WorkflowId) =>
+  (
+    await stage.db.query<{ kind: string }>('select kind from evidence where workflow_id = $1 order by seq', [
+      workflow_id,
+    ])
+  ).map(({ kind }) => kind);
+
+async function began(revision: number, pool: string, faults: Faults = {}) {
+  const workflow_id = (await requestAllocation(services, { pool }, asker)).workflow_id as WorkflowId;
+  const listener = engineListener(() => services);
+  let isOver = false;
+  const ended: typeof listener.ended = async (...told) => {
+    await listener.ended(...told);
+    isOver = true;
+  };
+  const engine = createVirtualEngine({ clock: stage.clock, faults, listener: { ...listener, ended } });
+  for (const definition of nodeProvisions(services)) engine.register(definition);
+  await engine.launch();
+  await engine.start({ workflow_id, attempt: 1, kind: 'node-provision', revision, params: {} });
+  return { workflow_id, engine, isOver: () => isOver };
+}
+
+/** Runs one, cut off once at a step where that is asked for. Answers the steps that it recorded, and its end. */
+async function provisioned(revision: number, cutOff?: { step: string; when: 'before' | 'after' }) {
+  const steps: string[] = [];
+  let isCut = false;
+  const cut = (when: 'before' | 'after') => (_: unknown, step: string) => {
+    if (isCut || cutOff?.step !== step || cutOff.when !== when) return;
+    isCut = true;
+    throw new SimulatedCrash();
+  };
+  const before = (run: unknown, step: string) => {
+    cut('before')(run, step);
+    steps.push(step);
+  };
+  const { workflow_id, engine, isOver } = await began(revision, 'p', { before, after: cut('after') });
+  const goesOn = () => {
+    if (isCut && !steps.includes('cut off')) {
+      steps.push('cut off');
+      engine.crash();
+      void engine.launch();
+    }
+    return isOver();
+  };
+  await until('it to be over', goesOn, { seconds: 20 });
+  const operation = await readOperation(stage.db, workflow_id, null, stage.start);
+  return {
+    steps,
+    isServed: (await stage.db.query(free, [workflow_id])).length === 1,
+    ended: [operation?.status, ...(operation?.steps ?? []).map(({ status }) => status)].join(' '),
+    says: [operation?.progress.percent, operation?.progress.message].join(' '),
+    told: (await kindsOf(workflow_id)).join(' '),
+  };
+}
+
+const onRecord: Record<number, string[]> = {
+  1: [
+    ...['assign:begin', 'assign:wait', 'assign:end', 'standing'],
+    ...['launch:skip', 'register:skip', 'start:skip', 'engine:emit', 'engine:ended'],
+  ],
+  2: ['assign:wait', 'engine:ended'],
+};
+
+test.each([1, 2])('revision %s takes the steps of its record', async (revision) => {
+  const { steps, isServed, ended, says, told } = await provisioned(revision);
+  expect(steps).toEqual(onRecord[revision]);
+  expect({ isServed, ended, says }).toEqual({
+    isServed: true,
+    ended: 'succeeded done skipped skipped skipped',
+    says: '100 Ready',
+  });
+  expect(told.replace('operation.progress ', '')).toBe(
+    'allocation.requested operation.queued operation.started step.started allocation.provisioning allocation.active node.bound ' +
+      'step.done step.skipped step.skipped step.skipped operation.succeeded',
+  );
+});
+
+test.each(
+  Object.entries(onRecord).flatMap(([revision, steps]) =>
+    steps.flatMap((step) => (['before', 'after'] as const).map((when) => ({ revision: Number(revision), step, when }))),
+  ),
+)('revision $revision, cut off $when $step, ends the same', async ({ revision, ...cutOff }) => {
+  const { isServed, ended, says, told } = await provisioned(revision, cutOff);
+  expect({ isServed, ended, says }).toEqual({
+    isServed: true,
+    ended: 'succeeded done skipped skipped skipped',
+    says: '100 Ready',
+  });
+  if (revision === 2) expect(told.match(/step.started/g)).toHaveLength(1);
+});
+
+test('one that waits when it is cut off has begun once, and gets the next machine', async () => {
+  await stage.pool('empty');
+  const { workflow_id, engine, isOver } = await began(2, 'empty');
+  const told = () => kindsOf(workflow_id);
+  await until('it to wait', async () => (await told()).includes('operation.progress'), { seconds: 20 });
+  engine.crash();
+  await engine.launch();
+  await stage.nodes({ pool: 'empty', count: 1 });
+  await until(
+    'it to be over',
+    async () => {
+      await engine.wake(workflow_id, 1);
+      return isOver();
+    },
+    { seconds: 20 },
+  );
+  expect((await told()).join(' ')).toMatch(/step.started operation.progress .*operation.succeeded$/);
+  expect((await told()).filter((kind) => kind === 'step.started')).toHaveLength(1);
+});

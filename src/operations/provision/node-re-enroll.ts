@@ -1,0 +1,174 @@
+/**
+ * Lets a machine whose credential was lost enrol again, as a new instance of the same node; what the former one still says is
+ * fenced off with its own code.
+ *
+ * A machine that others bring is kept, with whatever is on it: the new instance exists at once, somebody starts the agent with
+ * the new token, and an allocation that holds the machine goes on holding it. One that a driver launched carries the tags of its
+ * instance, and a machine without an owner would be a leak: what is left of it goes first, with proof, and the driver
+ * launches the new one. In both cases a ping proves that tasks and answers pass.
+ */
+import { now } from '../../base/clock.ts';
+import { newWorkflowId, type WorkflowId } from '../../base/ids.ts';
+import type { Node } from '../../contract/node.ts';
+import { OperationCancelled, type OperationContext, type OperationDefinition, StepFailed } from '../../engine/engine.ts';
+import { bindNodeToOperation } from '../../store/transitions/amend-node.ts';
+import type { Transaction } from '../../store/pg/database.ts';
+import { moveAllocations } from '../../store/transitions/allocation-transition.ts';
+import { requireMoved } from '../../store/transitions/transition-rules.ts';
+import { once } from '../../store/operations/executions.ts';
+import { fenceInstance } from '../../store/agents/instances.ts';
+import { lockNode, type NodeRow } from '../../store/rows/nodes.ts';
+import { bindOperationToNode } from '../../store/operations/operations.ts';
+import { currentPool, type PoolRow } from '../../store/rows/pools.ts';
+import { type NewOperation, queueOperation } from '../../store/operations/queue-operation.ts';
+import type { Asker } from '../runtime/caller.ts';
+import { bringUp, giveUpAndFreeze, launchPolicy, operationOf } from './bring-up.ts';
+import { freezeFromDriver } from '../release/freeze-evidence.ts';
+import { followPool, type Replaced, replaceInstance } from './new-instance.ts';
+import { pingPlan, proveByPing } from './ping.ts';
+import { provenGone } from '../release/proven-gone.ts';
+import { bringUpPlan } from './provision-plan.ts';
+import type { OperationServices } from '../runtime/services.ts';
+import { type PlanStep, skipStage, stage } from '../runtime/stage.ts';
+import { type FormerInstance, readSubject, type Subject } from '../runtime/subject.ts';
+import { removeMachine } from '../release/take-down.ts';
+
+export const nodeReEnrollKind = 'node-re-enroll';
+
+const formerPlan: PlanStep[] = [
+  { name: 'former', label: 'Removing what is left of the former instance', usual_seconds: 1, within_seconds: 900 },
+];
+const fenced_because = 'the machine enrols anew';
+
+export interface ReEnrolled {
+  workflow_id: WorkflowId;
+  /** For whoever starts the agent; none where a driver does. */
+  enrollment_token?: string;
+}
+
+interface Asked {
+  node: NodeRow;
+  shown: Node;
+  pool: PoolRow;
+  asker: Asker & { reason: string };
+}
+
+async function replace(
+  tx: Transaction,
+  services: OperationServices,
+  node: NodeRow,
+  pool: PoolRow,
+  { actor, correlation_id, reason }: Pick<Asker, 'actor' | 'correlation_id' | 'reason'>,
+  workflow_id: WorkflowId,
+  at: Date,
+): Promise<Replaced | undefined> {
+  const following = await followPool(tx, node, pool, at);
+  const cited = { by: 're-enroll', reason: reason ?? fenced_because, fenced_because, actor } as const;
+  return replaceInstance(tx, services, following, { ...cited, workflow_id, correlation_id }, at);
+}
+
+/** It is the same tenant's machine, so an allocation that fell with it, and could still be rescued, waits for it again. */
+async function rescueHolder(
+  tx: Transaction,
+  services: OperationServices,
+  { shown, asker: { actor, correlation_id, reason } }: Asked,
+  { node }: Replaced,
+  workflow_id: WorkflowId,
+  at: Date,
+): Promise<void> {
+  if (shown.occupancy !== 'reserved' || !shown.allocation_id) return;
+  const allocation_id = shown.allocation_id as NonNullable<NewOperation['allocation_id']>;
+  const move = { allocation_id, from: ['failed'], to: 'provisioning', by: 'rescue', node } as const;
+  const cited = { reason: `its machine enrols anew: ${reason}`, actor, correlation_id, workflow_id };
+  const outcomes = await moveAllocations(tx, [{ ...move, ...cited, set: { workflow_id } }], at, services.environment);
+  requireMoved(outcomes, 'status_moved_on');
+}
+
+/** The node is locked. Undefined when it has moved on. */
+export async function reEnrollIn(
+  tx: Transaction,
+  services: OperationServices,
+  asked: Asked,
+  at: Date,
+): Promise<ReEnrolled | undefined> {
+  const { node, pool, asker } = asked;
+  const { node_id, node_instance_id: former, pool_generation } = node;
+  const { actor, correlation_id, reason } = asker;
+  if (!former) return undefined;
+  const workflow_id = newWorkflowId(services.clock);
+  const operation: NewOperation = {
+    workflow_id,
+    kind: nodeReEnrollKind,
+    revision: 1,
+    node_id,
+    node_instance_id: former,
+    tenant: null,
+    correlation_id,
+    actor,
+    params: { former: { node_instance_id: former, pool_generation } satisfies FormerInstance, reason },
+    steps: [...formerPlan, ...bringUpPlan(pool.document, services), ...pingPlan],
+  };
+  if (services.drivers.get(pool.driver)?.launches) {
+    await bindNodeToOperation(tx, node, operation, at);
+    await fenceInstance(tx, former, { reason: fenced_because, revoke: true, workflow_id, correlation_id }, at);
+    await queueOperation(tx, operation, at);
+    return { workflow_id };
+  }
+  const replaced = await replace(tx, services, node, pool, asker, workflow_id, at);
+  if (!replaced) return undefined;
+  await rescueHolder(tx, services, asked, replaced, workflow_id, at);
+  await queueOperation(tx, { ...operation, node_instance_id: replaced.node_instance_id }, at);
+  return { workflow_id, enrollment_token: replaced.enrollment_token };
+}
+
+/** As with another try: the node stays where it stands, and owns what is left, until that is proven gone. */
+async function removeAndReplace(
+  context: OperationContext,
+  services: OperationServices,
+  former: Subject,
+): Promise<void> {
+  const { workflow_id } = context;
+  await freezeFromDriver(context, services, 'former:freeze', former);
+  const proof = await removeMachine(context, services, 'former', former, launchPolicy);
+  const replaced = await context.step('former:door', () => {
+    const at = now(services.clock);
+    return once(services.db, workflow_id, 'replace', services.executor, at, async (tx, operation) => {
+      const node = await lockNode(tx, former.node.node_id);
+      const pool = await currentPool(tx, former.node.pool);
+      await provenGone(tx, former, proof, operation, at);
+      const ours = node?.workflow_id === workflow_id && node.node_instance_id === former.node_instance_id;
+      if (!node || !pool || !ours) return false;
+      const { actor, correlation_id, params } = operation;
+      const cited = { actor, correlation_id, reason: String(params.reason) };
+      const made = await replace(tx, services, node, pool, cited, workflow_id, at);
+      if (made) await bindOperationToNode(tx, workflow_id, made.node);
+      return made !== undefined;
+    });
+  });
+  if (!replaced) throw new OperationCancelled();
+}
+
+export function nodeReEnroll(services: OperationServices): OperationDefinition {
+  return {
+    kind: nodeReEnrollKind,
+    revision: 1,
+    async run(context, params) {
+      const operation = await operationOf(services, context);
+      if (!operation.node_id) throw new Error(`operation ${context.workflow_id} has no node`);
+      const { former: known } = params as unknown as { former: FormerInstance };
+      const former = await readSubject(services, services.db, operation.node_id, operation, known);
+      if (former.driver.launches)
+        await stage(context, services, 'former', () => removeAndReplace(context, services, former));
+      else await skipStage(context, services, 'former');
+      try {
+        await bringUp(context, services);
+      } catch (error) {
+        if (error instanceof StepFailed) await giveUpAndFreeze(context, services, error);
+        throw error;
+      }
+      await proveByPing(context, services);
+      await context.emit({ message: 'Ready; it answered a ping' });
+      return null;
+    },
+  };
+}

@@ -1,0 +1,30 @@
+/** Follows a machine that was let back in until it is ready, and proves by a ping that tasks and answers pass. */
+
+import type { OperationDefinition } from '../../engine/engine.ts';
+import type { NewOperation } from '../../store/operations/queue-operation.ts';
+import { awaitReady } from './bring-up.ts';
+import { pingPlan, proveByPing } from './ping.ts';
+import type { OperationServices } from '../runtime/services.ts';
+
+export const nodeReactivateKind = 'node-reactivate';
+
+const steps: NewOperation['steps'] = [
+  { name: 'start', label: 'Starting up', usual_seconds: 1, within_seconds: null },
+  ...pingPlan,
+];
+
+/** For whoever queues it in the transaction that lets the machine back in. */
+export const reactivation = { kind: nodeReactivateKind, revision: 1, tenant: null, params: {}, steps };
+
+export function nodeReactivate(services: OperationServices): OperationDefinition {
+  return {
+    kind: nodeReactivateKind,
+    revision: 1,
+    async run(context) {
+      await awaitReady(context, services);
+      await proveByPing(context, services);
+      await context.emit({ message: 'Ready; it answered a ping' });
+      return null;
+    },
+  };
+}

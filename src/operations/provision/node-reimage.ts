@@ -1,0 +1,127 @@
+/**
+ * Images a machine anew: what the old instance knows is kept, it is taken down and proven gone, and in the transaction that
+ * says so a new instance of the pool as it is now takes its place and is brought up. Everything on record of the old one stays.
+ */
+import { now } from '../../base/clock.ts';
+import { newWorkflowId, type WorkflowId } from '../../base/ids.ts';
+import type { DriverProof } from '../../drivers/driver.ts';
+import { OperationCancelled, type OperationContext, type OperationDefinition, StepFailed } from '../../engine/engine.ts';
+import type { Transaction } from '../../store/pg/database.ts';
+import { transition } from '../../store/transitions/node-transition.ts';
+import { once } from '../../store/operations/executions.ts';
+import { fenceInstance } from '../../store/agents/instances.ts';
+import { lockNode, type NodeRow } from '../../store/rows/nodes.ts';
+import { bindOperationToNode } from '../../store/operations/operations.ts';
+import { currentPool, type PoolRow } from '../../store/rows/pools.ts';
+import { queueOperation } from '../../store/operations/queue-operation.ts';
+import type { Asker } from '../runtime/caller.ts';
+import { bringUp, giveUpAndFreeze, operationOf } from './bring-up.ts';
+import { isOurs, setAsideHalfTakenDown } from '../release/half-taken-down.ts';
+import { followPool, replaceInstance } from './new-instance.ts';
+import { provenGone } from '../release/proven-gone.ts';
+import { bringUpPlan } from './provision-plan.ts';
+import { releasePolicy } from '../release/release-policy.ts';
+import { retireProvenGone } from '../release/retire-proven-gone.ts';
+import type { OperationServices } from '../runtime/services.ts';
+import { type PlanStep, stage } from '../runtime/stage.ts';
+import { type FormerInstance, readSubject, type Subject } from '../runtime/subject.ts';
+import { takeDown, takeDownPlan } from '../release/take-down.ts';
+
+export const nodeReimageKind = 'node-reimage';
+
+const nodeReimagePlan = (pool: PoolRow, services: OperationServices): PlanStep[] => [
+  ...takeDownPlan,
+  { name: 'renew', label: 'Making a new instance', usual_seconds: 0.5, within_seconds: 300 },
+  ...bringUpPlan(pool.document, services),
+];
+
+/** Moves the node, which is locked, to `cleaning` and queues the operation, in the caller's transaction. */
+export async function reimageIn(
+  tx: Transaction,
+  services: OperationServices,
+  node: NodeRow,
+  pool: PoolRow,
+  { actor, correlation_id, reason }: Asker & { reason: string },
+  at: Date,
+): Promise<WorkflowId | undefined> {
+  const { node_id, node_instance_id, pool_generation, registered_at } = node;
+  if (!node_instance_id) return undefined;
+  const workflow_id = newWorkflowId(services.clock);
+  const ids = { workflow_id, correlation_id };
+  const move = { node_id, to: 'cleaning', by: 'reimage', reason, actor, ...ids, set: ids } as const;
+  const [outcome] = await transition(tx, [move], at, services.environment);
+  if (!outcome?.moved) return undefined;
+  // One that is up may still say what it knows while it is taken down; one that never came must not come into this.
+  const unborn = { reason: 'it is imaged anew before it registered', revoke: false, ...ids };
+  if (!registered_at) await fenceInstance(tx, node_instance_id, unborn, at);
+  const params = { former: { node_instance_id, pool_generation } satisfies FormerInstance };
+  const steps = nodeReimagePlan(pool, services);
+  const operation = { kind: nodeReimageKind, revision: 1, node_id, node_instance_id, tenant: null, actor };
+  await queueOperation(tx, { ...operation, ...ids, params, steps }, at);
+  return workflow_id;
+}
+
+/** The former instance is proven gone: a new one takes its place, and only now is what it still says refused for good. */
+async function renew(
+  context: OperationContext,
+  services: OperationServices,
+  former: Subject,
+  proof: DriverProof | undefined,
+): Promise<void> {
+  const { workflow_id } = context;
+  const fenced_because = 'the machine was imaged anew';
+  const renewed = await context.step('renew:door', () => {
+    const at = now(services.clock);
+    return once(services.db, workflow_id, 'renew', services.executor, at, async (tx, operation) => {
+      const { actor, correlation_id } = operation;
+      const node = await lockNode(tx, former.node.node_id);
+      const pool = await currentPool(tx, former.node.pool);
+      const ours = isOurs(node, workflow_id) && pool ? await followPool(tx, node, pool, at) : undefined;
+      const replacement = { by: 'proof', reason: 'proven gone; a new instance takes its place', actor } as const;
+      const cited = { ...replacement, fenced_because, workflow_id, correlation_id };
+      const replaced = ours && (await replaceInstance(tx, services, ours, cited, at));
+      if (replaced) await bindOperationToNode(tx, workflow_id, replaced.node);
+      // Whatever became of the node, what was destroyed must not speak for it.
+      else {
+        await fenceInstance(tx, former.node_instance_id, { ...former.ids, reason: fenced_because, revoke: true }, at);
+        const gone = { node_id: former.node.node_id, node_instance_id: former.node_instance_id, reason: 'proven gone' };
+        // An operator set the node aside meanwhile: no machine is left to keep aside.
+        if (proof) await retireProvenGone(tx, services, { ...gone, proof: proof.kind, workflow_id, actor }, at);
+      }
+      await provenGone(tx, former, proof, operation, at);
+      return replaced !== undefined;
+    });
+  });
+  if (!renewed) throw new OperationCancelled();
+}
+
+export function nodeReimage(services: OperationServices): OperationDefinition {
+  const formerOf = async (context: OperationContext, former: FormerInstance): Promise<Subject> => {
+    const operation = await operationOf(services, context);
+    if (!operation.node_id) throw new Error(`operation ${context.workflow_id} has no node`);
+    return readSubject(services, services.db, operation.node_id, operation, former);
+  };
+  return {
+    kind: nodeReimageKind,
+    revision: 1,
+    async run(context, params) {
+      const former = await formerOf(context, (params as unknown as { former: FormerInstance }).former);
+      try {
+        const policy = releasePolicy(former.pool);
+        const proof = await takeDown(context, services, { subject: former, reuse: false, policy });
+        await stage(context, services, 'renew', () => renew(context, services, former, proof));
+      } catch (error) {
+        await setAsideHalfTakenDown(context, services, former, 'imaging it anew', error);
+        throw error;
+      }
+      try {
+        await bringUp(context, services);
+      } catch (error) {
+        if (error instanceof StepFailed) await giveUpAndFreeze(context, services, error);
+        throw error;
+      }
+      await context.emit({ message: 'Ready' });
+      return null;
+    },
+  };
+}

@@ -1,0 +1,54 @@
+/** A ping proves more than a heartbeat: that a task reaches the machine, and that its agent's signed answer reaches us. */
+import type { OperationContext } from '../../engine/engine.ts';
+import { StepFailed } from '../../engine/engine.ts';
+import { hasAgent } from '../../store/agents/instances.ts';
+import { askAgent } from '../runtime/agent-task.ts';
+import { subjectOf } from './bring-up.ts';
+import { isSignedByAgent } from '../release/proof.ts';
+import type { OperationServices } from '../runtime/services.ts';
+import { type PlanStep, stage, tell } from '../runtime/stage.ts';
+
+export const pingPlan: PlanStep[] = [
+  { name: 'ping', label: 'Asking its agent for an answer', usual_seconds: 1, within_seconds: 300 },
+];
+
+const answersWithinSeconds = 20;
+const mostTries = 3;
+/** The beat by which it said that it is ready is stored a moment after the claim; before that it looks silent. */
+const againSeconds = 1;
+
+const unproven = (code: string, message: string, tries: number) =>
+  new StepFailed({ step: 'ping', code, owner_layer: 'node', message, tries });
+
+async function ask(context: OperationContext, services: OperationServices): Promise<void> {
+  const subject = await subjectOf(services, context);
+  if (!(await hasAgent(services.db, subject.node_instance_id))) {
+    const said = 'it came in by a front door and does no tasks, so nothing was asked of it';
+    return tell(context, services, 'ping:none', subject, 'node', 'ping.skipped', said, {});
+  }
+  for (let tries = 1; ; tries++) {
+    const line = { silent: false };
+    const task = { type: 'ping', wait_seconds: answersWithinSeconds };
+    const answer = await askAgent(context, services, `ping:${tries}`, subject, line, task);
+    if (answer?.status === 'succeeded' && isSignedByAgent(subject, answer)) {
+      const { task_id, result } = answer;
+      const said = 'it took a ping, and its signed answer arrived';
+      return tell(context, services, 'ping:told', subject, 'node', 'ping.answered', said, { task_id, result });
+    }
+    if (answer?.status === 'succeeded')
+      throw unproven('answer_unsigned', "it answered a ping, but not signed by its agent's key", tries);
+    if (answer?.status === 'failed')
+      throw unproven(
+        answer.error?.code ?? 'ping_failed',
+        `it refused a ping: ${answer.error?.message ?? 'no reason given'}`,
+        tries,
+      );
+    if (tries >= mostTries)
+      throw unproven('ping_unanswered', 'it beats, but takes no tasks or their answers do not arrive', tries);
+    await context.sleep(againSeconds);
+  }
+}
+
+/** The stage of `pingPlan`. The machine stands as its own claims and the rules left it; what fails is the proof. */
+export const proveByPing = (context: OperationContext, services: OperationServices): Promise<void> =>
+  stage(context, services, 'ping', () => ask(context, services));

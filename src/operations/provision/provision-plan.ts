@@ -1,0 +1,103 @@
+/** What bringing a machine up consists of, as a person sees it. */
+import type { AllocationId, CorrelationId, WorkflowId } from '../../base/ids.ts';
+import type { Actor } from '../../contract/evidence/evidence.ts';
+import type { PoolDocument } from '../../contract/pool.ts';
+import type { PlannedStep } from '../../drivers/driver.ts';
+import { announced } from '../../lifecycle/progress/expectation.ts';
+import type { Transaction } from '../../store/pg/database.ts';
+import { budgetOf, type DoorEnvironment } from '../../store/transitions/transition-rules.ts';
+import { queueOperation } from '../../store/operations/queue-operation.ts';
+import type { OperationServices } from '../runtime/services.ts';
+import type { PlanStep } from '../runtime/stage.ts';
+
+export const nodeProvisionKind = 'node-provision';
+
+/** The rule on the row decides first; the step's own deadline is for what that rule cannot see. */
+const slackSeconds = 60;
+
+const queueSeconds = (pool: PoolDocument, environment: DoorEnvironment) =>
+  budgetOf('queue', pool, environment, null).seconds;
+
+type Planning = Pick<OperationServices, 'environment' | 'drivers'>;
+
+const stepOf = ({ label, usual_seconds, slow_seconds }: PlannedStep, name: string) => ({
+  ...{ name, label, usual_seconds },
+  ...(usual_seconds !== null && slow_seconds !== undefined && { expected: announced(usual_seconds, slow_seconds) }),
+});
+
+/** Whether its driver's phases are the whole of a bring-up. */
+const drivesAlone = (pool: PoolDocument, drivers: Planning['drivers']): boolean => {
+  const driver = drivers.get(pool.driver);
+  return driver?.supervision === 'observe' && driver.plan(pool.spec ?? {}).length > 1;
+};
+
+/** Nobody registers where no agent runs: the driver's phases are all there is to see, and in the last it becomes ready. */
+const observedPlan = (phases: PlannedStep[], within_seconds: number): PlanStep[] =>
+  phases.map((planned, place) => {
+    const isLast = place === phases.length - 1;
+    const name = `${isLast ? 'start' : 'launch'}:${planned.phase}`;
+    return { ...stepOf(planned, name), within_seconds: isLast ? null : within_seconds };
+  });
+
+/** It waits for the provider no longer than its queue and a doubled boot. */
+export function bringUpPlan(pool: PoolDocument, { environment, drivers }: Planning): PlanStep[] {
+  const provision = budgetOf('provision', pool, environment, null).seconds;
+  const within_seconds = queueSeconds(pool, environment) + 2 * provision + slackSeconds;
+  const phases = drivers.get(pool.driver)?.plan(pool.spec ?? {}) ?? [];
+  if (drivesAlone(pool, drivers)) return observedPlan(phases, within_seconds);
+  const launch: Omit<PlanStep, 'within_seconds'>[] =
+    phases.length > 1
+      ? phases.map((planned) => stepOf(planned, `launch:${planned.phase}`))
+      : [{ name: 'launch', label: 'Launching', usual_seconds: 0.5 }];
+  return [
+    ...launch.map((step) => ({ ...step, within_seconds })),
+    { name: 'register', label: 'Waiting for it to register', usual_seconds: 2, within_seconds: null },
+    { name: 'start', label: 'Starting up', usual_seconds: 1, within_seconds: null },
+  ];
+}
+
+export const bringUpStages = ['launch', 'register', 'start'] as const;
+
+/** A try waits for room no longer than the queue's budget. */
+function nodeProvisionPlan(pool: PoolDocument, services: Planning): PlanStep[] {
+  const within_seconds = queueSeconds(pool, services.environment) + slackSeconds;
+  const plan = bringUpPlan(pool, services);
+  const [first, ...rest] = plan;
+  // Where the driver's own phases are the whole plan, its first one begins with the place that is found for the machine.
+  if (first && drivesAlone(pool, services.drivers))
+    return [{ ...first, name: first.name.replace('launch:', 'assign:'), within_seconds }, ...rest];
+  return [{ name: 'assign', label: 'Finding a machine', usual_seconds: 0.5, within_seconds }, ...plan];
+}
+
+export interface AskedProvision {
+  workflow_id: WorkflowId;
+  allocation: { allocation_id: AllocationId; tenant: string };
+  correlation_id: CorrelationId;
+  actor: Actor | null;
+  /** Another try of an allocation that failed. */
+  retry?: { reason: string | null };
+}
+
+/** Queues the operation that brings a machine up for an allocation. */
+export const queueProvision = (
+  tx: Transaction,
+  pool: PoolDocument,
+  services: Planning,
+  { workflow_id, allocation, correlation_id, actor, retry }: AskedProvision,
+  now: Date,
+): Promise<void> =>
+  queueOperation(
+    tx,
+    {
+      workflow_id,
+      kind: nodeProvisionKind,
+      revision: 2,
+      allocation_id: allocation.allocation_id,
+      tenant: allocation.tenant,
+      correlation_id,
+      actor,
+      params: retry ? { retry: true, reason: retry.reason } : {},
+      steps: nodeProvisionPlan(pool, services),
+    },
+    now,
+  );

@@ -1,0 +1,181 @@
+/** Does one thing to many: chooses them once, tries the canary, then the rest at a capped rate, and stops when too many fail. */
+import { now } from '../../base/clock.ts';
+import { newWorkflowId, type WorkflowId } from '../../base/ids.ts';
+import {
+  type Json,
+  OperationCancelled,
+  type OperationContext,
+  type OperationDefinition,
+  StepFailed,
+} from '../../engine/engine.ts';
+import { bulkAction, type RecoveryPhase } from '../../lifecycle/actions/recovery.ts';
+import type { Transaction } from '../../store/pg/database.ts';
+import { recordEvidence } from '../../store/evidence/evidence.ts';
+import { once } from '../../store/operations/executions.ts';
+import { queueOperation } from '../../store/operations/queue-operation.ts';
+import { chooseTargets, skipTargets, type Tally, type TargetRow, tallyOf, targetsThat } from '../../store/operations/recoveries.ts';
+import type { Asker } from '../runtime/caller.ts';
+import type { Eligibility } from './recovery-eligibility.ts';
+import { type RecoveryOrder, type Round, recoveryRound } from './recovery-round.ts';
+import { incompleteWords, mostNamed, progressParts, progressWords, stopWords } from './recovery-words.ts';
+import type { OperationServices } from '../runtime/services.ts';
+import { type PlanStep, stage } from '../runtime/stage.ts';
+
+export const fleetRecoverKind = 'fleet-recover';
+
+/** The canary and the rest have no deadline of their own: each target has one, which ends its part. */
+export const fleetRecoverPlan = ({ per_minute, canary }: RecoveryOrder, eligible: number): PlanStep[] => [
+  { name: 'select', label: 'Choosing what to recover', usual_seconds: 0.5, within_seconds: 300 },
+  { name: 'canary', label: 'Trying the canary', usual_seconds: null, within_seconds: null },
+  {
+    name: 'rest',
+    label: 'Recovering the rest',
+    usual_seconds: (Math.max(0, eligible - canary) * 60) / per_minute,
+    within_seconds: null,
+  },
+  { name: 'conclude', label: 'Counting up', usual_seconds: 0.5, within_seconds: 300 },
+];
+
+/** The person's word for the whole of it; every act cites the same correlation id. */
+export async function recoverIn(
+  tx: Transaction,
+  services: OperationServices,
+  order: RecoveryOrder,
+  { matched, eligible }: Pick<Eligibility, 'matched' | 'eligible'>,
+  asker: Asker,
+  at: Date,
+): Promise<WorkflowId> {
+  const workflow_id = newWorkflowId(services.clock);
+  const { actor, correlation_id } = asker;
+  await queueOperation(
+    tx,
+    {
+      workflow_id,
+      kind: fleetRecoverKind,
+      revision: 1,
+      tenant: null,
+      correlation_id,
+      actor,
+      params: { ...order },
+      steps: fleetRecoverPlan(order, eligible),
+    },
+    at,
+  );
+  await recordEvidence(tx, [
+    {
+      at,
+      layer: 'operator',
+      kind: 'recovery.asked',
+      summary: `a recovery that ${bulkAction(order.action).does} was asked for ${eligible}${matched > eligible ? ` of ${matched}` : ''}: ${order.reason}`,
+      data: { ...order, matched, eligible },
+      actor,
+      correlation_id,
+      workflow_id,
+    },
+  ]);
+  return workflow_id;
+}
+
+async function stopped(
+  context: OperationContext,
+  services: OperationServices,
+  step: string,
+  code: string,
+  words: (tally: Tally, failed: TargetRow[]) => string,
+): Promise<StepFailed> {
+  const told = await context.step(`${step}:account`, async () => {
+    const tally = await tallyOf(services.db, context.workflow_id);
+    const state = tally.failed > 0 ? 'failed' : 'skipped';
+    const failed = await targetsThat(services.db, context.workflow_id, state, mostNamed);
+    return { message: words(tally, failed), owner_layer: failed[0]?.owner_layer ?? 'workflow' };
+  });
+  return new StepFailed({ step, code, tries: 1, ...told });
+}
+
+async function workOff(
+  context: OperationContext,
+  services: OperationServices,
+  order: RecoveryOrder,
+  phase: RecoveryPhase,
+): Promise<void> {
+  let tally: Tally | undefined;
+  for (;;) {
+    const before = tally;
+    const round = (await context.step(
+      `${phase}:round`,
+      async () => (await recoveryRound(context, services, order, phase, before)) as unknown as Json,
+    )) as unknown as Round;
+    tally = round.tally;
+    if (round.over && round.stop)
+      throw await stopped(context, services, phase, 'recovery_stopped', (...known) => stopWords(phase, ...known));
+    if (round.over) return;
+    await context.sleep(round.wait_seconds);
+  }
+}
+
+/** Whatever ends it early: what was not touched yet stays so, and what is under way ends by itself. */
+async function leaveTheRest(context: OperationContext, services: OperationServices, error: unknown): Promise<void> {
+  const why =
+    error instanceof OperationCancelled ? 'the recovery was cancelled' : 'the recovery stopped before its turn';
+  await context.step('leave', () => {
+    const at = now(services.clock);
+    return once(services.db, context.workflow_id, 'leave', services.executor, at, async (tx, operation) => {
+      const reasons = { waiting: why, acting: 'was under way when the recovery ended; its own operation goes on' };
+      await skipTargets(tx, context.workflow_id, reasons, at);
+      const tally = await tallyOf(tx, context.workflow_id);
+      const { workflow_id, correlation_id } = operation;
+      const summary = `${why}: ${tally.recovered} recovered, ${tally.failed} failed, ${tally.skipped} left`;
+      const said = error instanceof StepFailed ? { error: error.message } : {};
+      await recordEvidence(tx, [
+        {
+          at,
+          layer: 'workflow',
+          kind: 'recovery.stopped',
+          summary,
+          data: { ...tally, ...said },
+          workflow_id,
+          correlation_id,
+        },
+      ]);
+      return null;
+    });
+  });
+}
+
+async function conclude(context: OperationContext, services: OperationServices): Promise<void> {
+  const tally = (await context.step('conclude:count', async () => ({
+    ...(await tallyOf(services.db, context.workflow_id)),
+  }))) as Tally;
+  // What was never touched was not recovered, whoever is to blame.
+  const nobody = tally.recovered === 0 && tally.skipped > 0;
+  if (tally.failed > 0 || nobody)
+    throw await stopped(context, services, 'conclude', 'recovery_incomplete', incompleteWords);
+  await context.emit({ message: progressWords('rest', tally), parts: progressParts(tally) } as unknown as Json);
+}
+
+export function fleetRecover(services: OperationServices): OperationDefinition {
+  return {
+    kind: fleetRecoverKind,
+    revision: 1,
+    async run(context, params) {
+      const order = params as unknown as RecoveryOrder;
+      try {
+        await stage(context, services, 'select', async () => {
+          await context.step('select:choose', () => {
+            const at = now(services.clock);
+            return once(services.db, context.workflow_id, 'choose', services.executor, at, (tx) =>
+              chooseTargets(tx, context.workflow_id, order.action, order.filter, at),
+            );
+          });
+        });
+        await stage(context, services, 'canary', () => workOff(context, services, order, 'canary'));
+        await stage(context, services, 'rest', () => workOff(context, services, order, 'rest'));
+        await stage(context, services, 'conclude', () => conclude(context, services));
+        return null;
+      } catch (error) {
+        await leaveTheRest(context, services, error);
+        throw error;
+      }
+    },
+  };
+}

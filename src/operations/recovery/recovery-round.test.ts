@@ -1,0 +1,103 @@
+/** Whoever the action is not open to is foretold, passed over with the reason, and neither a failure nor a canary. */
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { tryingDriver } from '../../../test/scenarios/support/trying-driver.ts';
+import { testDatabase } from '../../../test/support/database.ts';
+import type { CorrelationId, NodeId, WorkflowId } from '../../base/ids.ts';
+import type { OperationContext } from '../../engine/engine.ts';
+import type { RecoveryPhase } from '../../lifecycle/actions/recovery.ts';
+import { chooseTargets } from '../../store/operations/recoveries.ts';
+import { ruleStage, type Stage } from '../../sweeps/testing/stage.ts';
+import { requestRecovery } from './recovery-request.ts';
+import { type RecoveryOrder, recoveryRound } from './recovery-round.ts';
+import type { OperationServices } from '../runtime/services.ts';
+
+let stage: Stage;
+let services: OperationServices;
+let nodes: NodeId[];
+const [used, kept, first, second] = [0, 1, 2, 3];
+const asker = { actor: null, tenant: null, correlation_id: 'c' as CorrelationId };
+const filter = { pool: 'p' };
+const ask = (more: object = {}) =>
+  requestRecovery(services, { action: 'retire', filter, reason: 'too old', ...more }, asker);
+
+beforeEach(async () => {
+  stage = ruleStage(await testDatabase());
+  await stage.pool('p');
+  nodes = await stage.nodes({ pool: 'p', count: 4 });
+  services = { ...stage.services, drivers: new Map([['yard', tryingDriver({ name: 'yard' })]]) };
+  for (const [index, node_id] of nodes.entries())
+    await stage.db.query(
+      `update nodes set status_since = status_since + make_interval(secs => $2) where node_id = $1`,
+      [node_id, index],
+    );
+  for (const index of [used, kept])
+    await stage.db.query(
+      `insert into allocations (allocation_id, pool, node_id, tenant, status, status_since, correlation_id, labels, created_at)
+       values ($1, 'p', $2, 'acme', 'active', $3, 'c', '{}', $3)`,
+      [`alloc_${index}`, nodes[index], stage.start],
+    );
+});
+afterEach(() => stage.close());
+
+const inUse = 'An allocation is served by it; release that first.';
+
+test('a dry run says to whom it is open, and why not to the others', async () => {
+  expect(await ask({ dry_run: true })).toEqual({
+    matched: 4,
+    eligible: 2,
+    not_eligible: [{ why_not: inUse, count: 2, first: [nodes[used], nodes[kept]] }],
+    first: [nodes[first], nodes[second]],
+    workflow_id: null,
+  });
+  await stage.db.query(`update allocations set status = 'released'`);
+  expect(await ask({ dry_run: true })).toMatchObject({ matched: 4, eligible: 4, not_eligible: [] });
+});
+
+test('what brings machines up is not open in a paused pool', async () => {
+  await stage.pool('q', { driver: 'local', paused: true });
+  await stage.nodes({ pool: 'q', count: 1 });
+  expect(await ask({ action: 'reimage', filter: { pool: 'q' }, dry_run: true })).toMatchObject({
+    eligible: 0,
+    not_eligible: [{ why_not: 'Its pool launches nothing while it is paused.' }],
+  });
+});
+
+test('where it is open to nobody, nothing is started', async () => {
+  await stage.db.query(`update nodes set status = 'cleaning' where node_id = any($1)`, [nodes.slice(2)]);
+  expect(await ask()).toMatchObject({ matched: 2, eligible: 0, workflow_id: null });
+});
+
+test('they are passed over with the reason, and the next one that it is open to is the canary', async () => {
+  const { workflow_id } = await ask();
+  const id = workflow_id as WorkflowId;
+  await stage.db.query(`update operations set status = 'running', epoch = '1' where workflow_id = $1`, [id]);
+  const order: RecoveryOrder = {
+    ...{ action: 'retire', filter, reason: 'too old' },
+    ...{ canary: 1, per_minute: 6000, stop_after_failures: 1 },
+  };
+  await stage.db.transaction((tx) => chooseTargets(tx, id, 'retire', filter, stage.start));
+  const context = { workflow_id: id, emit: async () => {} } as unknown as OperationContext;
+  const round = (phase: RecoveryPhase) => recoveryRound(context, services, order, phase, undefined);
+  const states = async () =>
+    (await stage.db.query<{ state: string }>('select state from recovery_targets order by ordinal')).map(
+      ({ state }) => state,
+    );
+  await round('canary');
+  expect(await states()).toEqual(['skipped', 'skipped', 'acting', 'waiting']);
+  expect(await stage.db.query(`select reason, acted_at from recovery_targets where state = 'skipped'`)).toEqual([
+    { reason: inUse, acted_at: null },
+    { reason: inUse, acted_at: null },
+  ]);
+  expect(
+    await stage.db.query(`select node_id, summary from evidence where kind = 'recovery.skipped' order by seq`),
+  ).toEqual([used, kept].map((index) => ({ node_id: nodes[index], summary: `was passed over: ${inUse}` })));
+  expect(await round('canary'), 'the canary is waited for').toMatchObject({ over: false, stop: false });
+  await stage.clock.advance(5_000);
+  await stage.db.query(`update nodes set status = 'retired', status_since = $2 where node_id = $1`, [
+    nodes[first],
+    stage.at(5),
+  ]);
+  expect(await round('canary')).toMatchObject({ over: true, stop: false });
+  await round('rest');
+  expect(await states()).toEqual(['skipped', 'skipped', 'recovered', 'acting']);
+});

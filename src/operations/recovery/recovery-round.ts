@@ -1,0 +1,197 @@
+/**
+ * One round of a bulk recovery: what is under way is judged, then the next ones are acted on, as many as the pace allows. All
+ * it knows stands in the targets' rows, so a round that was cut off, or is taken over by another replica, goes on where it stood.
+ */
+import { now } from '../../base/clock.ts';
+import type { WorkflowId } from '../../base/ids.ts';
+import { ApiProblem, type ErrorCode, errorCatalogue } from '../../contract/errors/errors.ts';
+import type { RecoveryFilter } from '../../contract/recovery.ts';
+import type { Json, OperationContext } from '../../engine/engine.ts';
+import {
+  type BulkActionName,
+  bulkAction,
+  judgeTarget,
+  type RecoveryMove,
+  type RecoveryPhase,
+} from '../../lifecycle/actions/recovery.ts';
+import type { Queryable } from '../../store/pg/database.ts';
+import { type Fact, recordEvidence } from '../../store/evidence/evidence.ts';
+import { fenced } from '../../store/operations/executions.ts';
+import type { OperationRow } from '../../store/operations/operations.ts';
+import {
+  canariesOf,
+  changeTarget,
+  type JudgedTarget,
+  nextTarget,
+  paceOf,
+  restAfter,
+  type Span,
+  type Tally,
+  tallyOf,
+  targetsUnderWay,
+} from '../../store/operations/recoveries.ts';
+import { actOnTarget } from './recovery-acts.ts';
+import { progressParts, progressWords } from './recovery-words.ts';
+import type { OperationServices } from '../runtime/services.ts';
+
+/** What was asked for; kept as the operation's parameters. */
+export interface RecoveryOrder {
+  action: BulkActionName;
+  filter: RecoveryFilter;
+  reason: string;
+  canary: number;
+  per_minute: number;
+  stop_after_failures: number;
+}
+
+async function spanOf(
+  db: Queryable,
+  workflow_id: WorkflowId,
+  phase: RecoveryPhase,
+  order: RecoveryOrder,
+): Promise<Span> {
+  const canaries = await canariesOf(db, workflow_id, order.canary);
+  return phase === 'canary' ? canaries : restAfter(canaries);
+}
+
+const summaries = { failed: 'could not be recovered', skipped: 'was passed over' } as const;
+
+const ending = (
+  operation: OperationRow,
+  target: JudgedTarget,
+  state: keyof typeof summaries,
+  reason: string,
+  at: Date,
+): Fact => ({
+  at,
+  layer: 'workflow',
+  kind: `recovery.${state}`,
+  summary: `${summaries[state]}: ${reason}`,
+  data: { ordinal: target.ordinal, act_workflow_id: target.act_workflow_id },
+  correlation_id: operation.correlation_id,
+  allocation_id: target.allocation_id,
+  node_id: target.node_id,
+  workflow_id: operation.workflow_id,
+});
+
+async function settle(context: OperationContext, services: OperationServices, order: RecoveryOrder): Promise<void> {
+  const at = now(services.clock);
+  await services.db.transaction(async (tx) => {
+    const operation = await fenced(tx, context.workflow_id, services.executor);
+    for (const target of await targetsUnderWay(tx, context.workflow_id, order.action)) {
+      const state = judgeTarget(order.action, target);
+      if (!state) continue;
+      const reason = state === 'failed' ? (target.why ?? `it is ${target.status}`) : null;
+      await changeTarget(tx, context.workflow_id, target.ordinal, {
+        state,
+        reason,
+        owner_layer: reason === null ? null : target.blamed,
+        ended_at: at,
+      });
+      if (reason !== null) await recordEvidence(tx, [ending(operation, target, 'failed', reason, at)]);
+    }
+  });
+}
+
+type Turn = 'acted' | 'refused' | 'needless' | 'nobody';
+
+/** The state of things is in the way of this one, and says nothing of the others; anything else is a failure. */
+const isPassedOver = (code: ErrorCode) => errorCatalogue[code].owner_layer === 'request';
+
+/** The act and its record are one transaction: whoever repeats it after a crash finds the target acted on, or untouched. */
+async function takeNext(
+  context: OperationContext,
+  services: OperationServices,
+  order: RecoveryOrder,
+  phase: RecoveryPhase,
+): Promise<Turn> {
+  const { db, clock, executor } = services;
+  const { workflow_id } = context;
+  const at = now(clock);
+  let refused: JudgedTarget | undefined;
+  try {
+    return await db.transaction(async (tx): Promise<Turn> => {
+      const operation = await fenced(tx, workflow_id, executor);
+      const span = await spanOf(tx, workflow_id, phase, order);
+      const target = await nextTarget(tx, workflow_id, order.action, span);
+      if (!target) return 'nobody';
+      if (judgeTarget(order.action, target) === 'recovered') {
+        const reason = 'was recovered before its turn';
+        await changeTarget(tx, workflow_id, target.ordinal, { state: 'recovered', reason, ended_at: at });
+        return 'needless';
+      }
+      // A rule or a person was faster: what they began is waited for like our own.
+      if (bulkAction(order.action).under_way.includes(target.status)) {
+        const joined = { act_workflow_id: target.at_work, reason: 'was under way before its turn', acted_at: at };
+        await changeTarget(tx, workflow_id, target.ordinal, { state: 'acting', ...joined });
+        return 'acted';
+      }
+      refused = target;
+      const asker = {
+        actor: operation.actor,
+        tenant: null,
+        correlation_id: operation.correlation_id,
+        reason: `${order.reason} (recovery ${workflow_id})`,
+      };
+      const act_workflow_id = await actOnTarget(tx, services, order.action, target, asker);
+      await changeTarget(tx, workflow_id, target.ordinal, { state: 'acting', act_workflow_id, acted_at: at });
+      return 'acted';
+    });
+  } catch (error) {
+    const target = refused;
+    if (!(error instanceof ApiProblem) || !target) throw error;
+    await db.transaction(async (tx) => {
+      const operation = await fenced(tx, workflow_id, executor);
+      const { owner_layer } = errorCatalogue[error.code];
+      const state = isPassedOver(error.code) ? 'skipped' : 'failed';
+      const ended = { reason: error.message, owner_layer, ended_at: at, ...(state === 'failed' && { acted_at: at }) };
+      await changeTarget(tx, workflow_id, target.ordinal, { state, ...ended });
+      await recordEvidence(tx, [ending(operation, target, state, error.message, at)]);
+    });
+    return isPassedOver(error.code) ? 'needless' : 'refused';
+  }
+}
+
+/** So many that need nothing any more are passed over in one round, so that the round stays short. */
+const mostNeedless = 200;
+
+async function takeTurns(
+  context: OperationContext,
+  services: OperationServices,
+  order: RecoveryOrder,
+  phase: RecoveryPhase,
+  most: number,
+): Promise<void> {
+  let acted = 0;
+  for (let turns = 0; acted < most && turns < mostNeedless; turns++) {
+    const turn = await takeNext(context, services, order, phase);
+    // After a refusal the count of failures is asked first.
+    if (turn === 'nobody' || turn === 'refused') return;
+    if (turn === 'acted') acted++;
+  }
+}
+
+export type Round = Pick<RecoveryMove, 'stop' | 'over' | 'wait_seconds'> & { tally: Tally };
+
+const isChanged = (before: Tally | undefined, tally: Tally) =>
+  !before || (Object.keys(tally) as (keyof Tally)[]).some((state) => tally[state] !== before[state]);
+
+export async function recoveryRound(
+  context: OperationContext,
+  services: OperationServices,
+  order: RecoveryOrder,
+  phase: RecoveryPhase,
+  before: Tally | undefined,
+): Promise<Round> {
+  const { db, environment } = services;
+  await settle(context, services, order);
+  const span = await spanOf(db, context.workflow_id, phase, order);
+  const { waiting, acting, failed } = await tallyOf(db, context.workflow_id, span);
+  const pace = await paceOf(db, context.workflow_id, now(services.clock));
+  const move = environment.decide.nextOfRecovery({ phase, ...order, waiting, acting, failed, ...pace });
+  if (move.act > 0) await takeTurns(context, services, order, phase, move.act);
+  const tally = await tallyOf(db, context.workflow_id);
+  if (isChanged(before, tally))
+    await context.emit({ message: progressWords(phase, tally), parts: progressParts(tally) } as unknown as Json);
+  return { stop: move.stop, over: move.over, wait_seconds: move.wait_seconds, tally };
+}

@@ -1,0 +1,228 @@
+/**
+ * Ends a release that does not end by itself, and never pretends: asks once more for a proof. With one it ends clean, as any
+ * release; without one the allocation is released all the same, what may remain goes on the residue ledger and the node is
+ * quarantined. Every question has a bound, and what is not answered is no proof.
+ */
+import { now } from '../../base/clock.ts';
+import type { DriverProof, OwnedResource } from '../../drivers/driver.ts';
+import { type Json, type OperationContext, type OperationDefinition, StepFailed } from '../../engine/engine.ts';
+import type { Transaction } from '../../store/pg/database.ts';
+import { transition } from '../../store/transitions/node-transition.ts';
+import { moveAllocations } from '../../store/transitions/allocation-transition.ts';
+import { requireMoved } from '../../store/transitions/transition-rules.ts';
+import { once } from '../../store/operations/executions.ts';
+import { fenceInstance, isAgentFresh } from '../../store/agents/instances.ts';
+import { lockNode } from '../../store/rows/nodes.ts';
+import type { OperationRow } from '../../store/operations/operations.ts';
+import { leaveResidue } from '../../store/rows/residue.ts';
+import { allocationOperation, idsOf, nothingToTakeDown } from '../runtime/allocation-operation.ts';
+import { answeredWithin } from '../runtime/answered-within.ts';
+import { bar, othersEnd } from './fence.ts';
+import { proveByAgent, proveIfPossible, wordsOf } from './proof.ts';
+import { reusesNodes } from './release-policy.ts';
+import type { OperationServices } from '../runtime/services.ts';
+import { type PlanStep, stage } from '../runtime/stage.ts';
+import { stays } from './stays.ts';
+import { readSubject, type Subject } from '../runtime/subject.ts';
+import { cutOff } from './take-down.ts';
+
+export const allocationForceReleaseKind = 'allocation-force-release';
+
+export const allocationForceReleasePlan: PlanStep[] = [
+  { name: 'stop', label: 'Ending the release that runs', usual_seconds: 0.5, within_seconds: 300 },
+  { name: 'prove', label: 'Asking once more for a proof', usual_seconds: 1, within_seconds: 300 },
+  { name: 'settle', label: 'Ending the allocation', usual_seconds: 0.5, within_seconds: 300 },
+];
+
+/** All of it together: nobody gives up on it before. */
+export const forceReleaseWithinSeconds = 600;
+
+const releaseEndsWithinSeconds = 30;
+const listedWithinSeconds = 30;
+const mostEntries = 100;
+
+/** What the driver lists of an instance. */
+type Left = Pick<OwnedResource, 'kind' | 'resource' | 'cost_per_hour'>[];
+
+type Found = { proof: DriverProof } | { proof: null; why_not: string; left: Left };
+
+/** What the driver can name of the instance; where it can name nothing, the machine itself. */
+async function whatMayRemain(
+  services: OperationServices,
+  { driver, target, node_instance_id }: Subject,
+): Promise<Left> {
+  const machine: Left = [{ kind: 'machine', resource: target.name }];
+  const asked = driver.list_owned(target.installation_id).catch(() => undefined);
+  const listed = await answeredWithin(services.clock, listedWithinSeconds, asked);
+  const own = listed?.filter((each) => each.node_instance_id === node_instance_id) ?? [];
+  return own.length > 0 ? own.slice(0, mostEntries) : machine;
+}
+
+/** A machine that is to be used again can be proven clean by its own agent alone. */
+async function askAgentOnceMore(
+  context: OperationContext,
+  services: OperationServices,
+  subject: Subject,
+): Promise<DriverProof | string> {
+  const there = await context.step('prove:heard', () =>
+    isAgentFresh(services.db, subject.node_instance_id, now(services.clock)),
+  );
+  if (!there) return 'its agent is silent and cannot prove it clean';
+  try {
+    const { proof, problem } = await proveByAgent(
+      context,
+      services,
+      'prove:agent',
+      subject,
+      { silent: false },
+      { reuse: true },
+    );
+    return proof ?? problem?.message ?? 'its agent did not answer in time';
+  } catch (error) {
+    if (error instanceof StepFailed) return error.message;
+    throw error;
+  }
+}
+
+async function askOnceMore(context: OperationContext, services: OperationServices, subject: Subject): Promise<Found> {
+  const reuse = reusesNodes(subject.pool);
+  const said = reuse ? await askAgentOnceMore(context, services, subject) : null;
+  if (said !== null && typeof said !== 'string') return { proof: said };
+  const asksDriver = subject.driver.launches || !reuse;
+  if (asksDriver && subject.driver.final_proof === 'revoked') await cutOff(context, services, subject);
+  const looked = asksDriver ? await proveIfPossible(context, services, 'prove:driver', subject) : null;
+  if (looked?.proof) return { proof: looked.proof };
+  const why_not = [said, looked && !looked.proof ? looked.why_not : null].filter(Boolean).join('; ');
+  const left = await context.step('prove:left', async () => (await whatMayRemain(services, subject)) as Json);
+  return { proof: null, why_not, left: left as unknown as Left };
+}
+
+async function endClean(
+  tx: Transaction,
+  services: OperationServices,
+  operation: OperationRow,
+  subject: Subject,
+  proof: DriverProof,
+  at: Date,
+): Promise<string> {
+  const { node_id } = subject.node;
+  const staying = proof.kind === 'clean' ? await lockNode(tx, node_id) : undefined;
+  const gone = { node_id, to: 'retired', by: 'proof', reason: 'proven gone' } as const;
+  const moves = staying ? stays(staying) : [gone];
+  requireMoved(await transition(tx, moves, at, services.environment), 'already_there');
+  if (!staying) {
+    const fence = { reason: 'the machine was released', revoke: true, ...idsOf(operation) };
+    await fenceInstance(tx, subject.node_instance_id, fence, at);
+  }
+  return `its machine is ${staying ? 'proven clean' : 'proven gone'}`;
+}
+
+const hostOf = ({ driver, target }: Subject): string | null =>
+  driver.host_bound
+    ? typeof target.state.host_id === 'string'
+      ? target.state.host_id
+      : (driver.host_id ?? null)
+    : null;
+
+async function endWithResidue(
+  tx: Transaction,
+  services: OperationServices,
+  operation: OperationRow,
+  subject: Subject,
+  { why_not, left }: { why_not: string; left: Left },
+  at: Date,
+): Promise<string> {
+  const { node, driver, node_instance_id } = subject;
+  const asked = typeof operation.params.reason === 'string' ? operation.params.reason : 'asked to be released by force';
+  const reason = `released by force (${asked}) without proof: ${why_not}`;
+  const told = { actor: operation.actor, workflow_id: operation.workflow_id };
+  const aside = { node_id: node.node_id, to: 'quarantined', by: 'force-release', reason, ...told } as const;
+  requireMoved(await transition(tx, [aside], at, services.environment), 'already_there');
+  await leaveResidue(
+    tx,
+    left.map(({ kind, resource, cost_per_hour }) => ({
+      driver: driver.name,
+      pool: node.pool,
+      host: hostOf(subject),
+      kind,
+      resource,
+      node_id: node.node_id,
+      node_instance_id,
+      ...idsOf(operation),
+      reason: asked,
+      forced_by: operation.actor,
+      seen: why_not,
+      cost_per_hour: cost_per_hour ?? null,
+    })),
+    { layer: 'operator', ...told },
+    services.clock,
+  );
+  return reason;
+}
+
+/** Node, residue and allocation end in one transaction: nobody ever sees one without the others. */
+async function settle(
+  context: OperationContext,
+  services: OperationServices,
+  subject: Subject | undefined,
+  found: Found | undefined,
+): Promise<void> {
+  await context.step('settle:door', () => {
+    const at = now(services.clock);
+    return once(services.db, context.workflow_id, 'settle', services.executor, at, async (tx, operation) => {
+      const forced = found?.proof === null;
+      let reason = await nothingToTakeDown(tx, operation);
+      if (subject && found?.proof) reason = await endClean(tx, services, operation, subject, found.proof, at);
+      else if (subject && forced) reason = await endWithResidue(tx, services, operation, subject, found, at);
+      const move = {
+        allocation_id: operation.allocation_id ?? undefined,
+        reason,
+        actor: operation.actor,
+        workflow_id: operation.workflow_id,
+      };
+      // One whose time ran out meanwhile is released from where it stands; a proof ends it as it ends any release.
+      if (!forced) {
+        const again = { ...move, from: ['release_failed'], to: 'releasing', by: 'release' } as const;
+        const retried = await moveAllocations(tx, [again], at, services.environment);
+        requireMoved(retried, 'status_moved_on', 'already_there');
+      }
+      const released = await moveAllocations(
+        tx,
+        [{ ...move, to: 'released', by: forced ? 'force-release' : 'proof' }],
+        at,
+        services.environment,
+      );
+      requireMoved(released, 'already_there');
+      return null;
+    });
+  });
+}
+
+const saysOf = (found: Found | undefined): string => {
+  if (!found) return 'Released';
+  return found.proof ? `Released: ${wordsOf(found.proof)}` : `Released without proof: ${found.why_not}`;
+};
+
+export function allocationForceRelease(services: OperationServices): OperationDefinition {
+  return {
+    kind: allocationForceReleaseKind,
+    revision: 1,
+    async run(context) {
+      await stage(context, services, 'stop', async () => {
+        // One that does not even end when asked to is left behind: it may not keep us from telling the truth.
+        await othersEnd(context, services, 'stop', { cancel: true, within_seconds: releaseEndsWithinSeconds });
+        await bar(context, services, 'stop:bar');
+      });
+      const node_id = await context.step('subject', async () => (await allocationOperation(services, context)).node_id);
+      const operation = await allocationOperation(services, context);
+      const subject = node_id ? await readSubject(services, services.db, node_id, operation) : undefined;
+      let found: Found | undefined;
+      await stage(context, services, 'prove', async () => {
+        if (subject) found = await askOnceMore(context, services, subject);
+      });
+      await stage(context, services, 'settle', () => settle(context, services, subject, found));
+      await context.emit({ message: saysOf(found) });
+      return null;
+    },
+  };
+}

@@ -1,0 +1,58 @@
+/** Whether a machine stays for the next tenant. */
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { testDatabase } from '../../../test/support/database.ts';
+import { type NodeId, newCorrelationId } from '../../base/ids.ts';
+import type { OperationContext } from '../../engine/engine.ts';
+import type * as Executions from '../../store/operations/executions.ts';
+import { ruleStage, type Stage } from '../../sweeps/testing/stage.ts';
+import { staysForReuse } from './allocation-release.ts';
+import type { OperationServices } from '../runtime/services.ts';
+import type { Subject } from '../runtime/subject.ts';
+
+vi.mock(import('../../store/operations/executions.ts'), async (original) => {
+  const once = ((db, _workflow, _receipt, _executor, _now, work) =>
+    db.transaction((tx) => work(tx, {} as never))) satisfies typeof Executions.once;
+  return { ...(await original()), once };
+});
+
+let stage: Stage;
+beforeEach(async () => {
+  stage = ruleStage(await testDatabase());
+  await stage.pool('p');
+});
+afterEach(() => stage.close());
+
+const observe = async () => ({ state: 'running', present: true, ready: true, detail: null });
+const context = {
+  workflow_id: 'wf_release',
+  step: (_: string, work: () => unknown) => work(),
+} as unknown as OperationContext;
+
+async function stays(): Promise<boolean> {
+  const [node] = await stage.rows(['node_p_1' as NodeId]);
+  const driver = { name: 'played', launches: true, observe };
+  const subject = { node, node_instance_id: node?.node_instance_id, pool: { reuse: true }, driver, target: {} };
+  return staysForReuse(context, stage.services as unknown as OperationServices, subject as unknown as Subject);
+}
+
+const operation = (kind: string, status: string) =>
+  stage.db.query(
+    `insert into operations (workflow_id, kind, revision, node_id, correlation_id, status, created_at)
+     values ('wf_other', $1, 1, 'node_p_1', $3, $2, now())`,
+    [kind, status, newCorrelationId()],
+  );
+
+test('one whose agent beats and that nobody takes down stays', async () => {
+  await stage.nodes({ pool: 'p', count: 1, status: 'cleaning' });
+  await operation('node-reimage', 'cancelled');
+  expect(await stays()).toBe(true);
+});
+
+test.each(['node-reimage', 'node-retire'])(
+  'one that %s takes down does not: it would be handed on destroyed',
+  async (kind) => {
+    await stage.nodes({ pool: 'p', count: 1, status: 'cleaning' });
+    await operation(kind, 'running');
+    expect(await stays()).toBe(false);
+  },
+);

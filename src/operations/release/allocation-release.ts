@@ -1,0 +1,183 @@
+/** Gives an allocation back: fence → freeze-evidence → drain → stop → clean → prove → free or retire. Before `active` it is a verified cancel. */
+import { now } from '../../base/clock.ts';
+import type { OwnerLayer } from '../../contract/errors/problem.ts';
+import type { OperationContext, OperationDefinition } from '../../engine/engine.ts';
+import { OperationCancelled, StepFailed } from '../../engine/engine.ts';
+import { allocationRow } from '../../store/rows/allocations.ts';
+import { transition } from '../../store/transitions/node-transition.ts';
+import { moveAllocations } from '../../store/transitions/allocation-transition.ts';
+import { requireMoved } from '../../store/transitions/transition-rules.ts';
+import { once } from '../../store/operations/executions.ts';
+import { fenceInstance, hasAgent, isAgentFresh } from '../../store/agents/instances.ts';
+import { lockNode } from '../../store/rows/nodes.ts';
+import { openTakeDownsOf } from '../../store/operations/open-operations.ts';
+import { allocationOperation, idsOf, nothingToTakeDown } from '../runtime/allocation-operation.ts';
+import { abortIfUnborn, fence } from './fence.ts';
+import { releasePolicy, reusesNodes } from './release-policy.ts';
+import type { OperationServices } from '../runtime/services.ts';
+import { type PlanStep, skipStage, stage } from '../runtime/stage.ts';
+import { stays } from './stays.ts';
+import { isMachineGone, readSubject, type Subject } from '../runtime/subject.ts';
+import { takeDown, takeDownPlan } from './take-down.ts';
+
+export const allocationReleaseKind = 'allocation-release';
+
+export const allocationReleasePlan: PlanStep[] = [
+  { name: 'fence', label: 'Fencing the machine', usual_seconds: 0.5, within_seconds: 300 },
+  ...takeDownPlan,
+  { name: 'free', label: 'Giving the machine back', usual_seconds: 0.5, within_seconds: 300 },
+];
+
+/**
+ * A machine can only stay if its agent is there to prove it clean. One that we launched ourselves and whose agent is gone
+ * is taken down instead, and so is one that is drained to be retired, that never had one, or that another operation takes down
+ * already: an operator may reimage or retire the machine of an allocation that failed. Decided once for all attempts: what was destroyed must not be handed on as clean.
+ */
+export async function staysForReuse(
+  context: OperationContext,
+  services: OperationServices,
+  subject: Subject,
+): Promise<boolean> {
+  if (!reusesNodes(subject.pool)) return false;
+  return context.step('reuse', () => {
+    const at = now(services.clock);
+    return once(services.db, context.workflow_id, 'reuse', services.executor, at, async (tx) => {
+      if (subject.node.drain_then === 'retire') return false;
+      if ((await openTakeDownsOf(tx, subject.node.node_id)).length > 0) return false;
+      if (!subject.driver.launches) return hasAgent(tx, subject.node_instance_id);
+      return (await isAgentFresh(tx, subject.node_instance_id, at)) && !(await isMachineGone(subject, services.clock));
+    });
+  });
+}
+
+async function finish(
+  context: OperationContext,
+  services: OperationServices,
+  subject: Subject | undefined,
+  reuse: boolean,
+): Promise<void> {
+  await context.step('free:door', () => {
+    const at = now(services.clock);
+    return once(services.db, context.workflow_id, 'free', services.executor, at, async (tx, operation) => {
+      const staying = subject && reuse ? await lockNode(tx, subject.node.node_id) : undefined;
+      if (staying) requireMoved(await transition(tx, stays(staying), at, services.environment));
+      else if (subject) {
+        // The node before its instance, as everywhere: an agent that registers again locks them in this order.
+        const gone = { node_id: subject.node.node_id, to: 'retired', by: 'proof', reason: 'proven gone' } as const;
+        requireMoved(await transition(tx, [gone], at, services.environment), 'already_there');
+        await fenceInstance(
+          tx,
+          subject.node_instance_id,
+          { reason: 'the machine was released', revoke: true, ...idsOf(operation) },
+          at,
+        );
+      }
+      const reason = subject
+        ? `its machine is proven ${reuse ? 'clean' : 'gone'}`
+        : await nothingToTakeDown(tx, operation);
+      const released = await moveAllocations(
+        tx,
+        [
+          {
+            allocation_id: operation.allocation_id ?? undefined,
+            to: 'released',
+            by: 'proof',
+            reason,
+            workflow_id: operation.workflow_id,
+          },
+        ],
+        at,
+        services.environment,
+      );
+      requireMoved(released, 'already_there');
+      return null;
+    });
+  });
+}
+
+/** The reason names the step and the layer that owns the problem, so that nobody has to guess where to look. */
+async function admitFailure(
+  context: OperationContext,
+  services: OperationServices,
+  failure: StepFailed,
+): Promise<void> {
+  await context.step('admit-failure', () => {
+    const at = now(services.clock);
+    return once(
+      services.db,
+      context.workflow_id,
+      `failed:${context.attempt}`,
+      services.executor,
+      at,
+      async (tx, operation) => {
+        const reason = `release failed at step ${failure.step.split(':')[0]} (owner ${failure.owner_layer}): ${failure.message}`;
+        const known = operation.allocation_id && (await allocationRow(tx, operation.allocation_id));
+        const outcomes = await moveAllocations(
+          tx,
+          [
+            {
+              allocation_id: operation.allocation_id ?? undefined,
+              from: ['releasing'],
+              to: 'release_failed',
+              by: 'release-deadline',
+              reason,
+              owner_layer: failure.owner_layer as OwnerLayer,
+              data: { step: failure.step, code: failure.code, tries: failure.tries },
+              set: { release_tries: (known ? known.release_tries : 0) + 1 },
+            },
+          ],
+          at,
+          services.environment,
+        );
+        // Its deadline may have failed it already, or somebody forced its end.
+        requireMoved(outcomes, 'already_there', 'status_moved_on');
+        return null;
+      },
+    );
+  });
+}
+
+/** Whatever ended the release, it ends as a failed one that is tried again; only its words differ. */
+const asFailure = (error: unknown): StepFailed =>
+  error instanceof StepFailed
+    ? error
+    : new StepFailed({
+        step: 'release',
+        code: 'internal_error',
+        owner_layer: 'control_plane',
+        message: String(error),
+        tries: 1,
+      });
+
+export function allocationRelease(services: OperationServices): OperationDefinition {
+  const subjectOf = async (context: OperationContext): Promise<Subject | undefined> => {
+    const operation = await allocationOperation(services, context);
+    return operation.node_id ? readSubject(services, services.db, operation.node_id, operation) : undefined;
+  };
+  return {
+    kind: allocationReleaseKind,
+    revision: 1,
+    async run(context) {
+      try {
+        await stage(context, services, 'fence', async () => {
+          await fence(context, services);
+          await abortIfUnborn(context, services, await subjectOf(context));
+        });
+        const hasNode = await context.step(
+          'subject',
+          async () => (await allocationOperation(services, context)).node_id !== null,
+        );
+        const subject = hasNode ? await subjectOf(context) : undefined;
+        const reuse = subject !== undefined && (await staysForReuse(context, services, subject));
+        if (subject) await takeDown(context, services, { subject, reuse, policy: releasePolicy(subject.pool) });
+        else for (const { name } of takeDownPlan) await skipStage(context, services, name);
+        await stage(context, services, 'free', () => finish(context, services, subject, reuse));
+        await context.emit({ message: 'Released' });
+        return null;
+      } catch (error) {
+        if (!(error instanceof OperationCancelled)) await admitFailure(context, services, asFailure(error));
+        throw error;
+      }
+    },
+  };
+}

@@ -1,0 +1,146 @@
+/** The first stage of a release: whatever brings the machine up ends, the node is barred, and unborn work is called off. */
+import { now, secondsLater } from '../../base/clock.ts';
+import type { OperationContext } from '../../engine/engine.ts';
+import { StepFailed } from '../../engine/engine.ts';
+import { allocationRow, isHeldByAnother } from '../../store/rows/allocations.ts';
+import { bindNodeToOperation } from '../../store/transitions/amend-node.ts';
+import { transition } from '../../store/transitions/node-transition.ts';
+import { requireMoved } from '../../store/transitions/transition-rules.ts';
+import { once } from '../../store/operations/executions.ts';
+import { fenceInstance } from '../../store/agents/instances.ts';
+import { lockNode, type NodeRow } from '../../store/rows/nodes.ts';
+import { openOperationsOf } from '../../store/operations/open-operations.ts';
+import { bindOperationToNode } from '../../store/operations/operations.ts';
+import { allocationOperation, idsOf } from '../runtime/allocation-operation.ts';
+import { releasePolicy } from './release-policy.ts';
+import type { OperationServices } from '../runtime/services.ts';
+import { drive } from '../runtime/stage.ts';
+import { type Subject, targetNow } from '../runtime/subject.ts';
+
+const endWithinSeconds = 60;
+
+/** Whoever forces a release has seen the one that runs; that one must not call it off. */
+const lastWord = 'allocation-force-release';
+const pollSeconds = 1;
+
+/** Whether whatever else works on the allocation has ended in time. */
+export async function othersEnd(
+  context: OperationContext,
+  services: OperationServices,
+  stageName: string,
+  { cancel, within_seconds }: { cancel: boolean; within_seconds: number },
+): Promise<boolean> {
+  const { allocation_id } = await allocationOperation(services, context);
+  const until = secondsLater(now(services.clock), within_seconds);
+  // Who cancels ends all others but the one that was asked for to end it; who only waits waits for those before it, so that no
+  // two wait for each other.
+  const others = async () =>
+    (await openOperationsOf(services.db, allocation_id)).filter(({ workflow_id, kind }) =>
+      workflow_id > context.workflow_id ? cancel && kind !== lastWord : workflow_id < context.workflow_id,
+    );
+  const lookForOthers = async () => {
+    const open = await others();
+    if (cancel) for (const other of open) await services.cancelRun(other.workflow_id, other.attempt);
+    return open.length === 0 ? true : undefined;
+  };
+  return (await context.waitFor(`${stageName}:others`, lookForOthers, { until, poll_seconds: pollSeconds })) ?? false;
+}
+
+/** Whatever still works on the allocation must end first, or it would work against us. */
+export async function awaitOthers(
+  context: OperationContext,
+  services: OperationServices,
+  stageName: string,
+  { cancel }: { cancel: boolean },
+): Promise<void> {
+  if (!(await othersEnd(context, services, stageName, { cancel, within_seconds: endWithinSeconds }))) {
+    throw new StepFailed({
+      step: stageName,
+      code: 'operation_still_running',
+      owner_layer: 'workflow',
+      message: 'another operation on this allocation did not end in time',
+      tries: 1,
+    });
+  }
+}
+
+export async function fence(context: OperationContext, services: OperationServices): Promise<void> {
+  await awaitOthers(context, services, 'fence', { cancel: true });
+  await bar(context, services, 'fence:bar');
+}
+
+/** A release cleans a machine that somebody drains or has set aside; it does not overrule them. */
+const wayAfter = ({ status, drain_then }: NodeRow) => (status === 'quarantined' ? 'hold' : drain_then);
+
+/** Bars the node. An instance that never registered is fenced for good, so that a late registration is told the truth. */
+export async function bar(context: OperationContext, services: OperationServices, name: string): Promise<void> {
+  await context.step(name, () => {
+    const at = now(services.clock);
+    return once(
+      services.db,
+      context.workflow_id,
+      `fence:${context.attempt}`,
+      services.executor,
+      at,
+      async (tx, operation) => {
+        const known = operation.allocation_id && (await allocationRow(tx, operation.allocation_id));
+        const node = known?.node_id ? await lockNode(tx, known.node_id) : undefined;
+        // A failed allocation's machine may be gone or serve another one by now; then there is nothing of ours to take down.
+        if (
+          !known ||
+          // A release that was to be forced may have ended well after all; its machine is nobody's business any more.
+          known.status === 'released' ||
+          !node ||
+          node.status === 'retired' ||
+          (await isHeldByAnother(tx, node.node_id, known.allocation_id))
+        ) {
+          await bindOperationToNode(tx, operation.workflow_id, null);
+          return null;
+        }
+        await bindNodeToOperation(tx, node, operation, at);
+        await bindOperationToNode(tx, operation.workflow_id, node);
+        const outcomes = await transition(
+          tx,
+          [
+            {
+              node_id: node.node_id,
+              to: 'cleaning',
+              by: 'release',
+              reason: 'its allocation is being released',
+              actor: operation.actor,
+              workflow_id: operation.workflow_id,
+              correlation_id: operation.correlation_id,
+              set: { drain_then: wayAfter(node) },
+            },
+          ],
+          at,
+          services.environment,
+        );
+        requireMoved(outcomes, 'already_there');
+        if (node.node_instance_id && !node.registered_at)
+          await fenceInstance(
+            tx,
+            node.node_instance_id,
+            { reason: 'its allocation was released before it registered', revoke: false, ...idsOf(operation) },
+            at,
+          );
+        return null;
+      },
+    );
+  });
+}
+
+/** A verified cancel: what the provider still builds is told to stop before anything else is touched. */
+export async function abortIfUnborn(
+  context: OperationContext,
+  services: OperationServices,
+  subject: Subject | undefined,
+): Promise<void> {
+  const unborn = await context.step(
+    'fence:unborn',
+    async () => subject !== undefined && subject.instance.registered_at === null,
+  );
+  if (!unborn || !subject) return;
+  const abort = async () => subject.driver.abort(await targetNow(services, subject));
+  await drive(context, services, 'fence:abort', abort, { policy: releasePolicy(subject.pool), subject });
+}

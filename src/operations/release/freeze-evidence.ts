@@ -1,0 +1,106 @@
+/** Pulls what the machine alone knows before anything is destroyed. It never fails an operation: what cannot be had is said to be missing. */
+import { now } from '../../base/clock.ts';
+import type { OperationContext } from '../../engine/engine.ts';
+import { servedAnother } from '../../store/rows/allocations.ts';
+import { recordEvidence } from '../../store/evidence/evidence.ts';
+import { type AgentLine, askAgent } from '../runtime/agent-task.ts';
+import { tellLateCause } from './late-cause.ts';
+import type { OperationServices } from '../runtime/services.ts';
+import { tell } from '../runtime/stage.ts';
+import { steadily } from '../runtime/retry-while-unavailable.ts';
+import type { Subject } from '../runtime/subject.ts';
+
+const agentAnswersWithinSeconds = 5;
+const mostAttachmentCharacters = 64_000;
+
+/**
+ * What a machine kept goes back further than its present allocation. On one that served another before, only the fleet's operators may
+ * read it: the next tenant must not find a former one's lines under its own allocation.
+ */
+async function whose(services: OperationServices, subject: Subject): Promise<Subject> {
+  const { node_id } = subject.node;
+  const { allocation_id } = subject.ids;
+  if (!allocation_id) return subject;
+  if (!(await steadily(services.clock, () => servedAnother(services.db, node_id, allocation_id)))) return subject;
+  return { ...subject, ids: { ...subject.ids, allocation_id: null } };
+}
+
+export async function freezeFromAgent(
+  context: OperationContext,
+  services: OperationServices,
+  name: string,
+  subject: Subject,
+  line: AgentLine,
+  type: 'release.freeze' | 'diagnostics.collect' = 'release.freeze',
+): Promise<boolean> {
+  // Its answer stands in the story of the task as well, so the task is told under the same name as what is kept.
+  const theirs = await whose(services, subject);
+  const answer = await askAgent(context, services, name, theirs, line, {
+    type,
+    wait_seconds: agentAnswersWithinSeconds,
+  });
+  const missing =
+    answer === undefined
+      ? 'its agent is silent'
+      : answer.status === 'unanswered'
+        ? 'its agent did not answer in time'
+        : answer.error?.message;
+  if (answer?.status === 'succeeded')
+    await tell(
+      context,
+      services,
+      `${name}:kept`,
+      theirs,
+      'node',
+      'evidence.frozen',
+      'what the agent knew was kept',
+      answer.result ?? {},
+    );
+  else
+    await tell(
+      context,
+      services,
+      `${name}:missing`,
+      subject,
+      'workflow',
+      'evidence.missing',
+      `what the agent knew could not be had: ${missing ?? 'it refused'}`,
+      {},
+    );
+  return answer?.status === 'succeeded';
+}
+
+export async function freezeFromDriver(
+  context: OperationContext,
+  services: OperationServices,
+  name: string,
+  subject: Subject,
+): Promise<boolean> {
+  const kept = await context.step(`${name}:driver`, async () => {
+    const at = now(services.clock);
+    const ids = { ...(await whose(services, subject)).ids, workflow_id: context.workflow_id };
+    const diagnosis = await subject.driver.diagnose(subject.target).catch((error: unknown) => String(error));
+    if (typeof diagnosis === 'string') {
+      const summary = `what the provider knew could not be had: ${diagnosis}`;
+      await recordEvidence(services.db, [{ at, layer: 'workflow', kind: 'evidence.missing', summary, ...ids }]);
+      return false;
+    }
+    const attachments = diagnosis.attachments.map((each) => ({
+      name: each.name,
+      text: each.text.slice(-mostAttachmentCharacters),
+    }));
+    await recordEvidence(services.db, [
+      {
+        at,
+        layer: 'provider',
+        kind: 'evidence.frozen',
+        summary: diagnosis.summary,
+        data: { certain: diagnosis.certain, attachments },
+        ...ids,
+      },
+    ]);
+    await tellLateCause(services, subject, diagnosis);
+    return true;
+  });
+  return kept;
+}

@@ -1,0 +1,59 @@
+/** Who has to see to a machine that was not taken down to the end. */
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { testDatabase } from '../../../test/support/database.ts';
+import type { NodeId } from '../../base/ids.ts';
+import type { OperationError } from '../../contract/operation.ts';
+import { OperationCancelled, type OperationContext, StepFailed } from '../../engine/engine.ts';
+import type * as Executions from '../../store/operations/executions.ts';
+import { ruleStage, type Stage } from '../../sweeps/testing/stage.ts';
+import { setAsideHalfTakenDown } from './half-taken-down.ts';
+import type { OperationServices } from '../runtime/services.ts';
+import type { Subject } from '../runtime/subject.ts';
+
+const row = vi.hoisted(() => ({ error: null as OperationError | null }));
+vi.mock(import('../../store/operations/executions.ts'), async (original) => {
+  const once = ((db, _workflow, _receipt, _executor, _now, work) =>
+    db.transaction((tx) => work(tx, row as never))) satisfies typeof Executions.once;
+  return { ...(await original()), once };
+});
+
+let stage: Stage;
+beforeEach(async () => {
+  stage = ruleStage(await testDatabase());
+  await stage.pool('p');
+});
+afterEach(() => stage.close());
+
+const overdue = { code: 'operation_overdue', owner_layer: 'workflow', message: 'Cleaning up took longer than it may' };
+const failed = { step: 'clean', code: 'clean_failed', owner_layer: 'provider', message: 'it is stuck', tries: 3 };
+
+test.for<[string, unknown, unknown, { owner: string; reason: RegExp }]>([
+  ['whoever asked it to stop', new OperationCancelled(), null, { owner: 'operator', reason: /was asked to stop$/ }],
+  [
+    'the workflow that is late',
+    new OperationCancelled(),
+    overdue,
+    { owner: 'workflow', reason: /longer than it may$/ },
+  ],
+  ['the owner of the step', new StepFailed(failed), null, { owner: 'provider', reason: /step clean .*it is stuck$/ }],
+  ['us, if we fell over', new Error('a slip'), null, { owner: 'control_plane', reason: /a slip$/ }],
+])('%s', async ([, error, on_row, { owner, reason }]) => {
+  row.error = on_row as OperationError | null;
+  const [node_id = '' as NodeId] = await stage.nodes({ pool: 'p', count: 1, status: 'cleaning' });
+  await stage.db.query(`update nodes set workflow_id = 'wf_1'`);
+  const [node] = await stage.rows([node_id]);
+  const subject = { node, node_instance_id: node?.node_instance_id, ids: { node_id } } as Subject;
+  const context = {
+    workflow_id: 'wf_1',
+    step: (_: string, work: () => unknown) => work(),
+  } as unknown as OperationContext;
+  await setAsideHalfTakenDown(
+    context,
+    stage.services as unknown as OperationServices,
+    subject,
+    'taking it down',
+    error,
+  );
+  const verdict = { rule: 'clean-error', owner, reason: expect.stringMatching(reason) };
+  expect(await stage.rows([node_id])).toMatchObject([{ status: 'quarantined', verdict }]);
+});

@@ -1,0 +1,153 @@
+/** Takes a machine down for good, with proof, when no allocation asks for it: after its rescue window, or by an operator. */
+import { now } from '../../base/clock.ts';
+import { type NodeId, newCorrelationId, newWorkflowId, type WorkflowId } from '../../base/ids.ts';
+import type { Actor } from '../../contract/evidence/evidence.ts';
+import type { DriverProof } from '../../drivers/driver.ts';
+import { OperationCancelled, type OperationContext, type OperationDefinition } from '../../engine/engine.ts';
+import type { Transaction } from '../../store/pg/database.ts';
+import { transition } from '../../store/transitions/node-transition.ts';
+import { once } from '../../store/operations/executions.ts';
+import { fenceInstance, fenceInstances } from '../../store/agents/instances.ts';
+import type { NodeRow } from '../../store/rows/nodes.ts';
+import { operationRow } from '../../store/operations/operations.ts';
+import { queueOperations } from '../../store/operations/queue-operation.ts';
+import { setAsideHalfTakenDown } from './half-taken-down.ts';
+import { provenGone } from './proven-gone.ts';
+import { releasePolicy } from './release-policy.ts';
+import type { OperationServices } from '../runtime/services.ts';
+import { type PlanStep, stage } from '../runtime/stage.ts';
+import { steadily } from '../runtime/retry-while-unavailable.ts';
+import { readSubject, type Subject } from '../runtime/subject.ts';
+import { takeDown, takeDownPlan } from './take-down.ts';
+
+export const nodeRetireKind = 'node-retire';
+
+export const nodeRetirePlan: PlanStep[] = [
+  ...takeDownPlan,
+  { name: 'retire', label: 'Retiring the machine', usual_seconds: 0.5, within_seconds: 300 },
+];
+
+type RetiredNode = Pick<NodeRow, 'node_id' | 'node_instance_id' | 'correlation_id'>;
+
+interface Cited {
+  by: 'rescue-over' | 'drain-deadline' | 'drained' | 'retire' | 'drift';
+  reason: string;
+  data?: Record<string, unknown>;
+  actor?: Actor | null;
+}
+
+export interface Retirement extends Cited {
+  node: RetiredNode;
+}
+
+/**
+ * Moves nodes to `cleaning` and queues the operations that end them, in the caller's transaction, by as many statements for a
+ * hundred as for one. Answers the operation of each node; none where the door refused.
+ */
+export async function retireAllIn(
+  tx: Transaction,
+  services: OperationServices,
+  retirements: Retirement[],
+  at: Date,
+): Promise<Map<NodeId, WorkflowId>> {
+  const planned = retirements.map(({ node, ...cited }) => ({
+    node,
+    cited,
+    workflow_id: newWorkflowId(services.clock),
+    correlation_id: node.correlation_id ?? newCorrelationId(),
+  }));
+  const outcomes = await transition(
+    tx,
+    planned.map(({ node: { node_id }, cited, workflow_id }) => {
+      return { node_id, to: 'cleaning', ...cited, workflow_id, set: { workflow_id } };
+    }),
+    at,
+    services.environment,
+  );
+  const leaving = planned.filter((_, index) => outcomes[index]?.moved);
+  await fenceInstances(
+    tx,
+    leaving.flatMap(({ node: { node_instance_id }, cited: { reason }, workflow_id, correlation_id }) =>
+      node_instance_id ? [{ node_instance_id, reason, workflow_id, correlation_id }] : [],
+    ),
+    false,
+    at,
+  );
+  await queueOperations(
+    tx,
+    leaving.map(({ node: { node_id, node_instance_id }, cited, workflow_id, correlation_id }) => ({
+      workflow_id,
+      kind: nodeRetireKind,
+      revision: 1,
+      node_id,
+      node_instance_id,
+      tenant: null,
+      correlation_id,
+      actor: cited.actor ?? null,
+      params: { reason: cited.reason },
+      steps: nodeRetirePlan,
+    })),
+    at,
+  );
+  return new Map(leaving.map(({ node, workflow_id }) => [node.node_id, workflow_id]));
+}
+
+/** The same for one. Undefined where the door refused. */
+export const retireIn = async (
+  tx: Transaction,
+  services: OperationServices,
+  node: RetiredNode,
+  cited: Cited,
+  at: Date,
+): Promise<WorkflowId | undefined> => (await retireAllIn(tx, services, [{ ...cited, node }], at)).get(node.node_id);
+
+async function close(
+  context: OperationContext,
+  services: OperationServices,
+  { node: { node_id }, node_instance_id, ids }: Subject,
+  reason: string,
+  proof: DriverProof | undefined,
+): Promise<void> {
+  const { workflow_id } = context;
+  const retired = await context.step('retire:door', () => {
+    const at = now(services.clock);
+    return once(services.db, workflow_id, 'retire', services.executor, at, async (tx, operation) => {
+      const move = { node_id, node_instance_id, to: 'retired', by: 'proof', reason } as const;
+      const [outcome] = await transition(tx, [move], at, services.environment);
+      // That one is cut off proves nothing as long as its node stays in the fleet.
+      if (outcome?.moved || proof?.kind === 'absent') await provenGone(tx, { node_instance_id }, proof, operation, at);
+      const fence = { ...ids, workflow_id, reason: 'the machine was retired', revoke: true };
+      await fenceInstance(tx, node_instance_id, fence, at);
+      return outcome?.moved || outcome?.because === 'already_there';
+    });
+  });
+  // The machine is gone, and somebody wanted its node to stand elsewhere: then this operation has not retired it.
+  if (!retired) throw new OperationCancelled();
+}
+
+export function nodeRetire(services: OperationServices): OperationDefinition {
+  const subjectOf = async (context: OperationContext): Promise<{ subject: Subject; reason: string }> => {
+    const operation = await steadily(services.clock, () => operationRow(services.db, context.workflow_id));
+    if (!operation?.node_id) throw new Error(`operation ${context.workflow_id} has no node`);
+    const { reason: because } = operation.params;
+    const reason = typeof because === 'string' ? `proven gone: ${because}` : 'proven gone';
+    return { subject: await readSubject(services, services.db, operation.node_id, operation), reason };
+  };
+  return {
+    kind: nodeRetireKind,
+    revision: 1,
+    async run(context) {
+      const { subject, reason } = await subjectOf(context);
+      try {
+        const down = { subject, reuse: false, policy: releasePolicy(subject.pool) };
+        const proof = await takeDown(context, services, down);
+        await stage(context, services, 'retire', () => close(context, services, subject, reason, proof));
+      } catch (error) {
+        await setAsideHalfTakenDown(context, services, subject, 'taking it down', error);
+        throw error;
+      }
+      await context.emit({ message: 'Retired' });
+      return null;
+    },
+  };
+}

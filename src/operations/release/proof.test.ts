@@ -1,0 +1,176 @@
+/** A proof that is asked for once, within a bound: whatever is no proof is an answer too. And an agent's word counts by its signature alone. */
+import { generateKeyPairSync, sign } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { tryingDriver } from '../../../test/scenarios/support/trying-driver.ts';
+import { fingerprintOf } from '../../base/credentials/ed25519.ts';
+import { virtualClock } from '../../base/virtual-clock.ts';
+import { canonicalJson } from '../../contract/canonical-json.ts';
+import type { Driver, DriverTarget } from '../../drivers/driver.ts';
+import type { OperationContext } from '../../engine/engine.ts';
+import type { KeyStanding } from '../../store/agents/agent-keys/trusted-key.ts';
+import { StoreUnavailable } from '../../store/pg/database.ts';
+import type { AgentAnswer } from '../runtime/agent-task.ts';
+import { lookForProof, proveByAgent } from './proof.ts';
+import type { OperationServices } from '../runtime/services.ts';
+import type { Subject } from '../runtime/subject.ts';
+
+const agent = vi.hoisted(() => ({
+  answer: undefined as unknown,
+  kept: [] as { kind: string }[],
+  last_seq: 7,
+  standing: undefined as KeyStanding | undefined,
+}));
+vi.mock(import('../runtime/agent-task.ts'), async (original) => ({
+  ...(await original()),
+  askAgent: async () => agent.answer as AgentAnswer,
+}));
+vi.mock(import('../../store/evidence/evidence.ts'), async (original) => ({
+  ...(await original()),
+  recordEvidence: async (_, facts) => {
+    agent.kept.push(...facts);
+  },
+}));
+
+vi.mock(import('../../store/agents/agent-keys/key-change.ts'), async (original) => ({
+  ...(await original()),
+  keyStanding: async () => agent.standing,
+}));
+
+vi.mock(import('../../store/logs/node-logs.ts'), async (original) => ({
+  ...(await original()),
+  lastStoredSeq: async () => agent.last_seq,
+}));
+
+const target = { node_instance_id: 'inst_1' } as DriverTarget;
+const asked = (prove: Driver['prove'], clock = virtualClock()) =>
+  lookForProof(clock, { driver: tryingDriver({ prove }), target });
+
+test('is what the driver states for the nonce it was given', async () => {
+  const looked = await asked(async (_, { kind, nonce }) => ({ outcome: 'done', proof: { kind, nonce, checked: [] } }));
+  expect(looked.proof).toMatchObject({ kind: 'absent' });
+});
+
+test('a driver that never answers does not keep anybody waiting', async () => {
+  const clock = virtualClock();
+  const looking = asked(() => new Promise(() => {}), clock);
+  await clock.advance(60_000);
+  expect(await looking).toEqual({ proof: null, why_not: 'the driver trying did not answer within 30 s' });
+});
+
+test.for<[string, Driver['prove'], string]>([
+  [
+    'a refusal',
+    async () => ({
+      outcome: 'failed',
+      owner_layer: 'provider',
+      code: 'there',
+      message: 'still there',
+      retryable: true,
+    }),
+    'still there',
+  ],
+  ['a wait', async () => ({ outcome: 'wait', retry_seconds: 1, message: 'ask later' }), 'ask later'],
+  [
+    'an old proof',
+    async (_, { kind }) => ({ outcome: 'done', proof: { kind, nonce: 'of yesterday', checked: [] } }),
+    'the proof does not answer what was asked',
+  ],
+  [
+    'an error',
+    async () => {
+      throw new Error('the provider is away');
+    },
+    'the driver trying failed: the provider is away',
+  ],
+])('%s is no proof, and says why', async ([, prove, why_not]) => {
+  expect(await asked(prove)).toEqual({ proof: null, why_not });
+});
+
+test('a store that is away says nothing about the machine', async () => {
+  const away = async () => {
+    throw new StoreUnavailable('away');
+  };
+  await expect(asked(away)).rejects.toThrow(StoreUnavailable);
+});
+
+describe('what an agent states', () => {
+  const [own, other] = [generateKeyPairSync('ed25519'), generateKeyPairSync('ed25519')];
+  const agent_public_key = own.publicKey.export({ format: 'der', type: 'spki' }).toString('base64');
+  const said = { task_id: 'task_1', status: 'succeeded', result: { nonce: 'n1', checked: [] } } as const;
+  const signed = (words: object, key = own.privateKey, node_instance_id = 'inst_1') =>
+    sign(null, Buffer.from(canonicalJson({ ...words, node_instance_id })), key).toString('base64');
+  const first = { agent_public_key, key_unproven_since: null };
+  const stated = (answer: object, instance: object = first, reuse = true) => {
+    agent.kept = [];
+    agent.answer = { params: { nonce: 'n1' }, error: null, ...said, signature: signed(said), ...answer };
+    const context = { workflow_id: 'wf_1', step: (_: string, work: () => unknown) => work() };
+    const subject = { node_instance_id: 'inst_1', node: { node_id: 'node_1' }, ids: {}, instance } as Subject;
+    const services = { clock: virtualClock() } as unknown as OperationServices;
+    const line = { silent: false };
+    return proveByAgent(context as unknown as OperationContext, services, 'clean', subject, line, { reuse });
+  };
+
+  test('proves, signed by its key and for our nonce', async () => {
+    expect(await stated({})).toMatchObject({ proven: true, proof: { kind: 'clean', nonce: 'n1' } });
+    expect(agent.kept.map(({ kind }) => kind)).toEqual(['proof.clean']);
+  });
+
+  test('proves once every line that it says it told is here', async () => {
+    const told = { ...said, result: { ...said.result, last_log_seq: agent.last_seq } };
+    expect(await stated({ ...told, signature: signed(told) })).toMatchObject({ proven: true });
+  });
+
+  describe('while another key is in doubt', () => {
+    const stranger = other.publicKey.export({ format: 'der', type: 'spki' }).toString('base64');
+    const byStranger = { signature: signed(said, other.privateKey) };
+    beforeEach(() => {
+      const key_unproven_since = new Date(0);
+      agent.standing = { agent_public_key: stranger, key_unproven_since, trusted_public_key: agent_public_key };
+    });
+    afterEach(() => {
+      agent.standing = undefined;
+    });
+
+    test('by that key proves nothing of a machine that stays, and is enough for one that goes', async () => {
+      const refused = stated(byStranger).catch((error: unknown) => error);
+      expect(await refused).toMatchObject({
+        code: 'proof_key_unproven',
+        owner_layer: 'auth',
+        message: expect.stringMatching(
+          new RegExp(`to ${fingerprintOf(stranger)} without .* accept-key --fingerprint FINGERPRINT --reason`),
+        ),
+      });
+      expect(agent.kept).toEqual([]);
+      expect(await stated(byStranger, undefined, false)).toMatchObject({ proven: true });
+    });
+
+    test('by the last proven key proves, also where the operation began with the other one', async () => {
+      expect(await stated({})).toMatchObject({ proven: true });
+      expect(await stated({}, { agent_public_key: stranger })).toMatchObject({ proven: true });
+    });
+
+    test('by another key that the operation began with proves nothing', async () => {
+      agent.standing = { agent_public_key, key_unproven_since: null, trusted_public_key: agent_public_key };
+      await expect(stated(byStranger, { agent_public_key: stranger })).rejects.toMatchObject({
+        code: 'proof_unsigned',
+      });
+    });
+  });
+
+  const untold = { ...said, result: { ...said.result, last_log_seq: agent.last_seq + 1 } };
+  const yesterday = { ...said, result: { nonce: 'n0', checked: [] } };
+  test.for<[string, object, object | undefined, string]>([
+    ['without a signature', { signature: null }, undefined, 'proof_unsigned'],
+    ['with a signature that is none', { signature: 'AAAA' }, undefined, 'proof_unsigned'],
+    ['signed by another key', { signature: signed(said, other.privateKey) }, undefined, 'proof_unsigned'],
+    ['signed for another instance', { signature: signed(said, own.privateKey, 'inst_2') }, undefined, 'proof_unsigned'],
+    ['signed for another task', { signature: signed({ ...said, task_id: 'task_0' }) }, undefined, 'proof_unsigned'],
+    ['changed after it was signed', { result: { ...said.result, more: 1 } }, undefined, 'proof_unsigned'],
+    ['by one that registered no key', {}, { agent_public_key: null }, 'proof_unsigned'],
+    ['signed, but for an old nonce', { ...yesterday, signature: signed(yesterday) }, undefined, 'proof_stale'],
+    ['while a line is missing here', { ...untold, signature: signed(untold) }, undefined, 'log_lines_missing'],
+  ])('%s proves nothing, and nothing of it is kept', async ([, answer, instance, code]) => {
+    await expect(stated(answer, instance)).rejects.toMatchObject({ code, owner_layer: 'node' });
+    expect(agent.kept).toEqual([]);
+  });
+});

@@ -1,0 +1,25 @@
+import { expect, test } from 'vitest';
+import { type ActionSubject, whyNotOnNode } from '../../lifecycle/actions/actions.ts';
+import { releaseMeans } from './release-means.ts';
+
+test('a release says which of both it does with the machine, and what that costs who set it aside', () => {
+  expect(releaseMeans({ status: 'ready', reuse: true })).toMatch(/^its machine is cleaned, .* and free for the next;/);
+  expect(releaseMeans({ status: 'quarantined', reuse: true })).toMatch(/and stays aside;/);
+  expect(releaseMeans({ status: 'ready', reuse: false })).toBe('its machine is taken down, with proof, and retired');
+  expect(releaseMeans({ status: 'quarantined', reuse: false })).toMatch(/nothing is left of it to look at$/);
+  expect(releaseMeans(null)).toMatch(/^it has no machine/);
+});
+
+test('a refusal that says to release first says what that takes with it', () => {
+  const aside: ActionSubject = {
+    ...({
+      status: 'quarantined',
+      occupancy: 'occupied',
+      allocation_status: 'active',
+      node_instance_id: 'inst_1',
+    } as const),
+    ...{ deadline_at: null, held: null, endpoint: null, instance_fenced: null, taken_down_by: null, external: false },
+  };
+  expect(whyNotOnNode('reimage', { ...aside, reuse: false })).toMatch(/release it first\. In its pool a release takes/);
+  expect(whyNotOnNode('reimage', { ...aside, reuse: true })).toMatch(/release it first\.$/);
+});

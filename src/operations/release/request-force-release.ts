@@ -1,0 +1,83 @@
+/** Asks for the end of a release that does not end by itself. */
+import { now, secondsLater } from '../../base/clock.ts';
+import { newWorkflowId } from '../../base/ids.ts';
+import { ApiProblem } from '../../contract/errors/errors.ts';
+import { allocationRow, lockAllocation } from '../../store/rows/allocations.ts';
+import { releaseGoesOnBy } from '../../store/transitions/amend-allocation.ts';
+import type { Transaction } from '../../store/pg/database.ts';
+import { moveAllocations } from '../../store/transitions/allocation-transition.ts';
+import { requireMoved } from '../../store/transitions/transition-rules.ts';
+import { openOperationsOf } from '../../store/operations/open-operations.ts';
+import { markCancelling } from '../../store/operations/operations.ts';
+import { queueOperation } from '../../store/operations/queue-operation.ts';
+import {
+  allocationForceReleaseKind,
+  allocationForceReleasePlan,
+  forceReleaseWithinSeconds,
+} from './allocation-force-release.ts';
+import { type Asker, type Touched, visible } from '../runtime/caller.ts';
+import type { OperationServices } from '../runtime/services.ts';
+
+/** The release that runs is told to stop, and the allocation follows the forced one from here on, in the caller's transaction. */
+async function forceIn(tx: Transaction, services: OperationServices, id: string, asker: Asker): Promise<Touched> {
+  const at = now(services.clock);
+  const { allocation_id } = visible(await allocationRow(tx, id), asker);
+  // Operations before the allocation, as their own steps lock them.
+  const open = await openOperationsOf(tx, allocation_id, 'for no key update');
+  const forced = open.find((operation) => operation.kind === allocationForceReleaseKind);
+  if (forced) return { allocation_id, workflow_id: forced.workflow_id };
+  const allocation = visible(await lockAllocation(tx, allocation_id), asker);
+  if (allocation.status !== 'releasing' && allocation.status !== 'release_failed')
+    throw new ApiProblem(
+      'action_illegal',
+      `The allocation is ${allocation.status}; only a release that runs or has failed can be forced.`,
+    );
+  const workflow_id = newWorkflowId(services.clock);
+  const reason = `its release is forced: ${asker.reason ?? 'asked for'}`;
+  if (allocation.status === 'releasing') {
+    const until = secondsLater(at, forceReleaseWithinSeconds);
+    const deadline_at = allocation.deadline_at && allocation.deadline_at > until ? allocation.deadline_at : until;
+    await releaseGoesOnBy(tx, allocation, { workflow_id, deadline_at, reason, actor: asker.actor }, at);
+  } else {
+    const { actor, correlation_id } = asker;
+    const outcomes = await moveAllocations(
+      tx,
+      [
+        {
+          allocation_id,
+          to: 'releasing',
+          by: 'release',
+          reason,
+          actor,
+          correlation_id,
+          workflow_id,
+          set: { workflow_id },
+        },
+      ],
+      at,
+      services.environment,
+    );
+    requireMoved(outcomes);
+  }
+  for (const operation of open) await markCancelling(tx, operation.workflow_id, at, asker.actor);
+  await queueOperation(
+    tx,
+    {
+      workflow_id,
+      kind: allocationForceReleaseKind,
+      revision: 1,
+      allocation_id,
+      node_id: allocation.node_id,
+      tenant: allocation.tenant,
+      correlation_id: asker.correlation_id,
+      actor: asker.actor,
+      params: { reason: asker.reason ?? null },
+      steps: allocationForceReleasePlan,
+    },
+    at,
+  );
+  return { allocation_id, workflow_id };
+}
+
+export const requestForceRelease = (services: OperationServices, id: string, asker: Asker): Promise<Touched> =>
+  services.db.transaction((tx) => forceIn(tx, services, id, asker));

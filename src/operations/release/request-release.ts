@@ -1,0 +1,106 @@
+/** Asks for a release, or for another try of one that failed: rows and operation in one transaction. */
+import { now } from '../../base/clock.ts';
+import { newWorkflowId } from '../../base/ids.ts';
+import { ApiProblem } from '../../contract/errors/errors.ts';
+import type { Cause } from '../../lifecycle/model/transitions.ts';
+import { type AllocationRow, allocationRow, isHeldByAnother } from '../../store/rows/allocations.ts';
+import type { Transaction } from '../../store/pg/database.ts';
+import { renewCleaning } from '../../store/transitions/deadlines.ts';
+import { moveAllocations } from '../../store/transitions/allocation-transition.ts';
+import { lockNode } from '../../store/rows/nodes.ts';
+import { openOperationsOf } from '../../store/operations/open-operations.ts';
+import { markCancelling, operationRow } from '../../store/operations/operations.ts';
+import { queueOperation } from '../../store/operations/queue-operation.ts';
+import { allocationForceReleaseKind } from './allocation-force-release.ts';
+import { allocationReleaseKind, allocationReleasePlan } from './allocation-release.ts';
+import { type Asker, type Touched, visible } from '../runtime/caller.ts';
+import type { OperationServices } from '../runtime/services.ts';
+
+/** Asking again for what is already under way is no mistake: the answer is the operation that does it. */
+function underWay(allocation: AllocationRow): Touched {
+  if (!allocation.workflow_id) throw new Error(`allocation ${allocation.allocation_id} is releasing by no operation`);
+  return { allocation_id: allocation.allocation_id, workflow_id: allocation.workflow_id };
+}
+
+export async function releaseIn(
+  tx: Transaction,
+  services: OperationServices,
+  id: string,
+  asker: Asker,
+  by: Extract<Cause, 'release' | 'release-retry'>,
+): Promise<Touched> {
+  const at = now(services.clock);
+  const before = visible(await allocationRow(tx, id), asker);
+  if (before.status === 'releasing') return underWay(before);
+  // An operation's own step locks the operation and then the allocation; taken the other way round, the two would wait for each other.
+  const open = await openOperationsOf(tx, before.allocation_id, 'for no key update');
+  const forced = open.find((operation) => operation.kind === allocationForceReleaseKind);
+  if (forced) return { allocation_id: before.allocation_id, workflow_id: forced.workflow_id };
+  // The machine a failed allocation had may serve another one by now; it is then nothing of this one's to take down.
+  const lost = before.node_id !== null && (await isHeldByAnother(tx, before.node_id, before.allocation_id));
+  // The machine before its allocation, as everywhere.
+  const machine = before.status === 'release_failed' && before.node_id ? await lockNode(tx, before.node_id) : undefined;
+  const workflow_id = newWorkflowId(services.clock);
+  const reason = asker.reason ?? (by === 'release' ? 'asked to be released' : 'the release is tried again');
+  const [outcome] = await moveAllocations(
+    tx,
+    [
+      {
+        allocation_id: before.allocation_id,
+        to: 'releasing',
+        by,
+        reason,
+        actor: asker.actor,
+        correlation_id: asker.correlation_id,
+        workflow_id,
+        set: { workflow_id, ...(lost && { node_id: null }) },
+      },
+    ],
+    at,
+    services.environment,
+  );
+  if (outcome && !outcome.moved && outcome.because === 'already_there' && outcome.allocation)
+    return underWay(outcome.allocation);
+  if (!outcome?.moved)
+    throw new ApiProblem(
+      'action_illegal',
+      `The allocation is ${outcome?.allocation?.status ?? 'gone'}; it cannot be released.`,
+    );
+  if (!lost) await renewCleaning(tx, machine, asker, at);
+  for (const operation of open) await markCancelling(tx, operation.workflow_id, at, asker.actor);
+  await queueOperation(
+    tx,
+    {
+      workflow_id,
+      kind: allocationReleaseKind,
+      revision: 1,
+      allocation_id: before.allocation_id,
+      node_id: lost ? null : before.node_id,
+      tenant: before.tenant,
+      correlation_id: asker.correlation_id,
+      actor: asker.actor,
+      params: {},
+      steps: allocationReleasePlan,
+    },
+    at,
+  );
+  return { allocation_id: before.allocation_id, workflow_id };
+}
+
+export function requestRelease(services: OperationServices, id: string, asker: Asker): Promise<Touched> {
+  return services.db.transaction((tx) => releaseIn(tx, services, id, asker, 'release'));
+}
+
+/** Another try of a failed release. Whoever finds that it is being forced by then was not given what they asked for, and is told so. */
+export function requestReleaseRetry(services: OperationServices, id: string, asker: Asker): Promise<Touched> {
+  return services.db.transaction(async (tx) => {
+    const touched = await releaseIn(tx, services, id, asker, 'release');
+    const operation = await operationRow(tx, touched.workflow_id);
+    if (operation?.kind === allocationForceReleaseKind)
+      throw new ApiProblem(
+        'action_illegal',
+        `Its release is forced by now, by operation ${operation.workflow_id}; that goes on, and nothing is tried beside it.`,
+      );
+    return touched;
+  });
+}

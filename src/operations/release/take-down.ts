@@ -1,0 +1,166 @@
+/** The stages that take a machine down, the same for every operation that does: freeze-evidence, drain, stop, clean, prove. */
+import { now, secondsLater } from '../../base/clock.ts';
+import type { DriverProof } from '../../drivers/driver.ts';
+import type { OperationContext, RetryPolicy } from '../../engine/engine.ts';
+import { StepFailed } from '../../engine/engine.ts';
+import { resolveBudget } from '../../lifecycle/deadlines/budgets.ts';
+import { once } from '../../store/operations/executions.ts';
+import { fenceInstance } from '../../store/agents/instances.ts';
+import { hasLeasedWork } from '../../store/agents/tasks.ts';
+import { type AgentLine, askAgent } from '../runtime/agent-task.ts';
+import { freezeFromAgent, freezeFromDriver } from './freeze-evidence.ts';
+import { isObserved } from '../provision/observed-start.ts';
+import { agentProvesWithinSeconds, proveByAgent, proveByDriver } from './proof.ts';
+import type { OperationServices } from '../runtime/services.ts';
+import { drive, type PlanStep, stage } from '../runtime/stage.ts';
+import { type Subject, targetNow } from '../runtime/subject.ts';
+
+export const takeDownPlan: PlanStep[] = [
+  { name: 'freeze-evidence', label: 'Keeping what the machine knows', usual_seconds: 0.5, within_seconds: 300 },
+  { name: 'drain', label: 'Waiting for running work', usual_seconds: 0.5, within_seconds: 86_400 },
+  { name: 'stop', label: 'Stopping the workload', usual_seconds: 0.5, within_seconds: 900 },
+  { name: 'clean', label: 'Cleaning up', usual_seconds: 1, within_seconds: 3600 },
+  { name: 'prove', label: 'Proving that nothing is left', usual_seconds: 0.5, within_seconds: 900 },
+];
+
+const stopWithinSeconds = 20;
+const drainPollSeconds = 2;
+
+/** Ends the machine and everything tagged with its instance, and proves it. */
+export async function removeMachine(
+  context: OperationContext,
+  services: OperationServices,
+  name: string,
+  subject: Subject,
+  policy: RetryPolicy,
+): Promise<DriverProof> {
+  await endMachine(context, services, name, subject, policy);
+  return proveByDriver(context, services, `${name}:prove`, subject, subject.driver.final_proof, policy);
+}
+
+async function endMachine(
+  context: OperationContext,
+  services: OperationServices,
+  name: string,
+  subject: Subject,
+  policy: RetryPolicy,
+): Promise<void> {
+  const options = { policy, subject };
+  const destroyIt = async () => subject.driver.destroy(await targetNow(services, subject));
+  await drive(context, services, `${name}:stop`, () => stopWithMemory(services, subject), options);
+  await drive(context, services, `${name}:destroy`, destroyIt, options);
+}
+
+const stopWithMemory = async (services: OperationServices, subject: Subject) =>
+  subject.driver.stop(await targetNow(services, subject));
+
+async function stopWorkload(
+  context: OperationContext,
+  services: OperationServices,
+  { subject, policy }: TakeDown,
+  line: AgentLine,
+): Promise<void> {
+  const answer = await askAgent(context, services, 'stop:agent', subject, line, {
+    type: 'release.stop',
+    wait_seconds: stopWithinSeconds,
+  });
+  if (answer?.status === 'succeeded') return;
+  await drive(context, services, 'stop:driver', () => stopWithMemory(services, subject), { policy, subject });
+}
+
+export interface TakeDown {
+  subject: Subject;
+  /** The machine stays and is handed on; otherwise it goes. */
+  reuse: boolean;
+  policy: RetryPolicy;
+}
+
+/** Answers the proof that the machine is gone or cut off; none where it stays. */
+export async function takeDown(
+  context: OperationContext,
+  services: OperationServices,
+  down: TakeDown,
+): Promise<DriverProof | undefined> {
+  const { subject, reuse, policy } = down;
+  let proof: DriverProof | undefined;
+  // Where no agent runs, none is asked, and none is missed.
+  const line: AgentLine = { silent: isObserved(subject) };
+  await stage(context, services, 'freeze-evidence', async () => {
+    if (!line.silent) await freezeFromAgent(context, services, 'freeze-evidence:agent', subject, line);
+    await freezeFromDriver(context, services, 'freeze-evidence', subject);
+  });
+  await stage(context, services, 'drain', async () => {
+    const { seconds } = resolveBudget({ phase: 'drain', pool: subject.pool.budgets ?? {} });
+    const until = secondsLater(now(services.clock), seconds);
+    await context.waitFor(
+      'drain:wait',
+      async () => ((await hasLeasedWork(services.db, subject.node_instance_id)) ? undefined : true),
+      { until, poll_seconds: drainPollSeconds },
+    );
+  });
+  await stage(context, services, 'stop', () => stopWorkload(context, services, down, line));
+  await stage(context, services, 'clean', () => clean(context, services, down, line));
+  await stage(context, services, 'prove', async () => {
+    // A machine that stays was proven clean by its agent's signed statement, which the stage before has kept.
+    if (reuse) return;
+    if (subject.driver.final_proof === 'revoked') await cutOff(context, services, subject);
+    proof = await proveByDriver(context, services, 'prove', subject, subject.driver.final_proof, policy);
+  });
+  return proof;
+}
+
+/** A machine that is not ours to destroy is let go by ending its credential; the proof is that it has none. */
+export async function cutOff(context: OperationContext, services: OperationServices, subject: Subject): Promise<void> {
+  await context.step('prove:cut-off', () => {
+    const at = now(services.clock);
+    const fence = { ...subject.ids, workflow_id: context.workflow_id, reason: 'the machine was let go', revoke: true };
+    return once(services.db, context.workflow_id, 'cut-off', services.executor, at, async (tx) => {
+      await fenceInstance(tx, subject.node_instance_id, fence, at);
+      return null;
+    });
+  });
+}
+
+/** A machine of ours that is handed on is set up again, which may take what a set-up takes. */
+function agentCleansWithin({ driver, pool }: Subject, reuse: boolean): number {
+  if (!reuse || !driver.launches) return agentProvesWithinSeconds;
+  return Math.max(agentProvesWithinSeconds, resolveBudget({ phase: 'clean', pool: pool.budgets ?? {} }).seconds);
+}
+
+async function clean(
+  context: OperationContext,
+  services: OperationServices,
+  { subject, reuse, policy }: TakeDown,
+  line: AgentLine,
+): Promise<void> {
+  const asked = { reuse, wait_seconds: agentCleansWithin(subject, reuse) };
+  for (let tries = 1; ; tries++) {
+    const { proven, problem } = await proveByAgent(context, services, `clean:agent:${tries}`, subject, line, asked);
+    if (proven) break;
+    if (problem && tries < policy.tries) {
+      await context.sleep(Math.min(policy.max_seconds, policy.base_seconds * 2 ** (tries - 1)));
+      continue;
+    }
+    if (problem)
+      throw new StepFailed({
+        step: 'clean',
+        code: problem.code,
+        owner_layer: problem.owner_layer,
+        message: problem.message,
+        tries,
+      });
+    if (reuse) {
+      throw new StepFailed({
+        step: 'clean',
+        code: 'agent_silent',
+        owner_layer: 'node',
+        message: 'the machine is to be used again, but its agent is silent and cannot prove it clean',
+        tries,
+      });
+    }
+    const cleanIt = () => subject.driver.clean(subject.target);
+    await drive(context, services, 'clean:driver', cleanIt, { policy, subject, begins_anew: true });
+    break;
+  }
+  if (!reuse) await endMachine(context, services, 'clean', subject, policy);
+}

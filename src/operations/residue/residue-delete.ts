@@ -1,0 +1,66 @@
+/** Destroys what an entry of the residue ledger is about, by its tags, and proves it gone. Asked for by a person, never by a rule. */
+import { now } from '../../base/clock.ts';
+import type { OperationDefinition } from '../../engine/engine.ts';
+import { once } from '../../store/operations/executions.ts';
+import { fenceInstance } from '../../store/agents/instances.ts';
+import { settleResidue } from '../../store/rows/residue.ts';
+import { proveByDriver, wordsOf } from '../release/proof.ts';
+import { releasePolicy } from '../release/release-policy.ts';
+import { readResidueSubject } from './residue-subject.ts';
+import { residueOf } from './residue-verify.ts';
+import { retireProvenGone } from '../release/retire-proven-gone.ts';
+import type { OperationServices } from '../runtime/services.ts';
+import { drive, type PlanStep, stage } from '../runtime/stage.ts';
+
+export const residueDeleteKind = 'residue-delete';
+
+export const residueDeletePlan: PlanStep[] = [
+  { name: 'cut-off', label: 'Cutting it off', usual_seconds: 0.5, within_seconds: 300 },
+  { name: 'destroy', label: 'Destroying it', usual_seconds: 1, within_seconds: 3600 },
+  { name: 'prove', label: 'Proving that nothing is left', usual_seconds: 0.5, within_seconds: 900 },
+];
+
+export function residueDelete(services: OperationServices): OperationDefinition {
+  return {
+    kind: residueDeleteKind,
+    revision: 1,
+    async run(context, params) {
+      const { row, machine } = await readResidueSubject(services, residueOf(params));
+      if (!machine) throw new Error(`residue ${row.residue_id} names nothing that a driver here could destroy`);
+      const { driver, target, node_instance_id } = machine;
+      const policy = releasePolicy({ name: row.pool ?? '', driver: row.driver, ...row.document });
+      // Before it is destroyed nothing that it says counts any more; where it is not ours to destroy, that is all there is to do.
+      await stage(context, services, 'cut-off', async () => {
+        await context.step('cut-off:fence', () => {
+          const at = now(services.clock);
+          return once(services.db, context.workflow_id, 'cut-off', services.executor, at, async (tx) => {
+            const ids = { ...machine.ids, workflow_id: context.workflow_id };
+            await fenceInstance(tx, node_instance_id, { ...ids, reason: 'deleted as residue', revoke: true }, at);
+            return null;
+          });
+        });
+      });
+      await stage(context, services, 'destroy', async () => {
+        await drive(context, services, 'destroy:driver', () => driver.destroy(target), { policy, subject: machine });
+      });
+      await stage(context, services, 'prove', async () => {
+        const proof = await proveByDriver(context, services, 'prove', machine, driver.final_proof, policy);
+        await context.step('prove:settle', () => {
+          const at = now(services.clock);
+          return once(services.db, context.workflow_id, 'settle', services.executor, at, async (tx, operation) => {
+            const reason = typeof operation.params.reason === 'string' ? operation.params.reason : 'deleted';
+            const proven = { status: 'gone' as const, seen: wordsOf(proof), reason, proof: { ...proof } };
+            const teller = { layer: 'operator', actor: operation.actor, workflow_id: operation.workflow_id } as const;
+            const gone = { node_id: row.node_id, node_instance_id, proof: proof.kind, reason: 'proven gone' };
+            // Nodes are locked before residue, as everywhere.
+            await retireProvenGone(tx, services, { ...gone, ...teller }, at);
+            await settleResidue(tx, { node_instance_id }, proven, teller, at);
+            return null;
+          });
+        });
+      });
+      await context.emit({ message: 'Deleted, and proven gone' });
+      return null;
+    },
+  };
+}

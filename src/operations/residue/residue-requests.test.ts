@@ -1,0 +1,115 @@
+/** What may be asked about residue, and what is refused: nothing that lives is deleted, and no two work on one entry. */
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { tryingDriver } from '../../../test/scenarios/support/trying-driver.ts';
+import { testDatabase } from '../../../test/support/database.ts';
+import type { CorrelationId, NodeId, NodeInstanceId } from '../../base/ids.ts';
+import { leaveResidue, residueRow } from '../../store/rows/residue.ts';
+import { ruleStage, type Stage } from '../../sweeps/testing/stage.ts';
+import { adoptResidue, requestResidueDelete, requestResidueVerify } from './residue-requests.ts';
+import type { OperationServices } from '../runtime/services.ts';
+
+let stage: Stage;
+let services: OperationServices;
+let node_id: NodeId;
+const asker = {
+  actor: { kind: 'token', id: 'tok_1', name: 'ada' },
+  tenant: null,
+  correlation_id: 'c' as CorrelationId,
+  reason: 'because',
+};
+
+beforeEach(async () => {
+  stage = ruleStage(await testDatabase());
+  await stage.pool('p');
+  [node_id] = (await stage.nodes({ pool: 'p', count: 1 })) as [NodeId];
+  services = { ...stage.services, drivers: new Map([['yard', tryingDriver({ name: 'yard' })]]) };
+});
+afterEach(() => stage.close());
+
+async function left(over: { driver?: string; node_instance_id?: NodeInstanceId | null } = {}): Promise<string> {
+  const entry = {
+    ...{ driver: 'yard', pool: 'p', host: null, kind: 'vm', resource: 'vm/1', node_id, reason: 'forced' },
+    ...{ node_instance_id: 'inst_p_1' as NodeInstanceId, allocation_id: null, correlation_id: null, workflow_id: null },
+    ...{ forced_by: asker.actor, seen: 'still there', cost_per_hour: null },
+    ...over,
+  };
+  const [row] = await stage.db.transaction((tx) => leaveResidue(tx, [entry], { layer: 'operator' }, stage.clock));
+  return row?.residue_id ?? '';
+}
+const nodeIs = (status: string) => stage.db.query('update nodes set status = $1', [status]);
+const refused = (detail: string) => ({ code: 'action_illegal', message: expect.stringContaining(detail) });
+
+test('what a live node runs is not deleted; what a quarantined or a retired one left is', async () => {
+  const id = await left();
+  await nodeIs('cleaning');
+  await expect(requestResidueDelete(services, id, asker)).rejects.toMatchObject(
+    refused('is being taken down, and this with it'),
+  );
+  for (const status of ['ready', 'starting']) {
+    await nodeIs(status);
+    await expect(requestResidueDelete(services, id, asker)).rejects.toMatchObject(refused(`which is ${status}`));
+  }
+  await nodeIs('quarantined');
+  expect(await requestResidueDelete(services, id, asker)).toMatchObject({ residue_id: id });
+  const other = await left({ node_instance_id: 'inst_of_nobody' as NodeInstanceId });
+  await nodeIs('ready');
+  expect(await requestResidueDelete(services, other, asker)).toMatchObject({ residue_id: other });
+});
+
+test('what carries no instance of ours, or whose driver is not here, is not deleted here', async () => {
+  await nodeIs('quarantined');
+  const untagged = await left({ node_instance_id: null });
+  await expect(requestResidueDelete(services, untagged, asker)).rejects.toMatchObject(refused('names no instance'));
+  const foreign = await left({ driver: 'elsewhere' });
+  await expect(requestResidueDelete(services, foreign, asker)).rejects.toMatchObject(refused('no driver elsewhere'));
+});
+
+test('a machine that others bring is not deleted while it is in the fleet', async () => {
+  services = { ...services, drivers: new Map([['yard', tryingDriver({ name: 'yard', launches: false })]]) };
+  const id = await left();
+  await nodeIs('quarantined');
+  await expect(requestResidueDelete(services, id, asker)).rejects.toMatchObject(refused('not ours to destroy'));
+  await nodeIs('retired');
+  expect(await requestResidueDelete(services, id, asker)).toMatchObject({ residue_id: id });
+});
+
+test('asking again is answered with the same operation, and nobody else gets in between', async () => {
+  await nodeIs('quarantined');
+  const id = await left();
+  const { workflow_id } = await requestResidueDelete(services, id, asker);
+  expect((await requestResidueDelete(services, id, asker)).workflow_id).toBe(workflow_id);
+  await expect(adoptResidue(services, id, asker)).rejects.toMatchObject(refused('residue-delete works on it'));
+  await expect(requestResidueVerify(services, id, asker)).rejects.toMatchObject(refused('residue-delete works on it'));
+  expect(await stage.db.query(`select 1 from operations where kind like 'residue-%'`)).toHaveLength(1);
+});
+
+test('what was adopted names who and why, and is over', async () => {
+  const id = await left();
+  await adoptResidue(services, id, asker);
+  expect(await residueRow(stage.db, id)).toMatchObject({
+    ...{ status: 'adopted', settled_by: asker.actor, settled_reason: 'because' },
+  });
+  for (const ask of [adoptResidue, requestResidueVerify, requestResidueDelete])
+    await expect(ask(services, id, asker)).rejects.toMatchObject(refused('It is adopted since'));
+  await expect(adoptResidue(services, 'res_none', asker)).rejects.toMatchObject({ code: 'residue_not_found' });
+});
+
+test('a dry run says what would come of it or why not, and touches nothing', async () => {
+  const id = await left();
+  const looking = { ...asker, dry_run: true };
+  const before = await residueRow(stage.db, id);
+  await nodeIs('ready');
+  await expect(requestResidueDelete(services, id, looking)).rejects.toMatchObject(refused('which is ready'));
+  await nodeIs('quarantined');
+  for (const [request, says] of [
+    [requestResidueVerify, 'is asked whether vm vm/1 is still there'],
+    [adoptResidue, "vm vm/1 is ada's from now on"],
+    [requestResidueDelete, 'vm vm/1 is destroyed'],
+  ] as const)
+    expect(await request(services, id, looking)).toMatchObject({
+      workflow_id: null,
+      says: expect.stringContaining(says),
+    });
+  expect(await residueRow(stage.db, id)).toEqual(before);
+  expect(await stage.db.query(`select 1 from operations where kind like 'residue-%'`)).toEqual([]);
+});

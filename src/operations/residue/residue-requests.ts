@@ -1,0 +1,151 @@
+/** What people and the `orphans` sweep may ask about an entry of the residue ledger. Each is one transaction, or refuses and changes nothing. */
+import { now } from '../../base/clock.ts';
+import { newCorrelationId, newWorkflowId, type WorkflowId } from '../../base/ids.ts';
+import { ApiProblem } from '../../contract/errors/errors.ts';
+import type { Transaction } from '../../store/pg/database.ts';
+import { operationRow } from '../../store/operations/operations.ts';
+import { type ResidueWithMachine, residueWithMachine } from '../../store/supervision/orphans.ts';
+import { queueOperation } from '../../store/operations/queue-operation.ts';
+import { bindResidue, residueRow, settleResidue } from '../../store/rows/residue.ts';
+import type { Asker } from '../runtime/caller.ts';
+import { residueDeleteKind, residueDeletePlan } from './residue-delete.ts';
+import { residueVerifyKind, residueVerifyPlan } from './residue-verify.ts';
+import type { OperationServices } from '../runtime/services.ts';
+
+export interface ResidueTouched {
+  residue_id: string;
+  /** The operation that was asked for; null where it was done at once, or only looked ahead. */
+  workflow_id: WorkflowId | null;
+  /** What comes of it. */
+  says: string;
+}
+
+/** With `dry_run` it is only said what would come of it. */
+export interface ResidueAsker extends Asker {
+  dry_run?: boolean | undefined;
+}
+
+/** Locked and still open, with the operation that works on it, if one does. */
+async function mustBeOpen(tx: Transaction, id: string): Promise<{ row: ResidueWithMachine; working: string | null }> {
+  if (!(await residueRow(tx, id, 'for update'))) throw new ApiProblem('residue_not_found');
+  const row = await residueWithMachine(tx, id);
+  if (!row) throw new ApiProblem('residue_not_found');
+  if (row.status !== 'open')
+    throw new ApiProblem('action_illegal', `It is ${row.status} since ${row.settled_at?.toISOString()}.`);
+  const working = row.busy && row.workflow_id ? await operationRow(tx, row.workflow_id) : undefined;
+  return { row, working: working?.kind ?? null };
+}
+
+const busyWith = (kind: string) =>
+  new ApiProblem('action_illegal', `${kind} works on it; wait until that has ended, and look again.`);
+
+async function queue(
+  tx: Transaction,
+  services: OperationServices,
+  row: ResidueWithMachine,
+  what: Pick<Parameters<typeof queueOperation>[1], 'kind' | 'steps'>,
+  says: string,
+  asker: ResidueAsker,
+): Promise<ResidueTouched> {
+  if (asker.dry_run) return { residue_id: row.residue_id, workflow_id: null, says };
+  const workflow_id = newWorkflowId(services.clock);
+  await bindResidue(tx, row.residue_id, workflow_id);
+  await queueOperation(
+    tx,
+    {
+      ...what,
+      workflow_id,
+      revision: 1,
+      // One that was never known here has no row to refer to.
+      node_id: row.node_status === null ? null : row.node_id,
+      node_instance_id: row.node_instance_id,
+      tenant: null,
+      correlation_id: asker.correlation_id,
+      actor: asker.actor,
+      params: { residue_id: row.residue_id, reason: asker.reason ?? null },
+    },
+    now(services.clock),
+  );
+  return { residue_id: row.residue_id, workflow_id, says };
+}
+
+/** Asking again for what is under way is no mistake: the answer is the operation that does it. */
+const goesOn = ({ residue_id, workflow_id }: ResidueWithMachine): ResidueTouched => ({
+  residue_id,
+  workflow_id,
+  says: `operation ${workflow_id}, which does it already, goes on`,
+});
+
+const wordOf = ({ kind, resource, host }: ResidueWithMachine) => `${kind} ${resource}${host ? ` on host ${host}` : ''}`;
+
+/** A person takes it over by name; from then on it is theirs, and nobody's residue. */
+export const adoptResidue = (services: OperationServices, id: string, asker: ResidueAsker): Promise<ResidueTouched> =>
+  services.db.transaction(async (tx) => {
+    const { row, working } = await mustBeOpen(tx, id);
+    if (working) throw busyWith(working);
+    const says = `${wordOf(row)} is ${asker.actor?.name ?? 'somebody'}'s from now on, and nobody counts it as left behind`;
+    const touched = { residue_id: row.residue_id, workflow_id: null, says };
+    if (asker.dry_run) return touched;
+    const settled = { status: 'adopted' as const, ...(asker.reason && { reason: asker.reason }) };
+    const teller = { layer: 'operator', actor: asker.actor } as const;
+    await settleResidue(tx, { residue_id: row.residue_id }, settled, teller, now(services.clock));
+    return touched;
+  });
+
+/** In the caller's transaction; asking again for what is under way is no mistake. */
+export async function verifyIn(
+  tx: Transaction,
+  services: OperationServices,
+  id: string,
+  asker: ResidueAsker,
+): Promise<ResidueTouched> {
+  const { row, working } = await mustBeOpen(tx, id);
+  if (working === residueVerifyKind) return goesOn(row);
+  if (working) throw busyWith(working);
+  const says = `the driver ${row.driver} is asked whether ${wordOf(row)} is still there; with a proof that it is gone the entry is closed`;
+  return queue(tx, services, row, { kind: residueVerifyKind, steps: residueVerifyPlan }, says, asker);
+}
+
+export const requestResidueVerify = (
+  services: OperationServices,
+  id: string,
+  asker: ResidueAsker,
+): Promise<ResidueTouched> => services.db.transaction((tx) => verifyIn(tx, services, id, asker));
+
+/** Why nothing may be destroyed here, for a person. */
+function whyNotDeleted(row: ResidueWithMachine, services: OperationServices): string | null {
+  if (!services.drivers.has(row.driver))
+    return `This server has no driver ${row.driver}; remove it by hand, and adopt it.`;
+  if (!row.node_instance_id)
+    return 'It names no instance of ours, so nothing here may destroy it; remove it by hand, and adopt it.';
+  if (row.present_instance_id && !services.drivers.get(row.driver)?.launches)
+    return 'Its machine is brought by others and not ours to destroy; retire its node, or adopt it.';
+  if (row.present && row.node_status === 'cleaning')
+    return `Node ${row.node_id} is being taken down, and this with it: with a proof the entry is closed. \`slipway explain ${row.node_id}\` says how far that is; to delete it here instead, quarantine the node first, which stops that.`;
+  if (row.present && row.node_status !== 'quarantined')
+    return `It is what node ${row.node_id} runs, which is ${row.node_status}; quarantine the node first: only what a quarantined or retired node left is deleted.`;
+  return null;
+}
+
+export const requestResidueDelete = (
+  services: OperationServices,
+  id: string,
+  asker: ResidueAsker,
+): Promise<ResidueTouched> =>
+  services.db.transaction(async (tx) => {
+    const { row, working } = await mustBeOpen(tx, id);
+    if (working === residueDeleteKind) return goesOn(row);
+    if (working) throw busyWith(working);
+    const why_not = whyNotDeleted(row, services);
+    if (why_not) throw new ApiProblem('action_illegal', why_not);
+    const says = `${wordOf(row)} is destroyed by the driver ${row.driver} and proven gone; this cannot be undone`;
+    return queue(tx, services, row, { kind: residueDeleteKind, steps: residueDeletePlan }, says, asker);
+  });
+
+/** Who asks when nobody does: the sweep. */
+export const byRule = (reason: string): Asker => ({
+  actor: null,
+  tenant: null,
+  correlation_id: newCorrelationId(),
+  reason,
+});

@@ -1,0 +1,103 @@
+/** Looks whether residue is still there: the driver first, then, on a machine that is to be used again, its own agent. */
+import { now } from '../../base/clock.ts';
+import { type OperationContext, type OperationDefinition, StepFailed } from '../../engine/engine.ts';
+import { once } from '../../store/operations/executions.ts';
+import { noteLook, settleResidue } from '../../store/rows/residue.ts';
+import { type Looked, proveByAgent, proveIfPossible, wordsOf } from '../release/proof.ts';
+import { reusesNodes } from '../release/release-policy.ts';
+import { type ResidueSubject, readResidueSubject } from './residue-subject.ts';
+import { retireProvenGone } from '../release/retire-proven-gone.ts';
+import type { OperationServices } from '../runtime/services.ts';
+import { type PlanStep, stage } from '../runtime/stage.ts';
+import { readSubject } from '../runtime/subject.ts';
+
+export const residueVerifyKind = 'residue-verify';
+
+export const residueVerifyPlan: PlanStep[] = [
+  { name: 'look', label: 'Looking whether it is still there', usual_seconds: 1, within_seconds: 300 },
+];
+
+/**
+ * A machine that others bring is let go by ending its credential, which proves something only once its node is retired: one that
+ * stays in the fleet, with whatever credential, may still have on it what was left there.
+ */
+export const driverMayProve = ({ row, machine }: ResidueSubject): boolean =>
+  machine?.driver.final_proof !== 'revoked' || row.present_instance_id === null;
+
+export const onlyAgentMayProve = 'its machine is still in the fleet; only its agent can prove it clean';
+
+/** Only a machine that stays can be cleaned where it stands: the one its node runs now, under whatever instance where others bring it. */
+export const mayBeProvenClean = ({ row, machine }: ResidueSubject): boolean =>
+  row.why === 'force-release' &&
+  row.document !== null &&
+  reusesNodes(row.document) &&
+  (row.present || (machine !== null && !machine.driver.launches && row.present_instance_id !== null));
+
+export const residueOf = (params: unknown): string => (params as { residue_id: string }).residue_id;
+
+async function look(context: OperationContext, services: OperationServices, residue: ResidueSubject): Promise<Looked> {
+  const { row, machine } = residue;
+  if (!machine) return { proof: null, why_not: `nobody here can look at it: ${whyBlind(residue)}` };
+  const asksDriver = await context.step('look:where', async () => driverMayProve(residue));
+  const looked: Looked = asksDriver
+    ? await proveIfPossible(context, services, 'look:driver', machine)
+    : { proof: null, why_not: onlyAgentMayProve };
+  const asksAgent = await context.step('look:stays', async () => mayBeProvenClean(residue) && row.node_id !== null);
+  if (looked.proof || !asksAgent || !row.node_id) return looked;
+  const ids = {
+    workflow_id: context.workflow_id,
+    correlation_id: row.correlation_id,
+    allocation_id: row.allocation_id,
+  };
+  const subject = await readSubject(services, services.db, row.node_id, ids);
+  try {
+    const { proof, problem } = await proveByAgent(
+      context,
+      services,
+      'look:agent',
+      subject,
+      { silent: false },
+      { reuse: true },
+    );
+    if (proof) return { proof };
+    return problem ? { proof: null, why_not: problem.message } : looked;
+  } catch (error) {
+    if (error instanceof StepFailed) return { proof: null, why_not: error.message };
+    throw error;
+  }
+}
+
+const whyBlind = ({ row }: ResidueSubject): string =>
+  row.node_instance_id ? `there is no driver ${row.driver}` : 'it names no instance of ours';
+
+export function residueVerify(services: OperationServices): OperationDefinition {
+  return {
+    kind: residueVerifyKind,
+    revision: 1,
+    async run(context, params) {
+      const residue = await readResidueSubject(services, residueOf(params));
+      const { residue_id } = residue.row;
+      await stage(context, services, 'look', async () => {
+        const looked = await look(context, services, residue);
+        await context.step('look:kept', () => {
+          const at = now(services.clock);
+          return once(services.db, context.workflow_id, 'kept', services.executor, at, async (tx, operation) => {
+            const teller = { layer: 'workflow', actor: operation.actor, workflow_id: operation.workflow_id } as const;
+            if (!looked.proof) await noteLook(tx, residue_id, looked.why_not, teller, at);
+            else {
+              const { node_id, node_instance_id } = residue.row;
+              const gone = { node_id, node_instance_id, proof: looked.proof.kind, reason: 'proven gone' };
+              // Nodes are locked before residue, as everywhere.
+              await retireProvenGone(tx, services, { ...gone, ...teller }, at);
+              const proven = { status: 'gone' as const, seen: wordsOf(looked.proof), proof: { ...looked.proof } };
+              await settleResidue(tx, node_instance_id ? { node_instance_id } : { residue_id }, proven, teller, at);
+            }
+            return null;
+          });
+        });
+        await context.emit({ message: looked.proof ? 'It is gone' : `It is not proven gone: ${looked.why_not}` });
+      });
+      return null;
+    },
+  };
+}

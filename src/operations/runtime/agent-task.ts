@@ -1,0 +1,93 @@
+/** Asks a node's agent to do something and waits, within bounds, for its answer. */
+import { moment, now, secondsLater } from '../../base/clock.ts';
+import { newTaskId } from '../../base/ids.ts';
+import type { Json, OperationContext } from '../../engine/engine.ts';
+import { once } from '../../store/operations/executions.ts';
+import { isAgentFresh } from '../../store/agents/instances.ts';
+import { queueTask, taskRow } from '../../store/agents/tasks.ts';
+import type { OperationServices } from './services.ts';
+import { isMachineGone, type Subject } from './subject.ts';
+
+export interface AgentAnswer {
+  task_id: string;
+  /** What it was asked with. */
+  params: Record<string, Json>;
+  status: 'succeeded' | 'failed' | 'unanswered';
+  result: Record<string, unknown> | null;
+  error: { code: string; message: string } | null;
+  signature: string | null;
+}
+
+/** What a run has learned of the agent: one that is gone is not asked again, or each step would wait for nothing. */
+export interface AgentLine {
+  silent: boolean;
+}
+
+const leaseSeconds = 15;
+const pollSeconds = 2;
+
+/** Undefined when the agent has not been heard lately: then nobody would answer, and the caller goes on without it. */
+export async function askAgent(
+  context: OperationContext,
+  services: OperationServices,
+  name: string,
+  subject: Subject,
+  line: AgentLine,
+  task: { type: string; params?: () => Record<string, Json>; wait_seconds: number },
+): Promise<AgentAnswer | undefined> {
+  const { db, clock } = services;
+  if (line.silent) return undefined;
+  const queued = await context.step(`${name}:ask`, async () => {
+    const at = now(clock);
+    if (!(await isAgentFresh(db, subject.node_instance_id, at))) return null;
+    const until = secondsLater(at, task.wait_seconds);
+    return once(db, context.workflow_id, `${name}:${context.attempt}`, services.executor, at, async (tx) => {
+      const task_id = newTaskId(clock);
+      const params = task.params?.() ?? {};
+      await queueTask(
+        tx,
+        {
+          task_id,
+          node_id: subject.node.node_id,
+          node_instance_id: subject.node_instance_id,
+          type: task.type,
+          params,
+          lease_seconds: leaseSeconds,
+          expires_at: until,
+          correlation_id: subject.ids.correlation_id ?? null,
+          allocation_id: subject.ids.allocation_id ?? null,
+          workflow_id: context.workflow_id,
+        },
+        at,
+      );
+      return { task_id: task_id as string, params, until_ms: until.getTime() };
+    });
+  });
+  if (!queued) {
+    line.silent = true;
+    return undefined;
+  }
+  const patient_until_ms = queued.until_ms - (task.wait_seconds - pollSeconds) * 1000;
+  const answer = await context.waitFor(
+    `${name}:answer`,
+    async () => {
+      const row = await taskRow(db, queued.task_id);
+      if (!row || (row.status !== 'succeeded' && row.status !== 'failed'))
+        return clock.nowMs() > patient_until_ms && (await isMachineGone(subject, clock))
+          ? { status: 'unanswered' }
+          : undefined;
+      return { status: row.status, result: row.result as never, error: row.error, signature: row.result_signature };
+    },
+    { until: moment(queued.until_ms), poll_seconds: pollSeconds },
+  );
+  const nothing = { status: 'unanswered', result: null, error: null, signature: null } as const;
+  const said = {
+    task_id: queued.task_id,
+    params: queued.params,
+    ...nothing,
+    ...(answer as Partial<AgentAnswer> | undefined),
+  };
+  // One that runs and was late, perhaps because we were away ourselves, is asked again; one that is gone is not.
+  line.silent = answer !== undefined && said.status === 'unanswered';
+  return said;
+}

@@ -1,0 +1,103 @@
+/** The server's own admin token: where it comes from, and that a new one ends the one it replaces. */
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { testDatabase } from '../../../test/support/database.ts';
+import { systemClock } from '../../base/clock.ts';
+import type { Log } from '../../base/telemetry/log.ts';
+import { type Database, openDatabase } from '../../store/pg/database.ts';
+import { newSecret } from '../../store/agents/instances.ts';
+import { tokenBySecret } from '../../store/rows/tokens.ts';
+import { adminTokenPath, ensureAdminToken } from './first-start.ts';
+
+let db: Database;
+let data_dir: string;
+const ends: (() => Promise<unknown>)[] = [];
+beforeEach(async () => {
+  const database = await testDatabase();
+  db = openDatabase({ url: database.url });
+  data_dir = await mkdtemp(join(tmpdir(), 'slipway-first-start-'));
+  ends.push(
+    database.drop,
+    () => db.close(),
+    () => rm(data_dir, { recursive: true }),
+  );
+});
+afterEach(async () => {
+  for (const end of ends.splice(0).reverse()) await end();
+});
+
+const warnings: string[] = [];
+interface Start {
+  given?: string;
+  data_dir?: string;
+  /** With the embedded database, which no other server uses. */
+  embedded?: boolean;
+}
+
+/** Starts as a server does, and returns the token of its file. */
+async function start({ given, embedded = false, ...more }: Start = {}): Promise<string> {
+  const directory = more.data_dir ?? data_dir;
+  const settings = { admin_token: given ?? null, database_url: embedded ? null : 'postgres://shared' };
+  const log = { warn: (text: string) => void warnings.push(text) } as unknown as Log;
+  await ensureAdminToken(db, systemClock, { data_dir: directory, settings, log });
+  return (await readFile(adminTokenPath(directory), 'utf8')).trim();
+}
+const isLive = async (secret: string) => (await tokenBySecret(db, secret))?.revoked_at === null;
+
+it('makes one, keeps it over restarts, in a file for its owner alone', async () => {
+  const first = await start();
+  expect(await start()).toBe(first);
+  expect(await isLive(first)).toBe(true);
+  expect((await stat(adminTokenPath(data_dir))).mode & 0o777).toBe(0o600);
+});
+
+it('a regenerated file ends the token it had', async () => {
+  const first = await start();
+  await rm(adminTokenPath(data_dir));
+  const second = await start();
+  expect([await isLive(first), await isLive(second)]).toEqual([false, true]);
+});
+
+it('a changed SLIPWAY_ADMIN_TOKEN ends the former one and that of the file', async () => {
+  const [one, two] = [newSecret('swt'), newSecret('swt')];
+  const made = await start();
+  await start({ given: one });
+  expect([await isLive(made), await isLive(one)]).toEqual([false, true]);
+  await start({ given: two });
+  expect([await isLive(one), await isLive(two)]).toEqual([false, true]);
+  expect(await db.query(`select from evidence where kind = 'token.revoked'`)).toHaveLength(2);
+});
+
+it('one that was replaced does not come back with the replica that still has it', async () => {
+  const [one, two] = [newSecret('swt'), newSecret('swt')];
+  await start({ given: one });
+  await start({ given: two });
+  warnings.length = 0;
+  await start({ given: one });
+  expect([await isLive(one), await isLive(two)]).toEqual([false, true]);
+  expect(warnings.join()).toContain('SLIPWAY_ADMIN_TOKEN');
+});
+
+it('an empty data directory beside others ends nobody’s token, but is the only one where there are no others', async () => {
+  const first = await start();
+  const other = await mkdtemp(join(tmpdir(), 'slipway-first-start-'));
+  ends.push(() => rm(other, { recursive: true }));
+  const second = await start({ data_dir: other });
+  expect([await isLive(first), await isLive(second)]).toEqual([true, true]);
+  await Promise.all([rm(adminTokenPath(data_dir)), rm(join(data_dir, 'admin.token.id'))]);
+  const third = await start({ embedded: true });
+  expect([await isLive(first), await isLive(second), await isLive(third)]).toEqual([false, false, true]);
+});
+
+it('refuses a weak token in the file and says what to do', async () => {
+  await writeFile(adminTokenPath(data_dir), 'secret-secret-secret-secret-\n');
+  await expect(start()).rejects.toThrow(/different characters.*Delete the file/);
+});
+
+it('replicas that start at once with the same new token share it', async () => {
+  const given = newSecret('swt');
+  await Promise.all([start({ given }), start({ given }), start({ given })]);
+  expect(await db.query('select from tokens where revoked_at is null')).toHaveLength(1);
+});

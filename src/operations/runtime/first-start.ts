@@ -1,0 +1,120 @@
+/** What a first start leaves behind: an admin token in a file that only its owner reads, and a pool to try. */
+import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type Clock, now } from '../../base/clock.ts';
+import { newTokenId } from '../../base/ids.ts';
+import type { Log } from '../../base/telemetry/log.ts';
+import { type ServerSettings, SettingsError } from '../../base/settings/settings.ts';
+import { tokenWeakness } from '../../base/credentials/token-weakness.ts';
+import type { Database } from '../../store/pg/database.ts';
+import { recordEvidence } from '../../store/evidence/evidence.ts';
+import { newSecret } from '../../store/agents/instances.ts';
+import { declarePool, everDeclared } from '../../store/rows/pools.ts';
+import { createToken, lockAdminToken, revokeReplaced, setTokenOrigin, tokenBySecret } from '../../store/rows/tokens.ts';
+
+async function readIfThere(path: string): Promise<string | null> {
+  try {
+    return (await readFile(path, 'utf8')).trim() || null;
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null;
+    throw error;
+  }
+}
+
+type Origin = 'environment' | 'file' | 'unknown';
+
+export interface AdminTokenPlace {
+  data_dir: string;
+  /** With the embedded database no other data directory has admin tokens. */
+  settings: Pick<ServerSettings, 'admin_token' | 'database_url'>;
+  log: Pick<Log, 'warn'>;
+}
+
+export const adminTokenPath = (data_dir: string): string => join(data_dir, 'admin.token');
+
+/**
+ * Makes the token of the environment, else that of the file, an admin's. A new one revokes the one it replaces, and with it
+ * that one's sessions. One that was revoked stays revoked.
+ */
+export async function ensureAdminToken(db: Database, clock: Clock, place: AdminTokenPlace): Promise<void> {
+  const { data_dir, log } = place;
+  const { admin_token: given, database_url } = place.settings;
+  const path = adminTokenPath(data_dir);
+  // Says which token this directory had, when its file is deleted to have another one made.
+  const idPath = join(data_dir, 'admin.token.id');
+  const [kept, formerId] = [await readIfThere(path), await readIfThere(idPath)];
+  const secret = given ?? kept ?? newSecret('swt');
+  const weakness = tokenWeakness(secret);
+  if (weakness) throw new SettingsError(`The token in ${path} ${weakness}. Delete the file to have a new one made.`);
+  const origin: Origin = given === null ? 'file' : 'environment';
+  const at = now(clock);
+  const { token_id, works } = await db.transaction(async (tx) => {
+    await lockAdminToken(tx);
+    const known = await tokenBySecret(tx, secret);
+    if (known && (known.role !== 'admin' || known.tenant !== null))
+      throw new SettingsError(
+        `The token in ${path} is already a token of ${known.name}, which is no admin. Give another one.`,
+      );
+    if (known) {
+      if (known.origin === 'unknown') await setTokenOrigin(tx, known.token_id, origin);
+      return { token_id: known.token_id, works: known.revoked_at === null };
+    }
+    const token_id = newTokenId(clock);
+    await createToken(
+      tx,
+      { token_id, name: 'admin', role: 'admin', tenant: null, pool: null, created_at: at, expires_at: null, origin },
+      secret,
+    );
+    const former = kept === null ? undefined : await tokenBySecret(tx, kept);
+    const ids = [formerId, former?.token_id].filter((id) => typeof id === 'string');
+    const replacedOrigins: Origin[] = ['unknown', ...(given === null ? [] : ['environment' as const])];
+    const origins: Origin[] = database_url === null ? ['unknown', 'environment', 'file'] : replacedOrigins;
+    const replaced = await revokeReplaced(tx, { ids, origins, keep: token_id }, at);
+    await recordEvidence(tx, [
+      {
+        at,
+        layer: 'operator',
+        kind: 'token.created',
+        summary: replaced.length > 0 ? 'the admin token was replaced' : 'the first admin token was made',
+        data: { token_id, role: 'admin', origin },
+      },
+      ...replaced.map((id) => ({
+        at,
+        layer: 'operator' as const,
+        kind: 'token.revoked' as const,
+        summary: `token ${id} was revoked: a new admin token replaces it`,
+        data: { token_id: id, replaced_by: token_id },
+      })),
+    ]);
+    return { token_id, works: true };
+  });
+  await mkdir(data_dir, { recursive: true });
+  if (token_id !== formerId) await writeFile(idPath, `${token_id}\n`);
+  if (secret !== kept) {
+    await writeFile(path, `${secret}\n`, { mode: 0o600 });
+    await chmod(path, 0o600);
+  }
+  if (!works)
+    log.warn(
+      `The admin token was revoked and opens nothing. For a new one, ${given === null ? `delete ${path}` : 'change SLIPWAY_ADMIN_TOKEN'} and start again.`,
+    );
+}
+
+/** A pool named after its driver, so that a newcomer's first allocation has somewhere to go. Never overwrites one. */
+export async function ensureLocalPool(db: Database, clock: Clock): Promise<void> {
+  const at = now(clock);
+  await db.transaction(async (tx) => {
+    // One that an operator deleted stays deleted.
+    if (await everDeclared(tx, 'local')) return;
+    await declarePool(tx, 'local', { name: 'local', driver: 'local', heartbeat: { interval_seconds: 5 } }, at);
+    await recordEvidence(tx, [
+      {
+        at,
+        layer: 'operator',
+        kind: 'pool.declared',
+        summary: 'pool local is at generation 1',
+        data: { pool: 'local', generation: 1 },
+      },
+    ]);
+  });
+}

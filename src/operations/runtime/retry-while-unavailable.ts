@@ -1,0 +1,21 @@
+/**
+ * Reads between steps. They may not decide which way an operation takes, and a database that is away for a moment may not
+ * either: an error here would be neither recorded nor repeated, and a replay would come by another way.
+ */
+import { type Clock, pause } from '../../base/clock.ts';
+import { StoreUnavailable } from '../../store/pg/database.ts';
+
+const pauseMs = 500;
+/** A database away for longer than this is an outage; the operation then ends with an error and is tried again. */
+const mostTries = 600;
+
+export async function steadily<T>(clock: Clock, read: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await read();
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable) || tries >= mostTries) throw error;
+      await pause(clock, pauseMs);
+    }
+  }
+}

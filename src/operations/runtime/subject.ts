@@ -1,0 +1,105 @@
+/** The machine an operation is about, read fresh from the store whenever a step needs it. */
+import type { Clock } from '../../base/clock.ts';
+import type { CorrelationId, KnownIds, NodeInstanceId, WorkflowId } from '../../base/ids.ts';
+import type { PoolDocument } from '../../contract/pool.ts';
+import type { Driver, DriverState, DriverTarget } from '../../drivers/driver.ts';
+import type { OperationContext } from '../../engine/engine.ts';
+import type { Queryable } from '../../store/pg/database.ts';
+import { type InstanceRow, instanceRow } from '../../store/agents/instances.ts';
+import { type NodeRow, nodeRow } from '../../store/rows/nodes.ts';
+import { operationRow } from '../../store/operations/operations.ts';
+import { poolGeneration } from '../../store/rows/pools.ts';
+import { answeredWithin } from './answered-within.ts';
+import type { OperationServices } from './services.ts';
+import { steadily } from './retry-while-unavailable.ts';
+
+export interface Subject {
+  node: NodeRow;
+  instance: InstanceRow;
+  node_instance_id: NodeInstanceId;
+  pool: PoolDocument;
+  driver: Driver;
+  target: DriverTarget;
+  ids: KnownIds;
+}
+
+/** An instance that is replaced while an operation works on it, and what it was made from. */
+export interface FormerInstance {
+  node_instance_id: NodeInstanceId;
+  pool_generation: number;
+}
+
+/** The node's present instance, or a former one of it. */
+export async function readSubject(
+  services: OperationServices,
+  db: Queryable,
+  node_id: string,
+  operation: {
+    workflow_id: WorkflowId | null;
+    correlation_id: CorrelationId | null;
+    allocation_id: KnownIds['allocation_id'];
+  },
+  former?: FormerInstance,
+): Promise<Subject> {
+  const { node, instance, pool } = await steadily(services.clock, async () => {
+    const node = await nodeRow(db, node_id);
+    const instance_id = former?.node_instance_id ?? node?.node_instance_id;
+    const instance = instance_id ? await instanceRow(db, instance_id) : undefined;
+    const pool = node && (await poolGeneration(db, node.pool, former?.pool_generation ?? node.pool_generation));
+    return { node, instance, pool };
+  });
+  if (!node || !instance) throw new Error(`node ${node_id} or its instance is not in the store`);
+  const driver = pool && services.drivers.get(pool.driver);
+  if (!pool || !driver) throw new Error(`pool ${node.pool} of node ${node_id} has no driver here`);
+  return {
+    node,
+    instance,
+    node_instance_id: instance.node_instance_id,
+    pool,
+    driver,
+    target: {
+      installation_id: services.installation.installation_id,
+      pool: node.pool,
+      node_id: node.node_id,
+      node_instance_id: instance.node_instance_id,
+      name: node.name,
+      zone: node.zone,
+      spec: pool.spec ?? {},
+      workflow_id: operation.workflow_id,
+      correlation_id: operation.correlation_id,
+      state: instance.driver_state as DriverState,
+    },
+    ids: {
+      node_id: node.node_id,
+      node_instance_id: instance.node_instance_id,
+      correlation_id: operation.correlation_id,
+      allocation_id: operation.allocation_id ?? null,
+    },
+  };
+}
+
+/**
+ * The machine with what its driver asked us to keep so far. A driver that answers `wait` remembers there what it has begun, so
+ * each of its calls must see what the last one kept, or it would begin anew.
+ */
+export async function targetNow(services: OperationServices, subject: Subject): Promise<DriverTarget> {
+  const instance = await instanceRow(services.db, subject.node_instance_id);
+  return { ...subject.target, state: (instance?.driver_state as DriverState | undefined) ?? subject.target.state };
+}
+
+/** Of an operation on a node that belongs to no allocation's life; whose node it was when it was asked for is only named. */
+export async function nodeSubjectOf(services: OperationServices, { workflow_id }: OperationContext): Promise<Subject> {
+  const operation = await steadily(services.clock, () => operationRow(services.db, workflow_id));
+  if (!operation?.node_id) throw new Error(`operation ${workflow_id} has no node`);
+  const allocation_id = (operation.params.allocation_id ?? null) as KnownIds['allocation_id'];
+  return readSubject(services, services.db, operation.node_id, { ...operation, allocation_id });
+}
+
+const observedWithinSeconds = 10;
+
+/** The provider says that nothing runs any more. What others bring, only they can see; and one that is silent says nothing. */
+export async function isMachineGone({ driver, target }: Subject, clock: Clock): Promise<boolean> {
+  if (!driver.launches) return false;
+  const observed = await answeredWithin(clock, observedWithinSeconds, driver.observe(target));
+  return observed !== undefined && (!observed.present || observed.state === 'exited');
+}

@@ -1,0 +1,79 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type TestStore, testStore } from '../../../test/support/store.ts';
+import type { NodeInstanceId } from '../../base/ids.ts';
+import { readBootStages, storeBootStages } from './boot-stages.ts';
+import type { Database } from '../pg/database.ts';
+import { reportPrerequisites } from './prerequisites.ts';
+import { type Fleet, testFleet } from '../testing/fleet.ts';
+
+let store: TestStore;
+let db: Database;
+let fleet: Fleet;
+
+beforeAll(async () => {
+  store = await testStore();
+  db = store.db;
+  fleet = await testFleet(db);
+});
+
+afterAll(() => store.close());
+
+const shipper = async () => {
+  const { node_id, node_instance_id } = await fleet.node('ready');
+  return { node_id, node_instance_id: node_instance_id as NodeInstanceId };
+};
+
+test('a boot stage that is told again is one stage and one fact, unless it took longer', async () => {
+  const ids = { ...(await shipper()), correlation_id: null };
+  const stages = [
+    { name: 'boot', seconds: 1 },
+    { name: 'pull', seconds: 2, parent: 'boot' },
+  ];
+  await storeBootStages(db, ids, stages, fleet.now(), fleet.environment);
+  await storeBootStages(db, ids, stages, fleet.now(), fleet.environment);
+  await storeBootStages(
+    db,
+    ids,
+    [
+      { name: 'boot', seconds: 5 },
+      { name: 'set-up', seconds: 1 },
+    ],
+    fleet.now(),
+    fleet.environment,
+  );
+  expect(await readBootStages(db, ids.node_id, ids.node_instance_id, null)).toEqual([
+    { name: 'boot', seconds: 5 },
+    { name: 'pull', seconds: 2, parent: 'boot' },
+    { name: 'set-up', seconds: 1 },
+  ]);
+  const facts = await db.query(`select 1 from evidence where node_id = $1 and kind = 'boot.stage'`, [ids.node_id]);
+  expect(facts.length).toBe(4);
+});
+
+test('the facts of a boot belong to the tenant that the machine boots for', async () => {
+  const node = await fleet.node('starting');
+  const { allocation_id } = await fleet.allocation('provisioning', node, 'mine');
+  const ids = { node_id: node.node_id, node_instance_id: node.node_instance_id as NodeInstanceId };
+  const stages = [{ name: 'boot', seconds: 1 }];
+  await storeBootStages(db, { ...ids, correlation_id: null }, stages, fleet.now(), fleet.environment);
+  const checks = [{ name: 'disk', ok: true }];
+  await reportPrerequisites(db, ids, checks, fleet.now(), fleet.environment);
+  const facts = await db.query(
+    `select kind, allocation_id from evidence where node_id = $1 and kind in ('boot.stage', 'prerequisite.met') order by kind`,
+    [node.node_id],
+  );
+  expect(facts).toEqual([
+    { kind: 'boot.stage', allocation_id },
+    { kind: 'prerequisite.met', allocation_id },
+  ]);
+});
+
+test('a stage that one report tells twice is one stage, with its last word', async () => {
+  const ids = { ...(await shipper()), correlation_id: null };
+  const stages = [
+    { name: 'pull', seconds: 1 },
+    { name: 'pull', seconds: 3 },
+  ];
+  await storeBootStages(db, ids, stages, fleet.now(), fleet.environment);
+  expect(await readBootStages(db, ids.node_id, ids.node_instance_id, null)).toEqual([{ name: 'pull', seconds: 3 }]);
+});

@@ -1,0 +1,270 @@
+/** Registration at every status a node can stand at, by each kind of token. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type TestStore, testStore } from '../../../test/support/store.ts';
+import { secondsLater } from '../../base/clock.ts';
+import { newCorrelationId, newTokenId } from '../../base/ids.ts';
+import { ApiProblem } from '../../contract/errors/errors.ts';
+import { type NodeStatus, nodeStatusNames } from '../../lifecycle/model/states.ts';
+import type { Database } from '../pg/database.ts';
+import { register } from './enrolment.ts';
+import { type Installation, openInstallation } from '../keys/installation.ts';
+import { fenceInstance, hashSecret, instanceByCredential } from './instances.ts';
+import { type NodeRow, nodeRow } from '../rows/nodes.ts';
+import type { Registered } from './registering.ts';
+import { allocationNow, type Fleet, nodeNow, testFleet } from '../testing/fleet.ts';
+import { createJoinToken, revokeJoinToken } from '../rows/tokens.ts';
+
+let store: TestStore;
+let db: Database;
+let fleet: Fleet;
+let installation: Installation;
+
+beforeAll(async () => {
+  store = await testStore();
+  db = store.db;
+  fleet = await testFleet(db);
+  installation = await openInstallation(db, fleet.now());
+});
+
+afterAll(() => store.close());
+
+type Request = Parameters<typeof register>[1];
+
+async function attempt(
+  request: Partial<Request>,
+  credential?: string,
+  now = fleet.now(),
+): Promise<Registered | string> {
+  const known = credential === undefined ? undefined : await instanceByCredential(db, credential, now);
+  const context = {
+    clock: fleet.clock,
+    now,
+    environment: fleet.environment,
+    installation,
+    correlation_id: newCorrelationId(),
+  };
+  return register(db, { version: '1.0', ...request }, known, context).catch((error: unknown) => {
+    if (error instanceof ApiProblem) return error.code;
+    throw error;
+  });
+}
+
+async function admitted(request: Partial<Request>, credential?: string, now?: Date): Promise<Registered> {
+  const reply = await attempt(request, credential, now);
+  if (typeof reply === 'string') throw new Error(`was refused: ${reply}`);
+  return reply;
+}
+
+/** A node at a status, with the enrolment token its machine was given. */
+async function enrolled(status: NodeStatus): Promise<{ node: NodeRow; token: string }> {
+  const node = await fleet.node(status);
+  const token = installation.enrollmentToken({
+    pool: node.pool,
+    node_id: node.node_id,
+    node_instance_id: node.node_instance_id ?? ('' as never),
+  });
+  await db.query('update instances set enrollment_token_hash = $2 where node_instance_id = $1', [
+    node.node_instance_id,
+    hashSecret(token),
+  ]);
+  return { node, token };
+}
+
+const newJoinToken = async (limits: { expires_at?: Date; max_uses?: number } = {}) => {
+  const token_id = newTokenId(fleet.clock);
+  const secret = `swj_${token_id}`;
+  const fresh = { token_id, pool: 'test', expires_at: limits.expires_at ?? null, max_uses: limits.max_uses ?? null };
+  await createJoinToken(db, { ...fresh, created_at: fleet.now() }, secret);
+  return { token_id, secret };
+};
+
+/** What an enrolment does to a node at each status: where it takes it, or the problem it is told. */
+const byEnrolment: Record<NodeStatus, NodeStatus | 'instance_fenced' | 'node_fenced'> = {
+  provisioning: 'starting',
+  starting: 'starting',
+  ready: 'ready',
+  degraded: 'degraded',
+  offline: 'offline',
+  failed: 'starting',
+  draining: 'draining',
+  cleaning: 'instance_fenced',
+  quarantined: 'node_fenced',
+  retired: 'instance_fenced',
+};
+
+test.for(nodeStatusNames)('an enrolment of a node that is %s', async (status) => {
+  const { node, token } = await enrolled(status);
+  const reply = await attempt({ enrollment_token: token });
+  const expected = byEnrolment[status];
+  const after = await nodeNow(db, node.node_id);
+  if (typeof reply === 'string') {
+    expect(reply).toBe(expected);
+    expect(after).toEqual(node);
+    const [told] = await db.query<{ data: { code: string } }>(
+      `select data from evidence where node_id = $1 and kind = 'registration.refused'`,
+      [node.node_id],
+    );
+    expect(told?.data.code).toBe(reply);
+  } else {
+    expect(after.status).toBe(expected);
+    expect(reply).toMatchObject({ node_id: node.node_id, node_instance_id: node.node_instance_id, first: true });
+    expect(reply.credential).toBeTruthy();
+    expect(reply.deadline_at).toEqual(after.deadline_at);
+    if (expected === status) expect(after.status_since).toEqual(node.status_since);
+  }
+});
+
+test('a registration after the rescue window is told that it no longer counts', async () => {
+  const { node, token } = await enrolled('failed');
+  const late = secondsLater(node.deadline_at ?? node.status_since, 1);
+  expect(await attempt({ enrollment_token: token }, undefined, late)).toBe('instance_fenced');
+  expect(await nodeNow(db, node.node_id)).toEqual(node);
+});
+
+test('a machine that failed for a missing prerequisite and registers again is asked for it again', async () => {
+  const { node, token } = await enrolled('failed');
+  await db.query(`update nodes set prerequisites = 'missing' where node_id = $1`, [node.node_id]);
+  await admitted({ enrollment_token: token });
+  expect(await nodeNow(db, node.node_id)).toMatchObject({ status: 'starting', prerequisites: 'unchecked' });
+});
+
+test('a late registration rescues the allocation that fell with its node', async () => {
+  const { node, token } = await enrolled('provisioning');
+  const held = await fleet.allocation('provisioning', node);
+  await fleet.move({ node_id: node.node_id, to: 'failed', by: 'provision-deadline', reason: 'never registered' });
+  expect((await allocationNow(db, held.allocation_id)).status).toBe('failed');
+  await admitted({ enrollment_token: token });
+  expect(await nodeNow(db, node.node_id)).toMatchObject({ status: 'starting', verdict: { rule: 'late-registration' } });
+  expect((await allocationNow(db, held.allocation_id)).status).toBe('provisioning');
+});
+
+test('a join token alone brings no allocation back', async () => {
+  const { node } = await enrolled('ready');
+  const held = await fleet.allocation('active', node);
+  await fleet.move({ node_id: node.node_id, to: 'offline', by: 'liveness', reason: 'silent' });
+  await fleet.move({ node_id: node.node_id, to: 'failed', by: 'offline-deadline', reason: 'gone for long' });
+  const { secret } = await newJoinToken();
+  expect(await attempt({ join_token: secret, name: node.name })).toBe('identity_unproven');
+  expect((await allocationNow(db, held.allocation_id)).status).toBe('failed');
+});
+
+test('a restart is counted, changes no status and moves neither registered_at nor the deadline', async () => {
+  const { node, token } = await enrolled('provisioning');
+  const { credential } = await admitted({ enrollment_token: token });
+  const before = await nodeNow(db, node.node_id);
+  const reply = await admitted({ version: '1.1' }, credential);
+  expect(reply).toMatchObject({ first: false, node_id: node.node_id });
+  expect(reply.credential).toBeUndefined();
+  expect(await nodeNow(db, node.node_id)).toEqual({ ...before, restarts: 1 });
+  const facts = await db.query(`select 1 from evidence where node_id = $1 and kind = 'node.restarted'`, [node.node_id]);
+  expect(facts.length).toBe(1);
+});
+
+test('an agent that restarts while its node is being cleaned may come back and help', async () => {
+  const { node, token } = await enrolled('provisioning');
+  const { credential } = await admitted({ enrollment_token: token });
+  await fleet.move({ node_id: node.node_id, to: 'cleaning', by: 'release', reason: 'released' });
+  await admitted({ version: '1.1' }, credential);
+  expect(await nodeNow(db, node.node_id)).toMatchObject({ status: 'cleaning', restarts: 1 });
+});
+
+test('an enrolment can be repeated until its credential is used, and not after', async () => {
+  const { token } = await enrolled('provisioning');
+  const first = await admitted({ enrollment_token: token });
+  const second = await admitted({ enrollment_token: token });
+  expect(second.credential).not.toBe(first.credential);
+  expect(await instanceByCredential(db, first.credential ?? '', fleet.now())).toBeUndefined();
+  expect(await instanceByCredential(db, second.credential ?? '', fleet.now())).toBeDefined();
+  expect(await attempt({ enrollment_token: token })).toBe('enrollment_invalid');
+});
+
+test('a forged, a foreign and an early enrolment are told apart', async () => {
+  const { node, token } = await enrolled('provisioning');
+  expect(await attempt({ enrollment_token: `${token}x` })).toBe('enrollment_invalid');
+  const unborn = installation.enrollmentToken({
+    pool: 'test',
+    node_id: 'node_unborn' as never,
+    node_instance_id: 'inst_unborn' as never,
+  });
+  expect(await attempt({ enrollment_token: unborn })).toBe('enrollment_pending');
+  await db.transaction((tx) =>
+    fenceInstance(tx, node.node_instance_id ?? ('' as never), { reason: 'replaced', revoke: false }, fleet.now()),
+  );
+  expect(await attempt({ enrollment_token: token })).toBe('instance_fenced');
+  expect(await attempt({})).toBe('token_missing');
+});
+
+/** What a join under the name of a node does at each status, by somebody who proves nothing. */
+const byJoin: Record<NodeStatus, 'anew' | 'name_taken' | 'identity_unproven'> = {
+  provisioning: 'identity_unproven',
+  starting: 'name_taken',
+  ready: 'name_taken',
+  degraded: 'name_taken',
+  offline: 'identity_unproven',
+  failed: 'identity_unproven',
+  draining: 'name_taken',
+  cleaning: 'name_taken',
+  quarantined: 'name_taken',
+  retired: 'anew',
+};
+
+test.for(nodeStatusNames)('a join under the name of a node that is %s', async (status) => {
+  const node = await fleet.node(status);
+  const { secret } = await newJoinToken();
+  const reply = await attempt({ join_token: secret, name: node.name });
+  const expected = byJoin[status];
+  expect(await nodeNow(db, node.node_id)).toEqual(node);
+  if (expected !== 'anew') {
+    expect(reply).toBe(expected);
+    const [finding] = await db.query<{ theirs: object }>(
+      `select theirs from findings where what = 'name_contested' and subject = $1 and status = 'open'`,
+      [node.node_id],
+    );
+    const because = expected === 'name_taken' ? 'name_held' : 'key_unproven';
+    expect(finding?.theirs).toMatchObject({ because, protocol: 'agent' });
+    return;
+  }
+  if (typeof reply === 'string') throw new Error(`was refused: ${reply}`);
+  expect(reply.node_id).not.toBe(node.node_id);
+  expect((await nodeRow(db, reply.node_id))?.status).toBe('starting');
+});
+
+const newName = () => `joined-${newTokenId(fleet.clock).slice(-8)}`;
+
+test('a join token ends by number, by time and by revocation, for names that are known as well', async () => {
+  const { secret } = await newJoinToken({ max_uses: 1 });
+  const name = newName();
+  const { node_id } = await admitted({ join_token: secret, name });
+  expect(await attempt({ join_token: secret, name: `${name}-2` })).toBe('join_token_spent');
+  await fleet.move({ node_id, to: 'ready', by: 'claim-ready', reason: 'up' });
+  await fleet.move({ node_id, to: 'offline', by: 'liveness', reason: 'silent' });
+  expect(await attempt({ join_token: secret, name })).toBe('join_token_spent');
+
+  const expired = await newJoinToken({ expires_at: fleet.now() });
+  const revoked = await newJoinToken();
+  await revokeJoinToken(db, 'test', revoked.token_id, fleet.now());
+  for (const each of [name, `${name}-3`]) {
+    expect(await attempt({ join_token: expired.secret, name: each })).toBe('join_token_expired');
+    expect(await attempt({ join_token: revoked.secret, name: each })).toBe('join_token_invalid');
+  }
+  expect(await attempt({ join_token: 'swj_nobody', name: `${name}-5` })).toBe('join_token_invalid');
+  expect(await attempt({ join_token: secret })).toBe('invalid_request');
+});
+
+test('machines that join under one name at once become one node', async () => {
+  const { secret } = await newJoinToken();
+  const replies = await Promise.all(Array.from({ length: 5 }, () => attempt({ join_token: secret, name: 'twins' })));
+  expect(replies.filter((reply) => typeof reply === 'object').length).toBe(1);
+  expect(new Set(replies.filter((reply) => typeof reply === 'string'))).toEqual(new Set(['name_taken']));
+  const rows = await db.query(`select 1 from nodes where name = 'twins'`);
+  expect(rows.length).toBe(1);
+});
+
+test('of a rack that joins at once, as many get in as the token has uses', async () => {
+  const { secret } = await newJoinToken({ max_uses: 2 });
+  const replies = await Promise.all(
+    Array.from({ length: 6 }, (_, place) => attempt({ join_token: secret, name: `rack-${place}` })),
+  );
+  expect(replies.filter((reply) => reply === 'join_token_spent').length).toBe(4);
+  expect(await db.query(`select 1 from nodes where name like 'rack-%'`)).toHaveLength(2);
+});

@@ -1,0 +1,71 @@
+/** A registration that asked for the name of another machine: refused, and kept as a finding for an operator. */
+import type { Clock } from '../../../base/clock.ts';
+import { secondsLater } from '../../../base/clock.ts';
+import { type NodeId, newFindingId } from '../../../base/ids.ts';
+import type { Door } from '../../../contract/compat/door.ts';
+import { ApiProblem } from '../../../contract/errors/errors.ts';
+import type { ContestReason } from '../../../lifecycle/joins/contest.ts';
+import { holdersOf } from '../../rows/allocations.ts';
+import type { Database, Transaction } from '../../pg/database.ts';
+import { endFindings, noteDisagreements, standingFindings } from '../../rows/findings.ts';
+import type { NodeRow } from '../../rows/nodes.ts';
+
+export interface Contest {
+  node: Pick<NodeRow, 'node_id' | 'node_instance_id' | 'pool' | 'name' | 'endpoint'>;
+  because: ContestReason;
+  /** Null for our own agents. */
+  protocol: Door | null;
+  /** The address that the refused registration named. */
+  endpoint: string | null;
+  join_token_id: string | null;
+  /** The IP addresses of the refused registration and of the holder's, where they are known. */
+  source?: string | null;
+  holder_source?: string | null;
+}
+
+export class NameContested extends ApiProblem {
+  readonly contest: Contest;
+  constructor(code: 'name_taken' | 'identity_unproven', detail: string, contest: Contest) {
+    super(code, detail);
+    this.contest = contest;
+  }
+}
+
+/** The rest of an address may carry what its owner does not want shown. */
+const originOf = (url: string | null): string | null =>
+  url !== null && URL.canParse(url) ? new URL(url).origin : null;
+
+/** Repeats within this time write nothing. */
+const quietSeconds = 60;
+
+export async function noteContested(db: Database, contest: Contest, clock: Clock, now: Date): Promise<void> {
+  const { node, because, protocol, endpoint, join_token_id, source, holder_source } = contest;
+  await db.transaction(async (tx) => {
+    const holders = await holdersOf(tx, [node.node_id]);
+    const found = {
+      finding_id: newFindingId(clock),
+      what: 'name_contested' as const,
+      subject: node.node_id,
+      pool: node.pool,
+      node_id: node.node_id,
+      node_instance_id: node.node_instance_id,
+      allocation_id: holders.get(node.node_id) ?? null,
+      ours: { name: node.name, endpoint: originOf(node.endpoint), ...(holder_source && { source: holder_source }) },
+      theirs: {
+        because,
+        protocol: protocol ?? 'agent',
+        endpoint: originOf(endpoint),
+        ...(source && { source }),
+        join_token_id,
+      },
+    };
+    // One refused registration is enough; nobody has to try twice.
+    await noteDisagreements(tx, [found], secondsLater(now, -quietSeconds), now, () => true);
+  });
+}
+
+/** The machine has proven who it is, so what it asked for before was its own name. */
+export async function settleContested(tx: Transaction, node_id: NodeId, now: Date): Promise<void> {
+  const standing = await standingFindings(tx, ['name_contested'], [node_id]);
+  await endFindings(tx, standing, 'the machine proved its identity', now);
+}

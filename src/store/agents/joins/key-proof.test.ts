@@ -1,0 +1,171 @@
+/** An agent that lost its credential and still has its key is the same instance; nobody else is. */
+import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type TestStore, testStore } from '../../../../test/support/store.ts';
+import { secondsLater } from '../../../base/clock.ts';
+import { newCorrelationId, newTokenId } from '../../../base/ids.ts';
+import { canonicalJson } from '../../../contract/canonical-json.ts';
+import { ApiProblem } from '../../../contract/errors/errors.ts';
+import { keyProofBody } from '../../../contract/agent/key-proof.ts';
+import type { Database } from '../../pg/database.ts';
+import { register } from '../enrolment.ts';
+import { type Installation, openInstallation } from '../../keys/installation.ts';
+import { fenceInstance, type InstanceRow, instanceByCredential } from '../instances.ts';
+import type { Registered } from '../registering.ts';
+import { allocationNow, type Fleet, nodeNow, testFleet } from '../../testing/fleet.ts';
+import { createJoinToken } from '../../rows/tokens.ts';
+
+let store: TestStore;
+let db: Database;
+let fleet: Fleet;
+let installation: Installation;
+
+beforeAll(async () => {
+  store = await testStore();
+  db = store.db;
+  fleet = await testFleet(db);
+  installation = await openInstallation(db, fleet.now());
+});
+afterAll(() => store.close());
+
+interface Keys {
+  private_key: KeyObject;
+  public_key: string;
+}
+const newKeys = (): Keys => {
+  const { privateKey, publicKey } = generateKeyPairSync('ed25519');
+  return { private_key: privateKey, public_key: publicKey.export({ type: 'spki', format: 'der' }).toString('base64') };
+};
+
+const proofBy = (
+  { private_key, public_key }: Keys,
+  facts: { name: string; join_token: string; base_url?: string },
+  at: Date,
+) => {
+  const signed_at = at.toISOString();
+  const body = keyProofBody({ ...facts, agent_public_key: public_key, signed_at });
+  return { signed_at, signature: sign(null, Buffer.from(canonicalJson(body)), private_key).toString('base64') };
+};
+
+async function newJoinToken(max_uses: number | null = null): Promise<string> {
+  const token_id = newTokenId(fleet.clock);
+  const fresh = { token_id, pool: 'test', expires_at: null, max_uses, created_at: fleet.now() };
+  await createJoinToken(db, fresh, `swj_${token_id}`);
+  return `swj_${token_id}`;
+}
+
+type Request = Parameters<typeof register>[1];
+const attempt = (
+  request: Omit<Request, 'version'>,
+  at = fleet.now(),
+  known?: InstanceRow,
+): Promise<Registered | string> => {
+  const { clock, environment } = fleet;
+  const context = { clock, now: at, environment, installation, correlation_id: newCorrelationId() };
+  return register(db, { version: '1.0', ...request }, known, context).catch((error: unknown) => {
+    if (error instanceof ApiProblem) return error.code;
+    throw error;
+  });
+};
+
+async function joined(keys: Keys, max_uses: number | null = null) {
+  const join_token = await newJoinToken(max_uses);
+  const name = `keyed-${newTokenId(fleet.clock).slice(-8)}`;
+  const first = await attempt({ join_token, name, agent_public_key: keys.public_key });
+  if (typeof first === 'string') throw new Error(`was refused: ${first}`);
+  await fleet.move({ node_id: first.node_id, to: 'ready', by: 'claim-ready', reason: 'up' });
+  return { join_token, name, first, agent_public_key: keys.public_key };
+}
+
+test('a machine that proves its key stays the instance it is, with another credential and its tenant', async () => {
+  const keys = newKeys();
+  const { first, ...asked } = await joined(keys, 1);
+  const held = await fleet.allocation('active', await nodeNow(db, first.node_id));
+  expect(await attempt({ ...asked, agent_public_key: newKeys().public_key })).toBe('join_token_spent');
+  const again = await attempt({ ...asked, key_proof: proofBy(keys, asked, fleet.now()) });
+  expect(again).toMatchObject({ node_instance_id: first.node_instance_id, first: false });
+  const { credential = '' } = again as Registered;
+  expect((await instanceByCredential(db, credential, fleet.now()))?.node_instance_id).toBe(first.node_instance_id);
+  expect(await instanceByCredential(db, first.credential ?? '', fleet.now())).toBeUndefined();
+  expect(await nodeNow(db, first.node_id)).toMatchObject({ status: 'ready', restarts: 1 });
+  expect((await allocationNow(db, held.allocation_id)).status).toBe('active');
+});
+
+test('one that was given up comes back by its key within its rescue window, with its allocation', async () => {
+  const keys = newKeys();
+  const { first, ...asked } = await joined(keys);
+  const held = await fleet.allocation('active', await nodeNow(db, first.node_id));
+  await fleet.move({ node_id: first.node_id, to: 'offline', by: 'liveness', reason: 'silent' });
+  await fleet.move({ node_id: first.node_id, to: 'failed', by: 'offline-deadline', reason: 'gone for long' });
+  expect(await attempt({ ...asked, key_proof: proofBy(keys, asked, fleet.now()) })).toMatchObject({ first: false });
+  expect((await nodeNow(db, first.node_id)).status).toBe('starting');
+  expect((await allocationNow(db, held.allocation_id)).status).toBe('provisioning');
+});
+
+test('a proof is good once, near its time, for its name, its token and its address', async () => {
+  const keys = newKeys();
+  const { first, ...asked } = await joined(keys);
+  await fleet.move({ node_id: first.node_id, to: 'offline', by: 'liveness', reason: 'silent' });
+  const other = await joined(newKeys());
+  const now = fleet.now();
+  const wrong = {
+    'of another key': { ...asked, key_proof: proofBy(newKeys(), asked, now) },
+    'of another key that says it is the one on record': {
+      ...asked,
+      key_proof: proofBy({ ...newKeys(), public_key: keys.public_key }, asked, now),
+    },
+    'for another name': { ...asked, key_proof: proofBy(keys, { ...asked, name: other.name }, now) },
+    'for another token': { ...asked, key_proof: proofBy(keys, { ...asked, join_token: other.join_token }, now) },
+    'for another address': { ...asked, base_url: 'http://10.0.0.1', key_proof: proofBy(keys, asked, now) },
+    'too old': { ...asked, key_proof: proofBy(keys, asked, secondsLater(now, -301)) },
+    'ahead of time': { ...asked, key_proof: proofBy(keys, asked, secondsLater(now, 301)) },
+  };
+  for (const [what, request] of Object.entries(wrong))
+    expect(await attempt(request, now), what).toBe('identity_unproven');
+  const key_proof = proofBy(keys, asked, now);
+  expect(await attempt({ ...asked, key_proof }, now)).toMatchObject({ first: false });
+  expect(await attempt({ ...asked, key_proof }, now), 'replayed').toBe('identity_unproven');
+});
+
+test('while another key is in doubt the last proven one proves, and then is the only one', async () => {
+  const keys = newKeys();
+  const { first, ...asked } = await joined(keys);
+  const stranger = newKeys();
+  const known = await instanceByCredential(db, first.credential ?? '', fleet.now());
+  await attempt({ agent_public_key: stranger.public_key }, fleet.now(), known);
+  await fleet.move({ node_id: first.node_id, to: 'offline', by: 'liveness', reason: 'silent' });
+  const byStranger = { ...asked, agent_public_key: stranger.public_key };
+  const now = fleet.now();
+  expect(await attempt({ ...byStranger, key_proof: proofBy(stranger, asked, now) }, now)).toBe('identity_unproven');
+  expect(await attempt({ ...byStranger, key_proof: proofBy(keys, asked, now) }, now)).toBe('identity_unproven');
+  expect(await attempt({ ...asked, key_proof: proofBy(keys, asked, now) }, now)).toMatchObject({ first: false });
+  const [row] = await db.query(
+    'select agent_public_key, key_unproven_since from instances where node_instance_id = $1',
+    [first.node_instance_id],
+  );
+  expect(row).toEqual({ agent_public_key: keys.public_key, key_unproven_since: null });
+});
+
+test('the key of an instance that was fenced proves nothing', async () => {
+  const keys = newKeys();
+  const { first, ...asked } = await joined(keys);
+  await fleet.move({ node_id: first.node_id, to: 'offline', by: 'liveness', reason: 'silent' });
+  await db.transaction((tx) =>
+    fenceInstance(tx, first.node_instance_id, { reason: 'replaced', revoke: true }, fleet.now()),
+  );
+  expect(await attempt({ ...asked, key_proof: proofBy(keys, asked, fleet.now()) })).toBe('identity_unproven');
+});
+
+test('a finding closes when the machine proves that the name was its own', async () => {
+  const keys = newKeys();
+  const { first, ...asked } = await joined(keys);
+  await fleet.move({ node_id: first.node_id, to: 'offline', by: 'liveness', reason: 'silent' });
+  const status = async () =>
+    (await db.query<{ status: string }>('select status from findings where subject = $1', [first.node_id]))[0]?.status;
+  expect(await attempt(asked)).toBe('identity_unproven');
+  expect(await status(), 'it shows the key on record, so it may be a retry').toBeUndefined();
+  expect(await attempt({ ...asked, agent_public_key: newKeys().public_key })).toBe('identity_unproven');
+  expect(await status()).toBe('open');
+  await attempt({ ...asked, key_proof: proofBy(keys, asked, fleet.now()) });
+  expect(await status()).toBe('resolved');
+});

@@ -1,0 +1,74 @@
+/** What a registration by join token must show where its name is known already. */
+import { ApiProblem } from '../../../contract/errors/errors.ts';
+import type { NodeStatus } from '../../../lifecycle/model/states.ts';
+import { holdersOf } from '../../rows/allocations.ts';
+import type { Transaction } from '../../pg/database.ts';
+import type { InstanceRow } from '../instances.ts';
+import type { JoinRequest } from '../newcomers.ts';
+import type { NodeRow } from '../../rows/nodes.ts';
+import type { JudgedName } from '../registering.ts';
+import { type JoinTokenRow, spendJoinToken } from '../../rows/tokens.ts';
+import { NameContested } from './contested.ts';
+import type { KeyProofResult } from './key-proof.ts';
+import { spentProblem } from './validity.ts';
+
+/** Statuses in which a name is held by a live instance. */
+export const nameHeld: readonly NodeStatus[] = ['starting', 'ready', 'degraded', 'draining', 'cleaning', 'quarantined'];
+
+const proofWords: Record<Extract<KeyProofResult, { proven: false }>['because'], string> = {
+  missing: 'the registration carries no proof of its key',
+  unaccepted_key: 'its key replaced another one, and no operator has accepted it yet',
+  wrong_key: 'the registration is not signed with its key',
+  stale: 'the proof of its key was signed too long ago or ahead of time; correct the clock of the machine',
+  replayed: 'the proof of its key was used before',
+};
+
+/** The refusal of an agent that did not prove to be the machine of that name. */
+export function unproven(
+  node: NodeRow,
+  join: JoinTokenRow,
+  request: JoinRequest,
+  instance: InstanceRow | undefined,
+  proof: KeyProofResult,
+): ApiProblem {
+  const isHeld = nameHeld.includes(node.status);
+  const code = isHeld ? 'name_taken' : 'identity_unproven';
+  const why = proof.proven ? '' : `; ${proofWords[proof.because]}`;
+  const detail = `${node.name} is ${node.status} in pool ${node.pool}${why}.`;
+  // An agent whose first reply was lost shows the key on record, and proves it when it tries again: no conflict yet.
+  const isRetry = request.agent_public_key && request.agent_public_key === instance?.agent_public_key;
+  if (isRetry && !request.key_proof) return new ApiProblem(code, detail);
+  return new NameContested(code, detail, {
+    node,
+    because: isHeld ? 'name_held' : 'key_unproven',
+    protocol: null,
+    endpoint: request.base_url ?? null,
+    join_token_id: join.token_id,
+  });
+}
+
+/** The former address was asked outside of this transaction; what was found out then must hold under the lock. */
+export async function mustStandAsJudged(tx: Transaction, node: NodeRow, judged: JudgedName): Promise<void> {
+  const allocation_id = (await holdersOf(tx, [node.node_id])).get(node.node_id) ?? null;
+  const isSame =
+    node.node_instance_id === judged.node_instance_id &&
+    node.endpoint === judged.endpoint &&
+    allocation_id === judged.allocation_id;
+  if (!isSame) throw new ApiProblem('name_taken', `${node.name} changed during the registration; register again.`);
+}
+
+/** A token is spent once for each node: its restarts are free, and a node that comes by another token is a use of that one. */
+export async function spendUnlessKnown(
+  tx: Transaction,
+  { node_id }: Pick<NodeRow, 'node_id'>,
+  join: Pick<JoinTokenRow, 'token_id' | 'pool'>,
+): Promise<void> {
+  const known = await tx.query(
+    `select 1 from instances
+     where node_id = $1
+       and (join_token_id = $2 or $2 = any(earlier_join_token_ids))
+     limit 1`,
+    [node_id, join.token_id],
+  );
+  if (known.length === 0 && !(await spendJoinToken(tx, join.token_id, 1))) throw spentProblem(join);
+}

@@ -1,0 +1,105 @@
+/** A pool takes no more joins than `max_nodes`, however many come at once, and none of them costs more for it. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type TestStore, testStore } from '../../../../test/support/store.ts';
+import { newCorrelationId, newTokenId } from '../../../base/ids.ts';
+import { ApiProblem } from '../../../contract/errors/errors.ts';
+import type { Database } from '../../pg/database.ts';
+import { register } from '../enrolment.ts';
+import { type Installation, openInstallation } from '../../keys/installation.ts';
+import { declarePool } from '../../rows/pools.ts';
+import { type Fleet, testFleet } from '../../testing/fleet.ts';
+import { createJoinToken } from '../../rows/tokens.ts';
+
+let store: TestStore;
+let db: Database;
+let fleet: Fleet;
+let installation: Installation;
+
+beforeAll(async () => {
+  store = await testStore();
+  db = store.db;
+  fleet = await testFleet(db);
+  installation = await openInstallation(db, fleet.now());
+});
+afterAll(() => store.close());
+
+async function poolOf(name: string, max_nodes: number, max_uses: number | null = null): Promise<string> {
+  await db.transaction((tx) => declarePool(tx, name, { name, driver: 'external', max_nodes }, fleet.now()));
+  const token_id = newTokenId(fleet.clock);
+  const fresh = { token_id, pool: name, expires_at: null, max_uses, created_at: fleet.now() };
+  await createJoinToken(db, fresh, `swj_${token_id}`);
+  return `swj_${token_id}`;
+}
+
+const join = (join_token: string, name: string, on: Database = db): Promise<string> => {
+  const { clock, environment } = fleet;
+  const context = { clock, now: fleet.now(), environment, installation, correlation_id: newCorrelationId() };
+  return register(on, { version: '1.0', join_token, name }, undefined, context).then(
+    () => 'joined',
+    (error: unknown) => {
+      if (error instanceof ApiProblem) return error.code;
+      throw error;
+    },
+  );
+};
+
+const counted = (answers: readonly string[]) =>
+  Object.fromEntries([...Map.groupBy(answers, (each) => each)].map(([answer, all]) => [answer, all.length]));
+
+test('joins beyond max_nodes are refused, one by one', async () => {
+  const token = await poolOf('small', 2);
+  expect([await join(token, 'a'), await join(token, 'b'), await join(token, 'c')]).toEqual([
+    'joined',
+    'joined',
+    'pool_full',
+  ]);
+  expect(await join(token, 'a'), 'a known name needs no room').toBe('name_taken');
+});
+
+test('a rack that joins at once, through two replicas, fills the pool and not more', async () => {
+  const token = await poolOf('rack', 30);
+  // Each database object has batches of its own, as each replica has.
+  const other: Database = { ...db };
+  const answers = await Promise.all(
+    Array.from({ length: 120 }, (_, place) => join(token, `rack-${place}`, place % 2 ? db : other)),
+  );
+  expect(counted(answers)).toEqual({ joined: 30, pool_full: 90 });
+  expect(await db.query(`select 1 from nodes where pool = 'rack'`)).toHaveLength(30);
+});
+
+test('names that are known take no room from those that are not', async () => {
+  const token = await poolOf('mixed', 3);
+  await join(token, 'here');
+  const answers = await Promise.all(
+    ['here', 'here', 'new-1', 'new-1', 'new-2', 'new-3'].map((name) => join(token, name)),
+  );
+  expect(counted(answers)).toEqual({ joined: 2, name_taken: 3, pool_full: 1 });
+});
+
+test('a mass join costs a number of statements that does not grow with the pool', async () => {
+  const token = await poolOf('large', 10_000);
+  let statements = 0;
+  const counting = (): Database => ({
+    ...db,
+    transaction: (work) =>
+      db.transaction((tx) =>
+        work({
+          ...tx,
+          query: (...asked) => {
+            statements++;
+            return tx.query(...asked);
+          },
+        }),
+      ),
+  });
+  const statementsFor = async (prefix: string, machines: number) => {
+    statements = 0;
+    const on = counting();
+    await Promise.all(Array.from({ length: machines }, (_, place) => join(token, `${prefix}-${place}`, on)));
+    return statements;
+  };
+  const few = await statementsFor('few', 100);
+  const many = await statementsFor('many', 400);
+  expect(many / few).toBeLessThan(9);
+  expect(many).toBeLessThan(400);
+});

@@ -1,0 +1,164 @@
+/** Machines that join in the same moment are written together, each as it would be alone, and whoever may not join fails alone. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type TestStore, testStore } from '../../../test/support/store.ts';
+import { moment } from '../../base/clock.ts';
+import { newCorrelationId, newNodeId, newNodeInstanceId, newTokenId } from '../../base/ids.ts';
+import { ApiProblem } from '../../contract/errors/errors.ts';
+import type { Database } from '../pg/database.ts';
+import { createNewcomers, createNode, type NewNode, type NodeMove, transition } from '../transitions/node-transition.ts';
+import { register } from './enrolment.ts';
+import { type Installation, openInstallation } from '../keys/installation.ts';
+import { type Fleet, nodeNow, testFleet, testPool } from '../testing/fleet.ts';
+import { createJoinToken } from '../rows/tokens.ts';
+
+let store: TestStore;
+let db: Database;
+let fleet: Fleet;
+let installation: Installation;
+
+beforeAll(async () => {
+  store = await testStore();
+  db = store.db;
+  fleet = await testFleet(db);
+  installation = await openInstallation(db, fleet.now());
+});
+
+afterAll(() => store.close());
+
+const joinToken = async (expires_at: Date | null = null, max_uses: number | null = null): Promise<string> => {
+  const token_id = newTokenId(fleet.clock);
+  const secret = `swj_${token_id}`;
+  await createJoinToken(db, { token_id, pool: 'test', expires_at, max_uses, created_at: fleet.now() }, secret);
+  return secret;
+};
+
+const join = (on: Database, join_token: string, name: string): Promise<string> => {
+  const { clock, environment } = fleet;
+  const context = { clock, now: fleet.now(), environment, installation, correlation_id: newCorrelationId() };
+  return register(on, { version: '1.0', join_token, name }, undefined, context).then(
+    ({ node_id }) => node_id,
+    (error: unknown) => {
+      if (error instanceof ApiProblem) return error.code;
+      throw error;
+    },
+  );
+};
+
+/** The database, with what was asked of it. */
+const counting = () => {
+  const counted = { transactions: 0, statements: 0 };
+  const on: Database = {
+    ...db,
+    transaction: (work) => {
+      counted.transactions++;
+      return db.transaction((tx) =>
+        work({
+          ...tx,
+          query: (...asked) => {
+            counted.statements++;
+            return tx.query(...asked);
+          },
+        }),
+      );
+    },
+  };
+  return { on, counted };
+};
+
+test('however many join at once, the statements are as many as for one', async () => {
+  const secret = await joinToken();
+  const one = counting();
+  await join(one.on, secret, 'alone');
+  const many = counting();
+  const names = Array.from({ length: 40 }, (_, place) => `together-${place}`);
+  const ids = await Promise.all(names.map((name) => join(many.on, secret, name)));
+  expect(many.counted).toEqual(one.counted);
+  expect(one.counted.transactions).toBe(1);
+  const rows = await db.query<{ node_id: string; name: string }>(
+    `select node.node_id, name from nodes node join instances instance using (node_instance_id)
+     where name like 'together-%' and status = 'starting' and instance.registrations = 1 and instance.node_id = node.node_id`,
+  );
+  expect(new Map(rows.map((row) => [row.name, row.node_id]))).toEqual(new Map(names.map((name, i) => [name, ids[i]])));
+  const [token] = await db.query<{ uses: number }>('select max(uses)::int as uses from join_tokens');
+  expect(token?.uses).toBe(41);
+});
+
+test('whoever may not join keeps nobody else from it', async () => {
+  const [secret, expired] = [await joinToken(), await joinToken(fleet.now())];
+  await join(db, secret, 'here-already');
+  const answers = await Promise.all([
+    join(db, secret, 'well-1'),
+    join(db, expired, 'too-late'),
+    join(db, secret, 'here-already'),
+    join(db, 'swj_nobody', 'stranger'),
+    join(db, secret, 'well-2'),
+  ]);
+  expect(answers.map((answer) => answer.replace(/^node_.*/, 'joined'))).toEqual([
+    'joined',
+    'join_token_expired',
+    'name_taken',
+    'join_token_invalid',
+    'joined',
+  ]);
+});
+
+test('a token without enough uses left does not split the batch of the others', async () => {
+  const [plenty, few] = [await joinToken(), await joinToken(null, 3)];
+  const { on, counted } = counting();
+  const machines = Array.from({ length: 40 }, (_, place) => [plenty, few].map((token) => ({ token, place }))).flat();
+  const answers = await Promise.all(
+    machines.map(({ token, place }) => join(on, token, `${token === few ? 'few' : 'plenty'}-${place}`)),
+  );
+  const refused = answers.filter((answer) => answer === 'join_token_spent').length;
+  expect(refused).toBe(37);
+  // The first join, one batch of the others, and the refused ones alone.
+  expect(counted.transactions).toBeLessThan(refused + 5);
+});
+
+test('one that is here at once is written and told as if it had been made, and then had moved', async () => {
+  const now = moment(fleet.now().getTime());
+  const correlation_id = newCorrelationId();
+  const fresh = (name: string): NewNode => ({
+    node_id: newNodeId(fleet.clock),
+    pool: 'test',
+    pool_generation: 1,
+    name,
+    zone: null,
+    node_instance_id: newNodeInstanceId(fleet.clock),
+    workflow_id: null,
+    correlation_id,
+    requested_provision_seconds: null,
+    labels: { rack: 'r1' },
+  });
+  const cited = { by: 'join', reason: 'it joined by itself' } as const;
+  const start = ({ node_id }: Pick<NewNode, 'node_id'>): NodeMove => ({
+    node_id,
+    to: 'starting',
+    by: 'registration',
+    reason: 'registered',
+    set: { registered_at: now, reported_status: 'starting', endpoint: 'http://10.0.0.7' },
+    data: { version: '1.0' },
+  });
+  const [slow, quick] = [fresh('slow'), fresh('quick')];
+  await db.transaction(async (tx) => {
+    const node = await createNode(tx, slow, testPool, cited, now, fleet.environment);
+    await transition(tx, [start(node)], now, fleet.environment);
+    await createNewcomers(tx, [{ fresh: quick, pool: testPool, cited, now, onward: start }], fleet.environment);
+  });
+  const written = async ({ node_id, node_instance_id, name }: NewNode) => {
+    const rows = [
+      await nodeNow(db, node_id),
+      await db.query('select * from boot_samples where node_id = $1', [node_id]),
+      await db.query(
+        'select at, layer, kind, summary, data, actor, node_id, node_instance_id, correlation_id, allocation_id from evidence where node_id = $1 order by seq',
+        [node_id],
+      ),
+    ];
+    const text = JSON.stringify(rows)
+      .replaceAll(node_id, 'node')
+      .replaceAll(node_instance_id ?? '', 'instance');
+    return JSON.parse(text.replaceAll(`"${name}"`, '"name"'));
+  };
+  expect(await written(quick)).toEqual(await written(slow));
+  expect((await written(quick))[2]).toHaveLength(2);
+});

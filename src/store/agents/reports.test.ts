@@ -1,0 +1,149 @@
+/** What a node says of itself, at every status it can stand at. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type TestStore, testStore } from '../../../test/support/store.ts';
+import { moment, secondsLater } from '../../base/clock.ts';
+import type { NodeInstanceId } from '../../base/ids.ts';
+import { type AgentClaim, agentClaims } from '../../contract/agent/agent.ts';
+import { type NodeStatus, nodeStatusNames } from '../../lifecycle/model/states.ts';
+import { recordClaim } from './reports.ts';
+import type { Database } from '../pg/database.ts';
+import { clearReports } from './handover.ts';
+import type { NodeRow } from '../rows/nodes.ts';
+import { storeBeats } from '../heartbeats/store-beats.ts';
+import { allocationNow, type Fleet, nodeNow, testFleet } from '../testing/fleet.ts';
+
+let store: TestStore;
+let db: Database;
+let fleet: Fleet;
+
+beforeAll(async () => {
+  store = await testStore();
+  db = store.db;
+  fleet = await testFleet(db);
+});
+
+afterAll(() => store.close());
+
+/** Long silent by the time it speaks again, so that nothing waits. */
+const staleSeconds = 0;
+
+const claim = (node: NodeRow, status: AgentClaim | undefined, at = fleet.now()) =>
+  recordClaim(
+    db,
+    { node_id: node.node_id, node_instance_id: node.node_instance_id as NodeInstanceId, stale_seconds: staleSeconds },
+    status ? { status } : {},
+    at,
+    fleet.environment,
+  );
+
+/** A failed node that had registered, as one is that can still beat. */
+async function lostNode(): Promise<NodeRow> {
+  const node = await fleet.node('ready');
+  await fleet.move({ node_id: node.node_id, to: 'offline', by: 'liveness', reason: 'silent' });
+  await fleet.move({ node_id: node.node_id, to: 'failed', by: 'offline-deadline', reason: 'lost' });
+  return nodeNow(db, node.node_id);
+}
+
+/** Where each claim takes a node; a claim that is not here leaves it where it is. */
+const effects: Partial<Record<NodeStatus, Partial<Record<AgentClaim | 'nothing', NodeStatus>>>> = {
+  starting: { ready: 'ready' },
+  ready: { degraded: 'degraded', stopping: 'offline' },
+  degraded: { ready: 'ready', stopping: 'offline' },
+  offline: { starting: 'ready', ready: 'ready', degraded: 'degraded', nothing: 'ready' },
+  failed: { starting: 'starting', ready: 'ready', degraded: 'starting', nothing: 'starting' },
+};
+
+test.for(nodeStatusNames)(
+  'a node that is %s moves by its claims where the rules let it, and nowhere else',
+  async (status) => {
+    for (const said of [...agentClaims, 'nothing'] as const) {
+      const node = status === 'failed' ? await lostNode() : await fleet.node(status);
+      const outcome = await claim(node, said === 'nothing' ? undefined : said);
+      const expected = effects[status]?.[said] ?? status;
+      expect(outcome, `${status} says ${said}`).toMatchObject({ fenced: false, status: expected });
+      const after = await nodeNow(db, node.node_id);
+      expect(after.status).toBe(expected);
+      // Recorded, whatever becomes of it.
+      if (said !== 'nothing') expect(after.reported_status).toBe(said);
+      if (expected === status) expect(after.status_since).toEqual(node.status_since);
+    }
+  },
+);
+
+test('no regress: `starting` after ready is recorded and keeps ready', async () => {
+  const node = await fleet.node('starting');
+  await claim(node, 'ready');
+  const ready = await nodeNow(db, node.node_id);
+  expect(await claim(node, 'starting')).toMatchObject({ status: 'ready', reported_status: 'starting' });
+  expect(await nodeNow(db, node.node_id)).toEqual({ ...ready, reported_status: 'starting' });
+  const facts = await db.query<{ kind: string }>('select kind from evidence where node_id = $1 order by seq', [
+    node.node_id,
+  ]);
+  expect(facts.map((fact) => fact.kind).slice(-3)).toEqual(['node.claim', 'node.ready', 'node.claim']);
+});
+
+test('a claim that is repeated is told once', async () => {
+  const node = await fleet.node('ready');
+  for (let i = 0; i < 3; i++) await claim(node, 'ready');
+  const facts = await db.query(`select 1 from evidence where node_id = $1 and kind = 'node.claim'`, [node.node_id]);
+  expect(facts.length).toBe(1);
+});
+
+test('goodbye is a verdict, and leaves the allocation active', async () => {
+  const node = await fleet.node('ready');
+  const held = await fleet.allocation('active', node);
+  await claim(node, 'stopping');
+  expect(await nodeNow(db, node.node_id)).toMatchObject({ status: 'offline', verdict: { rule: 'goodbye' } });
+  expect((await allocationNow(db, held.allocation_id)).status).toBe('active');
+  await claim(node, undefined);
+  expect((await nodeNow(db, node.node_id)).status).toBe('ready');
+});
+
+test('a beat inside the rescue window brings back node and allocation; ready at once, if it says so', async () => {
+  const node = await fleet.node('ready');
+  const held = await fleet.allocation('active', node);
+  await fleet.move({ node_id: node.node_id, to: 'offline', by: 'liveness', reason: 'silent' });
+  await fleet.move({ node_id: node.node_id, to: 'failed', by: 'offline-deadline', reason: 'lost' });
+  expect((await allocationNow(db, held.allocation_id)).status).toBe('failed');
+  const failed = await nodeNow(db, node.node_id);
+  await claim(failed, 'ready', moment((failed.deadline_at?.getTime() ?? 0) - 1));
+  expect((await nodeNow(db, node.node_id)).status).toBe('ready');
+  expect((await allocationNow(db, held.allocation_id)).status).toBe('active');
+});
+
+test('a beat after the rescue window changes nothing', async () => {
+  const failed = await lostNode();
+  const late = secondsLater(failed.deadline_at ?? failed.status_since, 0.001);
+  expect(await claim(failed, 'ready', late)).toMatchObject({ status: 'failed' });
+  expect(await nodeNow(db, failed.node_id)).toEqual({ ...failed, reported_status: 'ready' });
+});
+
+test('what an old instance says changes nothing', async () => {
+  const node = await fleet.node('starting');
+  const former = { ...node, node_instance_id: 'inst_former' as NodeInstanceId };
+  expect(await claim(former, 'ready')).toEqual({ fenced: true });
+  expect(await nodeNow(db, node.node_id)).toEqual(node);
+});
+
+test('a deferred report from before the machine went to another tenant is dropped', async () => {
+  const node = await fleet.node('ready');
+  const node_instance_id = node.node_instance_id as NodeInstanceId;
+  const handover = fleet.now();
+  await db.transaction(async (tx) => {
+    const beat = { interval_seconds: 10, stale_seconds: 30, told: true, reported: null };
+    await storeBeats(tx, [{ ...beat, node_instance_id, received_ms: handover.getTime() - 60_000 }]);
+    await clearReports(tx, [node], handover);
+  });
+  const record = (received_at: Date) =>
+    recordClaim(
+      db,
+      { node_id: node.node_id, node_instance_id, stale_seconds: staleSeconds, received_at },
+      { status: 'degraded', message: 'of the former tenant' },
+      secondsLater(handover, 10),
+      fleet.environment,
+    );
+  expect(await record(secondsLater(handover, -1))).toMatchObject({ fenced: false, status: 'ready' });
+  const facts = await db.query(`select 1 from evidence where node_id = $1 and kind = 'node.claim'`, [node.node_id]);
+  expect(facts).toEqual([]);
+  expect(await record(secondsLater(handover, 1)), 'since').toMatchObject({ status: 'degraded' });
+});

@@ -1,0 +1,296 @@
+/** Tasks: typed work that a node's agent leases and answers. Their status is a small machine of its own: queued → leased → succeeded | failed. */
+import type { AllocationId, CorrelationId, NodeId, NodeInstanceId, TaskId, WorkflowId } from '../../base/ids.ts';
+import type { TaskResult } from '../../contract/agent/agent.ts';
+import type { TaskStatus } from '../../lifecycle/model/states.ts';
+import type { Queryable, Transaction } from '../pg/database.ts';
+import { type Fact, recordEvidence } from '../evidence/evidence.ts';
+
+export interface TaskRow {
+  task_id: TaskId;
+  node_id: NodeId;
+  node_instance_id: NodeInstanceId;
+  type: string;
+  params: Record<string, unknown>;
+  status: TaskStatus;
+  lease_seconds: number;
+  lease_until: Date | null;
+  leases: number;
+  /** How often it was handed out again within this lease, since the answer that carried it was lost. */
+  redeliveries: number;
+  /** When the poll came that it was handed to last. */
+  polled_at: Date | null;
+  expires_at: Date;
+  progress: { message?: string; percent?: number } | null;
+  result: Record<string, unknown> | null;
+  error: { code: string; message: string } | null;
+  result_signature: string | null;
+  correlation_id: CorrelationId | null;
+  allocation_id: AllocationId | null;
+  workflow_id: WorkflowId | null;
+  created_at: Date;
+  finished_at: Date | null;
+}
+
+/** The most times a task is handed out before it is given up. */
+export const mostLeases = 3;
+
+/**
+ * Within one lease. After that the lease runs out and counts. Few, because the server cannot tell a task that was never
+ * received from one that ended its agent before the first progress report.
+ */
+export const maxRedeliveries = 4;
+
+const factOf = (
+  task: TaskRow,
+  kind: Fact['kind'],
+  summary: string,
+  now: Date,
+  layer: Fact['layer'],
+  data: Record<string, unknown> = {},
+): Fact => ({
+  at: now,
+  layer,
+  kind,
+  summary,
+  data: { task_id: task.task_id, type: task.type, ...data },
+  node_id: task.node_id,
+  node_instance_id: task.node_instance_id,
+  correlation_id: task.correlation_id,
+  allocation_id: task.allocation_id,
+  workflow_id: task.workflow_id,
+});
+
+export type NewTask = Pick<
+  TaskRow,
+  | 'task_id'
+  | 'node_id'
+  | 'node_instance_id'
+  | 'type'
+  | 'params'
+  | 'lease_seconds'
+  | 'expires_at'
+  | 'correlation_id'
+  | 'allocation_id'
+  | 'workflow_id'
+>;
+
+export async function queueTask(tx: Transaction, fresh: NewTask, now: Date): Promise<void> {
+  const [task] = await tx.query<TaskRow>(
+    `insert into tasks (task_id, node_id, node_instance_id, type, params, status, lease_seconds, expires_at, correlation_id, allocation_id, workflow_id, created_at)
+     values ($1, $2, $3, $4, $5, 'queued', $6, $7, $8, $9, $10, $11) returning *`,
+    [
+      fresh.task_id,
+      fresh.node_id,
+      fresh.node_instance_id,
+      fresh.type,
+      fresh.params,
+      fresh.lease_seconds,
+      fresh.expires_at,
+      fresh.correlation_id,
+      fresh.allocation_id,
+      fresh.workflow_id,
+      now,
+    ],
+  );
+  if (task)
+    await recordEvidence(tx, [factOf(task, 'task.queued', `task ${task.type} waits for the node`, now, 'workflow')]);
+}
+
+export async function taskRow(db: Queryable, id: string): Promise<TaskRow | undefined> {
+  return (await db.query<TaskRow>('select * from tasks where task_id = $1', [id], { often: true }))[0];
+}
+
+/** A ping that somebody asked for and that is not over; another one would tell nothing more. */
+export async function openPingOf(tx: Transaction, id: NodeInstanceId, now: Date): Promise<TaskRow | undefined> {
+  const [task] = await tx.query<TaskRow>(
+    `select * from tasks where node_instance_id = $1 and type = 'ping' and workflow_id is null
+       and status in ('queued', 'leased') and expires_at > $2 order by created_at desc limit 1`,
+    [id, now],
+  );
+  return task;
+}
+
+export async function countWaiting(db: Queryable, id: NodeInstanceId): Promise<number> {
+  const [row] = await db.query<{ count: number }>(
+    `select count(*)::int as count from tasks where node_instance_id = $1 and status = 'queued'`,
+    [id],
+  );
+  return row?.count ?? 0;
+}
+
+export interface Poll {
+  /** When it came. */
+  polled_at: Date;
+  /** The agent has no task in progress, so a task that an earlier poll was handed was not received. */
+  idle: boolean;
+}
+
+/**
+ * Hands out the oldest task; on a fenced node only those that take it down. An idle agent first gets the task whose
+ * delivery was lost: handed to an earlier poll, without progress since. A redelivery stays within the same lease. Only
+ * the first redelivery of a lease is recorded.
+ */
+export async function leaseNext(
+  tx: Transaction,
+  id: NodeInstanceId,
+  now: Date,
+  fenced: boolean,
+  { polled_at, idle }: Poll = { polled_at: now, idle: false },
+): Promise<TaskRow | undefined> {
+  const [task] = await tx.query<TaskRow>(
+    `update tasks
+        set status = 'leased',
+            leases = case when status = 'queued' then leases + 1 else leases end,
+            redeliveries = case when status = 'queued' then 0 else redeliveries + 1 end,
+            lease_until = $2::timestamptz + make_interval(secs => lease_seconds),
+            progress = null,
+            polled_at = $4
+      where task_id = coalesce(
+        (select task_id
+           from tasks
+          where $5
+            and node_instance_id = $1
+            and status = 'leased'
+            and progress is null
+            -- A held poll whose agent has long given it up must not take the task from a later one.
+            and polled_at < $4
+            and redeliveries < $6
+            and lease_until > $2
+            and expires_at > $2
+            and ($3 = false or type like 'release.%')
+          order by created_at
+          limit 1
+            for update),
+        (select task_id
+           from tasks
+          where node_instance_id = $1
+            and status = 'queued'
+            and expires_at > $2
+            and ($3 = false or type like 'release.%')
+          order by created_at
+          limit 1
+            for update skip locked))
+      returning *`,
+    [id, now, fenced, polled_at, idle, maxRedeliveries],
+    { often: true },
+  );
+  if (task && task.redeliveries === 0)
+    await recordEvidence(tx, [
+      factOf(task, 'task.leased', `the node took task ${task.type}`, now, 'node', { leases: task.leases }),
+    ]);
+  if (task?.redeliveries === 1) {
+    const summary = `task ${task.type} was handed out again: the node did not receive it`;
+    await recordEvidence(tx, [factOf(task, 'task.redelivered', summary, now, 'transport', { leases: task.leases })]);
+  }
+  return task;
+}
+
+export async function renewLease(
+  tx: Transaction,
+  id: string,
+  instance: NodeInstanceId,
+  progress: TaskRow['progress'],
+  now: Date,
+): Promise<TaskRow | undefined> {
+  const [task] = await tx.query<TaskRow>(
+    `update tasks set lease_until = $3::timestamptz + make_interval(secs => lease_seconds), progress = $4
+     where task_id = $1 and node_instance_id = $2 and status = 'leased' returning *`,
+    [id, instance, now, tx.redact.value(progress)],
+  );
+  return task;
+}
+
+/** Its signature is checked, so it is kept to the letter in the task's row, which nobody is shown; its evidence has secrets struck out. */
+const isProof = ({ type }: TaskRow) => type === 'release.clean';
+
+/** Records the answer of whoever holds the lease. A repeat of the same answer is fine; a second, different one is not. */
+export async function answerTask(
+  tx: Transaction,
+  id: string,
+  instance: NodeInstanceId,
+  answer: TaskResult,
+  now: Date,
+): Promise<'answered' | 'unknown' | 'lease_lost'> {
+  const [task] = await tx.query<TaskRow>(
+    'select * from tasks where task_id = $1 and node_instance_id = $2 for update',
+    [id, instance],
+  );
+  if (!task) return 'unknown';
+  if (task.status === answer.status) return 'answered';
+  if (task.status !== 'leased') return 'lease_lost';
+  const kept = (isProof(task) ? answer.result : tx.redact.value(answer.result)) ?? null;
+  await tx.query(
+    'update tasks set status = $2, result = $3, error = $4, result_signature = $5, finished_at = $6, lease_until = null where task_id = $1',
+    [id, answer.status, kept, tx.redact.value(answer.error ?? null), answer.signature ?? null, now],
+  );
+  const summary =
+    answer.status === 'succeeded'
+      ? `task ${task.type} succeeded`
+      : `task ${task.type} failed: ${answer.error?.message ?? 'no reason given'}`;
+  await recordEvidence(tx, [
+    factOf(task, `task.${answer.status}`, summary, now, 'node', {
+      ...(answer.result && { result: answer.result }),
+      ...(answer.error && { error: answer.error }),
+    }),
+  ]);
+  return 'answered';
+}
+
+/** Rule `task-lease`: gives expired leases back, and gives up what expired or was handed out too often. Returns how many. */
+export async function expireLeases(tx: Transaction, now: Date, limit: number): Promise<number> {
+  const rows = await tx.query<TaskRow>(
+    `update tasks set
+       status = case when leases >= $2 or expires_at <= $1 then 'failed' else 'queued' end,
+       error = case when leases >= $2 or expires_at <= $1 then jsonb_build_object('code', 'task_given_up', 'message',
+         case when expires_at <= $1 then 'the task expired before the node answered' else 'its lease expired ' || leases || ' times' end) end,
+       finished_at = case when leases >= $2 or expires_at <= $1 then $1::timestamptz end, lease_until = null
+     where task_id in (select task_id from tasks where (status = 'leased' and lease_until <= $1) or (status in ('queued', 'leased') and expires_at <= $1)
+       order by expires_at limit $3 for update skip locked) returning *`,
+    [now, mostLeases, limit],
+  );
+  await recordEvidence(
+    tx,
+    rows.map((task) =>
+      factOf(
+        task,
+        task.status === 'failed' ? 'task.failed' : 'task.requeued',
+        task.error?.message ?? `the lease of task ${task.type} expired`,
+        now,
+        'rule',
+        { rule: 'task-lease', leases: task.leases },
+      ),
+    ),
+  );
+  return rows.length;
+}
+
+/** Whether the node still works on something that is not part of taking it down. */
+export async function hasLeasedWork(db: Queryable, id: NodeInstanceId): Promise<boolean> {
+  const [row] = await db.query<{ busy: boolean }>(
+    `select exists (select 1 from tasks where node_instance_id = $1 and status = 'leased' and type not like 'release.%') as busy`,
+    [id],
+  );
+  return row?.busy ?? false;
+}
+
+/** Whoever should have done these is gone for good: nobody will answer them any more. */
+export async function withdrawTasks(
+  tx: Transaction,
+  from: { node_instance_id: NodeInstanceId; reason: string }[],
+  now: Date,
+): Promise<void> {
+  const rows = await tx.query<TaskRow & { reason: string }>(
+    `update tasks set status = 'failed', finished_at = $2, lease_until = null,
+       error = jsonb_build_object('code', 'task_withdrawn', 'message', withdrawn.reason)
+     from jsonb_to_recordset($1::jsonb) as withdrawn(node_instance_id text, reason text)
+     where tasks.node_instance_id = withdrawn.node_instance_id and tasks.status in ('queued', 'leased')
+     returning tasks.*, withdrawn.reason`,
+    [JSON.stringify(from), now],
+  );
+  await recordEvidence(
+    tx,
+    rows.map(({ reason, ...task }) =>
+      factOf(task, 'task.failed', `task ${task.type} was withdrawn: ${reason}`, now, 'workflow'),
+    ),
+  );
+}

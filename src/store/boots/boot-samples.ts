@@ -1,0 +1,129 @@
+/** One row for each phase of each boot: how long it took and how it ended. Budgets are learned from them. */
+import { secondsBetween } from '../../base/clock.ts';
+import type { BootSample } from '../../contract/boots.ts';
+import type { PoolDocument } from '../../contract/pool.ts';
+import { type SamplePhase, sampleOf } from '../../lifecycle/boots/boot-samples.ts';
+import type { NodeStatus } from '../../lifecycle/model/states.ts';
+import type { TimedBoot } from '../../lifecycle/boots/survival.ts';
+import type { Cause } from '../../lifecycle/model/transitions.ts';
+import type { Queryable, Transaction } from '../pg/database.ts';
+import type { NodeRow } from '../rows/nodes.ts';
+
+export function imageOf(pool: PoolDocument): string | null {
+  const { image } = (pool.spec ?? {}) as { image?: unknown };
+  return typeof image === 'string' ? image : null;
+}
+
+/** What a change of this node, as it stood before, says about its boot. */
+export function endedBoot(
+  node: NodeRow & { pool_document: PoolDocument },
+  move: { to: NodeStatus; by: Cause },
+  now: Date,
+) {
+  const end = sampleOf(node.status, move.to, move.by, node.registered_at !== null);
+  const started_at = end?.phase === 'start' ? node.registered_at : node.clock_from;
+  // While the provider has no capacity the boot has not begun, so there is nothing to learn from.
+  if (!end || !started_at || !node.node_instance_id || node.waiting_for === 'capacity') return undefined;
+  return {
+    ...end,
+    node_instance_id: node.node_instance_id,
+    node_id: node.node_id,
+    pool: node.pool,
+    pool_generation: node.pool_generation,
+    runtime_class: node.pool_document.runtime_class ?? null,
+    zone: node.zone,
+    image: imageOf(node.pool_document),
+    started_at,
+    seconds: secondsBetween(started_at, now),
+    lateness_seconds: end.outcome === 'late' ? secondsBetween(node.status_since, now) : null,
+    budget_seconds: node.budget_seconds,
+    budget_source: node.budget_source,
+    at: now,
+  };
+}
+
+export const sampleColumns =
+  'node_instance_id, phase, node_id, pool, pool_generation, runtime_class, zone, image, started_at, seconds, outcome, lateness_seconds, budget_seconds, budget_source, at';
+
+/** A phase that was given up and then ended after all counts once, as late, with its true time and the budget it missed. */
+export const keptOnce = `
+  on conflict (node_instance_id, phase) do update set seconds = excluded.seconds, at = excluded.at,
+    outcome = case when boot_samples.outcome = 'timed_out' and excluded.outcome = 'completed' then 'late' else excluded.outcome end,
+    lateness_seconds = extract(epoch from excluded.at - boot_samples.at),
+    budget_seconds = boot_samples.budget_seconds, budget_source = boot_samples.budget_source
+  where boot_samples.outcome = 'timed_out'`;
+
+export async function keepBootSamples(
+  tx: Transaction,
+  samples: (ReturnType<typeof endedBoot> | undefined)[],
+): Promise<void> {
+  const kept = samples.filter((sample) => sample !== undefined);
+  if (kept.length === 0) return;
+  await tx.query(
+    `insert into boot_samples (${sampleColumns}) select ${sampleColumns} from jsonb_populate_recordset(null::boot_samples, $1::jsonb) ${keptOnce}`,
+    [JSON.stringify(kept)],
+    { often: true },
+  );
+}
+
+/** As many as a budget is judged by. */
+const newestSamples = 500;
+
+/** Who joins by itself is there at once: when its boot began nobody saw, and no time at all would teach that none is needed. */
+export const wasSeenToBegin = `(phase = 'start' or seconds > 0)`;
+
+interface SampleRow extends Omit<BootSample, 'at'> {
+  at: Date;
+}
+
+export const sampleFields = 'node_id, node_instance_id, seconds, outcome, lateness_seconds, budget_seconds, at';
+
+export const sampleWire = <R extends SampleRow>({ at, ...row }: R) => ({ ...row, at: at.toISOString() });
+
+export async function newestBootSamples(db: Queryable, pool: string, phase: SamplePhase): Promise<BootSample[]> {
+  const rows = await db.query<SampleRow>(
+    `select ${sampleFields} from boot_samples where pool = $1 and phase = $2 and ${wasSeenToBegin} order by at desc limit ${newestSamples}`,
+    [pool, phase],
+  );
+  return rows.map(sampleWire);
+}
+
+const underWay: Record<SamplePhase, { status: NodeStatus; since: string }> = {
+  provision: { status: 'provisioning', since: 'clock_from' },
+  start: { status: 'starting', since: 'registered_at' },
+};
+
+/** Those on their way: each will have taken longer than it has by now. One that waits for capacity has not begun. */
+export function runningBoots(db: Queryable, pool: string, phase: SamplePhase, now: Date): Promise<TimedBoot[]> {
+  const { status, since } = underWay[phase];
+  return db.query<TimedBoot>(
+    `select extract(epoch from $2::timestamptz - ${since})::float8 as seconds, 'running' as outcome from nodes
+     where pool = $1 and status = '${status}' and waiting_for is distinct from 'capacity' and ${since} < $2 order by ${since} limit ${newestSamples}`,
+    [pool, now],
+  );
+}
+
+export interface SinceChange {
+  at: Date;
+  boots: number;
+  late: number;
+  killed: number;
+}
+
+/** Since the budget last changed, by an operator's word, by what was learned, or because that was forgotten: how boots ended. */
+export async function bootsSinceChange(db: Queryable, pool: string, phase: SamplePhase): Promise<SinceChange> {
+  const [row] = await db.query<SinceChange>(
+    `with present as (select document #> $3 as said from pools join pool_generations on pool = name and pool_generations.generation = pools.generation
+       where name = $1),
+     said as (select min(created_at) as at from pool_generations where pool = $1 and generation > coalesce((
+       select max(former.generation) from pool_generations former, present where former.pool = $1 and former.document #> $3 is distinct from present.said), 0)),
+     learned as (select greatest(max(at), max(budget_said_at)) as at from budget_changes join pools on name = pool where pool = $1 and $2 = 'provision'),
+     change as (select greatest(said.at, learned.at) as at from said, learned)
+     select change.at, count(sample.at)::int as boots, (count(*) filter (where outcome = 'late'))::int as late,
+       (count(*) filter (where outcome = 'timed_out'))::int as killed
+     from change left join boot_samples sample on sample.pool = $1 and sample.phase = $2 and ${wasSeenToBegin} and sample.at > change.at group by change.at`,
+    [pool, phase, ['budgets', `${phase}_seconds`]],
+  );
+  if (!row) throw new Error(`the pool ${pool} is not there any more`);
+  return row;
+}

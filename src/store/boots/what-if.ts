@@ -1,0 +1,83 @@
+/** What another budget would have done, asked of every recorded boot of a pool where they lie: lifecycle/boots/what-if.ts says the same. */
+import type { BootSample } from '../../contract/boots.ts';
+import type { SamplePhase } from '../../lifecycle/boots/boot-samples.ts';
+import type { WhatIfQuestion } from '../../lifecycle/boots/what-if.ts';
+import { sampleFields, sampleWire, wasSeenToBegin } from './boot-samples.ts';
+import type { Queryable } from '../pg/database.ts';
+
+export interface WhatIfAsked extends WhatIfQuestion {
+  pool: string;
+  phase: SamplePhase;
+  since: Date | null;
+  /** The budget in force, to compare with. */
+  current_seconds: number;
+}
+
+interface Counted {
+  boots: number;
+  false_kill_count: number;
+  rescued_count: number;
+  stuck_count: number;
+  stuck_found_sooner_seconds: number | null;
+  undecided_count: number;
+  current_false_kill_count: number;
+}
+
+/** Of each list; the counts are of all. */
+const listed = 500;
+
+const arrived = `outcome in ('completed', 'late')`;
+const asked = `pool = $1 and phase = $2 and ${wasSeenToBegin}`;
+const timeOf = ({ since }: WhatIfAsked) =>
+  since ? { values: [since], also: 'and at >= $4' } : { values: [], also: '' };
+
+type Row = Omit<BootSample, 'at'> & { at: Date };
+
+/** Of one outcome the longest, along the index; the list of several is merged from them. */
+const longest = (outcomes: readonly string[], also: string) =>
+  outcomes
+    .map(
+      (outcome) =>
+        `(select ${sampleFields} from boot_samples where ${asked} and outcome = '${outcome}' and seconds > $3 ${also} order by seconds desc limit ${listed})`,
+    )
+    .join(' union all ');
+
+async function list(db: Queryable, question: WhatIfAsked, outcomes: readonly string[], over_seconds: number) {
+  const { values, also } = timeOf(question);
+  const rows = await db.query<Row>(
+    `select * from (${longest(outcomes, also)}) found order by seconds desc limit ${listed}`,
+    [...[question.pool, question.phase, over_seconds, ...values]],
+  );
+  return rows.map(sampleWire);
+}
+
+export async function whatIfOnRecord(db: Queryable, question: WhatIfAsked) {
+  const { pool, phase, budget_seconds, rescue_seconds, current_seconds, since } = question;
+  const [counted] = await db.query<Counted>(
+    `select count(*)::int as boots,
+       (count(*) filter (where ${arrived} and seconds > $3))::int as false_kill_count,
+       (count(*) filter (where ${arrived} and seconds > $3 and seconds - $3 <= $4))::int as rescued_count,
+       (count(*) filter (where outcome = 'timed_out'))::int as stuck_count,
+       avg(seconds - $3) filter (where outcome = 'timed_out') as stuck_found_sooner_seconds,
+       (count(*) filter (where outcome = 'cancelled' and seconds > $3))::int as undecided_count,
+       (count(*) filter (where ${arrived} and seconds > $5))::int as current_false_kill_count
+     from boot_samples where ${asked} ${since ? 'and at >= $6' : ''}`,
+    [pool, phase, budget_seconds, rescue_seconds, current_seconds, ...(since ? [since] : [])],
+  );
+  const [oldest] = await db.query<{ at: Date }>(
+    `select at from boot_samples where ${asked} ${since ? 'and at >= $3' : ''} order by at limit 1`,
+    [pool, phase, ...(since ? [since] : [])],
+  );
+  const killed = await list(db, question, ['completed', 'late'], budget_seconds);
+  const stuck = await list(db, question, ['timed_out'], -1);
+  if (!counted) throw new Error('a count has one row');
+  return {
+    ...counted,
+    oldest_at: oldest?.at.toISOString() ?? null,
+    false_kills: killed.map((boot) => {
+      const over_seconds = boot.seconds - budget_seconds;
+      return { ...boot, over_seconds, rescued: over_seconds <= rescue_seconds };
+    }),
+    stuck: stuck.map((boot) => ({ ...boot, sooner_seconds: boot.seconds - budget_seconds })),
+  };
+}

@@ -1,0 +1,372 @@
+/** Evidence: append-only facts, written in the transaction of what they tell of, read in commit order. */
+import type { KnownIds } from '../../base/ids.ts';
+import type { Actor, Evidence, EvidenceLayer } from '../../contract/evidence/evidence.ts';
+import { type EvidenceKind, isReservedKind, originOf } from '../../contract/evidence/evidence-kinds.ts';
+import type { Page } from '../../contract/primitives.ts';
+import type { Origin, OutsideOrigin } from '../../lifecycle/explain/evidence-origins.ts';
+import type { Queryable } from '../pg/database.ts';
+import { isOwn } from './own-facts.ts';
+import { redactedFacts } from '../pg/redacted-rows.ts';
+
+export interface Fact extends KnownIds {
+  at: Date;
+  layer: EvidenceLayer;
+  kind: EvidenceKind;
+  summary: string;
+  data?: Record<string, unknown>;
+  actor?: Actor | null;
+  /** Set where the words of a program outside are passed on in a layer that is not the machine's. */
+  origin?: 'report';
+}
+
+/** A fact that somebody outside chose the kind and the words of. */
+export interface OutsideRow extends Omit<Fact, 'kind' | 'origin'> {
+  kind: string;
+}
+
+const insertSql = `
+  insert into evidence (at, layer, kind, summary, data, actor, node_id, node_instance_id, correlation_id, allocation_id, workflow_id, origin)
+  select at, layer, kind, summary, coalesce(data, '{}'), actor, node_id, node_instance_id, correlation_id, allocation_id, workflow_id, origin
+  from jsonb_to_recordset($1::jsonb) as fact(at timestamptz, layer text, kind text, summary text, data jsonb, actor jsonb,
+    node_id text, node_instance_id text, correlation_id text, allocation_id text, workflow_id text, origin text)`;
+
+async function insertFacts(db: Queryable, facts: readonly (OutsideRow & { origin: Origin })[]): Promise<void> {
+  if (facts.length === 0) return;
+  const rows = redactedFacts(db.redact, facts);
+  db.account?.charge(facts.length, Buffer.byteLength(rows));
+  await db.query(insertSql, [rows], { often: true });
+  db.evidenceWritten();
+}
+
+/** Writes any number of facts in one statement, with their secrets redacted. */
+export const recordEvidence = (db: Queryable, facts: readonly Fact[]): Promise<void> =>
+  insertFacts(
+    db,
+    facts.map((fact) => ({ ...fact, origin: fact.origin ?? originOf(fact) })),
+  );
+
+/** Writes facts from outside. The kinds that the server writes are refused here too, whatever the caller has checked. */
+export async function recordOutsideFacts(
+  db: Queryable,
+  origin: OutsideOrigin,
+  facts: readonly OutsideRow[],
+): Promise<void> {
+  const reserved = facts.find(({ kind }) => isReservedKind(kind));
+  if (reserved) throw new Error(`evidence kind ${reserved.kind} is reserved for the server`);
+  await insertFacts(
+    db,
+    facts.map((fact) => ({ ...fact, origin })),
+  );
+}
+
+export interface Cursor {
+  xid: string;
+  seq: string;
+}
+
+export const startCursor: Cursor = { xid: '0', seq: '0' };
+
+export const formatCursor = (cursor: Cursor) => `${cursor.xid}-${cursor.seq}`;
+
+/** In the order of commits. */
+export const isAfter = (cursor: Cursor, other: Cursor): boolean =>
+  cursor.xid === other.xid ? BigInt(cursor.seq) > BigInt(other.seq) : BigInt(cursor.xid) > BigInt(other.xid);
+
+const highestXid = 2n ** 64n - 1n;
+const highestSeq = 2n ** 63n - 1n;
+
+export function parseCursor(text: string): Cursor | undefined {
+  const match = /^(\d{1,20})-(\d{1,19})$/.exec(text);
+  if (match?.[1] === undefined || match[2] === undefined) return undefined;
+  const [, xid, seq] = match;
+  return BigInt(xid) <= highestXid && BigInt(seq) <= highestSeq ? { xid, seq } : undefined;
+}
+
+export interface EvidenceRow extends Omit<Evidence, 'cursor' | 'at'> {
+  xid: string;
+  seq: string;
+  at: Date;
+}
+
+export const columns =
+  'xid::text as xid, seq::text as seq, at, layer, kind, summary, data, actor, node_id, node_instance_id, correlation_id, allocation_id, workflow_id, origin';
+
+export const toWire = ({ xid, seq, at, ...rest }: EvidenceRow): Evidence => ({
+  cursor: `${xid}-${seq}`,
+  at: at.toISOString(),
+  ...rest,
+});
+
+/** The newest position below which nothing can appear any more. */
+export async function headCursor(db: Queryable): Promise<Cursor> {
+  const [row] = await db.query<{ xid: string; seq: string }>(
+    `select xid::text as xid, seq::text as seq from evidence where xid < pg_snapshot_xmin(pg_current_snapshot())
+     order by evidence.xid desc, evidence.seq desc limit 1`,
+  );
+  return row ?? startCursor;
+}
+
+/** Between these moments lies whatever is looked for; the pieces of other times are then left alone. */
+export interface Within {
+  since: Date;
+  until: Date;
+}
+
+/** What came after `cursor`, oldest first; `withheld` when rows exist that a still running transaction may precede. */
+export async function readAfter(
+  db: Pick<Queryable, 'query'>,
+  cursor: Cursor,
+  limit: number,
+  within?: Within,
+): Promise<{ items: Evidence[]; withheld: boolean }> {
+  const values: unknown[] = [cursor.xid, cursor.seq];
+  if (within) values.push(within.since, within.until);
+  const rows = await db.query<EvidenceRow & { settled: boolean }>(
+    `select ${columns}, xid < pg_snapshot_xmin(pg_current_snapshot()) as settled from evidence
+     where (xid, seq) > ($1::xid8, $2::bigint) ${within ? 'and at >= $3 and at < $4' : ''}
+     order by evidence.xid, evidence.seq limit ${limit}`,
+    values,
+    // The tail asks after each commit, and planning over every piece takes ten times as long as reading what is new.
+    { often: true },
+  );
+  const settled = rows.filter((row) => row.settled);
+  return { items: settled.map(({ settled: _, ...row }) => toWire(row)), withheld: settled.length < rows.length };
+}
+
+/** What a reader of the stream may see and asked for. Other facts stay in the database. */
+export interface VisibleTo {
+  /** Null: the facts of every tenant, and those of none. */
+  tenant: string | null;
+  node_id?: string;
+  allocation_id?: string;
+  workflow_id?: string;
+}
+
+export interface VisiblePage {
+  items: Evidence[];
+  /** The last fact that was looked at, visible or not: the next page begins behind it. */
+  reached: Cursor;
+  more: boolean;
+}
+
+/** A page for a tenant looks at this many facts for each one that it may hold. */
+const scannedPerVisible = 4;
+const idColumns = ['node_id', 'allocation_id', 'workflow_id'] as const;
+
+/** What came after `cursor` and the reader may see, oldest first. A page looks at a bounded number of facts, also where few are visible. */
+export async function readVisibleAfter(
+  db: Pick<Queryable, 'query'>,
+  cursor: Cursor,
+  visible: VisibleTo,
+  limit: number,
+): Promise<VisiblePage> {
+  const values: unknown[] = [cursor.xid, cursor.seq];
+  const bind = (value: unknown) => `$${values.push(value)}`;
+  const asked = idColumns.flatMap((column) =>
+    visible[column] === undefined ? [] : [`and ${column} = ${bind(visible[column])}`],
+  );
+  const maxScanned = visible.tenant === null ? limit : scannedPerVisible * limit;
+  const own =
+    visible.tenant === null
+      ? ''
+      : `where exists (
+           select from allocations
+           where allocations.allocation_id = scanned.allocation_id
+             and allocations.tenant = ${bind(visible.tenant)}
+         )`;
+  const rows = await db.query<EvidenceRow & { end_xid: string; end_seq: string; scanned_rows: number }>(
+    `with scanned as materialized (
+       select *
+       from evidence
+       where (xid, seq) > ($1::xid8, $2::bigint)
+         -- A transaction that still runs may add facts before these.
+         and xid < pg_snapshot_xmin(pg_current_snapshot())
+         ${asked.join(' ')}
+       order by evidence.xid, evidence.seq
+       limit ${maxScanned}
+     ),
+     visible as (
+       select *
+       from scanned
+       ${own}
+       order by scanned.xid, scanned.seq
+       limit ${limit}
+     ),
+     last as (
+       select xid::text as end_xid, seq::text as end_seq, (count(*) over ())::int as scanned_rows
+       from scanned
+       order by scanned.xid desc, scanned.seq desc
+       limit 1
+     )
+     select ${columns}, end_xid, end_seq, scanned_rows
+     from last left join visible on true
+     order by visible.xid, visible.seq`,
+    values,
+    { often: true },
+  );
+  const [first] = rows;
+  if (!first) return { items: [], reached: cursor, more: false };
+  const { end_xid, end_seq, scanned_rows } = first;
+  const items = rows
+    .filter((row) => row.xid !== null)
+    .map(({ end_xid: _, end_seq: __, scanned_rows: ___, ...row }) => toWire(row));
+  const isFull = items.length === limit;
+  const end = isFull ? parseCursor(items.at(-1)?.cursor ?? '') : undefined;
+  return { items, reached: end ?? { xid: end_xid, seq: end_seq }, more: isFull || scanned_rows === maxScanned };
+}
+
+export interface EvidenceFilter {
+  node_id?: string;
+  node_instance_id?: string;
+  correlation_id?: string;
+  allocation_id?: string;
+  workflow_id?: string;
+  layer?: string;
+  kind?: string;
+  /** Any of these, and only facts that the server recorded itself. */
+  kinds?: readonly EvidenceKind[];
+  /** Predicate of a partial index on (node_id, xid, seq), as the index states it. Needs `node_id`. Only the server's own facts. */
+  partial_index?: string;
+  /** With `partial_index`: look at this many facts of the index at most, whatever the other filters leave of them. */
+  max_scanned?: number;
+  since?: string;
+  until?: string;
+  /** Only rows with an actor. */
+  audited?: boolean;
+  /** Of what people and programs did or were refused; each is one of several ways that a fact names it. */
+  target_id?: string;
+  actor?: string;
+  action?: string;
+  code?: string;
+  /** Only rows of this tenant's allocations. */
+  tenant?: string;
+  order?: 'newest' | 'oldest';
+  limit: number;
+  cursor?: Cursor;
+}
+
+/** How a fact says what it is about, beside its columns; none has an index, so the audit's own is read. */
+const audit = {
+  target_id: [
+    `data ->> 'target_id'`,
+    `data #>> '{params,id}'`,
+    `data ->> 'pool'`,
+    `data #>> '{params,pool}'`,
+    `data ->> 'residue_id'`,
+    'node_id',
+    'node_instance_id',
+    'allocation_id',
+    'workflow_id',
+    'correlation_id',
+  ],
+  actor: [`actor ->> 'id'`, `actor ->> 'name'`],
+  action: [`data ->> 'action'`, `data ->> 'operation'`],
+  code: [`data ->> 'code'`],
+} as const;
+const auditFilters = Object.keys(audit) as (keyof typeof audit)[];
+
+/**
+ * Where the facts of one instance are: what rules tell of it stands in the order of its node alone, since that is what they write by the
+ * hundred. $n is its id.
+ */
+const ofInstance = (id: string): string[] => [
+  `node_instance_id = ${id} and layer <> 'rule'`,
+  `node_instance_id = ${id} and layer = 'rule' and node_id = (select node_id from instances where node_instance_id = ${id})`,
+];
+
+/**
+ * With an allocation filter its tenant is looked up once, otherwise per fact. It stays a scalar subquery: as a join, a
+ * kept plan would read all allocations of the tenant.
+ */
+export const isOfTenant = (tenant: string, allocation?: string): string =>
+  `(select tenant from allocations where allocations.allocation_id = ${allocation ?? 'evidence.allocation_id'}) = ${tenant}`;
+
+/** What a fact must be like, apart from its place: none of these conditions has an index. */
+export function matching(filter: EvidenceFilter, bind: (value: unknown) => string): string[] {
+  const where: string[] = [];
+  for (const column of ['layer', 'kind'] as const)
+    if (filter[column] !== undefined) where.push(`${column} = ${bind(filter[column])}`);
+  // Rows of a kind that the server writes are the server's, also for consoles and programs that ask by kind.
+  if (filter.kind && isReservedKind(filter.kind)) where.push(isOwn('evidence'));
+  for (const name of auditFilters)
+    if (filter[name] !== undefined) where.push(`${bind(filter[name])} in (${audit[name].join(', ')})`);
+  if (filter.kinds) where.push(`kind = any(${bind(filter.kinds)})`);
+  if (filter.kinds || filter.partial_index) where.push(isOwn('evidence'));
+  if (filter.partial_index && filter.node_instance_id !== undefined)
+    where.push(`node_instance_id = ${bind(filter.node_instance_id)}`);
+  if (filter.audited) where.push('actor is not null');
+  if (filter.tenant !== undefined)
+    where.push(isOfTenant(bind(filter.tenant), filter.allocation_id && bind(filter.allocation_id)));
+  return where;
+}
+
+/** Where facts are looked for, by the indexes and the partitions. */
+function placesOf(filter: EvidenceFilter, bind: (value: unknown) => string): string[][] {
+  const where = ['xid < pg_snapshot_xmin(pg_current_snapshot())'];
+  for (const column of ['node_id', 'correlation_id', 'allocation_id', 'workflow_id'] as const)
+    if (filter[column] !== undefined) where.push(`${column} = ${bind(filter[column])}`);
+  if (filter.since) where.push(`at >= ${bind(filter.since)}::timestamptz`);
+  if (filter.until) where.push(`at < ${bind(filter.until)}::timestamptz`);
+  if (filter.cursor) {
+    const { xid, seq } = filter.cursor;
+    where.push(`(xid, seq) ${filter.order === 'oldest' ? '>' : '<'} (${bind(xid)}::xid8, ${bind(seq)}::bigint)`);
+  }
+  if (filter.node_instance_id === undefined || filter.partial_index) return [where];
+  return ofInstance(bind(filter.node_instance_id)).map((place) => [...where, place]);
+}
+
+const orderOf = ({ order }: EvidenceFilter, count: number): string => {
+  const direction = order === 'oldest' ? 'asc' : 'desc';
+  return `order by evidence.xid ${direction}, evidence.seq ${direction} limit ${count}`;
+};
+
+/** The facts in the places of a filter, `count` of each at most. */
+export function placeSql(
+  filter: EvidenceFilter,
+  count: number,
+  bind: (value: unknown) => string,
+  more: readonly string[] = [],
+): string {
+  const ordered = orderOf(filter, count);
+  const [only = [], ...others] = placesOf(filter, bind).map((place) => [...place, ...more].join(' and '));
+  if (others.length === 0) return `select * from evidence where ${only} ${ordered}`;
+  const parts = [only, ...others].map((where) => `(select * from evidence where ${where} ${ordered})`);
+  return `select * from (${parts.join(' union all ')}) evidence ${ordered}`;
+}
+
+/** The statement of one filter, with `count` rows at most; `bind` adds a value and returns its placeholder. */
+function timelineSql(filter: EvidenceFilter, count: number, bind: (value: unknown) => string): string {
+  const index = filter.partial_index ? [filter.partial_index] : [];
+  const matches = matching(filter, bind);
+  const ordered = orderOf(filter, count);
+  if (!filter.max_scanned) {
+    const found = placeSql(filter, count, bind, [...index, ...matches]);
+    return `select ${columns} from (${found}) evidence ${ordered}`;
+  }
+  const scanned = placeSql(filter, filter.max_scanned, bind, index);
+  return `select ${columns} from (${scanned}) evidence where ${matches.join(' and ')} ${ordered}`;
+}
+
+export async function readTimeline(db: Queryable, filter: EvidenceFilter): Promise<Page<Evidence>> {
+  const values: unknown[] = [];
+  const text = timelineSql(filter, filter.limit + 1, (value) => `$${values.push(value)}`);
+  const rows = await db.query<EvidenceRow>(text, values);
+  const items = rows.slice(0, filter.limit).map(toWire);
+  return { items, next_cursor: rows.length > filter.limit ? (items.at(-1)?.cursor ?? null) : null };
+}
+
+/**
+ * The facts of several filters, in one prepared statement. Planning over every partition takes longer than reading a few
+ * facts, so callers pass the same columns and limits each time.
+ */
+export async function readTimelines(db: Queryable, filters: readonly EvidenceFilter[]): Promise<Evidence[][]> {
+  const values: unknown[] = [];
+  const parts = filters.map(
+    (filter, index) =>
+      `(select ${index} as part, * from (${timelineSql(filter, filter.limit, (value) => `$${values.push(value)}`)}) part_${index})`,
+  );
+  const rows = await db.query<EvidenceRow & { part: number }>(parts.join(' union all '), values, { often: true });
+  return filters.map((_, index) =>
+    rows.filter(({ part }) => part === index).map(({ part: _part, ...row }) => toWire(row)),
+  );
+}

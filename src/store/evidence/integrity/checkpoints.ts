@@ -1,0 +1,215 @@
+/** Appends checkpoints. The caller holds the chain lock, so there is one writer at a time over all replicas. */
+import {
+  type CheckpointBody,
+  type CheckpointKind,
+  checkpointHash,
+  encodeCheckpoint,
+  readCheckpoint,
+  signCheckpoint,
+} from '../../../contract/evidence/integrity/checkpoint.ts';
+import { chainHead, cursorOf, type Entry, emptyHead, packEntries } from '../../../contract/evidence/integrity/entries.ts';
+import type { Queryable, Transaction } from '../../pg/database.ts';
+import { type Cursor, formatCursor, parseCursor, startCursor } from '../evidence.ts';
+import type { Installation } from '../../keys/installation.ts';
+import { type EvidenceSigner, exportPublicKey } from './signer.ts';
+
+export interface ChainEnd {
+  position: number;
+  hash: string;
+  through: Cursor;
+  /** Hash of the lost checkpoint that it reports. */
+  reports_lost?: string;
+}
+
+export interface Draft {
+  kind: CheckpointKind;
+  through: Cursor;
+  /** By partition, in chain order; no list is empty. */
+  entries: ReadonlyMap<string, Entry[]>;
+  cut?: CheckpointBody['cut'];
+}
+
+const chainLock = 7_213_004;
+const start: ChainEnd = { position: 0, hash: '', through: startCursor };
+
+/** Waits; the sealer does not. */
+export async function lockChain(tx: Transaction): Promise<void> {
+  await tx.query('select pg_advisory_xact_lock($1)', [chainLock]);
+}
+
+/** The settings make one cached plan right for every cursor: walk the index, whatever the size of the pieces. */
+export async function tryLockChain(tx: Transaction): Promise<boolean> {
+  const [row] = await tx.query<{ taken: boolean }>(
+    `select pg_try_advisory_xact_lock($1) as taken,
+       set_config('plan_cache_mode', 'force_generic_plan', true),
+       set_config('enable_seqscan', 'off', true),
+       set_config('enable_bitmapscan', 'off', true),
+       set_config('enable_sort', 'off', true)`,
+    [chainLock],
+    { often: true },
+  );
+  return row?.taken ?? false;
+}
+
+const endOf = (body: string): ChainEnd => {
+  const read = readCheckpoint(body);
+  const through = read && parseCursor(read.through);
+  if (!read || !through)
+    throw new Error('the newest evidence checkpoint is unreadable (damaged or changed); run slipway verify-store');
+  return {
+    position: read.position,
+    hash: checkpointHash(body),
+    through,
+    ...(read.lost && { reports_lost: read.lost.hash }),
+  };
+};
+
+export async function chainEnd(db: Queryable): Promise<ChainEnd> {
+  const [row] = await db.query<{ body: string }>(
+    'select body from evidence_checkpoints order by position desc limit 1',
+    [],
+    { often: true },
+  );
+  return row ? endOf(row.body) : start;
+}
+
+/** How many rows of each partition are sealed, and the head of its chain. */
+async function headsOf(tx: Transaction, layers: string[]): Promise<Map<string, { rows: number; head: string }>> {
+  const rows = await tx.query<{ layer: string; body: string }>(
+    `select wanted.layer, checkpoint.body
+     from unnest($1::text[]) as wanted(layer)
+     cross join lateral (
+       select segment.checkpoint from evidence_segments segment
+       where segment.layer = wanted.layer order by segment.checkpoint desc limit 1) newest
+     join evidence_checkpoints checkpoint on checkpoint.position = newest.checkpoint`,
+    [layers],
+    { often: true },
+  );
+  return new Map(
+    rows.flatMap(({ layer, body }) => {
+      const segment = readCheckpoint(body)?.segments.find(({ partition }) => partition === layer);
+      return segment ? [[layer, { rows: segment.before + segment.rows, head: segment.head }] as const] : [];
+    }),
+  );
+}
+
+/** The end of the chain as it was when the lock was taken, and a checkpoint before it that has disappeared. */
+export interface ChainStart {
+  end: ChainEnd;
+  lost: CheckpointBody['lost'];
+}
+
+const cursorAt = (entries: readonly Entry[], index: number): string => {
+  const entry = entries.at(index);
+  return entry ? cursorOf(entry) : '';
+};
+
+export interface ChainWriter {
+  /** First of all, once the lock is held. */
+  begin(tx: Transaction): Promise<ChainStart>;
+  append(tx: Transaction, start: ChainStart, draft: Draft, now: Date): Promise<ChainEnd>;
+}
+
+export function chainWriter(signer: EvidenceSigner, installation: Pick<Installation, 'installation_id'>): ChainWriter {
+  const introduced = new Set<string>();
+  /** A committed checkpoint that this process has seen. A database that no longer holds it was truncated or restored. */
+  let remembered: ChainEnd | undefined;
+
+  const isLost = async (tx: Transaction, end: ChainEnd, seen: ChainEnd): Promise<boolean> => {
+    if (seen.hash === end.hash || end.reports_lost === seen.hash) return false;
+    const [row] = await tx.query<{ body: string }>('select body from evidence_checkpoints where position = $1', [
+      seen.position,
+    ]);
+    return row === undefined || checkpointHash(row.body) !== seen.hash;
+  };
+
+  const write = async (tx: Transaction, body: CheckpointBody): Promise<ChainEnd> => {
+    const key = signer.byId(body.kid);
+    if (!key) throw new Error(`the key file has no key ${body.kid}`);
+    const text = encodeCheckpoint(body);
+    const through = parseCursor(body.through) ?? startCursor;
+    await tx.query(
+      `insert into evidence_checkpoints (position, kind, through_xid, through_seq, body, signature)
+       values ($1, $2, $3::xid8, $4::bigint, $5, $6)`,
+      [body.position, body.kind, through.xid, through.seq, text, signCheckpoint(text, key.private_key)],
+      { often: true },
+    );
+    return { position: body.position, hash: checkpointHash(text), through };
+  };
+
+  const bodyAfter = (end: ChainEnd, kind: CheckpointKind, kid: string, now: Date): CheckpointBody => ({
+    type: 'slipway.checkpoint.1',
+    installation: installation.installation_id,
+    position: end.position + 1,
+    previous: end.position === 0 ? null : end.hash,
+    at: now.toISOString(),
+    kind,
+    kid,
+    after: formatCursor(end.through),
+    through: formatCursor(end.through),
+    segments: [],
+  });
+
+  /** A new key is introduced by a checkpoint of its own: signed by a former key where the ring holds one, else by itself. */
+  const introduce = async (tx: Transaction, end: ChainEnd, now: Date): Promise<ChainEnd> => {
+    const { kid, public_key } = signer.current();
+    if (introduced.has(kid)) return end;
+    const known = new Set((await tx.query<{ kid: string }>('select kid from evidence_keys')).map((each) => each.kid));
+    if (known.has(kid)) {
+      introduced.add(kid);
+      return end;
+    }
+    const former = signer.all().find((key) => known.has(key.kid));
+    const key = { kid, public_key: exportPublicKey(public_key) };
+    const made = await write(tx, { ...bodyAfter(end, 'key', former?.kid ?? kid, now), key });
+    await tx.query('insert into evidence_keys (kid, public_key, checkpoint, introduced_at) values ($1, $2, $3, $4)', [
+      kid,
+      key.public_key,
+      made.position,
+      now,
+    ]);
+    return made;
+  };
+
+  return {
+    async begin(tx) {
+      const end = await chainEnd(tx);
+      if (remembered && remembered.position > 0 && (await isLost(tx, end, remembered)))
+        return { end, lost: { position: remembered.position, hash: remembered.hash } };
+      remembered = end;
+      return { end, lost: undefined };
+    },
+    async append(tx, start, draft, now) {
+      const end = await introduce(tx, start.end, now);
+      const heads = await headsOf(tx, [...draft.entries.keys()]);
+      const body = bodyAfter(end, draft.kind, signer.current().kid, now);
+      body.through = formatCursor(draft.through);
+      if (start.lost) body.lost = start.lost;
+      if (draft.cut) body.cut = draft.cut;
+      const packed: Buffer[] = [];
+      for (const [partition, entries] of draft.entries) {
+        const bytes = packEntries(entries);
+        packed.push(bytes);
+        const { rows, head } = heads.get(partition) ?? { rows: 0, head: emptyHead };
+        body.segments.push({
+          partition,
+          before: rows,
+          rows: entries.length,
+          first: cursorAt(entries, 0),
+          last: cursorAt(entries, -1),
+          from: head,
+          head: chainHead(head, bytes),
+        });
+      }
+      const written = await write(tx, body);
+      if (packed.length > 0)
+        await tx.query(
+          `insert into evidence_segments (layer, checkpoint, entries)
+           select layer, $1, entries from unnest($2::text[], $3::bytea[]) as each(layer, entries)`,
+          [written.position, [...draft.entries.keys()], packed],
+          { often: true },
+        );
+      return written;
+    },
+  };
+}

@@ -1,0 +1,91 @@
+/** Rows are compared with their seals, and each checkpoint is verified once however many rows and layers rest on it. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type SealedStore, sealedStore } from '../../../../test/support/sealed-store.ts';
+import type { RowText } from '../../../contract/evidence/integrity/row-hash.ts';
+import { rowTextColumns } from './row-text.ts';
+import { checkSeals } from './sealed-rows.ts';
+import type { EvidenceSigner } from './signer.ts';
+
+let store: SealedStore;
+
+beforeAll(async () => {
+  store = await sealedStore();
+});
+afterAll(() => store?.close());
+
+const rowsAt = (cursors: readonly string[]): Promise<RowText[]> =>
+  store.db.query<RowText>(
+    `select ${rowTextColumns} from evidence where xid::text || '-' || seq = any($1) order by evidence.xid, evidence.seq`,
+    [cursors],
+  );
+
+/** Counts how often a public key is taken to verify a signature. */
+function countingSigner(): EvidenceSigner & { verified: number } {
+  const counting = {
+    ...store.signer,
+    verified: 0,
+    byId(kid: string) {
+      const key = store.signer.byId(kid);
+      return (
+        key && {
+          ...key,
+          get public_key() {
+            counting.verified++;
+            return key.public_key;
+          },
+        }
+      );
+    },
+  };
+  return counting;
+}
+
+test('a checkpoint with rows of several layers is verified once, and each row gets its place', async () => {
+  const rule = await store.facts(3);
+  const node = await store.facts(2, 'node');
+  await store.sealAll();
+  const rows = await rowsAt([...rule, ...node]);
+  const signer = countingSigner();
+  const checks = await checkSeals(store.db, signer, rows);
+  const places = checks.map((check) => (check.state === 'intact' ? check.place : undefined));
+  expect(places.map((place) => place?.row)).toEqual([1, 2, 3, 1, 2]);
+  expect(new Set(places.map((place) => place?.checkpoint)).size).toBe(1);
+  expect(signer.verified).toBe(1);
+});
+
+test('a row that was changed, one of an unknown key and one without a seal are told apart', async () => {
+  const [cursor = ''] = await store.facts(1);
+  await store.sealAll();
+  const [row] = await rowsAt([cursor]);
+  if (!row) throw new Error('the row is gone');
+  expect(await checkSeals(store.db, store.signer, [{ ...row, summary: 'otherwise' }, row])).toMatchObject([
+    { state: 'changed' },
+    { state: 'intact' },
+  ]);
+  const { kid } = store.signer.current();
+  const stranger = { ...store.signer, byId: () => undefined };
+  expect(await checkSeals(store.db, stranger, [row])).toEqual([{ state: 'key_missing', kid }]);
+  const [late = ''] = await store.facts(1);
+  expect(await checkSeals(store.db, store.signer, await rowsAt([late]))).toEqual([{ state: 'unsealed' }]);
+  await store.sealAll();
+});
+
+test('a row whose checkpoint or list was changed is not intact', async () => {
+  const [cursor = ''] = await store.facts(1);
+  await store.sealAll();
+  const rows = await rowsAt([cursor]);
+  const newest = '(select max(checkpoint) from evidence_segments)';
+  const stateAfter = async (change: string, undo: string): Promise<string | undefined> => {
+    await store.dba.query(change);
+    const [check] = await checkSeals(store.db, store.signer, rows);
+    await store.dba.query(undo);
+    return check?.state;
+  };
+  const flip = (table: string, column: string, key: string) =>
+    `update ${table} set ${column} = set_byte(${column}, 30, 255 - get_byte(${column}, 30)) where ${key} = ${newest}`;
+  const signature = flip('evidence_checkpoints', 'signature', 'position');
+  const list = flip('evidence_segments', 'entries', 'checkpoint');
+  expect(await stateAfter(signature, signature)).toBe('changed');
+  expect(await stateAfter(list, list)).toBe('changed');
+  expect(await checkSeals(store.db, store.signer, rows)).toMatchObject([{ state: 'intact' }]);
+});

@@ -1,0 +1,157 @@
+/** Compares single rows with their seals, and says where each stands in the chain of its partition. */
+import {
+  type CheckpointBody,
+  checkpointHash,
+  isSignedBy,
+  readCheckpoint,
+} from '../../../contract/evidence/integrity/checkpoint.ts';
+import { chainHead, type Entry, entryOf, unpackEntries } from '../../../contract/evidence/integrity/entries.ts';
+import type { RowText } from '../../../contract/evidence/integrity/row-hash.ts';
+import type { Queryable } from '../../pg/database.ts';
+import { isAfter } from '../evidence.ts';
+import { chainEnd } from './checkpoints.ts';
+import type { EvidenceSigner } from './signer.ts';
+
+export interface SealedPlace {
+  /** Counted from 1. */
+  row: number;
+  row_hash: string;
+  checkpoint: number;
+  checkpoint_hash: string;
+}
+
+export type SealCheck =
+  | { state: 'intact'; place: SealedPlace }
+  /** Newer than the newest checkpoint. */
+  | { state: 'unsealed' }
+  /** Not as it was sealed, or its seal was changed. */
+  | { state: 'changed' }
+  /** The checkpoint names a key that the key file does not hold, so nothing can be said. */
+  | { state: 'key_missing'; kid: string };
+
+interface StoredCheckpoint {
+  position: string;
+  body: string;
+  signature: Buffer;
+}
+
+interface ReadCheckpoint {
+  kid: string | undefined;
+  /** Undefined where the checkpoint was changed, or its key is not held. */
+  verified?: { body: CheckpointBody; hash: string };
+}
+
+/** Only keys of the key file count: whoever can change the database can put a key of their own there. */
+function verifyCheckpoint(stored: StoredCheckpoint, signer: EvidenceSigner): ReadCheckpoint {
+  const body = readCheckpoint(stored.body);
+  const key = body && signer.byId(body.kid);
+  if (!body || !key) return { kid: body?.kid };
+  const signature = stored.signature.toString('base64');
+  if (!isSignedBy({ body: stored.body, signature }, key.public_key)) return { kid: body.kid };
+  return { kid: body.kid, verified: { body, hash: checkpointHash(stored.body) } };
+}
+
+interface StoredSegment {
+  position: string;
+  layer: string;
+  entries: Buffer;
+}
+
+/** Finds a row in the list of a layer. */
+type Find = (wanted: Entry) => SealedPlace | undefined;
+
+/** Undefined where the list is not the one that was signed. */
+function findIn({ verified }: ReadCheckpoint, { layer, entries: packed }: StoredSegment): Find | undefined {
+  const segment = verified?.body.segments.find(({ partition }) => partition === layer);
+  if (!verified || !segment || chainHead(segment.from, packed) !== segment.head) return undefined;
+  const entries = unpackEntries(packed);
+  return (wanted) => {
+    const isWanted = ({ xid, seq }: Entry) => xid === wanted.xid && seq === wanted.seq;
+    const index = entries?.findIndex((each) => isWanted(each) && each.hash.equals(wanted.hash)) ?? -1;
+    if (index < 0) return undefined;
+    return {
+      row: segment.before + index + 1,
+      row_hash: wanted.hash.toString('hex'),
+      checkpoint: verified.body.position,
+      checkpoint_hash: verified.hash,
+    };
+  };
+}
+
+/** For each row the checkpoint of its place in the order, and those that sealed a late row there. */
+async function candidatesOf(db: Queryable, rows: readonly RowText[]): Promise<Map<number, string[]>> {
+  const found = await db.query<{ ordinal: string; position: string }>(
+    `select wanted.ordinal, checkpoint.position
+     from unnest($1::text[], $2::text[], $3::bigint[]) with ordinality as wanted(layer, xid, seq, ordinal)
+     cross join lateral (
+       (select position from evidence_checkpoints
+        where (through_xid, through_seq) >= (wanted.xid::xid8, wanted.seq) and kind = 'rows'
+        order by through_xid, through_seq, position limit 1)
+       union all
+       (select late.checkpoint from evidence_late_rows late
+        where late.xid = wanted.xid::xid8 and late.seq = wanted.seq and late.layer = wanted.layer limit 10)) checkpoint`,
+    [rows.map(({ layer }) => layer), rows.map(({ xid }) => xid), rows.map(({ seq }) => seq)],
+  );
+  const byRow = new Map<number, string[]>();
+  for (const { ordinal, position } of found) {
+    const index = Number(ordinal) - 1;
+    byRow.set(index, [...(byRow.get(index) ?? []), position]);
+  }
+  return byRow;
+}
+
+const sealKey = (position: string, layer: string): string => `${position} ${layer}`;
+
+/** Each checkpoint is read and verified once, and only the lists of the wanted layers are read. */
+async function readSeals(
+  db: Queryable,
+  signer: EvidenceSigner,
+  rows: readonly RowText[],
+  candidates: ReadonlyMap<number, string[]>,
+): Promise<{ checkpoints: Map<string, ReadCheckpoint>; lists: Map<string, Find | undefined> }> {
+  const wanted = new Map(
+    rows.flatMap(({ layer }, index) =>
+      (candidates.get(index) ?? []).map((position) => [sealKey(position, layer), { position, layer }] as const),
+    ),
+  );
+  const positions = [...wanted.values()].map(({ position }) => position);
+  const stored = await db.query<StoredCheckpoint>(
+    'select position, body, signature from evidence_checkpoints where position = any($1)',
+    [[...new Set(positions)]],
+  );
+  const checkpoints = new Map(stored.map((each) => [each.position, verifyCheckpoint(each, signer)]));
+  const segments = await db.query<StoredSegment>(
+    `select segment.checkpoint as position, segment.layer, segment.entries
+     from unnest($1::bigint[], $2::text[]) as wanted(position, layer)
+     join evidence_segments segment on segment.checkpoint = wanted.position and segment.layer = wanted.layer`,
+    [positions, [...wanted.values()].map(({ layer }) => layer)],
+  );
+  const lists = segments.map((segment) => {
+    const checkpoint = checkpoints.get(segment.position);
+    return [sealKey(segment.position, segment.layer), checkpoint && findIn(checkpoint, segment)] as const;
+  });
+  return { checkpoints, lists: new Map(lists) };
+}
+
+/** One answer for each row, in their order. */
+export async function checkSeals(
+  db: Queryable,
+  signer: EvidenceSigner,
+  rows: readonly RowText[],
+): Promise<SealCheck[]> {
+  // Read first: what was sealed by now has its checkpoint in the next query.
+  const { through } = await chainEnd(db);
+  const candidates = await candidatesOf(db, rows);
+  const { checkpoints, lists } = await readSeals(db, signer, rows, candidates);
+  return rows.map((row, index): SealCheck => {
+    if (isAfter(row, through)) return { state: 'unsealed' };
+    const own = candidates.get(index) ?? [];
+    const entry = entryOf(row);
+    for (const position of own) {
+      const place = lists.get(sealKey(position, row.layer))?.(entry);
+      if (place) return { state: 'intact', place };
+    }
+    const unknown = own.flatMap((position) => checkpoints.get(position)?.kid ?? []).find((kid) => !signer.byId(kid));
+    return unknown === undefined ? { state: 'changed' } : { state: 'key_missing', kid: unknown };
+  });
+}

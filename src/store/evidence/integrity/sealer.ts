@@ -1,0 +1,122 @@
+/**
+ * The sealer hashes settled evidence rows in commit order and appends signed checkpoints. It runs after the transactions that wrote
+ * the rows, so it costs them nothing; one replica seals at a time.
+ */
+import type { KeyRing } from '../../../base/credentials/key-ring.ts';
+import { type Entry, entryOf, packEntries } from '../../../contract/evidence/integrity/entries.ts';
+import type { RowText } from '../../../contract/evidence/integrity/row-hash.ts';
+import type { Database, Transaction } from '../../pg/database.ts';
+import { type Cursor, isAfter } from '../evidence.ts';
+import type { Installation } from '../../keys/installation.ts';
+import { chainWriter, lockChain, tryLockChain } from './checkpoints.ts';
+import { rowTextColumns } from './row-text.ts';
+import { evidenceSigner } from './signer.ts';
+
+/** Rows of one checkpoint. A fault that only names a segment names no more rows than this. */
+export const maxBatchRows = 1_000;
+
+export interface Cut {
+  layer: string;
+  piece: string;
+  before: Date;
+}
+
+export interface Sealer {
+  /** Seals one batch. `more`: the batch was full. */
+  sealBatch(now: Date): Promise<{ rows: number; more: boolean }>;
+  /** Runs `insert`, which writes rows at an older place in the order, and seals them in the same transaction. */
+  sealLate(tx: Transaction, insert: () => Promise<RowText[]>, now: Date): Promise<number>;
+  /** Drops a piece by `drop`, which returns its number of rows, and signs that. Undefined while rows of it are not sealed yet. */
+  sealCut(tx: Transaction, cut: Cut, drop: () => Promise<number>, now: Date): Promise<number | undefined>;
+}
+
+const settledAfter = `
+  select ${rowTextColumns} from evidence
+  where (xid, seq) > ($1::xid8, $2::bigint)
+    and xid < pg_snapshot_xmin(pg_current_snapshot())
+  order by evidence.xid, evidence.seq
+  limit ${maxBatchRows + 1}`;
+
+/** A full batch ends before the cursor that it would split: the next one begins after the last cursor of this one. */
+function wholeCursors(rows: RowText[]): RowText[] {
+  const beyond = rows[maxBatchRows];
+  if (!beyond) return rows;
+  const kept = rows.filter(({ xid, seq }) => xid !== beyond.xid || seq !== beyond.seq);
+  return kept.length > 0 ? kept : rows;
+}
+
+function byPartition(rows: readonly RowText[]): Map<string, Entry[]> {
+  const entries = new Map<string, Entry[]>();
+  for (const row of rows) {
+    const list = entries.get(row.layer);
+    if (list) list.push(entryOf(row));
+    else entries.set(row.layer, [entryOf(row)]);
+  }
+  return entries;
+}
+
+const cursorOf = ({ xid, seq }: RowText): Cursor => ({ xid, seq });
+
+export function createSealer(options: {
+  db: Database;
+  key_ring: KeyRing;
+  installation: Pick<Installation, 'installation_id'>;
+}): Sealer {
+  const { db } = options;
+  const chain = chainWriter(evidenceSigner(options.key_ring), options.installation);
+  return {
+    sealBatch: (now) =>
+      db.transaction(async (tx) => {
+        if (!(await tryLockChain(tx))) return { rows: 0, more: false };
+        const start = await chain.begin(tx);
+        const { through } = start.end;
+        const read = await tx.query<RowText>(settledAfter, [through.xid, through.seq], { often: true });
+        const rows = wholeCursors(read);
+        const last = rows.at(-1);
+        // A loss is on record at once, also where nothing new is to be sealed.
+        if (!last && !start.lost) return { rows: 0, more: false };
+        const draft = { through: last ? cursorOf(last) : through, entries: byPartition(rows) };
+        await chain.append(tx, start, { kind: 'rows', ...draft }, now);
+        return { rows: rows.length, more: read.length > maxBatchRows };
+      }),
+    async sealLate(tx, insert, now) {
+      // Before the rows are written: a batch that is read meanwhile must not pass their place without them.
+      await lockChain(tx);
+      const start = await chain.begin(tx);
+      const { through } = start.end;
+      const written = await insert();
+      // Rows beyond the sealed position are sealed in their turn.
+      const late = written.filter((row) => !isAfter(cursorOf(row), through));
+      if (late.length === 0) return written.length;
+      const entries = byPartition(late);
+      const { position } = await chain.append(tx, start, { kind: 'late', through, entries }, now);
+      await tx.query(
+        `insert into evidence_late_rows (checkpoint, layer, xid, seq, entry)
+         select $1, layer, xid::xid8, seq, entry
+         from unnest($2::text[], $3::text[], $4::bigint[], $5::bytea[]) as late(layer, xid, seq, entry)`,
+        [
+          position,
+          late.map(({ layer }) => layer),
+          late.map(({ xid }) => xid),
+          late.map(({ seq }) => seq),
+          late.map((row) => packEntries([entryOf(row)])),
+        ],
+      );
+      return written.length;
+    },
+    async sealCut(tx, { layer, piece, before }, drop, now) {
+      await lockChain(tx);
+      const start = await chain.begin(tx);
+      const { through } = start.end;
+      const unsealed = await tx.query(
+        `select from evidence where layer = $1 and at < $2 and (xid, seq) > ($3::xid8, $4::bigint) limit 1`,
+        [layer, before, through.xid, through.seq],
+      );
+      if (unsealed.length > 0) return undefined;
+      const rows = await drop();
+      const cut = { partition: layer, piece, before: before.toISOString(), rows };
+      await chain.append(tx, start, { kind: 'cut', through, entries: new Map(), cut }, now);
+      return rows;
+    },
+  };
+}

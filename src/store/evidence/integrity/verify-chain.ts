@@ -1,0 +1,268 @@
+/** Compares sealed evidence with what the database holds now, a bounded page of checkpoints at a time. Reads only. */
+import { createPublicKey, type KeyObject } from 'node:crypto';
+import type { EvidenceFault, UnsealedTail } from '../../../contract/evidence/evidence-seals.ts';
+import {
+  type Checkpoint,
+  type CheckpointBody,
+  isSignedBy,
+  readCheckpoint,
+} from '../../../contract/evidence/integrity/checkpoint.ts';
+import { compareRows, type RowFault, type SealedEntry } from '../../../contract/evidence/integrity/compare-rows.ts';
+import { chainHead, entryOf, packEntries, unpackEntries } from '../../../contract/evidence/integrity/entries.ts';
+import type { RowText } from '../../../contract/evidence/integrity/row-hash.ts';
+import type { Queryable } from '../../pg/database.ts';
+import { type Cursor, parseCursor, startCursor } from '../evidence.ts';
+import { rowTextColumns } from './row-text.ts';
+import type { EvidenceSigner } from './signer.ts';
+
+const maxCheckpoints = 50;
+const maxRows = 4_000;
+/** Of one interval, which has a thousand. Beyond that somebody inserted rows. */
+const maxIntervalRows = 20_000;
+const maxFaults = 500;
+const maxTailRows = 100_000;
+
+export interface VerifiedPage {
+  checkpoints: Checkpoint[];
+  rows: number;
+  faults: EvidenceFault[];
+  more_faults: number;
+  cuts: { checkpoint: number; rows: number }[];
+  next: number | null;
+  tail: UnsealedTail | null;
+}
+
+interface Placed extends SealedEntry {
+  /** The checkpoint that seals it. */
+  checkpoint: number;
+}
+
+interface SignedCut {
+  position: number;
+  partition: string;
+  before: bigint;
+}
+
+export async function sealedKeys(db: Queryable): Promise<{ kid: string; public_key: string; introduced_at: Date }[]> {
+  return db.query('select kid, public_key, introduced_at from evidence_keys order by checkpoint');
+}
+
+async function knownKeys(db: Queryable, signer: EvidenceSigner): Promise<KeyObject[]> {
+  const stored = (await sealedKeys(db)).flatMap(({ public_key }) => {
+    try {
+      return [createPublicKey({ key: Buffer.from(public_key, 'base64'), format: 'der', type: 'spki' })];
+    } catch {
+      return [];
+    }
+  });
+  return [...signer.all().map(({ public_key }) => public_key), ...stored];
+}
+
+/**
+ * Only signed cuts excuse a missing row. Keys of the database count here, so that a server can page through what a lost key signed:
+ * the client checks every cut again with the keys that it trusts.
+ */
+async function signedCuts(db: Queryable, signer: EvidenceSigner): Promise<SignedCut[]> {
+  const rows = await db.query<{ position: string; body: string; signature: Buffer }>(
+    `select position, body, signature from evidence_checkpoints where kind = 'cut' and position >= 1 order by position`,
+  );
+  if (rows.length === 0) return [];
+  const keys = await knownKeys(db, signer);
+  return rows.flatMap(({ position, body, signature }) => {
+    const checkpoint = { body, signature: signature.toString('base64') };
+    const read = readCheckpoint(body);
+    if (!read?.cut || read.position !== Number(position) || !keys.some((key) => isSignedBy(checkpoint, key))) return [];
+    const before = BigInt(Date.parse(read.cut.before)) * 1000n;
+    return [{ position: read.position, partition: read.cut.partition, before }];
+  });
+}
+
+const cursorOrStart = (text: string): Cursor => parseCursor(text) ?? startCursor;
+
+async function rowsBetween(db: Queryable, after: Cursor, through: Cursor): Promise<RowText[]> {
+  return db.query<RowText>(
+    `select ${rowTextColumns} from evidence
+     where (xid, seq) > ($1::xid8, $2::bigint)
+       and (xid, seq) <= ($3::xid8, $4::bigint)
+     order by evidence.xid, evidence.seq
+     limit ${maxIntervalRows + 1}`,
+    [after.xid, after.seq, through.xid, through.seq],
+  );
+}
+
+/** A late row counts only where a checkpoint of the walked chain says that it sealed late rows; the walk checks that one. */
+async function lateBetween(db: Queryable, after: Cursor, through: Cursor): Promise<Placed[]> {
+  const rows = await db.query<{ checkpoint: string; layer: string; entry: Buffer; body: string }>(
+    `select late.checkpoint, late.layer, late.entry, sealed.body
+     from evidence_late_rows late
+     join evidence_checkpoints sealed on sealed.position = late.checkpoint and sealed.position >= 1
+     where (late.xid, late.seq) > ($1::xid8, $2::bigint)
+       and (late.xid, late.seq) <= ($3::xid8, $4::bigint)`,
+    [after.xid, after.seq, through.xid, through.seq],
+  );
+  return rows.flatMap(({ checkpoint, layer, entry, body }) => {
+    const read = readCheckpoint(body);
+    if (read?.kind !== 'late' || read.position !== Number(checkpoint)) return [];
+    return (unpackEntries(entry) ?? []).map((each) => ({ ...each, partition: layer, checkpoint: read.position }));
+  });
+}
+
+const keyOf = (entry: SealedEntry): string => `${entry.partition} ${packEntries([entry]).toString('latin1')}`;
+
+interface Page {
+  db: Queryable;
+  cuts: SignedCut[];
+  faults: EvidenceFault[];
+  cutRows: Map<number, number>;
+  /** Rows that are too many to compare. */
+  uncompared: number;
+}
+
+const rowFault = (fault: RowFault): EvidenceFault => ({ checkpoint: null, until: null, ...fault });
+
+const segmentFault = (body: CheckpointBody, segment: CheckpointBody['segments'][number]): EvidenceFault => ({
+  code: 'segment_changed',
+  checkpoint: body.position,
+  partition: segment.partition,
+  cursor: segment.first,
+  until: segment.last,
+  moved_to: null,
+  hash: null,
+});
+
+/** The entries of a checkpoint as far as they are what it signed. A segment that is not is a fault of its own. */
+async function entriesOf(
+  page: Page,
+  body: CheckpointBody,
+): Promise<{ entries: Placed[]; changed: CheckpointBody['segments'] }> {
+  const stored = await page.db.query<{ layer: string; entries: Buffer }>(
+    'select layer, entries from evidence_segments where checkpoint = $1',
+    [body.position],
+  );
+  const byLayer = new Map(stored.map(({ layer, entries }) => [layer, entries]));
+  const changed: CheckpointBody['segments'] = [];
+  const entries: Placed[] = [];
+  for (const segment of body.segments) {
+    const packed = byLayer.get(segment.partition);
+    const unpacked = packed && unpackEntries(packed);
+    if (!packed || !unpacked || unpacked.length !== segment.rows || chainHead(segment.from, packed) !== segment.head)
+      changed.push(segment);
+    else
+      for (const entry of unpacked) entries.push({ ...entry, partition: segment.partition, checkpoint: body.position });
+  }
+  return { entries, changed };
+}
+
+function cutOf(page: Page, entry: Placed): SignedCut | undefined {
+  return page.cuts.find(
+    ({ partition, before, position }) =>
+      partition === entry.partition && entry.at < before && position > entry.checkpoint,
+  );
+}
+
+/** Where the list of sealed rows was changed, the rows themselves may still be the signed ones. */
+function faultsOfChanged(
+  body: CheckpointBody,
+  changed: CheckpointBody['segments'],
+  present: SealedEntry[],
+): EvidenceFault[] {
+  return changed.map((segment) => {
+    const rows = present.filter(({ partition }) => partition === segment.partition);
+    const isIntact = rows.length === segment.rows && chainHead(segment.from, packEntries(rows)) === segment.head;
+    return { ...segmentFault(body, segment), ...(isIntact && { code: 'segment_list_changed' as const }) };
+  });
+}
+
+/** Where rows were inserted by the thousand, those at sealed places are compared and the others only counted. */
+async function rowsOfInterval(page: Page, after: Cursor, through: Cursor, sealed: SealedEntry[]): Promise<RowText[]> {
+  const rows = await rowsBetween(page.db, after, through);
+  if (rows.length <= maxIntervalRows) return rows;
+  page.uncompared += rows.length;
+  return page.db.query<RowText>(
+    `select ${rowTextColumns} from evidence
+     where (xid, seq) in (select xid::xid8, seq from unnest($1::text[], $2::bigint[]) as sealed(xid, seq))
+     limit ${maxIntervalRows}`,
+    [sealed.map(({ xid }) => String(xid)), sealed.map(({ seq }) => String(seq))],
+  );
+}
+
+async function verifyRows(page: Page, body: CheckpointBody): Promise<number> {
+  const after = cursorOrStart(body.after);
+  const through = cursorOrStart(body.through);
+  const { entries, changed } = await entriesOf(page, body);
+  const late = await lateBetween(page.db, after, through);
+  const rows = await rowsOfInterval(page, after, through, [...entries, ...late]);
+  const present = rows.map((row): SealedEntry => ({ ...entryOf(row), partition: row.layer }));
+  const lateKeys = new Set(late.map(keyOf));
+  const inOrder = present.filter((entry) => !lateKeys.has(keyOf(entry)));
+  page.faults.push(...faultsOfChanged(body, changed, inOrder));
+  // Rows of a changed segment are named by that fault; they would all appear as inserted.
+  const unknown = new Set(changed.map(({ partition }) => partition));
+  const known = present.filter(({ partition }) => !unknown.has(partition));
+  const sealed = [...entries, ...late].filter(({ partition }) => !unknown.has(partition));
+  const compared = compareRows(sealed, known, (entry) => cutOf(page, entry as Placed) !== undefined);
+  page.faults.push(...compared.faults.map(rowFault));
+  for (const entry of compared.cut) {
+    const position = cutOf(page, entry as Placed)?.position ?? 0;
+    page.cutRows.set(position, (page.cutRows.get(position) ?? 0) + 1);
+  }
+  return compared.matched;
+}
+
+/** The packed list that was signed, against the rows by which late entries are found. */
+async function verifyLate(page: Page, body: CheckpointBody): Promise<void> {
+  const { entries, changed } = await entriesOf(page, body);
+  page.faults.push(...changed.map((segment) => segmentFault(body, segment)));
+  const rows = await page.db.query<{ layer: string; entry: Buffer }>(
+    'select layer, entry from evidence_late_rows where checkpoint = $1',
+    [body.position],
+  );
+  const signed = entries.map(keyOf).sort();
+  const found = rows.map(({ layer, entry }) => `${layer} ${entry.toString('latin1')}`).sort();
+  if (changed.length === 0 && JSON.stringify(signed) !== JSON.stringify(found))
+    page.faults.push(
+      ...body.segments.map((segment) => ({
+        ...segmentFault(body, segment),
+        code: 'segment_list_changed' as const,
+      })),
+    );
+}
+
+async function unsealedTail(db: Queryable): Promise<UnsealedTail> {
+  const [row] = await db.query<{ rows: number; oldest_at: Date | null }>(
+    `select count(*)::int as rows, min(at) as oldest_at from (
+       select at from evidence
+       where (xid, seq) > coalesce(
+         (select (through_xid, through_seq) from evidence_checkpoints order by position desc limit 1), ('0'::xid8, 0::bigint))
+       order by xid, seq limit ${maxTailRows}) newest`,
+  );
+  return { rows: row?.rows ?? 0, oldest_at: row?.oldest_at?.toISOString() ?? null };
+}
+
+export async function verifyPage(db: Queryable, signer: EvidenceSigner, from: number): Promise<VerifiedPage> {
+  const stored = await db.query<{ position: string; body: string; signature: Buffer }>(
+    `select position, body, signature from evidence_checkpoints
+     where position >= $1 order by position limit ${maxCheckpoints + 1}`,
+    [from],
+  );
+  const page: Page = { db, cuts: await signedCuts(db, signer), faults: [], cutRows: new Map(), uncompared: 0 };
+  const checkpoints: Checkpoint[] = [];
+  let rows = 0;
+  for (const { body, signature } of stored.slice(0, maxCheckpoints)) {
+    if (rows >= maxRows) break;
+    checkpoints.push({ body, signature: signature.toString('base64') });
+    const read = readCheckpoint(body);
+    if (read?.kind === 'rows') rows += await verifyRows(page, read);
+    if (read?.kind === 'late') await verifyLate(page, read);
+  }
+  const next = stored[checkpoints.length];
+  return {
+    checkpoints,
+    rows,
+    faults: page.faults.slice(0, maxFaults),
+    more_faults: Math.max(0, page.faults.length - maxFaults) + page.uncompared,
+    cuts: [...page.cutRows].map(([checkpoint, count]) => ({ checkpoint, rows: count })),
+    next: next ? Number(next.position) : null,
+    tail: next ? null : await unsealedTail(db),
+  };
+}

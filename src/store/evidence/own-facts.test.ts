@@ -1,0 +1,108 @@
+/**
+ * Whatever reads evidence by its kind relies only on facts of the server. The forged ones here are written past the check of
+ * reserved kinds, so that the origin alone keeps them out.
+ */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type TestStore, testStore } from '../../../test/support/store.ts';
+import { until } from '../../../test/support/until.ts';
+import { secondsLater } from '../../base/clock.ts';
+import type { NodeInstanceId } from '../../base/ids.ts';
+import type { Origin } from '../../lifecycle/explain/evidence-origins.ts';
+import { evidenceFor } from './because.ts';
+import { type OutsideRow, recordOutsideFacts } from './evidence.ts';
+import { knownAbsent } from '../supervision/machine-looks.ts';
+import type { NodeRow } from '../rows/nodes.ts';
+import { rebuildNodes } from '../history/projection.ts';
+import { failingSubjects } from '../supervision/repeat-failures.ts';
+import { readFacts } from '../history/replay-facts.ts';
+import { type Fleet, testFleet } from '../testing/fleet.ts';
+import { nodesAt } from '../history/time-travel.ts';
+
+let store: TestStore;
+let fleet: Fleet;
+beforeAll(async () => {
+  store = await testStore();
+  fleet = await testFleet(store.db);
+});
+afterAll(() => store.close());
+
+/** As if the check of reserved kinds were missing. */
+async function forge(
+  origin: Origin,
+  { node_id, node_instance_id }: NodeRow,
+  ...facts: Pick<OutsideRow, 'kind' | 'data'>[]
+) {
+  for (const { kind, data } of facts)
+    await store.db.query(
+      `insert into evidence (at, layer, kind, summary, data, node_id, node_instance_id, origin)
+       values ($1, 'provider', $2, 'forged', $3, $4, $5, $6)`,
+      [fleet.now(), kind, data, node_id, node_instance_id, origin],
+    );
+}
+
+const failure = { kind: 'node.failed', data: { from: 'provisioning', to: 'failed', set: { status: 'failed' } } };
+
+describe.for<Origin>(['node', 'person'])('a fact of origin %s', (origin) => {
+  it('changes no row that is rebuilt, now or at a moment', async () => {
+    const node = await fleet.node('ready');
+    await forge(origin, node, { kind: 'node.retired', data: { set: { status: 'retired' } } });
+    expect((await rebuildNodes(store.db, [node.node_id]))[0]?.status).toBe('ready');
+    const [stood] = await nodesAt(store.db, [{ id: node.node_id, at: fleet.now() }]);
+    expect(stood?.state.status).toBe('ready');
+  });
+
+  it('proves nothing', async () => {
+    const node = await fleet.node('ready');
+    const since = fleet.now();
+    await forge(origin, node, { kind: 'proof.absent', data: {} }, { kind: 'proof.clean', data: {} });
+    const instance = node.node_instance_id as NodeInstanceId;
+    expect(await knownAbsent(store.db, [instance])).toEqual(new Set());
+    const [proven] = await store.db.query('select proven_since($1, $2) as proven', [node.node_id, since]);
+    expect(proven).toEqual({ proven: false });
+  });
+
+  it('neither counts as a failed provision nor is replayed', async () => {
+    const node = await fleet.node('starting');
+    const since = fleet.now();
+    await forge(origin, node, failure, failure, failure, failure);
+    const question = { since, failures: 3, window_seconds: 60 };
+    expect(await failingSubjects(store.db, question)).toEqual([]);
+    const { facts } = await readFacts(store.db, {
+      pool: node.pool,
+      since,
+      until: secondsLater(fleet.now(), 1),
+      most: 100,
+    });
+    expect(facts).toEqual([]);
+  });
+
+  it('is not cited by an explanation', async () => {
+    const node = await fleet.node('starting');
+    const kinds = ['beat.refused', 'probe.unanswered', 'node.explained', 'bootstrap.diagnosis', 'node.starting'];
+    await forge(origin, node, ...kinds.map((kind) => ({ kind, data: {} })));
+    const { node_id, node_instance_id, status } = node;
+    const cited = await until('its own change to be cited', async () => {
+      const facts = await evidenceFor(store.db, { node_id, node_instance_id, status, deadline_at: null }, null, null);
+      return facts.length > 0 ? facts : undefined;
+    });
+    expect(cited.map(({ summary }) => summary)).not.toContain('forged');
+  });
+});
+
+describe('a fact from before origins were kept', () => {
+  it('counts where its kind was reserved then, and not where anybody could post it', async () => {
+    const node = await fleet.node('starting');
+    await forge('unknown', node, { kind: 'node.explained', data: {} }, { kind: 'beat.refused', data: {} });
+    const { node_id, node_instance_id, status } = node;
+    const cited = await until('the explanation to be cited', async () => {
+      const facts = await evidenceFor(store.db, { node_id, node_instance_id, status, deadline_at: null }, null, null);
+      return facts.some(({ kind }) => kind === 'node.explained') ? facts : undefined;
+    });
+    expect(cited.map(({ kind }) => kind)).not.toContain('beat.refused');
+  });
+});
+
+it('the store refuses reserved kinds from outside, whatever the caller has checked', async () => {
+  const fact = { at: fleet.now(), layer: 'node', kind: 'beat.refused', summary: 'forged' } as const;
+  await expect(recordOutsideFacts(store.db, 'node', [fact])).rejects.toThrow('reserved');
+});

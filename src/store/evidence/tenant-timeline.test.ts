@@ -1,0 +1,113 @@
+/** A tenant's timeline of a machine that others use too. */
+import { expect, it } from 'vitest';
+import { testStore } from '../../../test/support/store.ts';
+import { until } from '../../../test/support/until.ts';
+import type { Evidence } from '../../contract/evidence/evidence.ts';
+import type { Page } from '../../contract/primitives.ts';
+import { parseCursor } from './evidence.ts';
+import { readTenantTimeline } from './tenant-timeline.ts';
+import { areFactsSettled, blockCounter, recordMany } from '../testing/block-counter.ts';
+import { testFleet } from '../testing/fleet.ts';
+
+/** A machine that acme had and globex has, on which the server recorded much that is nobody's. */
+async function sharedMachine() {
+  const store = await testStore({ max_connections: 1 });
+  const fleet = await testFleet(store.db);
+  const { node_id, node_instance_id } = await fleet.node('ready');
+  const [acme, globex] = [
+    await fleet.allocation('requested', null, 'acme'),
+    await fleet.allocation('requested', null, 'globex'),
+  ];
+  const ids = [acme.allocation_id, globex.allocation_id];
+  await store.db.query('update allocations set node_id = $1 where allocation_id = any($2)', [node_id, ids]);
+  const record = (count: number, allocation_id = globex.allocation_id) =>
+    recordMany(store.db, count, (index) => ({
+      ...{ at: fleet.now(), layer: 'workflow', kind: 'node.explained', summary: 'x'.repeat(200), node_id },
+      node_instance_id,
+      allocation_id: index % 2 === 0 && allocation_id === globex.allocation_id ? null : allocation_id,
+    }));
+  const isSettled = () => until('every fact to be settled', () => areFactsSettled(store.db));
+  return { ...store, node_id, node_instance_id, acme, globex, record, isSettled };
+}
+
+it.each(['newest', 'oldest'] as const)(
+  'holds every fact of the tenant, %s first, though pages are empty',
+  async (order) => {
+    const { db, close, node_id, node_instance_id, acme, record, isSettled } = await sharedMachine();
+    try {
+      await record(3, acme.allocation_id);
+      await record(4_500);
+      await record(2, acme.allocation_id);
+      await record(2_500);
+      await isSettled();
+      for (const by of [{ node_id }, { node_instance_id: node_instance_id ?? '' }]) {
+        const read: Evidence[] = [];
+        const sizes: number[] = [];
+        for (let cursor: string | null = ''; cursor !== null; ) {
+          const at = parseCursor(cursor);
+          const asked = { ...by, order, kind: 'node.explained', limit: 2, ...(at && { cursor: at }) };
+          const page: Page<Evidence> = await readTenantTimeline(db, 'acme', asked);
+          read.push(...page.items);
+          sizes.push(page.items.length);
+          cursor = page.next_cursor;
+        }
+        expect(read.map(({ allocation_id }) => allocation_id)).toEqual(Array(5).fill(acme.allocation_id));
+        const places = read.map(({ cursor }) => Number(cursor.split('-')[1]));
+        expect(new Set(places).size).toBe(5);
+        expect(places).toEqual(places.toSorted((one, other) => (order === 'newest' ? other - one : one - other)));
+        expect(sizes).toContain(0);
+        expect(sizes.length).toBeLessThan(10);
+      }
+    } finally {
+      await close();
+    }
+  },
+);
+
+it('reads no more of a machine on which others did very much', async () => {
+  const { db, close, node_id, node_instance_id, record, isSettled } = await sharedMachine();
+  try {
+    const count = blockCounter(db);
+    const blocksRead = async (by: object) => {
+      await isSettled();
+      await db.query('analyze evidence');
+      return count((counting) => readTenantTimeline(counting, 'acme', { ...by, limit: 100 }));
+    };
+    await record(3_000);
+    // With a filter that no fact passes, too.
+    const asked = [
+      { node_id },
+      { node_instance_id },
+      { node_id, kind: 'evidence.frozen' },
+      { node_id, layer: 'provider' },
+    ];
+    const blocksOfAll = async () => {
+      const blocks: number[] = [];
+      for (const each of asked) blocks.push(await blocksRead(each));
+      return blocks;
+    };
+    const ofFew = await blocksOfAll();
+    await record(9_000);
+    for (const [index, blocks] of (await blocksOfAll()).entries())
+      expect(blocks, JSON.stringify(asked[index])).toBeLessThan(1.5 * (ofFew[index] ?? 0));
+  } finally {
+    await close();
+  }
+});
+
+it('reads nothing of an allocation that is not the tenant’s, and does not tell how much there is', async () => {
+  const { db, close, globex, node_id, record, isSettled } = await sharedMachine();
+  try {
+    await record(3_000);
+    await isSettled();
+    const { allocation_id } = globex;
+    const none = { items: [], next_cursor: null };
+    expect(await readTenantTimeline(db, 'acme', { allocation_id, limit: 10 })).toEqual(none);
+    expect(await readTenantTimeline(db, 'stranger', { node_id, limit: 10 })).toEqual(none);
+    const count = blockCounter(db);
+    const blocks = await count((counting) => readTenantTimeline(counting, 'acme', { allocation_id, limit: 10 }));
+    expect(blocks).toBeLessThan(20);
+  } finally {
+    await close();
+  }
+});

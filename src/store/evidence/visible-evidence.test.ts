@@ -1,0 +1,91 @@
+/** A reader of the stream is given its own facts only, and a page costs the same however few they are. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type TestStore, testStore } from '../../../test/support/store.ts';
+import { until } from '../../../test/support/until.ts';
+import type { AllocationRow } from '../rows/allocations.ts';
+import { type Cursor, headCursor, readVisibleAfter, recordEvidence, type VisibleTo } from './evidence.ts';
+import { type Fleet, testFleet } from '../testing/fleet.ts';
+
+let store: TestStore;
+let fleet: Fleet;
+let start: Cursor;
+const allocations: Record<string, AllocationRow> = {};
+const rounds = 30;
+
+beforeAll(async () => {
+  store = await testStore();
+  fleet = await testFleet(store.db);
+  for (const tenant of ['acme', 'globex']) allocations[tenant] = await fleet.allocation('requested', null, tenant);
+  // The head is the last settled fact, and any transaction in the cluster may hold a fact back for a while.
+  start = await until('the facts of the set-up to be settled', async () => {
+    const head = await headCursor(store.db);
+    const [last] = await store.db.query<{ seq: string }>('select max(seq)::text as seq from evidence');
+    return head.seq === last?.seq ? head : undefined;
+  });
+  // Of forty facts one is acme's, ten are globex's, and the rest are no tenant's.
+  for (let round = 0; round < rounds; round++) {
+    const owners = [...Array(1).fill('acme'), ...Array(10).fill('globex'), ...Array(29).fill(null)];
+    await recordEvidence(
+      store.db,
+      owners.map((owner) => ({
+        ...{ at: fleet.now(), layer: 'workflow', kind: 'node.explained', summary: 'x', data: { owner, round } },
+        allocation_id: allocations[owner]?.allocation_id ?? null,
+      })),
+    );
+  }
+  await until(
+    'every fact to be settled',
+    async () => (await readAll({ tenant: null }, 5_000)).read.length === 40 * rounds,
+  );
+});
+afterAll(() => store.close());
+
+async function readAll(visible: VisibleTo, limit: number) {
+  const read: string[] = [];
+  const rounds: unknown[] = [];
+  let pages = 0;
+  for (let cursor = start; ; pages++) {
+    const { items, reached, more } = await readVisibleAfter(store.db, cursor, visible, limit);
+    expect(items.length).toBeLessThanOrEqual(limit);
+    for (const { data } of items) {
+      read.push(String(data.owner));
+      rounds.push(data.round);
+    }
+    cursor = reached;
+    if (!more) return { read, rounds, pages: pages + 1, reached };
+  }
+}
+
+test.for([5, 50, 5_000])('holds every fact of the tenant, in order, and no other, by pages of %s', async (limit) => {
+  for (const [tenant, each] of [
+    ['acme', 1],
+    ['globex', 10],
+  ] as const) {
+    const { read, rounds: seen } = await readAll({ tenant }, limit);
+    expect(new Set(read)).toEqual(new Set([tenant]));
+    expect(read).toHaveLength(each * rounds);
+    expect(seen).toEqual(seen.toSorted((a, b) => Number(a) - Number(b)));
+  }
+  expect((await readAll({ tenant: null }, limit)).read).toHaveLength(40 * rounds);
+});
+
+test('ends at the head also where the last facts are not visible, so that a resume reads nothing again', async () => {
+  const head = await headCursor(store.db);
+  expect((await readAll({ tenant: 'acme' }, 50)).reached).toEqual(head);
+  expect(await readVisibleAfter(store.db, head, { tenant: 'acme' }, 50)).toEqual({
+    ...{ items: [], reached: head, more: false },
+  });
+});
+
+test('looks at a bounded number of facts for a tenant that has few', async () => {
+  const { pages } = await readAll({ tenant: 'nobody-of-these' }, 5);
+  // Four facts are looked at for each that a page may hold.
+  expect(pages).toBe((40 * rounds) / 20 + 1);
+});
+
+test('an id that was asked for shows nothing of another tenant', async () => {
+  const allocation_id = allocations.globex?.allocation_id ?? '';
+  expect((await readAll({ tenant: 'acme', allocation_id }, 50)).read).toEqual([]);
+  expect((await readAll({ tenant: 'globex', allocation_id }, 50)).read).toHaveLength(10 * rounds);
+  expect((await readAll({ tenant: null, allocation_id }, 50)).read).toHaveLength(10 * rounds);
+});

@@ -1,0 +1,357 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type TestStore, testStore } from '../../../test/support/store.ts';
+import type { NodeInstanceId } from '../../base/ids.ts';
+import type { Beat } from './beat-columns.ts';
+import type { Database } from '../pg/database.ts';
+import { createHeartbeatBuffer } from './heartbeat-buffer.ts';
+import { type Fleet, testFleet } from '../testing/fleet.ts';
+
+let store: TestStore;
+let db: Database;
+let fleet: Fleet;
+
+beforeAll(async () => {
+  store = await testStore();
+  db = store.db;
+  fleet = await testFleet(db);
+});
+
+afterAll(() => store.close());
+
+const instance = async (): Promise<NodeInstanceId> => (await fleet.node('starting')).node_instance_id as NodeInstanceId;
+
+const beat = (node_instance_id: NodeInstanceId, second: number, reported: Beat['reported'] = null): Beat => ({
+  node_instance_id,
+  received_ms: fleet.clock.nowMs() + second * 1000,
+  interval_seconds: 10,
+  stale_seconds: 30,
+  told: true,
+  reported,
+});
+
+interface Kept {
+  seconds: number;
+  reported: Record<string, unknown> | null;
+}
+
+async function kept(id: NodeInstanceId): Promise<Kept | undefined> {
+  const [row] = await db.query<{ last_seen_at: Date; reported: Kept['reported'] }>(
+    'select last_seen_at, reported from heartbeats where node_instance_id = $1',
+    [id],
+  );
+  return row && { seconds: (row.last_seen_at.getTime() - fleet.clock.nowMs()) / 1000, reported: row.reported };
+}
+
+/** A database that counts the beats' statements, and fails while it is told to. */
+function watched() {
+  const seen = { flushes: 0, failing: false, errors: [] as unknown[], hold: undefined as Promise<void> | undefined };
+  const wrapped: Database = {
+    ...db,
+    transaction: (work) =>
+      db.transaction((tx) =>
+        work({
+          ...tx,
+          query: async (text, values) => {
+            if (/update heartbeats/.test(text)) {
+              seen.flushes++;
+              await seen.hold;
+              if (seen.failing) throw new Error('the store is away');
+            }
+            return tx.query(text, values);
+          },
+        }),
+      ),
+  };
+  const buffer = createHeartbeatBuffer(wrapped, fleet.clock, (error) => seen.errors.push(error));
+  return { seen, buffer };
+}
+
+test('any number of beats of any number of instances is one statement, and the newest of each counts', async () => {
+  const { seen, buffer } = watched();
+  const [a, b] = [await instance(), await instance()];
+  for (let second = 1; second <= 50; second++) for (const id of [a, b]) buffer.add(beat(id, second));
+  buffer.add(beat(a, 20));
+  expect(seen.flushes).toBe(0);
+  await buffer.flush();
+  expect(seen.flushes).toBe(1);
+  expect(await kept(a)).toMatchObject({ seconds: 50 });
+  expect(await kept(b)).toMatchObject({ seconds: 50 });
+  await buffer.flush();
+  expect(seen.flushes).toBe(1);
+});
+
+test('it flushes by itself, a moment after the first beat', async () => {
+  const { seen, buffer } = watched();
+  const id = await instance();
+  buffer.add(beat(id, 1));
+  await fleet.clock.advance(199);
+  expect(seen.flushes).toBe(0);
+  await fleet.clock.advance(1);
+  await buffer.flush();
+  expect(seen.flushes).toBe(1);
+  expect(await kept(id)).toBeDefined();
+});
+
+test('a row is born with room for its versions, and its second beat gives it up', async () => {
+  const { buffer } = watched();
+  const id = await instance();
+  const bytes = async () => {
+    const [row] = await db.query<{ bytes: number }>(
+      'select coalesce(length(room), 0) as bytes from heartbeats where node_instance_id = $1',
+      [id],
+    );
+    return row?.bytes;
+  };
+  buffer.add(beat(id, 1));
+  await buffer.flush();
+  expect(await bytes()).toBeGreaterThan(0);
+  buffer.add(beat(id, 2));
+  await buffer.flush();
+  expect(await bytes()).toBe(0);
+});
+
+test('an older beat never overwrites a newer one that is already kept', async () => {
+  const { buffer } = watched();
+  const id = await instance();
+  buffer.add(beat(id, 30, { health: 1 }));
+  await buffer.flush();
+  buffer.add(beat(id, 10, { health: 0 }));
+  await buffer.flush();
+  expect(await kept(id)).toEqual({ seconds: 30, reported: { health: 1 } });
+});
+
+test('what a node says of itself outlives plain beats, before and after it is written', async () => {
+  const { buffer } = watched();
+  const id = await instance();
+  buffer.add(beat(id, 1, { health: 0.5 }));
+  buffer.add(beat(id, 2));
+  await buffer.flush();
+  expect(await kept(id)).toEqual({ seconds: 2, reported: { health: 0.5 } });
+  buffer.add(beat(id, 3));
+  await buffer.flush();
+  expect(await kept(id)).toEqual({ seconds: 3, reported: { health: 0.5 } });
+});
+
+test('a flush that fails keeps its beats beneath those that came meanwhile', async () => {
+  const { seen, buffer } = watched();
+  const [a, b] = [await instance(), await instance()];
+  buffer.add(beat(a, 1, { health: 1 }));
+  buffer.add(beat(b, 1));
+  seen.failing = true;
+  const failing = buffer.flush();
+  buffer.add(beat(a, 2));
+  await failing;
+  expect(seen.errors.length).toBe(1);
+  expect(await kept(a)).toBeUndefined();
+  seen.failing = false;
+  await buffer.flush();
+  expect(await kept(a)).toEqual({ seconds: 2, reported: { health: 1 } });
+  expect(await kept(b)).toMatchObject({ seconds: 1 });
+});
+
+test('it says how far it has come, and not further', async () => {
+  const { seen, buffer } = watched();
+  const id = await instance();
+  const start = fleet.clock.nowMs();
+  buffer.add(beat(id, 0));
+  await fleet.clock.advance(50);
+  expect(buffer.flushedThrough().getTime()).toBe(start);
+  let letGo = () => {};
+  seen.hold = new Promise((resolve) => {
+    letGo = resolve;
+  });
+  const flushing = buffer.flush();
+  await fleet.clock.advance(10);
+  const onItsWay = buffer.flushedThrough().getTime();
+  letGo();
+  await flushing;
+  expect(onItsWay).toBe(start);
+  expect(buffer.flushedThrough().getTime()).toBe(fleet.clock.nowMs());
+});
+
+/** A beat that was told an interval, and the patience that goes with it. */
+const told = (id: NodeInstanceId, second: number, interval_seconds: number): Beat => ({
+  ...beat(id, second),
+  interval_seconds,
+  stale_seconds: 3 * interval_seconds,
+});
+
+const patience = async (id: NodeInstanceId): Promise<number | undefined> =>
+  (
+    await db.query<{ stale_seconds: number }>('select stale_seconds from heartbeats where node_instance_id = $1', [id])
+  )[0]?.stale_seconds;
+
+test('a node that is told a shorter interval is allowed the former silence until it has beaten once more', async () => {
+  const { buffer } = watched();
+  const id = await instance();
+  for (const [second, interval, allowed] of [
+    [1, 10, 30],
+    [2, 100, 300],
+    [3, 20, 300],
+    [4, 20, 60],
+  ] as const) {
+    buffer.add(told(id, second, interval));
+    await buffer.flush();
+    expect(await patience(id), `after ${second} beats`).toBe(allowed);
+  }
+});
+
+test('one that keeps a pace of its own is missed by its last one', async () => {
+  const { buffer } = watched();
+  const id = await instance();
+  for (const [second, interval] of [
+    [1, 100],
+    [2, 10],
+  ] as const) {
+    buffer.add({ ...told(id, second, interval), told: false });
+    await buffer.flush();
+    expect(await patience(id), `after ${second} beats`).toBe(3 * interval);
+  }
+  buffer.add({ ...told(id, 3, 100), told: false });
+  buffer.add({ ...told(id, 4, 10), told: false });
+  await buffer.flush();
+  expect(await patience(id), 'two at once').toBe(30);
+});
+
+test('also when it beats twice before anything is written', async () => {
+  const { buffer } = watched();
+  const id = await instance();
+  buffer.add(told(id, 1, 100));
+  buffer.add(told(id, 2, 10));
+  await buffer.flush();
+  expect(await patience(id)).toBe(300);
+});
+
+test('beats of an instance that nobody knows are dropped, not the others with them', async () => {
+  const { seen, buffer } = watched();
+  const id = await instance();
+  buffer.add(beat('inst_unknown' as NodeInstanceId, 1));
+  buffer.add(beat(id, 1));
+  await buffer.flush();
+  expect(seen.errors).toEqual([]);
+  expect(await kept(id)).toBeDefined();
+  expect(await kept('inst_unknown' as NodeInstanceId)).toBeUndefined();
+});
+
+test('who brings many waits once it is behind, but not where nothing can be stored', async () => {
+  const { seen, buffer } = watched();
+  const id = await instance();
+  buffer.add(beat(id, 1));
+  await buffer.room();
+  expect(seen.flushes, 'not behind yet').toBe(0);
+  let letGo = () => {};
+  seen.hold = new Promise((resolve) => {
+    letGo = resolve;
+  });
+  const flushing = buffer.flush();
+  await fleet.clock.advance(1_000);
+  buffer.add(beat(id, 2));
+  let roomy = false;
+  const waiting = [buffer.room(), buffer.room()].map((each) =>
+    each.then(() => {
+      roomy = true;
+    }),
+  );
+  await Promise.resolve();
+  expect(roomy).toBe(false);
+  letGo();
+  await Promise.all([flushing, ...waiting]);
+  expect(seen.flushes, 'all who waited were stored together').toBe(2);
+  expect(buffer.storedAfterMs()).toBe(1_000);
+
+  seen.failing = true;
+  buffer.add(beat(id, 3));
+  await buffer.flush();
+  await fleet.clock.advance(1_000);
+  const tried = seen.flushes;
+  await buffer.room();
+  expect(seen.flushes, 'nobody waits for a store that is away').toBe(tried);
+  seen.failing = false;
+  await buffer.stop();
+});
+
+test('stopping writes what is left', async () => {
+  const { buffer } = watched();
+  const id = await instance();
+  buffer.add(beat(id, 1));
+  await buffer.stop();
+  expect(await kept(id)).toBeDefined();
+});
+
+test('what it says of its hearing never goes back, however seldom a beat comes', async () => {
+  const { clock } = fleet;
+  const buffer = createHeartbeatBuffer(db, clock, () => {});
+  const node = await fleet.node('ready');
+  let last = buffer.flushedThrough();
+  for (let second = 0; second < 60; second++) {
+    await clock.advance(1_000);
+    if (second % 5 === 0)
+      buffer.add({
+        node_instance_id: node.node_instance_id as NodeInstanceId,
+        received_ms: clock.nowMs(),
+        interval_seconds: 5,
+        stale_seconds: 30,
+        told: true,
+        reported: null,
+      });
+    const said = buffer.flushedThrough();
+    expect(said >= last, `after ${second} s`).toBe(true);
+    last = said;
+    if (second % 5 === 0) await buffer.flush();
+  }
+  await buffer.stop();
+});
+
+test('times and intervals are kept as exactly as they were told, whichever beat came first', async () => {
+  const [first, second] = [await instance(), await instance()];
+  const buffer = createHeartbeatBuffer(db, fleet.clock, (error) => expect.fail(String(error)));
+  const at = fleet.now();
+  const after = (ms: number) => ({ received_ms: at.getTime() + ms });
+  buffer.add({ ...beat(first, 0), ...after(2000.125), interval_seconds: 10.123, stale_seconds: 30.369 });
+  buffer.add({ ...beat(second, 0), ...after(-750), interval_seconds: 0.05, stale_seconds: 3600 });
+  await buffer.stop();
+  const rows = await db.query<{ after: number; interval_seconds: number; stale_seconds: number }>(
+    `select round(extract(epoch from last_seen_at - $2::timestamptz) * 1e6)::int as after, interval_seconds, stale_seconds
+     from heartbeats where node_instance_id = any($1) order by stale_seconds`,
+    [[first, second], at],
+  );
+  expect(rows).toEqual([
+    { after: 2_000_125, interval_seconds: 10.123, stale_seconds: 30.369 },
+    { after: -750_000, interval_seconds: 0.05, stale_seconds: 3600 },
+  ]);
+});
+
+test('each row is looked up by its key, however tempting it is to read the table whole', async () => {
+  const [node] = await db.query<{ node_id: string }>('select node_id from nodes limit 1');
+  const others = 20_000;
+  await db.transaction(async (tx) => {
+    await tx.query(
+      `insert into instances (node_instance_id, node_id, attempt, created_at) select 'inst_' || n, $1, n + 10, now() from generate_series(1, $2::int) as n`,
+      [node?.node_id, others],
+    );
+    await tx.query(
+      `insert into heartbeats (node_instance_id, last_seen_at, interval_seconds, stale_seconds)
+       select 'inst_' || n, '2000-01-01', 10, 30 from generate_series(1, $1::int) as n`,
+      [others],
+    );
+  });
+  await db.query('analyze heartbeats');
+  let readWhole: string | undefined;
+  const asking: Database = {
+    ...db,
+    transaction: (work) =>
+      db.transaction(async (tx) => {
+        const done = await work(tx);
+        const [scans] = await tx.query<{ seq_scan: string }>(
+          `select seq_scan from pg_stat_xact_user_tables where relname = 'heartbeats'`,
+        );
+        readWhole = scans?.seq_scan;
+        return done;
+      }),
+  };
+  const buffer = createHeartbeatBuffer(asking, fleet.clock, (error) => expect.fail(String(error)));
+  for (let n = 1; n <= 1_000; n++) buffer.add(beat(`inst_${n}` as NodeInstanceId, 1));
+  await buffer.stop();
+  expect(await kept('inst_1000' as NodeInstanceId)).toMatchObject({ seconds: 1 });
+  expect(readWhole).toBe('0');
+});

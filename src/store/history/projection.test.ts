@@ -1,0 +1,76 @@
+/** Truth = projection: after any history, also a concurrent one, the rows are what their facts make of them. */
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type TestStore, testStore } from '../../../test/support/store.ts';
+import { moment } from '../../base/clock.ts';
+import type { Database } from '../pg/database.ts';
+import { rebuildAllocations, rebuildNodes } from './projection.ts';
+import { nodeNow } from '../testing/fleet.ts';
+import { type Act, act, acts, type Histories, newWorld, openHistories } from '../testing/histories.ts';
+
+let store: TestStore;
+let db: Database;
+let histories: Histories;
+
+beforeAll(async () => {
+  store = await testStore();
+  db = store.db;
+  histories = await openHistories(db);
+});
+
+afterAll(() => store.close());
+
+const all = (what: Act['what'], ...whiches: number[]): Act[] => whiches.map((which) => ({ what, who: 0, which }));
+/** What chance brings in most runs, and not in all: an agent that joins and starts again, a machine that fails and goes, an allocation that fails. */
+const certain: Act[] = [
+  ...(['join', 'register', 'claim', 'bind'] as const).flatMap((what) => all(what, 2)),
+  ...all('assign', 1),
+];
+const retired = all('move', 1, 2, 2);
+
+test('rows are what their facts make of them, whatever happened and at whatever time', async () => {
+  await fc.assert(
+    fc.asyncProperty(acts, fc.integer({ min: 1, max: 4 }), async (history, atOnce) => {
+      const world = await newWorld(histories);
+      const { nodes, allocations } = world;
+      for (let at = 0; at < history.length; at += atOnce)
+        await Promise.all(history.slice(at, at + atOnce).map((each) => act(histories, world, each)));
+      const nodeIds = nodes.map((node) => node.node_id);
+      expect(await rebuildNodes(db, nodeIds)).toEqual(
+        await db.query('select * from nodes where node_id = any($1) order by node_id', [nodeIds]),
+      );
+      const allocationIds = allocations.map((allocation) => allocation.allocation_id);
+      expect(await rebuildAllocations(db, allocationIds)).toEqual(
+        await db.query('select * from allocations where allocation_id = any($1) order by allocation_id', [
+          allocationIds,
+        ]),
+      );
+    }),
+    { numRuns: 30, examples: [certain, retired].map((history): [Act[], number] => [history, 1]) },
+  );
+  const moved = await db.query<{ kind: string }>(`select distinct kind from evidence where data ? 'set'`);
+  // The histories were worth something.
+  expect(moved.map((row) => row.kind)).toEqual(
+    expect.arrayContaining([
+      'node.bound',
+      'node.claim',
+      'node.joined',
+      'node.restarted',
+      'node.retired',
+      'allocation.failed',
+    ]),
+  );
+  expect((await rebuildNodes(db)).length).toBeGreaterThan(80);
+});
+
+test('a row that was changed past the door is seen', async () => {
+  const node = await histories.fleet.node('ready');
+  await db.query('update nodes set endpoint = $2, status_since = $3 where node_id = $1', [
+    node.node_id,
+    'http://elsewhere',
+    moment(0),
+  ]);
+  const [rebuilt] = await rebuildNodes(db, [node.node_id]);
+  expect(rebuilt).toMatchObject({ endpoint: null, status: 'ready' });
+  expect(await nodeNow(db, node.node_id)).not.toEqual(rebuilt);
+});

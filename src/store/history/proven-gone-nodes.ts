@@ -1,0 +1,106 @@
+/**
+ * Quarantined nodes whose machine is proven gone while no operation works on them. Every other status has a deadline; nothing ends
+ * this one, and it takes up a slot in its pool. Operations leave none behind, but a store of an earlier version may hold some.
+ */
+import type { AllocationId, CorrelationId, NodeId, NodeInstanceId } from '../../base/ids.ts';
+import type { Queryable, Transaction } from '../pg/database.ts';
+import { isOwn } from '../evidence/own-facts.ts';
+
+export interface ProvenGoneNode {
+  node_id: NodeId;
+  node_instance_id: NodeInstanceId;
+  pool: string;
+  status: 'quarantined';
+  status_since: Date;
+  correlation_id: CorrelationId | null;
+  /** The allocation that it served last. */
+  allocation_id: AllocationId | null;
+  proof: 'absent' | 'revoked';
+  proven_at: Date;
+  observed_state: string | null;
+  observed_at: Date | null;
+}
+
+/** Whether the provider showed the machine after it was proven gone; then the proof alone decides nothing. */
+export const isSeenSince = ({ proven_at, observed_at, observed_state }: ProvenGoneNode): boolean =>
+  observed_at !== null && observed_at > proven_at && observed_state !== 'absent';
+
+/**
+ * A credential that was ended proves that the machine was let go only where the operation was to retire the node: the machine itself
+ * may still stand in its rack, and an operator may let it enrol again.
+ */
+const proofs = `
+  select 'absent' as proof, fact.at as proven_at
+  from evidence fact
+  where fact.node_instance_id = node.node_instance_id
+    and fact.layer = 'provider'
+    and fact.kind = 'proof.absent'
+    and ${isOwn('fact')}
+  union all
+  select 'absent', entry.settled_at
+  from residue entry
+  where entry.node_instance_id = node.node_instance_id
+    and entry.status = 'gone'
+    and entry.proof ->> 'kind' = 'absent'
+  union all
+  select 'revoked', fact.at
+  from evidence fact
+  join operations done on done.workflow_id = fact.workflow_id
+  where fact.node_instance_id = node.node_instance_id
+    and fact.layer = 'provider'
+    and fact.kind = 'proof.revoked'
+    and ${isOwn('fact')}
+    and done.status = 'succeeded'
+    and done.kind in ('allocation-release', 'allocation-force-release', 'node-retire')`;
+
+const atWork = (except: string) => `
+  exists (
+    select from operations work
+    where work.node_id = node.node_id
+      and work.status in ('queued', 'running', 'cancelling')
+      and work.workflow_id is distinct from ${except})
+  or exists (
+    select from allocations held
+    where held.node_id = node.node_id
+      and held.status in ('releasing', 'release_failed'))`;
+
+const lastAllocation = `
+  (select last.allocation_id
+   from allocations last
+   where last.node_id = node.node_id
+   order by last.status_since desc
+   limit 1)`;
+
+/** Filters these nodes. */
+export const provenGoneNodes = (db: Queryable, node_ids: readonly string[]): Promise<ProvenGoneNode[]> =>
+  node_ids.length === 0
+    ? Promise.resolve([])
+    : db.query<ProvenGoneNode>(
+        `select node.node_id, node.node_instance_id, node.pool, node.status, node.status_since, node.correlation_id,
+           ${lastAllocation} as allocation_id, known.proof, known.proven_at, node.observed_state, node.observed_at
+         from nodes node
+         cross join lateral (select * from (${proofs}) each order by proven_at desc limit 1) known
+         where node.node_id = any($1)
+           and node.status = 'quarantined'
+           and not (${atWork('null')})
+         order by node.node_id`,
+        [node_ids],
+      );
+
+/** The next quarantined nodes after `cursor`, so that each has its turn. */
+export async function quarantinedAfter(db: Queryable, cursor: string, limit: number): Promise<NodeId[]> {
+  const rows = await db.query<{ node_id: NodeId }>(
+    `select node_id from nodes where status = 'quarantined' and node_id > $1 order by node_id limit $2`,
+    [cursor, limit],
+  );
+  return rows.map(({ node_id }) => node_id);
+}
+
+/** Whether an operation other than this one, or a release that is due again, has this node. The caller has locked the node. */
+export async function isWorkedOn(tx: Transaction, node_id: NodeId, workflow_id: string | null): Promise<boolean> {
+  const rows = await tx.query(`select from nodes node where node.node_id = $1 and (${atWork('$2')})`, [
+    node_id,
+    workflow_id,
+  ]);
+  return rows.length > 0;
+}

@@ -1,0 +1,201 @@
+/** A certificate says honestly how an allocation ended, and gives away no secret of its pool. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type TestStore, testStore } from '../../../test/support/store.ts';
+import { until } from '../../../test/support/until.ts';
+import type { AllocationId, WorkflowId } from '../../base/ids.ts';
+import { allocationRow } from '../rows/allocations.ts';
+import { recordEvidence } from '../evidence/evidence.ts';
+import type { NodeRow } from '../rows/nodes.ts';
+import { type Fleet, testFleet } from '../testing/fleet.ts';
+import { changedField, releaseFacts, releaseRecord } from './release-record.ts';
+
+let store: TestStore;
+let fleet: Fleet;
+
+beforeAll(async () => {
+  store = await testStore();
+  fleet = await testFleet(store.db);
+});
+afterAll(() => store?.close());
+
+/** Transactions of other databases on the same server may hold rows back. */
+const settled = () =>
+  until('all evidence to settle', async () => {
+    const [row] = await store.db.query<{ settled: boolean }>(
+      'select bool_and(xid < pg_snapshot_xmin(pg_current_snapshot())) as settled from evidence',
+    );
+    return row?.settled;
+  });
+
+async function recordOf(allocation_id: string) {
+  const facts = await until('the release to settle', () => releaseFacts(store.db, allocation_id));
+  const allocation = await allocationRow(store.db, allocation_id);
+  if (!allocation) throw new Error('the allocation is gone');
+  expect(changedField(allocation, facts.changes)).toBeUndefined();
+  return releaseRecord(store.db, allocation, facts);
+}
+
+test('a release without proof is unproven, and what it left is named', async () => {
+  const node = await fleet.node('ready');
+  const { allocation_id } = await fleet.allocation('released', node);
+  await store.db.query(
+    `insert into residue (residue_id, driver, kind, resource, allocation_id, why, reason, since)
+     values ('res_1', 'external', 'machine', 'rack-7', $1, 'force-release', 'the rack is gone', now())`,
+    [allocation_id],
+  );
+  expect(await recordOf(allocation_id)).toMatchObject({
+    release: 'unproven',
+    proofs: [],
+    residue: [{ residue_id: 'res_1', kind: 'machine', resource: 'rack-7', status: 'open' }],
+  });
+});
+
+interface Proof {
+  workflow_id: string | null;
+  layer?: 'provider' | 'node';
+}
+
+const proofOf = (allocation_id: AllocationId, node: NodeRow, { workflow_id, layer = 'provider' }: Proof) => ({
+  at: fleet.now(),
+  layer,
+  kind: 'proof.absent' as const,
+  summary: 'no such machine',
+  data: { by: 'driver' },
+  node_instance_id: node.node_instance_id,
+  allocation_id,
+  workflow_id: workflow_id as WorkflowId | null,
+});
+
+/** With these proofs before the release, which the operation `op_release` makes. */
+async function releasedAfter(node: NodeRow, proofs: Proof[]): Promise<AllocationId> {
+  const { allocation_id } = await fleet.allocation('releasing', node);
+  await recordEvidence(
+    store.db,
+    proofs.map((proof) => proofOf(allocation_id, node, proof)),
+  );
+  await release(allocation_id, 'op_release');
+  return allocation_id;
+}
+
+async function release(allocation_id: AllocationId, workflow_id?: string): Promise<void> {
+  const move = { allocation_id, to: 'released', by: 'proof', reason: 'for a test' } as const;
+  const [outcome] = await fleet.moveAllocation({
+    ...move,
+    ...(workflow_id && { workflow_id: workflow_id as WorkflowId }),
+  });
+  if (!outcome?.moved) throw new Error('the allocation was not released');
+}
+
+test('a proof of the releasing operation makes it proven; one of another operation, or of none, does not', async () => {
+  const node = await fleet.node('ready');
+  const before = await recordOf(await releasedAfter(node, [{ workflow_id: 'op_other' }, { workflow_id: null }]));
+  expect(before).toMatchObject({ release: 'unproven', proofs: [{ kind: 'absent' }, { kind: 'absent' }] });
+  const after = await recordOf(await releasedAfter(node, [{ workflow_id: 'op_other' }, { workflow_id: 'op_release' }]));
+  expect(after.release).toBe('proven');
+  expect(after.proofs.map(({ kind, by, workflow_id }) => ({ kind, by, workflow_id }))).toEqual([
+    { kind: 'absent', by: 'driver', workflow_id: 'op_other' },
+    { kind: 'absent', by: 'driver', workflow_id: 'op_release' },
+  ]);
+  expect(after.instances).toMatchObject([{ node_instance_id: node.node_instance_id, driver: 'external' }]);
+  const { allocation_id } = await fleet.allocation('releasing', node);
+  await recordEvidence(store.db, [proofOf(allocation_id, node, { workflow_id: null })]);
+  await release(allocation_id);
+  expect((await recordOf(allocation_id)).release).toBe('unproven');
+});
+
+test('facts that were added after the release change nothing in the certificate', async () => {
+  const [node, other] = [await fleet.node('ready'), await fleet.node('ready')];
+  const allocation_id = await releasedAfter(node, [{ workflow_id: 'op_other' }]);
+  const before = await recordOf(allocation_id);
+  const facts = await releaseFacts(store.db, allocation_id);
+  await recordEvidence(store.db, [
+    proofOf(allocation_id, other, { workflow_id: 'op_release' }),
+    {
+      ...proofOf(allocation_id, other, { workflow_id: 'op_release' }),
+      kind: 'allocation.released',
+      data: { set: { allocation_id, tenant: 'other' } },
+    },
+  ]);
+  await settled();
+  expect(await recordOf(allocation_id)).toEqual(before);
+  expect(await releaseFacts(store.db, allocation_id)).toEqual(facts);
+  expect(before.release).toBe('unproven');
+});
+
+test('a release after thousands of tries is certified, with the newest proofs and machines', async () => {
+  const node = await fleet.node('ready');
+  const { allocation_id } = await fleet.allocation('releasing', node);
+  await store.db.query(
+    `insert into evidence (at, layer, kind, summary, data, allocation_id, node_instance_id, origin)
+     select now(), 'rule', 'allocation.release_failed', 'try ' || try,
+       jsonb_build_object('set', jsonb_build_object('status', 'release_failed', 'status_since', now())),
+       $1, 'ins_0' || try, 'internal'
+     from generate_series(1, 2500) as try`,
+    [allocation_id],
+  );
+  const failed = Array.from({ length: 150 }, (_, index) =>
+    proofOf(allocation_id, node, { workflow_id: `op_${index}` }),
+  );
+  await recordEvidence(store.db, [...failed, proofOf(allocation_id, node, { workflow_id: 'op_release' })]);
+  await release(allocation_id, 'op_release');
+  const record = await recordOf(allocation_id);
+  expect(record).toMatchObject({ release: 'proven', tenant: 'acme' });
+  expect(record.proofs).toHaveLength(100);
+  expect(record.proofs.at(-2)?.workflow_id).toBe('op_149');
+  expect(record.proofs.at(-1)?.workflow_id).toBe('op_release');
+  expect(record.instances).toMatchObject([{ node_instance_id: node.node_instance_id }]);
+  // One fact for each field at most, whatever the number of tries.
+  const facts = await releaseFacts(store.db, allocation_id);
+  expect(facts?.changes.length).toBeLessThan(10);
+});
+
+test('facts that others posted are no proof, and an allocation that differs from its facts is recognised', async () => {
+  const node = await fleet.node('ready');
+  const { allocation_id } = await fleet.allocation('releasing', node);
+  await store.db.query(
+    `insert into evidence (at, layer, kind, summary, data, allocation_id, workflow_id, origin)
+     select now(), layer, 'proof.absent', 'gone', '{}', $1, 'op_release', origin
+     from unnest(array['provider', 'node'], array['person', 'node']) as posted(layer, origin)`,
+    [allocation_id],
+  );
+  await release(allocation_id, 'op_release');
+  expect(await recordOf(allocation_id)).toMatchObject({ release: 'unproven', proofs: [] });
+  const facts = await until('the release to settle', () => releaseFacts(store.db, allocation_id));
+  const row = await allocationRow(store.db, allocation_id);
+  if (!row) throw new Error('the allocation is gone');
+  expect(changedField({ ...row, tenant: 'other' }, facts.changes)).toBe('tenant');
+  expect(changedField({ ...row, released_at: null }, facts.changes)).toBe('released_at');
+});
+
+test('the digest of a spec depends on neither the values of variables nor on scripts', async () => {
+  const digestWith = async (env: Record<string, string>, scripts: object = {}) => {
+    await store.db.query(`update pool_generations set document = document || $1 where pool = 'test'`, [
+      { spec: { image: 'img:1', env, ...scripts } },
+    ]);
+    const node = await fleet.node('ready');
+    const { allocation_id } = await fleet.allocation('releasing', node);
+    await recordEvidence(store.db, [
+      {
+        at: fleet.now(),
+        layer: 'rule',
+        kind: 'node.explained',
+        summary: 'ran',
+        node_instance_id: node.node_instance_id,
+        allocation_id,
+      },
+    ]);
+    await release(allocation_id);
+    const { instances } = await recordOf(allocation_id);
+    expect(JSON.stringify(instances)).not.toContain('hunter2');
+    return instances[0]?.spec_sha256;
+  };
+  const first = await digestWith({ TOKEN: 'hunter2' });
+  expect(first).toMatch(/^[0-9a-f]{64}$/);
+  expect(await digestWith({ TOKEN: 'hunter3' })).toBe(first);
+  expect(await digestWith({ OTHER: 'hunter2' })).not.toBe(first);
+  const withScript = await digestWith({ TOKEN: 'x' }, { setup: 'login --with hunter2', command: ['run', 'hunter2'] });
+  expect(withScript).not.toBe(first);
+  expect(await digestWith({ TOKEN: 'x' }, { setup: 'login --with hunter3', command: ['run', 'hunter3'] })).toBe(
+    withScript,
+  );
+});

@@ -1,0 +1,113 @@
+/**
+ * How evidence ends: by layer, in whole pieces, after its time, and never unseen. Before a piece goes, whatever is still there and
+ * had its story in it gets a snapshot in that place, so that its row can be rebuilt and its timeline says where it was cut.
+ */
+import { moment, secondsLater } from '../../base/clock.ts';
+import type { EvidenceLayer } from '../../contract/evidence/evidence.ts';
+import { evidenceLayers } from '../../contract/evidence/evidence-layers.ts';
+import { type KeepSeconds, midnightAfter, pieceSeconds } from '../../lifecycle/limits/retention.ts';
+import type { Database, Queryable } from '../pg/database.ts';
+import { recordEvidence } from '../evidence/evidence.ts';
+import type { Sealer } from '../evidence/integrity/sealer.ts';
+import { writeSnapshots } from './snapshots.ts';
+
+export interface Piece {
+  layer: keyof KeepSeconds;
+  piece: string;
+  until: Date;
+}
+
+/** Replicas take turns. */
+const lock = 7_213_002;
+/** Before that, a layer lives in one piece that is not closed yet. */
+const firstPieceSeconds = 24 * 3600;
+
+export const evidencePieces = (db: Queryable): Promise<Piece[]> =>
+  db.query<Piece>('select layer, piece, until from evidence_closed_pieces() order by until, layer');
+
+/** When the oldest fact of each layer was told; nothing of a layer that has none. */
+async function oldestFacts(db: Queryable): Promise<Map<string, Date>> {
+  const oldest = evidenceLayers.map(
+    (layer) => `(select layer, at from evidence where layer = '${layer}' order by xid, seq limit 1)`,
+  );
+  const rows = await db.query<{ layer: string; at: Date }>(oldest.join(' union all '));
+  return new Map(rows.map(({ layer, at }) => [layer, at]));
+}
+
+/** Where the missing pieces end: the next one is there before the present one is over. */
+function missingPieces(last: Date | undefined, width_seconds: number, now: Date): Date[] {
+  const ends = last ? [] : [moment(midnightAfter(now))];
+  let until = last ?? ends[0] ?? now;
+  while (until < secondsLater(now, width_seconds)) {
+    until = secondsLater(until, width_seconds);
+    ends.push(until);
+  }
+  return ends;
+}
+
+/** Makes the pieces that the next facts will need, one transaction each: the lock on a layer is short, and never held with another. */
+export async function extendEvidence(db: Database, keep: KeepSeconds, now: Date): Promise<string[]> {
+  const pieces = await evidencePieces(db);
+  const oldest = await oldestFacts(db);
+  const made: string[] = [];
+  for (const layer of evidenceLayers) {
+    const last = pieces.findLast((piece) => piece.layer === layer)?.until;
+    const begun = oldest.get(layer);
+    if (!last && (!begun || begun > secondsLater(now, -firstPieceSeconds))) continue;
+    for (const until of missingPieces(last, pieceSeconds(keep[layer]), now)) {
+      const [extended] = await db.transaction(async (tx) => {
+        await tx.query('select pg_advisory_xact_lock($1)', [lock]);
+        return tx.query<{ piece: string | null }>('select evidence_extend($1, $2) as piece', [layer, until]);
+      });
+      if (extended?.piece) made.push(extended.piece);
+    }
+  }
+  return made;
+}
+
+/** Drops what is over its time and signs each cut. Returns how many pieces went; one with unsealed rows waits. */
+export async function cutEvidence(db: Database, sealer: Sealer, keep: KeepSeconds, now: Date): Promise<number> {
+  const over = (await evidencePieces(db)).filter(
+    ({ layer, until }) => until <= secondsLater(now, -Math.max(keep[layer], firstPieceSeconds)),
+  );
+  let cuts = 0;
+  for (const piece of over) {
+    const snapshots = await writeSnapshots(db, sealer, piece, now);
+    const isCut = await db.transaction(async (tx) => {
+      await tx.query('select pg_advisory_xact_lock($1)', [lock]);
+      const [still] = await tx.query('select from evidence_closed_pieces() where piece = $1', [piece.piece]);
+      if (!still) return false;
+      const drop = async () => {
+        const [cut] = await tx.query<{ facts: string }>('select evidence_cut($1) as facts', [piece.piece]);
+        return Number(cut?.facts);
+      };
+      const facts = await sealer.sealCut(tx, { ...piece, before: piece.until }, drop, now);
+      if (facts === undefined) return false;
+      const before = piece.until.toISOString();
+      await recordEvidence(tx, [
+        {
+          at: now,
+          layer: 'store',
+          kind: 'evidence.cut',
+          summary: `${facts} facts of layer ${piece.layer} from before ${before} were dropped: their time was over`,
+          data: { layer: piece.layer, before, facts, snapshots, keep_seconds: keep[piece.layer] },
+        },
+      ]);
+      return true;
+    });
+    if (isCut) cuts++;
+  }
+  return cuts;
+}
+
+/** Before this moment evidence of these layers was dropped; null while all of it is there. */
+export async function cutBefore(
+  db: Queryable,
+  layers: readonly EvidenceLayer[] = evidenceLayers,
+): Promise<Date | null> {
+  const [row] = await db.query<{ before: Date | null }>(
+    'select max(before) as before from evidence_cuts where layer = any($1)',
+    [layers],
+  );
+  return row?.before ?? null;
+}

@@ -1,0 +1,85 @@
+/** Time travel: at a thousand random moments of random histories, a node stood as it was shown then. */
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type TestStore, testStore } from '../../../test/support/store.ts';
+import { moment } from '../../base/clock.ts';
+import type { NodeState } from '../../contract/node.ts';
+import type { Database } from '../pg/database.ts';
+import { readNodes } from '../rows/nodes.ts';
+import { act, acts, type Histories, newWorld, openHistories } from '../testing/histories.ts';
+import { nodesAt } from './time-travel.ts';
+
+const moments = 1_000;
+const lives = 8;
+
+let store: TestStore;
+let db: Database;
+let histories: Histories;
+
+beforeAll(async () => {
+  store = await testStore();
+  db = store.db;
+  histories = await openHistories(db);
+});
+
+afterAll(() => store.close());
+
+type Shown = Omit<NodeState, 'at' | 'cursor'>;
+
+/** What a person saw of it then, as far as the door writes it. */
+async function shownNow(ids: string[]): Promise<Map<string, Shown>> {
+  const nodes = await readNodes(db, ids, null);
+  return new Map(
+    nodes.map(({ occupancy: _, last_seen_at: __, reported, ...node }) => [
+      node.node_id,
+      { ...node, reported_status: (reported?.status as string | null | undefined) ?? null },
+    ]),
+  );
+}
+
+const untold = ({ at: _, cursor: __, ...state }: NodeState): Shown => state;
+
+test('a node stood as it was shown then, at any moment of any history', async () => {
+  const recorded: { since: number; until: number; shown: Map<string, Shown> }[] = [];
+  await fc.assert(
+    fc.asyncProperty(acts, fc.infiniteStream(fc.integer({ min: 1, max: 5_000 })), async (history, pauses) => {
+      const world = await newWorld(histories);
+      const { fleet } = histories;
+      const ids = world.nodes.map(({ node_id }) => node_id);
+      for (const each of history) {
+        await act(histories, world, each);
+        const since = fleet.now().getTime();
+        await fleet.clock.advance(pauses.next().value);
+        recorded.push({ since, until: fleet.now().getTime(), shown: await shownNow(ids) });
+      }
+    }),
+    { numRuns: lives },
+  );
+  const random = fc.sample(
+    fc.record({ span: fc.nat(recorded.length - 1), who: fc.nat(2), into: fc.double({ min: 0, max: 1, noNaN: true }) }),
+    moments,
+  );
+  const asked = random.map(({ span, who, into }) => {
+    const { since, until, shown } = recorded[span] ?? { since: 0, until: 0, shown: new Map<string, Shown>() };
+    const expected = [...shown.values()][who];
+    return { id: expected?.node_id ?? '', at: moment(Math.round(since + into * (until - since))), expected };
+  });
+  const stood = await nodesAt(db, asked);
+  for (const [place, { id, at, expected }] of asked.entries()) {
+    const then = stood[place];
+    expect(then && untold(then.state), `${id} at ${at.toISOString()}`).toEqual(expected);
+  }
+  // The histories were worth something.
+  expect(new Set(stood.map((each) => each?.state.status)).size).toBeGreaterThan(5);
+  expect(stood.some((each) => each?.state.allocation_id)).toBe(true);
+});
+
+test('nothing stood before it was made', async () => {
+  const node = await histories.fleet.node('ready');
+  const [before, after] = await nodesAt(db, [
+    { id: node.node_id, at: moment(node.created_at.getTime() - 1) },
+    { id: node.node_id, at: moment(node.created_at.getTime()) },
+  ]);
+  expect(before).toBeUndefined();
+  expect(after?.state).toMatchObject({ node_id: node.node_id, status: 'provisioning' });
+});

@@ -1,0 +1,135 @@
+/** What makes this installation this one: its id, its secrets and the keys its tasks are signed with. Made once, shared by all replicas. */
+import { createHmac, randomBytes, sign, timingSafeEqual } from 'node:crypto';
+import { type Clock, now as currentTime, systemClock } from '../../base/clock.ts';
+import type { CorrelationId, NodeId, NodeInstanceId } from '../../base/ids.ts';
+import type { TaskKey } from '../../contract/agent/agent.ts';
+import { canonicalJson } from '../../contract/canonical-json.ts';
+import type { Actor } from '../../contract/evidence/evidence.ts';
+import type { ServerIdentity } from '../../contract/overview.ts';
+import type { Database } from '../pg/database.ts';
+import { keySet, type TaskKeyRow, taskKeyRows } from './task-keys/key-set.ts';
+import { maintainTaskKeys, newTaskKey, type RotatedTaskKey, rotateTaskKey, storeTaskKey } from './task-keys/rotate.ts';
+
+interface InstallationRow {
+  installation_id: string;
+  enrollment_secret: Buffer;
+}
+
+export interface TaskKeyPolicy {
+  /** Age at which the key is rotated; 0: only on request. */
+  task_key_seconds: number;
+  /** How long a key is announced before it signs, and accepted after its successor signs. */
+  task_key_overlap_seconds: number;
+}
+
+export const defaultTaskKeyPolicy: TaskKeyPolicy = {
+  task_key_seconds: 90 * 86_400,
+  task_key_overlap_seconds: 86_400,
+};
+
+export interface EnrollmentClaims {
+  pool: string;
+  node_id: NodeId;
+  node_instance_id: NodeInstanceId;
+}
+
+export interface Installation {
+  installation_id: string;
+  /** The keys that agents accept now. */
+  readonly task_keys: TaskKey[];
+  /** Retired keys, which link a key that an agent knew to the present ones. */
+  readonly former_task_keys: TaskKey[];
+  /** How often agents ask for the keys: several times before an announced one signs. */
+  readonly task_key_refresh_seconds: number;
+  /** In the caller's transaction. Replicas, this one too, reload the keys when the tail shows the fact. */
+  rotateTaskKey(db: Database, by: { actor: Actor; correlation_id: CorrelationId }): Promise<RotatedTaskKey>;
+  /** Rotates a key that is due, deletes retired ones, and reads what other replicas changed. */
+  maintainTaskKeys(): Promise<number>;
+  reloadTaskKeys(): Promise<void>;
+  /** Signed over pool, node and instance, so that a machine quicker than our own record is told from a stranger. */
+  enrollmentToken(claims: EnrollmentClaims): string;
+  readEnrollmentToken(token: string): EnrollmentClaims | undefined;
+  signTask<T extends object>(unsigned: T): T & { kid: string; signature: string };
+  /** Shows that it is this installation who answers, and answers now; no task can be made of it, it has none of its fields. */
+  identify(nonce: string): ServerIdentity;
+}
+
+async function loadOrCreate(db: Database, now: Date): Promise<{ row: InstallationRow; keys: TaskKeyRow[] }> {
+  return db.transaction(async (tx) => {
+    const made = await tx.query(
+      'insert into installation (installation_id, enrollment_secret, session_secret, created_at) values ($1, $2, $3, $4) on conflict do nothing returning installation_id',
+      [`slipway-${randomBytes(8).toString('hex')}`, randomBytes(32), randomBytes(32), now],
+    );
+    if (made.length > 0) await storeTaskKey(tx, newTaskKey(now));
+    const [row] = await tx.query<InstallationRow>('select * from installation');
+    if (!row) throw new Error('the installation has no row');
+    return { row, keys: await taskKeyRows(tx) };
+  });
+}
+
+const mac = (secret: Buffer, text: string) => createHmac('sha256', secret).update(text).digest('base64url');
+const equal = (a: string, b: string) => a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b));
+
+function sealWith(secret: Buffer, prefix: string, text: string): string {
+  const body = Buffer.from(text).toString('base64url');
+  return `${prefix}_${body}.${mac(secret, body)}`;
+}
+
+function unsealWith(secret: Buffer, prefix: string, sealed: string): string | undefined {
+  const match = /^([a-z]+)_([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)$/.exec(sealed);
+  if (!match?.[2] || !match[3] || match[1] !== prefix) return undefined;
+  return equal(mac(secret, match[2]), match[3]) ? Buffer.from(match[2], 'base64url').toString() : undefined;
+}
+
+export async function openInstallation(
+  db: Database,
+  now: Date,
+  clock: Clock = systemClock,
+  { task_key_seconds, task_key_overlap_seconds: overlap_seconds }: TaskKeyPolicy = defaultTaskKeyPolicy,
+): Promise<Installation> {
+  const { row, keys: loaded } = await loadOrCreate(db, now);
+  let keys = keySet(loaded);
+  const reloadTaskKeys = async () => {
+    keys = keySet(await taskKeyRows(db));
+  };
+  const signed = <T extends object>(unsigned: T, { row: { kid }, private_key } = keys.signing(clock.nowMs())) => {
+    const body = { ...unsigned, kid };
+    return { ...body, signature: sign(null, Buffer.from(canonicalJson(body)), private_key).toString('base64') };
+  };
+  return {
+    installation_id: row.installation_id,
+    get task_keys() {
+      return keys.accepted(clock.nowMs());
+    },
+    get former_task_keys() {
+      return keys.former(clock.nowMs());
+    },
+    task_key_refresh_seconds: overlap_seconds / 4,
+    rotateTaskKey: (tx, by) => rotateTaskKey(tx, { now: currentTime(clock), overlap_seconds, ...by }),
+    async maintainTaskKeys() {
+      const changed = await maintainTaskKeys(db, { now: currentTime(clock), overlap_seconds }, task_key_seconds);
+      await reloadTaskKeys();
+      return changed;
+    },
+    reloadTaskKeys,
+    enrollmentToken: (claims) =>
+      sealWith(row.enrollment_secret, 'swe', JSON.stringify([claims.pool, claims.node_id, claims.node_instance_id])),
+    readEnrollmentToken(token) {
+      const text = unsealWith(row.enrollment_secret, 'swe', token);
+      if (text === undefined) return undefined;
+      const [pool, node_id, node_instance_id] = JSON.parse(text) as [string, NodeId, NodeInstanceId];
+      return { pool, node_id, node_instance_id };
+    },
+    signTask: (unsigned) => signed(unsigned),
+    identify(nonce) {
+      const now_ms = clock.nowMs();
+      const signing = keys.signing(now_ms);
+      const { public_key, endorsed_by, endorsement } = signing.row;
+      const others = [...keys.former(now_ms), ...keys.accepted(now_ms)].filter(({ kid }) => kid !== signing.row.kid);
+      const said = { service: 'slipway' as const, installation_id: row.installation_id, nonce, public_key };
+      // Whoever knows only an earlier key follows the endorsements to the one that signs here.
+      const links = endorsed_by && endorsement ? { endorsed_by, endorsement, other_keys: others } : {};
+      return signed({ ...said, ...links }, signing);
+    },
+  };
+}

@@ -1,0 +1,15 @@
+/** Keeps a replica's task keys current when any replica rotates them. */
+import type { Installation } from '../installation.ts';
+import type { EvidenceTail } from '../../evidence/tail.ts';
+
+export async function followTaskKeys(
+  { reloadTaskKeys }: Pick<Installation, 'reloadTaskKeys'>,
+  tail: Pick<EvidenceTail, 'subscribe'>,
+  onError: (error: unknown) => void,
+): Promise<void> {
+  tail.subscribe(({ kind }) => {
+    if (kind === 'task_key.rotated') reloadTaskKeys().catch(onError);
+  });
+  // Another replica may have rotated them before the tail began.
+  await reloadTaskKeys();
+}

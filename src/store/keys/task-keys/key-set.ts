@@ -1,0 +1,64 @@
+/** The keys that sign tasks, as one replica knows them. The state of a key follows from its times. */
+import { createPrivateKey, type KeyObject } from 'node:crypto';
+import type { TaskKey } from '../../../contract/agent/agent.ts';
+import type { Queryable } from '../../pg/database.ts';
+
+export interface TaskKeyRow {
+  kid: string;
+  public_key: string;
+  /** PEM. Null once the key is retired. */
+  private_key: string | null;
+  created_at: Date;
+  /** Announced before, current from then on until a successor signs. */
+  signs_from: Date;
+  /** Agents refuse it from then on. Null: no successor was announced yet. */
+  retired_at: Date | null;
+  endorsed_by: string | null;
+  endorsement: string | null;
+}
+
+export interface SigningKey {
+  row: TaskKeyRow;
+  private_key: KeyObject;
+}
+
+export interface KeySet {
+  signing(now_ms: number): SigningKey;
+  /** What agents accept: announced, current, and former keys until they are retired. */
+  accepted(now_ms: number): TaskKey[];
+  /** The newest retired keys. They sign nothing; they link a key that an agent knew to the present ones. */
+  former(now_ms: number): TaskKey[];
+}
+
+/** Four years at the default age. An agent that was away for longer relies on TLS and its credential alone. */
+const maxFormer = 16;
+
+export const taskKeyRows = (tx: Queryable): Promise<TaskKeyRow[]> =>
+  tx.query<TaskKeyRow>('select * from signing_keys order by signs_from, kid');
+
+const wireOf = ({ kid, public_key, retired_at, endorsed_by, endorsement }: TaskKeyRow): TaskKey => ({
+  kid,
+  public_key,
+  ...(retired_at && { accepted_until: retired_at.toISOString() }),
+  ...(endorsed_by && endorsement && { endorsed_by, endorsement }),
+});
+
+const isRetired = ({ retired_at }: TaskKeyRow, now_ms: number) => retired_at !== null && retired_at.getTime() <= now_ms;
+
+/** `rows` in the order in which they sign. */
+export function keySet(rows: TaskKeyRow[]): KeySet {
+  const usable = rows.flatMap((row): SigningKey[] =>
+    row.private_key === null ? [] : [{ row, private_key: createPrivateKey(row.private_key) }],
+  );
+  const [first] = usable;
+  if (!first) throw new Error('the installation has no key to sign tasks with');
+  return {
+    signing: (now_ms) => usable.findLast(({ row }) => row.signs_from.getTime() <= now_ms) ?? first,
+    accepted: (now_ms) => rows.filter((row) => !isRetired(row, now_ms)).map(wireOf),
+    former: (now_ms) =>
+      rows
+        .filter((row) => isRetired(row, now_ms))
+        .slice(-maxFormer)
+        .map(wireOf),
+  };
+}

@@ -1,0 +1,47 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type TestStore, testStore } from '../../../../test/support/store.ts';
+import { moment, secondsLater, systemClock } from '../../../base/clock.ts';
+import { openInstallation } from '../installation.ts';
+import { keySet, taskKeyRows } from './key-set.ts';
+import { maintainTaskKeys, rotateTaskKey } from './rotate.ts';
+
+let store: TestStore;
+const start = moment(Date.parse('2030-01-01T00:00:00Z'));
+const overlap_seconds = 100;
+const at = (seconds: number) => ({ now: secondsLater(start, seconds), overlap_seconds });
+
+beforeAll(async () => {
+  store = await testStore();
+  await openInstallation(store.db, start, systemClock);
+});
+afterAll(() => store.close());
+
+test('of two replicas that rotate at once, one does; the key signs after the overlap', async () => {
+  const attempts = await Promise.allSettled([rotateTaskKey(store.db, at(10)), rotateTaskKey(store.db, at(10))]);
+  const [rotated] = attempts.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
+  const [refused] = attempts.flatMap((each) => (each.status === 'rejected' ? [each.reason] : []));
+  expect(refused).toMatchObject({ code: 'task_key_pending' });
+  const keys = keySet(await taskKeyRows(store.db));
+  const signingAt = (seconds: number) => keys.signing(at(seconds).now.getTime()).row.kid;
+  const acceptedAt = (seconds: number) => keys.accepted(at(seconds).now.getTime()).map(({ kid }) => kid);
+  expect([signingAt(109), signingAt(110)]).toEqual([rotated?.former_kid, rotated?.kid]);
+  expect(acceptedAt(20)).toEqual([rotated?.former_kid, rotated?.kid]);
+  expect(acceptedAt(209)).toEqual([rotated?.former_kid, rotated?.kid]);
+  expect(acceptedAt(210)).toEqual([rotated?.kid]);
+});
+
+test('a key is rotated at its age once, and the private part of a retired one is deleted', async () => {
+  const newest = async () => (await taskKeyRows(store.db)).at(-1)?.kid;
+  const before = await newest();
+  const maxAge = 1000;
+  expect(await maintainTaskKeys(store.db, at(209), maxAge)).toBe(0);
+  expect(await maintainTaskKeys(store.db, at(210), maxAge), 'the first key is retired').toBe(1);
+  expect((await taskKeyRows(store.db)).map(({ private_key }) => private_key !== null)).toEqual([false, true]);
+  expect(await maintainTaskKeys(store.db, at(1109), maxAge)).toBe(0);
+  expect(await newest()).toBe(before);
+  await Promise.all([maintainTaskKeys(store.db, at(1110), maxAge), maintainTaskKeys(store.db, at(1110), maxAge)]);
+  expect(await newest()).not.toBe(before);
+  expect(await taskKeyRows(store.db)).toHaveLength(3);
+  expect(await maintainTaskKeys(store.db, at(9_999_999), 0), 'no schedule: only deletes').toBe(1);
+  expect(await taskKeyRows(store.db)).toHaveLength(3);
+});

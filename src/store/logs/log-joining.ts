@@ -1,0 +1,82 @@
+/** A node that writes a line now and then would leave a row for each; neighbours are joined, and then compress well. */
+import type { NodeInstanceId } from '../../base/ids.ts';
+import { chargedBytes, looseBelowBytes } from './add-log-chunks.ts';
+import type { Database, Transaction } from '../pg/database.ts';
+import { lineOf, type Packing, packLines, recordsOf } from './log-chunks.ts';
+
+/** So many small chunks since the last time are worth the work. */
+export const manyLoose = 64;
+const mostAtOnce = 4 * manyLoose;
+
+interface LooseRow {
+  last_seq: string;
+  node_id: string;
+  allocation_id: string | null;
+  dropped: string;
+  raw_bytes: number;
+  packing: Packing;
+  content: Buffer;
+}
+
+const isLoose = ({ raw_bytes, dropped }: LooseRow) => raw_bytes < looseBelowBytes && dropped === '0';
+
+/** What lies together, of one tenant, and is not too much for one chunk; what says that lines were cut stays as it is. */
+function neighbours(rows: readonly LooseRow[]): LooseRow[][] {
+  const groups: LooseRow[][] = [];
+  let group: LooseRow[] = [];
+  for (const row of rows) {
+    const bytes = group.reduce((sum, { raw_bytes }) => sum + raw_bytes, 0);
+    const joins = isLoose(row) && bytes < looseBelowBytes && group[0]?.allocation_id === row.allocation_id;
+    if (joins && group.every(isLoose)) group.push(row);
+    else {
+      group = [row];
+      groups.push(group);
+    }
+  }
+  return groups.filter(({ length }) => length > 1);
+}
+
+async function join(tx: Transaction, node_instance_id: NodeInstanceId, group: LooseRow[]): Promise<void> {
+  const records = await Promise.all(group.map(recordsOf));
+  const chunk = await packLines(records.flat().map(lineOf));
+  const [first] = group;
+  await tx.query('delete from node_log_chunks where node_instance_id = $1 and last_seq = any($2::bigint[])', [
+    node_instance_id,
+    group.map(({ last_seq }) => last_seq),
+  ]);
+  await tx.query(
+    `insert into node_log_chunks (node_instance_id, last_seq, node_id, allocation_id, first_seq, last_at, lines, raw_bytes, packing, content)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+    [
+      node_instance_id,
+      chunk.last_seq,
+      first?.node_id,
+      first?.allocation_id,
+      chunk.first_seq,
+      chunk.last_at,
+      chunk.lines,
+      chunk.raw_bytes,
+      chunk.packing,
+      chunk.content,
+    ],
+  );
+}
+
+export async function joinLooseChunks(db: Database, node_instance_id: NodeInstanceId): Promise<void> {
+  await db.transaction(async (tx) => {
+    // Whoever adds to this log, and whoever cuts it, waits.
+    await tx.query('select 1 from node_log_ends where node_instance_id = $1 for update', [node_instance_id]);
+    const rows = await tx.query<LooseRow>(
+      `select last_seq, node_id, allocation_id, dropped, raw_bytes, packing, content from node_log_chunks
+       where node_instance_id = $1 order by last_seq desc limit $2`,
+      [node_instance_id, mostAtOnce],
+    );
+    for (const group of neighbours(rows.reverse())) await join(tx, node_instance_id, group);
+    await tx.query(
+      `update node_log_ends set loose_chunks = 0,
+         bytes = (select coalesce(sum(${chargedBytes}), 0) from node_log_chunks where node_instance_id = $1)
+       where node_instance_id = $1`,
+      [node_instance_id],
+    );
+  });
+}

@@ -1,0 +1,157 @@
+/**
+ * Writes the logs of many nodes: what came while a statement was under way goes with the next one, whoever it came from. Nobody is
+ * answered before their lines are durable, so nothing waits here that is not held on its node as well.
+ */
+import type { ForwardedLine } from '../../base/telemetry/log-forwarder.ts';
+import type { ShippedLine } from '../../contract/agent/agent.ts';
+import { type AddedChunk, addChunks, addWhatIsNew, type LogOwner, type ShippedChunk } from './add-log-chunks.ts';
+import { type Database, StoreUnavailable } from '../pg/database.ts';
+import { inOrder, inUtc, packLines } from './log-chunks.ts';
+import { joinLooseChunks, manyLoose } from './log-joining.ts';
+import { cutLog } from './log-limit.ts';
+import { createLogSecrets } from './log-secrets.ts';
+import type { PoolRedactors } from '../rows/secrets/pool-redactors.ts';
+
+export interface StoredLines extends LogOwner {
+  ids: AddedChunk;
+  lines: readonly ShippedLine[];
+}
+
+/** As they are sent on to others. */
+export function forwardedLines({ node_id, node_instance_id, ids, lines }: StoredLines): ForwardedLine[] {
+  const { allocation_id, correlation_id, workflow_id } = ids;
+  const all = { node_id, node_instance_id, allocation_id, correlation_id, workflow_id };
+  const known = Object.fromEntries(Object.entries(all).flatMap(([name, id]) => (id === null ? [] : [[name, id]])));
+  return lines.map((line) => ({ ...line, ids: known }));
+}
+
+export interface LogWriter {
+  /** Answers with the number of the last line of the instance that is durable. */
+  store(owner: LogOwner & { pool: string }, lines: readonly ShippedLine[]): Promise<number>;
+  /** Resolves when what was begun is done, the tidying up included. */
+  settled(): Promise<void>;
+}
+
+export interface LogWriterParts {
+  db: Database;
+  pool_redactors: PoolRedactors;
+  /** What the logs of one node may take in the store, as `LogSettings` counts. */
+  most_bytes_per_node: number;
+  onStored?(stored: StoredLines): void;
+  onError(error: unknown): void;
+}
+
+interface Waiting extends ShippedChunk {
+  lines: readonly ShippedLine[];
+  resolve(last_seq: number): void;
+  reject(error: unknown): void;
+}
+
+const mostStatementBytes = 8 * 1024 * 1024;
+
+export function createLogWriter({
+  db,
+  pool_redactors,
+  most_bytes_per_node,
+  onStored,
+  onError,
+}: LogWriterParts): LogWriter {
+  const secrets = createLogSecrets(db);
+  const queue: Waiting[] = [];
+  const tidying = new Set<string>();
+  const begun = new Set<Promise<unknown>>();
+  let writing = false;
+
+  const track = (work: Promise<unknown>) => {
+    begun.add(work);
+    void work.finally(() => begun.delete(work));
+  };
+
+  /** The oldest of each instance, in the order of the instances: two replicas that write the same rows must not wait for each other. */
+  const takeTurn = (): Waiting[] => {
+    const taken = new Map<string, Waiting>();
+    let bytes = 0;
+    for (const each of queue) {
+      if (taken.has(each.node_instance_id)) continue;
+      bytes += each.chunk.content.length;
+      if (bytes > mostStatementBytes && taken.size > 0) break;
+      taken.set(each.node_instance_id, each);
+    }
+    const turn = new Set(taken.values());
+    queue.splice(0, queue.length, ...queue.filter((each) => !turn.has(each)));
+    return [...turn].sort((a, b) => (a.node_instance_id < b.node_instance_id ? -1 : 1));
+  };
+
+  const tidy = async ({ node_instance_id, node_id }: LogOwner, ids: AddedChunk) => {
+    const isMuch = Number(ids.unchecked_bytes) > most_bytes_per_node / 16;
+    if ((ids.loose_chunks < manyLoose && !isMuch) || tidying.has(node_id)) return;
+    tidying.add(node_id);
+    try {
+      if (ids.loose_chunks >= manyLoose) await joinLooseChunks(db, node_instance_id);
+      if (isMuch) await cutLog(db, node_id, most_bytes_per_node);
+    } catch (error) {
+      // The counts stay, so whoever writes next comes back to it.
+      onError(error);
+    } finally {
+      tidying.delete(node_id);
+    }
+  };
+
+  const done = (waiting: Waiting, last_seq: number, ids: AddedChunk | undefined, lines: readonly ShippedLine[]) => {
+    waiting.resolve(last_seq);
+    if (!ids) return;
+    onStored?.({ node_id: waiting.node_id, node_instance_id: waiting.node_instance_id, ids, lines });
+    track(tidy(waiting, ids));
+  };
+
+  const writeOne = async (waiting: Waiting) => {
+    try {
+      const late = await addWhatIsNew(db, waiting, waiting.lines);
+      done(waiting, late.last_seq, late.added, late.fresh);
+    } catch (error) {
+      waiting.reject(error);
+    }
+  };
+
+  const writeTurn = async (turn: Waiting[]) => {
+    let added: AddedChunk[] = [];
+    try {
+      added = await addChunks(db, turn);
+    } catch (error) {
+      if (error instanceof StoreUnavailable) {
+        for (const { reject } of turn) reject(error);
+        return;
+      }
+      // What one of them holds must not keep the others waiting: each goes alone.
+      onError(error);
+    }
+    const byInstance = new Map(added.map((each) => [each.node_instance_id, each]));
+    for (const waiting of turn) {
+      const ids = byInstance.get(waiting.node_instance_id);
+      if (ids) done(waiting, waiting.chunk.last_seq, ids, waiting.lines);
+      else await writeOne(waiting);
+    }
+  };
+
+  const write = async () => {
+    if (writing) return;
+    writing = true;
+    while (queue.length > 0) await writeTurn(takeTurn());
+    writing = false;
+  };
+
+  return {
+    async store({ node_id, node_instance_id, pool }, given) {
+      const written = inOrder(given).map(({ seq, at, stream, line }) => ({ seq, at: inUtc(at), stream, line }));
+      const lines = await secrets.strikeOut(node_instance_id, written, pool_redactors.of(pool));
+      const chunk = await packLines(lines);
+      const { promise, resolve, reject } = Promise.withResolvers<number>();
+      queue.push({ node_id, node_instance_id, chunk, lines, resolve, reject });
+      track(write());
+      return promise;
+    },
+    async settled() {
+      while (begun.size > 0) await Promise.all(begun);
+    },
+  };
+}

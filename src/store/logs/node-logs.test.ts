@@ -1,0 +1,320 @@
+import { randomBytes } from 'node:crypto';
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type TestStore, testStore } from '../../../test/support/store.ts';
+import type { NodeInstanceId } from '../../base/ids.ts';
+import { rawBytesPerByte } from '../../lifecycle/limits/logs.ts';
+import type { Database } from '../pg/database.ts';
+import { createLogWriter, type LogWriter } from './log-writer.ts';
+import { lastLines, parseLogCursor, readLines } from './node-logs.ts';
+import { createPoolRedactors } from '../rows/secrets/pool-redactors.ts';
+import { type Fleet, testFleet } from '../testing/fleet.ts';
+
+let store: TestStore;
+let db: Database;
+let fleet: Fleet;
+let logs: LogWriter;
+
+beforeAll(async () => {
+  store = await testStore();
+  db = store.db;
+  fleet = await testFleet(db);
+  logs = writer();
+});
+
+afterAll(async () => {
+  await logs.settled();
+  await store.close();
+});
+
+const writer = (most_bytes_per_node = 2 ** 30) =>
+  createLogWriter({
+    db,
+    pool_redactors: createPoolRedactors(db.redact),
+    most_bytes_per_node,
+    onError: (error) => {
+      throw error;
+    },
+  });
+
+const shipper = async () => {
+  const { node_id, node_instance_id, pool } = await fleet.node('ready');
+  return { node_id, node_instance_id: node_instance_id as NodeInstanceId, pool };
+};
+
+const line = (seq: number, text = `line ${seq}`) => ({
+  seq,
+  at: '2026-01-01T00:00:00.000Z',
+  stream: 'stdout' as const,
+  line: text,
+});
+const page = { tenant: null, limit: 1000 };
+
+const linesFrom = (first: number, last: number, text?: (seq: number) => string) =>
+  Array.from({ length: last - first + 1 }, (_, i) => line(first + i, text?.(first + i)));
+const chunksOf = (node_id: string) =>
+  db.query<{ lines: number; packing: string; raw_bytes: number; bytes: number }>(
+    `select lines, packing, raw_bytes, octet_length(content) as bytes from node_log_chunks where node_id = $1 order by node_instance_id, last_seq`,
+    [node_id],
+  );
+const charged = ({ bytes, raw_bytes }: { bytes: number; raw_bytes: number }) =>
+  Math.max(bytes, Math.floor(raw_bytes / rawBytesPerByte));
+const texts = async (node_id: string) => (await readLines(db, { node_id, ...page })).items.map((item) => item.line);
+
+test('lines that are shipped again, in any portions, are kept once, as they first came', async () => {
+  const portion = fc.tuple(fc.integer({ min: 1, max: 10 }), fc.integer({ min: 0, max: 12 }));
+  await fc.assert(
+    fc.asyncProperty(fc.array(portion, { maxLength: 8 }), async (portions) => {
+      const ids = await shipper();
+      const kept: string[] = [];
+      let known = 0;
+      // An agent begins behind what was acknowledged, or before it, where the acknowledgement was lost.
+      for (const [round, [length, repeated]] of portions.entries()) {
+        const first = Math.max(1, known + 1 - repeated);
+        const lines = linesFrom(first, first + length - 1, (seq) => `${seq} of round ${round}`);
+        kept.push(...lines.filter(({ seq }) => seq > known).map((each) => each.line));
+        known = Math.max(known, first + length - 1);
+        expect(await logs.store(ids, lines)).toBe(known);
+      }
+      expect(await texts(ids.node_id)).toEqual(kept);
+    }),
+    { numRuns: 20 },
+  );
+});
+
+test('those that ship the same at once, through several replicas, lose nothing and repeat nothing', async () => {
+  const ids = await shipper();
+  const lines = linesFrom(1, 200);
+  const other = writer();
+  await Promise.all([
+    logs.store(ids, lines),
+    other.store(ids, lines.slice(0, 120)),
+    logs.store(ids, lines),
+    other.store(ids, lines),
+  ]);
+  const { items } = await readLines(db, { node_id: ids.node_id, ...page });
+  expect(items.map((item) => item.seq)).toEqual(lines.map((each) => each.seq));
+});
+
+test('many nodes at once each keep their own, in order', async () => {
+  const nodes = await Promise.all(Array.from({ length: 8 }, shipper));
+  const rounds = [1, 2, 3, 4, 5];
+  await Promise.all(
+    nodes.map(async (ids, node) => {
+      for (const round of rounds)
+        await logs.store(
+          ids,
+          linesFrom(round * 10 - 9, round * 10, (seq) => `${node} says ${seq}`),
+        );
+    }),
+  );
+  for (const [node, { node_id }] of nodes.entries())
+    expect(await texts(node_id)).toEqual(linesFrom(1, 50).map(({ seq }) => `${node} says ${seq}`));
+});
+
+test('a line that comes out of order in its batch, or with another clock, reads as the others do', async () => {
+  const ids = await shipper();
+  await logs.store(ids, [
+    { ...line(3), at: '2026-01-01T02:00:00.5+02:00' },
+    line(1),
+    { ...line(2), at: '2026-12-31t23:59:60z' },
+    line(3, 'a second one'),
+  ]);
+  const { items } = await readLines(db, { node_id: ids.node_id, ...page });
+  expect(items.map(({ seq, at }) => [seq, at])).toEqual([
+    [1, '2026-01-01T00:00:00.000Z'],
+    [2, '2026-12-31T23:59:59.000Z'],
+    [3, '2026-01-01T00:00:00.500Z'],
+  ]);
+  const since = { node_id: ids.node_id, ...page, since: '2026-01-01T00:00:00.200Z' };
+  expect((await readLines(db, since)).items.map(({ seq }) => seq)).toEqual([2, 3]);
+});
+
+test('what is kept is compressed, and what comes line by line is joined', async () => {
+  const ids = await shipper();
+  const said = (seq: number) => `GET /v1/items/${seq} 200 in ${seq % 40} ms`;
+  await logs.store(ids, linesFrom(1, 1000, said));
+  const [whole] = await chunksOf(ids.node_id);
+  expect(whole?.packing).toBe('zstd');
+  expect(whole?.bytes).toBeLessThan((whole?.raw_bytes ?? 0) / 4);
+  for (let seq = 1001; seq <= 1200; seq++) await logs.store(ids, linesFrom(seq, seq, said));
+  await logs.settled();
+  expect((await chunksOf(ids.node_id)).length).toBeLessThan(100);
+  const { items } = await readLines(db, { node_id: ids.node_id, tenant: null, limit: 2000 });
+  expect(items.map((item) => item.line)).toEqual(linesFrom(1, 1200, said).map((each) => each.line));
+  const ends = await db.query<{ bytes: string }>('select bytes from node_log_ends where node_id = $1', [ids.node_id]);
+  expect(Number(ends[0]?.bytes)).toBe((await chunksOf(ids.node_id)).reduce((sum, each) => sum + charged(each), 0));
+});
+
+test('a node that writes more than it may keeps the newest lines, and says how many were cut', async () => {
+  const ids = await shipper();
+  const small = writer(4_000);
+  const noise = () => randomBytes(100).toString('base64');
+  for (let round = 0; round < 20; round++) {
+    await small.store(ids, linesFrom(round * 10 + 1, round * 10 + 10, noise));
+    await small.settled();
+  }
+  const { items } = await readLines(db, { node_id: ids.node_id, ...page });
+  const [marker, ...rest] = items;
+  const dropped = Number(/^dropped (\d+) lines: the logs of this node/.exec(marker?.line ?? '')?.[1]);
+  expect(dropped).toBe(200 - rest.length);
+  expect(rest.map(({ seq }) => seq)).toEqual(linesFrom(dropped + 1, 200).map(({ seq }) => seq));
+  expect(marker).toMatchObject({ seq: dropped, stream: 'agent' });
+  const held = (await chunksOf(ids.node_id)).reduce((sum, { bytes }) => sum + bytes, 0);
+  expect(held).toBeLessThan(6_000);
+  // What was cut does not come back.
+  expect(await small.store(ids, linesFrom(1, 5))).toBe(200);
+  expect((await readLines(db, { node_id: ids.node_id, ...page })).items).toEqual(items);
+});
+
+test('lines that compress a thousandfold count by what was written', async () => {
+  const ids = await shipper();
+  const small = writer(40_000);
+  const repeated = () => 'a'.repeat(1_000);
+  for (let round = 0; round < 20; round++) {
+    await small.store(ids, linesFrom(round * 50 + 1, round * 50 + 50, repeated));
+    await small.settled();
+  }
+  const chunks = await chunksOf(ids.node_id);
+  const sum = (of: (chunk: (typeof chunks)[number]) => number) => chunks.reduce((all, chunk) => all + of(chunk), 0);
+  expect(
+    sum(({ bytes }) => bytes),
+    'far from the limit as stored',
+  ).toBeLessThan(4_000);
+  expect(sum(({ raw_bytes }) => raw_bytes)).toBeLessThan(40_000 * rawBytesPerByte);
+  const { items } = await readLines(db, { node_id: ids.node_id, ...page });
+  expect(items[0]?.line).toMatch(/^dropped \d+ lines/);
+  expect(items.at(-1)?.seq).toBe(1_000);
+  const ends = await db.query<{ bytes: string }>('select bytes from node_log_ends where node_id = $1', [ids.node_id]);
+  expect(Number(ends[0]?.bytes)).toBe(sum(charged));
+});
+
+test('a search stops after a bound of work and goes on where it stopped, in both directions', async () => {
+  const ids = await shipper();
+  for (let round = 0; round < 40; round++)
+    await logs.store(
+      ids,
+      linesFrom(round * 10 + 1, round * 10 + 10, (seq) => (seq === 7 || seq === 393 ? 'needle' : `straw ${seq}`)),
+    );
+  const asked = { node_id: ids.node_id, ...page, q: 'needle', max_read_bytes: 100_000 };
+  const found: number[] = [];
+  let pages = 0;
+  let after = parseLogCursor('');
+  for (let more: string | null = ''; more !== null; pages++) {
+    const { items, continue_at, next_cursor } = await readLines(db, { ...asked, ...(after && { after }) });
+    found.push(...items.map(({ seq }) => seq));
+    if (continue_at !== null) expect(continue_at).toBe(next_cursor);
+    after = parseLogCursor(continue_at ?? '');
+    more = continue_at;
+  }
+  expect(found).toEqual([7, 393]);
+  expect(pages).toBeGreaterThan(2);
+
+  const backwards: number[] = [];
+  let before = parseLogCursor('');
+  pages = 0;
+  for (let more: string | null = ''; more !== null; pages++) {
+    const { items, continue_at, next_cursor } = await readLines(db, {
+      ...asked,
+      tail: true,
+      ...(before && { before }),
+    });
+    backwards.unshift(...items.map(({ seq }) => seq));
+    if (pages === 0) expect(parseLogCursor(next_cursor ?? '')?.seq, 'whoever follows goes on behind the end').toBe(400);
+    before = parseLogCursor(continue_at ?? '');
+    more = continue_at;
+  }
+  expect(backwards).toEqual([7, 393]);
+  expect(pages).toBeGreaterThan(2);
+});
+
+test('a search goes through everything, and whoever follows goes on behind it', async () => {
+  const ids = await shipper();
+  for (let round = 0; round < 40; round++)
+    await logs.store(
+      ids,
+      linesFrom(round * 10 + 1, round * 10 + 10, (seq) => (seq % 150 === 0 ? `Broken "pipe" ${seq}` : `fine ${seq}`)),
+    );
+  const found = await readLines(db, { node_id: ids.node_id, ...page, q: 'broken "PIPE"' });
+  expect(found.items.map(({ seq }) => seq)).toEqual([150, 300]);
+  expect(parseLogCursor(found.next_cursor ?? '')?.seq).toBe(400);
+  const tail = await readLines(db, { node_id: ids.node_id, tenant: null, limit: 1, q: 'broken', tail: true });
+  expect(tail.items.map(({ seq }) => seq)).toEqual([300]);
+  expect(parseLogCursor(tail.next_cursor ?? '')?.seq).toBe(400);
+  expect(await lastLines(db, ids.node_instance_id, 2)).toEqual(['fine 399', 'fine 400']);
+});
+
+test('lines are paged by cursor, and their tail is the last ones in the order they were written', async () => {
+  const ids = await shipper();
+  await logs.store(
+    ids,
+    Array.from({ length: 10 }, (_, i) => line(i + 1)),
+  );
+  const first = await readLines(db, { node_id: ids.node_id, tenant: null, limit: 4 });
+  const after = parseLogCursor(first.next_cursor ?? '');
+  if (!after) throw new Error('no cursor');
+  const second = await readLines(db, { node_id: ids.node_id, tenant: null, limit: 100, after });
+  expect([...first.items, ...second.items].map((item) => item.seq)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+  const tail = await readLines(db, { node_id: ids.node_id, tenant: null, limit: 3, tail: true });
+  expect(tail.items.map((item) => item.seq)).toEqual([8, 9, 10]);
+});
+
+test('what is searched for is taken literally', async () => {
+  const ids = await shipper();
+  await logs.store(ids, [line(1, '100% done'), line(2, '1000 done'), line(3, 'a_b'), line(4, 'axb'), line(5, 'c\\d')]);
+  const found = async (q: string) =>
+    (await readLines(db, { node_id: ids.node_id, ...page, q })).items.map((item) => item.seq);
+  expect(await found('100%')).toEqual([1]);
+  expect(await found('A_B')).toEqual([3]);
+  expect(await found('\\')).toEqual([5]);
+});
+
+test('a tenant reads only what was written while the node was its own', async () => {
+  const node = await fleet.node('ready');
+  const ids = {
+    node_id: node.node_id,
+    node_instance_id: node.node_instance_id as NodeInstanceId,
+    pool: node.pool,
+  };
+  await logs.store(ids, [line(1)]);
+  const mine = await fleet.allocation('active', node, 'mine');
+  await logs.store(ids, [line(2)]);
+  for (const [to, by] of [
+    ['releasing', 'release'],
+    ['released', 'proof'],
+  ] as const)
+    await fleet.moveAllocation({ allocation_id: mine.allocation_id, to, by, reason: 'done with it' });
+  await logs.store(ids, [line(3)]);
+  const next = await fleet.allocation('active', node, 'next');
+  await logs.store(ids, [line(4)]);
+  const seen = async (tenant: string | null, allocation_id?: string) => {
+    const asked = { node_id: node.node_id, limit: 10, tenant, ...(allocation_id && { allocation_id }) };
+    return (await readLines(db, asked)).items.map((item) => item.seq);
+  };
+  expect(await seen('mine')).toEqual([2]);
+  expect(await seen('next')).toEqual([4]);
+  expect(await seen('other')).toEqual([]);
+  expect(await seen(null)).toEqual([1, 2, 3, 4]);
+  expect(await seen(null, mine.allocation_id)).toEqual([2]);
+  expect(await seen(null, next.allocation_id)).toEqual([4]);
+  expect(await seen('next', mine.allocation_id)).toEqual([]);
+});
+
+test('a private key over several lines is struck out, wherever batches end and whichever replica takes them', async () => {
+  const body = ['MIIEowIBAAKCAQEAplanted1'.padEnd(64, 'A'), 'planted2'.padEnd(64, 'B'), 'planted3='];
+  const printed = ['before', '-----BEGIN RSA PRIVATE KEY-----', ...body, '-----END RSA PRIVATE KEY-----', 'after'];
+  const shipped = printed.map((text, place) => line(place + 1, text));
+  for (const end of printed.keys())
+    for (const second of [logs, writer()]) {
+      const ids = await shipper();
+      if (end > 0) await logs.store(ids, shipped.slice(0, end));
+      // What came before comes again, as after a lost answer.
+      await second.store(ids, shipped.slice(end % 2 === 0 ? 0 : end));
+      const kept = await texts(ids.node_id);
+      expect(kept.join(), `cut before line ${end + 1}`).not.toContain('planted');
+      expect([kept.length, kept[0], kept.at(-1)]).toEqual([printed.length, 'before', 'after']);
+    }
+  const ids = await shipper();
+  for (const each of shipped) await logs.store(ids, [each]);
+  expect((await texts(ids.node_id)).join(), 'line by line').not.toContain('planted');
+});

@@ -1,0 +1,148 @@
+/** Reads the durable logs of nodes, kept under the instance that wrote them: page by page, the last lines, and what holds a word. */
+import type { NodeInstanceId } from '../../base/ids.ts';
+import type { ShippedLine } from '../../contract/agent/agent.ts';
+import type { LogLine, LogPage } from '../../contract/node.ts';
+import type { Queryable } from '../pg/database.ts';
+import { lineOf, type PackedContent, recordsOf } from './log-chunks.ts';
+
+export interface LogPosition {
+  node_instance_id: string;
+  seq: number;
+}
+
+export interface LogFilter {
+  /** Every instance of the node; without a node, the one instance alone. */
+  node_id?: string;
+  instance?: string;
+  allocation_id?: string;
+  since?: string;
+  q?: string;
+  tail?: boolean;
+  after?: LogPosition;
+  /** Where a search for the last lines goes on. */
+  before?: LogPosition;
+  tenant: string | null;
+  limit: number;
+  /** How much one call reads before it says where it stopped; the usual bound unless given. */
+  max_read_bytes?: number;
+  /** Whoever asked has gone: nobody reads on for them. */
+  gone?(): boolean;
+}
+
+interface ChunkRow extends PackedContent {
+  node_instance_id: string;
+  last_seq: string;
+  raw_bytes: number;
+}
+
+/** A search goes through many chunks; a few at a time keep memory small, and others have their turn between them. */
+const chunksAtOnce = 16;
+
+/** A call reads so much and then says where it stopped; a chunk costs something even where it is small. */
+const maxReadBytes = 32 * 1024 * 1024;
+const leastChunkBytes = 16 * 1024;
+
+/** The next chunks behind a position, or before it when the last lines are asked for. */
+function nextChunks(db: Queryable, filter: LogFilter, from: LogPosition | undefined): Promise<ChunkRow[]> {
+  const values: unknown[] = [];
+  const bind = (value: unknown) => `$${values.push(value)}`;
+  const where: string[] = [];
+  if (filter.node_id) where.push(`node_id = ${bind(filter.node_id)}`);
+  if (filter.instance) where.push(`node_instance_id = ${bind(filter.instance)}`);
+  if (filter.allocation_id) where.push(`allocation_id = ${bind(filter.allocation_id)}`);
+  if (filter.since) where.push(`last_at >= ${bind(filter.since)}::timestamptz`);
+  if (filter.tenant !== null)
+    where.push(`allocation_id in (select allocation_id from allocations where tenant = ${bind(filter.tenant)})`);
+  const behind = (position: LogPosition, sign: '>' | '<') =>
+    where.push(
+      `(node_instance_id, last_seq) ${sign} (${bind(position.node_instance_id)}, ${bind(position.seq)}::bigint)`,
+    );
+  if (filter.after) behind(filter.after, '>');
+  if (filter.before) behind(filter.before, '<');
+  if (from) behind(from, filter.tail ? '<' : '>');
+  const direction = filter.tail ? 'desc' : 'asc';
+  return db.query<ChunkRow>(
+    `select node_instance_id, last_seq, raw_bytes, packing, content from node_log_chunks where ${where.join(' and ')}
+     order by node_instance_id ${direction}, last_seq ${direction} limit ${chunksAtOnce}`,
+    values,
+  );
+}
+
+/** Whether a record may hold what is searched for, without reading it; and whether its line does. */
+function searchFor(q: string | undefined) {
+  if (!q) return { may: () => true, does: () => true };
+  const wanted = q.toLowerCase();
+  const written = JSON.stringify(wanted).slice(1, -1);
+  return {
+    may: (record: string) => record.toLowerCase().includes(written),
+    does: ({ line }: ShippedLine) => line.toLowerCase().includes(wanted),
+  };
+}
+
+export async function readLines(db: Queryable, filter: LogFilter): Promise<LogPage> {
+  const { may, does } = searchFor(filter.q);
+  const sinceMs = filter.since ? Date.parse(filter.since) : null;
+  const { after, limit, tail = false } = filter;
+  const items: LogLine[] = [];
+  /** How far everything was looked at: whoever reads on begins there, also when nothing was found. */
+  let read: LogPosition | undefined;
+  let newest: LogPosition | undefined;
+  let readBytes = 0;
+  let isEnd = false;
+
+  const wantedOf = async (row: ChunkRow): Promise<LogLine[]> => {
+    const { node_instance_id } = row;
+    const known = after?.node_instance_id === node_instance_id ? after.seq : 0;
+    return (await recordsOf(row))
+      .filter(may)
+      .map(lineOf)
+      .filter((line) => line.seq > known && does(line) && (sinceMs === null || Date.parse(line.at) >= sinceMs))
+      .map((line) => ({ node_instance_id, ...line }));
+  };
+
+  const isDone = () =>
+    items.length >= limit || readBytes >= (filter.max_read_bytes ?? maxReadBytes) || filter.gone?.() === true;
+  while (!isEnd && !isDone()) {
+    const rows = await nextChunks(db, filter, read);
+    for (const row of rows) {
+      if (isDone()) break;
+      readBytes += Math.max(row.raw_bytes, leastChunkBytes);
+      read = { node_instance_id: row.node_instance_id, seq: Number(row.last_seq) };
+      newest ??= read;
+      const found = await wantedOf(row);
+      if (tail) items.unshift(...found.slice(-(limit - items.length)));
+      else items.push(...found.slice(0, limit - items.length));
+      isEnd = rows.length < chunksAtOnce && row === rows.at(-1);
+    }
+    isEnd ||= rows.length === 0;
+  }
+  const last = items.at(-1);
+  const full = !tail && items.length >= limit && last;
+  const end = tail ? newest : full ? { node_instance_id: last.node_instance_id, seq: last.seq } : read;
+  return {
+    items,
+    next_cursor: end ? formatLogCursor(end) : null,
+    continue_at: !isEnd && items.length < limit && read ? formatLogCursor(read) : null,
+  };
+}
+
+/** The last lines of an instance, oldest first. */
+export async function lastLines(db: Queryable, instance: NodeInstanceId, limit = 200): Promise<string[]> {
+  const page = await readLines(db, { instance, tail: true, tenant: null, limit });
+  return page.items.map(({ line }) => line);
+}
+
+/** The number of the last line of an instance that is kept; 0 where there is none. */
+export async function lastStoredSeq(db: Queryable, instance: NodeInstanceId): Promise<number> {
+  const [end] = await db.query<{ last_seq: string }>('select last_seq from node_log_ends where node_instance_id = $1', [
+    instance,
+  ]);
+  return Number(end?.last_seq ?? 0);
+}
+
+const formatLogCursor = ({ node_instance_id, seq }: LogPosition): string => `${node_instance_id}-${seq}`;
+
+export function parseLogCursor(text: string): LogPosition | undefined {
+  const match = /^(.+)-(\d{1,16})$/.exec(text);
+  return match?.[1] && match[2] ? { node_instance_id: match[1], seq: Number(match[2]) } : undefined;
+}

@@ -1,0 +1,223 @@
+/** What an executing replica writes: once, in order, and only while the operation is its own. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type TestStore, testStore } from '../../../test/support/store.ts';
+import { secondsLater } from '../../base/clock.ts';
+import { newCorrelationId, newReplicaId, newWorkflowId, type WorkflowId } from '../../base/ids.ts';
+import type { Database } from '../pg/database.ts';
+import { recordEvidence } from '../evidence/evidence.ts';
+import {
+  claimExecution,
+  ExecutionSuperseded,
+  type Executor,
+  finishOperation,
+  markStarted,
+  once,
+  queuedOperations,
+  stopOverdue,
+} from './executions.ts';
+import { markCancelling, readOperation, requeue } from './operations.ts';
+import { publishProgress } from './publish-progress.ts';
+import { queueOperation } from './queue-operation.ts';
+import { buryReplicas, registerReplica } from './replicas.ts';
+import { stepEnded, stepStarted } from './steps.ts';
+import { type Fleet, testFleet } from '../testing/fleet.ts';
+
+let store: TestStore;
+let db: Database;
+let fleet: Fleet;
+
+beforeAll(async () => {
+  store = await testStore();
+  db = store.db;
+  fleet = await testFleet(db);
+});
+
+afterAll(() => store.close());
+
+const replica = (): Promise<Executor> => {
+  const now = fleet.now();
+  const where = { host: 'here', pid: 1, address: 'http://here', version: '1' };
+  return registerReplica(db, {
+    ...where,
+    replica_id: newReplicaId(fleet.clock),
+    started_at: now,
+    lease_until: secondsLater(now, 10),
+  });
+};
+
+const steps = ['first', 'second'].map((name) => ({ name, label: name, usual_seconds: 10, within_seconds: 60 }));
+
+async function queued(): Promise<{ workflow_id: WorkflowId; attempt: number }> {
+  const workflow_id = newWorkflowId(fleet.clock);
+  const fresh = { workflow_id, kind: 'test', revision: 1, tenant: null, actor: null, params: {}, steps };
+  await db.transaction((tx) => queueOperation(tx, { ...fresh, correlation_id: newCorrelationId() }, fleet.now()));
+  return { workflow_id, attempt: 1 };
+}
+
+async function running(): Promise<{ run: { workflow_id: WorkflowId; attempt: number }; executor: Executor }> {
+  const run = await queued();
+  const executor = await replica();
+  await claimExecution(db, run, executor, fleet.now());
+  return { run, executor };
+}
+
+const kindsOf = async (id: WorkflowId) =>
+  (await db.query<{ kind: string }>('select kind from evidence where workflow_id = $1 order by seq', [id])).map(
+    (row) => row.kind,
+  );
+const operation = async (id: WorkflowId, now = fleet.now()) => {
+  const found = await readOperation(db, id, null, now);
+  if (!found) throw new Error('the operation is gone');
+  return found;
+};
+
+test('a repeated step answers what it first answered and does nothing again', async () => {
+  const { run, executor } = await running();
+  let effects = 0;
+  const step = () =>
+    once(db, run.workflow_id, 'make', executor, fleet.now(), async (tx) => {
+      effects++;
+      await recordEvidence(tx, [
+        { at: fleet.now(), layer: 'workflow', kind: 'node.explained', summary: 'made', workflow_id: run.workflow_id },
+      ]);
+      return { made: effects };
+    });
+  expect(await Promise.all([step(), step(), step()])).toEqual([{ made: 1 }, { made: 1 }, { made: 1 }]);
+  expect(effects).toBe(1);
+  expect((await kindsOf(run.workflow_id)).filter((kind) => kind === 'node.explained').length).toBe(1);
+});
+
+test('a step that fails leaves no receipt, so that it is done when it is repeated', async () => {
+  const { run, executor } = await running();
+  const step = (fails: boolean) =>
+    once(db, run.workflow_id, 'make', executor, fleet.now(), async (tx) => {
+      await recordEvidence(tx, [
+        { at: fleet.now(), layer: 'workflow', kind: 'node.explained', summary: 'made', workflow_id: run.workflow_id },
+      ]);
+      if (fails) throw new Error('cut off');
+      return 'done';
+    });
+  await expect(step(true)).rejects.toThrow('cut off');
+  expect(await kindsOf(run.workflow_id)).not.toContain('node.explained');
+  expect(await step(false)).toBe('done');
+});
+
+test('what was taken over is no longer the former executor’s to write', async () => {
+  const { run, executor: former } = await running();
+  const heir = await replica();
+  await buryReplicas(db, [{ replica_id: former.replica_id, why: 'silent' }], heir.replica_id, fleet.now());
+  await claimExecution(db, run, heir, fleet.now());
+  const before = await kindsOf(run.workflow_id);
+  expect(before).toContain('operation.taken_over');
+  const late: Record<string, () => Promise<unknown>> = {
+    claim: () => claimExecution(db, run, former, fleet.now()),
+    once: () => once(db, run.workflow_id, 'late', former, fleet.now(), async () => 'no'),
+    stepStarted: () => stepStarted(db, run, 'first', 1, former, fleet.now()),
+    stepEnded: () => stepEnded(db, run, 'first', { status: 'done', tries: 1 }, former, fleet.now()),
+    publish: () => publishProgress(db, run, { message: 'late' }, former, fleet.now()),
+    finish: () => finishOperation(db, run, { status: 'succeeded' }, former, fleet.now()),
+  };
+  for (const [name, write] of Object.entries(late))
+    await expect(write(), name).rejects.toBeInstanceOf(ExecutionSuperseded);
+  expect(await kindsOf(run.workflow_id)).toEqual(before);
+  expect((await operation(run.workflow_id)).status).toBe('running');
+  await finishOperation(db, run, { status: 'succeeded' }, heir, fleet.now());
+  expect((await operation(run.workflow_id)).status).toBe('succeeded');
+});
+
+test('an attempt that is over cannot be claimed', async () => {
+  const { run, executor } = await running();
+  await expect(claimExecution(db, { ...run, attempt: 2 }, executor, fleet.now())).rejects.toBeInstanceOf(
+    ExecutionSuperseded,
+  );
+});
+
+test('a queued operation is started by one of many', async () => {
+  const { workflow_id } = await queued();
+  const executors = await Promise.all([replica(), replica(), replica()]);
+  const started = await Promise.all(
+    executors.map((executor) =>
+      db.transaction(async (tx) => {
+        const ids = (await queuedOperations(tx, 100, [{ kind: 'test', revision: 1 }]))
+          .map((row) => row.workflow_id)
+          .filter((id) => id === workflow_id);
+        await markStarted(tx, ids, executor, fleet.now());
+        return ids.length;
+      }),
+    ),
+  );
+  expect(started.reduce((sum, count) => sum + count, 0)).toBe(1);
+});
+
+test('it goes through its steps, fails, is tried again and ends, and its bar never runs backwards', async () => {
+  const { run, executor } = await running();
+  let now = fleet.now();
+  const percents: number[] = [];
+  const pass = async (work?: Promise<unknown>) => {
+    await work;
+    now = secondsLater(now, 3);
+    percents.push((await operation(run.workflow_id, now)).progress.percent);
+  };
+  const failure = { code: 'broken', owner_layer: 'node', message: 'it broke' };
+  await pass(stepStarted(db, run, 'first', 1, executor, now));
+  await pass(
+    stepEnded(db, run, 'first', { status: 'retrying', tries: 1, error: failure, retry_at: now }, executor, now),
+  );
+  await pass(stepStarted(db, run, 'first', 2, executor, now));
+  await pass(stepEnded(db, run, 'first', { status: 'done', tries: 2 }, executor, now));
+  await pass(stepStarted(db, run, 'second', 1, executor, now));
+  await pass(stepEnded(db, run, 'second', { status: 'failed', tries: 1, error: failure }, executor, now));
+  await pass(
+    finishOperation(db, run, { status: 'failed', error: { ...failure, step: 'second' } as never }, executor, now),
+  );
+  expect((await operation(run.workflow_id)).error?.message).toBe('it broke');
+  await pass(db.transaction((tx) => requeue(tx, run.workflow_id, now, null)));
+  const again = { ...run, attempt: 2 };
+  await pass(claimExecution(db, again, executor, now));
+  await pass(stepStarted(db, again, 'first', 1, executor, now));
+  await pass(stepStarted(db, again, 'second', 1, executor, now));
+  await pass(stepEnded(db, again, 'second', { status: 'done', tries: 1 }, executor, now));
+  await pass(finishOperation(db, again, { status: 'succeeded' }, executor, now));
+  expect(percents).toEqual([...percents].sort((a, b) => a - b));
+  expect(percents.slice(0, -1).every((percent) => percent < 100)).toBe(true);
+  expect(percents.at(-1)).toBe(100);
+  const ended = await operation(run.workflow_id);
+  expect(ended).toMatchObject({ status: 'succeeded', attempt: 2, error: null });
+  expect(ended.steps.map((step) => step.status)).toEqual(['done', 'done']);
+  // A finished step is not begun again.
+  expect((await kindsOf(run.workflow_id)).filter((kind) => kind === 'step.started').length).toBe(4);
+});
+
+test('an end is an end, and a cancel before the start is one', async () => {
+  const { run, executor } = await running();
+  await finishOperation(db, run, { status: 'succeeded' }, executor, fleet.now());
+  await finishOperation(db, run, { status: 'failed' }, executor, fleet.now());
+  expect((await operation(run.workflow_id)).status).toBe('succeeded');
+  expect(await db.transaction((tx) => markCancelling(tx, run.workflow_id, fleet.now(), null))).toBeUndefined();
+  expect(await db.transaction((tx) => requeue(tx, run.workflow_id, fleet.now(), null))).toBeUndefined();
+  const waiting = await queued();
+  expect((await db.transaction((tx) => markCancelling(tx, waiting.workflow_id, fleet.now(), null)))?.status).toBe(
+    'cancelled',
+  );
+  const busy = await running();
+  expect((await db.transaction((tx) => markCancelling(tx, busy.run.workflow_id, fleet.now(), null)))?.status).toBe(
+    'cancelling',
+  );
+});
+
+test('a step that takes longer than it may is asked to stop, once, and its operation ends as failed with that cause', async () => {
+  const { run, executor } = await running();
+  const started = fleet.now();
+  await stepStarted(db, run, 'first', 1, executor, started);
+  const within = steps[0]?.within_seconds ?? 0;
+  const stopAt = (seconds: number) => db.transaction((tx) => stopOverdue(tx, secondsLater(started, seconds), 10));
+  const mine = async (seconds: number) => (await stopAt(seconds)).filter((row) => row.workflow_id === run.workflow_id);
+  expect(await mine(within - 0.001)).toEqual([]);
+  expect((await mine(within)).length).toBe(1);
+  expect(await mine(within)).toEqual([]);
+  await finishOperation(db, run, { status: 'cancelled' }, executor, fleet.now());
+  expect(await operation(run.workflow_id)).toMatchObject({
+    status: 'failed',
+    error: { code: 'operation_overdue', step: 'first', owner_layer: 'workflow' },
+  });
+});

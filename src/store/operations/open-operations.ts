@@ -1,0 +1,65 @@
+/** Operations that have not ended, by what they work on. */
+import type { AllocationId, WorkflowId } from '../../base/ids.ts';
+import { anyOf } from '../pg/by-ids.ts';
+import type { Queryable } from '../pg/database.ts';
+import type { OperationRow } from './operations.ts';
+
+/** Operations on an allocation that have not ended. */
+export async function openOperationsOf(
+  db: Queryable,
+  allocation_id: AllocationId,
+  lock?: 'for no key update',
+): Promise<OperationRow[]> {
+  return db.query<OperationRow>(
+    `select * from operations where allocation_id = $1 and status in ('queued', 'running', 'cancelling') order by workflow_id ${lock ?? ''}`,
+    [allocation_id],
+  );
+}
+
+/** Operations that run, a few at a time, in the order of their ids. */
+export async function runningOperations(db: Queryable, after: string, limit: number): Promise<WorkflowId[]> {
+  const rows = await db.query<{ workflow_id: WorkflowId }>(
+    `select workflow_id from operations where status = 'running' and workflow_id > $1 order by workflow_id limit $2`,
+    [after, limit],
+  );
+  return rows.map(({ workflow_id }) => workflow_id);
+}
+
+/** An operation of this kind on a node that has not ended. */
+export async function openOperationOnNode(
+  db: Queryable,
+  node_id: string,
+  kind: string,
+): Promise<WorkflowId | undefined> {
+  const [row] = await db.query<{ workflow_id: WorkflowId }>(
+    `select workflow_id from operations where node_id = $1 and kind = $2 and status in ('queued', 'running') limit 1`,
+    [node_id, kind],
+  );
+  return row?.workflow_id;
+}
+
+/** Operations that take nodes down by themselves, not for their allocations, and have not ended. */
+const openTakeDowns = (db: Queryable, node_ids: readonly string[]): Promise<OperationRow[]> =>
+  db.query<OperationRow>(
+    `select * from operations where ${anyOf('node_id', '$1::text[]')} and status in ('queued', 'running', 'cancelling')
+       and kind in ('node-retire', 'node-reimage', 'residue-delete') order by workflow_id`,
+    [node_ids],
+    { often: true },
+  );
+
+export const openTakeDownsOf = (db: Queryable, node_id: string): Promise<OperationRow[]> =>
+  openTakeDowns(db, [node_id]);
+
+/** The first of each node's. */
+export const takeDownsUnderWay = async (db: Queryable, node_ids: readonly string[]): Promise<Map<string, WorkflowId>> =>
+  new Map(
+    (await openTakeDowns(db, node_ids)).reverse().map(({ node_id, workflow_id }) => [node_id ?? '', workflow_id]),
+  );
+
+/** Whether any operation on an allocation ever had a machine to work on. */
+export async function everHadMachine(db: Queryable, allocation_id: AllocationId): Promise<boolean> {
+  const rows = await db.query('select 1 from operations where allocation_id = $1 and node_id is not null limit 1', [
+    allocation_id,
+  ]);
+  return rows.length > 0;
+}

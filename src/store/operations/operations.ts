@@ -1,0 +1,272 @@
+/** Operations and their steps: rows, wire shape, and the guarded writes of the replica that executes one. */
+import type { AllocationId, CorrelationId, NodeId, NodeInstanceId, ReplicaId, WorkflowId } from '../../base/ids.ts';
+import type { Actor } from '../../contract/evidence/evidence.ts';
+import type { Operation, OperationError, Step } from '../../contract/operation.ts';
+import type { Page } from '../../contract/primitives.ts';
+import { expectedOf, type StepHistory } from '../../lifecycle/progress/expectation.ts';
+import { phaseOf } from '../../lifecycle/progress/progress.ts';
+import type { OperationStatus, StepStatus } from '../../lifecycle/model/states.ts';
+import type { Queryable, Transaction } from '../pg/database.ts';
+import { recordEvidence } from '../evidence/evidence.ts';
+import { type PublishedProgress, progressWire } from './operation-progress.ts';
+import { parameters, readWalk, type Walk } from '../pg/walk.ts';
+
+export interface OperationRow {
+  workflow_id: WorkflowId;
+  kind: string;
+  revision: number;
+  attempt: number;
+  status: OperationStatus;
+  node_id: NodeId | null;
+  node_instance_id: NodeInstanceId | null;
+  allocation_id: AllocationId | null;
+  tenant: string | null;
+  correlation_id: CorrelationId;
+  actor: Actor | null;
+  params: Record<string, unknown>;
+  progress: PublishedProgress;
+  /** How far it was last told to be. */
+  percent: number;
+  /** Null where it is about many machines. */
+  pool: string | null;
+  error: OperationError | null;
+  replica_id: ReplicaId | null;
+  epoch: string | null;
+  created_at: Date;
+  started_at: Date | null;
+  finished_at: Date | null;
+}
+
+export interface StepRow {
+  workflow_id: WorkflowId;
+  ordinal: number;
+  name: string;
+  label: string;
+  status: StepStatus;
+  tries: number;
+  /** The plan's guess. */
+  usual_seconds: number | null;
+  /** What the pool had recorded when the operation was queued. */
+  expected: StepHistory | null;
+  started_at: Date | null;
+  finished_at: Date | null;
+  retry_at: Date | null;
+  error: OperationError | null;
+}
+
+const iso = (date: Date | null) => date?.toISOString() ?? null;
+
+/** What people are told to expect is what the pool recorded; a plan's guess only where there is no pool to record anything. */
+const usualSeconds = (step: StepRow, pool: string | null) =>
+  expectedOf(step.expected)?.p50_seconds ?? (pool === null ? step.usual_seconds : null);
+
+const stepWire = (step: StepRow, pool: string | null): Step => ({
+  step: step.ordinal,
+  name: phaseOf(step.name),
+  label: step.label,
+  status: step.status,
+  tries: step.tries,
+  usual_seconds: usualSeconds(step, pool),
+  started_at: iso(step.started_at),
+  finished_at: iso(step.finished_at),
+  retry_at: iso(step.retry_at),
+  error: step.error,
+});
+
+async function toWire(db: Queryable, rows: OperationRow[], now: Date): Promise<Operation[]> {
+  if (rows.length === 0) return [];
+  const steps = await db.query<StepRow>(
+    'select * from steps where workflow_id = any($1) order by workflow_id, ordinal',
+    [rows.map((row) => row.workflow_id)],
+    { often: true },
+  );
+  const byOperation = Map.groupBy(steps, (step) => step.workflow_id);
+  return rows.map((row) => {
+    const own = byOperation.get(row.workflow_id) ?? [];
+    return {
+      workflow_id: row.workflow_id,
+      kind: row.kind,
+      status: row.status,
+      attempt: row.attempt,
+      node_id: row.node_id,
+      node_instance_id: row.node_instance_id,
+      allocation_id: row.allocation_id,
+      correlation_id: row.correlation_id,
+      replica_id: row.replica_id,
+      actor: row.actor,
+      progress: progressWire(row, own, now),
+      steps: own.map((step) => stepWire(step, row.pool)),
+      error: row.error,
+      created_at: row.created_at.toISOString(),
+      started_at: iso(row.started_at),
+      finished_at: iso(row.finished_at),
+    };
+  });
+}
+
+export async function readOperations(
+  db: Queryable,
+  ids: readonly string[],
+  tenant: string | null,
+  now: Date,
+): Promise<Operation[]> {
+  if (ids.length === 0) return [];
+  const rows = await db.query<OperationRow>(
+    'select * from operations where workflow_id = any($1) and ($2::text is null or tenant = $2)',
+    [ids, tenant],
+    { often: true },
+  );
+  return toWire(db, rows, now);
+}
+
+export async function readOperation(
+  db: Queryable,
+  id: string,
+  tenant: string | null,
+  now: Date,
+): Promise<Operation | undefined> {
+  return (await readOperations(db, [id], tenant, now))[0];
+}
+
+export async function operationRow(db: Queryable, id: string, lock?: 'for update'): Promise<OperationRow | undefined> {
+  return (
+    await db.query<OperationRow>(`select * from operations where workflow_id = $1 ${lock ?? ''}`, [id], { often: true })
+  )[0];
+}
+
+export const stepRows = (db: Queryable, workflow_id: WorkflowId): Promise<StepRow[]> =>
+  db.query<StepRow>('select * from steps where workflow_id = $1 order by ordinal', [workflow_id], { often: true });
+
+export interface OperationFilter {
+  kind?: string;
+  status?: string;
+  node_id?: string;
+  allocation_id?: string;
+  tenant: string | null;
+  after?: string;
+  limit: number;
+}
+
+/** Each has an index in the order of the ids; the first that is asked for is walked. */
+const walked = ['node_id', 'allocation_id', 'tenant', 'status'] as const;
+const asked = [...walked, 'kind'] as const;
+
+export async function listOperations(db: Queryable, filter: OperationFilter, now: Date): Promise<Page<Operation>> {
+  const { values, bind } = parameters();
+  const isAsked = (column: (typeof asked)[number]) => filter[column] !== undefined && filter[column] !== null;
+  const along = walked.find(isAsked);
+  const conditions = along ? [`${along} = ${bind(filter[along])}`] : [];
+  if (filter.after !== undefined) conditions.push(`workflow_id < ${bind(filter.after)}`);
+  const within = conditions.length === 0 ? 'true' : conditions.join(' and ');
+  const walk: Walk = {
+    ...{ table: 'operations', key: 'workflow_id', values },
+    rows: (most) => `select * from operations where ${within} order by workflow_id desc limit ${most}`,
+  };
+  const more = parameters(values.length);
+  const rest = asked.filter((column) => column !== along && isAsked(column));
+  const where = rest.map((column) => `${column} = ${more.bind(filter[column])}`);
+  const wanted = { where, values: more.values, direction: 'desc', limit: filter.limit } as const;
+  const page = await readWalk<OperationRow>(db, walk, wanted, (from) => `select * from ${from}`);
+  return { items: await toWire(db, page.rows, now), next_cursor: page.next_cursor };
+}
+
+type OnNode = { node_id: NodeId; node_instance_id: NodeInstanceId | null };
+
+/** The nodes that operations work on become known after these were queued. */
+export async function bindOperationsToNodes(
+  tx: Transaction,
+  bound: { workflow_id: WorkflowId; node: OnNode }[],
+): Promise<void> {
+  if (bound.length === 0) return;
+  await tx.query(
+    `update operations set node_id = bound.node_id, node_instance_id = bound.node_instance_id
+     from unnest($1::text[], $2::text[], $3::text[]) as bound(workflow_id, node_id, node_instance_id)
+     where operations.workflow_id = bound.workflow_id and operations.workflow_id = any($1)`,
+    [
+      bound.map(({ workflow_id }) => workflow_id),
+      bound.map(({ node }) => node.node_id),
+      bound.map(({ node }) => node.node_instance_id),
+    ],
+    { often: true },
+  );
+}
+
+/** The node that an operation works on becomes known after it was queued, or turns out not to be its to work on. */
+export async function bindOperationToNode(
+  tx: Transaction,
+  workflow_id: WorkflowId,
+  node: OnNode | null,
+): Promise<void> {
+  await tx.query('update operations set node_id = $2, node_instance_id = $3 where workflow_id = $1', [
+    workflow_id,
+    node?.node_id ?? null,
+    node?.node_instance_id ?? null,
+  ]);
+}
+
+/** Asks an operation to stop; one that nobody has started yet is over at once. Answers what it was. */
+export async function markCancelling(
+  tx: Transaction,
+  id: string,
+  now: Date,
+  actor: Actor | null,
+): Promise<OperationRow | undefined> {
+  const [row] = await tx.query<OperationRow>(
+    `update operations set status = case when status = 'queued' then 'cancelled' else 'cancelling' end,
+       finished_at = case when status = 'queued' then $2::timestamptz end
+     where workflow_id = $1 and status in ('queued', 'running') returning *`,
+    [id, now],
+  );
+  if (!row) return undefined;
+  await recordEvidence(tx, [
+    {
+      at: now,
+      layer: actor ? 'operator' : 'workflow',
+      kind: `operation.${row.status}`,
+      summary:
+        row.status === 'cancelled' ? `${row.kind} was cancelled before it started` : `${row.kind} was asked to stop`,
+      actor,
+      node_id: row.node_id,
+      node_instance_id: row.node_instance_id,
+      correlation_id: row.correlation_id,
+      allocation_id: row.allocation_id,
+      workflow_id: row.workflow_id,
+    },
+  ]);
+  return row;
+}
+
+/** Queues the next attempt of a failed operation; finished steps stay finished. */
+export async function requeue(
+  tx: Transaction,
+  id: string,
+  now: Date,
+  actor: Actor | null,
+): Promise<OperationRow | undefined> {
+  const [row] = await tx.query<OperationRow>(
+    `update operations set status = 'queued', attempt = attempt + 1, error = null, finished_at = null where workflow_id = $1 and status = 'failed' returning *`,
+    [id],
+  );
+  if (!row) return undefined;
+  await tx.query(
+    // The time between two attempts is nobody's work: a step that is taken again counts from then on, and the bar stands where it stood.
+    `update steps set status = 'pending', error = null, started_at = null, finished_at = null, retry_at = null where workflow_id = $1 and status in ('failed', 'running', 'waiting')`,
+    [id],
+  );
+  await recordEvidence(tx, [
+    {
+      at: now,
+      layer: actor ? 'operator' : 'rule',
+      kind: 'operation.queued',
+      summary: `${row.kind} is tried again (attempt ${row.attempt})`,
+      data: { attempt: row.attempt },
+      actor,
+      node_id: row.node_id,
+      node_instance_id: row.node_instance_id,
+      correlation_id: row.correlation_id,
+      allocation_id: row.allocation_id,
+      workflow_id: row.workflow_id,
+    },
+  ]);
+  return row;
+}

@@ -1,0 +1,160 @@
+/** What an operation says of itself: in one transaction, with its step, and against what its pool recorded. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type TestStore, testStore } from '../../../test/support/store.ts';
+import { secondsLater } from '../../base/clock.ts';
+import { newCorrelationId, newReplicaId, newWorkflowId, type WorkflowId } from '../../base/ids.ts';
+import type { Database } from '../pg/database.ts';
+import { claimExecution, type Executor, finishOperation } from './executions.ts';
+import { readOperation, requeue } from './operations.ts';
+import { publishProgress } from './publish-progress.ts';
+import { queueOperation } from './queue-operation.ts';
+import { registerReplica } from './replicas.ts';
+import { forgetStepSamples } from './step-samples.ts';
+import { stepEnded, stepStarted } from './steps.ts';
+import { type Fleet, testFleet } from '../testing/fleet.ts';
+
+let store: TestStore;
+let db: Database;
+let fleet: Fleet;
+let executor: Executor;
+/** Everything here happens so many seconds after it. */
+let start: Date;
+
+beforeAll(async () => {
+  store = await testStore();
+  db = store.db;
+  fleet = await testFleet(db);
+  start = fleet.now();
+  const where = { host: 'here', pid: 1, address: 'http://here', version: '1' };
+  const lease = { started_at: start, lease_until: secondsLater(start, 10_000) };
+  executor = await registerReplica(db, { ...where, ...lease, replica_id: newReplicaId(fleet.clock) });
+});
+
+afterAll(() => store.close());
+
+const steps = ['first', 'second'].map((name) => ({ name, label: name, usual_seconds: 10, within_seconds: 60 }));
+
+async function running(node_id?: string): Promise<{ workflow_id: WorkflowId; attempt: number }> {
+  const run = { workflow_id: newWorkflowId(fleet.clock), attempt: 1 };
+  const fresh = { ...run, kind: 'test', revision: 1, tenant: null, actor: null, params: {}, steps };
+  const on = node_id === undefined ? {} : { node_id: node_id as never };
+  await db.transaction((tx) => queueOperation(tx, { ...fresh, ...on, correlation_id: newCorrelationId() }, start));
+  await claimExecution(db, run, executor, start);
+  return run;
+}
+
+const progress = async ({ workflow_id }: { workflow_id: WorkflowId }, now = start) => {
+  const found = await readOperation(db, workflow_id, null, now);
+  if (!found) throw new Error('the operation is gone');
+  return found.progress;
+};
+const published = ({ workflow_id }: { workflow_id: WorkflowId }) =>
+  db.query<{ data: Record<string, unknown> }>(
+    `select data from evidence where workflow_id = $1 and kind = 'operation.progress' order by seq`,
+    [workflow_id],
+  );
+const later = (seconds: number) => secondsLater(start, seconds);
+
+test('a publication stands on the row and in the evidence, with its step and how many there are', async () => {
+  const run = await running();
+  await stepStarted(db, run, 'first', 1, executor, start);
+  const parts = [{ name: 'disk', kind: 'part', state: 'Creating', tone: 'busy' as const }];
+  await publishProgress(db, run, { message: 'making it', parts, retry_after_seconds: 20 }, executor, start);
+  expect(await progress(run, later(5))).toMatchObject({ message: 'making it', parts, retry_after_seconds: 15 });
+  const [fact] = await published(run);
+  expect(fact?.data).toMatchObject({ phase: 'first', step: 1, total_steps: 2, parts });
+});
+
+test('what only ticks is told, and is no advance', async () => {
+  const { workflow_id } = await running();
+  const advanced = async (message: string, mark: string, after: number, retry_after_seconds?: number) => {
+    await publishProgress(db, { workflow_id }, { message, mark, retry_after_seconds }, executor, later(after));
+    const [row] = await db.query<{ progress: { message: string; advanced_at: string; patient_until?: string } }>(
+      'select progress from operations where workflow_id = $1',
+      [workflow_id],
+    );
+    expect(row?.progress.message).toBe(message);
+    return [row?.progress.advanced_at, row?.progress.patient_until];
+  };
+  const moment = (after: number) => later(after).toISOString();
+  expect(await advanced('Creating · 1s', 'Creating', 1, 10)).toEqual([moment(1), moment(11)]);
+  expect(await advanced('Creating · 2s', 'Creating', 2, 10)).toEqual([moment(1), moment(11)]);
+  expect(await advanced('Running · 3s', 'Running', 3)).toEqual([moment(3), undefined]);
+});
+
+test('one that cannot be told is not written either, and one that cannot be written is not told', async () => {
+  const run = await running();
+  await publishProgress(db, run, { message: 'before' }, executor, start);
+  await db.query(`alter table evidence add constraint untellable check (summary <> 'untellable') not valid`);
+  await db.query(
+    `alter table operations add constraint unwritable check (progress ->> 'message' <> 'unwritable') not valid`,
+  );
+  for (const message of ['untellable', 'unwritable'])
+    await expect(publishProgress(db, run, { message }, executor, start)).rejects.toThrow(message);
+  expect((await progress(run)).message).toBe('before');
+  expect(await published(run)).toHaveLength(1);
+});
+
+test('the same words again are told only now and then, and are no advance', async () => {
+  const run = await running();
+  const say = (message: string, seconds: number) => publishProgress(db, run, { message }, executor, later(seconds));
+  for (const [message, seconds] of [
+    ['a', 0],
+    ['a', 1],
+    ['a', 14],
+    ['b', 14.5],
+    ['b', 40],
+  ] as const)
+    await say(message, seconds);
+  expect((await published(run)).map(({ data }) => data.message)).toEqual(['a', 'b', 'b']);
+  const [row] = await db.query<{ progress: { advanced_at: string; updated_at: string } }>(
+    'select progress from operations where workflow_id = $1',
+    [run.workflow_id],
+  );
+  expect(row?.progress.advanced_at).toBe(later(14.5).toISOString());
+  expect(row?.progress.updated_at).toBe(later(40).toISOString());
+});
+
+test('what is to be expected comes from the pool’s own runs, as they were when it was queued', async () => {
+  const { node_id } = await fleet.node();
+  const before = await running(node_id);
+  for (const seconds of [10, 20, 30]) {
+    const run = await running(node_id);
+    await stepStarted(db, run, 'first', 1, executor, start);
+    await stepEnded(db, run, 'first', { status: 'done', tries: 1 }, executor, later(seconds));
+  }
+  const run = await running(node_id);
+  expect((await progress(before)).expected).toBeNull();
+  expect((await progress(run)).expected).toEqual({ p50_seconds: 20, p90_seconds: 28, samples: 3 });
+  const [other] = await db.query<{ usual: number | null }>(
+    `select usual_seconds as usual from steps where workflow_id = $1 and name = 'second'`,
+    [run.workflow_id],
+  );
+  expect(other?.usual).toBe(10);
+  const wire = await readOperation(db, run.workflow_id, null, start);
+  // The plan's guess for what was never recorded is not told.
+  expect(wire?.steps.map(({ usual_seconds }) => usual_seconds)).toEqual([20, null]);
+  expect(await forgetStepSamples(db, later(25))).toBe(2);
+});
+
+test('another attempt begins its step anew, and its bar stands where it stood', async () => {
+  const run = await running();
+  await stepStarted(db, run, 'first', 1, executor, start);
+  const error = { code: 'broken', owner_layer: 'node', message: 'broken', step: 'first' };
+  await stepEnded(db, run, 'first', { status: 'failed', tries: 1, error }, executor, later(30));
+  await finishOperation(db, run, { status: 'failed', error }, executor, later(30));
+  const stood = await progress(run, later(30));
+  expect(stood.percent).toBeGreaterThan(40);
+  await db.transaction((tx) => requeue(tx, run.workflow_id, later(3600), null));
+  const again = { ...run, attempt: 2 };
+  await claimExecution(db, again, executor, later(3600));
+  await stepStarted(db, again, 'first', 1, executor, later(3600));
+  expect(await progress(run, later(3601))).toMatchObject({ percent: stood.percent, step_elapsed_seconds: 1 });
+});
+
+test('a clock that is set back takes nothing back that was shown', async () => {
+  const run = await running();
+  await stepStarted(db, run, 'first', 1, executor, start);
+  const { percent } = await progress(run, later(20));
+  expect(await progress(run, later(1))).toMatchObject({ percent, step_elapsed_seconds: 1 });
+});

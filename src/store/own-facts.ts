@@ -1,8 +1,0 @@
-/** The SQL form of `isOwnFact`. Every query that decides or explains something by the kind of a fact must ask for it. */
-import { lateReservedNouns } from '../contract/evidence-kinds.ts';
-
-const lately = lateReservedNouns.map((noun) => `'${noun}'`).join(', ');
-
-/** `fact` is the name that the query gives the evidence table. */
-export const isOwn = (fact: string): string =>
-  `(${fact}.origin in ('internal', 'report') or (${fact}.origin = 'unknown' and split_part(${fact}.kind, '.', 1) not in (${lately})))`;

@@ -1,0 +1,131 @@
+/**
+ * Finds connections that wait for an answer which will never come: a firewall or a proxy dropped the request or the reply, and
+ * nobody closed the connection. A fresh connection asks PostgreSQL what the session does. A session that works is only slow;
+ * one that has nothing to do has lost its statement or its answer, and is closed here, so that its caller hears an error.
+ */
+import pg from 'pg';
+import type { Clock } from '../../../base/clock.ts';
+
+/** A connection as the watch saw it last. */
+export interface Waiting {
+  /** What it was opened with: a probe is opened with the same. */
+  config: pg.ClientConfig;
+  isWaiting: boolean;
+  /** Since when it waits without having read anything. */
+  since_ms: number;
+  /** Sent since it last read something. */
+  unread_bytes: number;
+  pid(): number | null;
+  drop(error: Error): void;
+}
+
+export interface LostAnswers {
+  look(waiting: Waiting[]): void;
+  stop(): void;
+}
+
+/** Most statements are answered long before; a probe costs a connection. */
+const suspectAfterMs = 2_500;
+/** A large statement on a slow line takes long to arrive, and its session has nothing to do meanwhile. */
+const slowestBytesPerMs = 4;
+const probeEveryMs = 1_000;
+const maxProbes = 8;
+const probeTimeoutMs = 15_000;
+/** After a silence of this many times what a probe needs, one look is enough. */
+const certainFactor = 3;
+
+interface Session {
+  pid: number;
+  state: string | null;
+}
+
+interface Probed {
+  /** A pooler hands out ids of its own, and its sessions cannot be told apart. */
+  isDirect: boolean;
+  sessions: Map<number, string | null>;
+}
+
+const ownSession = 'select pg_backend_pid() as pid, null as state';
+const sessionsOf = 'select pid, state from pg_stat_activity where pid = any($1::int[])';
+
+const lostAnswer = () =>
+  Object.assign(new Error('lost reply: the database session is idle, but this connection still waits'), {
+    code: 'ETIMEDOUT',
+  });
+
+async function probe(config: pg.ClientConfig, pids: number[]): Promise<Probed> {
+  const client = new pg.Client({
+    ...config,
+    application_name: 'slipway probe',
+    connectionTimeoutMillis: probeTimeoutMs,
+    query_timeout: probeTimeoutMs,
+  });
+  client.on('error', () => {});
+  try {
+    await client.connect();
+    const { rows: own } = await client.query<Session>(ownSession);
+    const { rows } = await client.query<Session>(sessionsOf, [pids]);
+    const isDirect = own[0]?.pid === (client as unknown as { processID: number | null }).processID;
+    return { isDirect, sessions: new Map(rows.map(({ pid, state }) => [pid, state])) };
+  } finally {
+    client.end().catch(() => {});
+  }
+}
+
+export function createLostAnswers({ clock, onLost }: { clock: Clock; onLost?(count: number): void }): LostAnswers {
+  /** Found without work by an earlier probe, while they waited for the same answer. */
+  const suspected = new WeakMap<Waiting, number>();
+  let probes = 0;
+  let probedMs = Number.NEGATIVE_INFINITY;
+  let stopped = false;
+
+  const patienceMs = ({ unread_bytes }: Waiting) => suspectAfterMs + unread_bytes / slowestBytesPerMs;
+
+  const isLost = (each: Waiting, startedMs: number, tookMs: number, { isDirect, sessions }: Probed): boolean => {
+    const silentMs = clock.monotonicMs() - each.since_ms;
+    const neededMs = patienceMs(each) + 2 * tookMs;
+    if (!each.isWaiting || each.since_ms > startedMs || silentMs < neededMs) return false;
+    const pid = each.pid();
+    // Not connected yet, and a later connection was faster.
+    if (pid === null) return true;
+    if (!isDirect) return false;
+    // `null` hides the work of another role's session: it may be busy.
+    const state = sessions.has(pid) ? sessions.get(pid) : 'gone';
+    if (state === 'active' || state === null || state?.startsWith('fastpath')) return false;
+    const isSecond = suspected.get(each) === each.since_ms;
+    suspected.set(each, each.since_ms);
+    return isSecond || silentMs > certainFactor * neededMs;
+  };
+
+  const examine = async (config: pg.ClientConfig, suspects: Waiting[]) => {
+    const startedMs = clock.monotonicMs();
+    probes++;
+    try {
+      const pids = suspects.map((each) => each.pid()).filter((pid) => pid !== null);
+      const probed = await probe(config, pids);
+      if (stopped) return;
+      const gone = suspects.filter((each) => isLost(each, startedMs, clock.monotonicMs() - startedMs, probed));
+      for (const each of gone) each.drop(lostAnswer());
+      if (gone.length > 0) onLost?.(gone.length);
+    } catch {
+      // The store is away: those who wait hear it from their own connection, or from the next probe.
+    } finally {
+      probes--;
+    }
+  };
+
+  return {
+    look(waiting) {
+      const nowMs = clock.monotonicMs();
+      if (nowMs - probedMs < probeEveryMs || probes >= maxProbes) return;
+      const suspects = waiting.filter((each) => nowMs - each.since_ms > patienceMs(each));
+      if (suspects.length === 0) return;
+      probedMs = nowMs;
+      // By role: the sessions of another one are not shown.
+      for (const [config, those] of Map.groupBy(suspects, (each) => each.config)) void examine(config, those);
+    },
+    stop() {
+      stopped = true;
+    },
+  };
+}

@@ -1,0 +1,133 @@
+/** A slow store, one that is away, and connections whose answers were lost, on a real PostgreSQL behind a line that can drop. */
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
+import { type TestDatabase, testDatabase } from '../../../../test/support/database.ts';
+import { until } from '../../../../test/support/until.ts';
+import { systemClock } from '../../../base/clock.ts';
+import { virtualClock } from '../../../base/virtual-clock.ts';
+import { type Database, openDatabase, StoreUnavailable } from '../database.ts';
+import { type StoreWatch, watchStore } from './store-watch.ts';
+
+/** Passes bytes on, or drops them and closes nothing. */
+async function openLine(to: { host: string; port: number }) {
+  let drops = false;
+  const open = new Set<Socket>();
+  const pass = (from: Socket, into: Socket) => {
+    open.add(from);
+    from.on('data', (bytes) => {
+      if (!drops) into.write(bytes);
+    });
+    from.on('error', () => {});
+    from.on('close', () => {
+      open.delete(from);
+      into.destroy();
+    });
+  };
+  const server = createServer((near) => {
+    const far = connect(to);
+    pass(near, far);
+    pass(far, near);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    port: (server.address() as AddressInfo).port,
+    drop(now: boolean) {
+      drops = now;
+    },
+    /** As a pooler or a firewall does with connections that are idle. */
+    cut() {
+      for (const socket of open) socket.destroy();
+    },
+    async end() {
+      for (const socket of open) socket.destroy();
+      if (!server.listening) return;
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+let database: TestDatabase;
+let line: Awaited<ReturnType<typeof openLine>>;
+let watch: StoreWatch;
+let db: Database;
+let url = '';
+let lost = 0;
+beforeAll(async () => {
+  database = await testDatabase();
+});
+afterAll(() => database.drop());
+beforeEach(async () => {
+  const address = new URL(database.url);
+  address.searchParams.delete('host');
+  line = await openLine({ host: address.hostname, port: Number(address.port) });
+  address.host = `127.0.0.1:${line.port}`;
+  url = address.href;
+  lost = 0;
+  watch = watchStore({ clock: systemClock, onLost: (count) => (lost += count) });
+  db = openDatabase({ url, watch });
+});
+afterEach(async () => {
+  watch.stop();
+  line.drop(false);
+  await line.end();
+  await db.close();
+});
+
+test('a statement whose answer was lost fails once the store is heard again, and can be repeated', async () => {
+  await db.query('select 1');
+  line.drop(true);
+  const failed = db.query('select 2').then(
+    () => 'answered',
+    (error: unknown) => error,
+  );
+  await until('the store to be away', () => watch.isAway());
+  const awayMs = watch.awayMs();
+  expect(awayMs).toBeGreaterThan(1_000);
+  let back = false;
+  watch.whenBack(() => {
+    back = true;
+  });
+  line.drop(false);
+  expect(await failed).toBeInstanceOf(StoreUnavailable);
+  expect(lost).toBeGreaterThan(0);
+  expect(await db.query('select 3 as answer')).toEqual([{ answer: 3 }]);
+  await until('the watch to see it', () => back && !watch.isAway());
+  expect(watch.awayMs()).toBeGreaterThanOrEqual(awayMs);
+});
+
+test('a statement that takes long is not taken for lost', async () => {
+  const [row] = await Promise.all([
+    db.query<{ answer: number }>('select 1 as answer from pg_sleep(9)'),
+    until('others to be answered meanwhile', () => db.query('select 1')),
+  ]);
+  expect(row).toEqual([{ answer: 1 }]);
+  expect(lost).toBe(0);
+});
+
+test('a quiet store that loses an idle connection is there, and one that takes no connection is away', async () => {
+  const clock = virtualClock();
+  const quiet = watchStore({ clock });
+  let cut = 0;
+  const idle = openDatabase({ url, watch: quiet, on_idle_error: () => cut++ });
+  onTestFinished(async () => {
+    quiet.stop();
+    await idle.close();
+  });
+  await idle.query('select 1');
+  await clock.advance(60_000);
+  line.cut();
+  await until('the connection to be lost', () => cut > 0);
+  await clock.advance(60_000);
+  expect(quiet.isAway()).toBe(false);
+  expect(quiet.awayMs()).toBe(0);
+
+  await line.end();
+  await expect(idle.query('select 1')).rejects.toBeInstanceOf(StoreUnavailable);
+  expect(quiet.isAway()).toBe(false);
+  await clock.advance(1_500);
+  expect(quiet.isAway()).toBe(true);
+  expect(quiet.awayMs(), 'counted from the failure').toBeLessThan(5_000);
+});

@@ -1,0 +1,39 @@
+/** The only reader of the database's clock: replicas follow it, so that all of them agree on `now`. */
+import { type Clock, offsetClock, systemClock } from '../../base/clock.ts';
+import { type Queryable, single } from './database.ts';
+
+const readings = 3;
+
+export interface SyncedClock extends Clock {
+  /** Follows the database's clock anew, after it was set. */
+  resync(): Promise<void>;
+}
+
+/** Keeps the reading with the shortest round trip, and takes the middle of it as the moment of the answer. */
+async function measure(db: Queryable, base: Clock): Promise<{ wallMs: number; monotonicMs: number }> {
+  let best: { wallMs: number; monotonicMs: number; tripMs: number } | undefined;
+  for (let i = 0; i < readings; i++) {
+    const before = base.monotonicMs();
+    const { now_ms } = single(
+      await db.query<{ now_ms: number }>(
+        'select (extract(epoch from clock_timestamp()) * 1000)::double precision as now_ms',
+      ),
+    );
+    const tripMs = base.monotonicMs() - before;
+    if (!best || tripMs < best.tripMs) best = { wallMs: now_ms, monotonicMs: before + tripMs / 2, tripMs };
+  }
+  if (!best) throw new Error('the clock was never read');
+  return best;
+}
+
+export async function databaseClock(db: Queryable, base: Clock = systemClock): Promise<SyncedClock> {
+  let followed = offsetClock(await measure(db, base), base);
+  return {
+    nowMs: () => followed.nowMs(),
+    monotonicMs: () => followed.monotonicMs(),
+    after: (delayMs, run) => followed.after(delayMs, run),
+    async resync() {
+      followed = offsetClock(await measure(db, base), base);
+    },
+  };
+}

@@ -1,0 +1,87 @@
+/**
+ * Which server owns a data directory: a session lock inside its database. It lives exactly as long as the owner's
+ * connection, so a crash frees it and nothing has to be cleaned up.
+ */
+import { Client } from 'pg';
+import { type Clock, pause } from '../../../base/clock.ts';
+import { EmbeddedPostgresError } from './embedded-error.ts';
+import { isProcessAlive } from './postmaster.ts';
+
+export interface Claim {
+  /** Resolves when the lock is lost without `release`: then another server may own the directory. */
+  lost: Promise<Error>;
+  release(): Promise<void>;
+}
+
+/** Any number will do, as long as it never changes: "slipway" in ASCII. */
+const lockKey = 0x736c6970776179n.toString();
+
+const ownerName = (pid: number) => `slipway owner ${pid}`;
+const ownerPid = (applicationName: string): number | undefined => {
+  const pid = /^slipway owner (\d+)$/.exec(applicationName)?.[1];
+  return pid === undefined ? undefined : Number(pid);
+};
+
+/** How long PostgreSQL may take to notice that the connection of a killed owner is gone. */
+const graceMs = 10_000;
+const pollMs = 20;
+
+export async function claimDataDirectory(url: string, dataDir: string, clock: Clock): Promise<Claim> {
+  const client = new Client({ connectionString: url, application_name: ownerName(process.pid), keepAlive: true });
+  let released = false;
+  const lost = new Promise<Error>((resolve) => {
+    const report = (error: Error) => {
+      if (!released) resolve(error);
+    };
+    client.on('error', report);
+    client.on('end', () => report(new Error('the connection that holds the claim on the data directory has ended')));
+  });
+  await client.connect();
+  const release = async () => {
+    released = true;
+    await client.end();
+  };
+  try {
+    await takeLock(client, dataDir, clock);
+  } catch (error) {
+    await release();
+    throw error;
+  }
+  return { lost, release };
+}
+
+async function takeLock(client: Client, dataDir: string, clock: Clock): Promise<void> {
+  const giveUpAt = clock.monotonicMs() + graceMs;
+  while (!(await tryLock(client))) {
+    const holder = await holderOf(client);
+    const dying = holder === undefined || !isProcessAlive(holder);
+    if (!dying || clock.monotonicMs() > giveUpAt) throw owned(dataDir, holder);
+    await pause(clock, pollMs);
+  }
+}
+
+async function tryLock(client: Client): Promise<boolean> {
+  const { rows } = await client.query<{ taken: boolean }>('SELECT pg_try_advisory_lock($1::bigint) AS taken', [
+    lockKey,
+  ]);
+  return rows[0]?.taken === true;
+}
+
+async function holderOf(client: Client): Promise<number | undefined> {
+  const { rows } = await client.query<{ application_name: string }>(
+    `SELECT a.application_name
+       FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+      WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
+        AND (l.classid::bigint << 32) + l.objid::bigint = $1::bigint
+        AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
+    [lockKey],
+  );
+  return rows[0] && ownerPid(rows[0].application_name);
+}
+
+const owned = (dataDir: string, holder: number | undefined) =>
+  new EmbeddedPostgresError(
+    'data_directory_owned',
+    `Another Slipway server ${holder === undefined ? '' : `(process ${holder}) `}already runs on the data directory ${dataDir}.`,
+    'Stop that one, or choose another --data-dir; several servers share one PostgreSQL through --database-url.',
+  );

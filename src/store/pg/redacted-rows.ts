@@ -1,0 +1,68 @@
+/** Rows as JSON for one statement, redacted only where they hold words of others: ids, codes, statuses and names of fields stay. */
+import type { Redactor } from '../../base/redaction/redact.ts';
+
+/** Columns of nodes and allocations that hold words of machines, people or programs. */
+export const wordColumns = [
+  'name',
+  'zone',
+  'endpoint',
+  'reason',
+  'reported_status',
+  'observed_state',
+  'held',
+  'verdict',
+  'would_have',
+  'waiting_for',
+  'prerequisites',
+  'labels',
+] as const;
+
+type Json = Record<string, unknown>;
+
+const isRecord = (value: unknown): value is Json =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** By the name of the column, which may say that its value is secret. */
+const redacted = (redact: Redactor, name: string, value: unknown): unknown => redact.value({ [name]: value })[name];
+
+function redactColumns(redact: Redactor, row: Json, columns: readonly string[]): Json {
+  const kept = { ...row };
+  for (const column of columns) {
+    const [name = '', inner] = column.split('.', 2);
+    const value = kept[name];
+    if (value === undefined || value === null) continue;
+    if (inner === undefined) kept[name] = redacted(redact, name, value);
+    else if (isRecord(value)) kept[name] = redactColumns(redact, value, [inner]);
+  }
+  return kept;
+}
+
+/** `columns` may name a field of a JSON column: `actor.name`. Rows without a suspicious text are written as they are. */
+export function redactedRows(redact: Redactor, rows: readonly object[], columns: readonly string[]): string {
+  const written = JSON.stringify(rows);
+  if (!redact.mayContain(written)) return written;
+  return JSON.stringify((JSON.parse(written) as Json[]).map((row) => redactColumns(redact, row, columns)));
+}
+
+/** Facts of these nouns carry what changed of a row of theirs as `set`; see projection.ts. */
+const rowNouns: ReadonlySet<unknown> = new Set(['node', 'allocation']);
+
+/** Anyone may put a `set` into a fact. Only in a fact of the server about its own row does it hold columns of that row. */
+const describesRow = ({ kind, origin }: Json): boolean =>
+  origin === 'internal' && rowNouns.has(String(kind).split('.', 1)[0]);
+
+/** `set` is redacted exactly as the row is, or the two would differ. All other data is redacted at every depth. */
+function redactFact(redact: Redactor, fact: Json): Json {
+  const kept = redactColumns(redact, fact, ['summary', 'data', 'actor.name']);
+  if (!describesRow(fact)) return kept;
+  const set = isRecord(fact.data) ? fact.data.set : undefined;
+  return isRecord(kept.data) && isRecord(set)
+    ? { ...kept, data: { ...kept.data, set: redactColumns(redact, set, wordColumns) } }
+    : kept;
+}
+
+export function redactedFacts(redact: Redactor, facts: readonly object[]): string {
+  const written = JSON.stringify(facts);
+  if (!redact.mayContain(written)) return written;
+  return JSON.stringify((JSON.parse(written) as Json[]).map((fact) => redactFact(redact, fact)));
+}

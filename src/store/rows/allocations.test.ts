@@ -1,0 +1,60 @@
+/** What a failed allocation may still hope for, as it is told. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type TestStore, testStore } from '../../../test/support/store.ts';
+import { secondsLater } from '../../base/clock.ts';
+import { type NodeId, newWorkflowId } from '../../base/ids.ts';
+import { type AllocationRow, readAllocation } from './allocations.ts';
+import type { Database } from '../pg/database.ts';
+import { queueOperation } from '../operations/queue-operation.ts';
+import { type Fleet, testFleet } from '../testing/fleet.ts';
+
+let store: TestStore;
+let db: Database;
+let fleet: Fleet;
+
+beforeAll(async () => {
+  store = await testStore();
+  db = store.db;
+  fleet = await testFleet(db);
+});
+
+afterAll(() => store.close());
+
+async function failed(): Promise<AllocationRow> {
+  const node = await fleet.node('provisioning');
+  const { allocation_id } = await fleet.allocation('provisioning', node);
+  await fleet.move({ node_id: node.node_id, to: 'failed', by: 'provision-error', reason: 'broken' });
+  const [row] = await db.query<AllocationRow>('select * from allocations where allocation_id = $1', [allocation_id]);
+  if (row?.status !== 'failed' || !row.deadline_at) throw new Error('it did not fail with its node');
+  return row;
+}
+
+/** An operation on it that is open, asked for so many seconds after the failure. */
+async function workedOn({ allocation_id, correlation_id, status_since }: AllocationRow, seconds: number) {
+  const workflow_id = newWorkflowId(fleet.clock);
+  const fresh = { workflow_id, kind: 'test', revision: 1, tenant: null, actor: null, params: {}, steps: [] };
+  await db.transaction((tx) =>
+    queueOperation(tx, { ...fresh, allocation_id, correlation_id }, secondsLater(status_since, seconds)),
+  );
+  await db.query('update allocations set workflow_id = $2 where allocation_id = $1', [allocation_id, workflow_id]);
+}
+
+const deadline = async ({ allocation_id, status_since }: AllocationRow, seconds = 1) =>
+  (await readAllocation(db, allocation_id, null, secondsLater(status_since, seconds)))?.deadline_at;
+
+test('has its rescue window while the operation that failed still ends, and none while another try is under way', async () => {
+  const row = await failed();
+  const end = row.deadline_at?.toISOString();
+  expect(await deadline(row)).toBe(end);
+  await workedOn(row, -30);
+  expect(await deadline(row)).toBe(end);
+  await workedOn(row, 0);
+  expect(await deadline(row)).toBeNull();
+});
+
+test('has none once the window is over, or its machine was taken down before that', async () => {
+  const row = await failed();
+  expect(await deadline(row, 1e7)).toBeNull();
+  await fleet.move({ node_id: row.node_id as NodeId, to: 'cleaning', by: 'retire', reason: 'a person cannot wait' });
+  expect(await deadline(row)).toBeNull();
+});

@@ -1,0 +1,298 @@
+/** Allocations as rows and on the wire. Reads only; statuses are written by the door. */
+import type { AllocationId, CorrelationId, NodeId, WorkflowId } from '../../base/ids.ts';
+import type { Allocation } from '../../contract/allocation.ts';
+import type { Holder } from '../../contract/explanation.ts';
+import type { BudgetSource, Verdict } from '../../contract/node.ts';
+import type { Operation } from '../../contract/operation.ts';
+import type { Labels, Page } from '../../contract/primitives.ts';
+import type { OwnerLayer } from '../../contract/errors/problem.ts';
+import { type AllocationStatus, allocationStatuses, type NodeStatus } from '../../lifecycle/model/states.ts';
+import { anyOf } from '../pg/by-ids.ts';
+import type { Queryable, Transaction } from '../pg/database.ts';
+import { readOperations } from '../operations/operations.ts';
+import { generationOfAllocation, releaseRetryAt } from './release-retry-at.ts';
+import { alongPoolsAndStatuses, parameters, readWalk, type Walk } from '../pg/walk.ts';
+
+export interface AllocationRow {
+  allocation_id: AllocationId;
+  pool: string;
+  node_id: NodeId | null;
+  tenant: string;
+  name: string | null;
+  status: AllocationStatus;
+  status_since: Date;
+  reason: string | null;
+  owner_layer: OwnerLayer | null;
+  workflow_id: WorkflowId | null;
+  correlation_id: CorrelationId;
+  deadline_at: Date | null;
+  budget_seconds: number | null;
+  budget_source: BudgetSource | null;
+  provision_timeout_seconds: number | null;
+  release_tries: number;
+  verdict: Verdict | null;
+  labels: Labels;
+  created_at: Date;
+  active_at: Date | null;
+  released_at: Date | null;
+}
+
+interface JoinedRow extends AllocationRow {
+  endpoint: string | null;
+  node_status: NodeStatus | null;
+  retry_at: Date | null;
+}
+
+const joinedTo = (
+  from: string,
+) => `select allocation.*, node.endpoint, node.status as node_status, ${releaseRetryAt} as retry_at from ${from}
+  left join nodes node on node.node_id = allocation.node_id join ${generationOfAllocation}`;
+
+const joined = joinedTo('allocations allocation');
+
+const iso = (date: Date | null) => date?.toISOString() ?? null;
+
+async function toWire(db: Queryable, rows: JoinedRow[], now: Date): Promise<Allocation[]> {
+  const operations = await readOperations(
+    db,
+    rows.flatMap((row) => row.workflow_id ?? []),
+    null,
+    now,
+  );
+  const named = new Map(operations.map((operation) => [operation.workflow_id, operation]));
+  return rows.map((row) => wireOf(row, row.workflow_id ? named.get(row.workflow_id) : undefined, now));
+}
+
+/** Another try is under way. The one that failed may still be ending, and is none: it was asked for before the failure. */
+const isTriedAgain = ({ status_since }: JoinedRow, operation: Operation | undefined) =>
+  operation !== undefined &&
+  operation.finished_at === null &&
+  Date.parse(operation.created_at) >= status_since.getTime();
+
+/** Whether a failed one may still be rescued: its machine stands as it failed, nobody tries again, and its time is not over. */
+const isRescuable = (row: JoinedRow, operation: Operation | undefined, now: Date) =>
+  row.node_status === 'failed' && !isTriedAgain(row, operation) && row.deadline_at !== null && row.deadline_at > now;
+
+function wireOf(row: JoinedRow, operation: Operation | undefined, now: Date): Allocation {
+  const outdated = row.status === 'failed' && !isRescuable(row, operation, now);
+  return {
+    allocation_id: row.allocation_id,
+    pool: row.pool,
+    node_id: row.node_id,
+    tenant: row.tenant,
+    name: row.name,
+    status: row.status,
+    status_since: row.status_since.toISOString(),
+    reason: row.reason,
+    owner_layer: row.owner_layer,
+    workflow_id: row.workflow_id,
+    correlation_id: row.correlation_id,
+    progress: operation?.progress ?? null,
+    endpoint: row.status === 'active' ? row.endpoint : null,
+    deadline_at: outdated ? null : iso(row.deadline_at),
+    budget_seconds: outdated ? null : row.budget_seconds,
+    budget_source: outdated ? null : row.budget_source,
+    release_tries: row.release_tries,
+    retry_at: iso(row.retry_at),
+    verdict: row.verdict,
+    labels: row.labels,
+    created_at: row.created_at.toISOString(),
+    active_at: iso(row.active_at),
+    released_at: iso(row.released_at),
+  };
+}
+
+export async function readAllocations(
+  db: Queryable,
+  ids: readonly string[],
+  tenant: string | null,
+  now: Date,
+): Promise<Allocation[]> {
+  const rows = await db.query<JoinedRow>(
+    `${joined} where allocation.allocation_id = any($1) and ($2::text is null or allocation.tenant = $2)`,
+    [ids, tenant],
+  );
+  return toWire(db, rows, now);
+}
+
+/** Whoever asked for one reads it next, and planning this takes longer than reading it. */
+const joinedRows = (db: Queryable, id: string, tenant: string | null): Promise<JoinedRow[]> =>
+  db.query<JoinedRow>(
+    `${joined} where allocation.allocation_id = $1 and ($2::text is null or allocation.tenant = $2)`,
+    [id, tenant],
+    { often: true },
+  );
+
+export async function readAllocation(
+  db: Queryable,
+  id: string,
+  tenant: string | null,
+  now: Date,
+): Promise<Allocation | undefined> {
+  return (await toWire(db, await joinedRows(db, id, tenant), now))[0];
+}
+
+/** As far as it explains where its machine stands, which takes no look at its operation. */
+export async function readHolder(db: Queryable, id: string, tenant: string | null): Promise<Holder | undefined> {
+  const [row] = await joinedRows(db, id, tenant);
+  return (
+    row && {
+      allocation_id: row.allocation_id,
+      name: row.name,
+      status: row.status,
+      status_since: row.status_since.toISOString(),
+      reason: row.reason,
+      owner_layer: row.owner_layer,
+      release_tries: row.release_tries,
+      retry_at: iso(row.retry_at),
+    }
+  );
+}
+
+export async function allocationRow(db: Queryable, id: string): Promise<AllocationRow | undefined> {
+  return (
+    await db.query<AllocationRow>('select * from allocations where allocation_id = $1', [id], { often: true })
+  )[0];
+}
+
+export async function statusesOf(db: Queryable, ids: readonly string[]): Promise<Map<string, AllocationStatus>> {
+  if (ids.length === 0) return new Map();
+  const rows = await db.query<Pick<AllocationRow, 'allocation_id' | 'status'>>(
+    `select allocation_id, status from allocations where ${anyOf('allocation_id', '$1::text[]')}`,
+    [ids],
+    { often: true },
+  );
+  return new Map(rows.map(({ allocation_id, status }) => [allocation_id, status]));
+}
+
+export interface AllocationFilter {
+  pool?: string;
+  status?: string;
+  tenant: string | null;
+  /** `key=value` */
+  label?: string;
+  after?: string;
+  limit: number;
+}
+
+/** By whose they are, else by where they are and how they stand, else all: one index each. */
+function walkOf(
+  filter: AllocationFilter,
+  bind: (value: unknown) => string,
+): Pick<Walk, 'rows'> & { answers: string[] } {
+  const after = filter.after === undefined ? '' : `and allocation_id < ${bind(filter.after)}`;
+  const rows = (condition: string) => (most: number) =>
+    `select * from allocations where ${condition} ${after} order by allocation_id desc limit ${most}`;
+  if (filter.tenant !== null) return { answers: ['tenant'], rows: rows(`tenant = ${bind(filter.tenant)}`) };
+  if (filter.pool === undefined) {
+    const isOnly = filter.status !== undefined;
+    return { answers: ['status'], rows: rows(isOnly ? `status = ${bind(filter.status)}` : 'true') };
+  }
+  const statuses = filter.status === undefined ? Object.keys(allocationStatuses) : [filter.status];
+  return {
+    answers: ['pool', 'status'],
+    rows: alongPoolsAndStatuses({
+      ...{ table: 'allocations', key: 'allocation_id', after, direction: 'desc' },
+      pools: `${bind([filter.pool])}::text[]`,
+      statuses: `${bind(statuses)}::text[]`,
+    }),
+  };
+}
+
+export async function listAllocations(db: Queryable, filter: AllocationFilter, now: Date): Promise<Page<Allocation>> {
+  const { values, bind } = parameters();
+  const { rows, answers } = walkOf(filter, bind);
+  const walk: Walk = { table: 'allocation', key: 'allocation_id', rows, values };
+  const more = parameters(values.length);
+  const where: string[] = [];
+  for (const column of ['pool', 'status'] as const)
+    if (filter[column] !== undefined && !answers.includes(column))
+      where.push(`allocation.${column} = ${more.bind(filter[column])}`);
+  if (filter.label) {
+    const cut = filter.label.indexOf('=');
+    const [name, value] = [more.bind(filter.label.slice(0, cut)), more.bind(filter.label.slice(cut + 1))];
+    where.push(`allocation.labels ->> ${name} = ${value}`);
+  }
+  const wanted = { where, values: more.values, direction: 'desc', limit: filter.limit } as const;
+  const page = await readWalk<JoinedRow>(db, walk, wanted, joinedTo);
+  return { items: await toWire(db, page.rows, now), next_cursor: page.next_cursor };
+}
+
+/**
+ * The one answer to "whose node is this": the allocation that holds it, else the one that last failed on it and was not
+ * followed by another. What a node says is kept under that allocation, and read by its tenant alone.
+ */
+export const holderOf = (node_id: string, what = 'last.allocation_id'): string =>
+  `(select case when last.status <> 'released' then ${what} end from allocations last where last.node_id = ${node_id}
+    order by last.status in ('provisioning', 'active', 'releasing', 'release_failed') desc, last.status_since desc limit 1)`;
+
+export async function holdersOf(db: Queryable, nodes: NodeId[]): Promise<Map<NodeId, AllocationId>> {
+  // One is not put into a list: see by-ids.ts.
+  const isOne = nodes.length === 1;
+  const asked = isOne ? '(select $1::text as node_id) as asked' : 'unnest($1::text[]) as asked(node_id)';
+  const rows = await db.query<{ node_id: NodeId; allocation_id: AllocationId | null }>(
+    `select asked.node_id, ${holderOf('asked.node_id')} as allocation_id from ${asked}`,
+    [isOne ? nodes[0] : nodes],
+    { often: true },
+  );
+  return new Map(rows.flatMap((row) => (row.allocation_id ? [[row.node_id, row.allocation_id] as const] : [])));
+}
+
+/** Whether somebody else's allocation was served by this node before. */
+export async function servedAnother(db: Queryable, node_id: NodeId, allocation_id: string): Promise<boolean> {
+  const rows = await db.query(
+    'select 1 from allocations where node_id = $1 and allocation_id <> $2 and active_at is not null limit 1',
+    [node_id, allocation_id],
+  );
+  return rows.length > 0;
+}
+
+export async function isHeldByAnother(db: Queryable, node_id: NodeId, allocation_id: AllocationId): Promise<boolean> {
+  const rows = await db.query(
+    `select 1 from allocations where node_id = $1 and allocation_id <> $2 and status in ('provisioning', 'active', 'releasing', 'release_failed')`,
+    [node_id, allocation_id],
+  );
+  return rows.length > 0;
+}
+
+/** These, in no order. */
+export const allocationRows = (db: Queryable, ids: readonly AllocationId[]): Promise<AllocationRow[]> =>
+  db.query<AllocationRow>('select * from allocations where allocation_id = any($1)', [ids], { often: true });
+
+/**
+ * How many asked before each of these and still wait for a machine of the same pool: those that never had one, and those that
+ * are tried again, unless the pool can launch them anew on the node they failed on.
+ */
+export async function countWaitingBefore(
+  db: Queryable,
+  pool: string,
+  ids: readonly AllocationId[],
+  launches: boolean,
+): Promise<Map<AllocationId, number>> {
+  const rows = await db.query<{ allocation_id: AllocationId; ahead: number }>(
+    `with waiting as (
+       select allocation_id from allocations where pool = $1 and status = 'requested'
+       union all
+       select retried.allocation_id from operations operation join allocations retried using (allocation_id)
+       where operation.status in ('queued', 'running') and (operation.params ->> 'retry') = 'true'
+         and retried.pool = $1 and retried.status = 'failed'
+         and not ($3 and exists (select 1 from nodes where nodes.node_id = retried.node_id and nodes.status = 'failed'))),
+     line as (
+       select allocation_id, sum(waits) over (order by allocation_id) - waits as ahead, is_asked from (
+         select allocation_id, sum(waits) as waits, bool_or(is_asked) as is_asked from (
+           select allocation_id, 1 as waits, false as is_asked from waiting
+           union all select allocation_id, 0, true from unnest($2::text[]) as asked(allocation_id)) each
+         group by allocation_id) everybody)
+     select allocation_id, ahead::int as ahead from line where is_asked`,
+    [pool, ids, launches],
+  );
+  return new Map(rows.map(({ allocation_id, ahead }) => [allocation_id, ahead]));
+}
+
+export async function lockAllocation(tx: Transaction, id: string): Promise<AllocationRow | undefined> {
+  return (
+    await tx.query<AllocationRow>('select * from allocations where allocation_id = $1 for no key update', [id], {
+      often: true,
+    })
+  )[0];
+}

@@ -1,0 +1,195 @@
+/** Findings as rows: seen once, opened when seen again, closed when the sides agree or somebody saw to it. Each step is told. */
+import type { AllocationId, NodeId, NodeInstanceId } from '../../base/ids.ts';
+import type { Actor, EvidenceLayer } from '../../contract/evidence/evidence.ts';
+import type { Page } from '../../contract/primitives.ts';
+import { findingSays } from '../../lifecycle/findings/finding-says.ts';
+import { type FindingKind, type FindingStatus, type FindingWhat, findingWhats } from '../../lifecycle/findings/findings.ts';
+import type { Queryable, Transaction } from '../pg/database.ts';
+import { type Fact, recordEvidence } from '../evidence/evidence.ts';
+
+/** One of the two sides, as it was read. */
+export type Side = Record<string, unknown>;
+
+export interface Disagreement {
+  what: FindingWhat;
+  /** The node, the allocation or the generation of a pool that it is about. */
+  subject: string;
+  /** Null for a token of no pool. */
+  pool: string | null;
+  node_id: NodeId | null;
+  node_instance_id: NodeInstanceId | null;
+  allocation_id: AllocationId | null;
+  ours: Side;
+  theirs: Side;
+}
+
+export interface FindingRow extends Disagreement {
+  finding_id: string;
+  kind: FindingKind;
+  first_seen_at: Date;
+  seen_at: Date;
+  passes: number;
+  opened_at: Date | null;
+  status: FindingStatus;
+  closed_at: Date | null;
+  actor: Actor | null;
+  reason: string | null;
+}
+
+const tellings: Record<Exclude<FindingStatus, 'seen'>, { kind: Fact['kind']; says: string }> = {
+  open: { kind: 'finding.opened', says: 'found' },
+  resolved: { kind: 'finding.resolved', says: 'no longer so' },
+  repaired: { kind: 'finding.repaired', says: 'repaired' },
+  accepted: { kind: 'finding.accepted', says: 'accepted' },
+};
+
+const factOf = (finding: FindingRow, at: Date, layer: EvidenceLayer) => {
+  const { kind, says } = tellings[finding.status as keyof typeof tellings];
+  const { finding_id, what, subject, pool, ours, theirs, passes, first_seen_at, reason } = finding;
+  return {
+    at,
+    layer,
+    kind,
+    summary: `${says}: ${findingSays(finding)}${reason ? ` (${reason})` : ''}`,
+    data: { finding_id, what, subject, pool, ours, theirs, passes, first_seen_at, reason },
+    actor: finding.actor,
+    node_id: finding.node_id,
+    node_instance_id: finding.node_instance_id,
+    allocation_id: finding.allocation_id,
+  };
+};
+
+/**
+ * Keeps what was found in this pass, and says which of it is open from now on. What another replica noted since `passed` counts
+ * as the same pass. `isConfirmed`: seen so often, it is there to stay.
+ */
+export async function noteDisagreements(
+  tx: Transaction,
+  found: readonly (Disagreement & { finding_id: string })[],
+  passed: Date,
+  now: Date,
+  isConfirmed: (passes: number) => boolean,
+): Promise<FindingRow[]> {
+  if (found.length === 0) return [];
+  const noted = await tx.query<FindingRow>(
+    `insert into findings as standing (finding_id, kind, what, subject, pool, node_id, node_instance_id, allocation_id, ours, theirs, first_seen_at, seen_at, status)
+     select finding_id, kind, what, subject, pool, node_id, node_instance_id, allocation_id, ours, theirs, $2, $2, 'seen'
+     from jsonb_to_recordset($1::jsonb) as found(finding_id text, kind text, what text, subject text, pool text, node_id text,
+       node_instance_id text, allocation_id text, ours jsonb, theirs jsonb) order by what, subject
+     on conflict (what, subject) where closed_at is null do update set seen_at = excluded.seen_at, passes = standing.passes + 1,
+       allocation_id = excluded.allocation_id, ours = excluded.ours, theirs = excluded.theirs
+     where standing.seen_at <= $3 returning *`,
+    [JSON.stringify(found.map((each) => ({ ...each, kind: findingWhats[each.what].kind }))), now, passed],
+  );
+  const confirmed = noted.filter(({ status, passes }) => status === 'seen' && isConfirmed(passes));
+  if (confirmed.length === 0) return [];
+  const opened = await tx.query<FindingRow>(
+    `update findings set status = 'open', opened_at = $2 where finding_id = any($1) and status = 'seen' returning *`,
+    [confirmed.map(({ finding_id }) => finding_id), now],
+  );
+  await recordEvidence(
+    tx,
+    opened.map((finding) => factOf(finding, now, 'rule')),
+  );
+  return opened;
+}
+
+/** What was seen only once and never again is forgotten; what somebody was told of is told again. */
+export async function endFindings(
+  tx: Transaction,
+  ended: readonly Pick<FindingRow, 'finding_id'>[],
+  reason: string,
+  now: Date,
+): Promise<number> {
+  if (ended.length === 0) return 0;
+  const ids = ended.map(({ finding_id }) => finding_id);
+  await tx.query(`delete from findings where finding_id = any($1) and status = 'seen'`, [ids]);
+  await tx.query(
+    `update findings set closed_at = $2 where finding_id = any($1) and status = 'accepted' and closed_at is null`,
+    [ids, now],
+  );
+  const resolved = await tx.query<FindingRow>(
+    `update findings set status = 'resolved', closed_at = $2, reason = $3 where finding_id = any($1) and status = 'open' returning *`,
+    [ids, now, reason],
+  );
+  await recordEvidence(
+    tx,
+    resolved.map((finding) => factOf(finding, now, 'rule')),
+  );
+  return resolved.length;
+}
+
+export interface Settled {
+  status: 'repaired' | 'accepted';
+  reason: string;
+  actor: Actor | null;
+  /** One that was accepted, and about which nothing was changed, stands until the sides agree. */
+  stands?: boolean;
+}
+
+/** Somebody, or the pool's policy, saw to it. Answers nothing where it is not open any more. */
+export async function settleFinding(
+  tx: Transaction,
+  finding_id: string,
+  { status, reason, actor, stands = false }: Settled,
+  now: Date,
+): Promise<FindingRow | undefined> {
+  const [settled] = await tx.query<FindingRow>(
+    `update findings set status = $2, reason = $3, actor = $4, closed_at = $5 where finding_id = $1 and status = 'open' returning *`,
+    [finding_id, status, tx.redact.value(reason), actor, stands ? null : now],
+  );
+  if (settled) await recordEvidence(tx, [factOf(settled, now, actor ? 'operator' : 'rule')]);
+  return settled;
+}
+
+export const standingFindings = (
+  db: Queryable,
+  what: readonly FindingWhat[],
+  subjects?: readonly string[],
+): Promise<FindingRow[]> =>
+  db.query<FindingRow>(
+    `select * from findings where closed_at is null and what = any($1) and ($2::text[] is null or subject = any($2))`,
+    [what, subjects ?? null],
+  );
+
+/** About this node, and about the boots that are told of as one of these. */
+export const openFindingsOf = (db: Queryable, node_id: string, boots: readonly string[]): Promise<FindingRow[]> =>
+  db.query<FindingRow>(
+    `select * from findings where node_id = $1 and status = 'open' union all
+     select * from findings where what = 'boots_slower' and subject = any($2) and closed_at is null and status = 'open' order by finding_id`,
+    [node_id, boots],
+    { often: true },
+  );
+
+export async function findingRow(db: Queryable, id: string): Promise<FindingRow | undefined> {
+  return (await db.query<FindingRow>('select * from findings where finding_id = $1', [id]))[0];
+}
+
+export interface FindingFilter {
+  kind?: string | undefined;
+  status: string;
+  pool?: string | undefined;
+  node_id?: string | undefined;
+  after?: string | undefined;
+  limit: number;
+}
+
+/** Newest first. */
+export async function listFindings(db: Queryable, filter: FindingFilter): Promise<Page<FindingRow>> {
+  const { status, kind, pool, node_id, after, limit } = filter;
+  const rows = await db.query<FindingRow>(
+    `select * from findings where status = $1 and ($2::text is null or kind = $2) and ($3::text is null or pool = $3)
+       and ($4::text is null or node_id = $4) and ($5::text is null or finding_id < $5) order by finding_id desc limit $6`,
+    [status, kind ?? null, pool ?? null, node_id ?? null, after ?? null, limit + 1],
+  );
+  const items = rows.slice(0, limit);
+  return { items, next_cursor: rows.length > limit ? (items.at(-1)?.finding_id ?? null) : null };
+}
+
+export const countOpenFindings = (db: Queryable): Promise<{ kind: FindingKind; count: number }[]> =>
+  db.query(`select kind, count(*)::int as count from findings where status = 'open' group by 1 order by 1`);
+
+/** Evidence tells of them for longer. */
+export async function forgetFindings(db: Queryable, closed_before: Date): Promise<number> {
+  return (await db.query('delete from findings where closed_at < $1 returning 1', [closed_before])).length;
+}

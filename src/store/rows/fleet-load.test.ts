@@ -1,0 +1,62 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type TestStore, testStore } from '../../../test/support/store.ts';
+import { secondsLater } from '../../base/clock.ts';
+import type { ReplicaId } from '../../base/ids.ts';
+import { countListened, countReplicas } from './fleet-load.ts';
+import { registerReplica } from '../operations/replicas.ts';
+import { type Fleet, testFleet } from '../testing/fleet.ts';
+
+let store: TestStore;
+let fleet: Fleet;
+
+beforeAll(async () => {
+  store = await testStore();
+  fleet = await testFleet(store.db);
+});
+
+afterAll(() => store.close());
+
+const replica = (replica_id: string, lease_seconds: number) =>
+  registerReplica(store.db, {
+    replica_id: replica_id as ReplicaId,
+    host: 'here',
+    pid: 1,
+    address: '',
+    version: '1',
+    started_at: fleet.now(),
+    lease_until: secondsLater(fleet.now(), lease_seconds),
+  });
+
+const readListened = async (now: Date) => ({
+  nodes: await countListened(store.db),
+  replicas: await countReplicas(store.db, now),
+});
+
+test('counts whom somebody listens for, and who lives to hear them', async () => {
+  expect(await readListened(fleet.now())).toEqual({ nodes: 0, replicas: 1 });
+  for (let made = 0; made < 3; made++) await fleet.node('ready');
+  const over = await fleet.node('ready');
+  await store.db.query('update heartbeats set over = true where node_instance_id = $1', [over.node_instance_id]);
+  await replica('rep_a', 10);
+  await replica('rep_b', 10);
+  await replica('rep_late', -1);
+  expect(await readListened(fleet.now())).toEqual({ nodes: 3, replicas: 2 });
+});
+
+test('of a large fleet a part is counted, and stands for the whole', async () => {
+  const { db } = store;
+  await db.transaction(async (tx) => {
+    await tx.query(
+      `insert into instances (node_instance_id, node_id, attempt, created_at)
+       select 'inst_' || n, (select node_id from nodes limit 1), n + 10, now() from generate_series(1, 20000) as n`,
+    );
+    await tx.query(
+      `insert into heartbeats (node_instance_id, last_seen_at, interval_seconds, stale_seconds)
+       select 'inst_' || n, now(), 10, 30 from generate_series(1, 20000) as n`,
+    );
+  });
+  const whole = await countListened(db, 1_000_000);
+  expect(whole).toBe(20_003);
+  // Each page is taken by chance, so a part is never exactly right: with 150 of some 270 pages this bound is far away.
+  expect(Math.abs((await countListened(db, 150)) / whole - 1)).toBeLessThan(0.5);
+});

@@ -1,0 +1,80 @@
+/** Whoever has been free the longest is found without looking again at all who are held. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type TestStore, testStore } from '../../../test/support/store.ts';
+import { moment, secondsLater } from '../../base/clock.ts';
+import { type HeldBefore, lockFreeNodes } from './free-nodes.ts';
+import { declarePool } from './pools.ts';
+import { placeNodes } from '../testing/placed-nodes.ts';
+
+let store: TestStore;
+const start = moment(Date.UTC(2030, 0, 1));
+const hour = 3600;
+const heldNodes = 30;
+
+beforeAll(async () => {
+  store = await testStore();
+  await store.db.transaction((tx) => declarePool(tx, 'p', { driver: 'external' }, start));
+  await placeNodes(store.db, { pool: 'p', count: heldNodes, since: start });
+  await store.db.query(
+    `insert into allocations (allocation_id, pool, node_id, tenant, status, status_since, correlation_id, created_at)
+     select 'alloc_' || node_id, pool, node_id, 'acme', 'active', status_since, 'c', created_at from nodes`,
+  );
+  for (let place = 0; place < 3; place++)
+    await placeNodes(store.db, {
+      pool: 'p',
+      count: 1,
+      after: heldNodes + place,
+      since: secondsLater(start, (1 + place) * hour),
+    });
+});
+
+afterAll(() => store.close());
+
+const held: HeldBefore = new Map();
+const now = secondsLater(start, 24 * hour);
+
+/** Who is found, and whether everybody was looked at for it. */
+async function search(most: number, at = now): Promise<{ found: string[]; everybody: boolean }> {
+  const asked: unknown[] = [];
+  const found = await store.db.transaction((tx) =>
+    lockFreeNodes(
+      {
+        ...tx,
+        query: (text, values, how) => {
+          asked.push(values?.[1]);
+          return tx.query(text, values, how);
+        },
+      },
+      'p',
+      most,
+      at,
+      held,
+    ),
+  );
+  return { found: found.map(({ name }) => name), everybody: asked.includes('-infinity') };
+}
+
+const setHeld = (node: string, status: 'active' | 'released') =>
+  store.db.query(
+    `insert into allocations (allocation_id, pool, node_id, tenant, status, status_since, correlation_id, created_at)
+     values ('alloc_' || $1, 'p', $1, 'acme', $2, $3, 'c', $3) on conflict (allocation_id) do update set status = $2`,
+    [`node_${node.replace('-', '_')}`, status, start],
+  );
+
+test('those who are held are looked at once, and the longest free comes first', async () => {
+  expect(await search(1)).toEqual({ found: ['p-31'], everybody: true });
+  expect(await search(1)).toEqual({ found: ['p-31'], everybody: false });
+  await setHeld('p-31', 'active');
+  expect(await search(2)).toEqual({ found: ['p-32', 'p-33'], everybody: false });
+});
+
+test('one that became free among them is found when nobody else is, and before long in any case', async () => {
+  await setHeld('p-5', 'released');
+  expect(await search(1)).toEqual({ found: ['p-32'], everybody: false });
+  expect(await search(3)).toEqual({ found: ['p-5', 'p-32', 'p-33'], everybody: true });
+  await setHeld('p-5', 'active');
+  expect(await search(1)).toEqual({ found: ['p-32'], everybody: false });
+  await setHeld('p-5', 'released');
+  expect(await search(1)).toEqual({ found: ['p-32'], everybody: false });
+  expect(await search(1, secondsLater(now, hour))).toEqual({ found: ['p-5'], everybody: true });
+});

@@ -1,0 +1,74 @@
+/** Windows: when they are at work, and on whom. The rules ask in code and in SQL, and must get the same answer. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type TestStore, testStore } from '../../../test/support/store.ts';
+import { moment, secondsLater } from '../../base/clock.ts';
+import type { Labels } from '../../contract/primitives.ts';
+import type { Database } from '../pg/database.ts';
+import { activeWindows, coversNode, isUncovered, listWindows, type MaintenanceRow, putWindow } from './maintenance.ts';
+import type { NodeRow } from './nodes.ts';
+import { declarePool } from './pools.ts';
+import { placedRows, placeNodes } from '../testing/placed-nodes.ts';
+
+let store: TestStore;
+let db: Database;
+beforeAll(async () => {
+  store = await testStore();
+  db = store.db;
+});
+afterAll(() => store.close());
+
+const start = moment(Date.UTC(2030, 0, 1));
+const at = (seconds: number) => secondsLater(start, seconds);
+
+const put = (window: Partial<MaintenanceRow>) =>
+  db.transaction((tx) =>
+    putWindow(tx, {
+      name: 'work',
+      pool: null,
+      zone: null,
+      labels: {},
+      starts_at: at(0),
+      ends_at: at(100),
+      reason: 'new racks',
+      actor: null,
+      created_at: start,
+      ...window,
+    }),
+  );
+
+test('code and statement agree on whom a window covers', async () => {
+  for (const pool of ['a', 'b']) await db.transaction((tx) => declarePool(tx, pool, { driver: 'external' }, start));
+  const labelled: Labels[] = [{}, { rack: 'r1' }, { rack: 'r1', team: 'x' }, { rack: 'r2' }];
+  let after = 0;
+  for (const pool of ['a', 'b'])
+    for (const zone of [null, 'eu-1', 'us-1'])
+      for (const labels of labelled)
+        await placeNodes(db, { pool, zone, labels, count: 1, after: after++, since: start });
+  const nodes = await placedRows(db);
+  let covered = 0;
+  for (const pool of [null, 'a'])
+    for (const zone of [null, 'eu-1'])
+      for (const labels of labelled) {
+        const window = await put({ pool, zone, labels });
+        const asked = await db.query<NodeRow>(
+          `select * from nodes node where not ${isUncovered('$1::timestamptz')} order by node_id`,
+          [at(1)],
+        );
+        const told = nodes.filter((node) => coversNode(window, node));
+        expect(asked.map((node) => node.node_id)).toEqual(told.map((node) => node.node_id));
+        covered += told.length;
+      }
+  expect(covered).toBeGreaterThan(nodes.length);
+});
+
+test('a window is at work from its start until its end, and is listed until then', async () => {
+  await put({ pool: 'a', starts_at: at(10), ends_at: at(20) });
+  const names = async (ask: typeof activeWindows, seconds: number) =>
+    (await ask(db, at(seconds))).map((window) => window.name);
+  expect(await names(activeWindows, 9.999)).toEqual([]);
+  expect(await names(activeWindows, 10)).toEqual(['work']);
+  expect(await names(activeWindows, 19.999)).toEqual(['work']);
+  expect(await names(activeWindows, 20)).toEqual([]);
+  expect(await names(listWindows, 0)).toEqual(['work']);
+  expect(await names(listWindows, 20)).toEqual([]);
+});

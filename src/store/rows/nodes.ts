@@ -1,0 +1,253 @@
+/** Nodes as rows, and the joined view that the wire shape is made of. Reads only; statuses are written by the door. */
+import type { AllocationId, CorrelationId, NodeId, NodeInstanceId, WorkflowId } from '../../base/ids.ts';
+import type { Door } from '../../contract/compat/door.ts';
+import type { BudgetSource, Held, Node, NodeState, Verdict, WouldHave } from '../../contract/node.ts';
+import type { Labels } from '../../contract/primitives.ts';
+import type { Prerequisites } from '../../lifecycle/model/reports.ts';
+import { settledAfterForce } from '../../lifecycle/explain/explain.ts';
+import { decidedByTime } from '../../lifecycle/deadlines/rescue-window.ts';
+import {
+  type AllocationStatus,
+  holdingStatuses,
+  isFenced,
+  type NodeStatus,
+  nodeStatuses,
+  occupancyOf,
+} from '../../lifecycle/model/states.ts';
+import type { Queryable, Transaction } from '../pg/database.ts';
+import { hasResidue } from './residue.ts';
+
+export interface NodeRow {
+  node_id: NodeId;
+  pool: string;
+  pool_generation: number;
+  name: string;
+  zone: string | null;
+  status: NodeStatus;
+  status_since: Date;
+  node_instance_id: NodeInstanceId | null;
+  workflow_id: WorkflowId | null;
+  correlation_id: CorrelationId | null;
+  registered_at: Date | null;
+  deadline_at: Date | null;
+  budget_seconds: number | null;
+  budget_source: BudgetSource | null;
+  requested_provision_seconds: number | null;
+  endpoint: string | null;
+  reported_status: string | null;
+  observed_state: string | null;
+  observed_at: Date | null;
+  held: Held | null;
+  verdict: Verdict | null;
+  /** What a rule would have done, were the pool not merely observed. */
+  would_have: WouldHave | null;
+  /** When the last prerequisite of bringing it up was met; its boot counts from here. */
+  clock_from: Date | null;
+  waiting_for: string | null;
+  prerequisites: Prerequisites;
+  drain_then: 'hold' | 'retire' | null;
+  restarts: number;
+  labels: Labels;
+  created_at: Date;
+}
+
+export interface JoinedRow extends NodeRow {
+  allocation_id: AllocationId | null;
+  allocation_status: AllocationStatus | null;
+  has_residue: boolean;
+  last_seen_at: Date | null;
+  stale_seconds: number | null;
+  reported: Record<string, unknown> | null;
+}
+
+/** The allocation that holds a node: a failed one only while its node is failed too and can still be rescued. */
+export const withHolder = `left join lateral (
+    select allocation_id, status from allocations where node_id = node.node_id
+    and (status in ('provisioning', 'active', 'releasing', 'release_failed') or (status = 'failed' and node.status = 'failed'))
+    order by allocation_id desc limit 1) holder on true`;
+
+/** Rows of nodes, which `from` calls `node`, with what belongs to them. */
+export const joinedTo = (from: string) => `
+  select node.*, holder.allocation_id, holder.status as allocation_status, beat.last_seen_at, beat.stale_seconds, beat.reported,
+    ${hasResidue} as has_residue
+  from ${from}
+  left join heartbeats beat on beat.node_instance_id = node.node_instance_id
+  ${withHolder}`;
+
+const joined = joinedTo('nodes node');
+
+/** The same in words of its own, for rows that are in no table. */
+export const holds = (allocation: AllocationStatus, node: NodeStatus): boolean =>
+  allocation === 'failed' ? node === 'failed' : (holdingStatuses as readonly string[]).includes(allocation);
+
+const iso = (date: Date | null) => date?.toISOString() ?? null;
+
+function fenceReason(row: NodeRow): string | null {
+  if (!isFenced(row.status)) return null;
+  return row.verdict?.reason ?? nodeStatuses[row.status].means;
+}
+
+type HeldRow = NodeRow & Pick<JoinedRow, 'allocation_id' | 'allocation_status'>;
+
+/** While a failed release waits for its next try, the deadline is that of the last one and decides nothing. */
+const deadlineOf = ({ status, allocation_status, deadline_at, budget_seconds, budget_source }: HeldRow) =>
+  status === 'cleaning' && allocation_status === 'release_failed'
+    ? { deadline_at: null, budget_seconds: null, budget_source: null }
+    : { deadline_at: iso(deadline_at), budget_seconds, budget_source };
+
+/** What the door writes of it, and so what evidence knows of it. */
+export const stateWire = (row: HeldRow): Omit<NodeState, 'at' | 'cursor'> => ({
+  node_id: row.node_id,
+  node_instance_id: row.node_instance_id,
+  pool: row.pool,
+  name: row.name,
+  zone: row.zone,
+  status: row.status,
+  status_since: row.status_since.toISOString(),
+  fenced: isFenced(row.status),
+  fence_reason: fenceReason(row),
+  allocation_id: row.allocation_id,
+  workflow_id: row.workflow_id,
+  registered_at: iso(row.registered_at),
+  ...deadlineOf(row),
+  endpoint: row.endpoint,
+  reported_status: row.reported_status,
+  // What was seen of it before it was proven gone is no longer to be seen.
+  observed:
+    row.status !== 'retired' && row.observed_state && row.observed_at
+      ? { state: row.observed_state, at: row.observed_at.toISOString() }
+      : null,
+  held: row.held,
+  verdict: row.verdict,
+  would_have: row.would_have,
+  waiting_for: row.waiting_for,
+  restarts: row.restarts,
+  labels: row.labels,
+  created_at: row.created_at.toISOString(),
+});
+
+/** Once what a forced release left is settled, nothing but a person's word keeps the machine aside. */
+const isSettled = ({ status, verdict, has_residue }: JoinedRow) =>
+  status === 'quarantined' && verdict?.rule === 'force-release' && !has_residue;
+
+export function nodeWire(row: JoinedRow): Node {
+  const { reported_status, ...state } = stateWire(row);
+  return {
+    ...state,
+    ...(isSettled(row) && { fence_reason: settledAfterForce }),
+    occupancy: occupancyOf(row.allocation_status, row.has_residue),
+    last_seen_at: iso(row.last_seen_at),
+    reported: reported_status || row.reported ? { ...row.reported, status: reported_status } : null,
+  };
+}
+
+/** Whose eyes: null sees everything, a tenant only the nodes its allocations hold now. */
+export type Tenancy = string | null;
+
+export const heldByTenant = (parameter: string) =>
+  `holder.allocation_id is not null and exists (select 1 from allocations mine where mine.allocation_id = holder.allocation_id and mine.tenant = ${parameter})`;
+
+export async function readNodes(db: Queryable, ids: readonly string[], tenant: Tenancy): Promise<Node[]> {
+  const rows = await db.query<JoinedRow>(
+    `${joined} where node.node_id = any($1) ${tenant === null ? '' : `and ${heldByTenant('$2')}`}`,
+    [ids, ...(tenant === null ? [] : [tenant])],
+  );
+  return rows.map(nodeWire);
+}
+
+/** Asked more often than anything else, and planning it takes ten times as long as reading it. */
+export async function readNode(db: Queryable, id: string, tenant: Tenancy = null): Promise<Node | undefined> {
+  const row = await joinedRow(db, id, tenant);
+  return row && nodeWire(row);
+}
+
+export async function joinedRow(db: Queryable, id: string, tenant: Tenancy): Promise<JoinedRow | undefined> {
+  const [row] = await db.query<JoinedRow>(
+    `${joined} where node.node_id = $1 ${tenant === null ? '' : `and ${heldByTenant('$2')}`}`,
+    [id, ...(tenant === null ? [] : [tenant])],
+    { often: true },
+  );
+  return row;
+}
+
+/** The live nodes of a pool that registered through a protocol: all of them, or the one of that name. */
+export async function readNodesOf(
+  db: Queryable,
+  { pool, protocol, name }: { pool: string; protocol: Door; name?: string },
+): Promise<Node[]> {
+  const rows = await db.query<JoinedRow>(
+    `${joined}
+     where node.pool = $1
+       and node.status <> 'retired'
+       and exists (
+         select 1 from instances current
+         where current.node_instance_id = node.node_instance_id and current.door = $2)
+       ${name === undefined ? '' : 'and node.name = $3'}
+     order by node.name
+     limit 1000`,
+    [pool, protocol, ...(name === undefined ? [] : [name])],
+  );
+  return rows.map(nodeWire);
+}
+
+export async function nodeRow(db: Queryable, id: string): Promise<NodeRow | undefined> {
+  return (await db.query<NodeRow>('select * from nodes where node_id = $1', [id], { often: true }))[0];
+}
+
+/** Machines of these drivers that may come back for all that is known, and whose time is not up: silent ones first, then those that only time gave up. */
+export function machinesInDoubt(
+  db: Queryable,
+  drivers: string[],
+  now: Date,
+  limit: number,
+  except: readonly string[],
+): Promise<NodeRow[]> {
+  return db.query<NodeRow>(
+    `select node.* from nodes node join pools pool on pool.name = node.pool
+     where (node.status = 'offline' or (node.status = 'failed' and node.verdict ->> 'rule' = any($5) and not node.verdict ? 'certain'))
+       and node.deadline_at > $2 and pool.driver = any($1) and node.node_instance_id is not null
+       and node.node_id <> all($4)
+     order by node.status = 'failed', node.status_since limit $3`,
+    [drivers, now, limit, except, decidedByTime],
+  );
+}
+
+/** A fleet whose agents all never say it is told of by so many of them. */
+const mostNeverReady = 10_000;
+
+/** Nodes that a rule had to promote because they never say ready, by pool and by the agent that does not say it. */
+export function countNeverReady(
+  db: Queryable,
+): Promise<{ pool: string; agent_version: string | null; nodes: number }[]> {
+  return db.query(
+    `select node.pool, instance.agent_version, count(*)::int as nodes
+     from (select pool, node_instance_id from nodes where (verdict ->> 'rule') = 'stuck-starting' limit ${mostNeverReady}) node
+     join instances instance on instance.node_instance_id = node.node_instance_id
+     group by 1, 2 order by 3 desc, 1, 2`,
+  );
+}
+
+export async function lockNode(tx: Transaction, id: string): Promise<NodeRow | undefined> {
+  return (
+    await tx.query<NodeRow>('select * from nodes where node_id = $1 for no key update', [id], { often: true })
+  )[0];
+}
+
+/** By the counts that are kept, whatever the pool's size. */
+export async function countLiveNodes(db: Queryable, pool: string): Promise<number> {
+  const [row] = await db.query<{ live: number }>(
+    `select coalesce(sum(change), 0)::int as live from counts where of = 'nodes' and pool = $1 and status <> 'retired'`,
+    [pool],
+    { often: true },
+  );
+  return row?.live ?? 0;
+}
+
+/** Whether a tenant's allocation holds the node, or ever held it. */
+export async function isTenantsNode(db: Queryable, id: string, tenant: string): Promise<boolean> {
+  const [row] = await db.query<{ known: boolean }>(
+    'select exists (select 1 from allocations where node_id = $1 and tenant = $2) as known',
+    [id, tenant],
+  );
+  return row?.known ?? false;
+}

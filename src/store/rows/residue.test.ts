@@ -1,0 +1,133 @@
+/** The ledger's own rules: what a forced release left keeps its node from being free, once, until it is settled, with evidence. */
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { testDatabase } from '../../../test/support/database.ts';
+import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
+import { ruleStage, type Stage } from '../../sweeps/testing/stage.ts';
+import { type Fact, recordEvidence } from '../evidence/evidence.ts';
+import { countFree } from './free-nodes.ts';
+import { readNode } from './nodes.ts';
+import { countOpenResidue, leaveResidue, listResidue, noteLook, residueRow, settleResidue } from './residue.ts';
+
+let stage: Stage;
+let node_id: NodeId;
+const actor = { kind: 'token', id: 'tok_1', name: 'ada' };
+
+beforeEach(async () => {
+  stage = ruleStage(await testDatabase());
+  await stage.pool('p');
+  [node_id] = (await stage.nodes({ pool: 'p', count: 1 })) as [NodeId];
+});
+afterEach(() => stage.close());
+
+const leave = (over: { resource?: string; seen?: string } = {}) =>
+  stage.db.transaction((tx) =>
+    leaveResidue(
+      tx,
+      [
+        {
+          ...{ driver: 'yard', pool: 'p', host: null, kind: 'vm', resource: 'vm/1', node_id, reason: 'forced' },
+          ...{ node_instance_id: 'inst_p_1' as NodeInstanceId, allocation_id: null, correlation_id: null },
+          ...{ workflow_id: null, forced_by: actor, seen: 'still there', cost_per_hour: 3 },
+          ...over,
+        },
+      ],
+      { layer: 'operator', actor },
+      stage.clock,
+    ),
+  );
+const settle = (residue_id: string, status: 'gone' | 'adopted') =>
+  stage.db.transaction((tx) =>
+    settleResidue(tx, { residue_id }, { status, reason: 'because' }, { layer: 'operator', actor }, stage.at(60)),
+  );
+const facts = () =>
+  stage.db.query<{ kind: string; actor: { name: string } | null }>(
+    `select kind, actor from evidence where kind like 'residue.%' and node_id = $1 order by xid, seq`,
+    [node_id],
+  );
+
+test('its node is not free, and is handed to nobody, until it is gone', async () => {
+  expect(await readNode(stage.db, node_id)).toMatchObject({ occupancy: 'free' });
+  const [left] = await leave();
+  expect(await readNode(stage.db, node_id)).toMatchObject({ occupancy: 'cleanup', allocation_id: null });
+  expect(await countFree(stage.db, 'p', 1)).toBe(0);
+  expect(await settle(left?.residue_id ?? '', 'gone')).toHaveLength(1);
+  expect(await readNode(stage.db, node_id)).toMatchObject({ occupancy: 'free' });
+  expect(await countFree(stage.db, 'p', 1)).toBe(1);
+  expect(await facts()).toEqual([
+    { kind: 'residue.left', actor },
+    { kind: 'residue.gone', actor },
+  ]);
+});
+
+test('somebody who adopts it answers for it and proves nothing: its node is free only as another instance', async () => {
+  const [left] = await leave();
+  expect(await settle(left?.residue_id ?? '', 'adopted')).toHaveLength(1);
+  expect(await readNode(stage.db, node_id)).toMatchObject({ occupancy: 'cleanup' });
+  expect(await countFree(stage.db, 'p', 1)).toBe(0);
+  await stage.db.query('update residue set node_instance_id = $1', ['inst_former']);
+  expect(await readNode(stage.db, node_id)).toMatchObject({ occupancy: 'free' });
+});
+
+test('one thing has one open entry, and a new one after that was settled', async () => {
+  const [first] = await leave();
+  const [again] = await leave({ seen: 'there again' });
+  expect(again).toMatchObject({ residue_id: first?.residue_id, seen: 'there again' });
+  await settle(first?.residue_id ?? '', 'adopted');
+  const [anew] = await leave();
+  expect(anew?.residue_id).not.toBe(first?.residue_id);
+});
+
+test('is settled once', async () => {
+  const [left] = await leave();
+  await settle(left?.residue_id ?? '', 'gone');
+  expect(await settle(left?.residue_id ?? '', 'adopted')).toEqual([]);
+  expect(await residueRow(stage.db, left?.residue_id ?? '')).toMatchObject({
+    status: 'gone',
+    settled_reason: 'because',
+  });
+});
+
+test('a look is told when it saw something new, or when a person asked for it', async () => {
+  const [left] = await leave();
+  const look = (seen: string, by?: typeof actor) =>
+    stage.db.transaction((tx) =>
+      noteLook(tx, left?.residue_id ?? '', seen, { layer: 'rule', ...(by && { actor: by }) }, stage.at(30)),
+    );
+  await look('still there');
+  await look('half gone');
+  await look('half gone');
+  await look('half gone', actor);
+  expect((await facts()).map(({ kind }) => kind)).toEqual(['residue.left', 'residue.verified', 'residue.verified']);
+  expect(await residueRow(stage.db, left?.residue_id ?? '')).toMatchObject({
+    seen: 'half gone',
+    verified_at: stage.at(30),
+  });
+});
+
+test('is paged, newest first, by status and pool, and counted by driver', async () => {
+  for (const resource of ['vm/1', 'vm/2', 'vm/3']) await leave({ resource });
+  const first = await listResidue(stage.db, { limit: 2, status: 'open', pool: 'p' });
+  expect(first.items).toHaveLength(2);
+  const second = await listResidue(stage.db, { limit: 2, after: first.next_cursor ?? '' });
+  expect([...first.items, ...second.items].map(({ resource }) => resource).sort()).toEqual(['vm/1', 'vm/2', 'vm/3']);
+  expect(second.next_cursor).toBeNull();
+  expect((await listResidue(stage.db, { limit: 2, pool: 'other' })).items).toEqual([]);
+  expect(await countOpenResidue(stage.db)).toEqual([{ driver: 'yard', open: 3, oldest_since: stage.start }]);
+});
+
+test('a machine on which an allocation fell that it had served is not free until something was proven since', async () => {
+  const { db } = stage;
+  await db.query(
+    `insert into allocations (allocation_id, pool, node_id, tenant, name, status, status_since, active_at, correlation_id, created_at)
+     values ('alloc_1', 'p', $1, 'acme', 'job', 'failed', $2, $2, 'c', $2)`,
+    [node_id, stage.at(10)],
+  );
+  const isFree = async () => (await readNode(db, node_id))?.occupancy === 'free';
+  const prove = (at: Date, kind: Fact['kind'] = 'proof.clean') =>
+    db.transaction((tx) => recordEvidence(tx, [{ at, layer: 'node', kind, summary: 'it is clean', node_id }]));
+  await prove(stage.at(9));
+  await prove(stage.at(11), 'node.observed');
+  expect(await isFree(), 'what was proven before, and what is no proof').toBe(false);
+  await prove(stage.at(10));
+  expect(await isFree()).toBe(true);
+});

@@ -1,0 +1,272 @@
+/**
+ * The residue ledger: what is upstream without a live owner. The only code that writes it; each change leaves its evidence in
+ * the same transaction. Its rows are locked after nodes and allocations, never before them.
+ */
+import { type Clock, now as present } from '../../base/clock.ts';
+import {
+  type AllocationId,
+  type CorrelationId,
+  type NodeId,
+  type NodeInstanceId,
+  newResidueId,
+  type ResidueId,
+  type WorkflowId,
+} from '../../base/ids.ts';
+import type { Actor, EvidenceLayer } from '../../contract/evidence/evidence.ts';
+import type { Page } from '../../contract/primitives.ts';
+import type { Residue } from '../../contract/residue.ts';
+import type { ResidueReason, ResidueStatus } from '../../lifecycle/findings/residue.ts';
+import type { Queryable, Transaction } from '../pg/database.ts';
+import { recordEvidence } from '../evidence/evidence.ts';
+import { redactedRows } from '../pg/redacted-rows.ts';
+
+export interface ResidueRow {
+  residue_id: ResidueId;
+  driver: string;
+  pool: string | null;
+  host: string | null;
+  kind: string;
+  resource: string;
+  node_id: NodeId | null;
+  node_instance_id: NodeInstanceId | null;
+  allocation_id: AllocationId | null;
+  correlation_id: CorrelationId | null;
+  workflow_id: WorkflowId | null;
+  why: ResidueReason;
+  reason: string;
+  forced_by: Actor | null;
+  status: ResidueStatus;
+  since: Date;
+  seen_at: Date | null;
+  verified_at: Date | null;
+  seen: string | null;
+  cost_per_hour: number | null;
+  settled_at: Date | null;
+  settled_by: Actor | null;
+  settled_reason: string | null;
+  proof: Record<string, unknown> | null;
+}
+
+/** Asked by a function of the schema (migration 0024), or whoever reads a node would wait for a plan over every piece of evidence. */
+const nothingProvenSince = (moment: string) => `not proven_since(node.node_id, ${moment})`;
+
+/**
+ * A machine that a forced release left unproven is not free, whatever its status, and neither is one on which an allocation fell that it
+ * had served, as long as nothing was proven since, wherever that allocation went on. Adopting what is left names who answers for it and
+ * proves nothing: the machine is free again as another instance only. Expects `node`.
+ */
+export const hasResidue = `(exists (select 1 from residue rest where rest.node_id = node.node_id and rest.why = 'force-release'
+  and (rest.status = 'open' or (rest.status = 'adopted' and rest.node_instance_id = node.node_instance_id)))
+  or exists (select 1 from allocations fallen where fallen.node_id = node.node_id and fallen.status = 'failed' and fallen.active_at is not null
+    and ${nothingProvenSince('fallen.status_since')})
+  or exists (select 1 from instances used where used.node_id = node.node_id and used.unproven_since is not null
+    and ${nothingProvenSince('used.unproven_since')}))`;
+
+const iso = (date: Date | null) => date?.toISOString() ?? null;
+
+export const residueWire = (row: ResidueRow): Residue => ({
+  residue_id: row.residue_id,
+  driver: row.driver,
+  pool: row.pool,
+  host: row.host,
+  kind: row.kind,
+  resource: row.resource,
+  node_id: row.node_id,
+  node_instance_id: row.node_instance_id,
+  allocation_id: row.allocation_id,
+  workflow_id: row.workflow_id,
+  why: row.why,
+  reason: row.reason,
+  forced_by: row.forced_by,
+  status: row.status,
+  since: row.since.toISOString(),
+  seen_at: iso(row.seen_at),
+  verified_at: iso(row.verified_at),
+  seen: row.seen,
+  cost_per_hour: row.cost_per_hour,
+  settled_at: iso(row.settled_at),
+  settled_by: row.settled_by,
+  settled_reason: row.settled_reason,
+  proof: row.proof,
+});
+
+export async function residueRow(db: Queryable, id: string, lock?: 'for update'): Promise<ResidueRow | undefined> {
+  return (await db.query<ResidueRow>(`select * from residue where residue_id = $1 ${lock ?? ''}`, [id]))[0];
+}
+
+export interface ResidueFilter {
+  status?: ResidueStatus;
+  pool?: string;
+  after?: string;
+  limit: number;
+}
+
+export async function listResidue(db: Queryable, filter: ResidueFilter): Promise<Page<Residue>> {
+  const rows = await db.query<ResidueRow>(
+    `select * from residue where ($1::text is null or status = $1) and ($2::text is null or pool = $2) and ($3::text is null or residue_id < $3)
+     order by residue_id desc limit $4`,
+    [filter.status ?? null, filter.pool ?? null, filter.after ?? null, filter.limit + 1],
+  );
+  const items = rows.slice(0, filter.limit).map(residueWire);
+  return { items, next_cursor: rows.length > filter.limit ? (items.at(-1)?.residue_id ?? null) : null };
+}
+
+/** Who or what says it: a person, an operation or a rule. */
+export interface Teller {
+  layer: EvidenceLayer;
+  actor?: Actor | null;
+  workflow_id?: WorkflowId | null;
+}
+
+const named = ({ kind, resource, host }: Pick<ResidueRow, 'kind' | 'resource' | 'host'>) =>
+  `${kind} ${resource}${host ? ` on host ${host}` : ''}`;
+
+const tell = (
+  tx: Transaction,
+  rows: ResidueRow[],
+  what: 'left' | 'found' | 'gone' | 'adopted' | 'verified',
+  summary: (row: ResidueRow) => string,
+  teller: Teller,
+  now: Date,
+) =>
+  recordEvidence(
+    tx,
+    rows.map((row) => ({
+      at: now,
+      layer: teller.layer,
+      kind: `residue.${what}`,
+      summary: summary(row),
+      data: {
+        residue_id: row.residue_id,
+        driver: row.driver,
+        kind: row.kind,
+        resource: row.resource,
+        why: row.why,
+        ...(row.seen && { seen: row.seen }),
+        ...(what === 'gone' && row.proof && { proof: row.proof }),
+      },
+      actor: teller.actor ?? null,
+      node_id: row.node_id,
+      node_instance_id: row.node_instance_id,
+      allocation_id: row.allocation_id,
+      correlation_id: row.correlation_id,
+      workflow_id: teller.workflow_id ?? row.workflow_id,
+    })),
+  );
+
+export type LeftBehind = Pick<
+  ResidueRow,
+  | 'driver'
+  | 'pool'
+  | 'host'
+  | 'kind'
+  | 'resource'
+  | 'node_id'
+  | 'node_instance_id'
+  | 'allocation_id'
+  | 'correlation_id'
+  | 'workflow_id'
+  | 'reason'
+  | 'forced_by'
+  | 'seen'
+  | 'cost_per_hour'
+>;
+
+/** What a forced release could not prove gone. What the ledger already has of it counts as left by this release from here on. */
+export async function leaveResidue(
+  tx: Transaction,
+  left: LeftBehind[],
+  teller: Teller,
+  clock: Clock,
+): Promise<ResidueRow[]> {
+  const now = present(clock);
+  const fresh = left.map((each) => ({ ...each, residue_id: newResidueId(clock), since: now }));
+  const rows = await tx.query<ResidueRow>(
+    `insert into residue (residue_id, driver, pool, host, kind, resource, node_id, node_instance_id, allocation_id, correlation_id,
+       workflow_id, why, reason, forced_by, since, verified_at, seen, cost_per_hour)
+     select residue_id, driver, pool, host, kind, resource, node_id, node_instance_id, allocation_id, correlation_id,
+       workflow_id, 'force-release', reason, forced_by, since, since, seen, cost_per_hour
+     from jsonb_to_recordset($1::jsonb) as fresh(residue_id text, driver text, pool text, host text, kind text, resource text, node_id text,
+       node_instance_id text, allocation_id text, correlation_id text, workflow_id text, reason text, forced_by jsonb, since timestamptz,
+       seen text, cost_per_hour double precision)
+     on conflict (driver, coalesce(host, ''), resource, coalesce(node_instance_id, '')) where status = 'open'
+     do update set why = excluded.why, reason = excluded.reason, forced_by = excluded.forced_by, allocation_id = excluded.allocation_id,
+       node_id = excluded.node_id, workflow_id = excluded.workflow_id, seen = excluded.seen, verified_at = excluded.verified_at
+     returning *`,
+    [redactedRows(tx.redact, fresh, ['resource', 'host', 'reason', 'seen', 'forced_by.name'])],
+  );
+  await tell(tx, rows, 'left', (row) => `${named(row)} may remain: ${row.seen ?? row.reason}`, teller, now);
+  return rows;
+}
+
+/** Told by whoever found entries that a statement of its own has written. */
+export const tellFound = (tx: Transaction, rows: ResidueRow[], now: Date): Promise<void> =>
+  tell(tx, rows, 'found', (row) => `${named(row)} carries our tags and has no live owner`, { layer: 'rule' }, now);
+
+export interface Settlement {
+  status: Exclude<ResidueStatus, 'open'>;
+  seen?: string;
+  reason?: string;
+  proof?: Record<string, unknown>;
+}
+
+const settledWords = { gone: 'is gone', adopted: 'was taken over' } as const;
+
+/** Ends what is still open of these; a proof about an instance ends everything of it. Answers what it ended. */
+export async function settleResidue(
+  tx: Transaction,
+  which: { residue_id: string } | { node_instance_id: string },
+  settlement: Settlement,
+  teller: Teller,
+  now: Date,
+): Promise<ResidueRow[]> {
+  const [column, value] =
+    'residue_id' in which ? ['residue_id', which.residue_id] : ['node_instance_id', which.node_instance_id];
+  const rows = await tx.query<ResidueRow>(
+    `update residue set status = $2, settled_at = $3, settled_by = $4, settled_reason = $5, proof = $6,
+       seen = coalesce($7, seen), verified_at = case when $2 = 'gone' then $3 else verified_at end
+     where ${column} = $1 and status = 'open' returning *`,
+    [
+      value,
+      settlement.status,
+      now,
+      teller.actor ?? null,
+      tx.redact.value(settlement.reason ?? null),
+      settlement.proof ?? null,
+      settlement.seen ?? null,
+    ],
+  );
+  const why = settlement.reason ?? settlement.seen;
+  const words = `${settledWords[settlement.status]}${why ? `: ${why}` : ''}`;
+  await tell(tx, rows, settlement.status, (row) => `${named(row)} ${words}`, teller, now);
+  return rows;
+}
+
+/** A look that found it still there, or could not tell. Told only when it saw something else than the look before. */
+export async function noteLook(
+  tx: Transaction,
+  residue_id: string,
+  seen: string,
+  teller: Teller,
+  now: Date,
+): Promise<void> {
+  const rows = await tx.query<ResidueRow & { before: string | null }>(
+    `update residue set verified_at = $2, seen = $3 from (select residue_id as id, seen as before from residue where residue_id = $1 for update) former
+     where residue_id = former.id and status = 'open' returning residue.*, former.before`,
+    [residue_id, now, seen],
+  );
+  const news = rows.filter((row) => row.before !== seen || teller.actor);
+  await tell(tx, news, 'verified', (row) => `${named(row)} is not proven gone: ${seen}`, teller, now);
+}
+
+/** Which operation works on it. The caller holds its lock. */
+export async function bindResidue(tx: Transaction, residue_id: string, workflow_id: WorkflowId): Promise<void> {
+  await tx.query('update residue set workflow_id = $2 where residue_id = $1', [residue_id, workflow_id]);
+}
+
+/** How much is open and since when, by driver: for the metrics. */
+export function countOpenResidue(db: Queryable): Promise<{ driver: string; open: number; oldest_since: Date }[]> {
+  return db.query(
+    `select driver, count(*)::int as open, min(since) as oldest_since from residue where status = 'open' group by driver order by driver`,
+  );
+}

@@ -1,0 +1,94 @@
+/**
+ * Teaches the redactors the stored secrets: the server's own those that nobody can guess, and the one of each pool all secrets that
+ * the pool names.
+ */
+import type { KeyRing } from '../../../base/credentials/key-ring.ts';
+import type { Log } from '../../../base/telemetry/log.ts';
+import { type SecretValueProblem, secretValueProblem } from '../../../contract/secret-values.ts';
+import type { Database } from '../../pg/database.ts';
+import type { EvidenceTail } from '../../evidence/tail.ts';
+import { createPoolRedactors, type PoolRedactors } from './pool-redactors.ts';
+import { openSecret } from './seal.ts';
+import { allSecrets, secretsByPool } from './secrets.ts';
+
+/** A shorter line of a value is likely to be a word that means something elsewhere. */
+const shortestLine = 8;
+
+/** The first and last lines of a key or a certificate are the same in every one. */
+const isArmour = (line: string): boolean => /^-----(?:BEGIN|END) [A-Z0-9 ]+-----$/.test(line);
+
+/** A value of several lines is printed line by line. */
+export const printedForms = (value: string): string[] => {
+  const lines = value.split(/\r?\n/).map((line) => line.trim());
+  const long = lines.filter((line) => line.length >= shortestLine && !isArmour(line));
+  return [value, ...(lines.length > 1 ? long : [])];
+};
+
+/** What is redacted everywhere: other forms could be guessed by machines of other pools, or are words of ours. */
+export const formsForEverybody = (value: string): string[] =>
+  printedForms(value).filter((form) => secretValueProblem(form) === undefined);
+
+export interface LearnedSecrets {
+  /** Secrets that this server cannot open, with the key that is missing. */
+  unreadable: { name: string; kid: string }[];
+  /** Values from before the rules for values: redacted only from the logs of their own pools. */
+  unsuitable: { name: string; problem: SecretValueProblem }[];
+}
+
+export async function learnSecrets(db: Database, ring: KeyRing, pools: PoolRedactors): Promise<LearnedSecrets> {
+  const rows = (await allSecrets(db)).map((row) => ({ row, opened: openSecret(ring, row) }));
+  const values = new Map(rows.flatMap(({ row, opened }) => (opened.ok ? [[row.name, opened.value] as const] : [])));
+  db.redact.learn([...values.values()].flatMap(formsForEverybody));
+  for (const { pool, secrets } of await secretsByPool(db))
+    pools.learn(
+      pool,
+      secrets.flatMap((name) => printedForms(values.get(name) ?? '')),
+    );
+  return {
+    unreadable: rows.flatMap(({ row: { name, kid }, opened }) => (opened.ok ? [] : [{ name, kid }])),
+    unsuitable: [...values].flatMap(([name, value]) => {
+      const problem = secretValueProblem(value);
+      return problem ? [{ name, problem }] : [];
+    }),
+  };
+}
+
+const changesSecrets = new Set(['secret.set', 'pool.declared']);
+
+/** Returns once the redactors know every stored secret, and keeps them up to date. What cannot be decrypted is reported with the file to copy. */
+export async function followSecrets(
+  { db, key_ring: ring }: { db: Database; key_ring: KeyRing },
+  tail: EvidenceTail,
+  log: Log,
+): Promise<PoolRedactors> {
+  const pools = createPoolRedactors(db.redact);
+  // Subscribed before the first reading, so that nothing set in between is missed.
+  const first = Promise.withResolvers<void>();
+  let learning: Promise<unknown> = first.promise;
+  let waits = false;
+  tail.subscribe((fact) => {
+    if (!changesSecrets.has(fact.kind) || waits) return;
+    // Facts that arrive meanwhile are covered by the reading that has not begun yet.
+    waits = true;
+    learning = learning.then(async () => {
+      waits = false;
+      await learnSecrets(db, ring, pools).catch((error) => {
+        // Until the next reading succeeds, every log line is matched against every secret.
+        pools.forget();
+        log.error({ error }, 'the redactor could not read the stored secrets');
+      });
+    });
+  });
+  const { unreadable, unsuitable } = await learnSecrets(db, ring, pools).finally(first.resolve);
+  if (unreadable.length > 0)
+    log.error(
+      { secrets: unreadable.map(({ name }) => name), keys: [...new Set(unreadable.map(({ kid }) => kid))] },
+      `stored secrets cannot be decrypted: copy the key file of the server that stored them to ${ring.path}; launches that need them fail until then`,
+    );
+  if (unsuitable.length > 0)
+    log.warn(
+      { secrets: unsuitable },
+      'stored secrets can be guessed: they are redacted only from logs of their own pools; set values of at least 16 characters',
+    );
+  return pools;
+}

@@ -1,0 +1,115 @@
+/** Stored secrets: sealed outside the reach of the database, bound to their names, and moved to a new key. */
+import { randomBytes } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type TestStore, testStore } from '../../../../test/support/store.ts';
+import { moment } from '../../../base/clock.ts';
+import type { KeyRing, RingKey } from '../../../base/credentials/key-ring.ts';
+import { createRedactor, struckOut } from '../../../base/redaction/redact.ts';
+import { printedForms } from './known-values.ts';
+import { createPoolRedactors } from './pool-redactors.ts';
+import { openSecret, sealSecret } from './seal.ts';
+import { deleteSecret, putSecret, rotateSecrets, type SecretRow, secretsNamed } from './secrets.ts';
+
+let store: TestStore;
+beforeAll(async () => {
+  store = await testStore();
+});
+afterAll(() => store.close());
+
+const key = (kid: string): RingKey => ({ kid, created_at: '2030-01-01T00:00:00.000Z', secret: randomBytes(32) });
+const ringOf = (...keys: [RingKey, ...RingKey[]]): KeyRing => ({
+  path: '/keys.json',
+  current: keys[0],
+  all: keys,
+  byId: (kid) => keys.find((each) => each.kid === kid),
+});
+const at = moment(1_900_000_000_000);
+
+const put = (ring: KeyRing, name: string, value: string): Promise<SecretRow> =>
+  store.db.transaction((tx) => putSecret(tx, ring, name, value, at));
+const stored = async (name: string): Promise<SecretRow> => {
+  const [row] = await secretsNamed(store.db, [name]);
+  if (!row) throw new Error(`${name} is not stored`);
+  return row;
+};
+
+test('a value is kept so that only a server with the key reads it', async () => {
+  const ring = ringOf(key('one'));
+  await put(ring, 'db', 'correct horse');
+  const row = await stored('db');
+  expect(row.sealed.toString('latin1')).not.toContain('correct');
+  expect(openSecret(ring, row)).toEqual({ ok: true, value: 'correct horse' });
+  expect(openSecret(ringOf(key('two')), row)).toEqual({ ok: false, why: 'key_missing' });
+  expect(openSecret(ringOf(key('one')), row)).toEqual({ ok: false, why: 'damaged' });
+});
+
+test('a row that was copied under another name, or changed, does not open', () => {
+  const ring = ringOf(key('one'));
+  const sealed = sealSecret(ring, 'mine', 'correct horse');
+  expect(openSecret(ring, { ...sealed, name: 'yours' })).toEqual({ ok: false, why: 'damaged' });
+  const changed = Buffer.from(sealed.sealed);
+  changed[changed.length - 1] = (changed.at(-1) ?? 0) ^ 1;
+  expect(openSecret(ring, { ...sealed, sealed: changed })).toEqual({ ok: false, why: 'damaged' });
+  expect(openSecret(ring, { ...sealed, sealed: Buffer.alloc(3) })).toEqual({ ok: false, why: 'damaged' });
+});
+
+test('the same value twice is not seen to be the same', () => {
+  const ring = ringOf(key('one'));
+  expect(sealSecret(ring, 'a', 'correct horse').sealed.equals(sealSecret(ring, 'a', 'correct horse').sealed)).toBe(
+    false,
+  );
+});
+
+test('a new value counts up the version', async () => {
+  const ring = ringOf(key('one'));
+  expect(await put(ring, 'counted', 'first value')).toMatchObject({ version: 1 });
+  expect(await put(ring, 'counted', 'second value')).toMatchObject({ version: 2 });
+  expect(openSecret(ring, await stored('counted'))).toEqual({ ok: true, value: 'second value' });
+});
+
+test('rotation moves what it can open to the current key and names the rest', async () => {
+  await store.db.query('delete from secrets');
+  const [old, fresh, foreign] = [key('old'), key('fresh'), key('foreign')];
+  await put(ringOf(old), 'moved', 'correct horse');
+  await put(ringOf(foreign), 'left', 'battery staple');
+  const ring = ringOf(fresh, old);
+  const rotate = () => store.db.transaction((tx) => rotateSecrets(tx, ring));
+  expect(await rotate()).toEqual({ rotated: 1, unreadable: ['left'] });
+  expect(await stored('moved')).toMatchObject({ kid: 'fresh', version: 1 });
+  expect(openSecret(ringOf(fresh), await stored('moved'))).toEqual({ ok: true, value: 'correct horse' });
+  expect(openSecret(ringOf(foreign), await stored('left'))).toMatchObject({ ok: true });
+  expect(await rotate()).toEqual({ rotated: 0, unreadable: ['left'] });
+});
+
+test('what is deleted is gone', async () => {
+  await put(ringOf(key('one')), 'gone', 'correct horse');
+  expect(await store.db.transaction((tx) => deleteSecret(tx, 'gone'))).toBe(true);
+  expect(await store.db.transaction((tx) => deleteSecret(tx, 'gone'))).toBe(false);
+  expect(await secretsNamed(store.db, ['gone'])).toEqual([]);
+});
+
+test('a pool is redacted by its own secrets, and by all of them while it is not known', () => {
+  const everything = createRedactor();
+  everything.learn(['mine~quartz~meadow', 'theirs~plum~harbor']);
+  const pools = createPoolRedactors(everything);
+  const text = 'mine~quartz~meadow theirs~plum~harbor';
+  expect(pools.of('mine').text(text)).toBe(`${struckOut} ${struckOut}`);
+  pools.learn('mine', ['mine~quartz~meadow']);
+  pools.learn('none', []);
+  expect(pools.of('mine').text(text)).toBe(`${struckOut} theirs~plum~harbor`);
+  expect(pools.of('none').text(text)).toBe(text);
+  pools.learn('none', ['theirs~plum~harbor']);
+  expect(pools.of('none').text(text)).toBe(`mine~quartz~meadow ${struckOut}`);
+  pools.learn('other', []);
+  expect(pools.of('other').text(text)).toBe(text);
+  pools.forget();
+  expect(pools.of('none').text(text)).toBe(`${struckOut} ${struckOut}`);
+});
+
+test('a value of several lines is struck out of each line', () => {
+  const redactor = createRedactor();
+  redactor.learn(printedForms('first long line\nshort\nsecond "long" line'));
+  expect(redactor.text('saw first long line here')).toBe(`saw ${struckOut} here`);
+  expect(redactor.json(JSON.stringify({ line: 'second "long" line' }))).toBe(`{"line":"${struckOut}"}`);
+  expect(redactor.text('short')).toBe('short');
+});

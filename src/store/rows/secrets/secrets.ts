@@ -1,0 +1,130 @@
+/** The table of secrets: names and sealed values. Values are opened only where a machine is launched, and by the redactor. */
+import type { KeyRing } from '../../../base/credentials/key-ring.ts';
+import type { Secret } from '../../../contract/secret.ts';
+import type { Queryable, Transaction } from '../../pg/database.ts';
+import { openSecret, type SealedSecret, sealSecret } from './seal.ts';
+
+export interface SecretRow extends SealedSecret {
+  version: number;
+  created_at: Date;
+  updated_at: Date;
+  last_used_at: Date | null;
+}
+
+/** Within this time a further use is not written down. */
+const usedAgainSeconds = 60;
+
+const columns = 'name, version, kid, sealed, created_at, updated_at, last_used_at';
+
+export const allSecrets = (db: Queryable): Promise<SecretRow[]> =>
+  db.query<SecretRow>(`select ${columns} from secrets order by name`);
+
+export const secretsNamed = (db: Queryable, names: readonly string[]): Promise<SecretRow[]> =>
+  db.query<SecretRow>(`select ${columns} from secrets where name = any($1)`, [names]);
+
+/** Those of the names that are stored; they cannot be deleted before this transaction ends. */
+export async function holdSecrets(tx: Transaction, names: readonly string[]): Promise<Set<string>> {
+  const rows = await tx.query<{ name: string }>('select name from secrets where name = any($1) for share', [names]);
+  return new Set(rows.map(({ name }) => name));
+}
+
+export async function putSecret(
+  tx: Transaction,
+  ring: KeyRing,
+  name: string,
+  value: string,
+  now: Date,
+): Promise<SecretRow> {
+  const { kid, sealed } = sealSecret(ring, name, value);
+  const [row] = await tx.query<SecretRow>(
+    `insert into secrets (name, version, kid, sealed, created_at, updated_at)
+     values ($1, 1, $2, $3, $4, $4)
+     on conflict (name) do update
+       set version = secrets.version + 1, kid = $2, sealed = $3, updated_at = $4
+     returning ${columns}`,
+    [name, kid, sealed, now],
+  );
+  return row as SecretRow;
+}
+
+export async function deleteSecret(tx: Transaction, name: string): Promise<boolean> {
+  return (await tx.query('delete from secrets where name = $1 returning name', [name])).length > 0;
+}
+
+export async function noteUse(db: Queryable, names: readonly string[], now: Date): Promise<void> {
+  await db.query(
+    `update secrets set last_used_at = $2
+     where name = any($1)
+       and (last_used_at is null or last_used_at < $2::timestamptz - make_interval(secs => $3))`,
+    [names, now, usedAgainSeconds],
+  );
+}
+
+/** Whether a document names the secret `$1` in its environment. */
+const namesSecret = (document: string) =>
+  `jsonb_path_exists(${document}, '$.spec.env.*.secret ? (@ == $name)', jsonb_build_object('name', secret.name))`;
+
+/** Pools that name each secret: now, or in a generation that live machines were made from. */
+export async function poolsBySecret(db: Queryable, names: readonly string[]): Promise<Map<string, string[]>> {
+  const rows = await db.query<{ name: string; pools: string[] }>(
+    `select secret.name, array_agg(distinct pool.name order by pool.name) as pools
+     from unnest($1::text[]) as secret(name)
+     join pools pool on true
+     join pool_generations generation on generation.pool = pool.name
+     where ${namesSecret('generation.document')}
+       and ((pool.deleted_at is null and generation.generation = pool.generation)
+         or exists (select from nodes node
+           where node.pool = pool.name and node.pool_generation = generation.generation and node.status <> 'retired'))
+     group by secret.name`,
+    [names],
+  );
+  return new Map(rows.map(({ name, pools }) => [name, pools]));
+}
+
+/** Every pool that is not deleted or still has machines, with the secrets it names: now, or for those machines. */
+export const secretsByPool = (db: Queryable): Promise<{ pool: string; secrets: string[] }[]> =>
+  db.query(
+    `select pool.name as pool, array_remove(array_agg(distinct named.secret #>> '{}'), null) as secrets
+     from pools pool
+     join pool_generations generation on generation.pool = pool.name
+     left join lateral jsonb_path_query(generation.document, '$.spec.env.*.secret') as named(secret) on true
+     where (pool.deleted_at is null and generation.generation = pool.generation)
+       or exists (select from nodes node
+         where node.pool = pool.name and node.pool_generation = generation.generation and node.status <> 'retired')
+     group by pool.name`,
+  );
+
+export interface Rotation {
+  rotated: number;
+  /** Left as they are: this server cannot open them. */
+  unreadable: string[];
+}
+
+/** Seals everything anew with the current key. */
+export async function rotateSecrets(tx: Transaction, ring: KeyRing): Promise<Rotation> {
+  const rows = await tx.query<SecretRow>(`select ${columns} from secrets order by name for update`);
+  const { kid } = ring.current;
+  const unreadable: string[] = [];
+  let rotated = 0;
+  for (const row of rows) {
+    const opened = openSecret(ring, row);
+    if (!opened.ok) unreadable.push(row.name);
+    else if (row.kid !== kid) {
+      const { sealed } = sealSecret(ring, row.name, opened.value);
+      await tx.query('update secrets set kid = $2, sealed = $3 where name = $1', [row.name, kid, sealed]);
+      rotated++;
+    }
+  }
+  return { rotated, unreadable };
+}
+
+export const secretWire = (row: SecretRow, ring: KeyRing, used_by: readonly string[]): Secret => ({
+  name: row.name,
+  version: row.version,
+  kid: row.kid,
+  readable: ring.byId(row.kid) !== undefined,
+  created_at: row.created_at.toISOString(),
+  updated_at: row.updated_at.toISOString(),
+  last_used_at: row.last_used_at?.toISOString() ?? null,
+  used_by: [...used_by],
+});

@@ -1,0 +1,54 @@
+/** Tokens that expire soon, with what decides whether somebody should know. */
+import type { TokenRole } from '../../../contract/token.ts';
+import type { Queryable } from '../../pg/database.ts';
+
+export interface ExpiringToken {
+  token_id: string;
+  name: string;
+  role: TokenRole;
+  tenant: string | null;
+  pool: string | null;
+  created_at: Date;
+  expires_at: Date;
+  revoked_at: Date | null;
+  last_used_at: Date | null;
+  /** Another token of the same name, role and scope is in use and lives longer. */
+  replaced: boolean;
+}
+
+export interface ExpiringQuery {
+  now: Date;
+  expires_until: Date;
+  /** A token that was used after this is in use. */
+  used_after: Date;
+  /** These are returned whatever has become of them. */
+  token_ids: readonly string[];
+}
+
+export const expiringTokens = (db: Queryable, query: ExpiringQuery): Promise<ExpiringToken[]> =>
+  db.query<ExpiringToken>(
+    `select token.token_id, token.name, token.role, token.tenant, token.pool,
+       token.created_at, token.expires_at, token.revoked_at, used.last_used_at,
+       exists (
+         select from tokens other
+           join token_uses other_used on other_used.token_id = other.token_id
+         where other.token_id <> token.token_id
+           and other.name = token.name
+           and other.role = token.role
+           and other.tenant is not distinct from token.tenant
+           and other.pool is not distinct from token.pool
+           and other.revoked_at is null
+           and (other.expires_at is null or other.expires_at > token.expires_at)
+           and other_used.last_used_at > $3
+       ) as replaced
+     from tokens token
+       left join token_uses used on used.token_id = token.token_id
+     where token.token_id = any($4)
+       or (token.expires_at > $1
+         and token.expires_at <= $2
+         and token.revoked_at is null
+         and used.last_used_at > $3)
+     order by token.expires_at, token.token_id`,
+    [query.now, query.expires_until, query.used_after, query.token_ids],
+    { often: true },
+  );

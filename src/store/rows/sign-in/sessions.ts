@@ -1,0 +1,175 @@
+/** Console sessions: one row for each live one. The cookie's secret is stored as a hash; ending a session deletes its row. */
+import { type Clock, secondsLater } from '../../../base/clock.ts';
+import { newSessionId } from '../../../base/ids.ts';
+import type { ConsoleSession } from '../../../contract/token.ts';
+import type { Queryable, Transaction } from '../../pg/database.ts';
+import { hashSecret, newSecret } from '../../agents/instances.ts';
+import type { TokenRow } from '../tokens.ts';
+
+/** The secret's prefix, which the redactor knows. */
+const sessionPrefix = 'sws';
+/** Beyond this the least recently used session of the same token ends, so a token cannot fill the table. */
+export const maxSessionsPerToken = 100;
+const maxUserAgentLength = 256;
+
+export interface SessionRow {
+  session_id: string;
+  token_id: string;
+  created_at: Date;
+  last_used_at: Date;
+  expires_at: Date;
+  address: string | null;
+  user_agent: string | null;
+}
+
+/** A session as a request finds it, with its token. */
+export interface FoundSession extends TokenRow {
+  session_id: string;
+  session_used_at: Date;
+  session_expires_at: Date;
+}
+
+export interface FreshSession {
+  token_id: string;
+  created_at: Date;
+  expires_at: Date;
+  address: string;
+  user_agent: string | null;
+}
+
+/** Returns the secret for the cookie, which is stored nowhere, and the sessions that had to end for this one. */
+export async function createSession(
+  tx: Transaction,
+  clock: Clock,
+  fresh: FreshSession,
+): Promise<{ session_id: string; secret: string; evicted: string[] }> {
+  const session_id = newSessionId(clock);
+  const secret = newSecret(sessionPrefix);
+  await tx.query(
+    `insert into sessions (session_id, secret_hash, token_id, created_at, last_used_at, expires_at, address, user_agent)
+     values ($1, $2, $3, $4, $4, $5, $6, $7)`,
+    [
+      session_id,
+      hashSecret(secret),
+      fresh.token_id,
+      fresh.created_at,
+      fresh.expires_at,
+      fresh.address,
+      fresh.user_agent?.slice(0, maxUserAgentLength) ?? null,
+    ],
+  );
+  const evicted = await tx.query<{ session_id: string }>(
+    `delete from sessions
+     where session_id in (
+       select session_id from sessions
+       where token_id = $1 and session_id <> $2
+       order by last_used_at desc
+       offset $3)
+     returning session_id`,
+    [fresh.token_id, session_id, maxSessionsPerToken - 1],
+  );
+  return { session_id, secret, evicted: evicted.map((row) => row.session_id) };
+}
+
+export async function sessionBySecret(db: Queryable, secret: string): Promise<FoundSession | undefined> {
+  const [found] = await db.query<FoundSession>(
+    `select t.*, s.session_id, s.last_used_at as session_used_at, s.expires_at as session_expires_at
+     from sessions s
+     join tokens t using (token_id)
+     where s.secret_hash = $1`,
+    [hashSecret(secret)],
+    { often: true },
+  );
+  return found;
+}
+
+/** Whether a session that was good a while ago still is: neither ended nor idle for too long, nor its token revoked. */
+export async function isSessionOpen(db: Queryable, id: string, idleSince: Date): Promise<boolean> {
+  const rows = await db.query(
+    `select from sessions s
+     join tokens t using (token_id)
+     where s.session_id = $1
+       and s.last_used_at > $2
+       and t.revoked_at is null`,
+    [id, idleSince],
+    { often: true },
+  );
+  return rows.length > 0;
+}
+
+export async function touchSession(db: Queryable, id: string, at: Date): Promise<void> {
+  await db.query('update sessions set last_used_at = $2 where session_id = $1 and last_used_at < $2', [id, at]);
+}
+
+/** With `token_id` only a session of that token. Returns whose it was. */
+export async function deleteSession(
+  db: Queryable,
+  id: string,
+  token_id: string | null,
+): Promise<{ token_id: string } | undefined> {
+  const [row] = await db.query<{ token_id: string }>(
+    `delete from sessions
+     where session_id = $1
+       and ($2::text is null or token_id = $2)
+     returning token_id`,
+    [id, token_id],
+  );
+  return row;
+}
+
+export interface SessionQuery {
+  /** Null: of all tokens. */
+  token_id: string | null;
+  after: string | undefined;
+  limit: number;
+  now: Date;
+  idleSince: Date;
+}
+
+export interface ListedSession extends SessionRow, Pick<TokenRow, 'name' | 'role' | 'tenant'> {}
+
+/** Live ones only, one more than asked for where there are more. */
+export async function listSessions(db: Queryable, query: SessionQuery): Promise<ListedSession[]> {
+  return db.query<ListedSession>(
+    `select s.session_id, s.token_id, s.created_at, s.last_used_at, s.expires_at, s.address, s.user_agent, t.name, t.role, t.tenant
+     from sessions s
+     join tokens t using (token_id)
+     where ($1::text is null or s.token_id = $1)
+       and s.session_id > $2
+       and s.expires_at > $4
+       and s.last_used_at > $5
+       and t.revoked_at is null
+       and (t.expires_at is null or t.expires_at > $4)
+     order by s.session_id
+     limit $3`,
+    [query.token_id, query.after ?? '', query.limit + 1, query.now, query.idleSince],
+  );
+}
+
+export const sessionWire = (row: ListedSession, own: string | null, idle_seconds: number): ConsoleSession => ({
+  session_id: row.session_id,
+  token_id: row.token_id,
+  name: row.name,
+  role: row.role as ConsoleSession['role'],
+  tenant: row.tenant,
+  created_at: row.created_at.toISOString(),
+  last_used_at: row.last_used_at.toISOString(),
+  expires_at: row.expires_at.toISOString(),
+  idle_expires_at: secondsLater(row.last_used_at, idle_seconds).toISOString(),
+  address: row.address,
+  user_agent: row.user_agent,
+  current: row.session_id === own,
+});
+
+/** Rows that open nothing any more. Those idle for too long go with their expiry. */
+export async function forgetSessions(db: Queryable, now: Date): Promise<number> {
+  const rows = await db.query(
+    `delete from sessions s
+     using tokens t
+     where t.token_id = s.token_id
+       and (s.expires_at <= $1 or t.revoked_at is not null or t.expires_at <= $1)
+     returning s.session_id`,
+    [now],
+  );
+  return rows.length;
+}

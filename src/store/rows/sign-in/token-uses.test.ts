@@ -1,0 +1,108 @@
+/** The last use of a token: one write a minute, in batches, the latest of all replicas, and nothing lost by a stop. */
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { testDatabase } from '../../../../test/support/database.ts';
+import { until } from '../../../../test/support/until.ts';
+import { moment } from '../../../base/clock.ts';
+import { newTokenId } from '../../../base/ids.ts';
+import { virtualClock } from '../../../base/virtual-clock.ts';
+import { type Database, openDatabase, type Queryable } from '../../pg/database.ts';
+import { createToken, listTokens } from '../tokens.ts';
+import { createTokenUses } from './token-uses.ts';
+
+let db: Database;
+let drop: () => Promise<void>;
+let clock: ReturnType<typeof virtualClock>;
+let failures: unknown[];
+beforeEach(async () => {
+  const database = await testDatabase();
+  drop = database.drop;
+  db = openDatabase({ url: database.url });
+  clock = virtualClock();
+  failures = [];
+});
+afterEach(async () => {
+  await db.close();
+  await drop();
+});
+
+/** Counts statements, and fails them on demand. */
+function counted() {
+  const count = { statements: 0, fails: false };
+  const query: Queryable['query'] = (...given) => {
+    count.statements += 1;
+    return count.fails ? Promise.reject(new Error('the store is away')) : db.query(...given);
+  };
+  return { count, db: { ...db, query } as Queryable };
+}
+const usesOf = (on: Queryable = db) => createTokenUses(on, clock, (error) => failures.push(error));
+
+async function token(name: string): Promise<string> {
+  const token_id = newTokenId(clock);
+  const fresh = {
+    token_id,
+    name,
+    role: 'viewer',
+    tenant: null,
+    pool: null,
+    created_at: moment(clock.nowMs()),
+  } as const;
+  await createToken(db, { ...fresh, expires_at: null }, `swt_${token_id}`);
+  return token_id;
+}
+const lastUses = async () => Object.fromEntries((await listTokens(db)).map((each) => [each.name, each.last_used_at]));
+const seconds = (count: number) => moment(Date.UTC(2026, 0, 1) + count * 1000).toISOString();
+
+test('many uses of several tokens within a minute are one statement', async () => {
+  const [one, two] = [await token('one'), await token('two')];
+  await token('idle');
+  const { count, db: watched } = counted();
+  const uses = usesOf(watched);
+  for (const id of [one, two, one, two, one]) uses.note(id);
+  expect(count.statements, 'no request waits for a write').toBe(0);
+  await clock.advance(1_000);
+  await until('the write', async () => (await lastUses()).two !== null);
+  expect(await lastUses()).toEqual({ one: seconds(0), two: seconds(0), idle: null });
+  await clock.advance(58_000);
+  uses.note(one);
+  await clock.advance(1_000);
+  expect(count.statements).toBe(1);
+  uses.note(one);
+  await uses.stop();
+  expect(count.statements).toBe(2);
+  expect(await lastUses()).toEqual({ one: seconds(60), two: seconds(0), idle: null });
+  expect(failures).toEqual([]);
+});
+
+test('a stop writes what waits', async () => {
+  const id = await token('one');
+  const uses = usesOf();
+  uses.note(id);
+  await uses.stop();
+  expect(await lastUses()).toEqual({ one: seconds(0) });
+  expect(clock.pendingTimers()).toBe(0);
+});
+
+test('the latest use of two replicas counts, in whatever order they write', async () => {
+  const id = await token('one');
+  const [early, late] = [usesOf(), usesOf()];
+  early.note(id);
+  await clock.advance(500);
+  late.note(id);
+  await late.stop();
+  await early.stop();
+  expect(await lastUses()).toEqual({ one: moment(Date.UTC(2026, 0, 1) + 500).toISOString() });
+});
+
+test('a write that fails is reported, and the next use tries again', async () => {
+  const id = await token('one');
+  const { count, db: watched } = counted();
+  const uses = usesOf(watched);
+  count.fails = true;
+  uses.note(id);
+  await uses.stop();
+  expect(failures).toHaveLength(1);
+  count.fails = false;
+  uses.note(id);
+  await uses.stop();
+  expect(await lastUses()).toEqual({ one: seconds(0) });
+});

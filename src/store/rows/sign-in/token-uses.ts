@@ -1,0 +1,76 @@
+/** When tokens were last used, to the minute. Uses are batched and written in the background; a request never waits for it. */
+import { type Clock, moment } from '../../../base/clock.ts';
+import type { Queryable } from '../../pg/database.ts';
+
+/** A replica writes the use of a token at most once in this time. */
+const everyMs = 60_000;
+/** Uses that arrive within this time are one statement. */
+const batchMs = 1_000;
+
+export interface TokenUses {
+  /** The token was just authenticated. */
+  note(token_id: string): void;
+  /** Writes what is left. */
+  stop(): Promise<void>;
+}
+
+/** Replicas write in any order, so the latest use wins. */
+async function writeUses(db: Queryable, uses: ReadonlyMap<string, number>): Promise<void> {
+  await db.query(
+    `insert into token_uses as known (token_id, last_used_at)
+     select token_id, last_used_at
+     from unnest($1::text[], $2::timestamptz[]) as used (token_id, last_used_at)
+     -- All replicas lock rows in the same order, so they cannot deadlock.
+     order by token_id
+     on conflict (token_id) do update
+       set last_used_at = excluded.last_used_at
+       where known.last_used_at < excluded.last_used_at`,
+    [[...uses.keys()], [...uses.values()].map(moment)],
+  );
+}
+
+export function createTokenUses(db: Queryable, clock: Clock, onError: (error: unknown) => void): TokenUses {
+  /** The uses that were taken for writing in the last minute, oldest first. */
+  const recent = new Map<string, number>();
+  let waiting = new Map<string, number>();
+  let cancel: (() => void) | undefined;
+  let writing: Promise<void> = Promise.resolve();
+
+  const dropOld = () => {
+    for (const [token_id, at_ms] of recent) {
+      if (clock.nowMs() - at_ms < everyMs) return;
+      recent.delete(token_id);
+    }
+  };
+  const flush = () => {
+    cancel?.();
+    cancel = undefined;
+    const uses = waiting;
+    waiting = new Map();
+    if (uses.size === 0) return;
+    dropOld();
+    writing = writing
+      .then(() => writeUses(db, uses))
+      .catch((error) => {
+        // The next use tries again.
+        for (const token_id of uses.keys()) recent.delete(token_id);
+        onError(error);
+      });
+  };
+
+  return {
+    note(token_id) {
+      const at_ms = clock.nowMs();
+      const before = recent.get(token_id);
+      if (before !== undefined && at_ms - before < everyMs) return;
+      recent.delete(token_id);
+      recent.set(token_id, at_ms);
+      waiting.set(token_id, at_ms);
+      cancel ??= clock.after(batchMs, flush);
+    },
+    async stop() {
+      flush();
+      await writing;
+    },
+  };
+}

@@ -1,0 +1,186 @@
+/** Tokens of people and programs, and join tokens. Only hashes are stored; a secret is shown once. */
+import type { TokenId } from '../../base/ids.ts';
+import type { JoinToken } from '../../contract/pool.ts';
+import type { Token, TokenRole } from '../../contract/token.ts';
+import type { Queryable, Transaction } from '../pg/database.ts';
+import { hashSecret } from '../agents/instances.ts';
+
+/** What the secret of a token begins with. */
+export const tokenPrefix = 'swt';
+export const relayPrefix = 'swr';
+
+export interface TokenRow {
+  token_id: TokenId;
+  name: string;
+  role: TokenRole;
+  tenant: string | null;
+  /** Of a relay: whose machines it speaks for. */
+  pool: string | null;
+  created_at: Date;
+  expires_at: Date | null;
+  revoked_at: Date | null;
+  /** Of the server's own admin tokens: where it came from; see `operations/runtime/first-start.ts`. */
+  origin: string | null;
+}
+
+/** A token as it is listed. */
+type ListedToken = Omit<TokenRow, 'origin'> & { last_used_at: Date | null };
+
+export const tokenWire = (row: ListedToken): Token => ({
+  token_id: row.token_id,
+  name: row.name,
+  role: row.role,
+  tenant: row.tenant,
+  pool: row.pool,
+  created_at: row.created_at.toISOString(),
+  expires_at: row.expires_at?.toISOString() ?? null,
+  last_used_at: row.last_used_at?.toISOString() ?? null,
+});
+
+export async function createToken(
+  db: Queryable,
+  fresh: Omit<TokenRow, 'revoked_at' | 'origin'> & { origin?: string },
+  secret: string,
+): Promise<void> {
+  await db.query(
+    `insert into tokens (token_id, name, secret_hash, role, tenant, pool, created_at, expires_at, origin)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+    [
+      fresh.token_id,
+      fresh.name,
+      hashSecret(secret),
+      fresh.role,
+      fresh.tenant,
+      fresh.pool,
+      fresh.created_at,
+      fresh.expires_at,
+      fresh.origin ?? null,
+    ],
+  );
+}
+
+export async function tokenBySecret(db: Queryable, secret: string): Promise<TokenRow | undefined> {
+  return (
+    await db.query<TokenRow>('select * from tokens where secret_hash = $1', [hashSecret(secret)], { often: true })
+  )[0];
+}
+
+export async function listTokens(db: Queryable): Promise<Token[]> {
+  const rows = await db.query<ListedToken>(
+    `select token.*, used.last_used_at
+     from tokens token
+       left join token_uses used on used.token_id = token.token_id
+     where token.revoked_at is null
+     order by token.token_id`,
+  );
+  return rows.map(tokenWire);
+}
+
+export async function revokeToken(db: Queryable, id: string, now: Date): Promise<boolean> {
+  const rows = await db.query(
+    'update tokens set revoked_at = $2 where token_id = $1 and revoked_at is null returning token_id',
+    [id, now],
+  );
+  return rows.length > 0;
+}
+
+/** Serializes the starts of replicas, which may bring the same new token. */
+const adminTokenLock = 7_100_036;
+
+export async function lockAdminToken(tx: Transaction): Promise<void> {
+  await tx.query('select pg_advisory_xact_lock($1)', [adminTokenLock]);
+}
+
+/** Revokes the server's own live tokens that are named, or come from these origins, except for one. Returns their ids. */
+export async function revokeReplaced(
+  tx: Transaction,
+  { ids, origins, keep }: { ids: string[]; origins: string[]; keep: string },
+  now: Date,
+): Promise<string[]> {
+  const rows = await tx.query<{ token_id: string }>(
+    `update tokens set revoked_at = $4
+     where origin is not null
+       and (token_id = any($1) or origin = any($2))
+       and token_id <> $3
+       and revoked_at is null
+     returning token_id`,
+    [ids, origins, keep, now],
+  );
+  return rows.map(({ token_id }) => token_id);
+}
+
+export async function setTokenOrigin(tx: Transaction, id: string, origin: string): Promise<void> {
+  await tx.query('update tokens set origin = $2 where token_id = $1', [id, origin]);
+}
+
+export interface JoinTokenRow {
+  token_id: TokenId;
+  pool: string;
+  expires_at: Date | null;
+  max_uses: number | null;
+  uses: number;
+  created_at: Date;
+  revoked_at: Date | null;
+}
+
+export const joinTokenWire = (row: JoinTokenRow): JoinToken => ({
+  token_id: row.token_id,
+  pool: row.pool,
+  expires_at: row.expires_at?.toISOString() ?? null,
+  max_uses: row.max_uses,
+  uses: row.uses,
+  created_at: row.created_at.toISOString(),
+});
+
+export async function createJoinToken(
+  db: Queryable,
+  fresh: Omit<JoinTokenRow, 'uses' | 'revoked_at'>,
+  secret: string,
+): Promise<void> {
+  await db.query(
+    'insert into join_tokens (token_id, pool, secret_hash, expires_at, max_uses, created_at) values ($1, $2, $3, $4, $5, $6)',
+    [fresh.token_id, fresh.pool, hashSecret(secret), fresh.expires_at, fresh.max_uses, fresh.created_at],
+  );
+}
+
+export async function joinTokenBySecret(db: Queryable, secret: string): Promise<JoinTokenRow | undefined> {
+  return (
+    await db.query<JoinTokenRow>('select * from join_tokens where secret_hash = $1', [hashSecret(secret)], {
+      often: true,
+    })
+  )[0];
+}
+
+export async function joinTokenById(db: Queryable, id: TokenId): Promise<JoinTokenRow | undefined> {
+  return (await db.query<JoinTokenRow>('select * from join_tokens where token_id = $1', [id]))[0];
+}
+
+/**
+ * Spends as many uses, if they are left and nobody has revoked it meanwhile. It locks the token until the transaction ends, and a whole rack
+ * may join by the same one: so it comes last.
+ */
+export async function spendJoinToken(tx: Transaction, id: TokenId, uses: number): Promise<boolean> {
+  const rows = await tx.query(
+    `update join_tokens set uses = uses + $2 where token_id = $1 and revoked_at is null and (max_uses is null or uses + $2 <= max_uses)
+     returning token_id`,
+    [id, uses],
+    { often: true },
+  );
+  return rows.length > 0;
+}
+
+export async function listJoinTokens(db: Queryable, pool: string): Promise<JoinToken[]> {
+  return (
+    await db.query<JoinTokenRow>('select * from join_tokens where pool = $1 and revoked_at is null order by token_id', [
+      pool,
+    ])
+  ).map(joinTokenWire);
+}
+
+export async function revokeJoinToken(db: Queryable, pool: string, id: string, now: Date): Promise<boolean> {
+  const rows = await db.query(
+    'update join_tokens set revoked_at = $3 where pool = $1 and token_id = $2 and revoked_at is null returning token_id',
+    [pool, id, now],
+  );
+  return rows.length > 0;
+}

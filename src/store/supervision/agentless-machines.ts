@@ -1,0 +1,228 @@
+/**
+ * Machines that no agent speaks for. Each look at which their provider shows them counts as a beat, and what it shows as what
+ * they say of themselves; where their provider cannot be asked, nobody blames them for it.
+ */
+import { secondsLater } from '../../base/clock.ts';
+import type { Held } from '../../contract/node.ts';
+import { defaultIntervalSeconds, effectiveStaleSeconds, heartbeatPolicy } from '../../lifecycle/deadlines/budgets.ts';
+import { amendNodes } from '../transitions/amend-node.ts';
+import type { Beat } from '../heartbeats/beat-columns.ts';
+import { holdNodes } from './brake.ts';
+import type { Database, Queryable, Transaction } from '../pg/database.ts';
+import { type NodeMove, transition } from '../transitions/node-transition.ts';
+import type { DoorEnvironment } from '../transitions/transition-rules.ts';
+import type { ExpectedMachine } from './machine-looks.ts';
+import { lockNode, type NodeRow } from '../rows/nodes.ts';
+import { poolsOfDrivers } from '../rows/pools.ts';
+import { storeBeats } from '../heartbeats/store-beats.ts';
+
+export interface ObservedMachine extends ExpectedMachine {
+  heartbeat: Parameters<typeof heartbeatPolicy>[0] | null;
+}
+
+const heard = `coalesce((generation.document -> 'heartbeat' ->> 'interval_seconds')::real, ${defaultIntervalSeconds})`;
+
+/** Those of these drivers whose last beat is an interval old, the longest unheard first. Where no pool uses one of them, no node is read. */
+export async function machinesToObserve(
+  db: Queryable,
+  drivers: readonly string[],
+  except: readonly string[],
+  now: Date,
+  limit: number,
+): Promise<ObservedMachine[]> {
+  // Not by the same statement: planned without knowing that there are none, it reads the whole fleet for them.
+  const pools = await poolsOfDrivers(db, drivers);
+  if (pools.length === 0) return [];
+  return db.query<ObservedMachine>(
+    `select node.node_id, node.node_instance_id, node.pool, node.name, node.zone, node.status, node.status_since, node.workflow_id,
+       node.correlation_id, pool.driver, instance.driver_state, coalesce(generation.document -> 'spec', '{}') as spec,
+       generation.document -> 'heartbeat' as heartbeat
+     from nodes node join pools pool on pool.name = node.pool
+     join instances instance on instance.node_instance_id = node.node_instance_id
+     join pool_generations generation on generation.pool = node.pool and generation.generation = node.pool_generation
+     left join heartbeats beat on beat.node_instance_id = node.node_instance_id
+     where node.pool = any($1) and node.status in ('ready', 'degraded', 'offline')
+       and node.node_id <> all($2)
+       and coalesce(beat.last_seen_at, '-infinity') <= $3::timestamptz - make_interval(secs => ${heard})
+     order by beat.last_seen_at nulls first, node.node_id limit $4`,
+    [pools, except, now, limit],
+  );
+}
+
+/** What a provider said of one of them. */
+export interface Sighting {
+  machine: ObservedMachine;
+  seen: { state: string; present: boolean; ready: boolean; detail: string | null };
+}
+
+/** Its interval, and how long it may go unseen. */
+export function paceOfLooks({ heartbeat }: Pick<ObservedMachine, 'heartbeat'>) {
+  const { interval_seconds, stale_after_seconds } = heartbeatPolicy(heartbeat ?? {});
+  return { interval_seconds, stale_seconds: effectiveStaleSeconds(stale_after_seconds, interval_seconds) };
+}
+
+const beatOf = ({ machine }: Sighting, now: Date): Beat => ({
+  node_instance_id: machine.node_instance_id,
+  received_ms: now.getTime(),
+  ...paceOfLooks(machine),
+  told: false,
+  reported: null,
+});
+
+/** The nodes, locked, as far as they are the instances that were looked at. */
+const lock = (
+  tx: Transaction,
+  machines: readonly ObservedMachine[],
+): Promise<(NodeRow & { last_seen_at: Date | null })[]> =>
+  tx.query(
+    `select node.*, (select last_seen_at from heartbeats beat where beat.node_instance_id = node.node_instance_id) as last_seen_at
+     from nodes node join unnest($1::text[], $2::text[]) as looked(node_id, node_instance_id)
+       on looked.node_id = node.node_id and looked.node_instance_id = node.node_instance_id
+     where node.status in ('ready', 'degraded', 'offline') order by node.node_id for no key update of node`,
+    [machines.map(({ node_id }) => node_id), machines.map(({ node_instance_id }) => node_instance_id)],
+  );
+
+const wordsOf = ({ state, detail }: Sighting['seen']) =>
+  `its provider shows it as ${state}${detail ? ` (${detail})` : ''}`;
+
+/** Where what was seen takes the node, by the same table as what an agent claims; the words are the provider's. */
+function moveOf(node: NodeRow, { machine, seen }: Sighting, now: Date, { decide }: DoorEnvironment): NodeMove[] {
+  const status = seen.ready ? ('ready' as const) : ('degraded' as const);
+  const { stale_seconds } = paceOfLooks(machine);
+  const change = decide.effectOfBeat({ ...node, stale_seconds }, { status }, now);
+  if (!change) return [];
+  const { node_id, node_instance_id } = machine;
+  const move = { ...change, reason: wordsOf(seen), node_id, node_instance_id, from: [node.status] };
+  return [{ ...move, set: { reported_status: status }, data: { observed: seen.state } }];
+}
+
+/** Keeps what was seen of many in one transaction. Answers how many changed their status by it. */
+export function keepSightings(
+  db: Database,
+  sightings: readonly Sighting[],
+  now: Date,
+  environment: DoorEnvironment,
+): Promise<number> {
+  const sightingOf = new Map(sightings.map((sighting) => [sighting.machine.node_id, sighting]));
+  return db.transaction(async (tx) => {
+    const nodes = await lock(
+      tx,
+      sightings.map(({ machine }) => machine),
+    );
+    const pairs = nodes.flatMap((node) => {
+      const sighting = sightingOf.get(node.node_id);
+      return sighting ? [{ node, sighting }] : [];
+    });
+    const there = pairs.filter(({ sighting }) => sighting.seen.present);
+    await storeBeats(
+      tx,
+      there.map(({ sighting }) => beatOf(sighting, now)),
+    );
+    await amendNodes(
+      tx,
+      pairs
+        .filter(({ node, sighting }) => node.observed_state !== sighting.seen.state)
+        .map(({ node, sighting: { seen } }) => ({
+          node,
+          set: { observed_state: seen.state, observed_at: now },
+          fact: { at: now, layer: 'provider', kind: 'node.observed', summary: wordsOf(seen) },
+        })),
+    );
+    await letGo(
+      tx,
+      pairs.map(({ node }) => node),
+      now,
+    );
+    const moves = there.flatMap(({ node, sighting }) => moveOf(node, sighting, now, environment));
+    const outcomes = await transition(tx, moves, now, environment);
+    return outcomes.filter(({ moved }) => moved).length;
+  });
+}
+
+const isHeldUnseen = ({ held }: Pick<NodeRow, 'held'>) => held?.kind === 'provider-away';
+
+/** Its provider answers again, whatever it says. */
+const letGo = (tx: Transaction, nodes: NodeRow[], now: Date) =>
+  amendNodes(
+    tx,
+    nodes.filter(isHeldUnseen).map((node) => ({
+      node,
+      set: { held: null },
+      fact: { at: now, layer: 'rule', kind: 'node.held_over', summary: 'its provider can be asked again' },
+    })),
+  );
+
+/** Before that it is only a look that failed, as looks do. */
+const isNearlySilent = (last_seen_at: Date | null, machine: ObservedMachine, now: Date): boolean => {
+  const { interval_seconds, stale_seconds } = paceOfLooks(machine);
+  return last_seen_at === null || secondsLater(last_seen_at, stale_seconds - 1.5 * interval_seconds) <= now;
+};
+
+/** Long enough that looks which fail renew it well before it ends. */
+const holdIntervals = 6;
+const renewIntervals = 3;
+
+const expiresSoon = ({ held }: Pick<NodeRow, 'held'>, interval_seconds: number, now: Date) =>
+  Date.parse(held?.held_until ?? '') < secondsLater(now, renewIntervals * interval_seconds).getTime();
+
+/** Their provider could not be asked: that says nothing about them, so no silence of theirs is judged by it. */
+export function holdUnseen(
+  db: Database,
+  unseen: readonly { machine: ObservedMachine; because: string }[],
+  now: Date,
+): Promise<void> {
+  const asked = new Map(unseen.map((each) => [each.machine.node_id, each]));
+  return db.transaction(async (tx) => {
+    const nodes = await lock(
+      tx,
+      unseen.map(({ machine }) => machine),
+    );
+    const held = nodes.flatMap((node) => {
+      const each = asked.get(node.node_id);
+      if (!each || node.status === 'offline' || !isNearlySilent(node.last_seen_at, each.machine, now)) return [];
+      const { interval_seconds } = paceOfLooks(each.machine);
+      if (node.held && !(isHeldUnseen(node) && expiresSoon(node, interval_seconds, now))) return [];
+      const hold: Held = {
+        ...{ rule: 'liveness', to: 'offline', kind: 'provider-away', hold: 'provider-away' },
+        reason: `its provider could not be asked about it: ${each.because}`,
+        since: node.held?.since ?? now.toISOString(),
+        held_until: secondsLater(now, holdIntervals * interval_seconds).toISOString(),
+      };
+      return [{ node, held: hold }];
+    });
+    await holdNodes(tx, held, now);
+  });
+}
+
+/** About how often one that its provider has finished is looked at until it shows it ready, with time to spare. */
+const startLookSeconds = 10;
+
+/** The same of one that only has to be shown as ready: as long as nobody can look, its time to start says nothing about it. */
+export function holdStarting(
+  db: Database,
+  { node_id, node_instance_id }: Pick<NodeRow, 'node_id' | 'node_instance_id'>,
+  because: string,
+  now: Date,
+): Promise<void> {
+  return db.transaction(async (tx) => {
+    const node = await lockNode(tx, node_id);
+    if (node?.status !== 'starting' || node.node_instance_id !== node_instance_id) return;
+    if (node.held && !(isHeldUnseen(node) && expiresSoon(node, startLookSeconds, now))) return;
+    const held: Held = {
+      ...{ rule: 'start-deadline', to: 'failed', kind: 'provider-away', hold: 'provider-away' },
+      reason: `its provider could not be asked about it: ${because}`,
+      since: node.held?.since ?? now.toISOString(),
+      held_until: secondsLater(now, holdIntervals * startLookSeconds).toISOString(),
+    };
+    await holdNodes(tx, [{ node, held }], now);
+  });
+}
+
+/** It was seen, whatever was seen of it. */
+export const letGoStarting = (db: Database, node: Pick<NodeRow, 'node_id' | 'held'>, now: Date): Promise<void> =>
+  isHeldUnseen(node)
+    ? db.transaction(async (tx) => {
+        const locked = await lockNode(tx, node.node_id);
+        if (locked) await letGo(tx, [locked], now);
+      })
+    : Promise.resolve();

@@ -1,0 +1,308 @@
+/** The brake's memory: which verdicts are held back, since when, until when, by whom, and how many were written lately. */
+import { secondsLater } from '../../base/clock.ts';
+import type { Actor } from '../../contract/evidence/evidence.ts';
+import type { Held } from '../../contract/node.ts';
+import { type BrakePolicy, defaultBrakePolicy } from '../../lifecycle/brake/brake.ts';
+import type { NodeStatus } from '../../lifecycle/model/states.ts';
+import { type AmendedNode, amendNodes } from '../transitions/amend-node.ts';
+import type { Queryable, Transaction } from '../pg/database.ts';
+import type { Crowd } from './due.ts';
+import { recordEvidence } from '../evidence/evidence.ts';
+import { coversNodeNow } from '../rows/maintenance.ts';
+import type { NodeRow } from '../rows/nodes.ts';
+
+export interface Scope {
+  scope: 'pool' | 'zone';
+  name: string;
+}
+
+export interface HoldRow extends Scope {
+  hold_id: string;
+  kind: 'self-fault' | 'mass-failure';
+  rule: string;
+  reason: string;
+  negative: number;
+  population: number;
+  since: Date;
+  held_until: Date;
+  resumed_at: Date | null;
+  resumed_by: Actor | null;
+  ended_at: Date | null;
+}
+
+export const openHolds = (db: Queryable, rule?: string): Promise<HoldRow[]> =>
+  db.query<HoldRow>(
+    'select * from brake_holds where ended_at is null and ($1::text is null or rule = $1) order by since',
+    [rule ?? null],
+  );
+
+export const newestHolds = (db: Queryable, limit: number): Promise<HoldRow[]> =>
+  db.query<HoldRow>('select * from brake_holds order by since desc limit $1', [limit]);
+
+/** Opens a hold, once: of replicas that find the same failure at the same time one opens it and the others join it. */
+export async function openHold(
+  tx: Transaction,
+  fresh: Omit<HoldRow, 'resumed_at' | 'resumed_by' | 'ended_at'>,
+): Promise<HoldRow> {
+  const [opened] = await tx.query<HoldRow>(
+    `insert into brake_holds (hold_id, kind, rule, scope, name, reason, negative, population, since, held_until)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) on conflict (kind, rule, scope, name) where ended_at is null do nothing returning *`,
+    [
+      fresh.hold_id,
+      fresh.kind,
+      fresh.rule,
+      fresh.scope,
+      fresh.name,
+      fresh.reason,
+      fresh.negative,
+      fresh.population,
+      fresh.since,
+      fresh.held_until,
+    ],
+  );
+  if (opened) {
+    await recordEvidence(tx, [
+      {
+        at: fresh.since,
+        layer: 'rule',
+        kind: 'brake.held',
+        summary: `the brake holds ${fresh.rule} in ${fresh.scope} ${fresh.name}: ${fresh.reason}`,
+        data: { ...fresh },
+      },
+    ]);
+    return opened;
+  }
+  const [standing] = await tx.query<HoldRow>(
+    'select * from brake_holds where kind = $1 and rule = $2 and scope = $3 and name = $4 and ended_at is null',
+    [fresh.kind, fresh.rule, fresh.scope, fresh.name],
+  );
+  if (!standing) throw new Error('a hold was closed in the moment it was opened; the next pass looks again');
+  return standing;
+}
+
+export async function tallyVerdicts(tx: Transaction, rule: string, crowds: Crowd[], now: Date): Promise<void> {
+  if (crowds.length === 0) return;
+  await tx.query(
+    `insert into brake_tally (at, rule, pool, zone, verdicts)
+     select $1, $2, pool, zone, count from jsonb_to_recordset($3::jsonb) as crowd(pool text, zone text, count integer)`,
+    [now, rule, JSON.stringify(crowds)],
+    { often: true },
+  );
+}
+
+/** The rules of these that wrote any verdict since then. */
+export async function lately(db: Queryable, rules: readonly string[], since: Date): Promise<Set<string>> {
+  const rows = await db.query<{ rule: string }>(
+    'select distinct rule from brake_tally where rule = any($1) and at > $2',
+    [rules, since],
+  );
+  return new Set(rows.map(({ rule }) => rule));
+}
+
+const recentSql = 'select pool, zone, sum(verdicts)::int as count from brake_tally where rule = $1 and at > $2';
+
+/** How many verdicts of a rule were written since then, in each scope. */
+export async function recentVerdicts(db: Queryable, rule: string, since: Date): Promise<Crowd[]> {
+  return db.query<Crowd>(`${recentSql} group by 1, 2`, [rule, since]);
+}
+
+/** As many as there are, but counted no further than `most`: what is asked is whether a share is exceeded, not how large the fleet is. */
+export async function populationsUpTo(
+  db: Queryable,
+  asked: (Scope & { most: number })[],
+  phase: readonly NodeStatus[],
+): Promise<number[]> {
+  if (asked.length === 0) return [];
+  const rows = await db.query<{ count: number }>(
+    `select case asked.scope when 'pool' then (select count(*)::int from (
+         select from nodes where pool = asked.name and status = any($4) limit asked.most) counted)
+       else (select count(*)::int from (select from nodes where zone = asked.name and status = any($4) limit asked.most) counted) end as count
+     from unnest($1::text[], $2::text[], $3::int[]) with ordinality as asked(scope, name, most, place) order by asked.place`,
+    [asked.map(({ scope }) => scope), asked.map(({ name }) => name), asked.map(({ most }) => most), phase],
+    { often: true },
+  );
+  return rows.map((row) => row.count);
+}
+
+export async function populationOf(
+  db: Queryable,
+  { scope, name }: Scope,
+  phase: readonly NodeStatus[],
+): Promise<number> {
+  const [row] = await db.query<{ count: number }>(
+    `select coalesce(sum(change), 0)::int as count from counts
+     where of = 'nodes' and ${scope === 'pool' ? 'pool' : 'zone'} = $1 and status = any($2)`,
+    [name, phase],
+  );
+  return row?.count ?? 0;
+}
+
+export interface BrakeMemory {
+  /** How many verdicts of the rule were written lately. */
+  recent: Crowd[];
+  policies: Map<string, BrakePolicy & { observed: boolean }>;
+  holds: HoldRow[];
+}
+
+interface PolicyRow {
+  name: string;
+  brake: Partial<BrakePolicy> | null;
+  observed: boolean | null;
+}
+
+/** All that the brake remembers of a rule, asked at once: it is asked in every pass, and mostly remembers nothing. */
+export async function brakeMemory(db: Queryable, rule: string, since: Date, pools: string[]): Promise<BrakeMemory> {
+  const [row] = await db.query<{ recent: Crowd[] | null; policies: PolicyRow[] | null; holds: boolean }>(
+    `select (select json_agg(recent) from (${recentSql} group by 1, 2) recent) as recent,
+       (select json_agg(policy) from (
+         select pool.name, generation.document -> 'brake' as brake, generation.document ->> 'mode' = 'observe' as observed from pools pool
+         join pool_generations generation on generation.pool = pool.name and generation.generation = pool.generation where pool.name = any($3)) policy) as policies,
+       exists (select 1 from brake_holds where ended_at is null and rule = $1) as holds`,
+    [rule, since, pools],
+    { often: true },
+  );
+  return {
+    recent: row?.recent ?? [],
+    policies: new Map(
+      row?.policies?.map(({ name, brake, observed }) => [
+        name,
+        { ...defaultBrakePolicy, ...brake, observed: observed ?? false },
+      ]),
+    ),
+    holds: row?.holds ? await openHolds(db, rule) : [],
+  };
+}
+
+/** Each held node says so. The caller holds the locks on the rows. */
+export async function holdNodes(tx: Transaction, held: { node: AmendedNode; held: Held }[], now: Date): Promise<void> {
+  await amendNodes(
+    tx,
+    held.map(({ node, held: hold }) => ({
+      node,
+      set: { held: hold },
+      fact: {
+        at: now,
+        layer: 'rule',
+        kind: 'node.held',
+        summary: `${hold.rule} is held back until ${hold.held_until}: ${hold.reason}`,
+        data: { rule: hold.rule, to: hold.to, kind: hold.kind, hold: hold.hold },
+      },
+    })),
+  );
+}
+
+/**
+ * Held nodes whose hold is over, or that have no verdict to wait for any more. One whose time is long past was passed over by its
+ * rule, which would else have decided on it or held it anew. One whose provider is away is held before its last beat is too old, and
+ * whoever sees it again lets it go.
+ */
+const freed = `
+  select node.* from nodes node
+  left join heartbeats beat on beat.node_instance_id = node.node_instance_id
+  left join brake_holds hold on hold.hold_id = node.held ->> 'hold'
+  left join maintenance_windows work on work.name = node.held ->> 'hold' and ${coversNodeNow('$1')}
+  where node.held is not null and (
+    (node.held ->> 'rule' = 'liveness' and node.held ->> 'kind' <> 'provider-away'
+      and beat.last_seen_at + make_interval(secs => beat.stale_seconds) >= $1)
+    or (node.held ->> 'rule' = 'drift' and not exists (select 1 from findings finding
+      where finding.subject = node.node_id and finding.kind = 'drift' and finding.status = 'open'))
+    or (node.held ->> 'kind' = 'mass-failure' and (hold.ended_at is not null or hold.resumed_at is not null))
+    or (node.held ->> 'kind' = 'maintenance' and work.name is null)
+    or (node.held ->> 'held_until')::timestamptz < $1::timestamptz - interval '10 seconds'
+    or (node.held ->> 'kind' = 'self-fault' and ($3 or (node.held ->> 'held_until')::timestamptz <= $1)))
+  order by node.node_id limit $2 for no key update of node skip locked`;
+
+/** `hears_again`: no replica of ours lags any more, so nothing is held back for our own fault. */
+export async function freeHeldNodes(tx: Transaction, now: Date, limit: number, hears_again: boolean): Promise<number> {
+  const rows = await tx.query<NodeRow>(freed, [now, limit, hears_again]);
+  await amendNodes(
+    tx,
+    rows.map((node) => ({
+      node,
+      set: { held: null },
+      fact: { at: now, layer: 'rule', kind: 'node.held_over', summary: `${node.held?.rule} is no longer held back` },
+    })),
+  );
+  return rows.length;
+}
+
+/**
+ * A hold ends when nobody is held by it any more; one that pauses launches, when its time is over or a machine made it. One
+ * that a person let go stands until those it held have been decided on, or the next look would hold them anew.
+ */
+const overHolds = `
+  update brake_holds hold set ended_at = $1 where hold.ended_at is null and hold.since < $2 and (
+    (hold.rule = any($3) and (hold.resumed_at is null or hold.resumed_at <= $4) and not exists (select 1 from nodes node where node.held is not null and node.held ->> 'hold' = hold.hold_id))
+    or (hold.rule <> all($3) and (hold.held_until <= $1 or hold.resumed_at is not null or exists (
+      select 1 from boot_samples sample where sample.at > hold.since and sample.outcome in ('completed', 'late')
+        and case when hold.scope = 'pool' then sample.pool = hold.name else sample.zone = hold.name end))))
+  returning *`;
+
+export interface Settled {
+  /** Holds younger than this are left alone, so that one that was just opened is not closed before it held anybody. */
+  opened_before: Date;
+  /** And those that were let go later than this: whom they held is being decided on. */
+  resumed_before: Date;
+}
+
+export async function endHolds(
+  tx: Transaction,
+  holding: readonly string[],
+  { opened_before, resumed_before }: Settled,
+  now: Date,
+): Promise<HoldRow[]> {
+  const rows = await tx.query<HoldRow>(overHolds, [now, opened_before, holding, resumed_before]);
+  await recordEvidence(
+    tx,
+    rows.map((hold) => ({
+      at: now,
+      layer: 'rule',
+      kind: 'brake.ended',
+      summary: `the hold of ${hold.rule} in ${hold.scope} ${hold.name} is over`,
+      data: { hold_id: hold.hold_id, rule: hold.rule, scope: hold.scope, name: hold.name },
+    })),
+  );
+  return rows;
+}
+
+export async function resumeHolds(
+  tx: Transaction,
+  asked: { hold_id?: string | undefined; reason: string; actor: Actor },
+  now: Date,
+): Promise<HoldRow[]> {
+  const rows = await tx.query<HoldRow>(
+    `update brake_holds set resumed_at = $1, resumed_by = $2 where ended_at is null and resumed_at is null and ($3::text is null or hold_id = $3) returning *`,
+    [now, asked.actor, asked.hold_id ?? null],
+  );
+  await recordEvidence(
+    tx,
+    rows.map((hold) => ({
+      at: now,
+      layer: 'operator',
+      kind: 'brake.resumed',
+      summary: `${asked.actor.name} let ${hold.rule} in ${hold.scope} ${hold.name} go on: ${asked.reason}`,
+      data: { hold_id: hold.hold_id, reason: asked.reason },
+      actor: asked.actor,
+    })),
+  );
+  return rows;
+}
+
+/** The hold that bars new launches into this pool, if one does. */
+export async function launchHold(
+  db: Queryable,
+  pool: { name: string; zone: string | null },
+  pausing: readonly string[],
+  now: Date,
+): Promise<HoldRow | undefined> {
+  const [hold] = await db.query<HoldRow>(
+    `select * from brake_holds where ended_at is null and resumed_at is null and held_until > $4 and rule = any($3)
+       and ((scope = 'pool' and name = $1) or (scope = 'zone' and name = $2)) order by since limit 1`,
+    [pool.name, pool.zone, pausing, now],
+  );
+  return hold;
+}
+
+export const forgetTally = async (db: Queryable, now: Date): Promise<void> => {
+  await db.query('delete from brake_tally where at < $1', [secondsLater(now, -3600)]);
+};

@@ -1,0 +1,50 @@
+/** Nodes with an open finding about which their pool wants something done, locked for the rule that does it. */
+import type { DriftPolicy, FindingWhat } from '../../lifecycle/findings/findings.ts';
+import type { Queryable, Transaction } from '../pg/database.ts';
+import type { Crowd } from './due.ts';
+import { type JudgedNode, judgedColumns } from '../rows/judged.ts';
+import { isUncovered } from '../rows/maintenance.ts';
+import { isOnlyTold } from '../transitions/would-have.ts';
+
+export interface DriftedNode extends JudgedNode {
+  finding_id: string;
+  what: Extract<FindingWhat, 'machine_absent' | 'row_differs'>;
+  policy: Exclude<DriftPolicy, 'report'>;
+  opened_at: Date;
+  ours: Record<string, unknown>;
+  theirs: Record<string, unknown>;
+}
+
+/** The pool's present word, for machines that are up as well. */
+const policy = `(present.document #>> '{drift,policy}')`;
+
+const drifted = `
+  from findings finding
+  join nodes node on node.node_id = finding.subject
+  join pools pool on pool.name = node.pool
+  join pool_generations present on present.pool = pool.name and present.generation = pool.generation
+  where finding.status = 'open' and finding.what in ('machine_absent', 'row_differs') and ${policy} in ('repair', 'quarantine')
+    and (finding.what <> 'machine_absent' or (node.node_instance_id = finding.node_instance_id
+      and node.status in ('starting', 'ready', 'degraded', 'offline', 'quarantined')))
+    and (${policy} = 'repair' or node.status not in ('quarantined', 'retired'))
+    and (node.held is null or (node.held ->> 'held_until')::timestamptz <= $1) and not ${isOnlyTold}`;
+
+export function lockDriftedNodes(
+  tx: Transaction,
+  now: Date,
+  limit: number,
+  except: readonly string[],
+): Promise<DriftedNode[]> {
+  return tx.query<DriftedNode>(
+    `select ${judgedColumns}, finding.finding_id, finding.what, finding.opened_at, finding.ours, finding.theirs, ${policy} as policy ${drifted}
+       and node.node_id <> all($3) order by finding.opened_at limit $2 for no key update of node skip locked`,
+    [now, limit, except],
+  );
+}
+
+export const countDriftedNodes = (db: Queryable, now: Date, found: readonly string[]): Promise<Crowd[]> =>
+  db.query<Crowd>(
+    `select node.pool, node.zone, count(distinct node.node_id)::int as count ${drifted}
+       and node.node_id <> all($2) and ${isUncovered('$1')} group by 1, 2`,
+    [now, found],
+  );

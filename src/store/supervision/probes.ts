@@ -1,0 +1,133 @@
+/** What active probes found. Written by the prober ahead of the rules, which only read it. */
+import type { KnownIds, NodeId, NodeInstanceId } from '../../base/ids.ts';
+import type { Database, Queryable, Transaction } from '../pg/database.ts';
+import { recordEvidence } from '../evidence/evidence.ts';
+import { type JudgedNode, judgedColumns } from '../rows/judged.ts';
+import { isOnlyTold } from '../transitions/would-have.ts';
+
+export interface ProbeSettings {
+  path?: string;
+  timeout_seconds?: number;
+  allow_private?: boolean;
+}
+
+/** Whom to ask, and how. */
+export interface ProbeTarget extends Required<ProbeSettings> {
+  base_url: string;
+}
+
+/** `because`: the code of a failure, as the probe names it. */
+export interface ProbeOutcome {
+  ok: boolean;
+  detail: string;
+  because?: string;
+}
+
+export const probeTargetOf = (base_url: string, settings: ProbeSettings | null): ProbeTarget => ({
+  base_url,
+  path: settings?.path ?? '/health',
+  timeout_seconds: settings?.timeout_seconds ?? 2,
+  allow_private: settings?.allow_private ?? false,
+});
+
+export interface ProbedNode {
+  node_id: NodeId;
+  node_instance_id: NodeInstanceId;
+  endpoint: string;
+  settings: ProbeSettings | null;
+}
+
+const toProbe = (who: string, turnSeconds: string, limit: number) => `
+  select node.node_id, node.node_instance_id, node.endpoint, generation.document -> 'probe' as settings from nodes node
+  join pool_generations generation on generation.pool = node.pool and generation.generation = node.pool_generation
+  left join heartbeats beat on beat.node_instance_id = node.node_instance_id
+  left join probes probe on probe.node_instance_id = node.node_instance_id
+  where node.endpoint is not null and node.node_instance_id is not null and ${who}
+    and (probe.tried_at is null or probe.tried_at + make_interval(secs => least(10, greatest(0.5, ${turnSeconds}))) <= $1)
+  order by probe.tried_at nulls first limit ${limit}`;
+
+/**
+ * Who starts, or has fallen silent, said where it can be reached and was not asked within its turn. Up to `limit` of either, so that
+ * neither keeps the other from being asked.
+ */
+export async function nodesToProbe(
+  db: Queryable,
+  suspects: readonly string[],
+  now: Date,
+  limit: number,
+): Promise<ProbedNode[]> {
+  // Whoever registers starts, so this is asked as often as machines come; planned anew each time, that would be most of what it costs.
+  const starting = await db.query<ProbedNode>(
+    toProbe(`node.status = 'starting'`, 'node.budget_seconds / 10', limit),
+    [now],
+    { often: true },
+  );
+  if (suspects.length === 0) return starting;
+  const silent = await db.query<ProbedNode>(
+    toProbe(`node.node_id = any($2) and node.status in ('ready', 'degraded')`, 'beat.stale_seconds / 6', limit),
+    [now, suspects],
+  );
+  return [...starting, ...silent];
+}
+
+export interface KeptAnswer {
+  node_id: NodeId;
+  node_instance_id: NodeInstanceId;
+  ok: boolean;
+  /** Why not, or how it answered. */
+  detail: string;
+  /** Somebody wanted to know: told whether or not it is news. */
+  asked_for?: KnownIds;
+}
+
+/** Keeps all answers in one statement; a change from answering to not, or back, is told, and whatever somebody asked for. */
+export async function keepAnswers(db: Database, answers: KeptAnswer[], now: Date): Promise<void> {
+  if (answers.length === 0) return;
+  await db.transaction(async (tx) => {
+    const before = await tx.query<{ node_instance_id: NodeInstanceId; failure: string | null }>(
+      'select node_instance_id, failure from probes where node_instance_id = any($1) order by node_instance_id for update',
+      [answers.map((answer) => answer.node_instance_id)],
+    );
+    await tx.query(
+      `insert into probes (node_instance_id, tried_at, ok_at, failure)
+       select node_instance_id, $2::timestamptz, case when ok then $2::timestamptz end, case when ok then null else detail end
+       from jsonb_to_recordset($1::jsonb) as answer(node_instance_id text, ok boolean, detail text) order by node_instance_id
+       on conflict (node_instance_id) do update set tried_at = excluded.tried_at, ok_at = coalesce(excluded.ok_at, probes.ok_at), failure = excluded.failure`,
+      [JSON.stringify(answers), now],
+    );
+    const known = new Map(before.map((row) => [row.node_instance_id, row.failure === null]));
+    await recordEvidence(
+      tx,
+      answers
+        .filter((answer) => answer.asked_for || known.get(answer.node_instance_id) !== answer.ok)
+        .map(({ node_id, node_instance_id, ok, detail, asked_for }) => ({
+          at: now,
+          layer: 'transport',
+          kind: ok ? 'probe.answered' : 'probe.unanswered',
+          summary: ok ? `it answers its probe (${detail})` : `it does not answer its probe: ${detail}`,
+          data: { detail },
+          ...asked_for,
+          node_id,
+          node_instance_id,
+        })),
+    );
+  });
+}
+
+/** Starting nodes that have shown life by more than a beat: they answered a probe, or did what they were asked. */
+export function lockProvenNodes(
+  tx: Transaction,
+  limit: number,
+  except: readonly string[],
+): Promise<(JudgedNode & { probe_ok_at: Date | null })[]> {
+  return tx.query(
+    `select ${judgedColumns}, probe.ok_at as probe_ok_at from nodes node left join probes probe on probe.node_instance_id = node.node_instance_id
+     where node.status = 'starting' and node.deadline_at is not null and node.node_id <> all($2)
+       and (node.prerequisites is null or node.prerequisites = 'met')
+       and not ${isOnlyTold}
+       and (probe.ok_at >= node.registered_at or exists (select 1 from tasks task
+         where task.node_instance_id = node.node_instance_id and task.status = 'succeeded' and task.finished_at >= node.registered_at))
+     order by node.deadline_at limit $1 for no key update of node skip locked`,
+    [limit, except],
+  );
+}

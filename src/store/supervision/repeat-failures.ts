@@ -1,0 +1,76 @@
+/** Provisions that fail again and again: of one node, or of machines made from one generation of a pool. Reads only. */
+import type { NodeId } from '../../base/ids.ts';
+import type { Queryable } from '../pg/database.ts';
+import type { Disagreement } from '../rows/findings.ts';
+import { isOwn } from '../evidence/own-facts.ts';
+
+export interface FailingSubject {
+  what: 'node_provisions' | 'pool_provisions';
+  subject: string;
+  pool: string;
+  pool_generation: number;
+  node_id: NodeId | null;
+  failures: number;
+}
+
+export interface RepeatQuestion {
+  since: Date;
+  failures: number;
+  window_seconds: number;
+}
+
+const listed = 20;
+
+/** Whoever came after all, inside its rescue window, did not fail. */
+const failed = `
+  from evidence fact join nodes node on node.node_id = fact.node_id
+  where fact.kind = 'node.failed' and ${isOwn('fact')} and fact.at > $1 and fact.data ->> 'from' in ('provisioning', 'starting')
+    and not exists (select 1 from boot_samples sample where sample.node_instance_id = fact.node_instance_id and sample.outcome = 'late')`;
+
+/** A pool that was changed since then is made from something else now, so its old generation is no longer anybody's concern. */
+export const failingSubjects = (db: Queryable, { since, failures }: RepeatQuestion): Promise<FailingSubject[]> =>
+  db.query<FailingSubject>(
+    `with counted as materialized (select fact.node_id, node.pool, node.pool_generation, count(*)::int as failures ${failed} group by 1, 2, 3)
+     select 'node_provisions' as what, node_id as subject, pool, pool_generation, node_id, failures from counted where failures >= $2
+     union all
+     select 'pool_provisions', counted.pool || '/' || counted.pool_generation, counted.pool, counted.pool_generation, null, sum(counted.failures)::int
+     from counted join pools on pools.name = counted.pool and pools.generation = counted.pool_generation and pools.deleted_at is null
+     group by counted.pool, counted.pool_generation having sum(counted.failures) >= $2`,
+    [since, failures],
+  );
+
+const newest = (whose: string) => `
+  (select coalesce(jsonb_agg(told order by told ->> 'at' desc), '[]') from (
+    select jsonb_build_object('node_id', fact.node_id, 'node_instance_id', fact.node_instance_id, 'at', fact.at,
+      'by', fact.data ->> 'by', 'reason', fact.data ->> 'reason') as told ${failed} and ${whose}
+    order by fact.at desc limit ${listed}) last)`;
+
+/** What a person is shown of them: counting takes all failures of the window, telling only the last ones of each. */
+export async function tellFailing(
+  db: Queryable,
+  subjects: readonly FailingSubject[],
+  { since, failures, window_seconds }: RepeatQuestion,
+): Promise<Disagreement[]> {
+  if (subjects.length === 0) return [];
+  const told = await db.query<{ newest: Record<string, unknown>[] }>(
+    `select case when subject.node_id is not null then ${newest('fact.node_id = subject.node_id')}
+       else ${newest('node.pool = subject.pool and node.pool_generation = subject.pool_generation')} end as newest
+     from unnest($2::text[], $3::text[], $4::int[]) with ordinality as subject(node_id, pool, pool_generation, place) order by place`,
+    [
+      since,
+      subjects.map(({ node_id }) => node_id),
+      subjects.map(({ pool }) => pool),
+      subjects.map(({ pool_generation }) => pool_generation),
+    ],
+  );
+  return subjects.map(({ what, subject, pool, pool_generation, node_id, failures: count }, place) => ({
+    what,
+    subject,
+    pool,
+    node_id,
+    node_instance_id: null,
+    allocation_id: null,
+    ours: { pool, generation: pool_generation, failures_allowed: failures - 1, window_seconds },
+    theirs: { failures: count, newest: told[place]?.newest ?? [] },
+  }));
+}

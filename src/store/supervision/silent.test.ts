@@ -1,0 +1,144 @@
+/** Who has fallen silent: from when, who is looked at at all, and whom a hold, a telling or an answered probe leaves alone. */
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { type TestStore, testStore } from '../../../test/support/store.ts';
+import { moment, secondsLater } from '../../base/clock.ts';
+import type { NodeId } from '../../base/ids.ts';
+import type { Database } from '../pg/database.ts';
+import { declarePool } from '../rows/pools.ts';
+import { countSilentNodes, lockSilentNodes, nextSilentAt, scanSuspects, tightestHeartbeat } from './silent.ts';
+import { beatAs, placeNodes } from '../testing/placed-nodes.ts';
+
+let store: TestStore;
+let db: Database;
+beforeEach(async () => {
+  store = await testStore();
+  db = store.db;
+  await db.transaction((tx) => declarePool(tx, 'p', { driver: 'external' }, start));
+});
+afterEach(async () => {
+  await store.close();
+});
+
+const start = moment(Date.UTC(2030, 0, 1));
+const at = (seconds: number) => secondsLater(start, seconds);
+const stale = 30;
+const heartbeat = { interval_seconds: 10, stale_after_seconds: stale };
+
+let made = 0;
+beforeEach(() => {
+  made = 0;
+});
+
+/** One machine that last beat so many seconds after the start. */
+async function beatAt(seconds: number, given: Partial<Parameters<typeof placeNodes>[1]> = {}): Promise<NodeId> {
+  const [id] = await placeNodes(db, { pool: 'p', count: 1, after: made++, since: at(-3600), ...given });
+  if (!id) throw new Error('no node was made');
+  await beatAs(db, [id], heartbeat, at(seconds));
+  return id;
+}
+
+const silentAt = (seconds: number, ids: readonly NodeId[]) =>
+  db.transaction(async (tx) => (await lockSilentNodes(tx, ids, at(seconds), 10, [])).map((node) => node.node_id));
+
+const suspectsAt = async (seconds: number) =>
+  (await scanSuspects(db, at(seconds - stale / 2), at(seconds + stale / 2))).map(({ node_id, due_ms }) => [
+    node_id,
+    due_ms,
+  ]);
+
+describe('who is looked at', () => {
+  test('has used up half of its time, serves, and is the machine that beats now', async () => {
+    const quiet = await beatAt(0);
+    await beatAt(10);
+    await beatAt(0, { status: 'offline', deadline_at: at(3600) });
+    const over = await beatAt(0);
+    await db.query(
+      `update heartbeats set over = true where node_instance_id = (select node_instance_id from nodes where node_id = $1)`,
+      [over],
+    );
+    const replaced = await beatAt(0);
+    await db.query(`update nodes set node_instance_id = 'inst_newer' where node_id = $1`, [replaced]);
+    expect(await suspectsAt(stale / 2)).toEqual([]);
+    expect(await suspectsAt(stale / 2 + 1)).toEqual([[quiet, at(stale).getTime()]]);
+  });
+
+  test('is not whoever beat before we were away ourselves, until half of its time has passed since', async () => {
+    const id = await beatAt(0);
+    await db.query(`insert into ingest_gaps (started_at, ended_at, cause) values ($1, $2, 'test')`, [at(1), at(600)]);
+    expect(await suspectsAt(600 + stale / 2)).toEqual([]);
+    expect(await suspectsAt(600 + stale / 2 + 1)).toEqual([[id, at(600 + stale).getTime()]]);
+  });
+});
+
+describe('silence', () => {
+  test('has lasted too long a moment after the stale time, oldest first', async () => {
+    const later = await beatAt(2);
+    const first = await beatAt(0);
+    expect(await silentAt(stale, [later, first])).toEqual([]);
+    expect(await silentAt(stale + 1, [later, first])).toEqual([first]);
+    expect(await silentAt(stale + 3, [later, first])).toEqual([first, later]);
+    expect(await nextSilentAt(db, [later, first], at(stale - 1))).toEqual(at(stale));
+    expect(await nextSilentAt(db, [later, first], at(stale + 1))).toEqual(at(stale + 2));
+    expect(await nextSilentAt(db, [later, first], at(stale + 3))).toBeNull();
+  });
+
+  test('does not count from before its last change, nor from before we could hear', async () => {
+    const changed = await beatAt(0, { since: at(20) });
+    expect(await silentAt(stale + 1, [changed])).toEqual([]);
+    expect(await silentAt(20 + stale + 1, [changed])).toEqual([changed]);
+    await db.query(`insert into ingest_gaps (started_at, ended_at, cause) values ($1, $2, 'test')`, [at(5), at(40)]);
+    expect(await silentAt(20 + stale + 1, [changed])).toEqual([]);
+    expect(await silentAt(40 + stale + 1, [changed])).toEqual([changed]);
+  });
+
+  test('of one whose verdict is held is not looked at before the hold ends', async () => {
+    const id = await beatAt(0);
+    await db.query(`update nodes set held = $2 where node_id = $1`, [id, { rule: 'liveness', held_until: at(100) }]);
+    expect(await silentAt(99, [id])).toEqual([]);
+    expect(await silentAt(100, [id])).toEqual([id]);
+  });
+
+  test('that was told of is not told again before the machine has spoken', async () => {
+    await db.transaction((tx) => declarePool(tx, 'p', { driver: 'external', mode: 'observe' }, start));
+    const id = await beatAt(0);
+    await db.query(`update nodes set would_have = $2 where node_id = $1`, [
+      id,
+      { rule: 'liveness', at: at(stale + 1) },
+    ]);
+    expect(await silentAt(1000, [id])).toEqual([]);
+    await beatAs(db, [id], heartbeat, at(1000));
+    expect(await silentAt(1000 + stale + 1, [id])).toEqual([id]);
+  });
+
+  test('of one that is degraded and answers its probe stays as it is', async () => {
+    const id = await beatAt(0, { status: 'degraded' });
+    await db.query(
+      `insert into probes (node_instance_id, tried_at, ok_at) select node_instance_id, $2, $2 from nodes where node_id = $1`,
+      [id, at(40)],
+    );
+    expect(await silentAt(40 + stale, [id])).toEqual([]);
+    expect(await silentAt(40 + stale + 1, [id])).toEqual([id]);
+  });
+
+  test('is counted whole, also what another replica has locked', async () => {
+    const ids = [await beatAt(0), await beatAt(0), await beatAt(0)];
+    await db.transaction(async (tx) => {
+      expect(await lockSilentNodes(tx, ids, at(stale + 1), 2, [])).toHaveLength(2);
+      expect(await silentAt(stale + 1, ids)).toHaveLength(1);
+      expect(await countSilentNodes(db, ids, at(stale + 1))).toEqual([{ pool: 'p', zone: null, count: 3 }]);
+    });
+  });
+});
+
+test('the tightest heartbeat is that of any pool that still is, in any of its generations', async () => {
+  const declared = (name: string, document: object, seconds: number) =>
+    db.transaction((tx) => declarePool(tx, name, { driver: 'external', ...document }, at(seconds)));
+  expect(await tightestHeartbeat(db)).toEqual({ interval_seconds: 10, stale_after_seconds: 30 });
+  await declared('quick', { heartbeat: { interval_seconds: 1 } }, 1);
+  expect(await tightestHeartbeat(db)).toEqual({ interval_seconds: 1, stale_after_seconds: 30 });
+  await declared('tight', { heartbeat: { interval_seconds: 5, stale_after_seconds: 6 } }, 2);
+  await declared('tight', {}, 3);
+  expect(await tightestHeartbeat(db)).toEqual({ interval_seconds: 1, stale_after_seconds: 6 });
+  await db.query(`update pools set deleted_at = $1 where name in ('quick', 'tight')`, [at(4)]);
+  expect(await tightestHeartbeat(db)).toEqual({ interval_seconds: 10, stale_after_seconds: 30 });
+});

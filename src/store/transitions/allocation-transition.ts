@@ -1,0 +1,294 @@
+/** The one door, for allocations: the only code that writes an allocation's status. See door.ts for the rules both keep. */
+import { secondsLater } from '../../base/clock.ts';
+import type { AllocationId, CorrelationId, NodeId, WorkflowId } from '../../base/ids.ts';
+import type { Actor } from '../../contract/evidence/evidence.ts';
+import type { Verdict } from '../../contract/node.ts';
+import type { PoolDocument } from '../../contract/pool.ts';
+import { type OwnerLayer, ownerLayers } from '../../contract/errors/problem.ts';
+import { type AllocationStatus, allocationStatuses, type NodeStatus } from '../../lifecycle/model/states.ts';
+import { allocationEdges, type Cause, findEdge, isVerdict } from '../../lifecycle/model/transitions.ts';
+import type { AllocationRow } from '../rows/allocations.ts';
+import { byIds } from '../pg/by-ids.ts';
+import type { Transaction } from '../pg/database.ts';
+import {
+  budgetOf,
+  type DoorEnvironment,
+  evidenceLayerOf,
+  insertRow,
+  type Refusal,
+  writeChanged,
+} from './transition-rules.ts';
+import { type Fact, recordEvidence } from '../evidence/evidence.ts';
+import type { NodeRow } from '../rows/nodes.ts';
+import { currentDocuments } from '../rows/pools.ts';
+import { redactedRows } from '../pg/redacted-rows.ts';
+
+export type AllocationChanges = Partial<Pick<AllocationRow, 'node_id' | 'workflow_id' | 'release_tries'>>;
+
+export interface AllocationMove {
+  /** Which one: by its own id, or (paired changes) the one that stands at `from` on this node. */
+  allocation_id?: AllocationId;
+  node_id?: NodeId;
+  to: AllocationStatus;
+  from?: readonly AllocationStatus[];
+  by: Cause;
+  reason: string;
+  owner_layer?: OwnerLayer;
+  set?: AllocationChanges;
+  data?: Record<string, unknown>;
+  actor?: Actor | null;
+  correlation_id?: CorrelationId | null;
+  workflow_id?: WorkflowId | null;
+  /** Only one that came to where it stands at this very moment: a rescue brings back who fell together with the node. */
+  standing_since?: Date;
+  /** The node as it stands after its own change; its deadline is the allocation's. */
+  node?: Pick<NodeRow, 'node_instance_id' | 'deadline_at' | 'budget_seconds' | 'budget_source'>;
+}
+
+export type AllocationMoveOutcome =
+  | { moved: true; allocation: AllocationRow; from: AllocationStatus }
+  | { moved: false; because: Refusal; allocation: AllocationRow | null };
+
+const lockSql = (which: string) => `
+  select * from allocations where ${which} order by allocation_id for no key update`;
+
+/** By their own ids, and by their nodes', where those are all that is known. */
+function lockMoved(tx: Transaction, moves: AllocationMove[]): Promise<AllocationRow[]> {
+  const ids = moves.flatMap((move) => move.allocation_id ?? []);
+  const nodeIds = moves.flatMap((move) => (move.allocation_id ? [] : (move.node_id ?? [])));
+  const own = byIds('allocation_id', '$1', ids);
+  if (nodeIds.length === 0) return tx.query<AllocationRow>(lockSql(own.which), [own.value], own.how);
+  const held = byIds('node_id', '$1', [...new Set(nodeIds)]);
+  const onNode = `${held.which} and status <> 'released'`;
+  if (ids.length === 0) return tx.query<AllocationRow>(lockSql(onNode), [held.value], held.how);
+  return tx.query<AllocationRow>(lockSql(`allocation_id = any($1) or (node_id = any($2) and status <> 'released')`), [
+    ids,
+    nodeIds,
+  ]);
+}
+
+function refusalOf(allocation: AllocationRow, move: AllocationMove): Refusal | undefined {
+  if (allocation.status === move.to) return 'already_there';
+  if (move.from && !move.from.includes(allocation.status)) return 'status_moved_on';
+  return findEdge(allocationEdges, allocation.status, move.to, move.by) ? undefined : 'no_such_edge';
+}
+
+export type AllocationDeadline = Pick<AllocationRow, 'deadline_at' | 'budget_seconds' | 'budget_source'>;
+
+const noDeadline = { deadline_at: null, budget_seconds: null, budget_source: null };
+
+/** While the node moves, its deadline is the allocation's: two clocks for one wait would drift apart. */
+export function deadlineWithNode(
+  to: AllocationStatus,
+  node: AllocationDeadline | undefined,
+): AllocationDeadline | undefined {
+  const phase = allocationStatuses[to].deadline;
+  if (phase === null) return noDeadline;
+  if (!node?.deadline_at || (phase !== 'provision' && phase !== 'rescue')) return undefined;
+  const { deadline_at, budget_seconds, budget_source } = node;
+  return { deadline_at, budget_seconds, budget_source };
+}
+
+function deadlineOf(
+  to: AllocationStatus,
+  move: Pick<AllocationMove, 'node'>,
+  pool: PoolDocument,
+  requested: number | null,
+  now: Date,
+  environment: DoorEnvironment,
+) {
+  const phase = allocationStatuses[to].deadline;
+  const shared = deadlineWithNode(to, move.node);
+  if (shared || phase === null) return shared ?? noDeadline;
+  const budget = budgetOf(phase, pool, environment, requested);
+  return {
+    deadline_at: secondsLater(now, budget.seconds),
+    budget_seconds: budget.seconds,
+    budget_source: budget.source,
+  };
+}
+
+const verdictOf = ({ by, reason, data }: Pick<AllocationMove, 'by' | 'reason' | 'data'>, now: Date): Verdict => ({
+  ...{ rule: by, reason, at: now.toISOString() },
+  ...(data?.certain === true && { certain: true }),
+});
+
+/** Whose it is that this one fell: as what felled its node says, else the node's. */
+const ownerOfFall = ({ to, data }: Pick<AllocationMove, 'to' | 'data'>): OwnerLayer | null =>
+  to === 'failed' || to === 'release_failed'
+    ? (ownerLayers.find((each) => each === data?.owner_layer) ?? 'node')
+    : null;
+
+/** What entering a status makes of the columns that the door itself owns. */
+export const enteringAllocation = (
+  move: Pick<AllocationMove, 'to' | 'by' | 'reason' | 'owner_layer' | 'data'>,
+  deadline: AllocationDeadline,
+  now: Date,
+) => ({
+  status: move.to,
+  status_since: now,
+  ...deadline,
+  verdict: isVerdict(move.by) ? verdictOf(move, now) : null,
+  reason: move.reason,
+  owner_layer: move.owner_layer ?? ownerOfFall(move),
+  ...(move.to === 'active' && { active_at: now }),
+  ...(move.to === 'released' && { released_at: now }),
+});
+
+function factOf(
+  from: AllocationStatus | 'new',
+  allocation: AllocationRow,
+  move: AllocationMove,
+  set: object,
+  now: Date,
+): Fact {
+  return {
+    at: now,
+    layer: evidenceLayerOf(move.by),
+    kind: `allocation.${allocation.status}`,
+    summary: from === 'new' ? `${allocation.status}: ${move.reason}` : `${from} → ${allocation.status}: ${move.reason}`,
+    data: {
+      from,
+      to: allocation.status,
+      by: move.by,
+      reason: move.reason,
+      ...(move.data && { evidence: move.data }),
+      set,
+    },
+    actor: move.actor ?? null,
+    node_id: allocation.node_id,
+    node_instance_id: move.node?.node_instance_id ?? null,
+    correlation_id: move.correlation_id ?? allocation.correlation_id,
+    allocation_id: allocation.allocation_id,
+    workflow_id: move.workflow_id ?? allocation.workflow_id,
+  };
+}
+
+/** Which of the allocations that ever came to the node and are not released a paired change is about. */
+const isMeant = (move: AllocationMove) => (row: AllocationRow) =>
+  (!move.from || move.from.includes(row.status)) &&
+  (!move.standing_since || row.status_since.getTime() === move.standing_since.getTime());
+
+export async function moveAllocations(
+  tx: Transaction,
+  moves: AllocationMove[],
+  now: Date,
+  environment: DoorEnvironment,
+): Promise<AllocationMoveOutcome[]> {
+  if (moves.length === 0) return [];
+  const locked = await lockMoved(tx, moves);
+  const pools = await currentDocuments(
+    tx,
+    locked.map((row) => row.pool),
+  );
+  const byId = new Map(locked.map((row) => [row.allocation_id, row]));
+  const byNode = Map.groupBy<NodeId | null | undefined, AllocationRow>(locked, (row) => row.node_id);
+  const changed = new Map<AllocationId, object>();
+  const facts: Fact[] = [];
+
+  const outcomes = moves.map((move): AllocationMoveOutcome => {
+    const found = move.allocation_id ? byId.get(move.allocation_id) : byNode.get(move.node_id)?.find(isMeant(move));
+    const pool = found && pools.get(found.pool);
+    if (!pool) return { moved: false, because: 'not_found', allocation: null };
+    const refused = refusalOf(found, move);
+    if (refused) return { moved: false, because: refused, allocation: found };
+    const from = found.status;
+    const set = {
+      ...move.set,
+      ...enteringAllocation(
+        move,
+        deadlineOf(move.to, move, pool, found.provision_timeout_seconds, now, environment),
+        now,
+      ),
+    };
+    Object.assign(found, set);
+    changed.set(found.allocation_id, { ...changed.get(found.allocation_id), ...set });
+    facts.push(factOf(from, found, move, set, now));
+    return { moved: true, allocation: found, from };
+  });
+
+  await writeChanged(tx, 'allocations', 'allocation_id', changed);
+  await recordEvidence(tx, facts);
+  return outcomes;
+}
+
+export type NewAllocation = Pick<
+  AllocationRow,
+  | 'allocation_id'
+  | 'pool'
+  | 'tenant'
+  | 'name'
+  | 'workflow_id'
+  | 'correlation_id'
+  | 'provision_timeout_seconds'
+  | 'labels'
+>;
+
+/** The edge from nothing: an allocation enters as `requested`. */
+export async function createAllocation(
+  tx: Transaction,
+  fresh: NewAllocation,
+  pool: PoolDocument,
+  cited: { reason: string; actor: Actor | null },
+  now: Date,
+  environment: DoorEnvironment,
+): Promise<AllocationRow> {
+  const move: AllocationMove = { to: 'requested', by: 'allocation-create', ...cited };
+  const allocation: AllocationRow = {
+    ...fresh,
+    status: 'requested',
+    status_since: now,
+    ...deadlineOf('requested', move, pool, null, now, environment),
+    node_id: null,
+    reason: null,
+    owner_layer: null,
+    release_tries: 0,
+    verdict: null,
+    created_at: now,
+    active_at: null,
+    released_at: null,
+  };
+  await insertRow(tx, 'allocations', { ...allocation });
+  await recordEvidence(tx, [factOf('new', allocation, move, allocation, now)]);
+  return allocation;
+}
+
+/** What an active allocation is told of its machine, which leaves it active all the same. */
+export function wordOf(from: NodeStatus, node: Pick<NodeRow, 'status' | 'verdict'>): string | undefined {
+  if (node.status === 'offline') return `its machine is offline: ${node.verdict?.reason ?? 'it is silent'}`;
+  if (from === 'offline' && node.status === 'provisioning') return 'its machine enrols anew';
+  // One that enrolled anew comes back by way of starting; one that starts for the first time has no active allocation.
+  if ((from === 'offline' || from === 'starting') && (node.status === 'ready' || node.status === 'degraded'))
+    return 'its machine is back';
+  return undefined;
+}
+
+export async function tellAllocations(
+  tx: Transaction,
+  words: { node_id: NodeId; word: string }[],
+  now: Date,
+): Promise<void> {
+  if (words.length === 0) return;
+  const nodes = words.map(({ node_id }) => node_id);
+  const { which, value, how } = byIds('allocation.node_id', '$2', nodes);
+  const told = await tx.query<AllocationRow>(
+    `update allocations allocation set reason = word.word from jsonb_to_recordset($1::jsonb) as word(node_id text, word text)
+     where allocation.node_id = word.node_id and ${which} and allocation.status = 'active' returning allocation.*`,
+    [redactedRows(tx.redact, words, ['word']), value],
+    how,
+  );
+  await recordEvidence(
+    tx,
+    told.map((allocation) => ({
+      at: now,
+      layer: 'rule',
+      kind: 'allocation.told',
+      summary: `it stays active: ${allocation.reason}`,
+      data: { set: { allocation_id: allocation.allocation_id, reason: allocation.reason } },
+      node_id: allocation.node_id,
+      allocation_id: allocation.allocation_id,
+      correlation_id: allocation.correlation_id,
+      workflow_id: allocation.workflow_id,
+    })),
+  );
+}

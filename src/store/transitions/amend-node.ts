@@ -1,0 +1,112 @@
+/** Changes of nodes that are no change of status. Each is told, so that the row can still be rebuilt from its facts. */
+import type { AllocationId, CorrelationId, KnownIds, WorkflowId } from '../../base/ids.ts';
+import { holdersOf } from '../rows/allocations.ts';
+import type { Transaction } from '../pg/database.ts';
+import { writeRows } from './transition-rules.ts';
+import { type Fact, recordEvidence } from '../evidence/evidence.ts';
+import type { NodeRow } from '../rows/nodes.ts';
+
+export type NodeAmendment = Partial<
+  Pick<
+    NodeRow,
+    | 'node_instance_id'
+    | 'workflow_id'
+    | 'correlation_id'
+    | 'pool_generation'
+    | 'reported_status'
+    | 'restarts'
+    | 'endpoint'
+    | 'deadline_at'
+    | 'clock_from'
+    | 'waiting_for'
+    | 'prerequisites'
+    | 'held'
+    | 'would_have'
+    | 'verdict'
+    | 'observed_state'
+    | 'observed_at'
+  >
+>;
+
+/** What is told of whose row is amended. */
+export type AmendedNode = Pick<NodeRow, 'node_id' | 'node_instance_id' | 'correlation_id' | 'workflow_id'>;
+
+export interface Amended<N extends AmendedNode = AmendedNode> {
+  node: N;
+  set: NodeAmendment;
+  fact: Fact;
+}
+
+/** The caller holds the locks on the rows, and each `node` is what it read under them. All of them set the same columns. */
+export async function amendNodes<N extends AmendedNode>(tx: Transaction, amendments: Amended<N>[]): Promise<N[]> {
+  const [first] = amendments;
+  if (!first) return [];
+  const rows = amendments.map(({ node, set }) => ({ ...node, ...set }));
+  await writeRows(tx, 'nodes', 'node_id', Object.keys(first.set), rows);
+  const facts = amendments.map(({ fact, set }, index): Fact => {
+    const amended = rows[index] ?? first.node;
+    return {
+      ...fact,
+      data: { ...fact.data, set },
+      node_id: amended.node_id,
+      node_instance_id: amended.node_instance_id,
+      correlation_id: fact.correlation_id ?? amended.correlation_id,
+      workflow_id: amended.workflow_id,
+    };
+  });
+  await nameAllocations(tx, facts);
+  await recordEvidence(tx, facts);
+  return rows;
+}
+
+export async function amendNode(tx: Transaction, node: NodeRow, set: NodeAmendment, fact: Fact): Promise<NodeRow> {
+  const [amended] = await amendNodes(tx, [{ node, set, fact }]);
+  return amended ?? node;
+}
+
+interface BoundNode {
+  node: NodeRow;
+  operation: { workflow_id: WorkflowId; correlation_id: CorrelationId; kind: string };
+  /** Who holds it, where that is known. */
+  allocation?: { allocation_id: AllocationId };
+}
+
+/** Names the operations that work on nodes now. */
+export async function bindNodesToOperations(tx: Transaction, bound: BoundNode[], now: Date): Promise<void> {
+  const news = bound.filter(
+    ({ node, operation }) =>
+      node.workflow_id !== operation.workflow_id || node.correlation_id !== operation.correlation_id,
+  );
+  await amendNodes(
+    tx,
+    news.map(({ node, operation: { workflow_id, correlation_id, kind }, allocation }) => ({
+      node,
+      set: { workflow_id, correlation_id },
+      fact: {
+        at: now,
+        layer: 'workflow',
+        kind: 'node.bound',
+        summary: `${kind} works on it from here on`,
+        ...(allocation && { allocation_id: allocation.allocation_id }),
+      },
+    })),
+  );
+}
+
+export const bindNodeToOperation = (
+  tx: Transaction,
+  node: NodeRow,
+  operation: BoundNode['operation'],
+  now: Date,
+): Promise<void> => bindNodesToOperations(tx, [{ node, operation }], now);
+
+/** A node's facts belong to the tenant that holds it at that moment, so each carries the allocation's id. Null is known to be nobody. */
+export async function nameAllocations(tx: Transaction, facts: KnownIds[]): Promise<void> {
+  const unnamed = facts.filter((fact) => fact.allocation_id === undefined);
+  if (unnamed.length === 0) return;
+  const holder = await holdersOf(
+    tx,
+    unnamed.flatMap((fact) => fact.node_id ?? []),
+  );
+  for (const fact of unnamed) fact.allocation_id = (fact.node_id && holder.get(fact.node_id)) ?? null;
+}

@@ -1,0 +1,144 @@
+/**
+ * The one place besides the door that moves a deadline: by an operator's word, by advance, by capacity that was granted, or by
+ * a gap of our own. The allocation that waits for the node shares its deadline, so both move together.
+ */
+import { secondsLater } from '../../base/clock.ts';
+import type { WorkflowId } from '../../base/ids.ts';
+import type { Actor } from '../../contract/evidence/evidence.ts';
+import { isNodeRule } from '../../lifecycle/model/rules.ts';
+import type { AllocationRow } from '../rows/allocations.ts';
+import { amendNodes, type NodeAmendment } from './amend-node.ts';
+import type { Transaction } from '../pg/database.ts';
+import { writeRows } from './transition-rules.ts';
+import { recordEvidence } from '../evidence/evidence.ts';
+import type { NodeRow } from '../rows/nodes.ts';
+
+export interface DeadlineMove {
+  node: NodeRow;
+  deadline_at: Date;
+  /** What else the move changes of the row. */
+  set?: Pick<NodeAmendment, 'clock_from' | 'waiting_for'>;
+  reason: string;
+  data?: Record<string, unknown>;
+}
+
+export interface MovedBy {
+  layer: 'operator' | 'node' | 'provider' | 'rule' | 'store';
+  actor?: Actor | null;
+}
+
+/** What a sweep told is asked anew; what the door told of the machine's own words stands, since nobody says it again. */
+const stillTold = ({ would_have }: NodeRow) => (would_have && isNodeRule(would_have.rule) ? null : would_have);
+
+/** The caller holds the locks on the nodes. A verdict that was held back, or only told, is asked anew at the new time. */
+export async function moveDeadlines(
+  tx: Transaction,
+  moves: DeadlineMove[],
+  by: MovedBy,
+  now: Date,
+): Promise<NodeRow[]> {
+  const rows = await amendNodes(
+    tx,
+    moves.map(({ node, deadline_at, set, reason, data }) => ({
+      node,
+      set: { deadline_at, held: null, would_have: stillTold(node), ...set },
+      fact: {
+        at: now,
+        layer: by.layer,
+        kind: 'node.deadline_moved',
+        summary: `it has until ${deadline_at.toISOString()}: ${reason}`,
+        data: { before: node.deadline_at, reason, ...data },
+        actor: by.actor ?? null,
+      },
+    })),
+  );
+  const shared = await tx.query<{
+    allocation_id: string;
+    correlation_id: string;
+    workflow_id: string | null;
+    node_id: string;
+  }>(
+    `update allocations allocation set deadline_at = moved.deadline_at
+     from jsonb_to_recordset($1::jsonb) as moved(node_id text, deadline_at timestamptz, before timestamptz)
+     where allocation.node_id = moved.node_id and allocation.node_id = any($2) and allocation.status in ('provisioning', 'failed') and allocation.deadline_at = moved.before
+     returning allocation.allocation_id, allocation.correlation_id, allocation.workflow_id, allocation.node_id`,
+    [
+      JSON.stringify(
+        moves.map(({ node, deadline_at }) => ({ node_id: node.node_id, deadline_at, before: node.deadline_at })),
+      ),
+      moves.map(({ node }) => node.node_id),
+    ],
+  );
+  const movedTo = new Map(moves.map((move) => [move.node.node_id as string, move]));
+  await recordEvidence(
+    tx,
+    shared.map(({ allocation_id, correlation_id, workflow_id, node_id }) => {
+      const move = movedTo.get(node_id);
+      return {
+        at: now,
+        layer: by.layer,
+        kind: 'allocation.deadline_moved',
+        summary: `it has until ${move?.deadline_at.toISOString()}: ${move?.reason}`,
+        data: { set: { allocation_id, deadline_at: move?.deadline_at } },
+        actor: by.actor ?? null,
+        node_id: node_id as never,
+        allocation_id: allocation_id as never,
+        correlation_id: correlation_id as never,
+        workflow_id: workflow_id as never,
+      };
+    }),
+  );
+  return rows;
+}
+
+/**
+ * Another try of a release has the time that the first one had: the machine stays `cleaning` meanwhile, and the deadline it
+ * shows is that of the try that goes on. The caller holds its lock.
+ */
+export async function renewCleaning(
+  tx: Transaction,
+  node: NodeRow | undefined,
+  { actor }: { actor: Actor | null },
+  now: Date,
+): Promise<void> {
+  if (node?.status !== 'cleaning' || node.budget_seconds === null) return;
+  const deadline_at = secondsLater(now, node.budget_seconds);
+  const by: MovedBy = { layer: actor ? 'operator' : 'rule', actor };
+  await moveDeadlines(tx, [{ node, deadline_at, reason: 'its release is tried again' }], by, now);
+}
+
+/** More time for an allocation that waits by its own deadline and not by that of a machine. The caller holds its lock. */
+export async function moveAllocationDeadline(
+  tx: Transaction,
+  allocation: AllocationRow,
+  { deadline_at, reason }: { deadline_at: Date; reason: string },
+  by: MovedBy,
+  now: Date,
+): Promise<void> {
+  const set = { deadline_at };
+  await writeRows(tx, 'allocations', 'allocation_id', Object.keys(set), [{ ...allocation, ...set }]);
+  await recordEvidence(tx, [
+    {
+      at: now,
+      layer: by.layer,
+      kind: 'allocation.deadline_moved',
+      summary: `it has until ${deadline_at.toISOString()}: ${reason}`,
+      data: { set: { allocation_id: allocation.allocation_id, ...set }, before: allocation.deadline_at, reason },
+      actor: by.actor ?? null,
+      allocation_id: allocation.allocation_id,
+      node_id: allocation.node_id,
+      correlation_id: allocation.correlation_id,
+      workflow_id: allocation.workflow_id,
+    },
+  ]);
+}
+
+/** Whoever gives more time to what an operation works on gives it to the steps that are not over as well. */
+export async function extendSteps(tx: Transaction, workflow_id: WorkflowId, seconds: number): Promise<void> {
+  await tx.query(
+    `update steps set within_seconds = within_seconds + $2::double precision,
+       deadline_at = deadline_at + make_interval(secs => $2::double precision)
+     where workflow_id = $1 and within_seconds is not null and status in ('pending', 'running', 'waiting')`,
+    [workflow_id, seconds],
+  );
+}

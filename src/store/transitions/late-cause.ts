@@ -1,0 +1,42 @@
+/**
+ * Why a machine had ended, found out after a rule had given it up: the verdict stands, and now says the cause. It becomes certain, so
+ * that nobody is told any more that the machine may come back. No status changes here.
+ */
+import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
+import type { Verdict } from '../../contract/node.ts';
+import { decidedByTime } from '../../lifecycle/deadlines/rescue-window.ts';
+import { holdersOf, lockAllocation } from '../rows/allocations.ts';
+import { tellAllocationCause } from './amend-allocation.ts';
+import { amendNode } from './amend-node.ts';
+import type { Transaction } from '../pg/database.ts';
+import { lockNode } from '../rows/nodes.ts';
+
+export interface LateCause {
+  node_id: NodeId;
+  node_instance_id: NodeInstanceId;
+  code: string;
+  /** In words: what ended it. */
+  says: string;
+}
+
+const explained = (verdict: Verdict, cause: string): Verdict => ({
+  ...verdict,
+  reason: `${cause}; found out after it was given up: ${verdict.reason}`,
+  certain: true,
+});
+
+/** Whether it was news: a cause is found once, and only of the instance that was given up without one. */
+export async function attachLateCause(tx: Transaction, cause: LateCause, now: Date): Promise<boolean> {
+  const node = await lockNode(tx, cause.node_id);
+  if (node?.status !== 'failed' || node.node_instance_id !== cause.node_instance_id) return false;
+  if (!node.verdict || node.verdict.certain || !decidedByTime.includes(node.verdict.rule)) return false;
+  const set = { verdict: explained(node.verdict, cause.says), observed_state: 'exited', observed_at: now };
+  const data = { code: cause.code, certain: true };
+  const fact = { at: now, layer: 'provider', kind: 'node.explained', summary: cause.says, data } as const;
+  await amendNode(tx, node, set, fact);
+  const holder = (await holdersOf(tx, [node.node_id])).get(node.node_id);
+  const allocation = holder && (await lockAllocation(tx, holder));
+  if (!allocation?.verdict || allocation.status !== 'failed') return true;
+  await tellAllocationCause(tx, allocation, explained(allocation.verdict, cause.says), now);
+  return true;
+}

@@ -1,0 +1,289 @@
+/** The one door on a real database: what it lets through and what it refuses; what it costs stands beside. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type TestStore, testStore } from '../../../test/support/store.ts';
+import { secondsBetween } from '../../base/clock.ts';
+import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
+import { allocationStatuses, allocationStatusNames, nodeStatuses, nodeStatusNames } from '../../lifecycle/model/states.ts';
+import {
+  allocationEdges,
+  type Cause,
+  causes,
+  findEdge,
+  isVerdict,
+  nodeEdges,
+  pairedChanges,
+  pairedWith,
+} from '../../lifecycle/model/transitions.ts';
+import { type Database, isUniqueViolation } from '../pg/database.ts';
+import { createNode, type NodeMove, transition } from './node-transition.ts';
+import { moveAllocations } from './allocation-transition.ts';
+import { allocationNow, type Fleet, nodeNow, testFleet, testPool } from '../testing/fleet.ts';
+
+let store: TestStore;
+let db: Database;
+let fleet: Fleet;
+
+beforeAll(async () => {
+  store = await testStore({ max_connections: 60 });
+  db = store.db;
+  fleet = await testFleet(db);
+});
+
+afterAll(() => store.close());
+
+interface Fact {
+  kind: string;
+  layer: string;
+  data: { from: string; to: string; by: string; set: Record<string, unknown> };
+  node_instance_id: string | null;
+  allocation_id: string | null;
+}
+
+const factsOf = (column: 'node_id' | 'allocation_id', id: string) =>
+  db.query<Fact>(`select * from evidence where ${column} = $1 order by seq`, [id]);
+
+const everyCause = Object.keys(causes) as Cause[];
+
+describe('nodes', () => {
+  const legal = nodeEdges
+    .filter((edge) => edge.from !== 'new')
+    .flatMap((edge) => edge.by.map((by) => ({ ...edge, by })));
+
+  test('every edge of the table, by every cause, writes the row and its fact', async () => {
+    for (const { from, to, by } of legal) {
+      const node = await fleet.node(from as (typeof nodeStatusNames)[number]);
+      const before = (await factsOf('node_id', node.node_id)).length;
+      const [outcome] = await fleet.move({ node_id: node.node_id, to, by, reason: 'because' });
+      expect(outcome, `${from} → ${to} by ${by}`).toMatchObject({ moved: true, from });
+      const after = await nodeNow(db, node.node_id);
+      expect(outcome?.moved && outcome.node).toEqual(after);
+      expect(after.status).toBe(to);
+      expect(after.deadline_at !== null).toBe(nodeStatuses[to].deadline !== null);
+      // Nothing is set aside without a word, whoever set it aside.
+      expect(after.verdict?.rule ?? null).toBe(isVerdict(by) || to === 'quarantined' ? by : null);
+      const isStopped = ['degraded', 'offline', 'failed', 'quarantined'].includes(to);
+      expect(after.verdict?.owner !== undefined, `${to} by ${by} has an owner`).toBe(
+        isStopped && after.verdict !== null,
+      );
+      if (after.deadline_at) {
+        expect(secondsBetween(after.status_since, after.deadline_at)).toBe(after.budget_seconds);
+        expect(after.budget_source).not.toBeNull();
+      }
+      const facts = await factsOf('node_id', node.node_id);
+      expect(facts.length).toBe(before + 1);
+      expect(facts.at(-1)).toMatchObject({
+        kind: `node.${to}`,
+        data: { from, to, by },
+        node_instance_id: node.node_instance_id,
+      });
+    }
+  });
+
+  test('everything else is refused and changes nothing', async () => {
+    for (const from of nodeStatusNames) {
+      const node = await fleet.node(from);
+      const row = await nodeNow(db, node.node_id);
+      const before = (await factsOf('node_id', node.node_id)).length;
+      const moves = nodeStatusNames.flatMap((to) =>
+        everyCause
+          .filter((by) => !findEdge(nodeEdges, from, to, by))
+          .map((by): NodeMove => ({ node_id: node.node_id, to, by, reason: 'wrong' })),
+      );
+      const outcomes = await db.transaction((tx) => transition(tx, moves, fleet.now(), fleet.environment));
+      for (const [at, outcome] of outcomes.entries()) {
+        const because = moves[at]?.to === from ? 'already_there' : 'no_such_edge';
+        expect(outcome).toMatchObject({ moved: false, because });
+      }
+      expect(await nodeNow(db, node.node_id)).toEqual(row);
+      expect((await factsOf('node_id', node.node_id)).length).toBe(before);
+    }
+  });
+
+  test('a node comes into being only by what makes nodes', async () => {
+    const fresh = { ...(await fleet.node()), node_id: 'node_wrong' as NodeId, name: 'wrong' };
+    await expect(
+      db.transaction((tx) =>
+        createNode(tx, fresh, testPool, { by: 'proof', reason: 'no' }, fleet.now(), fleet.environment),
+      ),
+    ).rejects.toThrow('does not create nodes');
+    expect(await db.query('select 1 from nodes where node_id = $1', ['node_wrong'])).toEqual([]);
+  });
+
+  test('an old instance moves nothing', async () => {
+    const node = await fleet.node('starting');
+    const row = await nodeNow(db, node.node_id);
+    const before = await factsOf('node_id', node.node_id);
+    const [outcome] = await fleet.move({
+      node_id: node.node_id,
+      node_instance_id: 'inst_former' as NodeInstanceId,
+      to: 'ready',
+      by: 'claim-ready',
+      reason: 'says the former instance',
+    });
+    expect(outcome).toMatchObject({ moved: false, because: 'instance_fenced' });
+    expect(await nodeNow(db, node.node_id)).toEqual(row);
+    expect(await factsOf('node_id', node.node_id)).toEqual(before);
+  });
+
+  test('a mover that expects another status is refused, and an unknown node is not found', async () => {
+    const node = await fleet.node('ready');
+    const move = { to: 'cleaning', by: 'retire', reason: 'no' } as const;
+    expect(await fleet.move({ ...move, node_id: node.node_id, from: ['failed'] })).toMatchObject([
+      { moved: false, because: 'status_moved_on' },
+    ]);
+    expect(await fleet.move({ ...move, node_id: 'node_nobody' as NodeId })).toMatchObject([
+      { moved: false, because: 'not_found', node: null },
+    ]);
+  });
+
+  test('a move that is rolled back leaves neither row nor fact', async () => {
+    const node = await fleet.node('ready');
+    const allocation = await fleet.allocation('active', node);
+    const [row, held] = [await nodeNow(db, node.node_id), await allocationNow(db, allocation.allocation_id)];
+    const before = await factsOf('node_id', node.node_id);
+    await expect(
+      db.transaction(async (tx) => {
+        const move: NodeMove = { node_id: node.node_id, to: 'offline', by: 'goodbye', reason: 'then' };
+        expect(await transition(tx, [move], fleet.now(), fleet.environment)).toMatchObject([{ moved: true }]);
+        const lost: NodeMove = { node_id: node.node_id, to: 'failed', by: 'offline-deadline', reason: 'lost' };
+        expect(await transition(tx, [lost], fleet.now(), fleet.environment)).toMatchObject([{ moved: true }]);
+        throw new Error('no, after all');
+      }),
+    ).rejects.toThrow('no, after all');
+    expect(await nodeNow(db, node.node_id)).toEqual(row);
+    expect(await allocationNow(db, allocation.allocation_id)).toEqual(held);
+    expect(await factsOf('node_id', node.node_id)).toEqual(before);
+  });
+});
+
+describe('allocations', () => {
+  const legal = allocationEdges
+    .filter((edge) => edge.from !== 'new')
+    .flatMap((edge) => edge.by.map((by) => ({ ...edge, by })));
+
+  test('every edge of the table, by every cause, writes the row and its fact', async () => {
+    for (const { from, to, by } of legal) {
+      const allocation = await fleet.allocation(from as (typeof allocationStatusNames)[number]);
+      const before = (await factsOf('allocation_id', allocation.allocation_id)).length;
+      const [outcome] = await fleet.moveAllocation({
+        allocation_id: allocation.allocation_id,
+        to,
+        by,
+        reason: 'because',
+      });
+      expect(outcome, `${from} → ${to} by ${by}`).toMatchObject({ moved: true, from });
+      const after = await allocationNow(db, allocation.allocation_id);
+      expect(outcome?.moved && outcome.allocation).toEqual(after);
+      expect(after).toMatchObject({ status: to, reason: 'because' });
+      expect(after.deadline_at !== null).toBe(allocationStatuses[to].deadline !== null);
+      expect(after.verdict?.rule ?? null).toBe(isVerdict(by) ? by : null);
+      expect(after.active_at !== null).toBe(to === 'active' || allocation.active_at !== null);
+      expect(after.released_at !== null).toBe(to === 'released');
+      const facts = await factsOf('allocation_id', allocation.allocation_id);
+      expect(facts.length).toBe(before + 1);
+      expect(facts.at(-1)).toMatchObject({ kind: `allocation.${to}`, data: { from, to, by } });
+    }
+  });
+
+  test('everything else is refused and changes nothing', async () => {
+    for (const from of allocationStatusNames) {
+      const { allocation_id } = await fleet.allocation(from);
+      const row = await allocationNow(db, allocation_id);
+      const before = await factsOf('allocation_id', allocation_id);
+      const moves = allocationStatusNames.flatMap((to) =>
+        everyCause
+          .filter((by) => !findEdge(allocationEdges, from, to, by))
+          .map((by) => ({ allocation_id, to, by, reason: 'wrong' })),
+      );
+      const outcomes = await db.transaction((tx) => moveAllocations(tx, moves, fleet.now(), fleet.environment));
+      for (const outcome of outcomes) expect(outcome.moved).toBe(false);
+      expect(await allocationNow(db, allocation_id)).toEqual(row);
+      expect(await factsOf('allocation_id', allocation_id)).toEqual(before);
+    }
+  });
+
+  test('one node never serves two', async () => {
+    for (const held of ['provisioning', 'active', 'releasing', 'release_failed'] as const) {
+      const node = await fleet.node('ready');
+      await fleet.allocation(held, node);
+      const refused = await fleet.allocation('provisioning', node).catch((error: unknown) => error);
+      expect(isUniqueViolation(refused, 'allocations_exclusive')).toBe(true);
+    }
+    const node = await fleet.node('ready');
+    await fleet.allocation('released', node);
+    expect((await fleet.allocation('active', node)).status).toBe('active');
+  });
+});
+
+describe('what happens together', () => {
+  const cases = pairedChanges.flatMap((pair) =>
+    pair.node.from.map((from) => ({ from, to: pair.node.to, ...{ allocation: pair.allocation } })),
+  );
+
+  test.for(cases)(
+    'node $from → $to: allocation $allocation.from → $allocation.to',
+    async ({ from, to, allocation }) => {
+      const node = await fleet.node(from);
+      const held = await fleet.allocation(allocation.from, node);
+      if (allocation.by === 'rescue') {
+        // A rescue is for who fell with the node: let it fall so.
+        await db.query(
+          'update allocations set status_since = (select status_since from nodes where node_id = $1) where allocation_id = $2',
+          [node.node_id, held.allocation_id],
+        );
+      }
+      const by = nodeEdges.find((edge) => edge.from === from && edge.to === to)?.by[0];
+      if (!by) throw new Error('the pair has no edge');
+      const [outcome] = await fleet.move({ node_id: node.node_id, to, by, reason: 'because' });
+      expect(outcome).toMatchObject({ moved: true });
+      const after = await allocationNow(db, held.allocation_id);
+      expect(after).toMatchObject({ status: allocation.to, reason: 'because' });
+      const facts = await db.query<{ writer: string; kind: string }>(
+        `select xmin::text as writer, kind from evidence where allocation_id = $1 and kind in ($2, $3) order by seq desc limit 2`,
+        [held.allocation_id, `node.${to}`, `allocation.${allocation.to}`],
+      );
+      expect(facts.map((fact) => fact.kind).sort()).toEqual([`allocation.${allocation.to}`, `node.${to}`].sort());
+      expect(facts[0]?.writer).toBe(facts[1]?.writer);
+      const shared = ['provision', 'rescue'].includes(allocationStatuses[allocation.to].deadline ?? '');
+      const standing = await nodeNow(db, node.node_id);
+      if (shared && standing.deadline_at) expect(after.deadline_at).toEqual(standing.deadline_at);
+    },
+  );
+
+  test('an allocation that stands elsewhere is left alone', async () => {
+    for (const status of allocationStatusNames.filter((each) => each !== 'requested')) {
+      const node = await fleet.node('offline');
+      const held = await fleet.allocation(status, node);
+      await fleet.move({ node_id: node.node_id, to: 'failed', by: 'offline-deadline', reason: 'lost' });
+      const told = pairedWith('offline', 'failed').find((pair) => pair.from === status);
+      expect((await allocationNow(db, held.allocation_id)).status).toBe(told?.to ?? status);
+    }
+  });
+
+  test('a rescue brings back who fell with the node, not who failed on it before', async () => {
+    const node = await fleet.node('ready');
+    const former = await fleet.allocation('failed', node);
+    const latest = await fleet.allocation('active', node);
+    await fleet.move({ node_id: node.node_id, to: 'offline', by: 'liveness', reason: 'silent' });
+    await fleet.move({ node_id: node.node_id, to: 'failed', by: 'offline-deadline', reason: 'lost' });
+    await fleet.move({ node_id: node.node_id, to: 'starting', by: 'late-registration', reason: 'it is back' });
+    expect((await allocationNow(db, former.allocation_id)).status).toBe('failed');
+    expect((await allocationNow(db, latest.allocation_id)).status).toBe('provisioning');
+  });
+
+  test('a fact of a node names the tenant’s allocation that holds it, and nobody once it is given back', async () => {
+    const node = await fleet.node('ready');
+    const former = await fleet.allocation('failed', node);
+    const holder = await fleet.allocation('active', node);
+    const move = async (to: 'degraded' | 'ready') => {
+      await fleet.move({ node_id: node.node_id, to, by: 'degraded', reason: 'so it says' });
+      return (await factsOf('node_id', node.node_id)).at(-1)?.allocation_id;
+    };
+    expect(await move('degraded')).toBe(holder.allocation_id);
+    const release = { allocation_id: holder.allocation_id, reason: 'enough' };
+    await fleet.moveAllocation({ ...release, to: 'releasing', by: 'release' });
+    await fleet.moveAllocation({ ...release, to: 'released', by: 'proof' });
+    expect(await move('ready')).toBeNull();
+    expect(former.status).toBe('failed');
+  });
+});

@@ -1,0 +1,94 @@
+/**
+ * A change of one machine reads one machine, also in a fleet of a middling size: there PostgreSQL, which cannot tell how many
+ * rows a JSON text holds, takes reading the whole table for the cheaper way.
+ */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type TestStore, testStore } from '../../../test/support/store.ts';
+import { moment, secondsLater } from '../../base/clock.ts';
+import type { NodeId } from '../../base/ids.ts';
+import type { Database, Transaction } from '../pg/database.ts';
+import { moveDeadlines } from './deadlines.ts';
+import { transition } from './node-transition.ts';
+import { defaultEnvironment } from './transition-rules.ts';
+import { lockNode } from '../rows/nodes.ts';
+import { declarePool } from '../rows/pools.ts';
+import { placeNodes } from '../testing/placed-nodes.ts';
+
+let store: TestStore;
+let db: Database;
+const start = moment(Date.UTC(2030, 0, 1));
+const fleetSize = 10_000;
+const offline = { to: 'offline', by: 'liveness', reason: 'silent' } as const;
+
+beforeAll(async () => {
+  store = await testStore();
+  db = store.db;
+  await db.transaction((tx) => declarePool(tx, 'p', { driver: 'external' }, start));
+  await placeNodes(db, { pool: 'p', count: fleetSize, since: start });
+  await db.query(
+    `insert into allocations (allocation_id, pool, node_id, tenant, status, status_since, correlation_id, created_at)
+     select 'alloc_' || node_id, pool, node_id, 'acme', 'active', status_since, 'c', created_at from nodes`,
+  );
+  for (const table of ['nodes', 'allocations']) await db.query(`analyze ${table}`);
+});
+
+afterAll(() => store.close());
+
+/** The statements that read a table of the fleet as a whole. */
+async function wholeScans(work: (tx: Transaction) => Promise<unknown>): Promise<string[]> {
+  const found: string[] = [];
+  await db.transaction(async (tx) => {
+    await work({
+      ...tx,
+      query: async (text, values) => {
+        const plan = await tx.query<{ 'QUERY PLAN': string }>(`explain ${text}`, values);
+        const whole = plan.some((row) => /Seq Scan on (nodes|allocations)/.test(row['QUERY PLAN']));
+        if (whole) found.push(text);
+        return tx.query(text, values);
+      },
+    });
+  });
+  return found;
+}
+
+test('the door', async () => {
+  const node_id = 'node_p_5' as NodeId;
+  expect(
+    await wholeScans(async (tx) => {
+      await transition(tx, [{ ...offline, node_id }], start, defaultEnvironment);
+      const back = { to: 'ready', by: 'heartbeat-returned', reason: 'it beats again' } as const;
+      await transition(tx, [{ ...back, node_id }], secondsLater(start, 60), defaultEnvironment);
+    }),
+  ).toEqual([]);
+});
+
+test('a deadline that is moved', async () => {
+  const node_id = 'node_p_6' as NodeId;
+  await db.transaction((tx) => transition(tx, [{ ...offline, node_id }], start, defaultEnvironment));
+  expect(
+    await wholeScans(async (tx) => {
+      const node = await lockNode(tx, node_id);
+      if (!node) throw new Error('no node was placed');
+      const move = { node, deadline_at: secondsLater(start, 90), reason: 'more time' };
+      await moveDeadlines(tx, [move], { layer: 'operator' }, start);
+    }),
+  ).toEqual([]);
+});
+
+test('what is done to one machine is planned once', async () => {
+  const node_id = 'node_p_7' as NodeId;
+  const planned = await db.transaction(async (tx) => {
+    // The database tries a few plans of its own before it keeps one for good.
+    for (let turn = 0; turn < 8; turn++) {
+      await transition(tx, [{ ...offline, node_id }], start, defaultEnvironment);
+      const back = { to: 'ready', by: 'heartbeat-returned', reason: 'it beats again' } as const;
+      await transition(tx, [{ ...back, node_id }], start, defaultEnvironment);
+    }
+    return tx.query<{ statement: string; once: boolean }>(
+      'select statement, generic_plans > 0 as once from pg_prepared_statements where generic_plans + custom_plans > 7',
+    );
+  });
+  expect(planned.filter(({ once }) => !once)).toEqual([]);
+  expect(planned.some(({ statement }) => /for no key update of node/.test(statement))).toBe(true);
+  expect(planned.some(({ statement }) => /update nodes/.test(statement))).toBe(true);
+});

@@ -1,0 +1,165 @@
+/** What both halves of the door share: why a change is refused, which layer tells of it, and how rows are written in one statement. */
+import type { EvidenceLayer } from '../../contract/evidence/evidence.ts';
+import { type BootShiftSettings, defaultBootShiftSettings } from '../../lifecycle/boots/boot-shift.ts';
+import { type BrakePolicy, type BrakeSettings, defaultBrakePolicy, defaultBrakeSettings } from '../../lifecycle/brake/brake.ts';
+import { type Budget, type BudgetSettings, defaultRuntimeClasses } from '../../lifecycle/deadlines/budgets.ts';
+import { type Deciders, deciders } from '../../lifecycle/deciders.ts';
+import {
+  type DriftSettings,
+  defaultDriftSettings,
+  defaultRepeatFailureSettings,
+  type RepeatFailureSettings,
+} from '../../lifecycle/findings/findings.ts';
+import { defaultOrphanSettings, type OrphanSettings } from '../../lifecycle/findings/residue.ts';
+import { defaultKeepSeconds, type KeepSeconds } from '../../lifecycle/limits/retention.ts';
+import type { BudgetPhase } from '../../lifecycle/model/states.ts';
+import { type Cause, causes, type Trigger } from '../../lifecycle/model/transitions.ts';
+import { byIds } from '../pg/by-ids.ts';
+import type { Row, Transaction } from '../pg/database.ts';
+import type { KnownDocument } from '../rows/pools.ts';
+import { redactedRows, wordColumns } from '../pg/redacted-rows.ts';
+
+/** `observed`: the pool is only watched; what would have been decided is on record. */
+export type Refusal =
+  | 'not_found'
+  | 'instance_fenced'
+  | 'already_there'
+  | 'status_moved_on'
+  | 'no_such_edge'
+  | 'observed';
+
+type Outcome = { moved: true } | { moved: false; because: Refusal };
+
+/** Throws for a move that was refused, unless for one of the reasons that the caller expects. */
+export function requireMoved(outcomes: readonly Outcome[], ...expected: Refusal[]): void {
+  for (const outcome of outcomes)
+    if (!outcome.moved && !expected.includes(outcome.because))
+      throw new Error(`a status could not be changed: ${outcome.because}`);
+}
+
+/** The server's own settings and judgements that the door and the rules decide by. */
+export interface DoorEnvironment {
+  runtime_classes: Record<string, BudgetSettings>;
+  /** The server's defaults, where it sets any. */
+  budgets: BudgetSettings;
+  brake: BrakeSettings;
+  /** For zones, and for pools that say nothing. */
+  brake_policy: BrakePolicy;
+  drift: DriftSettings;
+  repeat_failure: RepeatFailureSettings;
+  boot_shift: BootShiftSettings;
+  orphans: OrphanSettings;
+  evidence: { keep_seconds: KeepSeconds };
+  decide: Deciders;
+}
+
+export const defaultEnvironment: DoorEnvironment = {
+  runtime_classes: defaultRuntimeClasses,
+  budgets: {},
+  brake: defaultBrakeSettings,
+  brake_policy: defaultBrakePolicy,
+  drift: defaultDriftSettings,
+  repeat_failure: defaultRepeatFailureSettings,
+  boot_shift: defaultBootShiftSettings,
+  orphans: defaultOrphanSettings,
+  evidence: { keep_seconds: defaultKeepSeconds },
+  decide: deciders,
+};
+
+const layers: Record<Trigger, EvidenceLayer> = {
+  rule: 'rule',
+  operation: 'workflow',
+  claim: 'node',
+  operator: 'operator',
+};
+
+export const evidenceLayerOf = (cause: Cause): EvidenceLayer => layers[causes[cause].trigger];
+
+const classOf = ({ runtime_class }: KnownDocument, { runtime_classes }: DoorEnvironment) =>
+  runtime_class ? runtime_classes[runtime_class] : undefined;
+
+/** What neither an allocation nor what is learned may exceed; none where neither the pool nor its class names one. */
+export const ceilingOf = (pool: KnownDocument, environment: DoorEnvironment): number | undefined =>
+  pool.budgets?.ceiling_seconds ?? classOf(pool, environment)?.ceiling_seconds;
+
+export function budgetOf(
+  phase: BudgetPhase,
+  pool: KnownDocument,
+  environment: DoorEnvironment,
+  requested_seconds: number | null,
+): Budget {
+  return environment.decide.resolveBudget({
+    phase,
+    pool: pool.budgets ?? {},
+    runtime_class: classOf(pool, environment),
+    server: environment.budgets,
+    requested_seconds,
+    learned_seconds: pool.budgets?.policy === 'learned' ? pool.learned?.seconds : null,
+    external: pool.driver === 'external',
+  });
+}
+
+/** An array as PostgreSQL reads it, of values that need no escaping: numbers, places of rows, ids of ours. */
+export const listOf = (values: readonly (string | number | null)[]): string =>
+  `{${values.map((value) => (value === null ? 'NULL' : `"${value}"`)).join()}}`;
+
+/** Types of the columns that are no text, by their name; the same in both tables. */
+const typeOf = (column: string): string => {
+  if (column === 'clock_from' || /_(at|since)$/.test(column)) return 'timestamptz';
+  if (column === 'budget_seconds') return 'double precision';
+  if (['pool_generation', 'restarts', 'release_tries'].includes(column)) return 'integer';
+  return ['verdict', 'held', 'would_have'].includes(column) ? 'jsonb' : 'text';
+};
+
+/** Writes these columns of the rows in one statement, however many there are. */
+export async function writeRows<R extends Row>(
+  tx: Transaction,
+  table: 'nodes' | 'allocations',
+  key: string,
+  columns: readonly string[],
+  rows: R[],
+): Promise<void> {
+  if (rows.length === 0) return;
+  // A record of the whole table would be made for each row, to take a few columns from.
+  const sent = [key, ...columns];
+  // Nobody can tell from the text how many rows it holds; the keys say that an index will do, however many others there are.
+  const keys = rows.map((row) => row[key as keyof R]);
+  const { which, value, how } = byIds(`target.${key}`, '$2', keys);
+  await tx.query(
+    `update ${table} target set ${columns.map((column) => `${column} = source.${column}`).join(', ')}
+     from jsonb_to_recordset($1::jsonb) as source(${sent.map((column) => `${column} ${typeOf(column)}`).join(', ')})
+     where target.${key} = source.${key} and ${which}`,
+    [
+      redactedRows(
+        tx.redact,
+        rows.map((row) => Object.fromEntries(sent.map((column) => [column, row[column as keyof R]]))),
+        wordColumns,
+      ),
+      value,
+    ],
+    how,
+  );
+}
+
+/** Rows that set the same columns are written by one statement. */
+export async function writeChanged(
+  tx: Transaction,
+  table: 'nodes' | 'allocations',
+  key: string,
+  changed: ReadonlyMap<string, object>,
+): Promise<void> {
+  for (const alike of Map.groupBy(changed, ([, set]) => Object.keys(set).sort().join()).values()) {
+    const columns = Object.keys(alike[0]?.[1] ?? {});
+    const rows = alike.map(([id, set]) => ({ [key]: id, ...set }));
+    await writeRows(tx, table, key, columns, rows);
+  }
+}
+
+export async function insertRow<R extends Row>(tx: Transaction, table: 'nodes' | 'allocations', row: R): Promise<void> {
+  const columns = Object.keys(row).join(', ');
+  await tx.query(
+    `insert into ${table} (${columns}) select ${columns} from jsonb_populate_recordset(null::${table}, $1::jsonb)`,
+    [redactedRows(tx.redact, [row], wordColumns)],
+    { often: true },
+  );
+}

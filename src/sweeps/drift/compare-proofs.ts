@@ -1,0 +1,68 @@
+/**
+ * Finds quarantined nodes whose machine is proven gone, and retires them by that proof once two passes saw them. The pool's drift policy
+ * does not matter here: the provider agrees, and only our own last step is missing.
+ */
+import { secondsLater } from '../../base/clock.ts';
+import { newFindingId } from '../../base/ids.ts';
+import { retireProvenGone } from '../../operations/release/retire-proven-gone.ts';
+import {
+  type Disagreement,
+  endFindings,
+  noteDisagreements,
+  settleFinding,
+  standingFindings,
+} from '../../store/rows/findings.ts';
+import { isSeenSince, type ProvenGoneNode, provenGoneNodes, quarantinedAfter } from '../../store/history/proven-gone-nodes.ts';
+import type { SweepServices } from '../runner/services.ts';
+
+const slice = 500;
+
+const disagreementOf = (node: ProvenGoneNode): Disagreement => ({
+  what: 'proven_gone',
+  subject: node.node_id,
+  pool: node.pool,
+  node_id: node.node_id,
+  node_instance_id: node.node_instance_id,
+  allocation_id: node.allocation_id,
+  ours: { status: node.status, status_since: node.status_since, node_instance_id: node.node_instance_id },
+  theirs: {
+    proof: node.proof,
+    proven_at: node.proven_at,
+    ...(isSeenSince(node) && { observed_state: node.observed_state, observed_at: node.observed_at }),
+  },
+});
+
+export function compareProofs(services: SweepServices): (now: Date) => Promise<void> {
+  const { db, clock, environment } = services;
+  let cursor = '';
+  return async (now) => {
+    const passed = secondsLater(now, -environment.drift.every_seconds / 2);
+    const turn = await quarantinedAfter(db, cursor, slice);
+    cursor = turn.length === slice ? (turn.at(-1) ?? '') : '';
+    const standing = await standingFindings(db, ['proven_gone']);
+    const found = await provenGoneNodes(db, [...new Set([...turn, ...standing.map(({ subject }) => subject)])]);
+    const gone = new Map(found.map((node) => [node.node_id as string, node]));
+    const ended = standing.filter(({ subject }) => !gone.has(subject));
+    if (found.length === 0 && ended.length === 0) return;
+    await db.transaction(async (tx) => {
+      const noted = found.map((node) => ({ finding_id: newFindingId(clock), ...disagreementOf(node) }));
+      const opened = await noteDisagreements(tx, noted, passed, now, environment.decide.isConfirmed);
+      // Also those of earlier passes: the provider may have shown the machine then, and not any more.
+      const open = [...opened, ...standing.filter(({ status }) => status === 'open')];
+      for (const { finding_id, subject } of open) {
+        const node = gone.get(subject);
+        // The provider has shown the machine since: a person decides, or an operation takes it down again.
+        if (!node || isSeenSince(node)) continue;
+        const reason = 'its machine was proven gone before';
+        if (await retireProvenGone(tx, services, { ...node, reason, workflow_id: null }, now))
+          await settleFinding(
+            tx,
+            finding_id,
+            { status: 'repaired', reason: 'by the proof on record', actor: null },
+            now,
+          );
+      }
+      await endFindings(tx, ended, 'the node has moved on', now);
+    });
+  };
+}

@@ -1,0 +1,99 @@
+/** Rows that were written past the door: found by their evidence, put back or stated anew, and nothing else. */
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { testDatabase } from '../../../test/support/database.ts';
+import { newCorrelationId } from '../../base/ids.ts';
+import { defaultDriftSettings } from '../../lifecycle/findings/findings.ts';
+import { acceptFinding, repairFinding } from '../../operations/actions/findings.ts';
+import type { Database } from '../../store/pg/database.ts';
+import type { FindingRow } from '../../store/rows/findings.ts';
+import { rebuildAllocations, rebuildNodes } from '../../store/history/projection.ts';
+import type { Fleet } from '../../store/testing/fleet.ts';
+import { drift } from './drift.ts';
+import type { SweepServices } from '../runner/services.ts';
+import { type DriftWorld, driftWorld } from '../testing/drift-world.ts';
+
+const { every_seconds } = defaultDriftSettings;
+
+let world: DriftWorld;
+let db: Database;
+let fleet: Fleet;
+let services: SweepServices;
+
+beforeEach(async () => {
+  world = await driftWorld(await testDatabase());
+  ({ db, fleet, services } = world);
+});
+afterEach(() => world.close());
+
+const findings = () => db.query<FindingRow>('select * from findings order by finding_id');
+const pass = async (sweep = drift(services)) => {
+  await fleet.clock.advance(every_seconds * 1000);
+  await sweep.run(fleet.now());
+};
+const asker = {
+  actor: { kind: 'token', id: 'tok_1', name: 'ann' } as const,
+  tenant: null,
+  correlation_id: newCorrelationId(),
+};
+const asked = { reason: 'not by us' };
+
+test('what the door wrote is what its evidence says', async () => {
+  for (const status of ['ready', 'offline', 'failed', 'quarantined'] as const) await fleet.node(status);
+  for (let each = 0; each < 3; each++) await pass();
+  expect(await findings()).toEqual([]);
+});
+
+test('two replicas in the same moment are one pass over a row, too', async () => {
+  const { node_id } = await fleet.node('ready');
+  await db.query(`update nodes set status = 'offline' where node_id = $1`, [node_id]);
+  const [one, other] = [drift(services), drift(services)];
+  await one.run(fleet.now());
+  await other.run(fleet.now());
+  expect(await findings()).toMatchObject([{ status: 'seen', passes: 1 }]);
+  await pass(one);
+  expect(await findings()).toMatchObject([
+    { status: 'open', subject: node_id, ours: { status: 'offline' }, theirs: { status: 'ready' } },
+  ]);
+});
+
+test('an allocation’s row is put back, or holds as it stands, and agrees with its evidence from then on', async () => {
+  const { allocation_id } = await fleet.allocation('active');
+  const plant = async (tenant: string) => {
+    await db.query('update allocations set tenant = $2 where allocation_id = $1', [allocation_id, tenant]);
+    for (let each = 0; each < 2; each++) await pass();
+    const open = (await findings()).find(({ status }) => status === 'open');
+    if (!open) throw new Error('nothing was found');
+    return open;
+  };
+  const rowNow = async () => (await db.query('select * from allocations where allocation_id = $1', [allocation_id]))[0];
+  const before = await rowNow();
+  const found = await plant('thief');
+  expect(found).toMatchObject({
+    what: 'row_differs',
+    subject: allocation_id,
+    allocation_id,
+    ours: { tenant: 'thief' },
+  });
+  const predicted = await repairFinding(services, found.finding_id, { ...asked, dry_run: true }, asker);
+  expect(predicted.finding.status).toBe('open');
+  await repairFinding(services, found.finding_id, asked, asker);
+  expect(await rowNow()).toEqual(before);
+
+  await acceptFinding(services, (await plant('moved')).finding_id, asked, asker);
+  expect(await rowNow()).toMatchObject({ tenant: 'moved' });
+  expect(await rebuildAllocations(db, [allocation_id])).toEqual([await rowNow()]);
+  for (let each = 0; each < 2; each++) await pass();
+  expect((await findings()).map(({ status }) => status)).toEqual(['repaired', 'accepted']);
+});
+
+test('a repair that comes too late is refused and changes nothing', async () => {
+  const { node_id } = await fleet.node('ready');
+  await db.query(`update nodes set status = 'offline' where node_id = $1`, [node_id]);
+  for (let each = 0; each < 2; each++) await pass();
+  await db.query(`update nodes set status = 'ready' where node_id = $1`, [node_id]);
+  const [open] = await findings();
+  const late = repairFinding(services, open?.finding_id ?? '', asked, asker);
+  await expect(late).rejects.toMatchObject({ code: 'action_illegal' });
+  expect(await findings()).toMatchObject([{ status: 'open' }]);
+  expect(await rebuildNodes(db, [node_id])).toMatchObject([{ status: 'ready' }]);
+});

@@ -1,0 +1,106 @@
+/**
+ * `drift`: what we hold and what is there disagree. Machines are looked at and rows are held against their evidence ahead of the
+ * transaction; what disagrees in two passes is a finding. Where the pool says so, the rule then repairs or quarantines, the brake
+ * and the pool's mode permitting.
+ */
+import { retireIn } from '../../operations/release/node-retire.ts';
+import type { Transaction } from '../../store/pg/database.ts';
+import { restoreRow } from '../../store/transitions/restore-rows.ts';
+import { writeVerdicts } from '../../store/transitions/bulk/verdicts.ts';
+import { countDriftedNodes, type DriftedNode, lockDriftedNodes } from '../../store/supervision/drifted.ts';
+import { settleFinding } from '../../store/rows/findings.ts';
+import type { JudgedNode } from '../../store/rows/judged.ts';
+import { poolGenerations } from '../../store/rows/pools.ts';
+import { tellWouldHave, wouldHave } from '../../store/transitions/would-have.ts';
+import { compareMachines } from './compare-machines.ts';
+import { compareProofs } from './compare-proofs.ts';
+import { compareRows } from './compare-rows.ts';
+import type { SweepServices } from '../runner/services.ts';
+import type { Sweep } from '../runner/sweep.ts';
+import { type Verdict, verdictSweep } from '../runner/verdict-sweep.ts';
+
+const batch = 100;
+
+interface DriftVerdict extends Verdict {
+  node: DriftedNode;
+}
+
+const because: Record<DriftedNode['what'], (node: DriftedNode) => string> = {
+  machine_absent: () => 'drift: its provider shows nothing of the machine any more',
+  row_differs: ({ ours, theirs }) =>
+    `drift: its row says ${JSON.stringify(ours)}, its evidence ${JSON.stringify(theirs)}`,
+};
+
+/** Where a repaired row belongs, its evidence says; a machine that is gone is taken down with proof. */
+function destinationOf({ policy, what, status, theirs }: DriftedNode): JudgedNode['status'] {
+  if (policy === 'quarantine') return 'quarantined';
+  return what === 'machine_absent' ? 'cleaning' : ((theirs.status ?? status) as JudgedNode['status']);
+}
+
+const verdictOn = (node: DriftedNode): DriftVerdict => ({
+  node,
+  to: destinationOf(node),
+  reason: because[node.what](node),
+  due_at: node.opened_at,
+  data: { finding_id: node.finding_id, what: node.what, ours: node.ours, theirs: node.theirs },
+});
+
+/** A node with two findings is decided on once; the next pass sees what is left of it. */
+const onceEach = (nodes: DriftedNode[]): DriftedNode[] => [
+  ...new Map(nodes.toReversed().map((node) => [node.node_id, node])).values(),
+];
+
+async function repair(
+  tx: Transaction,
+  services: SweepServices,
+  { node, to, reason, data }: DriftVerdict,
+  now: Date,
+): Promise<boolean> {
+  const settled = { status: 'repaired', reason: 'by the policy of its pool', actor: null } as const;
+  if (node.what === 'machine_absent') {
+    const cited = { by: 'drift' as const, reason, data };
+    const taken = await retireIn(tx, services, node, cited, now);
+    if (taken) await settleFinding(tx, node.finding_id, settled, now);
+    return taken !== undefined;
+  }
+  const { decide } = services.environment;
+  const document = (await poolGenerations(tx, [node])).get(`${node.pool} ${node.pool_generation}`);
+  if (decide.isObserved('drift', 'rule', document?.mode)) {
+    await tellWouldHave(tx, [wouldHave(node, { node_id: node.node_id, to, by: 'drift', reason, data }, now)], now);
+    return false;
+  }
+  await restoreRow(tx, { table: 'nodes', id: node.node_id, reason: settled.reason, actor: null }, now);
+  await settleFinding(tx, node.finding_id, settled, now);
+  return true;
+}
+
+export function drift(services: SweepServices): Sweep {
+  const { environment } = services;
+  const machines = compareMachines(services);
+  const rows = compareRows(services);
+  const proofs = compareProofs(services);
+  return verdictSweep(services, {
+    name: 'drift',
+    every_seconds: environment.drift.every_seconds,
+    woken_by: (kind) => kind === 'node.held_over',
+    batch,
+    async prepare(now) {
+      await machines(now);
+      await rows(now);
+      await proofs(now);
+    },
+    async find(tx, now, limit, except) {
+      return onceEach(await lockDriftedNodes(tx, now, limit, except)).map(verdictOn);
+    },
+    others: countDriftedNodes,
+    async apply(tx, verdicts, now) {
+      const decided = verdicts as DriftVerdict[];
+      const aside = decided.filter(({ node }) => node.policy === 'quarantine');
+      const { moved } = await writeVerdicts(tx, 'drift', aside, now, environment);
+      const repaired: JudgedNode[] = [];
+      for (const verdict of decided)
+        if (verdict.node.policy === 'repair' && (await repair(tx, services, verdict, now))) repaired.push(verdict.node);
+      return [...moved, ...repaired];
+    },
+  });
+}

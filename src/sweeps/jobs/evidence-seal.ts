@@ -1,0 +1,26 @@
+/** `evidence-seal`: hashes evidence that has settled and signs checkpoints over it. It decides nothing. */
+import { type Clock, now as currentTime, secondsLater } from '../../base/clock.ts';
+import type { Sealer } from '../../store/evidence/integrity/sealer.ts';
+import type { SweepServices } from '../runner/services.ts';
+import type { Sweep } from '../runner/sweep.ts';
+
+/** How long rows gather before a checkpoint seals them together. */
+const gatherSeconds = 1;
+/** A backlog is sealed in the background: for each second of work it rests three. */
+const restFactor = 3;
+
+async function timed<T>(clock: Clock, work: () => Promise<T>): Promise<{ result: T; seconds: number }> {
+  const startedMs = clock.monotonicMs();
+  const result = await work();
+  return { result, seconds: (clock.monotonicMs() - startedMs) / 1000 };
+}
+
+export const evidenceSeal = ({ clock }: Pick<SweepServices, 'clock'>, sealer: Sealer): Sweep => ({
+  name: 'evidence-seal',
+  every_seconds: 10,
+  due_by: () => secondsLater(currentTime(clock), gatherSeconds),
+  async run(now) {
+    const { result, seconds } = await timed(clock, () => sealer.sealBatch(now));
+    return { decided: 0, ...(result.more && { next_in_seconds: seconds * restFactor }) };
+  },
+});

@@ -1,0 +1,70 @@
+/** `learned-budget`: moves the budget to provision of pools that learn towards what their boots teach; not while the brake holds. */
+import { becauseOf, type LearningQuestion, lessonOf, strata } from '../../lifecycle/boots/learned-budget.ts';
+import { runningBoots } from '../../store/boots/boot-samples.ts';
+import type { Transaction } from '../../store/pg/database.ts';
+import { budgetOf, ceilingOf, type DoorEnvironment } from '../../store/transitions/transition-rules.ts';
+import {
+  bootsOf,
+  brakeHoldOver,
+  hasNewNumber,
+  latelyInForce,
+  lockTaught,
+  poolsToTeach,
+  teach,
+} from '../../store/boots/learned-budgets.ts';
+import type { PoolRow } from '../../store/rows/pools.ts';
+import { eachAlone } from '../runner/each-alone.ts';
+import type { SweepServices } from '../runner/services.ts';
+import type { Sweep } from '../runner/sweep.ts';
+
+const wakers = ['pool.declared', 'pool.budget_set', 'brake.resumed', 'brake.ended'];
+
+/** The most alike first, and no further than it takes: with those on their way, since they too may be slow. */
+async function askBoots(tx: Transaction, pool: PoolRow, now: Date): Promise<LearningQuestion['boots']> {
+  const running = await runningBoots(tx, pool.name, 'provision', now);
+  const asked: LearningQuestion['boots'] = {};
+  for (const stratum of strata) {
+    const boots = [...(await bootsOf(tx, pool, stratum, now)), ...running];
+    asked[stratum] = boots;
+    if (lessonOf(stratum, boots)) break;
+  }
+  return asked;
+}
+
+type Considered = 'moved' | 'stands' | 'held';
+
+async function consider(tx: Transaction, name: string, environment: DoorEnvironment, now: Date): Promise<Considered> {
+  const pool = await lockTaught(tx, name, now);
+  if (!pool) return 'stands';
+  if (await brakeHoldOver(tx, pool)) return 'held';
+  const fixed_seconds = budgetOf('provision', { ...pool.document, learned: null }, environment, null).seconds;
+  const from_seconds = pool.document.learned?.seconds ?? fixed_seconds;
+  const question: LearningQuestion = {
+    boots: await askBoots(tx, pool, now),
+    fixed_seconds,
+    floor_seconds: pool.document.budgets?.floor_seconds,
+    ceiling_seconds: ceilingOf(pool.document, environment),
+    standing_seconds: from_seconds,
+    lately_seconds: await latelyInForce(tx, pool, now),
+    new_number: hasNewNumber(pool, now),
+  };
+  const budget = environment.decide.learnBudget(question);
+  const learned = !question.new_number && (budget.lesson !== null || budget.seconds !== fixed_seconds);
+  await teach(tx, pool, { from_seconds, budget, because: becauseOf(budget, question), learned }, now);
+  return budget.moved ? 'moved' : 'stands';
+}
+
+export const learnedBudget = ({ db, environment }: SweepServices): Sweep => ({
+  name: 'learned-budget',
+  every_seconds: 60,
+  woken_by: (kind) => wakers.includes(kind),
+  async run(now) {
+    const considered: Considered[] = [];
+    const failed = await eachAlone(await poolsToTeach(db, now), String, async (name) => {
+      considered.push(await db.transaction((tx) => consider(tx, name, environment, now)));
+    });
+    if (failed.length > 0) throw new Error(`pools that could not be taught: ${failed.join('; ')}`);
+    const count = (kind: Considered) => considered.filter((each) => each === kind).length;
+    return { decided: count('moved'), held: count('held') };
+  },
+});

@@ -1,0 +1,19 @@
+/**
+ * `operation-overdue`: a step that takes longer than it may is asked to stop. What it was working on has a deadline of its
+ * own, whose rule decides; this only sees to it that nobody waits for an operation that stands still.
+ */
+import { stopOverdue } from '../../store/operations/executions.ts';
+import type { SweepServices } from '../runner/services.ts';
+import type { Sweep } from '../runner/sweep.ts';
+
+const batch = 50;
+
+export const operationOverdue = ({ db, cancelRun }: SweepServices): Sweep => ({
+  name: 'operation-overdue',
+  every_seconds: 10,
+  async run(now) {
+    const stopped = await db.transaction((tx) => stopOverdue(tx, now, batch));
+    for (const { workflow_id, attempt } of stopped) await cancelRun(workflow_id, attempt);
+    return { decided: stopped.length, more: stopped.length === batch };
+  },
+});

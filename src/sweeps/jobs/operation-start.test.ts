@@ -1,0 +1,100 @@
+/** Each replica starts what its engine has, and what it has not stands in nobody's way. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type TestStore, testStore } from '../../../test/support/store.ts';
+import { secondsLater } from '../../base/clock.ts';
+import { newCorrelationId, newReplicaId, newWorkflowId, type WorkflowId } from '../../base/ids.ts';
+import type { Engine, OperationRun } from '../../engine/engine.ts';
+import { claimExecution, type Executor } from '../../store/operations/executions.ts';
+import { queueOperations } from '../../store/operations/queue-operation.ts';
+import { registerReplica } from '../../store/operations/replicas.ts';
+import { type Fleet, testFleet } from '../../store/testing/fleet.ts';
+import { operationStart } from './operation-start.ts';
+import type { SweepServices } from '../runner/services.ts';
+
+let store: TestStore;
+let fleet: Fleet;
+let executor: Executor;
+
+beforeAll(async () => {
+  store = await testStore();
+  fleet = await testFleet(store.db);
+  const where = { host: 'here', pid: 1, address: 'http://here', version: '1' };
+  const lease = { started_at: fleet.now(), lease_until: secondsLater(fleet.now(), 10_000) };
+  executor = await registerReplica(store.db, { ...where, ...lease, replica_id: newReplicaId(fleet.clock) });
+});
+afterAll(() => store.close());
+
+async function queued(kind: string, revision: number, count: number): Promise<WorkflowId[]> {
+  const ids = Array.from({ length: count }, () => newWorkflowId(fleet.clock));
+  const fresh = { kind, revision, tenant: null, actor: null, params: {}, steps: [] };
+  const all = ids.map((workflow_id) => ({ ...fresh, workflow_id, correlation_id: newCorrelationId() }));
+  await store.db.transaction((tx) => queueOperations(tx, all, fleet.now()));
+  return ids;
+}
+
+/** A replica whose engine has certain revisions, and refuses others as an engine does. */
+function replica(kind: string, revisions: number[], begins: (run: OperationRun) => void = () => {}) {
+  const started: WorkflowId[] = [];
+  const engine = {
+    registered: () => revisions.map((revision) => ({ kind, revision })),
+    async start(run: OperationRun) {
+      if (!revisions.includes(run.revision)) throw new Error(`no operation ${run.kind}@${run.revision} is registered`);
+      started.push(run.workflow_id);
+      begins(run);
+    },
+  } as unknown as Engine;
+  const sweep = operationStart({ db: store.db, engine, executor } as SweepServices);
+  const run = async () => {
+    while ((await sweep.run(fleet.now())).more);
+  };
+  return { started, run };
+}
+
+const statusesOf = async (ids: WorkflowId[]) => {
+  const rows = await store.db.query<{ status: string }>(
+    'select distinct status from operations where workflow_id = any($1)',
+    [ids],
+  );
+  return rows.map(({ status }) => status);
+};
+
+test('what only a newer replica can run is left to it, however much of it is queued first', async () => {
+  const newer = await queued('renewed', 2, 60);
+  const older = await queued('renewed', 1, 2);
+  const former = replica('renewed', [1]);
+  await former.run();
+  expect(former.started.toSorted()).toEqual(older.toSorted());
+  expect(await statusesOf(newer)).toEqual(['queued']);
+  const next = replica('renewed', [1, 2]);
+  await next.run();
+  expect(next.started.toSorted()).toEqual(newer.toSorted());
+  expect(await statusesOf([...newer, ...older])).toEqual(['running']);
+});
+
+test('runs that begin before their start is committed are claimed together after it', async () => {
+  const ids = await queued('eager', 1, 10);
+  let transactions = 0;
+  const counting = { ...store.db };
+  counting.transaction = (work) => {
+    transactions++;
+    return store.db.transaction(work);
+  };
+  const claims: Promise<unknown>[] = [];
+  const engine = {
+    registered: () => [{ kind: 'eager', revision: 1 }],
+    async start(run: OperationRun) {
+      claims.push(claimExecution(counting, run, executor, fleet.now()));
+      // Long enough for whoever does not wait to find everything locked.
+      for (let looks = 0; looks < 10; looks++) await store.db.query('select 1');
+    },
+  } as unknown as Engine;
+  await operationStart({ db: counting, engine, executor } as SweepServices).run(fleet.now());
+  await Promise.all(claims);
+  expect(claims).toHaveLength(ids.length);
+  expect(transactions).toBe(2);
+  const [{ claimed } = { claimed: 0 }] = await store.db.query<{ claimed: number }>(
+    'select count(*)::int as claimed from operations where workflow_id = any($1) and epoch = $2',
+    [ids, executor.epoch],
+  );
+  expect(claimed).toBe(ids.length);
+});

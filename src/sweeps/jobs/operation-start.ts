@@ -1,0 +1,38 @@
+/**
+ * `operation-start`: starts every queued operation that this replica's engine has. The request wrote the row, this hands it to the
+ * engine; the engine starts a run once however often it is asked, so a crash between the two leaves nothing behind and nothing twice.
+ */
+import type { Json } from '../../engine/engine.ts';
+import { markStarted, queuedOperations } from '../../store/operations/executions.ts';
+import { putOffEntries } from '../../store/operations/operation-ledger.ts';
+import type { SweepServices } from '../runner/services.ts';
+import type { Sweep } from '../runner/sweep.ts';
+
+/** Small, because a started run waits until the whole batch is committed. */
+const batch = 16;
+
+export const operationStart = ({ db, engine, executor }: SweepServices): Sweep => ({
+  name: 'operation-start',
+  every_seconds: 5,
+  woken_by: (kind) => kind === 'operation.queued',
+  async run(now) {
+    const { promise: over, resolve } = Promise.withResolvers<void>();
+    try {
+      return await db.transaction(async (tx) => {
+        // What a newer replica queued is left to it.
+        const queued = await queuedOperations(tx, batch, engine.registered());
+        const ids = queued.map(({ workflow_id }) => workflow_id);
+        putOffEntries(db, ids, over);
+        await Promise.all(
+          queued.map(({ workflow_id, attempt, kind, revision, params }) =>
+            engine.start({ workflow_id, attempt, kind, revision, params: params as Json }),
+          ),
+        );
+        await markStarted(tx, ids, executor, now);
+        return { decided: queued.length, more: queued.length === batch };
+      });
+    } finally {
+      resolve();
+    }
+  },
+});

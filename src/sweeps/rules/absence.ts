@@ -1,0 +1,76 @@
+/**
+ * `absence`: asks the provider about machines that fell silent. One that the provider shows nothing of any more, or that ended
+ * for certain, will not come back by waiting: its deadline is now, and `offline-deadline` decides. Of one that was given up without
+ * a cause, what ended it is attached to its verdict. It decides nothing itself.
+ */
+import { now as present } from '../../base/clock.ts';
+import type { NodeId } from '../../base/ids.ts';
+import { tellLateCause } from '../../operations/release/late-cause.ts';
+import { readSubject, type Subject } from '../../operations/runtime/subject.ts';
+import { amendNode } from '../../store/transitions/amend-node.ts';
+import { moveDeadlines } from '../../store/transitions/deadlines.ts';
+import { lockNode, machinesInDoubt, type NodeRow } from '../../store/rows/nodes.ts';
+import type { SweepServices } from '../runner/services.ts';
+import type { Sweep } from '../runner/sweep.ts';
+
+const batch = 50;
+/** What was given up already is not decided sooner by looking more often. */
+const lookAgainMs = { offline: 10_000, failed: 15_000 };
+
+export function absence(services: SweepServices): Sweep {
+  const { clock, db, drivers } = services;
+  const againMs = new Map<NodeId, number>();
+  return {
+    name: 'absence',
+    every_seconds: 5,
+    woken_by: (kind) => kind === 'node.offline' || kind === 'node.failed',
+    async run(now) {
+      const launching = [...drivers.values()].filter((driver) => driver.launches).map((driver) => driver.name);
+      for (const [id, ms] of againMs) if (clock.monotonicMs() > ms) againMs.delete(id);
+      const doubted = await machinesInDoubt(db, launching, now, batch, [...againMs.keys()]);
+      let decided = 0;
+      for (const node of doubted) {
+        againMs.set(node.node_id, clock.monotonicMs() + lookAgainMs[node.status === 'failed' ? 'failed' : 'offline']);
+        if (await look(services, node)) decided++;
+      }
+      return { decided, more: doubted.length === batch };
+    },
+  };
+}
+
+async function look(services: SweepServices, node: NodeRow): Promise<boolean> {
+  const subject = await readSubject(services, services.db, node.node_id, {
+    workflow_id: null,
+    correlation_id: node.correlation_id,
+    allocation_id: null,
+  });
+  const { state, present: there } = await subject.driver.observe(subject.target);
+  if (node.status === 'failed') return state === 'exited' && explainEnd(services, subject);
+  if (!there) return keep(services, subject, state, 'the provider shows nothing of it any more');
+  const ended = state === 'exited' ? await subject.driver.diagnose(subject.target) : undefined;
+  return keep(services, subject, state, ended?.certain ? ended.summary : null);
+}
+
+async function explainEnd(services: SweepServices, subject: Subject): Promise<boolean> {
+  return tellLateCause(services, subject, await subject.driver.diagnose(subject.target));
+}
+
+/** `gone`: why it will not come back, if it will not. */
+function keep(services: SweepServices, subject: Subject, state: string, gone: string | null): Promise<boolean> {
+  const at = present(services.clock);
+  return services.db.transaction(async (tx) => {
+    let node = await lockNode(tx, subject.node.node_id);
+    if (node?.status !== 'offline' || node.node_instance_id !== subject.node_instance_id) return false;
+    const known = node.observed_state === state && node.observed_at !== null && node.observed_at >= node.status_since;
+    if (!known) {
+      const observed = { observed_state: state, observed_at: at };
+      const summary = `the provider shows it as ${state}`;
+      node = await amendNode(tx, node, observed, { at, layer: 'provider', kind: 'node.observed', summary });
+    }
+    if (gone === null) return false;
+    const reason = `it will not come back: ${gone}`;
+    const data = { observed: state };
+    await moveDeadlines(tx, [{ node, deadline_at: at, reason, data }], { layer: 'provider' }, at);
+    return true;
+  });
+}

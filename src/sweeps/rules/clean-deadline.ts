@@ -1,0 +1,12 @@
+/** `clean-deadline`: cleaning → quarantined, where no allocation owns the cleanup; one that does has its own retries. */
+import { deadlineRule } from './deadline-rule.ts';
+import type { SweepServices } from '../runner/services.ts';
+
+export const cleanDeadline = (services: SweepServices) =>
+  deadlineRule(services, {
+    name: 'clean-deadline',
+    from: 'cleaning',
+    to: 'quarantined',
+    where: [['unowned']],
+    reason: (waited) => `taking it down did not end in time and no allocation owns it (${waited})`,
+  });

@@ -1,0 +1,30 @@
+/** `drain-deadline`: draining → quarantined or cleaning, as was asked when the drain began. */
+import { retireAllIn } from '../../operations/release/node-retire.ts';
+import { transition } from '../../store/transitions/node-transition.ts';
+import { evidenceOf } from '../../store/transitions/bulk/verdicts.ts';
+import { deadlineRule } from './deadline-rule.ts';
+import type { SweepServices } from '../runner/services.ts';
+
+export const drainDeadline = (services: SweepServices) =>
+  deadlineRule(services, {
+    name: 'drain-deadline',
+    from: 'draining',
+    to: (node) => (node.drain_then === 'retire' ? 'cleaning' : 'quarantined'),
+    reason: (waited) => `it was not empty in time (${waited})`,
+    async apply(tx, verdicts, now) {
+      const by = 'drain-deadline' as const;
+      const goes = ({ to }: (typeof verdicts)[number]) => to === 'cleaning';
+      const retirements = verdicts.filter(goes).map((verdict) => {
+        return { node: verdict.node, by, reason: verdict.reason, data: evidenceOf(verdict) };
+      });
+      const leaving = await retireAllIn(tx, services, retirements, now);
+      const staying = verdicts.filter((verdict) => !goes(verdict));
+      const moves = staying.map((verdict) => {
+        const { node, to, reason } = verdict;
+        return { node_id: node.node_id, from: ['draining'] as const, to, by, reason, data: evidenceOf(verdict) };
+      });
+      const outcomes = await transition(tx, moves, now, services.environment);
+      const stayed = new Set(staying.filter((_, index) => outcomes[index]?.moved).map(({ node }) => node.node_id));
+      return verdicts.map(({ node }) => node).filter(({ node_id }) => leaving.has(node_id) || stayed.has(node_id));
+    },
+  });

@@ -1,0 +1,33 @@
+/** `drained`: draining → quarantined or cleaning as soon as the node is empty, as was asked when the drain began. */
+import { retireAllIn } from '../../operations/release/node-retire.ts';
+import { transition } from '../../store/transitions/node-transition.ts';
+import { requireMoved } from '../../store/transitions/transition-rules.ts';
+import { lockEmptyNodes } from '../../store/supervision/due.ts';
+import type { SweepServices } from '../runner/services.ts';
+import type { Sweep } from '../runner/sweep.ts';
+
+const batch = 100;
+const wakers = ['node.draining', 'allocation.released', 'allocation.failed', 'task.succeeded', 'task.failed'];
+const cited = { by: 'drained' as const, reason: 'it is empty' };
+
+export const drained = (services: SweepServices): Sweep => ({
+  name: 'drained',
+  every_seconds: 5,
+  woken_by: (kind) => wakers.includes(kind),
+  run: (now) =>
+    services.db.transaction(async (tx) => {
+      const empty = await lockEmptyNodes(tx, batch);
+      const leaving = empty.filter((node) => node.drain_then === 'retire');
+      const staying = empty.filter((node) => node.drain_then !== 'retire');
+      const retirements = leaving.map((node) => ({ ...cited, node }));
+      await retireAllIn(tx, services, retirements, now);
+      const moves = staying.map(({ node_id }) => ({
+        ...cited,
+        node_id,
+        from: ['draining'] as const,
+        to: 'quarantined' as const,
+      }));
+      requireMoved(await transition(tx, moves, now, services.environment), 'observed');
+      return { decided: empty.length, more: empty.length === batch };
+    }),
+});

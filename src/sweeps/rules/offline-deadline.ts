@@ -1,0 +1,21 @@
+/** `offline-deadline`: offline → failed, when a node stayed away past its deadline. */
+import type { DueNode } from '../../store/supervision/due.ts';
+import { deadlineRule } from './deadline-rule.ts';
+import type { SweepServices } from '../runner/services.ts';
+
+/** Seen since it fell silent, and not as something that could still speak. */
+const isGone = ({ observed_state, observed_since }: DueNode) =>
+  observed_since === true && ['absent', 'exited'].includes(observed_state ?? '');
+
+export const offlineDeadline = (services: SweepServices) =>
+  deadlineRule(services, {
+    name: 'offline-deadline',
+    from: 'offline',
+    to: 'failed',
+    certain: isGone,
+    reason: (waited, node) =>
+      isGone(node)
+        ? `it fell silent, and its machine is gone: the provider shows it as ${node.observed_state}, so the rest of its time was not waited for`
+        : `it went offline and did not come back in time (${waited})`,
+    refused: (waited, refusal) => `it went offline and could not come back in time: ${refusal} (${waited})`,
+  });

@@ -1,0 +1,23 @@
+/** `probe-promotes`: starting → ready, when the machine answered a probe or did what it was asked, before it said so itself. */
+import { lockProvenNodes } from '../../store/supervision/probes.ts';
+import type { SweepServices } from '../runner/services.ts';
+import { verdictSweep } from '../runner/verdict-sweep.ts';
+
+const wakers = ['probe.answered', 'task.succeeded', 'node.prerequisites'];
+
+export const probePromotes = (services: SweepServices) =>
+  verdictSweep(services, {
+    name: 'probe-promotes',
+    every_seconds: 5,
+    woken_by: (kind) => wakers.includes(kind),
+    async find(tx, now, limit, except) {
+      const proven = await lockProvenNodes(tx, limit, except);
+      return proven.map((node) => ({
+        node,
+        to: 'ready' as const,
+        reason: node.probe_ok_at ? 'it answers its probe' : 'it did what it was asked',
+        due_at: node.probe_ok_at ?? now,
+        data: { probe_ok_at: node.probe_ok_at, reported_status: node.reported_status },
+      }));
+    },
+  });

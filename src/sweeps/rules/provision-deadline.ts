@@ -1,0 +1,30 @@
+/** `provision-deadline`: provisioning → failed, when the deadline passed and nothing registered. The verdict names the step it was in. */
+import type { Driver } from '../../drivers/driver.ts';
+import { blameFor } from '../../lifecycle/findings/launch-blame.ts';
+import { phaseOf } from '../../lifecycle/progress/progress.ts';
+import { type OpenLaunchStep, openLaunchSteps } from '../../store/operations/launch-steps.ts';
+import { deadlineRule } from './deadline-rule.ts';
+import type { SweepServices } from '../runner/services.ts';
+
+/** A driver with one phase has no name for it in the plan that people see. */
+function ownerOf(driver: Driver | undefined, { name, spec }: OpenLaunchStep): string | null {
+  const phases = driver?.plan(spec) ?? [];
+  const planned = phases.find(({ phase }) => phase === phaseOf(name)) ?? (phases.length === 1 ? phases[0] : undefined);
+  return planned?.owner_layer ?? null;
+}
+
+export const provisionDeadline = (services: SweepServices) =>
+  deadlineRule(services, {
+    name: 'provision-deadline',
+    from: 'provisioning',
+    to: 'failed',
+    reason: (waited, { waiting_for }, blame = blameFor(null, waiting_for)) => `${blame.says} (${waited})`,
+    async blame(tx, due) {
+      const steps = await openLaunchSteps(tx, due);
+      return ({ node_id, waiting_for }) => {
+        const step = steps.get(node_id);
+        const owner_layer = step ? ownerOf(services.drivers.get(step.driver), step) : null;
+        return blameFor(step ? { ...step, owner_layer } : null, waiting_for);
+      };
+    },
+  });

@@ -1,0 +1,40 @@
+/**
+ * `release-deadline`: releasing → release_failed, when the release is overdue, or when its operation ended without saying so.
+ * From there `release-retry` goes on; nothing waits for an operation that no longer runs.
+ */
+import { secondsBetween } from '../../base/clock.ts';
+import { moveAllocations } from '../../store/transitions/allocation-transition.ts';
+import { lockLostReleases } from '../../store/supervision/due.ts';
+import type { SweepServices } from '../runner/services.ts';
+import type { Sweep } from '../runner/sweep.ts';
+
+const batch = 500;
+
+export const releaseDeadline = ({ db, environment }: SweepServices): Sweep => ({
+  name: 'release-deadline',
+  every_seconds: 2,
+  woken_by: (kind) => kind === 'operation.failed',
+  // A release whose tries are used up admits it by itself, in the name of this rule.
+  decided_by: ({ kind, data }) => kind === 'allocation.release_failed' && data.by === 'release-deadline',
+  run: (now) =>
+    db.transaction(async (tx) => {
+      const lost = await lockLostReleases(tx, now, batch);
+      const outcomes = await moveAllocations(
+        tx,
+        lost.map((allocation) => ({
+          allocation_id: allocation.allocation_id,
+          from: ['releasing'] as const,
+          to: 'release_failed' as const,
+          by: 'release-deadline' as const,
+          owner_layer: 'workflow' as const,
+          reason: allocation.operation_ended
+            ? 'its release ended without an outcome'
+            : `its release is overdue (waited ${Math.round(secondsBetween(allocation.status_since, now))} s, budget from ${allocation.budget_source})`,
+          set: { release_tries: allocation.release_tries + 1 },
+        })),
+        now,
+        environment,
+      );
+      return { decided: outcomes.filter((outcome) => outcome.moved).length };
+    }),
+});

@@ -1,0 +1,27 @@
+/** `release-retry`: release_failed → releasing, with growing pauses, for as long as it takes. */
+import { newCorrelationId } from '../../base/ids.ts';
+import { releaseIn } from '../../operations/release/request-release.ts';
+import { lockRetryableReleases } from '../../store/supervision/due.ts';
+import type { SweepServices } from '../runner/services.ts';
+import type { Sweep } from '../runner/sweep.ts';
+
+const batch = 20;
+
+export const releaseRetry = (services: SweepServices): Sweep => ({
+  name: 'release-retry',
+  every_seconds: 2,
+  run: (now) =>
+    services.db.transaction(async (tx) => {
+      const due = await lockRetryableReleases(tx, now, batch);
+      for (const allocation of due) {
+        const asker = {
+          actor: null,
+          tenant: null,
+          correlation_id: allocation.correlation_id ?? newCorrelationId(),
+          reason: `try ${allocation.release_tries + 1} of the release`,
+        };
+        await releaseIn(tx, services, allocation.allocation_id, asker, 'release-retry');
+      }
+      return { decided: due.length };
+    }),
+});

@@ -1,0 +1,22 @@
+/** `rescue-over`: failed → cleaning, when the rescue window ended; the machine is then destroyed with proof. */
+import { retireAllIn } from '../../operations/release/node-retire.ts';
+import { evidenceOf } from '../../store/transitions/bulk/verdicts.ts';
+import { deadlineRule } from './deadline-rule.ts';
+import type { SweepServices } from '../runner/services.ts';
+
+export const rescueOver = (services: SweepServices) =>
+  deadlineRule(services, {
+    name: 'rescue-over',
+    from: 'failed',
+    to: 'cleaning',
+    batch: 100,
+    reason: () => 'its rescue window ended',
+    async apply(tx, verdicts, now) {
+      const retirements = verdicts.map((verdict) => {
+        const { node, reason } = verdict;
+        return { node, by: 'rescue-over' as const, reason, data: evidenceOf(verdict) };
+      });
+      const leaving = await retireAllIn(tx, services, retirements, now);
+      return verdicts.map(({ node }) => node).filter(({ node_id }) => leaving.has(node_id));
+    },
+  });

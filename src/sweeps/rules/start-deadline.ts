@@ -1,0 +1,20 @@
+/** `start-deadline`: starting → failed, when start-up should be over and the heartbeat is stale, or nobody said that what the pool asks for is there. */
+import type { Prerequisites } from '../../lifecycle/model/reports.ts';
+import { deadlineRule } from './deadline-rule.ts';
+import type { SweepServices } from '../runner/services.ts';
+
+const found: Record<NonNullable<Prerequisites>, string> = {
+  unchecked: 'it never said whether its prerequisites are met',
+  missing: 'a prerequisite is still missing',
+  met: 'registered, then silent',
+};
+
+export const startDeadline = (services: SweepServices) =>
+  deadlineRule(services, {
+    name: 'start-deadline',
+    from: 'starting',
+    to: 'failed',
+    where: [['silent'], ['incomplete']],
+    reason: (waited, { prerequisites }) => `start-up timed out: ${found[prerequisites ?? 'met']} (${waited})`,
+    refused: (waited, refusal) => `start-up timed out: ${refusal} (${waited})`,
+  });

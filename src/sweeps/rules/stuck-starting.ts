@@ -1,0 +1,12 @@
+/** `stuck-starting`: starting → ready. The heartbeat proves life, the age proves that start-up is over. */
+import { deadlineRule } from './deadline-rule.ts';
+import type { SweepServices } from '../runner/services.ts';
+
+export const stuckStarting = (services: SweepServices) =>
+  deadlineRule(services, {
+    name: 'stuck-starting',
+    from: 'starting',
+    to: 'ready',
+    where: [['fresh', 'complete']],
+    reason: (waited) => `it beats and start-up must be over, though it never said ready (${waited})`,
+  });

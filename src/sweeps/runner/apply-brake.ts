@@ -1,0 +1,256 @@
+/** Asks the brake: which of the verdicts a rule has found may be written now, and which are held back, by what and until when. */
+import { type Clock, secondsLater } from '../../base/clock.ts';
+import { type NodeId, newHoldId } from '../../base/ids.ts';
+import type { Held } from '../../contract/node.ts';
+import { type BrakePolicy, type Leave, type Share, turnOf } from '../../lifecycle/brake/brake.ts';
+import { leftPhase, type NodeRule, type NodeRuleName, nodeRules, pausingRules } from '../../lifecycle/model/rules.ts';
+import type { NodeStatus } from '../../lifecycle/model/states.ts';
+import {
+  brakeMemory,
+  type HoldRow,
+  lately,
+  openHold,
+  populationOf,
+  populationsUpTo,
+  recentVerdicts,
+  type Scope,
+} from '../../store/supervision/brake.ts';
+import type { Transaction } from '../../store/pg/database.ts';
+import type { DoorEnvironment } from '../../store/transitions/transition-rules.ts';
+import type { Crowd } from '../../store/supervision/due.ts';
+import type { JudgedNode } from '../../store/rows/judged.ts';
+import { activeWindows, coversNode, labelsOf, type MaintenanceRow } from '../../store/rows/maintenance.ts';
+
+export interface Candidate {
+  node: JudgedNode;
+  to: NodeStatus;
+}
+
+export interface Sifted<C extends Candidate> {
+  go: C[];
+  held: { node: JudgedNode; held: Held }[];
+}
+
+interface Surroundings {
+  clock: Clock;
+  environment: DoorEnvironment;
+}
+
+type Placed = Pick<JudgedNode, 'pool' | 'zone'>;
+
+const keyOf = ({ scope, name }: Scope) => `${scope} ${name}`;
+
+const scopesOf = (node: Placed): Scope[] => [
+  { scope: 'pool', name: node.pool },
+  ...(node.zone === null ? [] : [{ scope: 'zone' as const, name: node.zone }]),
+];
+
+/** Pools before zones, so that a zone knows whom its pools keep back. */
+const distinctScopes = (nodes: readonly Placed[]): Scope[] =>
+  [...new Map(nodes.flatMap(scopesOf).map((scope) => [keyOf(scope), scope])).values()].sort(
+    (a, b) => Number(a.scope === 'zone') - Number(b.scope === 'zone'),
+  );
+
+const crowdOf = (crowds: readonly Crowd[], { scope, name }: Scope): number =>
+  crowds.reduce((sum, crowd) => sum + (crowd[scope] === name ? crowd.count : 0), 0);
+
+const mostCounted = 2_147_483_647;
+
+interface Weighed {
+  scope: Scope;
+  policy: BrakePolicy;
+  standing: HoldRow | undefined;
+  share: Share;
+}
+
+/**
+ * Counts the fleet only where it matters, and only as far: below the least number no share can be a mass failure, and where more
+ * serve than the share allows for, it makes no difference how many more.
+ */
+async function weigh(tx: Transaction, weighed: Weighed[], rule: NodeRule): Promise<void> {
+  const open = weighed.filter(
+    ({ standing, share, policy }) => !standing && share.due + share.recent >= policy.min_nodes,
+  );
+  const asked = open.map(({ scope, share, policy }) => ({
+    ...scope,
+    most: Math.min(mostCounted, Math.ceil((share.due + share.recent) / policy.fraction) + 1),
+  }));
+  const counts = await populationsUpTo(tx, asked, rule.phase);
+  for (const [place, { share }] of open.entries())
+    share.population = leftPhase(rule.phase, share.recent) + (counts[place] ?? 0);
+}
+
+const massReason = (rule: string, { scope, name }: Scope, share: Share, window_seconds: number) =>
+  `${share.due + share.recent} of ${share.population} machines in ${scope} ${name} would be ${rule === 'rescue-over' ? 'destroyed' : 'given up'} within ${window_seconds} s`;
+
+/** Let go by a person, or over: those under it are on their way out and open no other hold. */
+const isSettled = (hold: HoldRow | undefined, now: Date): boolean =>
+  hold !== undefined && (hold.resumed_at !== null || hold.held_until <= now);
+
+interface Said {
+  leave: Leave;
+  hold: HoldRow | undefined;
+}
+
+const isKept = (said: ReadonlyMap<string, Said>, node: Placed): boolean =>
+  scopesOf(node).some((scope) => said.get(keyOf(scope))?.leave.leave === 'none');
+
+/**
+ * What the brake says of each pool and zone concerned. Opens the hold where a mass failure begins. A failure is one incident:
+ * a zone whose failing machines are all kept back by their pools already opens none of its own.
+ */
+async function leaves(
+  tx: Transaction,
+  { clock, environment }: Surroundings,
+  rule: NodeRuleName,
+  nodes: readonly Placed[],
+  due: readonly Crowd[],
+  now: Date,
+): Promise<Map<string, Said>> {
+  const { brake, decide } = environment;
+  const scopes = distinctScopes(nodes);
+  const pools = scopes.flatMap(({ scope, name }) => (scope === 'pool' ? [name] : []));
+  const { holds, recent, policies } = await brakeMemory(tx, rule, secondsLater(now, -brake.window_seconds), pools);
+  const open = new Map(holds.map((hold) => [keyOf(hold), hold]));
+  const lastMinute = open.size > 0 ? await recentVerdicts(tx, rule, secondsLater(now, -60)) : [];
+  const isNews = (crowd: Crowd) => !scopesOf(crowd).some((scope) => isSettled(open.get(keyOf(scope)), now));
+  const news = { due: due.filter(isNews), recent: recent.filter(isNews) };
+  const weighed = scopes.flatMap((scope): Weighed[] => {
+    const own = scope.scope === 'pool' ? policies.get(scope.name) : undefined;
+    // Where rules only watch there is nothing to hold back, and everything to tell.
+    if (own?.observed) return [];
+    const standing = open.get(keyOf(scope));
+    // A hold that is over goes on at so many a minute, whatever the window in which failures are counted.
+    const lately = standing ? lastMinute : news.recent;
+    const share = {
+      due: crowdOf(news.due, scope),
+      recent: crowdOf(lately, scope),
+      // The pace is a share of those the hold began with, or it would slow down with every one that is decided on.
+      population: standing?.population ?? Number.POSITIVE_INFINITY,
+    };
+    return [{ scope, policy: own ?? environment.brake_policy, standing, share }];
+  });
+  await weigh(tx, weighed, nodeRules[rule]);
+  const said = new Map<string, Said>();
+  for (const { scope, policy, standing, share } of weighed) {
+    const key = keyOf(scope);
+    const known = standing && { held_until: standing.held_until, resumed: standing.resumed_at !== null };
+    const leave = decide.leaveOf(share, policy, brake, known, now);
+    if (leave.leave !== 'none' || !leave.opens) {
+      said.set(key, { leave, hold: standing });
+      continue;
+    }
+    const isLoose = (node: Placed) => node[scope.scope] === scope.name && !isKept(said, node);
+    if (!nodes.some(isLoose)) continue;
+    share.population =
+      leftPhase(nodeRules[rule].phase, share.recent) + (await populationOf(tx, scope, nodeRules[rule].phase));
+    const hold = await openHold(tx, {
+      hold_id: newHoldId(clock),
+      kind: 'mass-failure',
+      rule,
+      ...scope,
+      reason: massReason(rule, scope, share, brake.window_seconds),
+      negative: share.due + share.recent,
+      population: share.population,
+      since: now,
+      held_until: leave.held_until,
+    });
+    said.set(key, { leave, hold });
+  }
+  return said;
+}
+
+export const crowdsOf = (nodes: readonly Placed[]): Crowd[] => {
+  const counted = new Map<string, Crowd>();
+  for (const { pool, zone } of nodes) {
+    const crowd = counted.get(`${pool} ${zone}`) ?? { pool, zone, count: 0 };
+    crowd.count++;
+    counted.set(`${pool} ${zone}`, crowd);
+  }
+  return [...counted.values()];
+};
+
+/** In which window each is worked on, for those that are. */
+async function windowsOver(
+  tx: Transaction,
+  windows: readonly MaintenanceRow[],
+  candidates: readonly Candidate[],
+): Promise<Map<NodeId, MaintenanceRow>> {
+  if (windows.length === 0) return new Map();
+  const ids = candidates.map(({ node }) => node.node_id);
+  const labels = await labelsOf(tx, ids);
+  return new Map(
+    candidates.flatMap(({ node }) => {
+      const placed = { ...node, labels: labels.get(node.node_id) ?? {} };
+      const window = windows.find((each) => coversNode(each, placed));
+      return window ? [[node.node_id, window] as const] : [];
+    }),
+  );
+}
+
+/** `others`: what the rule would decide on now besides the candidates, which may be only a part of it. */
+export async function sift<C extends Candidate>(
+  tx: Transaction,
+  surroundings: Surroundings,
+  rule: NodeRuleName,
+  candidates: C[],
+  others: readonly Crowd[],
+  now: Date,
+): Promise<Sifted<C>> {
+  const { negative, en_masse } = nodeRules[rule];
+  const sifted: Sifted<C> = { go: [], held: [] };
+  if (candidates.length === 0) return sifted;
+  const windows = negative ? await activeWindows(tx, now) : [];
+  if (windows.length === 0 && en_masse !== 'hold') return { go: candidates, held: [] };
+  const workedOn = await windowsOver(tx, windows, candidates);
+  const loose = candidates.filter(({ node }) => !workedOn.has(node.node_id)).map(({ node }) => node);
+  const crowds = crowdsOf(loose);
+  const said =
+    en_masse === 'hold'
+      ? await leaves(tx, surroundings, rule, crowds, [...crowds, ...others], now)
+      : new Map<string, Said>();
+  if (workedOn.size === 0 && [...said.values()].every(({ leave }) => leave.leave === 'all'))
+    return { go: candidates, held: [] };
+  const passed = new Map<string, number>();
+
+  const keep = ({ node, to }: C, kind: Held['kind'], hold: string, reason: string, held_until: Date) => {
+    const since = node.held?.hold === hold ? node.held.since : now.toISOString();
+    sifted.held.push({ node, held: { rule, to, kind, hold, reason, since, held_until: held_until.toISOString() } });
+  };
+
+  for (const candidate of candidates) {
+    const { node } = candidate;
+    const window = workedOn.get(node.node_id);
+    if (window) {
+      keep(candidate, 'maintenance', window.name, `maintenance ${window.name}`, window.ends_at);
+      continue;
+    }
+    const keys = scopesOf(node).map(keyOf);
+    const barring = keys.find((key) => {
+      const leave = said.get(key)?.leave;
+      return leave?.leave === 'none' || (leave?.leave === 'some' && (passed.get(key) ?? 0) >= leave.now);
+    });
+    for (const key of keys) passed.set(key, (passed.get(key) ?? 0) + 1);
+    const bar = barring === undefined ? undefined : said.get(barring);
+    if (!bar?.hold) {
+      sifted.go.push(candidate);
+      continue;
+    }
+    const { leave } = bar;
+    const place = (passed.get(barring ?? '') ?? 1) - 1 - (leave.leave === 'some' ? leave.now : 0);
+    const until = leave.leave === 'some' ? turnOf(place, leave.a_minute, now) : bar.hold.held_until;
+    keep(candidate, 'mass-failure', bar.hold.hold_id, bar.hold.reason, until);
+  }
+  return sifted;
+}
+
+/**
+ * Verdicts that are written all the same: too many of them at once pause new launches into the same failure. Judged by what was
+ * written lately, apart from the writing, so that a thousand verdicts cost one count of the fleet.
+ */
+export async function pauseLaunches(tx: Transaction, surroundings: Surroundings, now: Date): Promise<void> {
+  const since = secondsLater(now, -surroundings.environment.brake.window_seconds);
+  const busy = await lately(tx, pausingRules, since);
+  for (const rule of pausingRules)
+    if (busy.has(rule)) await leaves(tx, surroundings, rule, await recentVerdicts(tx, rule, since), [], now);
+}

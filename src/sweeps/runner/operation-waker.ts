@@ -1,0 +1,57 @@
+/** Wakes operations when something happened that they may be waiting for, so that none of them polls for it. */
+import type { WorkflowId } from '../../base/ids.ts';
+import type { Evidence } from '../../contract/evidence/evidence.ts';
+import type { Engine } from '../../engine/engine.ts';
+import type { Queryable } from '../../store/pg/database.ts';
+import { runningHere } from '../../store/operations/executions.ts';
+
+/**
+ * What operations wait for: that a task was answered, a node changed its status, another operation ended, or the
+ * allocation was withdrawn. Each wake costs a recorded look, so whatever else happens wakes nobody.
+ */
+const awaited: Record<string, readonly string[]> = {
+  task: ['succeeded', 'failed', 'requeued'],
+  node: ['starting', 'ready', 'degraded', 'offline', 'failed', 'draining', 'cleaning', 'quarantined', 'retired'],
+  operation: ['succeeded', 'failed', 'cancelled'],
+  allocation: ['releasing', 'failed'],
+};
+
+function mayMatter({ kind }: Evidence): boolean {
+  const [about = '', what = ''] = kind.split('.');
+  return awaited[about]?.includes(what) ?? false;
+}
+
+const makesRoom = ['node.ready', 'node.retired', 'pool.declared', 'brake.resumed', 'brake.ended'];
+/** One that waited in the queue and waits no more lets the next one come forward. */
+const leavesQueue = ['allocation.releasing', 'allocation.failed'];
+
+const mayServeWaiting = (fact: Evidence) =>
+  makesRoom.includes(fact.kind) || (leavesQueue.includes(fact.kind) && !fact.node_id);
+
+export function operationWaker(
+  db: Queryable,
+  engine: Engine,
+  replica_id: string,
+  onError: (error: unknown) => void,
+): (fact: Evidence) => void {
+  const waking = new Set<string>();
+  const wake = async (key: string, find: () => Promise<{ workflow_id: WorkflowId; attempt: number }[]>) => {
+    // Facts that come together need one wake; we look after the last of them was handed to us.
+    if (waking.has(key)) return;
+    waking.add(key);
+    await Promise.resolve();
+    waking.delete(key);
+    try {
+      for (const { workflow_id, attempt } of await find()) await engine.wake(workflow_id, attempt);
+    } catch (error) {
+      onError(error);
+    }
+  };
+  return (fact) => {
+    if (mayServeWaiting(fact)) void wake('waiting', () => runningHere(db, replica_id, 'waiting'));
+    if (mayMatter(fact) && (fact.node_id || fact.allocation_id)) {
+      const subject = { node_id: fact.node_id, allocation_id: fact.allocation_id };
+      void wake(`${fact.node_id} ${fact.allocation_id}`, () => runningHere(db, replica_id, subject));
+    }
+  };
+}

@@ -1,0 +1,21 @@
+import { expect, test } from 'vitest';
+import { moment } from '../../base/clock.ts';
+import { virtualClock } from '../../base/virtual-clock.ts';
+import { resting } from './resting.ts';
+
+test('a pass that took a second is not followed by another within twenty more, whoever wakes it', async () => {
+  const clock = virtualClock();
+  let looks = 0;
+  const run = resting(clock, 0.05, async () => {
+    looks++;
+    await clock.advance(1000);
+    return { decided: 1 };
+  });
+  const now = () => moment(clock.nowMs());
+  expect(await run(now())).toEqual({ decided: 1 });
+  await clock.advance(5000);
+  expect(await run(now())).toEqual({ decided: 0, next_in_seconds: 15 });
+  await clock.advance(15_000);
+  expect(await run(now())).toEqual({ decided: 1 });
+  expect(looks).toBe(2);
+});

@@ -1,0 +1,159 @@
+/**
+ * The shape that rules on nodes share: find and lock what the rule speaks of, ask the brake, hand the rest to the door
+ * together, tally. One row that cannot be written never stops the others: the batch is then taken row by row, and the one
+ * is left out for a while, on record.
+ */
+import { secondsBetween } from '../../base/clock.ts';
+import type { NodeId } from '../../base/ids.ts';
+import { type NodeRuleName, nodeRules } from '../../lifecycle/model/rules.ts';
+import { holdNodes, tallyVerdicts } from '../../store/supervision/brake.ts';
+import { StoreUnavailable, type Transaction } from '../../store/pg/database.ts';
+import { type NodeVerdict, writeVerdicts } from '../../store/transitions/bulk/verdicts.ts';
+import type { Crowd } from '../../store/supervision/due.ts';
+import { recordEvidence } from '../../store/evidence/evidence.ts';
+import type { JudgedNode } from '../../store/rows/judged.ts';
+import type { SweepServices } from './services.ts';
+import { crowdsOf, sift } from './apply-brake.ts';
+import type { Sweep, SweepReport } from './sweep.ts';
+
+export interface Verdict extends NodeVerdict {
+  /** Since when it could have been decided. */
+  due_at: Date;
+}
+
+export interface VerdictRule {
+  name: NodeRuleName;
+  every_seconds: number;
+  woken_by?: Sweep['woken_by'];
+  due_by?: Sweep['due_by'];
+  batch?: number;
+  /** Whatever takes its time is read before the transaction, so that no lock waits for it. */
+  prepare?(now: Date): Promise<void>;
+  /** Locks the rows and says what the rule decides on each. Rows in `except` are passed over. */
+  find(tx: Transaction, now: Date, limit: number, except: readonly string[]): Promise<Verdict[]>;
+  /** Who is due besides those found, whoever has locked them: a batch, or what another replica has left of it, is not the whole failure. */
+  others?(tx: Transaction, now: Date, found: readonly NodeId[]): Promise<Crowd[]>;
+  /** Instead of the plain change: answers which of the nodes were changed. */
+  apply?(tx: Transaction, verdicts: Verdict[], now: Date): Promise<JudgedNode[]>;
+  /** When the next one falls due. */
+  next?(now: Date): Promise<Date | null>;
+}
+
+const defaultBatch = 500;
+const leftOutForMs = 60_000;
+/** Where the watch over our own hearing is not up to date, soon enough is when it is. */
+const againSeconds = 0.25;
+
+export function verdictSweep(services: SweepServices, rule: VerdictRule): Sweep {
+  const { db, environment, clock, ingest } = services;
+  const batch = rule.batch ?? defaultBatch;
+  const { negative, en_masse } = nodeRules[rule.name];
+  const leftOut = new Map<string, number>();
+
+  /** The rows are locked and due, so nothing but a pool that is merely observed keeps one from being changed. */
+  const applyAll = async (
+    apply: NonNullable<VerdictRule['apply']>,
+    tx: Transaction,
+    verdicts: Verdict[],
+    now: Date,
+  ) => {
+    const moved = await apply(tx, verdicts, now);
+    if (negative) await tallyVerdicts(tx, rule.name, crowdsOf(moved), now);
+    return { moved, observed: verdicts.length - moved.length };
+  };
+
+  const pass = (
+    now: Date,
+    limit: number,
+    except: readonly string[],
+    onFound: (found: Verdict[]) => void = () => {},
+  ): Promise<SweepReport> =>
+    db.transaction(async (tx) => {
+      const found = await rule.find(tx, now, limit, except);
+      onFound(found);
+      const others =
+        en_masse === 'hold' && found.length > 0
+          ? await rule.others?.(
+              tx,
+              now,
+              found.map(({ node }) => node.node_id),
+            )
+          : undefined;
+      const { go, held } = await sift(tx, services, rule.name, found, others ?? [], now);
+      await holdNodes(tx, held, now);
+      const applied = rule.apply
+        ? await applyAll(rule.apply, tx, go, now)
+        : await writeVerdicts(tx, rule.name, go, now, environment, { tallied: negative });
+      const decided = applied.moved.length;
+      return {
+        decided,
+        held: held.length,
+        would_have: applied.observed,
+        lateness_seconds: go.map(({ due_at }) => secondsBetween(due_at, now)),
+        more: found.length === limit && decided + held.length + applied.observed > 0,
+      };
+    });
+
+  /** Which row it is that cannot be written is found by trying each alone. */
+  const rowByRow = async (now: Date, cause: unknown): Promise<SweepReport> => {
+    const total = { decided: 0, held: 0, would_have: 0, lateness_seconds: [] as number[] };
+    const tried = [...leftOut.keys()];
+    let culprits = 0;
+    for (let left = batch; left > 0; left--) {
+      let looking: string | undefined;
+      try {
+        const one = await pass(now, 1, tried, ([found]) => {
+          looking = found?.node.node_id;
+        });
+        if (looking === undefined) break;
+        total.decided += one.decided;
+        total.held += one.held ?? 0;
+        total.would_have += one.would_have ?? 0;
+        total.lateness_seconds.push(...(one.lateness_seconds ?? []));
+      } catch (error) {
+        if (looking === undefined || error instanceof StoreUnavailable) throw error;
+        culprits++;
+        leftOut.set(looking, clock.monotonicMs());
+        await tellUnwritable(looking, error, now);
+      }
+      tried.push(looking);
+    }
+    // Each alone can be written: then it was the batch, and somebody must hear of it.
+    if (culprits === 0) throw cause;
+    return total;
+  };
+
+  const tellUnwritable = (node_id: string, error: unknown, now: Date) =>
+    recordEvidence(db, [
+      {
+        at: now,
+        layer: 'store',
+        kind: 'verdict.unwritable',
+        summary: `${rule.name} could not be written: ${error instanceof Error ? error.message : error}`,
+        data: { rule: rule.name },
+        node_id: node_id as never,
+      },
+    ]);
+
+  return {
+    name: rule.name,
+    every_seconds: rule.every_seconds,
+    ...(rule.woken_by && { woken_by: rule.woken_by }),
+    ...(rule.due_by && { due_by: rule.due_by }),
+    async run(now) {
+      if (negative && !ingest.isSteady()) return { decided: 0, waiting: true, next_in_seconds: againSeconds };
+      for (const [id, sinceMs] of leftOut) if (clock.monotonicMs() - sinceMs > leftOutForMs) leftOut.delete(id);
+      await rule.prepare?.(now);
+      let report: SweepReport;
+      try {
+        report = await pass(now, batch, [...leftOut.keys()]);
+      } catch (error) {
+        if (error instanceof StoreUnavailable) throw error;
+        report = await rowByRow(now, error);
+      }
+      if (report.more) return report;
+      const next = await rule.next?.(now);
+      return { ...report, ...(next && { next_in_seconds: secondsBetween(now, next) }) };
+    },
+  };
+}

@@ -1,0 +1,35 @@
+/** `brake-watch`: pauses launches into a mass failure, lets go of nodes whose hold is over, ends holds that hold nobody, and forgets old tallies. */
+import { secondsLater } from '../../base/clock.ts';
+import { heardThrough } from '../../lifecycle/brake/brake.ts';
+import { holdingRules } from '../../lifecycle/model/rules.ts';
+import { endHolds, forgetTally, freeHeldNodes } from '../../store/supervision/brake.ts';
+import { slowestReplica } from '../../store/supervision/ingest.ts';
+import { hasCaughtUp } from '../rules/liveness.ts';
+import type { SweepServices } from '../runner/services.ts';
+import { pauseLaunches } from '../runner/apply-brake.ts';
+import type { Sweep } from '../runner/sweep.ts';
+
+const batch = 500;
+/** A hold that was just opened may not have held anybody yet. */
+const settlesInSeconds = 5;
+
+const wakers = ['node.failed', 'brake.resumed', 'maintenance.ended', 'maintenance.declared'];
+
+export const brakeWatch = ({ db, clock, environment }: SweepServices): Sweep => ({
+  name: 'brake-watch',
+  every_seconds: 2,
+  woken_by: (kind) => wakers.includes(kind),
+  async run(now) {
+    const { brake } = environment;
+    await db.transaction((tx) => pauseLaunches(tx, { clock, environment }, now));
+    const hears = hasCaughtUp(heardThrough(await slowestReplica(db, now), brake, now), now);
+    const freed = await db.transaction((tx) => freeHeldNodes(tx, now, batch, hears));
+    const settled = {
+      opened_before: secondsLater(now, -settlesInSeconds),
+      resumed_before: secondsLater(now, -brake.window_seconds),
+    };
+    await db.transaction((tx) => endHolds(tx, holdingRules, settled, now));
+    await forgetTally(db, now);
+    return { decided: freed, more: freed === batch };
+  },
+});

@@ -1,0 +1,99 @@
+/**
+ * `ingest-watch`: says twice a second that this replica hears, finds the times in which nobody did, and follows the
+ * database's clock when it was set. No negative verdict is written by a replica whose watch is not up to date: it may have
+ * slept, stalled or lost the store, and would blame machines for it.
+ */
+import { type Clock, now as present, secondsBetween } from '../../base/clock.ts';
+import { defaultBrakeSettings } from '../../lifecycle/brake/brake.ts';
+import type { SyncedClock } from '../../store/pg/database-clock.ts';
+import { countListened, countReplicas, type Listened } from '../../store/rows/fleet-load.ts';
+import { publishHeard } from '../../store/supervision/ingest.ts';
+import { tightestHeartbeat } from '../../store/supervision/silent.ts';
+import type { SweepServices } from '../runner/services.ts';
+import type { Sweep } from '../runner/sweep.ts';
+
+const everySeconds = 0.5;
+/** A watch that is older than this may have missed something. */
+const steadyForSeconds = 3 * everySeconds;
+const leastPatienceSeconds = 1;
+/** Policies change seldom, and a fleet grows slowly; to look at a large one takes longer, and it grows more slowly yet. */
+const policyForMs = 5_000;
+const large = { nodes: 100_000, forMs: 30_000 };
+/** A database that answers late looks like a clock that is off by as much. */
+const toleratedDriftMs = 2_000;
+
+export interface IngestWatch {
+  check(): Promise<{ gap: boolean }>;
+  /** Whether this replica has lately made sure that it hears. */
+  isSteady(): boolean;
+  /** The shortest stale time of any pool. */
+  tightestStaleSeconds(): number;
+  /** How many machines there are to hear, and how many replicas hear them. */
+  listened(): Listened;
+}
+
+type Needs = Pick<SweepServices, 'db' | 'executor'> & {
+  clock: Clock & Partial<Pick<SyncedClock, 'resync'>>;
+  flushedThrough(): Date;
+  onClockJump?(seconds: number): void;
+  /** For how long our own fault may keep verdicts back. */
+  self_fault_seconds?: number;
+};
+
+/** Knows from the start how many there are to hear: whoever beats first is told an interval that is made from it. */
+export async function openIngestWatch({
+  db,
+  executor,
+  clock,
+  flushedThrough,
+  onClockJump,
+  self_fault_seconds = defaultBrakeSettings.self_fault_seconds,
+}: Needs): Promise<IngestWatch> {
+  let checkedMs = Number.NEGATIVE_INFINITY;
+  let hasPublished = false;
+  let listened: Listened = { nodes: 0, replicas: 1 };
+  let countedMs = Number.NEGATIVE_INFINITY;
+  let policy = { interval_seconds: 0, stale_after_seconds: 0, readMs: Number.NEGATIVE_INFINITY };
+  const look = async () => {
+    const startedMs = clock.monotonicMs();
+    if (startedMs - policy.readMs <= policyForMs) return;
+    const isOld = startedMs - countedMs > (listened.nodes < large.nodes ? policyForMs : large.forMs);
+    const nodes = isOld ? await countListened(db) : listened.nodes;
+    if (isOld) countedMs = startedMs;
+    listened = { nodes, replicas: await countReplicas(db, present(clock)) };
+    policy = { ...(await tightestHeartbeat(db)), readMs: clock.monotonicMs() };
+  };
+  await look();
+  return {
+    async check() {
+      const startedMs = clock.monotonicMs();
+      await look();
+      // Who has just started counts whatever no steady watch covers: if nobody heard until now, machines called in vain, however short it was. A
+      // server that starts again and again would be away for most of the time, and no absence long enough to count.
+      const patience = hasPublished ? Math.max(leastPatienceSeconds, policy.interval_seconds) : steadyForSeconds;
+      const replica = { replica_id: executor.replica_id, flushed_through: flushedThrough() };
+      const { database_ms, gap, deaf } = await publishHeard(db, replica, patience, present(clock));
+      hasPublished = true;
+      const driftMs = database_ms - clock.nowMs();
+      if (Math.abs(driftMs) > toleratedDriftMs && clock.resync) {
+        await clock.resync();
+        onClockJump?.(driftMs / 1000);
+        // Whatever the jump skipped is found, as a gap, by the next check.
+        return { gap: false };
+      }
+      // What was heard is not stored: whoever judged now would blame machines for it. But not for ever.
+      if (deaf && secondsBetween(replica.flushed_through, present(clock)) < self_fault_seconds) return { gap: false };
+      checkedMs = startedMs;
+      return { gap: gap !== undefined };
+    },
+    isSteady: () => clock.monotonicMs() - checkedMs < 1000 * steadyForSeconds,
+    tightestStaleSeconds: () => policy.stale_after_seconds,
+    listened: () => listened,
+  };
+}
+
+export const ingestWatch = ({ ingest }: SweepServices): Sweep => ({
+  name: 'ingest-watch',
+  every_seconds: everySeconds,
+  run: async () => ({ decided: (await ingest.check()).gap ? 1 : 0 }),
+});

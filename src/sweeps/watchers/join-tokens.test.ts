@@ -1,0 +1,61 @@
+/** A join token that machines beat with is told of before it expires, once, and no more when none beats with it. */
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { testDatabase } from '../../../test/support/database.ts';
+import { newTokenId } from '../../base/ids.ts';
+import { createJoinToken } from '../../store/rows/tokens.ts';
+import { joinTokens } from './join-tokens.ts';
+import { ruleStage, type Stage } from '../testing/stage.ts';
+
+let stage: Stage;
+let warned: object[];
+beforeEach(async () => {
+  stage = ruleStage(await testDatabase());
+  await stage.pool('p');
+  warned = [];
+});
+afterEach(() => stage.close());
+
+const day = 86_400;
+const sweep = (seconds: number) =>
+  joinTokens({ ...stage.services, log: { warn: (facts: object) => warned.push(facts) } } as never).run(
+    stage.at(seconds),
+  );
+
+/** Expires ten days after the start; so many AgentField machines of the pool beat with it. */
+async function tokenWith(machines: number): Promise<string> {
+  const token_id = newTokenId(stage.clock);
+  const fresh = { token_id, pool: 'p', expires_at: stage.at(10 * day), max_uses: null, created_at: stage.start };
+  await createJoinToken(stage.db, fresh, `swj_${token_id}`);
+  if (machines === 0) return token_id;
+  const ids = await stage.nodes({ pool: 'p', count: machines });
+  await stage.db.query(`update instances set door = 'agentfield', join_token_id = $2 where node_id = any($1)`, [
+    ids,
+    token_id,
+  ]);
+  return token_id;
+}
+
+const findings = () =>
+  stage.db.query(`select subject, status, theirs from findings where what = 'join_token_expiring' order by subject`);
+
+test('it is a finding, a fact and a line in the log in the last tenth of its life', async () => {
+  const token_id = await tokenWith(3);
+  await tokenWith(0);
+  expect(await sweep(8 * day)).toEqual({ decided: 0 });
+  expect(await findings()).toEqual([]);
+
+  expect(await sweep(9 * day)).toEqual({ decided: 1 });
+  expect(await findings()).toEqual([{ subject: token_id, status: 'open', theirs: { machines: 3 } }]);
+  expect(warned).toEqual([expect.objectContaining({ token_id, pool: 'p', machines: 3, seconds_left: day })]);
+  const facts = await stage.db.query(
+    `select 1 from evidence where kind = 'finding.opened' and data ->> 'subject' = $1`,
+    [token_id],
+  );
+  expect(facts).toHaveLength(1);
+
+  expect(await sweep(11 * day), 'it stands after the expiry, and is told once').toEqual({ decided: 0 });
+  expect(warned).toHaveLength(1);
+  await stage.db.query('update instances set join_token_id = null');
+  await sweep(11 * day + 60);
+  expect(await findings()).toEqual([{ subject: token_id, status: 'resolved', theirs: { machines: 3 } }]);
+});

@@ -1,0 +1,28 @@
+/** How often the prober looks for whom to ask. That it asks, and what follows from the answer, is told by the scenarios. */
+import { expect, test } from 'vitest';
+import { moment } from '../../base/clock.ts';
+import { virtualClock } from '../../base/virtual-clock.ts';
+import { prober } from './prober.ts';
+import type { SweepServices } from '../runner/services.ts';
+
+test('machines that start one after another do not make it look for all silent ones each time', async () => {
+  const clock = virtualClock();
+  const looked: string[] = [];
+  const sweep = prober({
+    db: {
+      async query(text: string) {
+        looked.push(/status = 'starting'/.test(text) ? 'starting' : 'silent');
+        return [];
+      },
+    },
+    clock,
+    suspects: { at: async () => [{ node_id: 'node_1', due_ms: 0 }], everySeconds: () => 1 },
+  } as unknown as SweepServices);
+  const startMs = clock.nowMs();
+  for (const ms of [0, 100, 200, 300, 400, 500, 600]) await sweep.run(moment(startMs + ms));
+  expect(looked.filter((who) => who === 'starting')).toHaveLength(7);
+  expect(looked.filter((who) => who === 'silent')).toHaveLength(2);
+  // A clock that was set back must not keep anybody from being asked.
+  await sweep.run(moment(startMs - 60_000));
+  expect(looked.at(-1)).toBe('silent');
+});

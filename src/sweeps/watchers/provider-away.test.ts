@@ -1,0 +1,29 @@
+/** While a provider cannot be asked, no machine of its is judged by its silence, and no rule between two looks ends that. */
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { testDatabase } from '../../../test/support/database.ts';
+import { holdUnseen, machinesToObserve } from '../../store/supervision/agentless-machines.ts';
+import { brakeWatch } from './brake-watch.ts';
+import { liveness } from '../rules/liveness.ts';
+import { ruleStage, type Stage, staleSeconds } from '../testing/stage.ts';
+
+let stage: Stage;
+beforeEach(async () => {
+  stage = ruleStage(await testDatabase());
+  await stage.pool('clusters', {});
+});
+afterEach(() => stage.close());
+
+test('a machine that is held before it is silent is still held when it is', async () => {
+  const ids = await stage.nodes({ pool: 'clusters', count: 1 });
+  const look = stage.at(staleSeconds - 5);
+  const machines = await machinesToObserve(stage.db, ['external'], [], look, 10);
+  await holdUnseen(
+    stage.db,
+    machines.map((machine) => ({ machine, because: 'no route to it' })),
+    look,
+  );
+  await stage.hear(stage.at(staleSeconds + 1));
+  await brakeWatch(stage.services).run(stage.at(staleSeconds - 3));
+  await liveness(stage.services).run(stage.at(staleSeconds + 1));
+  expect(await stage.rows(ids)).toMatchObject([{ status: 'ready', held: { kind: 'provider-away' } }]);
+});
