@@ -2,8 +2,8 @@
 import { type Clock, now, secondsLater } from '../src/base/clock.ts';
 import { evidenceLayers } from '../src/contract/evidence/evidence-layers.ts';
 import { defaultKeepSeconds } from '../src/lifecycle/limits/retention.ts';
-import type { Database } from '../src/store/pg/database.ts';
 import { extendEvidence } from '../src/store/history/retention.ts';
+import type { Database } from '../src/store/pg/database.ts';
 
 const factsEach = 50;
 const batch = 50_000;

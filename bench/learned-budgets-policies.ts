@@ -1,6 +1,4 @@
 /** What a policy does to the boots of a pool: the product's own rules over virtual time, and the plain deadlines of peers beside them. */
-import { deadlineAfterAdvance } from '../src/lifecycle/deadlines/boot-advance.ts';
-import { defaultBudgets, resolveBudget } from '../src/lifecycle/deadlines/budgets.ts';
 import {
   fewestToLearn,
   learnBudget,
@@ -9,6 +7,8 @@ import {
   oldestLearnedFromSeconds,
 } from '../src/lifecycle/boots/learned-budget.ts';
 import { arrived, type TimedBoot } from '../src/lifecycle/boots/survival.ts';
+import { deadlineAfterAdvance } from '../src/lifecycle/deadlines/boot-advance.ts';
+import { defaultBudgets, resolveBudget } from '../src/lifecycle/deadlines/budgets.ts';
 import { type Boots, daySeconds, totalSeconds } from './learned-budgets-fleet.ts';
 import { fleet } from './learned-budgets-parameters.ts';
 

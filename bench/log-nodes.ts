@@ -2,11 +2,11 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { controlPlane } from '../src/agent/connection/control-plane.ts';
-import { logShipper } from '../src/agent/spool/log-shipper.ts';
 import { serverTime } from '../src/agent/connection/server-time.ts';
+import { type Transport, transport } from '../src/agent/connection/transport.ts';
+import { logShipper } from '../src/agent/spool/log-shipper.ts';
 import { openSpool } from '../src/agent/spool/spool.ts';
 import { defaultTiming } from '../src/agent/timing.ts';
-import { type Transport, transport } from '../src/agent/connection/transport.ts';
 import { pause, systemClock } from '../src/base/clock.ts';
 import type { ShippedLine } from '../src/contract/agent/agent.ts';
 import type { Client } from '../src/contract/client.ts';

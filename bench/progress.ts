@@ -3,17 +3,16 @@
  * evidence and the stream of a server, until a client has read it; and what ten times as many clients make of that. Ends with 1
  * when one in a hundred waits longer than it may.
  */
-
 import { readFile } from 'node:fs/promises';
 import { loadavg } from 'node:os';
 import { join } from 'node:path';
 import { now, pause, secondsLater, systemClock } from '../src/base/clock.ts';
 import { newCorrelationId, newReplicaId, newWorkflowId } from '../src/base/ids.ts';
+import { startTail } from '../src/store/evidence/tail.ts';
 import { claimExecution } from '../src/store/operations/executions.ts';
 import { publishProgress } from '../src/store/operations/publish-progress.ts';
 import { queueOperation } from '../src/store/operations/queue-operation.ts';
 import { registerReplica } from '../src/store/operations/replicas.ts';
-import { startTail } from '../src/store/evidence/tail.ts';
 import { freshDirectory, removeDirectory } from './leftovers.ts';
 import { type Figure, median, quantile, report } from './measure.ts';
 import { common, readOptions } from './options.ts';

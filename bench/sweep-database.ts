@@ -2,8 +2,8 @@
 import { statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { pause, systemClock } from '../src/base/clock.ts';
-import { type Database, openDatabase } from '../src/store/pg/database.ts';
 import { migrate } from '../src/store/migrate.ts';
+import { type Database, openDatabase } from '../src/store/pg/database.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../src/store/pg/embedded/embedded.ts';
 import { freshDirectory, removeDirectory, whenOver } from './leftovers.ts';
 

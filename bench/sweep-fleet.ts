@@ -2,17 +2,16 @@
  * A fleet at rest: so many nodes that are ready and beat, and some in flight, strewn evenly among them as they are after
  * months of coming and going. Written in bulk past the door, which a benchmark may: what is measured comes afterwards.
  */
-
 import { now as present } from '../src/base/clock.ts';
 import type { NodeId } from '../src/base/ids.ts';
 import type { PoolDocument } from '../src/contract/pool.ts';
 import type { Pace } from '../src/lifecycle/deadlines/pace.ts';
-import { repairCounts } from '../src/store/rows/counts.ts';
+import { room } from '../src/store/heartbeats/store-beats.ts';
 import { type Database, single } from '../src/store/pg/database.ts';
 import { databaseClock } from '../src/store/pg/database-clock.ts';
+import { repairCounts } from '../src/store/rows/counts.ts';
 import { declarePool } from '../src/store/rows/pools.ts';
 import { patienceOf } from '../src/store/supervision/silent.ts';
-import { room } from '../src/store/heartbeats/store-beats.ts';
 
 const manyPools = 20;
 const zones = 6;

@@ -1,20 +1,19 @@
 /** All that sweeps need of a server, without the server: nothing is queued here, so the engine has nothing to run. */
-
 import { now, secondsLater } from '../src/base/clock.ts';
-import { hostIdentity, isProcessAlive } from '../src/base/network/host.ts';
 import { newReplicaId } from '../src/base/ids.ts';
+import { hostIdentity, isProcessAlive } from '../src/base/network/host.ts';
 import { virtualClock } from '../src/base/virtual-clock.ts';
 import { createVirtualEngine } from '../src/engine/virtual-engine.ts';
 import { engineListener } from '../src/operations/runtime/engine-listener.ts';
+import { openInstallation } from '../src/store/keys/installation.ts';
+import { registerReplica } from '../src/store/operations/replicas.ts';
 import type { Database } from '../src/store/pg/database.ts';
 import { databaseClock } from '../src/store/pg/database-clock.ts';
 import { defaultEnvironment } from '../src/store/transitions/transition-rules.ts';
-import { openInstallation } from '../src/store/keys/installation.ts';
-import { registerReplica } from '../src/store/operations/replicas.ts';
-import { openIngestWatch } from '../src/sweeps/watchers/ingest-watch.ts';
 import { createRefusals } from '../src/sweeps/runner/refusals.ts';
 import type { SweepServices } from '../src/sweeps/runner/services.ts';
-import { createSuspects } from '../src/sweeps/watchers/suspects.ts';
+import { createSuspects } from '../src/sweeps/runner/suspects.ts';
+import { openIngestWatch } from '../src/sweeps/watchers/ingest-watch.ts';
 import { memoryKeyRing } from '../test/support/key-ring.ts';
 
 const benchSeconds = 3600;

@@ -5,8 +5,8 @@
  */
 import { loadavg } from 'node:os';
 import { systemClock } from '../src/base/clock.ts';
-import { ingestWatch } from '../src/sweeps/watchers/ingest-watch.ts';
 import { createSweepRunner, type SweepRunner } from '../src/sweeps/runner/runner.ts';
+import { ingestWatch } from '../src/sweeps/watchers/ingest-watch.ts';
 import { type Figure, median, quantile, report } from './measure.ts';
 import { common, readOptions } from './options.ts';
 import { type BenchServer, startBenchServer } from './sweep-database.ts';

@@ -4,7 +4,6 @@
  */
 import { loadavg } from 'node:os';
 import { now, secondsLater, systemClock } from '../src/base/clock.ts';
-import type { Database } from '../src/store/pg/database.ts';
 import {
   type Cursor,
   headCursor,
@@ -14,6 +13,7 @@ import {
   recordEvidence,
 } from '../src/store/evidence/evidence.ts';
 import { evidencePieces } from '../src/store/history/retention.ts';
+import type { Database } from '../src/store/pg/database.ts';
 import { correlationOf, fillEvidence, nodeOf, operationOf, talkative } from './evidence-rows.ts';
 import { type Figure, median, quantile, report, secondsOf } from './measure.ts';
 import { common, readOptions } from './options.ts';

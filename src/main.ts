@@ -6,54 +6,60 @@ import { createAgentStreams } from './api/agent-stream/streams.ts';
 import { createCredentialAge } from './api/http/credential-age.ts';
 import { connectionCaps, createConnections } from './api/limits/held/connections.ts';
 import { openPlaces } from './api/limits/held/places.ts';
-import { createLiveFeed } from './api/stream/live-feed.ts';
-import { createMetrics } from './api/metrics.ts';
-import { openNodeLogs } from './api/logs/node-logs.ts';
 import { watchOverload } from './api/limits/overload/overload.ts';
 import { openLimits } from './api/limits/quotas/open-limits.ts';
+import { openNodeLogs } from './api/logs/node-logs.ts';
+import { createMetrics } from './api/metrics.ts';
 import { createApiServer } from './api/server.ts';
 import type { ApiServices } from './api/services.ts';
 import { apiSettings } from './api/settings.ts';
 import { openTokenChecks } from './api/sign-in/open-token-checks.ts';
+import { createLiveFeed } from './api/stream/live-feed.ts';
 import { type Clock, now, secondsLater, systemClock } from './base/clock.ts';
-import { hostIdentity, isProcessAlive } from './base/network/host.ts';
-import { newReplicaId } from './base/ids.ts';
 import { openKeyRing } from './base/credentials/key-ring.ts';
-import { createLog, type Log } from './base/telemetry/log.ts';
+import { newReplicaId } from './base/ids.ts';
+import { hostIdentity, isProcessAlive } from './base/network/host.ts';
 import { openFilesLimit } from './base/network/open-files.ts';
-import { openTracer } from './base/telemetry/open-tracer.ts';
 import { publicAuthority } from './base/network/public-authority.ts';
+import { openTlsFiles } from './base/network/tls-files.ts';
 import { createRedactor, type LearningRedactor } from './base/redaction/redact.ts';
 import { readSettings, type ServerSettings, SettingsError, serverUsage } from './base/settings/settings.ts';
-import { openTlsFiles } from './base/network/tls-files.ts';
+import { createLog, type Log } from './base/telemetry/log.ts';
+import { openTracer } from './base/telemetry/open-tracer.ts';
 import { welcome } from './cli/render/welcome.ts';
 import { readServerFile, type ServerFileSettings } from './contract/server-file.ts';
 import type { Driver } from './drivers/driver.ts';
 import { createDbosEngine } from './engine/dbos-engine.ts';
 import { openDrivers } from './open-drivers.ts';
 import { type OpenedStore, openStore, storeReadiness } from './open-store.ts';
+import { operationRegistry } from './operations/registry.ts';
 import { engineListener } from './operations/runtime/engine-listener.ts';
 import { adminTokenPath, ensureAdminToken, ensureLocalPool } from './operations/runtime/first-start.ts';
-import { operationRegistry } from './operations/registry.ts';
 import type { OperationServices } from './operations/runtime/services.ts';
 import { whyItDidNotStart } from './operations/runtime/start-failure.ts';
 import { tracedListener } from './operations/runtime/traced-listener.ts';
 import { saidBy } from './probe/http-probe.ts';
 import { probeMany } from './probe/probe-many.ts';
 import { createAgentSessions } from './store/agents/agent-sessions.ts';
-import { StoreUnavailable } from './store/pg/database.ts';
-import { type DoorEnvironment, defaultEnvironment } from './store/transitions/transition-rules.ts';
 import { createHeartbeatBuffer } from './store/heartbeats/heartbeat-buffer.ts';
-import { announceReplica, endReplica, leaseSeconds, otherAddresses, registerReplica } from './store/operations/replicas.ts';
+import {
+  announceReplica,
+  endReplica,
+  leaseSeconds,
+  otherAddresses,
+  registerReplica,
+} from './store/operations/replicas.ts';
+import { StoreUnavailable } from './store/pg/database.ts';
 import { followSecrets } from './store/rows/secrets/known-values.ts';
-import { openIngestWatch } from './sweeps/watchers/ingest-watch.ts';
+import { type DoorEnvironment, defaultEnvironment } from './store/transitions/transition-rules.ts';
+import { sweepRegistry } from './sweeps/registry.ts';
 import { operationWaker } from './sweeps/runner/operation-waker.ts';
 import { createRefusals } from './sweeps/runner/refusals.ts';
-import { sweepRegistry } from './sweeps/registry.ts';
 import { createSweepRunner } from './sweeps/runner/runner.ts';
 import type { SweepServices } from './sweeps/runner/services.ts';
-import { createSuspects } from './sweeps/watchers/suspects.ts';
+import { createSuspects } from './sweeps/runner/suspects.ts';
 import type { Sweep } from './sweeps/runner/sweep.ts';
+import { openIngestWatch } from './sweeps/watchers/ingest-watch.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const agentBundle = join(root, 'dist', 'agent.mjs');

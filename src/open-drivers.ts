@@ -1,18 +1,18 @@
 /** The part of the composition root that knows the drivers: each with its settings, and with what it may ask the store. */
 import { homedir, hostname } from 'node:os';
 import { join, resolve } from 'node:path';
-import { keepBundle, keptBundlesDir } from './base/files/agent-bundle.ts';
 import type { Clock } from './base/clock.ts';
-import type { Log } from './base/telemetry/log.ts';
+import { keepBundle, keptBundlesDir } from './base/files/agent-bundle.ts';
 import type { ServerSettings } from './base/settings/settings.ts';
+import type { Log } from './base/telemetry/log.ts';
 import { createAksDriver } from './drivers/aks/aks-driver.ts';
 import { createDockerDriver } from './drivers/docker/docker-driver.ts';
 import type { Driver } from './drivers/driver.ts';
 import { createEc2Driver } from './drivers/ec2/ec2-driver.ts';
 import { createExternalDriver } from './drivers/external/external-driver.ts';
 import { createLocalDriver } from './drivers/local/local-driver.ts';
-import type { Queryable } from './store/pg/database.ts';
 import { isRevoked } from './store/agents/instances.ts';
+import type { Queryable } from './store/pg/database.ts';
 import { namedInSpecs } from './store/rows/pools.ts';
 
 interface Opening {

@@ -1,17 +1,17 @@
 /** Opens the store: its connections and what watches them, its schema, its clock, and the tail of its evidence. */
 import { type Clock, now, pause, systemClock } from './base/clock.ts';
-import type { Log } from './base/telemetry/log.ts';
 import type { LearningRedactor } from './base/redaction/redact.ts';
 import type { ServerSettings } from './base/settings/settings.ts';
+import type { Log } from './base/telemetry/log.ts';
 import type { ReadinessCheck } from './contract/overview.ts';
+import { startTail } from './store/evidence/tail.ts';
+import { openInstallation } from './store/keys/installation.ts';
+import { followTaskKeys } from './store/keys/task-keys/follow.ts';
+import { applicationRole, migrate } from './store/migrate.ts';
 import { watchStore } from './store/pg/connections/store-watch.ts';
 import { openDatabase } from './store/pg/database.ts';
 import { databaseClock } from './store/pg/database-clock.ts';
-import { openInstallation } from './store/keys/installation.ts';
-import { applicationRole, migrate } from './store/migrate.ts';
 import { startEmbeddedPostgres } from './store/pg/embedded/embedded.ts';
-import { startTail } from './store/evidence/tail.ts';
-import { followTaskKeys } from './store/keys/task-keys/follow.ts';
 
 interface Needs {
   settings: ServerSettings;

@@ -5,8 +5,8 @@ import { Compile } from 'typebox/compile';
 import { expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { systemClock } from '../src/base/clock.ts';
-import { createLog } from '../src/base/telemetry/log.ts';
 import { readSettings } from '../src/base/settings/settings.ts';
+import { createLog } from '../src/base/telemetry/log.ts';
 import { PoolDocument } from '../src/contract/pool.ts';
 import { openDrivers } from '../src/open-drivers.ts';
 

@@ -1,7 +1,7 @@
 /** `npm run demo`: a server of its own with the planted fleet, in a directory that goes with it. */
 import { readFile } from 'node:fs/promises';
-import { createLog } from '../../src/base/telemetry/log.ts';
 import { readSettings } from '../../src/base/settings/settings.ts';
+import { createLog } from '../../src/base/telemetry/log.ts';
 import { createClient } from '../../src/contract/client.ts';
 import { routes } from '../../src/contract/routes.ts';
 import { startServer } from '../../src/main.ts';

@@ -1,25 +1,25 @@
 /** The agent's life: boot, register, then beat, work, ship and supervise, all at once, until something ends it. */
+import { builtInRedactor } from '../base/redaction/redact.ts';
 import type { Log as ServerLog } from '../base/telemetry/log.ts';
 import { openTracer } from '../base/telemetry/open-tracer.ts';
-import { builtInRedactor } from '../base/redaction/redact.ts';
 import type { RegisterReply } from '../contract/agent/agent.ts';
 import { type AgentParts, type AgentSurroundings, agentParts } from './agent-parts.ts';
-import { anyServer } from './connection/any-server.ts';
 import { boot } from './boot.ts';
+import { anyServer } from './connection/any-server.ts';
 import type { CallFailure } from './connection/call-failure.ts';
-import type { AgentConfig } from './state/config.ts';
 import { type ControlPlane, type ControlPlaneParts, controlPlane } from './connection/control-plane.ts';
 import { credentialRotation } from './connection/credential/rotation.ts';
 import { credentialDoubt } from './connection/credential-doubt.ts';
+import { register } from './connection/register.ts';
+import { transport } from './connection/transport.ts';
 import { crashed, type Ending, ending } from './ending.ts';
 import type { AgentEnd } from './exit.ts';
 import { farewell } from './farewell.ts';
-import type { LogShipper } from './spool/log-shipper.ts';
 import { startLoops } from './loops.ts';
 import { type PrerequisiteGate, prerequisiteGate } from './prerequisites/prerequisite-gate.ts';
 import { requiredNow } from './prerequisites/prerequisites.ts';
-import { register } from './connection/register.ts';
-import { transport } from './connection/transport.ts';
+import type { LogShipper } from './spool/log-shipper.ts';
+import type { AgentConfig } from './state/config.ts';
 import { agentVersion } from './version.ts';
 
 export async function runAgent(config: AgentConfig, surroundings: AgentSurroundings): Promise<AgentEnd> {

@@ -2,11 +2,11 @@
 import { type Clock, moment, pause } from '../base/clock.ts';
 import type { BootStage } from '../contract/node.ts';
 import { describeFailure, mayPass } from './connection/call-failure.ts';
-import type { SimulatedStage } from './state/config.ts';
 import type { ControlPlane } from './connection/control-plane.ts';
-import type { Log } from './log.ts';
 import type { ServerTime } from './connection/server-time.ts';
+import type { Log } from './log.ts';
 import { type ShipLoop, shipLoop } from './spool/ship-loop.ts';
+import type { SimulatedStage } from './state/config.ts';
 import type { StateFile } from './state/state-file.ts';
 import type { Timing } from './timing.ts';
 

@@ -1,8 +1,8 @@
 /** The agent's own words: JSON lines with all the ids it knows, on its output and in the spool. */
 import { type Clock, now } from '../base/clock.ts';
 import { most_line_length } from './process/line-splitter.ts';
-import type { Fields } from './state/shape.ts';
 import type { LogStream, Spool } from './spool/spool.ts';
+import type { Fields } from './state/shape.ts';
 
 export interface Log {
   info(message: string, facts?: Fields): void;

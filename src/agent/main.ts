@@ -2,12 +2,12 @@
 import { systemClock } from '../base/clock.ts';
 import { printableText } from '../base/redaction/printable.ts';
 import { runAgent } from './agent.ts';
-import { type AgentConfig, UsageError } from './state/config.ts';
-import { lockDirectory, unlockDirectory } from './state/directory-lock.ts';
 import { agentDoctor } from './doctor.ts';
 import { type AgentEnd, exitCodes, occupiedExitCode, removeExitFile, usageExitCode, writeExitFile } from './exit.ts';
 import { lastWords, wordsFor } from './last-words.ts';
 import { configFromCommandLine, usage } from './options.ts';
+import { type AgentConfig, UsageError } from './state/config.ts';
+import { lockDirectory, unlockDirectory } from './state/directory-lock.ts';
 import { errorCode, errorText } from './state/shape.ts';
 import { agentDirectory, makeAgentDirectory } from './state/state-file.ts';
 import { defaultTiming } from './timing.ts';

@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { expect, test } from 'vitest';
-import { configFrom, UsageError } from './state/config.ts';
 import { configFromCommandLine, nodeNameFrom } from './options.ts';
+import { configFrom, UsageError } from './state/config.ts';
 
 const server = ['--server', 'https://control.example:7070/'];
 

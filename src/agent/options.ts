@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { withVariables } from '../base/settings/flag-variables.ts';
-import { insecureHttpVariable } from '../base/network/insecure-http.ts';
 import { argumentWarning, readSecretFile } from '../base/credentials/secret-file.ts';
+import { insecureHttpVariable } from '../base/network/insecure-http.ts';
+import { withVariables } from '../base/settings/flag-variables.ts';
 import { type AgentConfig, configFrom, readConfigFile, UsageError } from './state/config.ts';
 import { errorText } from './state/shape.ts';
 

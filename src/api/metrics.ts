@@ -3,17 +3,17 @@ import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { type Clock, now, secondsBetween } from '../base/clock.ts';
 import type { ForwardFigures } from '../base/telemetry/log-forwarder.ts';
 import { findingKinds } from '../lifecycle/findings/findings.ts';
-import { openHolds } from '../store/supervision/brake.ts';
-import { countByStatus, countHeld } from '../store/rows/counts.ts';
 import type { Queryable } from '../store/pg/database.ts';
+import { countByStatus, countHeld } from '../store/rows/counts.ts';
 import { type FencedAge, fencedAges } from '../store/rows/fenced-ages.ts';
 import { countOpenFindings } from '../store/rows/findings.ts';
 import { countOpenResidue } from '../store/rows/residue.ts';
+import { openHolds } from '../store/supervision/brake.ts';
 import type { ConnectionFigures } from './limits/held/connections.ts';
-import type { FeedFigures } from './stream/live-feed.ts';
-import type { IntakeFigures } from './logs/log-intake.ts';
 import type { OverloadFigures } from './limits/overload/overload.ts';
 import type { OutsideFigures } from './limits/quotas/outside-writes.ts';
+import type { IntakeFigures } from './logs/log-intake.ts';
+import type { FeedFigures } from './stream/live-feed.ts';
 
 const fencedBy = ['pool', 'status'];
 

@@ -7,11 +7,14 @@ import { ApiProblem } from '../contract/errors/errors.ts';
 import { strict } from '../contract/primitives.ts';
 import type { RouteDeclaration } from '../contract/route.ts';
 import { type OperationName, routes } from '../contract/routes.ts';
-import { answersHead, refuseUnrouted } from './http/addresses.ts';
 import { isUpgrade, serveUpgrades } from './agent-stream/open-stream.ts';
+import { rewriteUrl } from './compat/admit.ts';
+import { serveDoors } from './compat/serve.ts';
+import { handlers } from './handlers.ts';
+import { openBeatLane, readAgain } from './heartbeats/beat-lane.ts';
+import { answersHead, refuseUnrouted } from './http/addresses.ts';
 import { dropBody } from './http/asked-for.ts';
 import { authorize, checkOrigin } from './http/auth.ts';
-import { openBeatLane, readAgain } from './heartbeats/beat-lane.ts';
 import {
   checkContentType,
   jsonOnly,
@@ -23,21 +26,18 @@ import {
 } from './http/bodies/parsers.ts';
 import { answerBadAddress, answerBrokenBytes, answerLate } from './http/broken-requests.ts';
 import { changeOnce, idsIn } from './http/changes.ts';
-import { rewriteUrl } from './compat/admit.ts';
-import { serveDoors } from './compat/serve.ts';
 import { correlationOf } from './http/correlation.ts';
-import { handlers } from './handlers.ts';
-import { type BodyBudget, createBodyBudget } from './limits/held/body-budget.ts';
-import { admitOnConnection } from './limits/held/connections.ts';
-import { serve } from './limits/held/until-served.ts';
 import { countsAsRefused, sendProblem } from './http/problem-reply.ts';
-import { admitWrite, chargedServices, chargeLater } from './limits/quotas/admit-write.ts';
 import { createRefusalRecorder } from './http/refusals.ts';
 import { everyReply, isNamedHost, onlyOverTls } from './http/reply-headers.ts';
 import { beginSpan, idsOfRequest, isTraced, spanOf } from './http/request-span.ts';
-import type { ApiServices, Call, Handler } from './services.ts';
 import { isConsolePage, serveConsole, serveDocs } from './http/static-files.ts';
 import { compileCheck, compileReply } from './http/validation.ts';
+import { type BodyBudget, createBodyBudget } from './limits/held/body-budget.ts';
+import { admitOnConnection } from './limits/held/connections.ts';
+import { serve } from './limits/held/until-served.ts';
+import { admitWrite, chargedServices, chargeLater } from './limits/quotas/admit-write.ts';
+import type { ApiServices, Call, Handler } from './services.ts';
 
 const bodyLimitBytes = 256 * 1024;
 /** For routes that take none: an empty object is let pass. */

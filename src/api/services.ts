@@ -2,37 +2,36 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { AgentBundleFiles } from '../base/files/agent-bundle.ts';
 import type { CorrelationId, KnownIds } from '../base/ids.ts';
+import type { TrustedProxies } from '../base/network/trusted-proxies.ts';
 import type { Log } from '../base/telemetry/log.ts';
 import type { Tracer } from '../base/telemetry/trace.ts';
-import type { TrustedProxies } from '../base/network/trusted-proxies.ts';
 import type { DoorOperation } from '../contract/compat/routes.ts';
-import type { Actor } from '../contract/evidence/evidence.ts';
 import type { ReadinessCheck } from '../contract/overview.ts';
 import type { OperatorsMay } from '../contract/pool-fields/privileged.ts';
 import type { BodyOf, ParamsOf, QueryOf, ReplyOf } from '../contract/route.ts';
 import type { OperationName, Routes } from '../contract/routes.ts';
-import type { Role } from '../contract/token.ts';
 import type { FleetLoad } from '../lifecycle/deadlines/pace.ts';
 import type { OperationServices } from '../operations/runtime/services.ts';
 import type { AgentSession, AgentSessions } from '../store/agents/agent-sessions.ts';
+import type { EvidenceTail } from '../store/evidence/tail.ts';
 import type { HeartbeatBuffer } from '../store/heartbeats/heartbeat-buffer.ts';
 import type { LogWriter } from '../store/logs/log-writer.ts';
 import type { TokenUses } from '../store/rows/sign-in/token-uses.ts';
-import type { EvidenceTail } from '../store/evidence/tail.ts';
 import type { AgentStreams } from './agent-stream/streams.ts';
+import type { TellRefusedBeat } from './heartbeats/refused-beats.ts';
+import type { Person, Relay } from './http/callers.ts';
 import type { CredentialAge } from './http/credential-age.ts';
 import type { Connections } from './limits/held/connections.ts';
 import type { Places } from './limits/held/places.ts';
-import type { LiveFeed } from './stream/live-feed.ts';
-import type { LogArrivals } from './logs/log-arrivals.ts';
-import type { LogIntake } from './logs/log-intake.ts';
-import type { SweepFigures } from './metrics.ts';
 import type { Overload } from './limits/overload/overload.ts';
 import type { DeferredReports } from './limits/quotas/deferred-reports.ts';
 import type { OutsideWrites } from './limits/quotas/outside-writes.ts';
 import type { RequestRates } from './limits/quotas/request-rates.ts';
-import type { TellRefusedBeat } from './heartbeats/refused-beats.ts';
+import type { LogArrivals } from './logs/log-arrivals.ts';
+import type { LogIntake } from './logs/log-intake.ts';
+import type { SweepFigures } from './metrics.ts';
 import type { FailureThrottle } from './sign-in/failure-throttle.ts';
+import type { LiveFeed } from './stream/live-feed.ts';
 
 export interface ApiSettings {
   version: string;
@@ -86,32 +85,6 @@ export interface ApiServices extends OperationServices {
   sweeps(): SweepFigures[];
   metrics(): Promise<string>;
 }
-
-/** A person or program with a token or session. */
-export interface Person {
-  token_id: string;
-  name: string;
-  role: Role;
-  tenant: string | null;
-  /** When the token or the session ends, whichever is sooner. */
-  expires_at: Date | null;
-  /** The console's session that the call came by; null for a bearer token. */
-  session_id: string | null;
-}
-
-/** Passes on the beats of a pool's machines. */
-export interface Relay {
-  token_id: string;
-  name: string;
-  pool: string;
-  expires_at: Date | null;
-}
-
-export const actorOf = (person: Pick<Person, 'token_id' | 'name'>): Actor => ({
-  kind: 'token',
-  id: person.token_id,
-  name: person.name,
-});
 
 export interface Call<Name extends OperationName> {
   params: ParamsOf<Routes[Name]>;

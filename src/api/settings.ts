@@ -2,8 +2,8 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { keptBundlesDir } from '../base/files/agent-bundle.ts';
-import { isLoopback, type ServerSettings } from '../base/settings/settings.ts';
 import { trustedProxies } from '../base/network/trusted-proxies.ts';
+import { isLoopback, type ServerSettings } from '../base/settings/settings.ts';
 import type { OperatorsMay } from '../contract/pool-fields/privileged.ts';
 import type { ApiSettings } from './services.ts';
 

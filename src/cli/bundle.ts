@@ -1,7 +1,7 @@
 /** Makes an incident bundle: asks for every part, strikes out what is secret, and packs it with a list of what is in it. */
 import { now } from '../base/clock.ts';
-import { createRedactor, type Redactor, struckOut } from '../base/redaction/redact.ts';
 import { type Entry, packed } from '../base/files/tar.ts';
+import { createRedactor, type Redactor, struckOut } from '../base/redaction/redact.ts';
 import { type Part, parts, type Subjects, whyMissing } from './bundle-parts.ts';
 import { namedThing } from './named-thing.ts';
 import type { Session } from './session.ts';

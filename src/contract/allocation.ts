@@ -1,10 +1,10 @@
 /** Allocations on the wire: a tenant's claim on a node. */
 import { type Static, Type } from 'typebox';
 import { allocationStatusNames } from '../lifecycle/model/states.ts';
+import { OwnerLayer } from './errors/problem.ts';
 import { budgetSources, Verdict } from './node.ts';
 import { Operation } from './operation.ts';
 import { Labels, Name, nullable, PositiveSeconds, pageOf, paging, Reason, strict, Timestamp } from './primitives.ts';
-import { OwnerLayer } from './errors/problem.ts';
 import { Progress } from './progress.ts';
 
 export const AllocationStatusName = Type.Enum([...allocationStatusNames]);

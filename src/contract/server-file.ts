@@ -5,7 +5,12 @@ import { Compile } from 'typebox/compile';
 import { parse } from 'yaml';
 import { SettingsError } from '../base/settings/settings.ts';
 import { type BootShiftSettings, defaultBootShiftSettings } from '../lifecycle/boots/boot-shift.ts';
-import { type BrakePolicy, type BrakeSettings, defaultBrakePolicy, defaultBrakeSettings } from '../lifecycle/brake/brake.ts';
+import {
+  type BrakePolicy,
+  type BrakeSettings,
+  defaultBrakePolicy,
+  defaultBrakeSettings,
+} from '../lifecycle/brake/brake.ts';
 import { type BudgetSettings, defaultRuntimeClasses } from '../lifecycle/deadlines/budgets.ts';
 import {
   type DriftSettings,
@@ -13,6 +18,7 @@ import {
   defaultRepeatFailureSettings,
   type RepeatFailureSettings,
 } from '../lifecycle/findings/findings.ts';
+import { defaultOrphanSettings, type OrphanSettings } from '../lifecycle/findings/residue.ts';
 import {
   defaultLimits,
   type LimitSettings,
@@ -23,7 +29,6 @@ import {
   type WriteQuota,
 } from '../lifecycle/limits/limits.ts';
 import { defaultLogSettings, type LogSettings } from '../lifecycle/limits/logs.ts';
-import { defaultOrphanSettings, type OrphanSettings } from '../lifecycle/findings/residue.ts';
 import { defaultKeepSeconds, type KeepSeconds } from '../lifecycle/limits/retention.ts';
 import { evidenceLayers } from './evidence/evidence-layers.ts';
 import { Budgets } from './pool.ts';

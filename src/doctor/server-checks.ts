@@ -1,8 +1,8 @@
 /** Who answers, and how we stand with them: each layer asks for one thing more, and tells nothing secret to a stranger. */
 import { createPublicKey, randomBytes, verify } from 'node:crypto';
+import { continuityOf, isTaskKeys } from '../contract/agent/task-key-chain.ts';
 import { canonicalJson } from '../contract/canonical-json.ts';
 import type { Checkup, LayerCheck, Ping } from '../contract/checkup.ts';
-import { continuityOf, isTaskKeys } from '../contract/agent/task-key-chain.ts';
 import { ask, type Heard, type Question, stranger } from './ask.ts';
 import { type Found, failed, type Outcome, type Patient, skipped, well } from './examination.ts';
 

@@ -1,6 +1,6 @@
 /** One client for each place, and one question at a time for all who ask the same. */
-import type { Clock } from '../base/clock.ts';
 import { sharedScan } from '../base/batching/shared-scan.ts';
+import type { Clock } from '../base/clock.ts';
 
 /** One that could not be opened is tried anew. */
 export function openOnce<Client>(open: (place: string) => Promise<Client>): (place: string) => Promise<Client> {

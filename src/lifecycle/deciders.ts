@@ -2,16 +2,16 @@
  * The judgements the server is composed of, as values. The product has one of each; a scenario's counter-test composes a
  * server with one of them broken, and must then fail.
  */
-import { deadlineAfterAdvance } from './deadlines/boot-advance.ts';
-import { leaveOf } from './brake/brake.ts';
-import { resolveBudget } from './deadlines/budgets.ts';
-import { effectOfBeat } from './model/reports.ts';
-import { isConfirmed } from './findings/findings.ts';
-import { learnBudget } from './boots/learned-budget.ts';
-import { judgeLiveness } from './deadlines/liveness.ts';
 import { nextOfRecovery } from './actions/recovery.ts';
-import { effectOfRegistration } from './model/registration.ts';
+import { learnBudget } from './boots/learned-budget.ts';
+import { leaveOf } from './brake/brake.ts';
+import { deadlineAfterAdvance } from './deadlines/boot-advance.ts';
+import { resolveBudget } from './deadlines/budgets.ts';
+import { judgeLiveness } from './deadlines/liveness.ts';
+import { isConfirmed } from './findings/findings.ts';
 import { isOrphaned } from './findings/residue.ts';
+import { effectOfRegistration } from './model/registration.ts';
+import { effectOfBeat } from './model/reports.ts';
 import { isObserved } from './model/rules.ts';
 
 export const deciders = {

@@ -1,13 +1,13 @@
 /** What leads on from an operation that failed, where that is not the same operation once more; in words for whoever asked for that. */
 import type { NodeActionName } from '../lifecycle/actions/actions.ts';
-import { allocationForceReleaseKind } from './release/allocation-force-release.ts';
 import { nodeDiagnoseKind } from './actions/node-diagnose.ts';
 import { nodeProbeKind } from './actions/node-probe.ts';
 import { nodeReEnrollKind } from './provision/node-re-enroll.ts';
 import { nodeReactivateKind } from './provision/node-reactivate.ts';
 import { nodeReimageKind } from './provision/node-reimage.ts';
-import { nodeRetireKind } from './release/node-retire.ts';
 import { nodeProvisionKind } from './provision/provision-plan.ts';
+import { allocationForceReleaseKind } from './release/allocation-force-release.ts';
+import { nodeRetireKind } from './release/node-retire.ts';
 
 const again = (action: NodeActionName) =>
   `Ask for the action \`${action}\` on its node again: it begins with the machine as it stands now.`;

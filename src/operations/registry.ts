@@ -1,14 +1,14 @@
 /** Every operation there is, in every revision that may still be running. A new one is one file and one line here. */
 import type { OperationDefinition } from '../engine/engine.ts';
-import { allocationForceRelease } from './release/allocation-force-release.ts';
-import { allocationRelease } from './release/allocation-release.ts';
-import { fleetRecover } from './recovery/fleet-recover.ts';
 import { nodeDiagnose } from './actions/node-diagnose.ts';
 import { nodeProbe } from './actions/node-probe.ts';
 import { nodeProvisions } from './provision/node-provision.ts';
 import { nodeReEnroll } from './provision/node-re-enroll.ts';
 import { nodeReactivate } from './provision/node-reactivate.ts';
 import { nodeReimage } from './provision/node-reimage.ts';
+import { fleetRecover } from './recovery/fleet-recover.ts';
+import { allocationForceRelease } from './release/allocation-force-release.ts';
+import { allocationRelease } from './release/allocation-release.ts';
 import { nodeRetire } from './release/node-retire.ts';
 import { residueDelete } from './residue/residue-delete.ts';
 import { residueVerify } from './residue/residue-verify.ts';

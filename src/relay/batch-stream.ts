@@ -2,8 +2,8 @@
 import type { WebSocket } from 'ws';
 import { backoff } from '../base/backoff.ts';
 import { type Clock, pause } from '../base/clock.ts';
-import type { Log } from '../base/telemetry/log.ts';
 import { trustedWith } from '../base/network/trusted-certificates.ts';
+import type { Log } from '../base/telemetry/log.ts';
 import type { BatchBeat, HeartbeatResult } from '../contract/agent/agent.ts';
 import { agentRoutes } from '../contract/routes/agent.ts';
 import { NotForwarded } from './gatherer.ts';

@@ -1,9 +1,9 @@
 /** The relay's process: reads how it was started, serves until it is told to stop, and lets no held beat go unanswered. */
 import { systemClock } from '../base/clock.ts';
-import { createLog } from '../base/telemetry/log.ts';
 import { printableText } from '../base/redaction/printable.ts';
 import { createRedactor } from '../base/redaction/redact.ts';
 import { SettingsError } from '../base/settings/settings.ts';
+import { createLog } from '../base/telemetry/log.ts';
 import { type RelayOptions, readRelayOptions, relayUsage } from './options.ts';
 import { startRelay } from './relay.ts';
 import { whyNotStarted } from './why-not-started.ts';

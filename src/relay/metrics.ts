@@ -1,5 +1,5 @@
 /** The relay's figures for Prometheus. Nothing in them tells who the agents are. */
-import type { RelayFigures } from './relay.ts';
+import type { GathererFigures } from './gatherer.ts';
 
 const described: Record<keyof RelayFigures, [name: string, type: 'counter' | 'gauge', help: string]> = {
   taken: ['beats_total', 'counter', 'Beats that agents sent'],
@@ -18,3 +18,7 @@ export const relayMetrics = (figures: RelayFigures): string =>
       return `# HELP slipway_relay_${name} ${help}\n# TYPE slipway_relay_${name} ${type}\nslipway_relay_${name} ${value}\n`;
     })
     .join('');
+
+export interface RelayFigures extends GathererFigures {
+  streaming: boolean;
+}

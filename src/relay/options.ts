@@ -1,8 +1,8 @@
 /** How a relay is started: flags, and secrets from files or the environment, where other users do not see them. */
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { withVariables } from '../base/settings/flag-variables.ts';
 import { insecureHttpProblem, insecureHttpVariable, isSentInClear } from '../base/network/insecure-http.ts';
+import { withVariables } from '../base/settings/flag-variables.ts';
 import { httpAddress, levelFrom, portFrom, refuseOpenListening, SettingsError } from '../base/settings/settings.ts';
 
 export interface RelayOptions {

@@ -3,20 +3,16 @@ import { createServer, type Server } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Clock } from '../base/clock.ts';
-import type { Log } from '../base/telemetry/log.ts';
 import { openTlsFiles, type TlsFiles } from '../base/network/tls-files.ts';
+import type { Log } from '../base/telemetry/log.ts';
 import { errorCatalogue } from '../contract/errors/errors.ts';
 import { checkToken } from './check-token.ts';
-import { createGatherer, defaultLimits, type Gatherer, type GathererFigures, type GathererLimits } from './gatherer.ts';
+import { createGatherer, defaultLimits, type Gatherer, type GathererLimits } from './gatherer.ts';
 import { relayListener } from './listener.ts';
-import { relayMetrics } from './metrics.ts';
+import { type RelayFigures, relayMetrics } from './metrics.ts';
 import type { RelayOptions } from './options.ts';
 import { tellRefused } from './tell-refused.ts';
 import { openUpstream, type Upstream } from './upstream.ts';
-
-export interface RelayFigures extends GathererFigures {
-  streaming: boolean;
-}
 
 export interface Relay {
   url: string;

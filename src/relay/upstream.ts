@@ -2,8 +2,8 @@
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import type { Clock } from '../base/clock.ts';
-import type { Log } from '../base/telemetry/log.ts';
 import { trustedWith } from '../base/network/trusted-certificates.ts';
+import type { Log } from '../base/telemetry/log.ts';
 import type { BatchBeat, HeartbeatResult } from '../contract/agent/agent.ts';
 import { agentRoutes } from '../contract/routes/agent.ts';
 import { type BatchStream, keepBatchStream } from './batch-stream.ts';

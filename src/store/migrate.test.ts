@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { emptyDatabase, type TestDatabase, testDatabase } from '../../test/support/database.ts';
 import { until } from '../../test/support/until.ts';
-import { type Database, openDatabase } from './pg/database.ts';
-import { migrate, SchemaTooNew } from './migrate.ts';
 import { readLines } from './logs/node-logs.ts';
+import { migrate, SchemaTooNew } from './migrate.ts';
+import { type Database, openDatabase } from './pg/database.ts';
 import { dumpSchema } from './schema-dump.ts';
 
 const own = join(import.meta.dirname, 'migrations');

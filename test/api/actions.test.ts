@@ -7,7 +7,12 @@ import { fingerprintOf } from '../../src/base/credentials/ed25519.ts';
 import { runCli } from '../../src/cli/testing/run-cli.ts';
 import type { NodeActed } from '../../src/contract/explanation.ts';
 import type { Node } from '../../src/contract/node.ts';
-import { type ActionSubject, type NodeActionName, nodeActionNames, whyNotOnNode } from '../../src/lifecycle/actions/actions.ts';
+import {
+  type ActionSubject,
+  type NodeActionName,
+  nodeActionNames,
+  whyNotOnNode,
+} from '../../src/lifecycle/actions/actions.ts';
 import {
   allocationActionNames,
   allocationActions,

@@ -5,10 +5,10 @@ import { newKeyPair, publicKeyOf, signed } from '../../src/agent/connection/keys
 import { moment, systemClock } from '../../src/base/clock.ts';
 import { newNodeId, newNodeInstanceId } from '../../src/base/ids.ts';
 import { keyProofBody } from '../../src/contract/agent/key-proof.ts';
+import { type Installation, openInstallation } from '../../src/store/keys/installation.ts';
 import { openDatabase } from '../../src/store/pg/database.ts';
 import { transition } from '../../src/store/transitions/node-transition.ts';
 import { defaultEnvironment } from '../../src/store/transitions/transition-rules.ts';
-import { type Installation, openInstallation } from '../../src/store/keys/installation.ts';
 import { until } from '../support/until.ts';
 import { callRoute, expectProblem } from './support/calls.ts';
 import { type Machine, registration, startMachine } from './support/machine.ts';

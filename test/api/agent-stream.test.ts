@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { moment, systemClock } from '../../src/base/clock.ts';
 import type { SignedTask } from '../../src/contract/agent/agent.ts';
-import { openDatabase } from '../../src/store/pg/database.ts';
 import { fenceInstance } from '../../src/store/agents/instances.ts';
+import { openDatabase } from '../../src/store/pg/database.ts';
 import { until } from '../support/until.ts';
 import { callRoute, expectProblem } from './support/calls.ts';
 import type { Machine } from './support/machine.ts';

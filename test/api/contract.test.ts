@@ -5,8 +5,8 @@ import { contractDocs, fromRoot } from '../../scripts/generate-contract-docs.ts'
 import type { DoorRoute } from '../../src/contract/compat/door.ts';
 import { doorRoutes } from '../../src/contract/compat/routes.ts';
 import { type ErrorCode, errorCatalogue } from '../../src/contract/errors/errors.ts';
-import { documentedProblems, problemsByStatus } from '../../src/contract/openapi/problems.ts';
 import { pathFaults } from '../../src/contract/errors/path-faults.ts';
+import { documentedProblems, problemsByStatus } from '../../src/contract/openapi/problems.ts';
 import type { RouteDeclaration } from '../../src/contract/route.ts';
 import { type OperationName, routes } from '../../src/contract/routes.ts';
 import { openBrowser } from '../browser/support/console.ts';

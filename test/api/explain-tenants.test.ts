@@ -5,8 +5,8 @@ import type { ApiServices } from '../../src/api/services.ts';
 import { now, systemClock } from '../../src/base/clock.ts';
 import type { AllocationId, NodeId, NodeInstanceId } from '../../src/base/ids.ts';
 import type { Client } from '../../src/contract/client.ts';
-import { type Database, openDatabase } from '../../src/store/pg/database.ts';
 import { recordEvidence } from '../../src/store/evidence/evidence.ts';
+import { type Database, openDatabase } from '../../src/store/pg/database.ts';
 import { until } from '../support/until.ts';
 import { type Tenant, type TenantWorld, tenantWorld } from './support/tenants.ts';
 

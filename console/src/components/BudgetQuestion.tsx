@@ -7,7 +7,12 @@ import { useDebouncedValue } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useEffect, useMemo, useState } from 'react';
 import type { BootPhase, WhatIf } from '../../../src/contract/boots.ts';
-import { headlineOf, inSeconds, predictedShare, undecidedSentence } from '../../../src/lifecycle/boots/what-if-words.ts';
+import {
+  headlineOf,
+  inSeconds,
+  predictedShare,
+  undecidedSentence,
+} from '../../../src/lifecycle/boots/what-if-words.ts';
 import { whatIfQuery } from '../api/boots.ts';
 import { mayOperate, useSession } from '../api/session.ts';
 import { BudgetDialog } from '../dialogs/on-demand.tsx';

@@ -1,7 +1,7 @@
 /** What another budget would have done to the boots on a page, as the server would say it of the whole record. Pure. */
 import type { BootPhase, WhatIf } from '../../../src/contract/boots.ts';
-import { usualRescueSeconds } from '../../../src/lifecycle/deadlines/budgets.ts';
 import { falseKillShare, whatIf } from '../../../src/lifecycle/boots/what-if.ts';
+import { usualRescueSeconds } from '../../../src/lifecycle/deadlines/budgets.ts';
 
 /** The server's answer without what only the server knows: how far back the record goes. */
 export type Judgement = Omit<WhatIf, 'pool' | 'phase' | 'oldest_at' | 'current'>;

@@ -2,7 +2,6 @@
  * The control plane as the agent sees it: its calls by the names of the route table. Here every failure is kept as
  * evidence, and the two replies that end an agent's life (fenced, credential unknown) are noticed wherever they come.
  */
-
 import { newSpanId, traceIdOf, traceparentOf } from '../../base/telemetry/trace.ts';
 import type {
   CredentialReply,
@@ -15,8 +14,8 @@ import type {
   TaskResult,
 } from '../../contract/agent/agent.ts';
 import type { BootStage } from '../../contract/node.ts';
-import type { CallFailure } from './call-failure.ts';
 import type { Fact } from '../spool/fact-box.ts';
+import type { CallFailure } from './call-failure.ts';
 import {
   type BeatReply,
   readAcknowledged,

@@ -1,8 +1,8 @@
 /** How soon an agent that is not answered calls again. The server is played; time is a parameter. */
 import { expect, test } from 'vitest';
 import { virtualClock } from '../../base/virtual-clock.ts';
-import { heartbeatLoop } from './heartbeat.ts';
 import { defaultTiming } from '../timing.ts';
+import { heartbeatLoop } from './heartbeat.ts';
 
 test.each([
   ['an impatient pool', 1],

@@ -1,22 +1,21 @@
 /** Makes the instance known: with its enrolment or join token the first time, with its credential ever after. */
-
 import { backoff } from '../../base/backoff.ts';
 import { type Clock, moment, pause } from '../../base/clock.ts';
 import type { RegisterReply, RegisterRequest } from '../../contract/agent/agent.ts';
 import { keyProofBody } from '../../contract/agent/key-proof.ts';
 import type { BootStages } from '../boot-stages.ts';
-import { type CallFailure, describeFailure, mayPass } from './call-failure.ts';
-import type { AgentConfig } from '../state/config.ts';
-import type { ControlPlane } from './control-plane.ts';
-import { rotateOnce } from './credential/rotation.ts';
 import type { AgentEnd } from '../exit.ts';
-import { publicKeyOf, signed } from './keys.ts';
 import type { Log } from '../log.ts';
-import type { ServerTime } from './server-time.ts';
+import type { AgentConfig } from '../state/config.ts';
 import { type StateFile, tokenDigest } from '../state/state-file.ts';
 import { acceptedKeys } from '../tasks/task-keys/accept.ts';
 import type { Timing } from '../timing.ts';
 import { agentVersion } from '../version.ts';
+import { type CallFailure, describeFailure, mayPass } from './call-failure.ts';
+import type { ControlPlane } from './control-plane.ts';
+import { rotateOnce } from './credential/rotation.ts';
+import { publicKeyOf, signed } from './keys.ts';
+import type { ServerTime } from './server-time.ts';
 
 export interface RegisterParts {
   config: AgentConfig;

@@ -1,5 +1,11 @@
 /** Reads the server's replies; what does not look like the contract was not said by our server, and reads as null. */
-import type { CredentialReply, HeartbeatReply, RegisterReply, SignedTask, TaskKeysReply } from '../../contract/agent/agent.ts';
+import type {
+  CredentialReply,
+  HeartbeatReply,
+  RegisterReply,
+  SignedTask,
+  TaskKeysReply,
+} from '../../contract/agent/agent.ts';
 import { isTaskKeys } from '../../contract/agent/task-key-chain.ts';
 import { isPrerequisites } from '../state/config.ts';
 import { type Fields, isFields, numberOf, textOf } from '../state/shape.ts';

@@ -7,10 +7,10 @@ import type { WebSocket } from 'ws';
 import type { Clock } from '../../base/clock.ts';
 import { trustedWith } from '../../base/network/trusted-certificates.ts';
 import type { Heartbeat, SignedTask } from '../../contract/agent/agent.ts';
+import { isFields, numberOf } from '../state/shape.ts';
 import { type CallFailure, failureOfError, failureOfProblem, failureOfStranger } from './call-failure.ts';
 import { type BeatReply, readBeatReply, readNextTask } from './replies.ts';
 import type { ServerTime } from './server-time.ts';
-import { isFields, numberOf } from '../state/shape.ts';
 import type { Answer } from './transport.ts';
 
 export interface StreamConnectionParts {

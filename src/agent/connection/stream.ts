@@ -2,14 +2,13 @@
  * Keeps a stream to the control plane open where the agent was told to: while it is, beats and tasks go by it; while it is not, by HTTP, as
  * if there were none. It comes back with growing pauses, each at a moment of its own.
  */
-
 import { backoff } from '../../base/backoff.ts';
 import { pause } from '../../base/clock.ts';
+import type { Log } from '../log.ts';
+import type { Timing } from '../timing.ts';
 import { describeFailure } from './call-failure.ts';
 import type { ControlPlane, ControlPlaneParts } from './control-plane.ts';
-import type { Log } from '../log.ts';
 import { openStreamConnection, type StreamConnection, type StreamConnectionParts } from './stream-connection.ts';
-import type { Timing } from '../timing.ts';
 
 export interface StreamParts extends Omit<StreamConnectionParts, 'credential' | 'timeout_ms' | 'onInterval'> {
   server_urls: readonly [string, ...string[]];

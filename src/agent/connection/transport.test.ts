@@ -2,12 +2,12 @@ import { createServer as createTcpServer, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../base/clock.ts';
 import { routes } from '../../contract/routes.ts';
+import { type ProtocolServer, problem, protocolServer } from '../testing/protocol-server.ts';
 import { mayPass } from './call-failure.ts';
 import { agentCalls } from './control-plane.ts';
 import { readAcknowledged } from './replies.ts';
 import { serverTime } from './server-time.ts';
 import { streamPath } from './stream-connection.ts';
-import { type ProtocolServer, problem, protocolServer } from '../testing/protocol-server.ts';
 import { transport } from './transport.ts';
 
 let server: ProtocolServer;

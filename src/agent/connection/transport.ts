@@ -13,6 +13,7 @@ import {
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { type Clock, pause } from '../../base/clock.ts';
 import { trustedWith } from '../../base/network/trusted-certificates.ts';
+import { errorCode } from '../state/shape.ts';
 import {
   type CallFailure,
   failureOfError,
@@ -21,7 +22,6 @@ import {
   failureOfStranger,
 } from './call-failure.ts';
 import type { ServerTime } from './server-time.ts';
-import { errorCode } from '../state/shape.ts';
 
 export interface Call {
   name: string;

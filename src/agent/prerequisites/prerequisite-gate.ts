@@ -4,13 +4,13 @@
  */
 import type { Clock } from '../../base/clock.ts';
 import type { BootStages } from '../boot-stages.ts';
+import type { Log } from '../log.ts';
+import type { ShellParts } from '../process/shell.ts';
 import type { Claims } from '../report.ts';
 import type { Prerequisite } from '../state/config.ts';
-import type { Log } from '../log.ts';
-import { checkPrerequisite, type Finding, type Findings } from './prerequisites.ts';
-import type { ShellParts } from '../process/shell.ts';
 import type { Timing } from '../timing.ts';
 import { waker } from '../waker.ts';
+import { checkPrerequisite, type Finding, type Findings } from './prerequisites.ts';
 
 export interface GateParts {
   clock: Clock;

@@ -3,9 +3,9 @@ import type { Clock } from '../../base/clock.ts';
 import { describeFailure, mayPass } from '../connection/call-failure.ts';
 import type { ControlPlane } from '../connection/control-plane.ts';
 import type { Log } from '../log.ts';
-import type { Findings } from './prerequisites.ts';
 import { type ShipLoop, shipLoop } from '../spool/ship-loop.ts';
 import type { Timing } from '../timing.ts';
+import type { Findings } from './prerequisites.ts';
 
 export interface PrerequisiteShipperParts {
   clock: Clock;

@@ -1,7 +1,7 @@
 /** What the machine must have before it may be ready: how one is asked for, and what the answers were. */
 import type { PrerequisiteReport } from '../../contract/agent/agent.ts';
-import type { AgentConfig, Prerequisite } from '../state/config.ts';
 import { runShell, type ShellEnd, type ShellParts } from '../process/shell.ts';
+import type { AgentConfig, Prerequisite } from '../state/config.ts';
 import type { StateFile } from '../state/state-file.ts';
 import type { Timing } from '../timing.ts';
 

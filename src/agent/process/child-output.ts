@@ -1,9 +1,9 @@
 /** Carries a child's output into the log, line by line, without ever holding more than a chunk of it in memory. */
 import type { Readable } from 'node:stream';
 import type { Clock } from '../../base/clock.ts';
-import { lineSplitter } from './line-splitter.ts';
 import type { Log } from '../log.ts';
 import type { LogStream } from '../spool/spool.ts';
+import { lineSplitter } from './line-splitter.ts';
 
 /** While the spool is crowded, a chunk is read this seldom: the child is slowed, never stopped. */
 const crowded_pause_ms = 50;

@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { systemClock } from '../../base/clock.ts';
-import { type Command, superviseCommand } from './command.ts';
 import type { Log } from '../log.ts';
-import { processRows } from './process-table.ts';
 import { until } from '../testing/agent-process.ts';
 import { defaultTiming } from '../timing.ts';
+import { type Command, superviseCommand } from './command.ts';
+import { processRows } from './process-table.ts';
 
 const dirs: string[] = [];
 const commands: Command[] = [];

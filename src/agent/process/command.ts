@@ -6,10 +6,10 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import type { Readable } from 'node:stream';
 import { backoff } from '../../base/backoff.ts';
 import type { CancelTimer, Clock } from '../../base/clock.ts';
-import { carryOutput } from './child-output.ts';
 import type { Log } from '../log.ts';
-import { endGroup, signalGroup } from './process-group.ts';
 import type { Timing } from '../timing.ts';
+import { carryOutput } from './child-output.ts';
+import { endGroup, signalGroup } from './process-group.ts';
 
 export interface CommandEvents {
   /** A process runs; its group has the same number. */

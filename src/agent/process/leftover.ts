@@ -3,9 +3,9 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
 import { readJsonFile, writeWhole } from '../state/durable-file.ts';
+import { isFields } from '../state/shape.ts';
 import { endProcesses } from './process-group.ts';
 import { instanceProcesses } from './process-table.ts';
-import { isFields } from '../state/shape.ts';
 
 const recordPath = (agent_directory: string) => join(agent_directory, 'command.json');
 

@@ -1,7 +1,7 @@
 /** Ends processes: asks first, waits, then kills, and says whether they are really gone. */
 import { type Clock, pause } from '../../base/clock.ts';
-import { type ProcessRow, processRow, processRows } from './process-table.ts';
 import { errorCode } from '../state/shape.ts';
+import { type ProcessRow, processRow, processRows } from './process-table.ts';
 
 /** How long the kernel may take to carry out a kill. */
 const kill_takes_ms = 2_000;

@@ -1,10 +1,10 @@
 /** Runs one shell text to its end: `setup`, `clean`, prerequisite checks. */
 import { spawn } from 'node:child_process';
 import type { Clock } from '../../base/clock.ts';
+import type { LogStream } from '../spool/spool.ts';
 import { carryOutput, type OutputParts } from './child-output.ts';
 import { strikeKnown } from './known-secrets.ts';
 import { endGroup } from './process-group.ts';
-import type { LogStream } from '../spool/spool.ts';
 
 export interface ShellEnd {
   ok: boolean;

@@ -3,16 +3,16 @@ import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
 import type { BootStages } from '../boot-stages.ts';
-import type { Claims } from '../report.ts';
-import { type Command, superviseCommand } from './command.ts';
-import type { AgentConfig } from '../state/config.ts';
-import type { FactBox } from '../spool/fact-box.ts';
-import { commandWasStarted, endLeftover, rememberCommand } from './leftover.ts';
 import type { Log } from '../log.ts';
-import { endProcesses } from './process-group.ts';
-import { instanceProcesses, type ProcessRow } from './process-table.ts';
+import type { Claims } from '../report.ts';
+import type { FactBox } from '../spool/fact-box.ts';
+import type { AgentConfig } from '../state/config.ts';
 import { agentDirectory, type StateFile } from '../state/state-file.ts';
 import type { Timing } from '../timing.ts';
+import { type Command, superviseCommand } from './command.ts';
+import { commandWasStarted, endLeftover, rememberCommand } from './leftover.ts';
+import { endProcesses } from './process-group.ts';
+import { instanceProcesses, type ProcessRow } from './process-table.ts';
 
 export interface WorkloadParts {
   config: AgentConfig;

@@ -2,10 +2,10 @@
 import type { Clock } from '../../base/clock.ts';
 import { mayPass } from '../connection/call-failure.ts';
 import type { ControlPlane } from '../connection/control-plane.ts';
-import type { FactBox } from './fact-box.ts';
 import type { Log } from '../log.ts';
-import { type ShipLoop, shipLoop } from './ship-loop.ts';
 import type { Timing } from '../timing.ts';
+import type { FactBox } from './fact-box.ts';
+import { type ShipLoop, shipLoop } from './ship-loop.ts';
 
 export interface FactShipperParts {
   clock: Clock;

@@ -3,9 +3,9 @@ import type { Clock } from '../../base/clock.ts';
 import { mayPass } from '../connection/call-failure.ts';
 import type { ControlPlane } from '../connection/control-plane.ts';
 import type { Log } from '../log.ts';
+import type { Timing } from '../timing.ts';
 import { type ShipLoop, type Shipped, shipLoop } from './ship-loop.ts';
 import type { Spool } from './spool.ts';
-import type { Timing } from '../timing.ts';
 
 export interface LogShipperParts {
   clock: Clock;

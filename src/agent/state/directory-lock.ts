@@ -1,8 +1,8 @@
 /** One agent per directory: two would number the same spool twice. The lock names a process, so a dead one holds nothing. */
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { readJsonFile } from './durable-file.ts';
 import { processRow } from '../process/process-table.ts';
+import { readJsonFile } from './durable-file.ts';
 import { errorCode, isFields } from './shape.ts';
 
 /** The pid of the agent that already runs there; null when the directory is ours now. */

@@ -3,11 +3,11 @@ import { createHash } from 'node:crypto';
 import { chmodSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TaskKey } from '../../contract/agent/agent.ts';
-import type { BootStage } from '../../contract/node.ts';
 import { isTaskKeys } from '../../contract/agent/task-key-chain.ts';
+import type { BootStage } from '../../contract/node.ts';
+import { newKeyPair } from '../connection/keys.ts';
 import { type AgentConfig, isPrerequisites, type Prerequisite } from './config.ts';
 import { readJsonFile, writeDurably } from './durable-file.ts';
-import { newKeyPair } from '../connection/keys.ts';
 import { type Fields, isFields, numberOf, textOf } from './shape.ts';
 
 export interface Identity {

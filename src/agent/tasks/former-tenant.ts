@@ -7,14 +7,14 @@ import { chmod, readdir } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
 import { removeTree } from '../../base/files/remove-tree.ts';
-import type { AgentConfig } from '../state/config.ts';
 import type { FactBox } from '../spool/fact-box.ts';
-import { errorText } from '../state/shape.ts';
 import type { ShipLoop } from '../spool/ship-loop.ts';
 import type { Spool } from '../spool/spool.ts';
+import type { AgentConfig } from '../state/config.ts';
+import { errorText } from '../state/shape.ts';
 import { agentDirectory } from '../state/state-file.ts';
-import type { TaskResults } from './task-results.ts';
 import type { Machine } from './task.ts';
+import type { TaskResults } from './task-results.ts';
 
 export interface TenantForgettingParts {
   config: AgentConfig;

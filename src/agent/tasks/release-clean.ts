@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import { now } from '../../base/clock.ts';
 import { emptyDirectory } from '../../base/files/remove-tree.ts';
 import { scriptEnd } from '../../base/files/script-end.ts';
+import type { ShellEnd } from '../process/shell.ts';
 import { writeWhole } from '../state/durable-file.ts';
 import { errorText, textOf } from '../state/shape.ts';
-import type { ShellEnd } from '../process/shell.ts';
 import { failed, type Machine, succeeded, type TaskOutcome, type TaskType } from './task.ts';
 
 /** Whoever looks into the directory later sees that `clean` has been run, by which operation and for which question. */

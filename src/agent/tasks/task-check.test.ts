@@ -2,8 +2,8 @@ import { generateKeyPairSync } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { moment, systemClock } from '../../base/clock.ts';
 import type { SignedTask } from '../../contract/agent/agent.ts';
-import { refusalOf, type TaskCheck } from './task-check.ts';
 import { node, signedTask } from '../testing/protocol-server.ts';
+import { refusalOf, type TaskCheck } from './task-check.ts';
 
 const server = generateKeyPairSync('ed25519');
 const spki = (key: typeof server.publicKey) => key.export({ type: 'spki', format: 'der' }).toString('base64');

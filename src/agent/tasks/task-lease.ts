@@ -3,8 +3,8 @@ import { type Clock, pause } from '../../base/clock.ts';
 import type { SignedTask } from '../../contract/agent/agent.ts';
 import { describeFailure, mayPass } from '../connection/call-failure.ts';
 import type { ControlPlane } from '../connection/control-plane.ts';
-import type { Log } from '../log.ts';
 import type { ServerTime } from '../connection/server-time.ts';
+import type { Log } from '../log.ts';
 
 export interface LeaseParts {
   clock: Clock;

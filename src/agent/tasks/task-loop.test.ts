@@ -1,8 +1,8 @@
 /** When the agent gives up a poll that the server has not answered. The server is simulated, on a virtual clock. */
 import { expect, test } from 'vitest';
 import { virtualClock } from '../../base/virtual-clock.ts';
-import { taskLoop } from './task-loop.ts';
 import { defaultTiming } from '../timing.ts';
+import { taskLoop } from './task-loop.ts';
 
 test.each([
   ['soon, if a call was lost since and tasks wait', 1, 1, defaultTiming.lost_poll_ms],

@@ -1,22 +1,21 @@
 /** Pulls tasks, one at a time, by a long poll: checks each, runs it, answers it until the answer is taken. */
-
 import { backoff } from '../../base/backoff.ts';
 import { type Clock, pause } from '../../base/clock.ts';
 import type { SignedTask, TaskResult } from '../../contract/agent/agent.ts';
 import { describeFailure, mayPass } from '../connection/call-failure.ts';
 import type { ControlPlane } from '../connection/control-plane.ts';
 import { signed } from '../connection/keys.ts';
-import type { Log } from '../log.ts';
 import type { ServerTime } from '../connection/server-time.ts';
+import type { Log } from '../log.ts';
 import { errorText } from '../state/shape.ts';
 import type { Identity, StateFile } from '../state/state-file.ts';
+import type { Timing } from '../timing.ts';
+import { waker } from '../waker.ts';
+import { taskTypeOf } from './catalogue.ts';
+import { failed, type Machine, type TaskOutcome } from './task.ts';
 import { type Refusal, refusalOf } from './task-check.ts';
 import { holdLease } from './task-lease.ts';
 import type { TaskResults } from './task-results.ts';
-import { taskTypeOf } from './catalogue.ts';
-import { failed, type Machine, type TaskOutcome } from './task.ts';
-import type { Timing } from '../timing.ts';
-import { waker } from '../waker.ts';
 
 export interface TaskLoopParts {
   clock: Clock;

@@ -4,9 +4,9 @@ import type { SignedTask } from '../../contract/agent/agent.ts';
 import type { BootStage } from '../../contract/node.ts';
 import type { Log } from '../log.ts';
 import type { ProcessRow } from '../process/process-table.ts';
-import type { Fields } from '../state/shape.ts';
 import type { ShellEnd } from '../process/shell.ts';
 import type { KeptLine } from '../spool/spool-segments.ts';
+import type { Fields } from '../state/shape.ts';
 
 /** The machine, as far as tasks may reach it. */
 export interface Machine {

@@ -7,12 +7,12 @@
 import { type Clock, now } from '../../base/clock.ts';
 import type { CorrelationId, NodeId, NodeInstanceId } from '../../base/ids.ts';
 import type { Actor } from '../../contract/evidence/evidence.ts';
-import { nameAllocations } from '../../store/transitions/amend-node.ts';
-import type { Database } from '../../store/pg/database.ts';
 import { type Fact, recordEvidence } from '../../store/evidence/evidence.ts';
+import type { Database } from '../../store/pg/database.ts';
+import { nameAllocations } from '../../store/transitions/amend-node.ts';
+import { createToldOnce } from '../http/rate-limited.ts';
 import type { OutsideWrites } from '../limits/quotas/outside-writes.ts';
 import { instanceWriter, relayWriter } from '../limits/quotas/writers.ts';
-import { createToldOnce } from '../http/rate-limited.ts';
 import type { Ending } from './wire.ts';
 
 export type BrokenConnection = Ending & { correlation_id: CorrelationId } & (

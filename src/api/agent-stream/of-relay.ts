@@ -5,9 +5,10 @@ import type { CorrelationId } from '../../base/ids.ts';
 import { BatchFrame } from '../../contract/agent/agent.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { badBeats } from '../../contract/routes/agent.ts';
-import { type ApiServices, actorOf, type Relay } from '../services.ts';
 import { relaySource, takeBatch } from '../heartbeats/take-batch.ts';
+import { actorOf, type Relay } from '../http/callers.ts';
 import { compileCheck } from '../http/validation.ts';
+import type { ApiServices } from '../services.ts';
 import { openWire } from './wire.ts';
 
 const checkBatch = compileCheck(BatchFrame, 'body', 'invalid_request', badBeats('/beats/*'));

@@ -4,10 +4,10 @@
  */
 import type { Clock } from '../../base/clock.ts';
 import type { NodeInstanceId } from '../../base/ids.ts';
-import type { Evidence } from '../../contract/evidence/evidence.ts';
 import type { ClosingCode } from '../../contract/errors/stream-closings.ts';
-import type { Database } from '../../store/pg/database.ts';
+import type { Evidence } from '../../contract/evidence/evidence.ts';
 import type { EvidenceTail } from '../../store/evidence/tail.ts';
+import type { Database } from '../../store/pg/database.ts';
 import type { OutsideWrites } from '../limits/quotas/outside-writes.ts';
 import { type Acceptor, createAcceptor } from './acceptor.ts';
 import { type BrokenConnection, createBrokenConnections } from './broken-connections.ts';

@@ -3,12 +3,13 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { CorrelationId } from '../../base/ids.ts';
 import type { Door } from '../../contract/compat/door.ts';
 import type { DoorOperation } from '../../contract/compat/routes.ts';
+import type { PoolDocument } from '../../contract/pool.ts';
+import type { Answered } from '../../lifecycle/joins/contest.ts';
 import type { AgentSession } from '../../store/agents/agent-sessions.ts';
-import type { ApiServices } from '../services.ts';
 import type { ToldOnce } from '../http/rate-limited.ts';
+import type { ApiServices } from '../services.ts';
 import type { JoinGrant, JoinGrants } from './join-grants.ts';
 import type { Paces } from './paces.ts';
-import type { AskFormer } from './restart.ts';
 
 export interface DoorServices extends ApiServices {
   grants: JoinGrants;
@@ -37,3 +38,5 @@ export type DoorHandler = (call: DoorCall, services: DoorServices) => Promise<ob
 export type DoorHandlers<D extends Door> = {
   [Name in DoorOperation as Name extends `${D}-${string}` ? Name : never]: DoorHandler;
 };
+
+export type AskFormer = (endpoint: string, settings: PoolDocument['probe'], join_token_id: string) => Promise<Answered>;

@@ -2,11 +2,11 @@
  * Which pool a join token opens, remembered so that a beat needs no query. A token opens its own pool only, until it expires or is
  * revoked. One with `max_uses` speaks for the machines that joined by it and for no others, so beats need not know whether it is spent.
  */
+import { hashSecret } from '../../base/credentials/random-secret.ts';
 import type { TokenId } from '../../base/ids.ts';
 import type { Evidence } from '../../contract/evidence/evidence.ts';
-import type { Database } from '../../store/pg/database.ts';
-import { hashSecret } from '../../store/agents/instances.ts';
 import { hasExpired, isSpent, spentProblem } from '../../store/agents/joins/validity.ts';
+import type { Database } from '../../store/pg/database.ts';
 import { joinTokenById, joinTokenBySecret } from '../../store/rows/tokens.ts';
 
 export interface JoinGrant {

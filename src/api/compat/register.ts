@@ -7,9 +7,9 @@ import { type InstanceRow, instanceRow } from '../../store/agents/instances.ts';
 import { nameHeld } from '../../store/agents/joins/known-name.ts';
 import { nameStanding } from '../../store/agents/joins/name-standing.ts';
 import type { Arrival, Registered } from '../../store/agents/registering.ts';
-import { registrationCost, registrationWriter } from '../limits/quotas/writers.ts';
 import { sourceAddress } from '../http/source-address.ts';
 import { compileCheck } from '../http/validation.ts';
+import { registrationCost, registrationWriter } from '../limits/quotas/writers.ts';
 import type { DoorCall, DoorServices } from './calls.ts';
 import { type JudgedReturn, mustBeRestart } from './restart.ts';
 

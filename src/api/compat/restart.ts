@@ -21,10 +21,10 @@ import {
 import { type Contest, NameContested, noteContested } from '../../store/agents/joins/contested.ts';
 import { nameHeld } from '../../store/agents/joins/known-name.ts';
 import type { NameStanding } from '../../store/agents/joins/name-standing.ts';
+import type { JudgedName } from '../../store/agents/registering.ts';
 import { currentPool } from '../../store/rows/pools.ts';
 import { probeTargetOf } from '../../store/supervision/probes.ts';
-import type { JudgedName } from '../../store/agents/registering.ts';
-import type { DoorServices } from './calls.ts';
+import type { AskFormer, DoorServices } from './calls.ts';
 
 export interface Claimant {
   door: Door;
@@ -68,8 +68,6 @@ const maxProbesAtOnce = 32;
 const maxProbesOfToken = 8;
 /** What listens there answered something, be it an error. */
 const answeredCodes = ['bad_status', 'too_large'];
-
-export type AskFormer = (endpoint: string, settings: PoolDocument['probe'], join_token_id: string) => Promise<Answered>;
 
 /** Asks one address once at a time, and a bounded number of them at once, fewer for one token. */
 export function createAskFormer(services: Pick<DoorServices, 'probe'>): AskFormer {

@@ -5,14 +5,14 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { systemClock } from '../../base/clock.ts';
-import { createLog } from '../../base/telemetry/log.ts';
 import { trustedProxies } from '../../base/network/trusted-proxies.ts';
+import { createLog } from '../../base/telemetry/log.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { AgentSession } from '../../store/agents/agent-sessions.ts';
 import type { Beat } from '../../store/heartbeats/beat-columns.ts';
-import { openBeatLane, readAgain } from './beat-lane.ts';
 import { createDeferredReports } from '../limits/quotas/deferred-reports.ts';
 import type { ApiServices } from '../services.ts';
+import { openBeatLane, readAgain } from './beat-lane.ts';
 
 const session = {
   node_id: 'node_1',

@@ -16,12 +16,12 @@ import { problemBody } from '../../contract/errors/problem-body.ts';
 import { routes } from '../../contract/routes.ts';
 import type { AgentSession } from '../../store/agents/agent-sessions.ts';
 import { bearerOf, checkOrigin } from '../http/auth.ts';
-import { markIdentified } from '../limits/held/connections.ts';
 import { problemType } from '../http/problem-reply.ts';
 import { everyReply } from '../http/reply-headers.ts';
+import { compileCheck } from '../http/validation.ts';
+import { markIdentified } from '../limits/held/connections.ts';
 import type { ApiServices } from '../services.ts';
 import { shedOf, takeAtOnce } from './take-beat.ts';
-import { compileCheck } from '../http/validation.ts';
 
 const { method, path } = routes['agent-heartbeat'];
 const checkBeat = compileCheck(Heartbeat, 'body') as (value: unknown) => Heartbeat;

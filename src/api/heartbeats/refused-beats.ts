@@ -13,11 +13,11 @@ import {
   refusedBeatKind,
 } from '../../lifecycle/findings/refused-beats.ts';
 import type { AgentSession } from '../../store/agents/agent-sessions.ts';
-import type { Queryable } from '../../store/pg/database.ts';
 import { type Fact, recordEvidence } from '../../store/evidence/evidence.ts';
+import type { Queryable } from '../../store/pg/database.ts';
+import { actorOf, type Relay } from '../http/callers.ts';
 import type { OutsideWrites } from '../limits/quotas/outside-writes.ts';
 import { instanceWriter, relayWriter } from '../limits/quotas/writers.ts';
-import { actorOf, type Relay } from '../services.ts';
 
 export type RefusedBeat = RefusedRelayBeat | RefusedJoinBeat;
 

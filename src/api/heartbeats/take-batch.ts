@@ -8,8 +8,9 @@ import { ApiProblem, errorCatalogue } from '../../contract/errors/errors.ts';
 import type { BeatRefusal } from '../../lifecycle/findings/refused-beats.ts';
 import type { AgentSession } from '../../store/agents/agent-sessions.ts';
 import { fencedProblem, refuseExpired } from '../http/auth.ts';
+import type { Relay } from '../http/callers.ts';
 import type { LookupSource } from '../limits/quotas/request-rates.ts';
-import type { ApiServices, Relay } from '../services.ts';
+import type { ApiServices } from '../services.ts';
 import { takeAtOnce, takeBeat } from './take-beat.ts';
 
 /** News of one batch that are written at the same time: the store's connections are there for everybody. */

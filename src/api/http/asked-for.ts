@@ -3,13 +3,13 @@ import type { FastifyRequest } from 'fastify';
 import { Compile } from 'typebox/compile';
 import { type KnownIds, kindOfId } from '../../base/ids.ts';
 import { Id } from '../../contract/primitives.ts';
-import { allocationRow } from '../../store/rows/allocations.ts';
+import { operationRow } from '../../store/operations/operations.ts';
 import type { Queryable } from '../../store/pg/database.ts';
+import { allocationRow } from '../../store/rows/allocations.ts';
 import { findingRow } from '../../store/rows/findings.ts';
 import { readNode } from '../../store/rows/nodes.ts';
-import { operationRow } from '../../store/operations/operations.ts';
 import { residueRow } from '../../store/rows/residue.ts';
-import type { Person } from '../services.ts';
+import type { Person } from './callers.ts';
 
 export interface AskedFor {
   action: string;

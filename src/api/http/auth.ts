@@ -7,8 +7,9 @@ import type { Access } from '../../contract/route.ts';
 import { roleAtLeast } from '../../contract/token.ts';
 import type { AgentSession } from '../../store/agents/agent-sessions.ts';
 import { relayPrefix, type TokenRow, tokenBySecret } from '../../store/rows/tokens.ts';
-import type { ApiServices, Person, Relay } from '../services.ts';
+import type { ApiServices } from '../services.ts';
 import { findSession, sessionSecretOf } from '../sign-in/session-cookie.ts';
+import type { Person, Relay } from './callers.ts';
 import { requestedHost, sourceNetwork } from './source-address.ts';
 
 const bearer = /^Bearer +([!-~]{1,2048})$/i;

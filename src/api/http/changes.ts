@@ -8,11 +8,12 @@ import { now } from '../../base/clock.ts';
 import type { KnownIds } from '../../base/ids.ts';
 import { canonicalJson } from '../../contract/canonical-json.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
-import type { Transaction } from '../../store/pg/database.ts';
 import { recordEvidence } from '../../store/evidence/evidence.ts';
+import type { Transaction } from '../../store/pg/database.ts';
 import { claimKey, type KeyScope, keepAnswer } from '../../store/pg/idempotency.ts';
 import { withinTransaction } from '../../store/pg/one-transaction.ts';
-import { type ApiServices, actorOf, type Person } from '../services.ts';
+import type { ApiServices } from '../services.ts';
+import { actorOf, type Person } from './callers.ts';
 
 const acceptableKey = /^[!-~]{1,255}$/;
 

@@ -5,8 +5,8 @@ import fastifySwagger from '@fastify/swagger';
 import fastifySwaggerUi from '@fastify/swagger-ui';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { ApiProblem } from '../../contract/errors/errors.ts';
-import { openapiDocument } from '../../contract/openapi/document.ts';
 import { errorPagePath } from '../../contract/errors/problem-body.ts';
+import { openapiDocument } from '../../contract/openapi/document.ts';
 import { pathOf, shownPathOf } from './addresses.ts';
 import { errorPage } from './error-page.ts';
 

@@ -1,16 +1,16 @@
 /** What takes the logs of nodes, joined: who may ship now, who writes, who is woken, and who is sent what was stored. */
 import type { Clock } from '../../base/clock.ts';
+import type { ServerSettings } from '../../base/settings/settings.ts';
 import type { Log } from '../../base/telemetry/log.ts';
 import { openLogForwarders } from '../../base/telemetry/open-log-forwarders.ts';
-import type { ServerSettings } from '../../base/settings/settings.ts';
 import type { LogSettings } from '../../lifecycle/limits/logs.ts';
-import type { Database } from '../../store/pg/database.ts';
 import { createLogWriter, forwardedLines, type StoredLines } from '../../store/logs/log-writer.ts';
+import type { Database } from '../../store/pg/database.ts';
 import type { PoolRedactors } from '../../store/rows/secrets/pool-redactors.ts';
-import { createLogArrivals } from './log-arrivals.ts';
-import { createLogIntake } from './log-intake.ts';
 import type { ReplicaFigures } from '../metrics.ts';
 import type { ApiServices } from '../services.ts';
+import { createLogArrivals } from './log-arrivals.ts';
+import { createLogIntake } from './log-intake.ts';
 
 export interface NodeLogs {
   services: Pick<ApiServices, 'arrivals' | 'logs' | 'intake'>;

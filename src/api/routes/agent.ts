@@ -1,27 +1,27 @@
 /** What agents say: registration, heartbeats, logs, boot stages, facts. */
-import { readBundle } from '../../base/files/agent-bundle.ts';
 import { now } from '../../base/clock.ts';
+import { readBundle } from '../../base/files/agent-bundle.ts';
 import { maxShippedLines, ShippedLine } from '../../contract/agent/agent.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { BootStage } from '../../contract/node.ts';
 import { isBeatRefusal } from '../../lifecycle/findings/refused-beats.ts';
-import { nameAllocations } from '../../store/transitions/amend-node.ts';
 import { storeBootStages } from '../../store/agents/boot-stages.ts';
 import { rotateCredential } from '../../store/agents/credentials/rotate.ts';
 import { register } from '../../store/agents/enrolment.ts';
+import { reportPrerequisites } from '../../store/agents/prerequisites.ts';
 import { recordOutsideFacts } from '../../store/evidence/evidence.ts';
 import { lastStoredSeq } from '../../store/logs/node-logs.ts';
 import { nodeRow } from '../../store/rows/nodes.ts';
-import { reportPrerequisites } from '../../store/agents/prerequisites.ts';
-import { bearerOf, fencedProblem, RelayRefused, relayOf } from '../http/auth.ts';
-import { refuseReservedKinds } from '../outside-kinds.ts';
-import type { LookupSource } from '../limits/quotas/request-rates.ts';
-import { instanceWriter, registrationCost, registrationWriter } from '../limits/quotas/writers.ts';
-import type { ApiServices, Handlers } from '../services.ts';
-import { sourceNetwork } from '../http/source-address.ts';
+import { nameAllocations } from '../../store/transitions/amend-node.ts';
 import { relaySource, takeBatch, tellRefusedBatch } from '../heartbeats/take-batch.ts';
 import { takeSingle } from '../heartbeats/take-beat.ts';
+import { bearerOf, fencedProblem, RelayRefused, relayOf } from '../http/auth.ts';
+import { sourceNetwork } from '../http/source-address.ts';
 import { compileCheck } from '../http/validation.ts';
+import type { LookupSource } from '../limits/quotas/request-rates.ts';
+import { instanceWriter, registrationCost, registrationWriter } from '../limits/quotas/writers.ts';
+import { refuseReservedKinds } from '../outside-kinds.ts';
+import type { ApiServices, Handlers } from '../services.ts';
 
 const checkLine = compileCheck(ShippedLine, 'body');
 /** Clocks differ a little; a machine that is further ahead than this would put its boot where nobody looks for it. */

@@ -5,14 +5,15 @@ import type { OperationName } from '../../contract/routes.ts';
 import { offeredAllocationActions } from '../../lifecycle/actions/allocation-actions.ts';
 import type { Prediction } from '../../operations/actions/acting.ts';
 import { actOnAllocation } from '../../operations/actions/allocation-actions.ts';
-import type { Asker, Touched } from '../../operations/runtime/caller.ts';
 import { allocationSubject } from '../../operations/actions/offers.ts';
 import { requestRelease } from '../../operations/release/request-release.ts';
 import { requestAllocation, requestCancel, requestOperationRetry, requestRetry } from '../../operations/requests.ts';
-import { listAllocations, readAllocation } from '../../store/rows/allocations.ts';
+import type { Asker, Touched } from '../../operations/runtime/caller.ts';
 import { listOperations, readOperation } from '../../store/operations/operations.ts';
+import { listAllocations, readAllocation } from '../../store/rows/allocations.ts';
+import { actorOf } from '../http/callers.ts';
 import { pageOf } from '../http/paging.ts';
-import { type ApiServices, actorOf, type Call, type Handlers } from '../services.ts';
+import type { ApiServices, Call, Handlers } from '../services.ts';
 
 export const askerOf = (call: Pick<Call<OperationName>, 'person' | 'correlation_id'>, reason?: string): Asker => ({
   actor: actorOf(call.person()),

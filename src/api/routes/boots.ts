@@ -4,16 +4,24 @@ import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
 import { poolFor } from '../../contract/pool-fields/masked.ts';
 import type { SamplePhase } from '../../lifecycle/boots/boot-samples.ts';
-import type { BudgetPhase } from '../../lifecycle/model/states.ts';
 import { bandedCompletion, estimateSurvival } from '../../lifecycle/boots/survival.ts';
 import { falseKillShare } from '../../lifecycle/boots/what-if.ts';
+import type { BudgetPhase } from '../../lifecycle/model/states.ts';
 import { bootsSinceChange, imageOf, newestBootSamples, runningBoots } from '../../store/boots/boot-samples.ts';
-import { budgetOf } from '../../store/transitions/transition-rules.ts';
-import { recordEvidence } from '../../store/evidence/evidence.ts';
 import { brakeHoldOver } from '../../store/boots/learned-budgets.ts';
-import { currentPool, declarePool, forgetLearned, generationSince, type PoolRow, readPool } from '../../store/rows/pools.ts';
 import { whatIfOnRecord } from '../../store/boots/what-if.ts';
-import { type ApiServices, actorOf, type Handlers } from '../services.ts';
+import { recordEvidence } from '../../store/evidence/evidence.ts';
+import {
+  currentPool,
+  declarePool,
+  forgetLearned,
+  generationSince,
+  type PoolRow,
+  readPool,
+} from '../../store/rows/pools.ts';
+import { budgetOf } from '../../store/transitions/transition-rules.ts';
+import { actorOf } from '../http/callers.ts';
+import type { ApiServices, Handlers } from '../services.ts';
 
 const notFound = (name: string) => new ApiProblem('pool_not_found', `There is no pool named ${name}.`);
 

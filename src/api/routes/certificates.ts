@@ -3,9 +3,9 @@ import { now } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { certificateText, signCertificate } from '../../contract/evidence/integrity/certificate.ts';
 import type { RowText } from '../../contract/evidence/integrity/row-hash.ts';
-import { allocationRow } from '../../store/rows/allocations.ts';
-import type { Database } from '../../store/pg/database.ts';
 import { formatCursor } from '../../store/evidence/evidence.ts';
+import { checkSeals, type SealedPlace } from '../../store/evidence/integrity/sealed-rows.ts';
+import { type EvidenceSigner, evidenceSigner } from '../../store/evidence/integrity/signer.ts';
 import {
   areProofsCut,
   changedField,
@@ -13,9 +13,9 @@ import {
   releaseFacts,
   releaseRecord,
 } from '../../store/history/release-record.ts';
-import { checkSeals, type SealedPlace } from '../../store/evidence/integrity/sealed-rows.ts';
-import { type EvidenceSigner, evidenceSigner } from '../../store/evidence/integrity/signer.ts';
 import { cutBefore } from '../../store/history/retention.ts';
+import type { Database } from '../../store/pg/database.ts';
+import { allocationRow } from '../../store/rows/allocations.ts';
 import type { Handlers } from '../services.ts';
 
 /** About as long as rows wait for their seal. */

@@ -2,7 +2,6 @@
 import { moment } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { EvidenceExportQuery } from '../../contract/evidence/evidence-export.ts';
-import type { Database } from '../../store/pg/database.ts';
 import { parseCursor, startCursor } from '../../store/evidence/evidence.ts';
 import {
   type ExportPlace,
@@ -12,6 +11,7 @@ import {
   placeAfter,
   placeSince,
 } from '../../store/evidence/integrity/export-page.ts';
+import type { Database } from '../../store/pg/database.ts';
 import type { Handlers } from '../services.ts';
 
 const pageRows = 500;

@@ -1,8 +1,8 @@
 /** Sealed evidence: verification and public keys. */
 import { ApiProblem } from '../../contract/errors/errors.ts';
-import type { Database } from '../../store/pg/database.ts';
 import { evidenceSigner, exportPublicKey } from '../../store/evidence/integrity/signer.ts';
 import { sealedKeys, verifyPage } from '../../store/evidence/integrity/verify-chain.ts';
+import type { Database } from '../../store/pg/database.ts';
 import type { ApiServices, Handlers } from '../services.ts';
 
 function positionFrom(cursor: string | undefined): number {

@@ -3,10 +3,11 @@ import { now } from '../../base/clock.ts';
 import type { KnownIds } from '../../base/ids.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { OutsideFact } from '../../contract/evidence/evidence.ts';
-import { type OutsideRow, recordOutsideFacts } from '../../store/evidence/evidence.ts';
 import { misplacedIds } from '../../store/agents/outside-facts.ts';
+import { type OutsideRow, recordOutsideFacts } from '../../store/evidence/evidence.ts';
+import { actorOf } from '../http/callers.ts';
 import { refuseReservedKinds } from '../outside-kinds.ts';
-import { actorOf, type Handlers } from '../services.ts';
+import type { Handlers } from '../services.ts';
 
 const words = {
   allocation_id: 'must name an allocation of yours that is not released',

@@ -1,11 +1,11 @@
 /** What an id or a name stands for: the one door for the command line and the console, whatever somebody has copied from somewhere. */
 import { now } from '../../base/clock.ts';
 import type { FoundThing } from '../../contract/find.ts';
+import { readOperations } from '../../store/operations/operations.ts';
 import { readAllocations } from '../../store/rows/allocations.ts';
 import { requestsOf, whatIsMeant } from '../../store/rows/find.ts';
 import { findingRow } from '../../store/rows/findings.ts';
 import { readNodes } from '../../store/rows/nodes.ts';
-import { readOperations } from '../../store/operations/operations.ts';
 import { residueRow } from '../../store/rows/residue.ts';
 import { meantOf } from '../meant.ts';
 import type { ApiServices, Handlers } from '../services.ts';

@@ -1,20 +1,21 @@
 /** Pools: declared, read, deleted; and the join tokens that let agents in. */
 import type { TSchema } from 'typebox';
 import { now, secondsLater } from '../../base/clock.ts';
+import { newSecret } from '../../base/credentials/random-secret.ts';
 import { newTokenId } from '../../base/ids.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
 import { poolFor, unmaskPool } from '../../contract/pool-fields/masked.ts';
 import { refusedFields } from '../../contract/pool-fields/privileged.ts';
 import { referencesIn } from '../../contract/pool-fields/references.ts';
-import type { Transaction } from '../../store/pg/database.ts';
 import { recordEvidence } from '../../store/evidence/evidence.ts';
-import { newSecret } from '../../store/agents/instances.ts';
+import type { Transaction } from '../../store/pg/database.ts';
 import { currentPool, declarePool, deletePool, hasLiveNodes, listPools, readPool } from '../../store/rows/pools.ts';
 import { holdSecrets } from '../../store/rows/secrets/secrets.ts';
 import { createJoinToken, joinTokenWire, listJoinTokens, revokeJoinToken } from '../../store/rows/tokens.ts';
-import { type ApiServices, actorOf, type Handlers, type Person } from '../services.ts';
+import { actorOf, type Person } from '../http/callers.ts';
 import { type Check, compileCheck } from '../http/validation.ts';
+import type { ApiServices, Handlers } from '../services.ts';
 
 const specChecks = new Map<TSchema, Check>();
 

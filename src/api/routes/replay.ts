@@ -7,8 +7,8 @@ import type { Found } from '../../lifecycle/replay/difference.ts';
 import { type Decision, type DifferenceKind, untoldKinds } from '../../lifecycle/replay/difference.ts';
 import type { History, ReplayPolicy } from '../../lifecycle/replay/history.ts';
 import { type Replay, replaySteps, replayTotal } from '../../lifecycle/replay/replay.ts';
+import { readHistory, replayPolicyOf } from '../../store/replay/replay-history.ts';
 import { currentDocuments, listPools } from '../../store/rows/pools.ts';
-import { readHistory, replayPolicyOf } from '../../store/history/replay-history.ts';
 import type { ApiServices, Handlers } from '../services.ts';
 import { checkRuntimeClass } from './pools.ts';
 

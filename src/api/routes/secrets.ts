@@ -12,7 +12,8 @@ import {
   rotateSecrets,
   secretWire,
 } from '../../store/rows/secrets/secrets.ts';
-import { actorOf, type Handlers } from '../services.ts';
+import { actorOf } from '../http/callers.ts';
+import type { Handlers } from '../services.ts';
 
 const valueProblems: Record<SecretValueProblem, string> = {
   reserved_word: 'The value is a word that Slipway itself uses. Redacting it would damage logs and evidence.',

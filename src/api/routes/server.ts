@@ -1,11 +1,12 @@
 /** The server's own state: health, readiness, metrics, counts. */
 import { now } from '../../base/clock.ts';
+import { listReplicas } from '../../store/operations/replicas.ts';
 import { countByStatus, countHeld } from '../../store/rows/counts.ts';
 import { countOpenFindings } from '../../store/rows/findings.ts';
 import { countNeverReady } from '../../store/rows/nodes.ts';
 import { countPools } from '../../store/rows/pools.ts';
-import { listReplicas } from '../../store/operations/replicas.ts';
-import { actorOf, type Handlers } from '../services.ts';
+import { actorOf } from '../http/callers.ts';
+import type { Handlers } from '../services.ts';
 
 export const serverHandlers: Pick<
   Handlers,

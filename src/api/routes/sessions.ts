@@ -3,9 +3,10 @@ import { now } from '../../base/clock.ts';
 import type { Session } from '../../contract/token.ts';
 import { listSessions, sessionWire } from '../../store/rows/sign-in/sessions.ts';
 import { personByToken } from '../http/auth.ts';
+import type { Person } from '../http/callers.ts';
 import { pageOf } from '../http/paging.ts';
 import { personWriter } from '../limits/quotas/writers.ts';
-import type { ApiServices, Handlers, Person } from '../services.ts';
+import type { ApiServices, Handlers } from '../services.ts';
 import { clearSessionCookies, endSession, idleSince, openSession } from '../sign-in/session-cookie.ts';
 
 const whoWire = (person: Person, expires_at: Date | null, services: ApiServices): Session => ({

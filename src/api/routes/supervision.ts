@@ -3,12 +3,13 @@ import { moment, now, secondsBetween } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { Brake, Maintenance } from '../../contract/supervision.ts';
 import { isNodeRule, nodeRules } from '../../lifecycle/model/rules.ts';
-import { type HoldRow, newestHolds, resumeHolds } from '../../store/supervision/brake.ts';
 import { countHeld } from '../../store/rows/counts.ts';
-import { newestGaps, slowestReplica } from '../../store/supervision/ingest.ts';
 import { endWindow, listWindows, type MaintenanceRow, putWindow } from '../../store/rows/maintenance.ts';
 import { currentPool } from '../../store/rows/pools.ts';
-import { type ApiServices, actorOf, type Handlers } from '../services.ts';
+import { type HoldRow, newestHolds, resumeHolds } from '../../store/supervision/brake.ts';
+import { newestGaps, slowestReplica } from '../../store/supervision/ingest.ts';
+import { actorOf } from '../http/callers.ts';
+import type { ApiServices, Handlers } from '../services.ts';
 
 const shownHolds = 50;
 const shownGaps = 20;

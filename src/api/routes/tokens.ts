@@ -1,12 +1,13 @@
 /** Tokens of people and programs. */
 import { now, secondsLater } from '../../base/clock.ts';
+import { newSecret } from '../../base/credentials/random-secret.ts';
 import { newTokenId } from '../../base/ids.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { recordEvidence } from '../../store/evidence/evidence.ts';
-import { newSecret } from '../../store/agents/instances.ts';
 import { currentPool } from '../../store/rows/pools.ts';
 import { createToken, listTokens, relayPrefix, revokeToken, tokenPrefix, tokenWire } from '../../store/rows/tokens.ts';
-import { actorOf, type Handlers } from '../services.ts';
+import { actorOf } from '../http/callers.ts';
+import type { Handlers } from '../services.ts';
 
 /** A relay has a pool and no tenant; nobody else has a pool. */
 const scopeProblem = (key: 'pool' | 'tenant', wanted: boolean) => {

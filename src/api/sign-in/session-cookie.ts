@@ -10,8 +10,9 @@ import {
   sessionBySecret,
   touchSession,
 } from '../../store/rows/sign-in/sessions.ts';
-import { type ApiServices, actorOf, type Person } from '../services.ts';
+import { actorOf, type Person } from '../http/callers.ts';
 import { sourceAddress } from '../http/source-address.ts';
+import type { ApiServices } from '../services.ts';
 
 const plainName = 'slipway_session';
 /** Browsers take a cookie of this name only over TLS, for the whole site and from this very host. */

@@ -4,26 +4,15 @@
  */
 import type { Clock } from '../../base/clock.ts';
 import { now } from '../../base/clock.ts';
-import type { Allocation } from '../../contract/allocation.ts';
 import type { Evidence } from '../../contract/evidence/evidence.ts';
-import type { Node } from '../../contract/node.ts';
-import type { Operation } from '../../contract/operation.ts';
-import { readAllocations } from '../../store/rows/allocations.ts';
-import type { Queryable } from '../../store/pg/database.ts';
-import { readNodes } from '../../store/rows/nodes.ts';
-import { readOperations } from '../../store/operations/operations.ts';
 import type { EvidenceTail } from '../../store/evidence/tail.ts';
+import { readOperations } from '../../store/operations/operations.ts';
+import type { Queryable } from '../../store/pg/database.ts';
+import { readAllocations } from '../../store/rows/allocations.ts';
+import { readNodes } from '../../store/rows/nodes.ts';
+import type { FeedBatch } from './feed-batch.ts';
 import { startProgressTicks } from './progress-ticks.ts';
 import { type AudienceFigures, createAudience, type StreamReader } from './stream-audience.ts';
-
-export interface FeedBatch {
-  facts: Evidence[];
-  nodes: Map<string, Node>;
-  allocations: Map<string, Allocation>;
-  operations: Map<string, Operation>;
-  /** Operations whose progress moved with the time alone; no fact tells of it. */
-  moved?: string[];
-}
 
 /** Since the start of this replica; seconds are summed over batches. */
 export interface FeedFigures extends AudienceFigures {

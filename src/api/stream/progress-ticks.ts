@@ -5,9 +5,9 @@
  */
 import { type Clock, now } from '../../base/clock.ts';
 import type { Operation } from '../../contract/operation.ts';
-import type { Queryable } from '../../store/pg/database.ts';
 import { runningOperations } from '../../store/operations/open-operations.ts';
 import { readOperations } from '../../store/operations/operations.ts';
+import type { Queryable } from '../../store/pg/database.ts';
 
 const everyMs = 2_000;
 /** So that a fleet that boots in droves floods nobody: each then comes round less often. */

@@ -5,7 +5,8 @@ import { virtualClock } from '../../base/virtual-clock.ts';
 import type { Allocation } from '../../contract/allocation.ts';
 import type { Evidence } from '../../contract/evidence/evidence.ts';
 import type { Queryable } from '../../store/pg/database.ts';
-import { createLiveFeed, type FeedBatch } from './live-feed.ts';
+import type { FeedBatch } from './feed-batch.ts';
+import { createLiveFeed } from './live-feed.ts';
 import { createAudience, type Piece, type StreamReader } from './stream-audience.ts';
 import type { Wanted } from './stream-events.ts';
 

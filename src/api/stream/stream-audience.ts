@@ -4,7 +4,7 @@
  */
 import { type Clock, pause } from '../../base/clock.ts';
 import { type Cursor, parseCursor, startCursor } from '../../store/evidence/evidence.ts';
-import type { FeedBatch } from './live-feed.ts';
+import type { FeedBatch } from './feed-batch.ts';
 import { questionOf, renderer, type Wanted } from './stream-events.ts';
 
 /** A batch as those who ask the same get it. */

@@ -1,6 +1,6 @@
 /** Which facts a reader of the stream gets, and how they look on the wire. What several readers get is written once. */
 import type { Evidence } from '../../contract/evidence/evidence.ts';
-import type { FeedBatch } from './live-feed.ts';
+import type { FeedBatch } from './feed-batch.ts';
 
 export interface Wanted {
   topics: Set<string>;

@@ -12,9 +12,10 @@ import {
   type VisiblePage,
 } from '../../store/evidence/evidence.ts';
 import { isSessionOpen } from '../../store/rows/sign-in/sessions.ts';
-import type { FeedBatch } from './live-feed.ts';
-import type { ApiServices, Handler, Person } from '../services.ts';
+import type { Person } from '../http/callers.ts';
+import type { ApiServices, Handler } from '../services.ts';
 import { idleSince } from '../sign-in/session-cookie.ts';
+import type { FeedBatch } from './feed-batch.ts';
 import type { Piece } from './stream-audience.ts';
 import { position, renderer, type Wanted } from './stream-events.ts';
 

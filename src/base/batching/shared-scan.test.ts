@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { systemClock } from '../clock.ts';
-import { sharedScan } from './shared-scan.ts';
 import { virtualClock } from '../virtual-clock.ts';
+import { sharedScan } from './shared-scan.ts';
 
 it('serves callers of one moment with one reading', async () => {
   let readings = 0;

@@ -1,8 +1,8 @@
 /** Real formats in real contexts are struck out, harmless text stays, and neither takes long on hostile text. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { builtInRedactor, struckOut } from './redact.ts';
 import { patterns } from './patterns.ts';
+import { builtInRedactor, struckOut } from './redact.ts';
 import { everyNameKeyword } from './secret-names.ts';
 import { sampleSecrets } from './testing/formats.ts';
 import { harmlessTexts } from './testing/harmless.ts';

@@ -2,8 +2,8 @@
  * What the redactor looks for: our own tokens, formats that an issuer made recognizable, and values that stand where secrets
  * stand. Every pattern takes time proportional to the text, whatever the text: machines and strangers write it.
  */
-import { keyBegin, keyEnd } from './key-lines.ts';
 import { issuedFormats, wordBegin } from './issued-formats.ts';
+import { keyBegin, keyEnd } from './key-lines.ts';
 import { keyName, nameKeywords, passwordName, shortName } from './secret-names.ts';
 
 export interface Pattern {

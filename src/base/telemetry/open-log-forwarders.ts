@@ -1,7 +1,7 @@
 /** Whom the settings name to be sent the logs of nodes; usually nobody. */
+import type { ServerSettings } from '../settings/settings.ts';
 import { createLogForwarder, type ForwarderParts, type LogForwarder } from './log-forwarder.ts';
 import { lokiReceiver, otlpReceiver } from './log-receivers.ts';
-import type { ServerSettings } from '../settings/settings.ts';
 
 type Named = Pick<ServerSettings, 'loki_endpoint' | 'otlp_logs_endpoint'>;
 

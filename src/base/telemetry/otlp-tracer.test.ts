@@ -5,9 +5,9 @@ import type { AddressInfo } from 'node:net';
 import { Writable } from 'node:stream';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { systemClock } from '../clock.ts';
+import { builtInRedactor } from '../redaction/redact.ts';
 import { createLog } from './log.ts';
 import { otlpTracer } from './otlp-tracer.ts';
-import { builtInRedactor } from '../redaction/redact.ts';
 import type { Span } from './trace.ts';
 
 let status = 200;

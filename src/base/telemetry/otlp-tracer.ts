@@ -3,8 +3,8 @@
  * is bounded, a batch that the collector does not take is lost, and how many were lost is said in the log.
  */
 import { type Clock, pause } from '../clock.ts';
-import type { Log } from './log.ts';
 import type { Redactor } from '../redaction/redact.ts';
+import type { Log } from './log.ts';
 import type { Span, Tracer } from './trace.ts';
 
 const most = 5_000;

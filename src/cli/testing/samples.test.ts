@@ -3,13 +3,13 @@ import { expect, test } from 'vitest';
 import { Allocation } from '../../contract/allocation.ts';
 import { AllocationActed } from '../../contract/allocation-action.ts';
 import { PoolBoots, WhatIf } from '../../contract/boots.ts';
+import { Problem } from '../../contract/errors/problem.ts';
 import { Evidence } from '../../contract/evidence/evidence.ts';
 import { Explanation, NodeActed } from '../../contract/explanation.ts';
 import { Finding, FindingDecided } from '../../contract/finding.ts';
 import { LogLine, Node } from '../../contract/node.ts';
 import { Operation } from '../../contract/operation.ts';
 import { Pool } from '../../contract/pool.ts';
-import { Problem } from '../../contract/errors/problem.ts';
 import { Brake, SweepRun } from '../../contract/supervision.ts';
 import { sampleBootPhase, sampleLearning, samplePoolBoots, sampleWhatIf } from './boots-samples.ts';
 import {

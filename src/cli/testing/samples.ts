@@ -1,10 +1,10 @@
 /** Wire objects for tests: valid by the contract (samples.test.ts checks), with the fields a test cares about replaced. */
 import type { Allocation } from '../../contract/allocation.ts';
+import type { Problem } from '../../contract/errors/problem.ts';
 import type { Evidence } from '../../contract/evidence/evidence.ts';
 import type { LogLine, Node } from '../../contract/node.ts';
 import type { Operation, Step } from '../../contract/operation.ts';
 import type { Pool } from '../../contract/pool.ts';
-import type { Problem } from '../../contract/errors/problem.ts';
 import type { Progress } from '../../contract/progress.ts';
 
 export const sampleIds = {

@@ -1,7 +1,7 @@
 /** Task keys form a chain: each is signed by its predecessor, so whoever knows one of them can check the later ones. */
 import { isSignedWith } from '../../base/credentials/ed25519.ts';
-import type { TaskKey } from './agent.ts';
 import { canonicalJson } from '../canonical-json.ts';
+import type { TaskKey } from './agent.ts';
 
 /** Signed as canonical JSON by the predecessor. It has none of the fields of a task. */
 export const endorsementText = ({ kid, public_key }: Pick<TaskKey, 'kid' | 'public_key'>): string =>

@@ -2,9 +2,13 @@
  * Every kind of fact that the server writes. `Fact.kind` is typed by this registry, so a kind that is missing here does
  * not compile. The nouns of these kinds are reserved: nobody outside can post one of them.
  */
-
 import type { Origin, OwnOrigin } from '../../lifecycle/explain/evidence-origins.ts';
-import { allocationStatusNames, nodeStatusNames, operationStatuses, stepStatuses } from '../../lifecycle/model/states.ts';
+import {
+  allocationStatusNames,
+  nodeStatusNames,
+  operationStatuses,
+  stepStatuses,
+} from '../../lifecycle/model/states.ts';
 
 /** What the control plane decides, does or sees itself. */
 const internalKinds = [

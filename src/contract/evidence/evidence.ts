@@ -1,9 +1,9 @@
 /** Evidence on the wire: one append-only fact with all the ids it knows. */
 import { type Static, Type } from 'typebox';
 import { originMeans, origins } from '../../lifecycle/explain/evidence-origins.ts';
+import { Id, Moment, nullable, OpenObject, pageOf, paging, strict, Timestamp } from '../primitives.ts';
 import { reservedNouns } from './evidence-kinds.ts';
 import { evidenceLayers } from './evidence-layers.ts';
-import { Id, Moment, nullable, OpenObject, pageOf, paging, strict, Timestamp } from '../primitives.ts';
 
 export type EvidenceLayer = (typeof evidenceLayers)[number];
 export const EvidenceLayer = Type.Enum([...evidenceLayers]);

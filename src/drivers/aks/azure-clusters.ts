@@ -1,7 +1,7 @@
 /** Managed clusters: what AKS says of one, and what is asked of it. Nothing here waits for an operation to end. */
 import type { ManagedCluster, ManagedClusterAgentPoolProfile } from '@azure/arm-containerservice';
 import { moment } from '../../base/clock.ts';
-import { type AzureAccount, clientOptions } from './azure.ts';
+import { type AzureAccount, clientOptions } from './azure-account.ts';
 import { isMissing, type ProviderError, providerError } from './azure-error.ts';
 import { type LatestOperation, latestOperation, recentEvents } from './azure-looks.ts';
 import { type FollowedOperation, followOperation } from './azure-operation.ts';

@@ -1,6 +1,6 @@
 /** Role assignments: who may do what on which resource. They carry no tags. */
 import type { RoleAssignment } from '@azure/arm-authorization';
-import { type AzureAccount, clientOptions } from './azure.ts';
+import { type AzureAccount, clientOptions } from './azure-account.ts';
 import { isMissing } from './azure-error.ts';
 import type { Grant } from './role-id.ts';
 import { azureSdks } from './sdks.ts';

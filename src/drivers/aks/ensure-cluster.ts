@@ -1,27 +1,18 @@
 /** The cluster itself: asked for once, then followed until it and every pool of it are made and run. */
-import type { DriverFailure, DriverOutcome, DriverState, EnsureTarget } from '../driver.ts';
+import type { DriverFailure, DriverOutcome, DriverState } from '../driver.ts';
 import { codeOf, statusOf } from '../upstream-error.ts';
 import { type AksHost, inPhase, looksAgain } from './aks-host.ts';
-import type { Azure } from './azure.ts';
 import type { Cluster } from './azure-clusters.ts';
 import { isMissing } from './azure-error.ts';
 import { providerFailure } from './azure-failure.ts';
 import { isBusy, isReady, markOf, partsOf, poolsInWords, progressMessage } from './cluster-words.ts';
 import { ensureRoles } from './ensure-roles.ts';
 import { type Followed, follow } from './follow.ts';
+import type { Making } from './making.ts';
 import { isNoted } from './note.ts';
 import { phases } from './phases.ts';
-import { type Place, placeState } from './place.ts';
-import type { AksSpec } from './spec.ts';
+import { placeState } from './place.ts';
 import { wantedCluster } from './wanted-cluster.ts';
-
-export interface Making {
-  host: AksHost;
-  target: EnsureTarget;
-  spec: AksSpec;
-  azure: Azure;
-  place: Place;
-}
 
 const phase = phases.create;
 

@@ -1,7 +1,7 @@
 /** Who may use the cluster: role assignments under names of their own making, so that each is made once and found again. */
 import type { DriverFailure, DriverWait } from '../driver.ts';
 import { codeOf } from '../upstream-error.ts';
-import type { Making } from './ensure-cluster.ts';
+import type { Making } from './making.ts';
 import { phases } from './phases.ts';
 import { clusterId, type Place } from './place.ts';
 import { type Grant, isSameGrant, roleAssignmentId } from './role-id.ts';

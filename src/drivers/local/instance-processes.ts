@@ -1,8 +1,8 @@
 /** Which processes of the host belong to one instance, which of them is its agent, and how they are signalled. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Clock } from '../../base/clock.ts';
 import { sharedScan } from '../../base/batching/shared-scan.ts';
+import type { Clock } from '../../base/clock.ts';
 import type { DriverTarget } from '../driver.ts';
 import { errorCode } from './host-failure.ts';
 import { directoryOf, files } from './node-directory.ts';

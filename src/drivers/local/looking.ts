@@ -1,9 +1,8 @@
 /** Looks and changes nothing: what of an instance exists (`observe`), that nothing does (`prove`), what is ours (`list_owned`). */
-
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
 import { kindOf } from '../../base/files/remove-tree.ts';
+import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
 import { provesAbsenceOnly } from '../absence-proof.ts';
 import type { DriverTarget, Observation, OwnedResource, ProofKind, ProveOutcome } from '../driver.ts';
 import { agentEnd, processesLeft } from './agent-end.ts';

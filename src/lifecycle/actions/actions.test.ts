@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { liveNodeStatuses, type NodeStatus, nodeStatuses, nodeStatusNames } from '../model/states.ts';
+import { findEdge, nodeEdges } from '../model/transitions.ts';
 import {
   type ActionSubject,
   type NodeActionName,
@@ -7,8 +9,6 @@ import {
   offeredActions,
   whyNotOnNode,
 } from './actions.ts';
-import { liveNodeStatuses, type NodeStatus, nodeStatuses, nodeStatusNames } from '../model/states.ts';
-import { findEdge, nodeEdges } from '../model/transitions.ts';
 
 const subject = (over: Partial<ActionSubject> = {}): ActionSubject => ({
   status: 'starting',

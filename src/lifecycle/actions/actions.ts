@@ -1,6 +1,6 @@
 /** What an operator may do about a node, and when. Data: the API, the CLI and the console read the same table. Pure. */
-import { type ActionRow, type Offer, type Onlooker, offersOf, whyNot } from './action-table.ts';
 import { type AllocationStatus, isFenced, liveNodeStatuses, type NodeStatus, type Occupancy } from '../model/states.ts';
+import { type ActionRow, type Offer, type Onlooker, offersOf, whyNot } from './action-table.ts';
 
 /** What the preconditions look at. */
 export interface ActionSubject {

@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { type AllocationStatus, allocationStatusNames } from '../model/states.ts';
+import { allocationEdges, findEdge } from '../model/transitions.ts';
 import type { ActionSubject } from './actions.ts';
 import {
   type AllocationActionName,
@@ -8,8 +10,6 @@ import {
   offeredAllocationActions,
   whyNotOnAllocation,
 } from './allocation-actions.ts';
-import { type AllocationStatus, allocationStatusNames } from '../model/states.ts';
-import { allocationEdges, findEdge } from '../model/transitions.ts';
 
 const machine = (over: Partial<ActionSubject> = {}): ActionSubject => ({
   status: 'starting',

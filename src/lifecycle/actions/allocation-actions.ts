@@ -1,7 +1,7 @@
 /** What may be done about an allocation, when, and by whom; also when its machine is gone. Data, as the table of nodes is. Pure. */
+import { type AllocationStatus, allocationStatusNames } from '../model/states.ts';
 import { type ActionRow, type Offer, type Onlooker, offersOf, whyNot } from './action-table.ts';
 import { type ActionSubject, type NodeActionName, wasFrozen, whyNotOnNode } from './actions.ts';
-import { type AllocationStatus, allocationStatusNames } from '../model/states.ts';
 
 export interface AllocationSubject {
   status: AllocationStatus;

@@ -1,6 +1,6 @@
 /** Bulk recovery: what may be done to many at once, what counts as recovered, and how fast and how far it goes. Pure. */
-import { type ActionSubject, nodeActions, whyNotOnNode } from './actions.ts';
 import { type AllocationStatus, type NodeStatus, nodeStatuses } from '../model/states.ts';
+import { type ActionSubject, nodeActions, whyNotOnNode } from './actions.ts';
 
 /** Where whatever is to be recovered may stand. */
 export const recoverableStatuses = ['release_failed', ...Object.keys(nodeStatuses)];

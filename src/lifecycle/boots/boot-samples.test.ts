@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { type SampleEnd, sampleOf } from './boot-samples.ts';
 import type { NodeStatus } from '../model/states.ts';
 import { type Cause, causes, type Edge, nodeEdges } from '../model/transitions.ts';
+import { type SampleEnd, sampleOf } from './boot-samples.ts';
 
 type Change = [from: NodeStatus | 'new', to: NodeStatus, by: Cause];
 const unregistered = (...[from, to, by]: Change) => sampleOf(from, to, by, false);

@@ -1,8 +1,7 @@
 /** What a person is told of boots that have become slower: by which stage, since when, and how far it is from giving them up. Pure. */
-
+import type { Budget } from '../deadlines/budgets.ts';
 import type { SamplePhase } from './boot-samples.ts';
 import type { DatedBoot, Shift } from './boot-shift.ts';
-import type { Budget } from '../deadlines/budgets.ts';
 import type { TimedStage } from './slow-stages.ts';
 import { type SlowerStage, slowerStages } from './slower-stages.ts';
 import { arrived, estimateSurvival } from './survival.ts';

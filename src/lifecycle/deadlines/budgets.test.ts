@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import type { BudgetPhase } from '../model/states.ts';
 import {
   type BudgetQuestion,
   type BudgetSettings,
@@ -10,7 +11,6 @@ import {
   heartbeatPolicy,
   resolveBudget,
 } from './budgets.ts';
-import type { BudgetPhase } from '../model/states.ts';
 
 const phases: BudgetPhase[] = ['queue', 'provision', 'start', 'offline', 'drain', 'release', 'rescue', 'clean'];
 const settable = ['queue', 'provision', 'start', 'offline', 'drain', 'release', 'rescue'] as const;

@@ -1,10 +1,10 @@
 /** A machine whose heartbeat jitters around the threshold, judged by the rule and by its own beats, second by second. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { effectiveStaleSeconds } from './budgets.ts';
 import { effectOfBeat } from '../model/reports.ts';
-import { judgeLiveness } from './liveness.ts';
 import type { NodeStatus } from '../model/states.ts';
+import { effectiveStaleSeconds } from './budgets.ts';
+import { judgeLiveness } from './liveness.ts';
 
 const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1000);
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { allocationMeans, hasEnded, isRescueOver } from './rescue-window.ts';
 import { allocationStatuses } from '../model/states.ts';
+import { allocationMeans, hasEnded, isRescueOver } from './rescue-window.ts';
 
 const deadline_at = '2026-01-01T12:00:00.000Z';
 const endsMs = Date.parse(deadline_at);

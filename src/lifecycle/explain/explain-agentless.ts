@@ -1,6 +1,6 @@
 /** What is said otherwise of a machine on which nothing of ours runs: only its provider speaks of it, and nobody counts its work. Pure. */
-import type { ExplainFacts, Explanation, NextStep } from './explain.ts';
 import type { NodeStatus } from '../model/states.ts';
+import type { ExplainFacts, Explanation, NextStep } from './explanation.ts';
 
 type ProviderWay = (facts: ExplainFacts, silent_at: Date | null) => Explanation;
 

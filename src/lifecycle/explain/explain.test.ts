@@ -1,16 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import {
-  type ExplainedNode,
-  type ExplainFacts,
-  type Explanation,
-  explain,
-  type Holder,
-  type NextStep,
-} from './explain.ts';
-import { meaningOf } from './node-means.ts';
 import { isNodeRule } from '../model/rules.ts';
 import { type NodeStatus, nodeStatusNames } from '../model/states.ts';
 import { type Cause, causes, findEdge, nodeEdges } from '../model/transitions.ts';
+import { explain } from './explain.ts';
+import type { ExplainedNode, ExplainFacts, Explanation, Holder, NextStep } from './explanation.ts';
+import { meaningOf } from './node-means.ts';
 
 const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1000);
 const deadline = at(600);

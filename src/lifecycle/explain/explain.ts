@@ -1,75 +1,13 @@
 /** What a machine waits for, what happens next and when, in words a tired person understands. Pure. */
-import type { BudgetSource } from '../deadlines/budgets.ts';
-import { degradedFrom, mayBeReady, type Prerequisites, wellBelow } from '../model/reports.ts';
-import { agentlessWays } from './explain-agentless.ts';
-import { mayReturnAt, silentFrom } from '../deadlines/liveness.ts';
 import { failedSoOften, type Repeated } from '../actions/offered-first.ts';
-import { type RefusedBeats, waitsToBeHeard } from '../findings/refused-beats.ts';
+import { mayReturnAt, silentFrom } from '../deadlines/liveness.ts';
+import { waitsToBeHeard } from '../findings/refused-beats.ts';
+import { degradedFrom, mayBeReady, wellBelow } from '../model/reports.ts';
 import { isObserved } from '../model/rules.ts';
-import type { AllocationStatus, NodeStatus } from '../model/states.ts';
+import type { NodeStatus } from '../model/states.ts';
 import { type Cause, causes } from '../model/transitions.ts';
-
-export interface ExplainedNode {
-  status: NodeStatus;
-  status_since: Date;
-  deadline_at: Date | null;
-  budget_seconds: number | null;
-  budget_source: BudgetSource | null;
-  /** `capacity` while the provider has none to give. */
-  waiting_for: string | null;
-  prerequisites: Prerequisites;
-  last_seen_at: Date | null;
-  stale_seconds: number | null;
-  /** `certain`: the machine was seen to have ended. */
-  verdict: { rule: string; certain?: boolean | undefined } | null;
-  held: { rule: string; reason: string; held_until: string } | null;
-  would_have: { rule: string } | null;
-}
-
-/** The allocation that has the machine. */
-export interface Holder {
-  allocation_id: string;
-  name: string | null;
-  status: AllocationStatus;
-  reason: string | null;
-  /** How often its release has failed. */
-  release_tries: number;
-  /** When its release is tried again by itself. */
-  retry_at: Date | null;
-}
-
-export interface ExplainFacts {
-  node: ExplainedNode;
-  observed_only: boolean;
-  /** The machine is handed on after its release. */
-  reuse: boolean;
-  /** No agent runs on it: its provider is looked at, and what that shows is its heartbeat. */
-  agentless: boolean;
-  /** It is taken down to be imaged anew. */
-  anew: boolean;
-  holder: Holder | null;
-  /** What a forced release left behind and nobody has settled. */
-  residue: readonly string[];
-  /** What the operation that works on it is doing, if one is. */
-  operation: string | null;
-  /** Set where bringing it up has failed again and again. */
-  repeated: Repeated | null;
-  /** Set where its beats arrive and none has counted since. */
-  refused_beats: RefusedBeats | null;
-}
-
-export interface NextStep {
-  if: string;
-  leads_to: string;
-  at: Date | null;
-  /** The rule that decides, where the words do not name it. */
-  by?: Cause;
-}
-
-export interface Explanation {
-  waiting_for: string | null;
-  next: NextStep[];
-}
+import { agentlessWays } from './explain-agentless.ts';
+import type { ExplainedNode, ExplainFacts, Explanation, Holder, NextStep } from './explanation.ts';
 
 type Way = (facts: ExplainFacts) => Explanation;
 

@@ -1,6 +1,7 @@
 /** One sentence on where a node stands. Pure. */
-import { type ExplainedNode, whatEnded } from './explain.ts';
 import { type NodeStatus, nodeStatuses } from '../model/states.ts';
+import { whatEnded } from './explain.ts';
+import type { ExplainedNode } from './explanation.ts';
 
 /** Where no agent runs, its provider alone speaks of it. */
 const agentlessMeans: Partial<Record<NodeStatus, string>> = {

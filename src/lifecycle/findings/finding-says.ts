@@ -1,7 +1,7 @@
 /** What a finding says, in words. Pure. */
-import { type FindingWhat, findingWhats } from './findings.ts';
-import { type ContestReason, contestReasons } from '../joins/contest.ts';
 import { type FormerBoots, type SlowerBoots, shiftSays } from '../boots/told-shift.ts';
+import { type ContestReason, contestReasons } from '../joins/contest.ts';
+import { type FindingWhat, findingWhats } from './findings.ts';
 
 type Side = Record<string, unknown>;
 

@@ -1,6 +1,6 @@
 /** What to say while a first boot takes its time and nothing is known of earlier ones: else a bar that hardly moves looks broken. Pure. */
-import type { ComputedProgress } from './progress.ts';
 import type { OperationStatus } from '../model/states.ts';
+import type { ComputedProgress } from './progress.ts';
 
 /** A shorter wait is over before anybody has wondered about it. */
 const wonderedAtSeconds = 5;

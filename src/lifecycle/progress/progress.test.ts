@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import type { StepStatus } from '../model/states.ts';
 import { announced, enoughSamples, leastStallSeconds, quantileShares } from './expectation.ts';
 import { type ComputedProgress, type ProgressFacts, progressOf, type StepFacts } from './progress.ts';
-import type { StepStatus } from '../model/states.ts';
 
 const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1000);
 

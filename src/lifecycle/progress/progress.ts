@@ -2,8 +2,8 @@
  * How far an operation is, as a function of its plan, its steps, what its pool recorded of earlier ones, and now. Pure; never
  * runs backwards while steps only advance: what it weighs by is settled when the operation is queued, and what was told stays.
  */
-import { type Expected, expectedOf, leftOf, type StepHistory, slowerThan, stallAfterSeconds } from './expectation.ts';
 import type { OperationStatus, StepStatus } from '../model/states.ts';
+import { type Expected, expectedOf, leftOf, type StepHistory, slowerThan, stallAfterSeconds } from './expectation.ts';
 
 export interface StepFacts {
   ordinal: number;

@@ -1,10 +1,10 @@
 /** Recorded boots under another policy: when each would have been given up, and what is known of it by then. Pure. */
 import { secondsBetween, secondsLater } from '../../base/clock.ts';
-import { deadlineAfterAdvance } from '../deadlines/boot-advance.ts';
 import type { SamplePhase } from '../boots/boot-samples.ts';
+import { arrived } from '../boots/survival.ts';
+import { deadlineAfterAdvance } from '../deadlines/boot-advance.ts';
 import { type Budget, resolveBudget } from '../deadlines/budgets.ts';
 import type { NodeStatus } from '../model/states.ts';
-import { arrived } from '../boots/survival.ts';
 import { type Decided, type Decision, type DifferenceKind, differs, type Found } from './difference.ts';
 import type { RecordedBoot, ReplayPolicy } from './history.ts';
 

@@ -6,8 +6,9 @@ import type { Node } from '../../contract/node.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
 import { type NodeStatus, nodeStatuses } from '../../lifecycle/model/states.ts';
 import type { Transaction } from '../../store/pg/database.ts';
-import { budgetOf } from '../../store/transitions/transition-rules.ts';
+import type { AllocationRow } from '../../store/rows/allocations.ts';
 import type { NodeRow } from '../../store/rows/nodes.ts';
+import { budgetOf } from '../../store/transitions/transition-rules.ts';
 import type { Asker } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
 
@@ -72,4 +73,14 @@ export function deadlineIn(status: NodeStatus, { node, pool, services, at }: Act
   const phase = nodeStatuses[status].deadline;
   if (!phase) return null;
   return secondsLater(at, budgetOf(phase, pool, services.environment, node.requested_provision_seconds).seconds);
+}
+
+export interface ActingOnAllocation {
+  tx: Transaction;
+  /** They speak to `tx`. */
+  services: OperationServices;
+  allocation: AllocationRow;
+  asked: AskedAction;
+  asker: Asker;
+  at: Date;
 }

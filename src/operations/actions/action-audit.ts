@@ -1,9 +1,9 @@
 /** Every action that was done is told once, with who did it and why, whatever else comes of it. */
 import type { KnownIds } from '../../base/ids.ts';
-import type { Queryable } from '../../store/pg/database.ts';
 import { recordEvidence } from '../../store/evidence/evidence.ts';
-import type { AskedAction, Prediction } from './acting.ts';
+import type { Queryable } from '../../store/pg/database.ts';
 import type { Asker } from '../runtime/caller.ts';
+import type { AskedAction, Prediction } from './acting.ts';
 
 export const tellAction = (
   db: Queryable,

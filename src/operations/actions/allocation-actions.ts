@@ -3,35 +3,28 @@ import { now, secondsLater } from '../../base/clock.ts';
 import type { KnownIds, WorkflowId } from '../../base/ids.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { NodeActionName } from '../../lifecycle/actions/actions.ts';
-import { type AllocationActionName, allocationActions, whyNotOnAllocation } from '../../lifecycle/actions/allocation-actions.ts';
+import {
+  type AllocationActionName,
+  allocationActions,
+  whyNotOnAllocation,
+} from '../../lifecycle/actions/allocation-actions.ts';
 import type { AllocationStatus } from '../../lifecycle/model/states.ts';
 import { pairedWith } from '../../lifecycle/model/transitions.ts';
-import { type AllocationRow, allocationRow } from '../../store/rows/allocations.ts';
-import type { Transaction } from '../../store/pg/database.ts';
-import { budgetOf } from '../../store/transitions/transition-rules.ts';
 import { withinTransaction } from '../../store/pg/one-transaction.ts';
+import { type AllocationRow, allocationRow } from '../../store/rows/allocations.ts';
 import { currentPool } from '../../store/rows/pools.ts';
-import { tellAction } from './action-audit.ts';
-import type { AskedAction, Prediction } from './acting.ts';
-import { extendAllocation, predictExtension } from './extend-allocation.ts';
-import type { Asker } from '../runtime/caller.ts';
-import { actOnNode } from './node-actions.ts';
-import { allocationSubject } from './offers.ts';
+import { budgetOf } from '../../store/transitions/transition-rules.ts';
 import { releaseMeans } from '../release/release-means.ts';
 import { requestForceRelease } from '../release/request-force-release.ts';
 import { requestRelease, requestReleaseRetry } from '../release/request-release.ts';
 import { requestRetry, retryingPool } from '../requests.ts';
+import type { Asker } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
-
-export interface ActingOnAllocation {
-  tx: Transaction;
-  /** They speak to `tx`. */
-  services: OperationServices;
-  allocation: AllocationRow;
-  asked: AskedAction;
-  asker: Asker;
-  at: Date;
-}
+import type { ActingOnAllocation, AskedAction, Prediction } from './acting.ts';
+import { tellAction } from './action-audit.ts';
+import { extendAllocation, predictExtension } from './extend-allocation.ts';
+import { actOnNode } from './node-actions.ts';
+import { allocationSubject } from './offers.ts';
 
 type Predicted = Prediction<AllocationStatus>;
 

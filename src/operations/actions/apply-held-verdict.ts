@@ -4,8 +4,8 @@ import type { Held } from '../../contract/node.ts';
 import { isFresh } from '../../lifecycle/deadlines/liveness.ts';
 import type { NodeStatus } from '../../lifecycle/model/states.ts';
 import type { Cause } from '../../lifecycle/model/transitions.ts';
-import { transition } from '../../store/transitions/node-transition.ts';
 import { joinedRow } from '../../store/rows/nodes.ts';
+import { transition } from '../../store/transitions/node-transition.ts';
 import { retireIn } from '../release/node-retire.ts';
 import { type Acting, type Action, changedMeanwhile, deadlineIn } from './acting.ts';
 

@@ -1,7 +1,7 @@
 /** `collect-diagnostics`: what the machine alone knows becomes evidence, before anybody decides about it. */
+import type { Action } from './acting.ts';
 import { diagnoseQuestion } from './node-diagnose.ts';
 import { askIn } from './node-question.ts';
-import type { Action } from './acting.ts';
 
 export const collectDiagnostics: Action = {
   predict: ({ node }) => ({

@@ -1,9 +1,9 @@
 /** `extend-deadline` of an allocation that waits by its own deadline: for a machine, or for the end of its release. */
 import type { AllocationStatus } from '../../lifecycle/model/states.ts';
+import { openOperationsOf } from '../../store/operations/open-operations.ts';
 import { lockAllocation } from '../../store/rows/allocations.ts';
 import { extendSteps, moveAllocationDeadline } from '../../store/transitions/deadlines.ts';
-import { openOperationsOf } from '../../store/operations/open-operations.ts';
-import type { ActingOnAllocation } from './allocation-actions.ts';
+import type { ActingOnAllocation } from './acting.ts';
 import { changedMeanwhile, type Prediction } from './acting.ts';
 import { extended } from './extend-deadline.ts';
 

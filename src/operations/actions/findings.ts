@@ -3,14 +3,14 @@ import { now } from '../../base/clock.ts';
 import type { WorkflowId } from '../../base/ids.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { expectedStatuses, type FindingWhat } from '../../lifecycle/findings/findings.ts';
+import { isSeenSince, provenGoneNodes } from '../../store/history/proven-gone-nodes.ts';
 import type { Transaction } from '../../store/pg/database.ts';
-import { restateRow, restoreRow } from '../../store/transitions/restore-rows.ts';
 import { type FindingRow, findingRow, type Settled, settleFinding } from '../../store/rows/findings.ts';
 import { lockNode } from '../../store/rows/nodes.ts';
-import { isSeenSince, provenGoneNodes } from '../../store/history/proven-gone-nodes.ts';
-import type { Asker } from '../runtime/caller.ts';
+import { restateRow, restoreRow } from '../../store/transitions/restore-rows.ts';
 import { retireIn } from '../release/node-retire.ts';
 import { retireProvenGone } from '../release/retire-proven-gone.ts';
+import type { Asker } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
 
 export interface FindingAsked {

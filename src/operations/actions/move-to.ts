@@ -2,9 +2,9 @@
 import { newWorkflowId } from '../../base/ids.ts';
 import type { NodeStatus } from '../../lifecycle/model/states.ts';
 import type { Cause } from '../../lifecycle/model/transitions.ts';
-import type { NodeChanges } from '../../store/transitions/node-transition.ts';
-import { transition } from '../../store/transitions/node-transition.ts';
 import { type NewOperation, queueOperation } from '../../store/operations/queue-operation.ts';
+import type { NodeChanges } from '../../store/transitions/node-move.ts';
+import { transition } from '../../store/transitions/node-transition.ts';
 import { type Acting, type Action, changedMeanwhile, citing, deadlineIn } from './acting.ts';
 
 interface Move {

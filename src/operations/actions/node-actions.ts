@@ -6,25 +6,25 @@ import type { Node } from '../../contract/node.ts';
 import { type NodeActionName, whyNotOnNode } from '../../lifecycle/actions/actions.ts';
 import type { NodeStatus } from '../../lifecycle/model/states.ts';
 import type { Queryable } from '../../store/pg/database.ts';
-import { joinedRow, lockNode, nodeWire } from '../../store/rows/nodes.ts';
 import { withinTransaction } from '../../store/pg/one-transaction.ts';
+import { joinedRow, lockNode, nodeWire } from '../../store/rows/nodes.ts';
 import { poolGeneration } from '../../store/rows/pools.ts';
-import { tellAction } from './action-audit.ts';
+import type { Asker } from '../runtime/caller.ts';
+import type { OperationServices } from '../runtime/services.ts';
 import { acceptKey } from './accept-key.ts';
 import type { Action, AskedAction, Prediction } from './acting.ts';
+import { tellAction } from './action-audit.ts';
 import { applyHeldVerdict } from './apply-held-verdict.ts';
 import { collectDiagnostics } from './collect-diagnostics.ts';
 import { drain, undrain } from './drain.ts';
 import { extendDeadline } from './extend-deadline.ts';
+import { nodeSubject } from './offers.ts';
 import { type ByAllocation, byAllocation } from './on-allocation.ts';
 import { probe } from './probe.ts';
 import { reEnroll } from './re-enroll.ts';
 import { reimage } from './reimage.ts';
 import { retire } from './retire.ts';
 import { quarantine, reactivate } from './set-aside.ts';
-import type { Asker } from '../runtime/caller.ts';
-import { nodeSubject } from './offers.ts';
-import type { OperationServices } from '../runtime/services.ts';
 
 const actions: Record<Exclude<NodeActionName, 'retry' | 'retry-release' | 'force-release'>, Action> = {
   'extend-deadline': extendDeadline,

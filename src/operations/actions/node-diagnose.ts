@@ -4,8 +4,8 @@
  */
 import type { OperationDefinition } from '../../engine/engine.ts';
 import { isFenced } from '../../lifecycle/model/states.ts';
-import type { AgentLine } from '../runtime/agent-task.ts';
 import { freezeFromAgent, freezeFromDriver } from '../release/freeze-evidence.ts';
+import type { AgentLine } from '../runtime/agent-task.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { type PlanStep, stage } from '../runtime/stage.ts';
 import { nodeSubjectOf } from '../runtime/subject.ts';

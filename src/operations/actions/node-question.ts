@@ -1,9 +1,9 @@
 /** Operations that only ask a machine something: how each of them is queued. */
 import { newWorkflowId, type WorkflowId } from '../../base/ids.ts';
 import type { Node } from '../../contract/node.ts';
-import type { Transaction } from '../../store/pg/database.ts';
 import { openOperationOnNode } from '../../store/operations/open-operations.ts';
 import { type NewOperation, queueOperation } from '../../store/operations/queue-operation.ts';
+import type { Transaction } from '../../store/pg/database.ts';
 import type { Asker } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
 

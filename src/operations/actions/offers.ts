@@ -3,12 +3,12 @@ import type { Node } from '../../contract/node.ts';
 import type { ActionSubject } from '../../lifecycle/actions/actions.ts';
 import type { AllocationSubject } from '../../lifecycle/actions/allocation-actions.ts';
 import type { AllocationStatus } from '../../lifecycle/model/states.ts';
-import { statusesOf } from '../../store/rows/allocations.ts';
+import { voicesOf } from '../../store/agents/instances.ts';
+import { takeDownsUnderWay } from '../../store/operations/open-operations.ts';
 import { askAll } from '../../store/pg/ask-all.ts';
 import type { Queryable } from '../../store/pg/database.ts';
-import { voicesOf } from '../../store/agents/instances.ts';
+import { statusesOf } from '../../store/rows/allocations.ts';
 import { readNode } from '../../store/rows/nodes.ts';
-import { takeDownsUnderWay } from '../../store/operations/open-operations.ts';
 import { currentDocuments } from '../../store/rows/pools.ts';
 import { reusesNodes } from '../release/release-policy.ts';
 

@@ -6,12 +6,12 @@ import type { Node } from '../../contract/node.ts';
 import type { NodeActionName } from '../../lifecycle/actions/actions.ts';
 import type { NodeStatus } from '../../lifecycle/model/states.ts';
 import { StoreUnavailable } from '../../store/pg/database.ts';
-import type { Asker, Touched } from '../runtime/caller.ts';
 import { lookForProof } from '../release/proof.ts';
 import { reusesNodes } from '../release/release-policy.ts';
 import { requestForceRelease } from '../release/request-force-release.ts';
 import { requestReleaseRetry } from '../release/request-release.ts';
 import { requestRetry, retryingPool } from '../requests.ts';
+import type { Asker, Touched } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { readSubject } from '../runtime/subject.ts';
 

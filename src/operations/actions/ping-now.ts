@@ -3,9 +3,9 @@ import { now, secondsLater } from '../../base/clock.ts';
 import { type CorrelationId, type NodeId, type NodeInstanceId, newTaskId } from '../../base/ids.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { type Judged, judgePing } from '../../lifecycle/explain/checkup.ts';
-import { holdersOf } from '../../store/rows/allocations.ts';
 import { instanceRow } from '../../store/agents/instances.ts';
 import { openPingOf, queueTask, type TaskRow, taskRow } from '../../store/agents/tasks.ts';
+import { holdersOf } from '../../store/rows/allocations.ts';
 import { isSignedByAgent } from '../release/proof.ts';
 import type { OperationServices } from '../runtime/services.ts';
 

@@ -1,7 +1,7 @@
 /** `probe`: the machine is asked whether it lives, now, and not when its turn comes. */
+import type { Action } from './acting.ts';
 import { probeQuestion } from './node-probe.ts';
 import { askIn } from './node-question.ts';
-import type { Action } from './acting.ts';
 
 export const probe: Action = {
   predict: ({ node }) => ({

@@ -1,8 +1,8 @@
 /** `re-enroll`: the same machine enrols again, as a new instance, when its credential was lost. */
 import { secondsLater } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
-import { budgetOf } from '../../store/transitions/transition-rules.ts';
 import { currentPool } from '../../store/rows/pools.ts';
+import { budgetOf } from '../../store/transitions/transition-rules.ts';
 import { reEnrollIn } from '../provision/node-re-enroll.ts';
 import { type Acting, type Action, changedMeanwhile } from './acting.ts';
 import { launchingPool } from './reimage.ts';

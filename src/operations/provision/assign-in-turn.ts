@@ -2,14 +2,14 @@
  * Whoever wants a machine of a pool comes to its counter. It serves one lot at a time: all who came while the one before was served
  * are served by one transaction, and wait without holding a connection.
  */
+import { gathered } from '../../base/batching/batch.ts';
 import { byHalves, settledAnswer } from '../../base/batching/bisect.ts';
 import { now } from '../../base/clock.ts';
-import { gathered } from '../../base/batching/batch.ts';
 import type { WorkflowId } from '../../base/ids.ts';
-import { StoreUnavailable } from '../../store/pg/database.ts';
 import { fenced, fencedTogether } from '../../store/operations/executions.ts';
-import { type Assignment, assignNode, assignNodes } from './assign-node.ts';
+import { StoreUnavailable } from '../../store/pg/database.ts';
 import type { OperationServices } from '../runtime/services.ts';
+import { type Assignment, assignNode, assignNodes } from './assign-node.ts';
 
 export interface Ask {
   workflow_id: WorkflowId;

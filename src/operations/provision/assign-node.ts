@@ -1,20 +1,21 @@
 /** Finds machines for allocations: free ones first, else new ones while the pool has room, else they wait their turn. */
 import { newNodeId, newNodeInstanceId } from '../../base/ids.ts';
-import { type AllocationRow, allocationRows, holdersOf } from '../../store/rows/allocations.ts';
-import { bindNodesToOperations } from '../../store/transitions/amend-node.ts';
-import { type Database, single, type Transaction } from '../../store/pg/database.ts';
-import { createNode } from '../../store/transitions/node-transition.ts';
-import { type AllocationMove, moveAllocations } from '../../store/transitions/allocation-transition.ts';
-import { type HeldBefore, lockFreeNodes } from '../../store/rows/free-nodes.ts';
 import { clearReports } from '../../store/agents/handover.ts';
 import { createInstance, instanceRow, leaveUnproven } from '../../store/agents/instances.ts';
+import type { OperationRow } from '../../store/operations/operation-rows.ts';
+import { bindOperationsToNodes } from '../../store/operations/operations.ts';
+import { type Database, single, type Transaction } from '../../store/pg/database.ts';
+import { type AllocationRow, allocationRows, holdersOf } from '../../store/rows/allocations.ts';
+import { type HeldBefore, lockFreeNodes } from '../../store/rows/free-nodes.ts';
 import { lockNode, type NodeRow } from '../../store/rows/nodes.ts';
-import { bindOperationsToNodes, type OperationRow } from '../../store/operations/operations.ts';
 import { type PoolRow, poolInTurn } from '../../store/rows/pools.ts';
-import { replaceInstance } from './new-instance.ts';
+import { type AllocationMove, moveAllocations } from '../../store/transitions/allocation-transition.ts';
+import { bindNodesToOperations } from '../../store/transitions/amend-node.ts';
+import { createNode } from '../../store/transitions/node-transition.ts';
 import { retireIn } from '../release/node-retire.ts';
-import { queueTurn } from './queue-turn.ts';
 import type { OperationServices } from '../runtime/services.ts';
+import { replaceInstance } from './new-instance.ts';
+import { queueTurn } from './queue-turn.ts';
 
 export type Assignment =
   /** Free: it serves already. */

@@ -4,15 +4,15 @@
  */
 import { newWorkflowId } from '../../base/ids.ts';
 import { pausingRules } from '../../lifecycle/model/rules.ts';
-import { lockAllocation } from '../../store/rows/allocations.ts';
-import { retryingAllocation } from '../../store/transitions/amend-allocation.ts';
-import { launchHold } from '../../store/supervision/brake.ts';
-import type { Transaction } from '../../store/pg/database.ts';
 import { countInstancesSince } from '../../store/agents/instances.ts';
-import type { OperationRow } from '../../store/operations/operations.ts';
+import type { OperationRow } from '../../store/operations/operation-rows.ts';
+import type { Transaction } from '../../store/pg/database.ts';
+import { lockAllocation } from '../../store/rows/allocations.ts';
 import { currentPool } from '../../store/rows/pools.ts';
-import { queueProvision } from './provision-plan.ts';
+import { launchHold } from '../../store/supervision/brake.ts';
+import { retryingAllocation } from '../../store/transitions/amend-allocation.ts';
 import type { OperationServices } from '../runtime/services.ts';
+import { queueProvision } from './provision-plan.ts';
 
 export async function anotherAttempt(
   tx: Transaction,

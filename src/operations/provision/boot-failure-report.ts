@@ -5,10 +5,10 @@
 import { now } from '../../base/clock.ts';
 import type { CorrelationId, NodeId } from '../../base/ids.ts';
 import { type Finding, readSigns } from '../../lifecycle/findings/diagnosis.ts';
-import { markCrash, markSigns } from '../../store/transitions/advance.ts';
-import { nameAllocations } from '../../store/transitions/amend-node.ts';
 import { recordEvidence } from '../../store/evidence/evidence.ts';
 import { lockNode } from '../../store/rows/nodes.ts';
+import { markCrash, markSigns } from '../../store/transitions/advance.ts';
+import { nameAllocations } from '../../store/transitions/amend-node.ts';
 import type { OperationServices } from '../runtime/services.ts';
 
 export interface BootFailure {

@@ -6,8 +6,8 @@ import { secondsLater } from '../../base/clock.ts';
 import type { WorkflowId } from '../../base/ids.ts';
 import type { Driver } from '../../drivers/driver.ts';
 import { ruleStage, type Stage } from '../../sweeps/testing/stage.ts';
-import { bootstrapWatcher } from './bootstrap-watcher.ts';
 import type { Subject } from '../runtime/subject.ts';
+import { bootstrapWatcher } from './bootstrap-watcher.ts';
 
 let stage: Stage;
 let subject: Subject;

@@ -6,12 +6,12 @@
 import { now } from '../../base/clock.ts';
 import type { WorkflowId } from '../../base/ids.ts';
 import { type Finding, readSigns } from '../../lifecycle/findings/diagnosis.ts';
-import { type Crash, markedCrash, markSigns } from '../../store/transitions/advance.ts';
 import { recordEvidence } from '../../store/evidence/evidence.ts';
 import { lastLines } from '../../store/logs/node-logs.ts';
-import { keepObservation } from './keep-observation.ts';
+import { type Crash, markedCrash, markSigns } from '../../store/transitions/advance.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import type { Subject } from '../runtime/subject.ts';
+import { keepObservation } from './keep-observation.ts';
 
 /** Reading a console is dearer than looking whether something runs. */
 const readEveryMs = 4_000;

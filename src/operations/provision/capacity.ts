@@ -4,10 +4,10 @@
  */
 import { now, secondsLater } from '../../base/clock.ts';
 import type { DriverOutcome } from '../../drivers/driver.ts';
+import { lockNode } from '../../store/rows/nodes.ts';
 import { markSigns, noteAdvance } from '../../store/transitions/advance.ts';
 import { moveDeadlines } from '../../store/transitions/deadlines.ts';
 import { budgetOf } from '../../store/transitions/transition-rules.ts';
-import { lockNode } from '../../store/rows/nodes.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import type { Subject } from '../runtime/subject.ts';
 

@@ -2,11 +2,11 @@
 import { now } from '../../base/clock.ts';
 import { newNodeId, newNodeInstanceId } from '../../base/ids.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
-import { isUniqueViolation } from '../../store/pg/database.ts';
-import { createNode } from '../../store/transitions/node-transition.ts';
 import { createInstance } from '../../store/agents/instances.ts';
+import { isUniqueViolation } from '../../store/pg/database.ts';
 import { countLiveNodes } from '../../store/rows/nodes.ts';
 import { currentPool } from '../../store/rows/pools.ts';
+import { createNode } from '../../store/transitions/node-transition.ts';
 import type { Asker } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
 

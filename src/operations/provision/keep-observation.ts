@@ -1,8 +1,8 @@
 /** What a machine's provider shows of it while it comes up: on its row, on its timeline, and as an advance of its boot. */
 import { now } from '../../base/clock.ts';
+import { lockNode } from '../../store/rows/nodes.ts';
 import { noteAdvance } from '../../store/transitions/advance.ts';
 import { amendNode } from '../../store/transitions/amend-node.ts';
-import { lockNode } from '../../store/rows/nodes.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import type { Subject } from '../runtime/subject.ts';
 

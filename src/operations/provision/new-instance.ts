@@ -4,12 +4,12 @@
  */
 import { type CorrelationId, type NodeInstanceId, newNodeInstanceId, type WorkflowId } from '../../base/ids.ts';
 import type { Actor } from '../../contract/evidence/evidence.ts';
-import { amendNode } from '../../store/transitions/amend-node.ts';
-import type { Transaction } from '../../store/pg/database.ts';
-import { transition } from '../../store/transitions/node-transition.ts';
 import { createInstance, fenceInstance } from '../../store/agents/instances.ts';
+import type { Transaction } from '../../store/pg/database.ts';
 import type { NodeRow } from '../../store/rows/nodes.ts';
 import type { PoolRow } from '../../store/rows/pools.ts';
+import { amendNode } from '../../store/transitions/amend-node.ts';
+import { transition } from '../../store/transitions/node-transition.ts';
 import type { OperationServices } from '../runtime/services.ts';
 
 export interface Replacement {

@@ -11,10 +11,10 @@ import type { Installation } from '../../store/keys/installation.ts';
 import { readOperation } from '../../store/operations/operations.ts';
 import { registerReplica } from '../../store/operations/replicas.ts';
 import { ruleStage, type Stage } from '../../sweeps/testing/stage.ts';
-import { engineListener } from '../runtime/engine-listener.ts';
-import { nodeProvisions } from './node-provision.ts';
 import { requestAllocation } from '../requests.ts';
+import { engineListener } from '../runtime/engine-listener.ts';
 import type { OperationServices } from '../runtime/services.ts';
+import { nodeProvisions } from './node-provision.ts';
 
 let stage: Stage;
 let services: OperationServices;

@@ -2,21 +2,21 @@
 import { now, secondsLater } from '../../base/clock.ts';
 import type { Json, OperationContext, OperationDefinition } from '../../engine/engine.ts';
 import { OperationCancelled, StepFailed } from '../../engine/engine.ts';
-import { allocationRow } from '../../store/rows/allocations.ts';
-import { once } from '../../store/operations/executions.ts';
 import { fenceInstance } from '../../store/agents/instances.ts';
-import { lockNode, nodeRow } from '../../store/rows/nodes.ts';
+import { once } from '../../store/operations/executions.ts';
 import { stageEntered, stagePassed } from '../../store/operations/steps.ts';
-import { assignInTurn } from './assign-in-turn.ts';
-import type { Assignment } from './assign-node.ts';
-import { bringUp, giveUpAndFreeze, launchPolicy, operationOf, outlastSeconds, subjectOf } from './bring-up.ts';
+import { allocationRow } from '../../store/rows/allocations.ts';
+import { lockNode, nodeRow } from '../../store/rows/nodes.ts';
 import { awaitOthers } from '../release/fence.ts';
 import { freezeFromDriver } from '../release/freeze-evidence.ts';
-import { bringUpStages, nodeProvisionKind } from './provision-plan.ts';
+import { removeMachine } from '../release/take-down.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { failingStage, skipStage, stage } from '../runtime/stage.ts';
 import { readSubject } from '../runtime/subject.ts';
-import { removeMachine } from '../release/take-down.ts';
+import { assignInTurn } from './assign-in-turn.ts';
+import type { Assignment } from './assign-node.ts';
+import { bringUp, giveUpAndFreeze, launchPolicy, operationOf, outlastSeconds, subjectOf } from './bring-up.ts';
+import { bringUpStages, nodeProvisionKind } from './provision-plan.ts';
 
 const queuePollSeconds = 5;
 

@@ -10,28 +10,33 @@
 import { now } from '../../base/clock.ts';
 import { newWorkflowId, type WorkflowId } from '../../base/ids.ts';
 import type { Node } from '../../contract/node.ts';
-import { OperationCancelled, type OperationContext, type OperationDefinition, StepFailed } from '../../engine/engine.ts';
-import { bindNodeToOperation } from '../../store/transitions/amend-node.ts';
-import type { Transaction } from '../../store/pg/database.ts';
-import { moveAllocations } from '../../store/transitions/allocation-transition.ts';
-import { requireMoved } from '../../store/transitions/transition-rules.ts';
-import { once } from '../../store/operations/executions.ts';
+import {
+  OperationCancelled,
+  type OperationContext,
+  type OperationDefinition,
+  StepFailed,
+} from '../../engine/engine.ts';
 import { fenceInstance } from '../../store/agents/instances.ts';
-import { lockNode, type NodeRow } from '../../store/rows/nodes.ts';
+import { once } from '../../store/operations/executions.ts';
 import { bindOperationToNode } from '../../store/operations/operations.ts';
-import { currentPool, type PoolRow } from '../../store/rows/pools.ts';
 import { type NewOperation, queueOperation } from '../../store/operations/queue-operation.ts';
-import type { Asker } from '../runtime/caller.ts';
-import { bringUp, giveUpAndFreeze, launchPolicy, operationOf } from './bring-up.ts';
+import type { Transaction } from '../../store/pg/database.ts';
+import { lockNode, type NodeRow } from '../../store/rows/nodes.ts';
+import { currentPool, type PoolRow } from '../../store/rows/pools.ts';
+import { moveAllocations } from '../../store/transitions/allocation-transition.ts';
+import { bindNodeToOperation } from '../../store/transitions/amend-node.ts';
+import { requireMoved } from '../../store/transitions/transition-rules.ts';
 import { freezeFromDriver } from '../release/freeze-evidence.ts';
-import { followPool, type Replaced, replaceInstance } from './new-instance.ts';
-import { pingPlan, proveByPing } from './ping.ts';
 import { provenGone } from '../release/proven-gone.ts';
-import { bringUpPlan } from './provision-plan.ts';
+import { removeMachine } from '../release/take-down.ts';
+import type { Asker } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { type PlanStep, skipStage, stage } from '../runtime/stage.ts';
 import { type FormerInstance, readSubject, type Subject } from '../runtime/subject.ts';
-import { removeMachine } from '../release/take-down.ts';
+import { bringUp, giveUpAndFreeze, launchPolicy, operationOf } from './bring-up.ts';
+import { followPool, type Replaced, replaceInstance } from './new-instance.ts';
+import { pingPlan, proveByPing } from './ping.ts';
+import { bringUpPlan } from './provision-plan.ts';
 
 export const nodeReEnrollKind = 'node-re-enroll';
 

@@ -1,10 +1,9 @@
 /** Follows a machine that was let back in until it is ready, and proves by a ping that tasks and answers pass. */
-
 import type { OperationDefinition } from '../../engine/engine.ts';
 import type { NewOperation } from '../../store/operations/queue-operation.ts';
+import type { OperationServices } from '../runtime/services.ts';
 import { awaitReady } from './bring-up.ts';
 import { pingPlan, proveByPing } from './ping.ts';
-import type { OperationServices } from '../runtime/services.ts';
 
 export const nodeReactivateKind = 'node-reactivate';
 

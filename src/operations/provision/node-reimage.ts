@@ -5,27 +5,32 @@
 import { now } from '../../base/clock.ts';
 import { newWorkflowId, type WorkflowId } from '../../base/ids.ts';
 import type { DriverProof } from '../../drivers/driver.ts';
-import { OperationCancelled, type OperationContext, type OperationDefinition, StepFailed } from '../../engine/engine.ts';
-import type { Transaction } from '../../store/pg/database.ts';
-import { transition } from '../../store/transitions/node-transition.ts';
-import { once } from '../../store/operations/executions.ts';
+import {
+  OperationCancelled,
+  type OperationContext,
+  type OperationDefinition,
+  StepFailed,
+} from '../../engine/engine.ts';
 import { fenceInstance } from '../../store/agents/instances.ts';
-import { lockNode, type NodeRow } from '../../store/rows/nodes.ts';
+import { once } from '../../store/operations/executions.ts';
 import { bindOperationToNode } from '../../store/operations/operations.ts';
-import { currentPool, type PoolRow } from '../../store/rows/pools.ts';
 import { queueOperation } from '../../store/operations/queue-operation.ts';
-import type { Asker } from '../runtime/caller.ts';
-import { bringUp, giveUpAndFreeze, operationOf } from './bring-up.ts';
+import type { Transaction } from '../../store/pg/database.ts';
+import { lockNode, type NodeRow } from '../../store/rows/nodes.ts';
+import { currentPool, type PoolRow } from '../../store/rows/pools.ts';
+import { transition } from '../../store/transitions/node-transition.ts';
 import { isOurs, setAsideHalfTakenDown } from '../release/half-taken-down.ts';
-import { followPool, replaceInstance } from './new-instance.ts';
 import { provenGone } from '../release/proven-gone.ts';
-import { bringUpPlan } from './provision-plan.ts';
 import { releasePolicy } from '../release/release-policy.ts';
 import { retireProvenGone } from '../release/retire-proven-gone.ts';
+import { takeDown, takeDownPlan } from '../release/take-down.ts';
+import type { Asker } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { type PlanStep, stage } from '../runtime/stage.ts';
 import { type FormerInstance, readSubject, type Subject } from '../runtime/subject.ts';
-import { takeDown, takeDownPlan } from '../release/take-down.ts';
+import { bringUp, giveUpAndFreeze, operationOf } from './bring-up.ts';
+import { followPool, replaceInstance } from './new-instance.ts';
+import { bringUpPlan } from './provision-plan.ts';
 
 export const nodeReimageKind = 'node-reimage';
 

@@ -2,16 +2,15 @@
 import { now } from '../../base/clock.ts';
 import type { DriverDone } from '../../drivers/driver.ts';
 import type { OperationContext } from '../../engine/engine.ts';
-import { type NodeMove, transition } from '../../store/transitions/node-transition.ts';
-import { requireMoved } from '../../store/transitions/transition-rules.ts';
-import { once } from '../../store/operations/executions.ts';
 import { arrivedByItself } from '../../store/agents/instances.ts';
+import { once } from '../../store/operations/executions.ts';
 import { holdStarting, letGoStarting } from '../../store/supervision/agentless-machines.ts';
-import { keepObservation } from './keep-observation.ts';
+import type { NodeMove } from '../../store/transitions/node-move.ts';
+import { transition } from '../../store/transitions/node-transition.ts';
+import { requireMoved } from '../../store/transitions/transition-rules.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import type { Subject } from '../runtime/subject.ts';
-
-export const isObserved = ({ driver }: Pick<Subject, 'driver'>): boolean => driver.supervision === 'observe';
+import { keepObservation } from './keep-observation.ts';
 
 /** The provider is done, and no agent is expected: from here on what it shows counts. */
 export async function ensured(

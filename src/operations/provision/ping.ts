@@ -2,11 +2,11 @@
 import type { OperationContext } from '../../engine/engine.ts';
 import { StepFailed } from '../../engine/engine.ts';
 import { hasAgent } from '../../store/agents/instances.ts';
-import { askAgent } from '../runtime/agent-task.ts';
-import { subjectOf } from './bring-up.ts';
 import { isSignedByAgent } from '../release/proof.ts';
+import { askAgent } from '../runtime/agent-task.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { type PlanStep, stage, tell } from '../runtime/stage.ts';
+import { subjectOf } from './bring-up.ts';
 
 export const pingPlan: PlanStep[] = [
   { name: 'ping', label: 'Asking its agent for an answer', usual_seconds: 1, within_seconds: 300 },

@@ -4,9 +4,9 @@ import type { Actor } from '../../contract/evidence/evidence.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
 import type { PlannedStep } from '../../drivers/driver.ts';
 import { announced } from '../../lifecycle/progress/expectation.ts';
+import { queueOperation } from '../../store/operations/queue-operation.ts';
 import type { Transaction } from '../../store/pg/database.ts';
 import { budgetOf, type DoorEnvironment } from '../../store/transitions/transition-rules.ts';
-import { queueOperation } from '../../store/operations/queue-operation.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import type { PlanStep } from '../runtime/stage.ts';
 

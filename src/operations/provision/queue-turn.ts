@@ -1,11 +1,11 @@
 /** Whose turn it is: which allocations may have a machine of their pool now, and what the others wait for and behind how many. */
 import { pausingRules } from '../../lifecycle/model/rules.ts';
-import { type AllocationRow, countWaitingBefore } from '../../store/rows/allocations.ts';
-import { launchHold } from '../../store/supervision/brake.ts';
 import type { Transaction } from '../../store/pg/database.ts';
+import { type AllocationRow, countWaitingBefore } from '../../store/rows/allocations.ts';
 import { countFree } from '../../store/rows/free-nodes.ts';
 import { countLiveNodes } from '../../store/rows/nodes.ts';
 import type { PoolRow } from '../../store/rows/pools.ts';
+import { launchHold } from '../../store/supervision/brake.ts';
 
 /** What keeps the pool from making another machine; undefined when nothing does. */
 async function whatBarsNew(tx: Transaction, pool: PoolRow, launches: boolean, now: Date): Promise<string | undefined> {

@@ -9,17 +9,24 @@ import {
   StepFailed,
 } from '../../engine/engine.ts';
 import { bulkAction, type RecoveryPhase } from '../../lifecycle/actions/recovery.ts';
-import type { Transaction } from '../../store/pg/database.ts';
 import { recordEvidence } from '../../store/evidence/evidence.ts';
 import { once } from '../../store/operations/executions.ts';
 import { queueOperation } from '../../store/operations/queue-operation.ts';
-import { chooseTargets, skipTargets, type Tally, type TargetRow, tallyOf, targetsThat } from '../../store/operations/recoveries.ts';
+import {
+  chooseTargets,
+  skipTargets,
+  type Tally,
+  type TargetRow,
+  tallyOf,
+  targetsThat,
+} from '../../store/operations/recoveries.ts';
+import type { Transaction } from '../../store/pg/database.ts';
 import type { Asker } from '../runtime/caller.ts';
+import type { OperationServices } from '../runtime/services.ts';
+import { type PlanStep, stage } from '../runtime/stage.ts';
 import type { Eligibility } from './recovery-eligibility.ts';
 import { type RecoveryOrder, type Round, recoveryRound } from './recovery-round.ts';
 import { incompleteWords, mostNamed, progressParts, progressWords, stopWords } from './recovery-words.ts';
-import type { OperationServices } from '../runtime/services.ts';
-import { type PlanStep, stage } from '../runtime/stage.ts';
 
 export const fleetRecoverKind = 'fleet-recover';
 

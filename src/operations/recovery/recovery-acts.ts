@@ -1,12 +1,12 @@
 /** How a bulk recovery acts on one target: as a person would who acts on it alone, citing the recovery. */
 import type { WorkflowId } from '../../base/ids.ts';
 import { type BulkActionName, isAboutAllocations } from '../../lifecycle/actions/recovery.ts';
+import type { TargetRow } from '../../store/operations/recoveries.ts';
 import type { Transaction } from '../../store/pg/database.ts';
 import { withinTransaction } from '../../store/pg/one-transaction.ts';
-import type { TargetRow } from '../../store/operations/recoveries.ts';
 import { actOnAllocation } from '../actions/allocation-actions.ts';
-import type { Asker } from '../runtime/caller.ts';
 import { actOnNode } from '../actions/node-actions.ts';
+import type { Asker } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
 
 /** In the caller's transaction, so that the act and the record of it are one. Answers the operation that does it, where it is one. */

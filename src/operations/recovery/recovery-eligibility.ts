@@ -1,6 +1,11 @@
 /** To which of those that a filter names the action is open now, and why not to the others. */
 import type { Recovery } from '../../contract/recovery.ts';
-import { type BulkActionName, isAboutAllocations, type NodeBulkAction, whyNotInBulk } from '../../lifecycle/actions/recovery.ts';
+import {
+  type BulkActionName,
+  isAboutAllocations,
+  type NodeBulkAction,
+  whyNotInBulk,
+} from '../../lifecycle/actions/recovery.ts';
 import type { Queryable } from '../../store/pg/database.ts';
 import { readNodes } from '../../store/rows/nodes.ts';
 import { currentDocuments } from '../../store/rows/pools.ts';

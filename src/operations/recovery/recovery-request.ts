@@ -11,12 +11,12 @@ import {
   isBulkAction,
   recoveryDefaults,
 } from '../../lifecycle/actions/recovery.ts';
-import { currentPool } from '../../store/rows/pools.ts';
 import { matchingTargets } from '../../store/operations/recoveries.ts';
+import { currentPool } from '../../store/rows/pools.ts';
 import type { Asker } from '../runtime/caller.ts';
+import type { OperationServices } from '../runtime/services.ts';
 import { recoverIn } from './fleet-recover.ts';
 import { type Eligibility, eligibilityOf } from './recovery-eligibility.ts';
-import type { OperationServices } from '../runtime/services.ts';
 
 function bulkActionOf(action: string): BulkActionName {
   if (isBulkAction(action)) return action;

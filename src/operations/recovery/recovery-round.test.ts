@@ -7,9 +7,9 @@ import type { OperationContext } from '../../engine/engine.ts';
 import type { RecoveryPhase } from '../../lifecycle/actions/recovery.ts';
 import { chooseTargets } from '../../store/operations/recoveries.ts';
 import { ruleStage, type Stage } from '../../sweeps/testing/stage.ts';
+import type { OperationServices } from '../runtime/services.ts';
 import { requestRecovery } from './recovery-request.ts';
 import { type RecoveryOrder, recoveryRound } from './recovery-round.ts';
-import type { OperationServices } from '../runtime/services.ts';
 
 let stage: Stage;
 let services: OperationServices;

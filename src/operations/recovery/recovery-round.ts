@@ -14,10 +14,9 @@ import {
   type RecoveryMove,
   type RecoveryPhase,
 } from '../../lifecycle/actions/recovery.ts';
-import type { Queryable } from '../../store/pg/database.ts';
 import { type Fact, recordEvidence } from '../../store/evidence/evidence.ts';
 import { fenced } from '../../store/operations/executions.ts';
-import type { OperationRow } from '../../store/operations/operations.ts';
+import type { OperationRow } from '../../store/operations/operation-rows.ts';
 import {
   canariesOf,
   changeTarget,
@@ -30,9 +29,10 @@ import {
   tallyOf,
   targetsUnderWay,
 } from '../../store/operations/recoveries.ts';
+import type { Queryable } from '../../store/pg/database.ts';
+import type { OperationServices } from '../runtime/services.ts';
 import { actOnTarget } from './recovery-acts.ts';
 import { progressParts, progressWords } from './recovery-words.ts';
-import type { OperationServices } from '../runtime/services.ts';
 
 /** What was asked for; kept as the operation's parameters. */
 export interface RecoveryOrder {

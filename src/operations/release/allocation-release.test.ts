@@ -5,9 +5,9 @@ import { type NodeId, newCorrelationId } from '../../base/ids.ts';
 import type { OperationContext } from '../../engine/engine.ts';
 import type * as Executions from '../../store/operations/executions.ts';
 import { ruleStage, type Stage } from '../../sweeps/testing/stage.ts';
-import { staysForReuse } from './allocation-release.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import type { Subject } from '../runtime/subject.ts';
+import { staysForReuse } from './allocation-release.ts';
 
 vi.mock(import('../../store/operations/executions.ts'), async (original) => {
   const once = ((db, _workflow, _receipt, _executor, _now, work) =>

@@ -2,20 +2,20 @@
 import { now, secondsLater } from '../../base/clock.ts';
 import type { OperationContext } from '../../engine/engine.ts';
 import { StepFailed } from '../../engine/engine.ts';
+import { fenceInstance } from '../../store/agents/instances.ts';
+import { once } from '../../store/operations/executions.ts';
+import { openOperationsOf } from '../../store/operations/open-operations.ts';
+import { bindOperationToNode } from '../../store/operations/operations.ts';
 import { allocationRow, isHeldByAnother } from '../../store/rows/allocations.ts';
+import { lockNode, type NodeRow } from '../../store/rows/nodes.ts';
 import { bindNodeToOperation } from '../../store/transitions/amend-node.ts';
 import { transition } from '../../store/transitions/node-transition.ts';
 import { requireMoved } from '../../store/transitions/transition-rules.ts';
-import { once } from '../../store/operations/executions.ts';
-import { fenceInstance } from '../../store/agents/instances.ts';
-import { lockNode, type NodeRow } from '../../store/rows/nodes.ts';
-import { openOperationsOf } from '../../store/operations/open-operations.ts';
-import { bindOperationToNode } from '../../store/operations/operations.ts';
 import { allocationOperation, idsOf } from '../runtime/allocation-operation.ts';
-import { releasePolicy } from './release-policy.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { drive } from '../runtime/stage.ts';
 import { type Subject, targetNow } from '../runtime/subject.ts';
+import { releasePolicy } from './release-policy.ts';
 
 const endWithinSeconds = 60;
 

@@ -1,14 +1,14 @@
 /** Pulls what the machine alone knows before anything is destroyed. It never fails an operation: what cannot be had is said to be missing. */
 import { now } from '../../base/clock.ts';
 import type { OperationContext } from '../../engine/engine.ts';
-import { servedAnother } from '../../store/rows/allocations.ts';
 import { recordEvidence } from '../../store/evidence/evidence.ts';
+import { servedAnother } from '../../store/rows/allocations.ts';
 import { type AgentLine, askAgent } from '../runtime/agent-task.ts';
-import { tellLateCause } from './late-cause.ts';
+import { steadily } from '../runtime/retry-while-unavailable.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { tell } from '../runtime/stage.ts';
-import { steadily } from '../runtime/retry-while-unavailable.ts';
 import type { Subject } from '../runtime/subject.ts';
+import { tellLateCause } from './late-cause.ts';
 
 const agentAnswersWithinSeconds = 5;
 const mostAttachmentCharacters = 64_000;

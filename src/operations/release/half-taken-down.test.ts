@@ -6,9 +6,9 @@ import type { OperationError } from '../../contract/operation.ts';
 import { OperationCancelled, type OperationContext, StepFailed } from '../../engine/engine.ts';
 import type * as Executions from '../../store/operations/executions.ts';
 import { ruleStage, type Stage } from '../../sweeps/testing/stage.ts';
-import { setAsideHalfTakenDown } from './half-taken-down.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import type { Subject } from '../runtime/subject.ts';
+import { setAsideHalfTakenDown } from './half-taken-down.ts';
 
 const row = vi.hoisted(() => ({ error: null as OperationError | null }));
 vi.mock(import('../../store/operations/executions.ts'), async (original) => {

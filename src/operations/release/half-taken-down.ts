@@ -4,12 +4,12 @@
  */
 import { now } from '../../base/clock.ts';
 import { OperationCancelled, type OperationContext, StepFailed } from '../../engine/engine.ts';
+import { fenceInstance } from '../../store/agents/instances.ts';
+import { once } from '../../store/operations/executions.ts';
+import type { OperationRow } from '../../store/operations/operation-rows.ts';
+import { lockNode, type NodeRow } from '../../store/rows/nodes.ts';
 import { transition } from '../../store/transitions/node-transition.ts';
 import { requireMoved } from '../../store/transitions/transition-rules.ts';
-import { once } from '../../store/operations/executions.ts';
-import { fenceInstance } from '../../store/agents/instances.ts';
-import { lockNode, type NodeRow } from '../../store/rows/nodes.ts';
-import type { OperationRow } from '../../store/operations/operations.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { stageOf } from '../runtime/stage.ts';
 import type { Subject } from '../runtime/subject.ts';

@@ -4,20 +4,20 @@ import { type NodeId, newCorrelationId, newWorkflowId, type WorkflowId } from '.
 import type { Actor } from '../../contract/evidence/evidence.ts';
 import type { DriverProof } from '../../drivers/driver.ts';
 import { OperationCancelled, type OperationContext, type OperationDefinition } from '../../engine/engine.ts';
-import type { Transaction } from '../../store/pg/database.ts';
-import { transition } from '../../store/transitions/node-transition.ts';
-import { once } from '../../store/operations/executions.ts';
 import { fenceInstance, fenceInstances } from '../../store/agents/instances.ts';
-import type { NodeRow } from '../../store/rows/nodes.ts';
+import { once } from '../../store/operations/executions.ts';
 import { operationRow } from '../../store/operations/operations.ts';
 import { queueOperations } from '../../store/operations/queue-operation.ts';
+import type { Transaction } from '../../store/pg/database.ts';
+import type { NodeRow } from '../../store/rows/nodes.ts';
+import { transition } from '../../store/transitions/node-transition.ts';
+import { steadily } from '../runtime/retry-while-unavailable.ts';
+import type { OperationServices } from '../runtime/services.ts';
+import { type PlanStep, stage } from '../runtime/stage.ts';
+import { readSubject, type Subject } from '../runtime/subject.ts';
 import { setAsideHalfTakenDown } from './half-taken-down.ts';
 import { provenGone } from './proven-gone.ts';
 import { releasePolicy } from './release-policy.ts';
-import type { OperationServices } from '../runtime/services.ts';
-import { type PlanStep, stage } from '../runtime/stage.ts';
-import { steadily } from '../runtime/retry-while-unavailable.ts';
-import { readSubject, type Subject } from '../runtime/subject.ts';
 import { takeDown, takeDownPlan } from './take-down.ts';
 
 export const nodeRetireKind = 'node-retire';

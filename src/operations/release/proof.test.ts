@@ -10,9 +10,9 @@ import type { OperationContext } from '../../engine/engine.ts';
 import type { KeyStanding } from '../../store/agents/agent-keys/trusted-key.ts';
 import { StoreUnavailable } from '../../store/pg/database.ts';
 import type { AgentAnswer } from '../runtime/agent-task.ts';
-import { lookForProof, proveByAgent } from './proof.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import type { Subject } from '../runtime/subject.ts';
+import { lookForProof, proveByAgent } from './proof.ts';
 
 const agent = vi.hoisted(() => ({
   answer: undefined as unknown,

@@ -8,9 +8,9 @@ import type { DriverProof, DriverWait, ProofKind } from '../../drivers/driver.ts
 import { type Json, type OperationContext, type RetryPolicy, StepError, StepFailed } from '../../engine/engine.ts';
 import { keyStanding } from '../../store/agents/agent-keys/key-change.ts';
 import { type KeyStanding, trustedKeyOf } from '../../store/agents/agent-keys/trusted-key.ts';
-import { StoreUnavailable } from '../../store/pg/database.ts';
 import { recordEvidence } from '../../store/evidence/evidence.ts';
 import { lastStoredSeq } from '../../store/logs/node-logs.ts';
+import { StoreUnavailable } from '../../store/pg/database.ts';
 import { type AgentAnswer, type AgentLine, askAgent } from '../runtime/agent-task.ts';
 import { answeredWithin } from '../runtime/answered-within.ts';
 import type { OperationServices } from '../runtime/services.ts';

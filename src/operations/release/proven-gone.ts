@@ -1,10 +1,10 @@
 /** What a proof about an instance ends on the residue ledger: everything of it that is still open, at once, in the transaction that acts on the proof. */
 import type { DriverProof } from '../../drivers/driver.ts';
+import type { OperationRow } from '../../store/operations/operation-rows.ts';
 import type { Transaction } from '../../store/pg/database.ts';
-import type { OperationRow } from '../../store/operations/operations.ts';
 import { settleResidue } from '../../store/rows/residue.ts';
-import { wordsOf } from './proof.ts';
 import type { Subject } from '../runtime/subject.ts';
+import { wordsOf } from './proof.ts';
 
 export async function provenGone(
   tx: Transaction,

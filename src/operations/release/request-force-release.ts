@@ -2,21 +2,21 @@
 import { now, secondsLater } from '../../base/clock.ts';
 import { newWorkflowId } from '../../base/ids.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
-import { allocationRow, lockAllocation } from '../../store/rows/allocations.ts';
-import { releaseGoesOnBy } from '../../store/transitions/amend-allocation.ts';
-import type { Transaction } from '../../store/pg/database.ts';
-import { moveAllocations } from '../../store/transitions/allocation-transition.ts';
-import { requireMoved } from '../../store/transitions/transition-rules.ts';
 import { openOperationsOf } from '../../store/operations/open-operations.ts';
 import { markCancelling } from '../../store/operations/operations.ts';
 import { queueOperation } from '../../store/operations/queue-operation.ts';
+import type { Transaction } from '../../store/pg/database.ts';
+import { allocationRow, lockAllocation } from '../../store/rows/allocations.ts';
+import { moveAllocations } from '../../store/transitions/allocation-transition.ts';
+import { releaseGoesOnBy } from '../../store/transitions/amend-allocation.ts';
+import { requireMoved } from '../../store/transitions/transition-rules.ts';
+import { type Asker, type Touched, visible } from '../runtime/caller.ts';
+import type { OperationServices } from '../runtime/services.ts';
 import {
   allocationForceReleaseKind,
   allocationForceReleasePlan,
   forceReleaseWithinSeconds,
 } from './allocation-force-release.ts';
-import { type Asker, type Touched, visible } from '../runtime/caller.ts';
-import type { OperationServices } from '../runtime/services.ts';
 
 /** The release that runs is told to stop, and the allocation follows the forced one from here on, in the caller's transaction. */
 async function forceIn(tx: Transaction, services: OperationServices, id: string, asker: Asker): Promise<Touched> {

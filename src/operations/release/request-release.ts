@@ -3,18 +3,18 @@ import { now } from '../../base/clock.ts';
 import { newWorkflowId } from '../../base/ids.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { Cause } from '../../lifecycle/model/transitions.ts';
-import { type AllocationRow, allocationRow, isHeldByAnother } from '../../store/rows/allocations.ts';
-import type { Transaction } from '../../store/pg/database.ts';
-import { renewCleaning } from '../../store/transitions/deadlines.ts';
-import { moveAllocations } from '../../store/transitions/allocation-transition.ts';
-import { lockNode } from '../../store/rows/nodes.ts';
 import { openOperationsOf } from '../../store/operations/open-operations.ts';
 import { markCancelling, operationRow } from '../../store/operations/operations.ts';
 import { queueOperation } from '../../store/operations/queue-operation.ts';
-import { allocationForceReleaseKind } from './allocation-force-release.ts';
-import { allocationReleaseKind, allocationReleasePlan } from './allocation-release.ts';
+import type { Transaction } from '../../store/pg/database.ts';
+import { type AllocationRow, allocationRow, isHeldByAnother } from '../../store/rows/allocations.ts';
+import { lockNode } from '../../store/rows/nodes.ts';
+import { moveAllocations } from '../../store/transitions/allocation-transition.ts';
+import { renewCleaning } from '../../store/transitions/deadlines.ts';
 import { type Asker, type Touched, visible } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
+import { allocationForceReleaseKind } from './allocation-force-release.ts';
+import { allocationReleaseKind, allocationReleasePlan } from './allocation-release.ts';
 
 /** Asking again for what is already under way is no mistake: the answer is the operation that does it. */
 function underWay(allocation: AllocationRow): Touched {

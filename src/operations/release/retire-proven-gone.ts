@@ -2,12 +2,12 @@
 import type { NodeId, NodeInstanceId, WorkflowId } from '../../base/ids.ts';
 import type { Actor } from '../../contract/evidence/evidence.ts';
 import type { ProofKind } from '../../drivers/driver.ts';
+import { fenceInstance } from '../../store/agents/instances.ts';
+import { isWorkedOn } from '../../store/history/proven-gone-nodes.ts';
 import type { Transaction } from '../../store/pg/database.ts';
+import { lockNode } from '../../store/rows/nodes.ts';
 import { transition } from '../../store/transitions/node-transition.ts';
 import { requireMoved } from '../../store/transitions/transition-rules.ts';
-import { fenceInstance } from '../../store/agents/instances.ts';
-import { lockNode } from '../../store/rows/nodes.ts';
-import { isWorkedOn } from '../../store/history/proven-gone-nodes.ts';
 import type { OperationServices } from '../runtime/services.ts';
 
 interface ProvenGone {

@@ -1,6 +1,6 @@
 /** Where a machine goes that stays and is proven clean: to the free ones, or aside, when somebody drained it or had set it aside before. */
-import type { NodeMove } from '../../store/transitions/node-transition.ts';
 import type { NodeRow } from '../../store/rows/nodes.ts';
+import type { NodeMove } from '../../store/transitions/node-move.ts';
 
 export function stays({ node_id, status, drain_then }: NodeRow): NodeMove[] {
   // An operator set it aside while it was cleaned.

@@ -4,16 +4,15 @@ import type { DriverProof } from '../../drivers/driver.ts';
 import type { OperationContext, RetryPolicy } from '../../engine/engine.ts';
 import { StepFailed } from '../../engine/engine.ts';
 import { resolveBudget } from '../../lifecycle/deadlines/budgets.ts';
-import { once } from '../../store/operations/executions.ts';
 import { fenceInstance } from '../../store/agents/instances.ts';
 import { hasLeasedWork } from '../../store/agents/tasks.ts';
+import { once } from '../../store/operations/executions.ts';
 import { type AgentLine, askAgent } from '../runtime/agent-task.ts';
-import { freezeFromAgent, freezeFromDriver } from './freeze-evidence.ts';
-import { isObserved } from '../provision/observed-start.ts';
-import { agentProvesWithinSeconds, proveByAgent, proveByDriver } from './proof.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { drive, type PlanStep, stage } from '../runtime/stage.ts';
-import { type Subject, targetNow } from '../runtime/subject.ts';
+import { isObserved, type Subject, targetNow } from '../runtime/subject.ts';
+import { freezeFromAgent, freezeFromDriver } from './freeze-evidence.ts';
+import { agentProvesWithinSeconds, proveByAgent, proveByDriver } from './proof.ts';
 
 export const takeDownPlan: PlanStep[] = [
   { name: 'freeze-evidence', label: 'Keeping what the machine knows', usual_seconds: 0.5, within_seconds: 300 },

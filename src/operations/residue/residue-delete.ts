@@ -1,16 +1,16 @@
 /** Destroys what an entry of the residue ledger is about, by its tags, and proves it gone. Asked for by a person, never by a rule. */
 import { now } from '../../base/clock.ts';
 import type { OperationDefinition } from '../../engine/engine.ts';
-import { once } from '../../store/operations/executions.ts';
 import { fenceInstance } from '../../store/agents/instances.ts';
+import { once } from '../../store/operations/executions.ts';
 import { settleResidue } from '../../store/rows/residue.ts';
 import { proveByDriver, wordsOf } from '../release/proof.ts';
 import { releasePolicy } from '../release/release-policy.ts';
-import { readResidueSubject } from './residue-subject.ts';
-import { residueOf } from './residue-verify.ts';
 import { retireProvenGone } from '../release/retire-proven-gone.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { drive, type PlanStep, stage } from '../runtime/stage.ts';
+import { readResidueSubject } from './residue-subject.ts';
+import { residueOf } from './residue-verify.ts';
 
 export const residueDeleteKind = 'residue-delete';
 

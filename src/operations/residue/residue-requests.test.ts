@@ -5,8 +5,8 @@ import { testDatabase } from '../../../test/support/database.ts';
 import type { CorrelationId, NodeId, NodeInstanceId } from '../../base/ids.ts';
 import { leaveResidue, residueRow } from '../../store/rows/residue.ts';
 import { ruleStage, type Stage } from '../../sweeps/testing/stage.ts';
-import { adoptResidue, requestResidueDelete, requestResidueVerify } from './residue-requests.ts';
 import type { OperationServices } from '../runtime/services.ts';
+import { adoptResidue, requestResidueDelete, requestResidueVerify } from './residue-requests.ts';
 
 let stage: Stage;
 let services: OperationServices;

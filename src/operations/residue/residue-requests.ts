@@ -2,15 +2,15 @@
 import { now } from '../../base/clock.ts';
 import { newCorrelationId, newWorkflowId, type WorkflowId } from '../../base/ids.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
-import type { Transaction } from '../../store/pg/database.ts';
 import { operationRow } from '../../store/operations/operations.ts';
-import { type ResidueWithMachine, residueWithMachine } from '../../store/supervision/orphans.ts';
 import { queueOperation } from '../../store/operations/queue-operation.ts';
+import type { Transaction } from '../../store/pg/database.ts';
 import { bindResidue, residueRow, settleResidue } from '../../store/rows/residue.ts';
+import { type ResidueWithMachine, residueWithMachine } from '../../store/supervision/orphans.ts';
 import type { Asker } from '../runtime/caller.ts';
+import type { OperationServices } from '../runtime/services.ts';
 import { residueDeleteKind, residueDeletePlan } from './residue-delete.ts';
 import { residueVerifyKind, residueVerifyPlan } from './residue-verify.ts';
-import type { OperationServices } from '../runtime/services.ts';
 
 export interface ResidueTouched {
   residue_id: string;

@@ -2,8 +2,8 @@
 import type { KnownIds, NodeId, NodeInstanceId } from '../../base/ids.ts';
 import type { Driver, DriverTarget } from '../../drivers/driver.ts';
 import { type ResidueWithMachine, residueWithMachine } from '../../store/supervision/orphans.ts';
-import type { OperationServices } from '../runtime/services.ts';
 import { steadily } from '../runtime/retry-while-unavailable.ts';
+import type { OperationServices } from '../runtime/services.ts';
 
 export interface ResidueSubject {
   row: ResidueWithMachine;

@@ -5,11 +5,11 @@ import { once } from '../../store/operations/executions.ts';
 import { noteLook, settleResidue } from '../../store/rows/residue.ts';
 import { type Looked, proveByAgent, proveIfPossible, wordsOf } from '../release/proof.ts';
 import { reusesNodes } from '../release/release-policy.ts';
-import { type ResidueSubject, readResidueSubject } from './residue-subject.ts';
 import { retireProvenGone } from '../release/retire-proven-gone.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { type PlanStep, stage } from '../runtime/stage.ts';
 import { readSubject } from '../runtime/subject.ts';
+import { type ResidueSubject, readResidueSubject } from './residue-subject.ts';
 
 export const residueVerifyKind = 'residue-verify';
 

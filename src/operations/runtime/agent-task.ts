@@ -2,9 +2,9 @@
 import { moment, now, secondsLater } from '../../base/clock.ts';
 import { newTaskId } from '../../base/ids.ts';
 import type { Json, OperationContext } from '../../engine/engine.ts';
-import { once } from '../../store/operations/executions.ts';
 import { isAgentFresh } from '../../store/agents/instances.ts';
 import { queueTask, taskRow } from '../../store/agents/tasks.ts';
+import { once } from '../../store/operations/executions.ts';
 import type { OperationServices } from './services.ts';
 import { isMachineGone, type Subject } from './subject.ts';
 

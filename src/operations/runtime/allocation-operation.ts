@@ -1,10 +1,11 @@
 /** An operation's own row, where the operation is one on an allocation, and the ids that it hands on. */
 import type { OperationContext } from '../../engine/engine.ts';
-import type { Transaction } from '../../store/pg/database.ts';
 import { everHadMachine } from '../../store/operations/open-operations.ts';
-import { type OperationRow, operationRow } from '../../store/operations/operations.ts';
-import type { OperationServices } from './services.ts';
+import type { OperationRow } from '../../store/operations/operation-rows.ts';
+import { operationRow } from '../../store/operations/operations.ts';
+import type { Transaction } from '../../store/pg/database.ts';
 import { steadily } from './retry-while-unavailable.ts';
+import type { OperationServices } from './services.ts';
 
 export async function allocationOperation(
   services: OperationServices,

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import { systemClock } from '../../base/clock.ts';
+import { newSecret } from '../../base/credentials/random-secret.ts';
 import type { Log } from '../../base/telemetry/log.ts';
 import { type Database, openDatabase } from '../../store/pg/database.ts';
-import { newSecret } from '../../store/agents/instances.ts';
 import { tokenBySecret } from '../../store/rows/tokens.ts';
 import { adminTokenPath, ensureAdminToken } from './first-start.ts';
 

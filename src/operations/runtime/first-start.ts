@@ -2,13 +2,13 @@
 import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Clock, now } from '../../base/clock.ts';
-import { newTokenId } from '../../base/ids.ts';
-import type { Log } from '../../base/telemetry/log.ts';
-import { type ServerSettings, SettingsError } from '../../base/settings/settings.ts';
+import { newSecret } from '../../base/credentials/random-secret.ts';
 import { tokenWeakness } from '../../base/credentials/token-weakness.ts';
-import type { Database } from '../../store/pg/database.ts';
+import { newTokenId } from '../../base/ids.ts';
+import { type ServerSettings, SettingsError } from '../../base/settings/settings.ts';
+import type { Log } from '../../base/telemetry/log.ts';
 import { recordEvidence } from '../../store/evidence/evidence.ts';
-import { newSecret } from '../../store/agents/instances.ts';
+import type { Database } from '../../store/pg/database.ts';
 import { declarePool, everDeclared } from '../../store/rows/pools.ts';
 import { createToken, lockAdminToken, revokeReplaced, setTokenOrigin, tokenBySecret } from '../../store/rows/tokens.ts';
 

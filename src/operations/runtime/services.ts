@@ -1,13 +1,13 @@
 /** What operations are given to work with. Put together by main; operations know no concrete driver and no concrete engine. */
 import type { Clock } from '../../base/clock.ts';
-import type { WorkflowId } from '../../base/ids.ts';
 import type { KeyRing } from '../../base/credentials/key-ring.ts';
+import type { WorkflowId } from '../../base/ids.ts';
 import type { Driver } from '../../drivers/driver.ts';
-import type { Database } from '../../store/pg/database.ts';
-import type { DoorEnvironment } from '../../store/transitions/transition-rules.ts';
-import type { Executor } from '../../store/operations/executions.ts';
 import type { Installation } from '../../store/keys/installation.ts';
+import type { Executor } from '../../store/operations/executions.ts';
+import type { Database } from '../../store/pg/database.ts';
 import type { ProbeOutcome, ProbeTarget } from '../../store/supervision/probes.ts';
+import type { DoorEnvironment } from '../../store/transitions/transition-rules.ts';
 
 export interface OperationServices {
   db: Database;

@@ -15,10 +15,10 @@ import {
   StepError,
   StepFailed,
 } from '../../engine/engine.ts';
-import type { StepHistory } from '../../lifecycle/progress/expectation.ts';
 import type { RecordedStepError as OperationProblem } from '../../lifecycle/findings/launch-blame.ts';
-import { recordEvidence } from '../../store/evidence/evidence.ts';
+import type { StepHistory } from '../../lifecycle/progress/expectation.ts';
 import { keepDriverState } from '../../store/agents/instances.ts';
+import { recordEvidence } from '../../store/evidence/evidence.ts';
 import { reachedIn } from '../../store/operations/operation-progress.ts';
 import { operationRow } from '../../store/operations/operations.ts';
 import { stepEnded, stepReached, stepStarted } from '../../store/operations/steps.ts';

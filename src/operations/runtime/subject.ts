@@ -4,14 +4,14 @@ import type { CorrelationId, KnownIds, NodeInstanceId, WorkflowId } from '../../
 import type { PoolDocument } from '../../contract/pool.ts';
 import type { Driver, DriverState, DriverTarget } from '../../drivers/driver.ts';
 import type { OperationContext } from '../../engine/engine.ts';
-import type { Queryable } from '../../store/pg/database.ts';
 import { type InstanceRow, instanceRow } from '../../store/agents/instances.ts';
-import { type NodeRow, nodeRow } from '../../store/rows/nodes.ts';
 import { operationRow } from '../../store/operations/operations.ts';
+import type { Queryable } from '../../store/pg/database.ts';
+import { type NodeRow, nodeRow } from '../../store/rows/nodes.ts';
 import { poolGeneration } from '../../store/rows/pools.ts';
 import { answeredWithin } from './answered-within.ts';
-import type { OperationServices } from './services.ts';
 import { steadily } from './retry-while-unavailable.ts';
+import type { OperationServices } from './services.ts';
 
 export interface Subject {
   node: NodeRow;
@@ -103,3 +103,5 @@ export async function isMachineGone({ driver, target }: Subject, clock: Clock): 
   const observed = await answeredWithin(clock, observedWithinSeconds, driver.observe(target));
   return observed !== undefined && (!observed.present || observed.state === 'exited');
 }
+
+export const isObserved = ({ driver }: Pick<Subject, 'driver'>): boolean => driver.supervision === 'observe';

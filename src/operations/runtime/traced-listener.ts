@@ -1,8 +1,9 @@
 /** An operation that has ended is one span, and each of its steps one below it: told from the rows, so that a restart loses none. */
 import { operationSpanId, type Span, stepSpanId, type Tracer, traceIdOf } from '../../base/telemetry/trace.ts';
 import type { EngineListener } from '../../engine/engine.ts';
+import type { OperationRow, StepRow } from '../../store/operations/operation-rows.ts';
+import { operationRow, stepRows } from '../../store/operations/operations.ts';
 import type { Database } from '../../store/pg/database.ts';
-import { type OperationRow, operationRow, type StepRow, stepRows } from '../../store/operations/operations.ts';
 
 const idsOf = ({ node_id, node_instance_id, correlation_id, allocation_id, workflow_id }: OperationRow) => ({
   node_id,

@@ -6,9 +6,10 @@
  * tells of, and what is remembered may be newer, from the row or from the agent's own claim. Taken at its word, an old fact
  * would tell an agent that it is starting after it was told that it is ready.
  */
-import { type Clock, pause, secondsLater } from '../../base/clock.ts';
-import { collectOnlyForRoom } from '../../base/batching/collector.ts';
 import { gathered } from '../../base/batching/batch.ts';
+import { collectOnlyForRoom } from '../../base/batching/collector.ts';
+import { type Clock, pause, secondsLater } from '../../base/clock.ts';
+import { hashSecret } from '../../base/credentials/random-secret.ts';
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
 import type { Door } from '../../contract/compat/door.ts';
 import type { Evidence } from '../../contract/evidence/evidence.ts';
@@ -16,7 +17,7 @@ import { heartbeatPolicy } from '../../lifecycle/deadlines/budgets.ts';
 import { type NodeStatus, nodeStatusNames } from '../../lifecycle/model/states.ts';
 import { type Cause, leavesVerdict } from '../../lifecycle/model/transitions.ts';
 import type { Database } from '../pg/database.ts';
-import { hashSecret, type InstanceRow, instanceByCredential } from './instances.ts';
+import { type InstanceRow, instanceByCredential } from './instances.ts';
 import { rowAtDoor, rowsAfter, rowsByCredential, rowsByInstance, type SessionRow, type Shown } from './session-rows.ts';
 
 /** There are as many as agents, so each field here costs a million times its size. */

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import type { NodeInstanceId } from '../../base/ids.ts';
-import { readBootStages, storeBootStages } from './boot-stages.ts';
 import type { Database } from '../pg/database.ts';
-import { reportPrerequisites } from './prerequisites.ts';
 import { type Fleet, testFleet } from '../testing/fleet.ts';
+import { readBootStages, storeBootStages } from './boot-stages.ts';
+import { reportPrerequisites } from './prerequisites.ts';
 
 let store: TestStore;
 let db: Database;

@@ -1,12 +1,12 @@
 /** Boot stages of nodes, kept under the instance that took them. */
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
 import type { BootStage } from '../../contract/node.ts';
+import { type Fact, recordEvidence } from '../evidence/evidence.ts';
+import type { Database, Queryable } from '../pg/database.ts';
+import { lockNode } from '../rows/nodes.ts';
 import { noteAdvance } from '../transitions/advance.ts';
 import { nameAllocations } from '../transitions/amend-node.ts';
-import type { Database, Queryable } from '../pg/database.ts';
 import type { DoorEnvironment } from '../transitions/transition-rules.ts';
-import { type Fact, recordEvidence } from '../evidence/evidence.ts';
-import { lockNode } from '../rows/nodes.ts';
 
 /** A stage that one report tells twice is one stage; its last word counts. */
 const lastOfEach = (stages: BootStage[]): BootStage[] => [

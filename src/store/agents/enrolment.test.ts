@@ -2,17 +2,18 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { secondsLater } from '../../base/clock.ts';
+import { hashSecret } from '../../base/credentials/random-secret.ts';
 import { newCorrelationId, newTokenId } from '../../base/ids.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { type NodeStatus, nodeStatusNames } from '../../lifecycle/model/states.ts';
-import type { Database } from '../pg/database.ts';
-import { register } from './enrolment.ts';
 import { type Installation, openInstallation } from '../keys/installation.ts';
-import { fenceInstance, hashSecret, instanceByCredential } from './instances.ts';
+import type { Database } from '../pg/database.ts';
 import { type NodeRow, nodeRow } from '../rows/nodes.ts';
-import type { Registered } from './registering.ts';
-import { allocationNow, type Fleet, nodeNow, testFleet } from '../testing/fleet.ts';
 import { createJoinToken, revokeJoinToken } from '../rows/tokens.ts';
+import { allocationNow, type Fleet, nodeNow, testFleet } from '../testing/fleet.ts';
+import { register } from './enrolment.ts';
+import { fenceInstance, instanceByCredential } from './instances.ts';
+import type { Registered } from './registering.ts';
 
 let store: TestStore;
 let db: Database;

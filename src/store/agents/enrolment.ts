@@ -1,18 +1,23 @@
 /** Registration: how an instance becomes known, by enrolment token, by join token, or again by its credential. */
 import { secondsLater } from '../../base/clock.ts';
+import { hashSecret, newSecret } from '../../base/credentials/random-secret.ts';
 import { bornAt, type NodeInstanceId, newNodeInstanceId } from '../../base/ids.ts';
 import type { RegisterRequest } from '../../contract/agent/agent.ts';
 import { ApiProblem, errorCatalogue } from '../../contract/errors/errors.ts';
-import { changeKey, restoreKey } from './agent-keys/key-change.ts';
-import { type KeyStanding, provenKey, trustedKeyOf } from './agent-keys/trusted-key.ts';
-import { amendNode } from '../transitions/amend-node.ts';
-import type { Database, Transaction } from '../pg/database.ts';
-import { transition } from '../transitions/node-transition.ts';
-import { moveAllocations } from '../transitions/allocation-transition.ts';
-import { budgetOf, requireMoved } from '../transitions/transition-rules.ts';
 import { recordEvidence } from '../evidence/evidence.ts';
 import type { EnrollmentClaims } from '../keys/installation.ts';
-import { createInstance, fenceInstance, hashSecret, type InstanceRow, instanceRow, newSecret } from './instances.ts';
+import type { Database, Transaction } from '../pg/database.ts';
+import { chargedTo } from '../pg/write-account.ts';
+import { lockNode, type NodeRow, nodeRow } from '../rows/nodes.ts';
+import { currentPool, poolGeneration } from '../rows/pools.ts';
+import { type JoinTokenRow, joinTokenBySecret } from '../rows/tokens.ts';
+import { moveAllocations } from '../transitions/allocation-transition.ts';
+import { amendNode } from '../transitions/amend-node.ts';
+import { transition } from '../transitions/node-transition.ts';
+import { budgetOf, requireMoved } from '../transitions/transition-rules.ts';
+import { changeKey, restoreKey } from './agent-keys/key-change.ts';
+import { type KeyStanding, provenKey, trustedKeyOf } from './agent-keys/trusted-key.ts';
+import { createInstance, fenceInstance, type InstanceRow, instanceRow } from './instances.ts';
 import { keepArrival, keepEarlierToken } from './joins/arrival.ts';
 import { NameContested, noteContested, settleContested } from './joins/contested.ts';
 import { checkKeyProof, type KeyProofResult } from './joins/key-proof.ts';
@@ -20,11 +25,7 @@ import { mustStandAsJudged, nameHeld, spendUnlessKnown, unproven } from './joins
 import { poolFull, withoutRoom } from './joins/room.ts';
 import { isSpent, mustBeValid, spentProblem } from './joins/validity.ts';
 import { admitNewcomers, type JoinRequest, joinWithOthers } from './newcomers.ts';
-import { lockNode, type NodeRow, nodeRow } from '../rows/nodes.ts';
-import { currentPool, poolGeneration } from '../rows/pools.ts';
 import { type Registered, type Registering, replyOf, startOf } from './registering.ts';
-import { type JoinTokenRow, joinTokenBySecret } from '../rows/tokens.ts';
-import { chargedTo } from '../pg/write-account.ts';
 
 const fencedProblem = (reason: string | null) =>
   new ApiProblem('instance_fenced', reason ? `This instance no longer counts: ${reason}.` : {});

@@ -3,10 +3,10 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { secondsLater } from '../../base/clock.ts';
 import type { NodeInstanceId } from '../../base/ids.ts';
-import { clearReports } from './handover.ts';
-import { readNode } from '../rows/nodes.ts';
 import { storeBeats } from '../heartbeats/store-beats.ts';
+import { readNode } from '../rows/nodes.ts';
 import { type Fleet, testFleet } from '../testing/fleet.ts';
+import { clearReports } from './handover.ts';
 
 let store: TestStore;
 let fleet: Fleet;

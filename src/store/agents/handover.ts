@@ -1,6 +1,6 @@
 /** What a machine reported while nobody or another tenant had it is not shown to its next tenant. */
-import type { Transaction } from '../pg/database.ts';
 import { recordEvidence } from '../evidence/evidence.ts';
+import type { Transaction } from '../pg/database.ts';
 import type { NodeRow } from '../rows/nodes.ts';
 
 /** In the order in which beats are stored, so that the two never wait for each other in a circle. */

@@ -1,10 +1,10 @@
 /** Instances: one incarnation of a node each, with its enrolment, its credential and what its driver remembers. */
-import { createHash, randomBytes } from 'node:crypto';
+import { hashSecret } from '../../base/credentials/random-secret.ts';
 import type { KnownIds, NodeId, NodeInstanceId } from '../../base/ids.ts';
 import type { Door } from '../../contract/compat/door.ts';
+import { recordEvidence } from '../evidence/evidence.ts';
 import { anyOf, byIds } from '../pg/by-ids.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
-import { recordEvidence } from '../evidence/evidence.ts';
 import { withdrawTasks } from './tasks.ts';
 
 export interface InstanceRow {
@@ -46,11 +46,6 @@ export interface InstanceRow {
   /** When a registration last proved its key. */
   key_proven_at: Date | null;
 }
-
-/** Secrets are stored as hashes only; they are long and random, so a plain hash is enough. */
-export const hashSecret = (secret: string): Buffer => createHash('sha256').update(secret).digest();
-
-export const newSecret = (prefix: string): string => `${prefix}_${randomBytes(32).toString('base64url')}`;
 
 export async function createInstance(
   tx: Transaction,

@@ -4,12 +4,13 @@ import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { moment } from '../../base/clock.ts';
 import { newCorrelationId, newNodeId, newNodeInstanceId, newTokenId } from '../../base/ids.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
-import type { Database } from '../pg/database.ts';
-import { createNewcomers, createNode, type NewNode, type NodeMove, transition } from '../transitions/node-transition.ts';
-import { register } from './enrolment.ts';
 import { type Installation, openInstallation } from '../keys/installation.ts';
-import { type Fleet, nodeNow, testFleet, testPool } from '../testing/fleet.ts';
+import type { Database } from '../pg/database.ts';
 import { createJoinToken } from '../rows/tokens.ts';
+import { type Fleet, nodeNow, testFleet, testPool } from '../testing/fleet.ts';
+import type { NodeMove } from '../transitions/node-move.ts';
+import { createNewcomers, createNode, type NewNode, transition } from '../transitions/node-transition.ts';
+import { register } from './enrolment.ts';
 
 let store: TestStore;
 let db: Database;

@@ -3,19 +3,20 @@
  * written is written with the next, all of them by as many statements as one. So the more come, the less each costs, and none waits for
  * more than the lot before it.
  */
-import { byHalves, settledAnswer } from '../../base/batching/bisect.ts';
 import { gathered } from '../../base/batching/batch.ts';
+import { byHalves, settledAnswer } from '../../base/batching/bisect.ts';
+import { newSecret } from '../../base/credentials/random-secret.ts';
 import { newNodeId, newNodeInstanceId } from '../../base/ids.ts';
 import type { RegisterRequest } from '../../contract/agent/agent.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { type Database, StoreUnavailable, type Transaction } from '../pg/database.ts';
+import { currentPool, type PoolRow } from '../rows/pools.ts';
+import { type JoinTokenRow, joinTokenBySecret, spendJoinToken } from '../rows/tokens.ts';
 import { createNewcomers } from '../transitions/node-transition.ts';
-import { createArrived, newSecret } from './instances.ts';
+import { createArrived } from './instances.ts';
 import { poolFull, withoutRoom } from './joins/room.ts';
 import { hasExpired, spentProblem } from './joins/validity.ts';
-import { currentPool, type PoolRow } from '../rows/pools.ts';
 import { type Registered, type Registering, replyOf, startOf } from './registering.ts';
-import { type JoinTokenRow, joinTokenBySecret, spendJoinToken } from '../rows/tokens.ts';
 
 /** Who asks to join, by which token; all that is needed to see whether it may. */
 export interface JoinRequest extends RegisterRequest {

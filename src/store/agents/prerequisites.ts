@@ -1,13 +1,13 @@
 /** What a machine says of the prerequisites its pool asks for. All met: it may become ready. One missing: it fails, and the verdict names it. */
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
 import type { NodeStatus } from '../../lifecycle/model/states.ts';
-import { amendNode, nameAllocations } from '../transitions/amend-node.ts';
-import type { Database, Transaction } from '../pg/database.ts';
-import { transition } from '../transitions/node-transition.ts';
-import type { DoorEnvironment } from '../transitions/transition-rules.ts';
 import { type Fact, recordEvidence } from '../evidence/evidence.ts';
+import type { Database, Transaction } from '../pg/database.ts';
 import { lockNode, type NodeRow } from '../rows/nodes.ts';
 import { poolGeneration } from '../rows/pools.ts';
+import { amendNode, nameAllocations } from '../transitions/amend-node.ts';
+import { transition } from '../transitions/node-transition.ts';
+import type { DoorEnvironment } from '../transitions/transition-rules.ts';
 
 export interface CheckResult {
   name: string;

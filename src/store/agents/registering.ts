@@ -5,12 +5,12 @@ import type { RegisterRequest } from '../../contract/agent/agent.ts';
 import type { Door } from '../../contract/compat/door.ts';
 import { heartbeatPolicy } from '../../lifecycle/deadlines/budgets.ts';
 import type { ClientProcess } from '../../lifecycle/joins/duplicates.ts';
-import type { NodeMove } from '../transitions/node-transition.ts';
-import type { DoorEnvironment } from '../transitions/transition-rules.ts';
 import type { Installation } from '../keys/installation.ts';
+import type { WriteAccount } from '../pg/database.ts';
 import type { NodeRow } from '../rows/nodes.ts';
 import type { KnownDocument } from '../rows/pools.ts';
-import type { WriteAccount } from '../pg/write-account.ts';
+import type { NodeMove } from '../transitions/node-move.ts';
+import type { DoorEnvironment } from '../transitions/transition-rules.ts';
 
 export interface Registered {
   node_id: NodeId;

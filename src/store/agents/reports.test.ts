@@ -5,12 +5,12 @@ import { moment, secondsLater } from '../../base/clock.ts';
 import type { NodeInstanceId } from '../../base/ids.ts';
 import { type AgentClaim, agentClaims } from '../../contract/agent/agent.ts';
 import { type NodeStatus, nodeStatusNames } from '../../lifecycle/model/states.ts';
-import { recordClaim } from './reports.ts';
-import type { Database } from '../pg/database.ts';
-import { clearReports } from './handover.ts';
-import type { NodeRow } from '../rows/nodes.ts';
 import { storeBeats } from '../heartbeats/store-beats.ts';
+import type { Database } from '../pg/database.ts';
+import type { NodeRow } from '../rows/nodes.ts';
 import { allocationNow, type Fleet, nodeNow, testFleet } from '../testing/fleet.ts';
+import { clearReports } from './handover.ts';
+import { recordClaim } from './reports.ts';
 
 let store: TestStore;
 let db: Database;

@@ -2,12 +2,12 @@
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
 import type { Heartbeat } from '../../contract/agent/agent.ts';
 import type { NodeStatus } from '../../lifecycle/model/states.ts';
+import type { Database, Transaction } from '../pg/database.ts';
+import type { NodeRow } from '../rows/nodes.ts';
 import { noteAdvance } from '../transitions/advance.ts';
 import { amendNode } from '../transitions/amend-node.ts';
-import type { Database, Transaction } from '../pg/database.ts';
 import { transition } from '../transitions/node-transition.ts';
 import type { DoorEnvironment } from '../transitions/transition-rules.ts';
-import type { NodeRow } from '../rows/nodes.ts';
 
 const tellClaim = (
   tx: Transaction,

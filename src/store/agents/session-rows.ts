@@ -3,9 +3,9 @@ import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
 import type { Door } from '../../contract/compat/door.ts';
 import type { HeartbeatSettings } from '../../lifecycle/deadlines/budgets.ts';
 import type { NodeStatus } from '../../lifecycle/model/states.ts';
-import { holderOf } from '../rows/allocations.ts';
 import { anyOf } from '../pg/by-ids.ts';
 import type { Queryable } from '../pg/database.ts';
+import { holderOf } from '../rows/allocations.ts';
 import { firstUse, replaceCredential } from './instances.ts';
 
 export interface SessionRow {

@@ -4,6 +4,7 @@ import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { secondsLater } from '../../base/clock.ts';
 import { type NodeInstanceId, newTaskId, type TaskId } from '../../base/ids.ts';
 import type { Database } from '../pg/database.ts';
+import { type Fleet, testFleet } from '../testing/fleet.ts';
 import {
   answerTask,
   countWaiting,
@@ -17,7 +18,6 @@ import {
   type TaskRow,
   taskRow,
 } from './tasks.ts';
-import { type Fleet, testFleet } from '../testing/fleet.ts';
 
 let store: TestStore;
 let db: Database;

@@ -2,8 +2,8 @@
 import type { AllocationId, CorrelationId, NodeId, NodeInstanceId, TaskId, WorkflowId } from '../../base/ids.ts';
 import type { TaskResult } from '../../contract/agent/agent.ts';
 import type { TaskStatus } from '../../lifecycle/model/states.ts';
-import type { Queryable, Transaction } from '../pg/database.ts';
 import { type Fact, recordEvidence } from '../evidence/evidence.ts';
+import type { Queryable, Transaction } from '../pg/database.ts';
 
 export interface TaskRow {
   task_id: TaskId;

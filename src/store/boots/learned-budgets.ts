@@ -8,10 +8,10 @@ import {
   type Stratum,
 } from '../../lifecycle/boots/learned-budget.ts';
 import type { SurvivalStep, TimedBoot } from '../../lifecycle/boots/survival.ts';
-import { wasSeenToBegin } from './boot-samples.ts';
-import type { Queryable, Transaction } from '../pg/database.ts';
 import { recordEvidence } from '../evidence/evidence.ts';
+import type { Queryable, Transaction } from '../pg/database.ts';
 import { currentPool, type Learned, type PoolRow } from '../rows/pools.ts';
+import { wasSeenToBegin } from './boot-samples.ts';
 
 const dueAgainSeconds = 3600;
 

@@ -2,8 +2,8 @@
 import type { BootSample } from '../../contract/boots.ts';
 import type { SamplePhase } from '../../lifecycle/boots/boot-samples.ts';
 import type { WhatIfQuestion } from '../../lifecycle/boots/what-if.ts';
-import { sampleFields, sampleWire, wasSeenToBegin } from './boot-samples.ts';
 import type { Queryable } from '../pg/database.ts';
+import { sampleFields, sampleWire, wasSeenToBegin } from './boot-samples.ts';
 
 export interface WhatIfAsked extends WhatIfQuestion {
   pool: string;

@@ -5,10 +5,10 @@ import { until } from '../../../test/support/until.ts';
 import { secondsLater } from '../../base/clock.ts';
 import type { AllocationId } from '../../base/ids.ts';
 import { evidenceKinds } from '../../contract/evidence/evidence-kinds.ts';
-import { evidenceFor, explaining } from './because.ts';
-import { type Fact, recordEvidence } from './evidence.ts';
 import { areFactsSettled, blockCounter, recordMany } from '../testing/block-counter.ts';
 import { testFleet } from '../testing/fleet.ts';
+import { evidenceFor, explaining } from './because.ts';
+import { type Fact, recordEvidence } from './evidence.ts';
 
 it.each([20, 200])(
   'cites what was found, though the deadline was moved %i times since, and the last move',

@@ -1,8 +1,8 @@
 /** The evidence that an explanation cites: the change that brought a node where it stands, and what was found out about it since. */
 import type { Evidence } from '../../contract/evidence/evidence.ts';
 import type { EvidenceKind } from '../../contract/evidence/evidence-kinds.ts';
-import { droppedKind } from '../../lifecycle/limits/limits.ts';
 import { refusedBeatKind } from '../../lifecycle/findings/refused-beats.ts';
+import { droppedKind } from '../../lifecycle/limits/limits.ts';
 import { type NodeStatus, nodeStatusNames } from '../../lifecycle/model/states.ts';
 import type { Queryable } from '../pg/database.ts';
 import { type EvidenceFilter, readTimelines } from './evidence.ts';

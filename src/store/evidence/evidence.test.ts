@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { until } from '../../../test/support/until.ts';
 import type { Database, Transaction } from '../pg/database.ts';
+import { type Fleet, testFleet } from '../testing/fleet.ts';
 import {
   type Cursor,
   type Fact,
@@ -15,7 +16,6 @@ import {
   recordEvidence,
   startCursor,
 } from './evidence.ts';
-import { type Fleet, testFleet } from '../testing/fleet.ts';
 
 let store: TestStore;
 let db: Database;

@@ -5,8 +5,8 @@ import { type EvidenceKind, isReservedKind, originOf } from '../../contract/evid
 import type { Page } from '../../contract/primitives.ts';
 import type { Origin, OutsideOrigin } from '../../lifecycle/explain/evidence-origins.ts';
 import type { Queryable } from '../pg/database.ts';
-import { isOwn } from './own-facts.ts';
 import { redactedFacts } from '../pg/redacted-rows.ts';
+import { isOwn } from './own-facts.ts';
 
 export interface Fact extends KnownIds {
   at: Date;

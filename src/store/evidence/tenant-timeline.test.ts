@@ -4,10 +4,10 @@ import { testStore } from '../../../test/support/store.ts';
 import { until } from '../../../test/support/until.ts';
 import type { Evidence } from '../../contract/evidence/evidence.ts';
 import type { Page } from '../../contract/primitives.ts';
-import { parseCursor } from './evidence.ts';
-import { readTenantTimeline } from './tenant-timeline.ts';
 import { areFactsSettled, blockCounter, recordMany } from '../testing/block-counter.ts';
 import { testFleet } from '../testing/fleet.ts';
+import { parseCursor } from './evidence.ts';
+import { readTenantTimeline } from './tenant-timeline.ts';
 
 /** A machine that acme had and globex has, on which the server recorded much that is nobody's. */
 async function sharedMachine() {

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { until } from '../../../test/support/until.ts';
 import type { AllocationRow } from '../rows/allocations.ts';
-import { type Cursor, headCursor, readVisibleAfter, recordEvidence, type VisibleTo } from './evidence.ts';
 import { type Fleet, testFleet } from '../testing/fleet.ts';
+import { type Cursor, headCursor, readVisibleAfter, recordEvidence, type VisibleTo } from './evidence.ts';
 
 let store: TestStore;
 let fleet: Fleet;

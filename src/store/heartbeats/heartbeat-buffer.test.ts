@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import type { NodeInstanceId } from '../../base/ids.ts';
-import type { Beat } from './beat-columns.ts';
 import type { Database } from '../pg/database.ts';
-import { createHeartbeatBuffer } from './heartbeat-buffer.ts';
 import { type Fleet, testFleet } from '../testing/fleet.ts';
+import type { Beat } from './beat-columns.ts';
+import { createHeartbeatBuffer } from './heartbeat-buffer.ts';
 
 let store: TestStore;
 let db: Database;

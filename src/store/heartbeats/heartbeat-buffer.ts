@@ -1,7 +1,7 @@
 /** Heartbeats cost no synchronous write: they are coalesced per instance and flushed a few times a second. */
 import { type Clock, moment, pause } from '../../base/clock.ts';
-import { type Beat, type BeatRows, beatColumns, piecesOf } from './beat-columns.ts';
 import type { Database } from '../pg/database.ts';
+import { type Beat, type BeatRows, beatColumns, piecesOf } from './beat-columns.ts';
 import { storeRows } from './store-beats.ts';
 
 export interface HeartbeatBuffer {

@@ -1,8 +1,8 @@
 /** How beats are stored: many by one statement. Liveness is judged on the server's receive time, so that is all a plain beat carries to the table. */
 import { effectiveStaleSeconds } from '../../lifecycle/deadlines/budgets.ts';
-import { type Beat, type BeatRows, beatColumns, rowsOf } from './beat-columns.ts';
 import type { Transaction } from '../pg/database.ts';
 import { float8Array } from '../pg/number-array.ts';
+import { type Beat, type BeatRows, beatColumns, rowsOf } from './beat-columns.ts';
 
 /**
  * Each column is one parameter, words as one text and numbers in the database's own form: making and reading an array of that many parameters

@@ -4,9 +4,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { moment } from '../../base/clock.ts';
 import type { Database } from '../pg/database.ts';
-import { rebuildAllocations, rebuildNodes } from './projection.ts';
 import { nodeNow } from '../testing/fleet.ts';
 import { type Act, act, acts, type Histories, newWorld, openHistories } from '../testing/histories.ts';
+import { rebuildAllocations, rebuildNodes } from './projection.ts';
 
 let store: TestStore;
 let db: Database;

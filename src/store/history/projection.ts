@@ -2,10 +2,10 @@
  * Rows rebuilt from their facts. A node and an allocation are what their evidence says they are: if the two ever differ,
  * something wrote past the door, and drift can say so. Reads only.
  */
-import type { AllocationRow } from '../rows/allocations.ts';
-import type { Queryable, Row } from '../pg/database.ts';
-import type { NodeRow } from '../rows/nodes.ts';
 import { isOwn } from '../evidence/own-facts.ts';
+import type { Queryable, Row } from '../pg/database.ts';
+import type { AllocationRow } from '../rows/allocations.ts';
+import type { NodeRow } from '../rows/nodes.ts';
 
 export interface Projected {
   table: 'nodes' | 'allocations';

@@ -3,8 +3,8 @@
  * this one, and it takes up a slot in its pool. Operations leave none behind, but a store of an earlier version may hold some.
  */
 import type { AllocationId, CorrelationId, NodeId, NodeInstanceId } from '../../base/ids.ts';
-import type { Queryable, Transaction } from '../pg/database.ts';
 import { isOwn } from '../evidence/own-facts.ts';
+import type { Queryable, Transaction } from '../pg/database.ts';
 
 export interface ProvenGoneNode {
   node_id: NodeId;

@@ -7,12 +7,12 @@ import type { Certificate } from '../../contract/evidence/certificate.ts';
 import type { EvidenceLayer } from '../../contract/evidence/evidence.ts';
 import { microseconds, type RowText } from '../../contract/evidence/integrity/row-hash.ts';
 import { maskPool } from '../../contract/pool-fields/masked.ts';
-import type { AllocationRow } from '../rows/allocations.ts';
-import type { Queryable } from '../pg/database.ts';
+import { rowTextColumns } from '../evidence/integrity/row-text.ts';
 import { isOwn } from '../evidence/own-facts.ts';
+import type { Queryable } from '../pg/database.ts';
+import type { AllocationRow } from '../rows/allocations.ts';
 import { allocations, tellsOfRow } from './projection.ts';
 import { cutBefore } from './retention.ts';
-import { rowTextColumns } from '../evidence/integrity/row-text.ts';
 
 const maxInstances = 100;
 const maxProofs = 100;

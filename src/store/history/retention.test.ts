@@ -7,16 +7,16 @@ import { until } from '../../../test/support/until.ts';
 import { secondsLater } from '../../base/clock.ts';
 import { walkChain } from '../../contract/evidence/integrity/walk-chain.ts';
 import { defaultKeepSeconds, midnightAfter, pieceSeconds } from '../../lifecycle/limits/retention.ts';
-import { type Database, openDatabase } from '../pg/database.ts';
 import { readTimeline } from '../evidence/evidence.ts';
 import { createSealer, type Sealer } from '../evidence/integrity/sealer.ts';
 import { evidenceSigner } from '../evidence/integrity/signer.ts';
 import { verifyPage } from '../evidence/integrity/verify-chain.ts';
 import { migrate } from '../migrate.ts';
+import { type Database, openDatabase } from '../pg/database.ts';
 import type { NodeRow } from '../rows/nodes.ts';
+import { type Fleet, testFleet } from '../testing/fleet.ts';
 import { rebuildAllocations, rebuildNodes } from './projection.ts';
 import { cutBefore, cutEvidence, evidencePieces, extendEvidence } from './retention.ts';
-import { type Fleet, testFleet } from '../testing/fleet.ts';
 import { nodesAt } from './time-travel.ts';
 
 const day = 24 * 3600;

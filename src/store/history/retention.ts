@@ -6,9 +6,9 @@ import { moment, secondsLater } from '../../base/clock.ts';
 import type { EvidenceLayer } from '../../contract/evidence/evidence.ts';
 import { evidenceLayers } from '../../contract/evidence/evidence-layers.ts';
 import { type KeepSeconds, midnightAfter, pieceSeconds } from '../../lifecycle/limits/retention.ts';
-import type { Database, Queryable } from '../pg/database.ts';
 import { recordEvidence } from '../evidence/evidence.ts';
 import type { Sealer } from '../evidence/integrity/sealer.ts';
+import type { Database, Queryable } from '../pg/database.ts';
 import { writeSnapshots } from './snapshots.ts';
 
 export interface Piece {

@@ -4,8 +4,8 @@
  */
 import { moment } from '../../base/clock.ts';
 import type { AllocationId, NodeId, NodeInstanceId } from '../../base/ids.ts';
-import type { AllocationRow } from '../rows/allocations.ts';
 import type { Queryable } from '../pg/database.ts';
+import type { AllocationRow } from '../rows/allocations.ts';
 import type { Disagreement, Side } from '../rows/findings.ts';
 import type { NodeRow } from '../rows/nodes.ts';
 import { allocations, nodes, type Projected, toldRows } from './projection.ts';

@@ -3,9 +3,9 @@
  * last fact there, in the place of that fact. What is over for good goes without, once nothing else is left of it.
  */
 import type { RowText } from '../../contract/evidence/integrity/row-hash.ts';
-import type { Database } from '../pg/database.ts';
 import { rowTextColumns } from '../evidence/integrity/row-text.ts';
 import type { Sealer } from '../evidence/integrity/sealer.ts';
+import type { Database } from '../pg/database.ts';
 import { type Projected, projected, tellsOfRow } from './projection.ts';
 
 /** The ids that a snapshot carries, taken from the row it tells of. */

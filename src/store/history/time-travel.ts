@@ -3,9 +3,9 @@
  * is shown is always something that was: two changes that crossed are never seen the wrong way round.
  */
 import type { NodeState } from '../../contract/node.ts';
-import type { AllocationRow } from '../rows/allocations.ts';
-import type { Queryable, Row } from '../pg/database.ts';
 import { formatCursor } from '../evidence/evidence.ts';
+import type { Queryable, Row } from '../pg/database.ts';
+import type { AllocationRow } from '../rows/allocations.ts';
 import { holds, type NodeRow, stateWire } from '../rows/nodes.ts';
 import { allocations, nodes, type Projected, tellsOfRow } from './projection.ts';
 

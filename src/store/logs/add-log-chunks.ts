@@ -5,8 +5,8 @@
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
 import type { ShippedLine } from '../../contract/agent/agent.ts';
 import { rawBytesPerByte } from '../../lifecycle/limits/logs.ts';
-import { holderOf } from '../rows/allocations.ts';
 import { type Database, type Queryable, single } from '../pg/database.ts';
+import { holderOf } from '../rows/allocations.ts';
 import { type Chunk, packLines } from './log-chunks.ts';
 
 export interface LogOwner {

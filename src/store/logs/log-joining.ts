@@ -1,7 +1,7 @@
 /** A node that writes a line now and then would leave a row for each; neighbours are joined, and then compress well. */
 import type { NodeInstanceId } from '../../base/ids.ts';
-import { chargedBytes, looseBelowBytes } from './add-log-chunks.ts';
 import type { Database, Transaction } from '../pg/database.ts';
+import { chargedBytes, looseBelowBytes } from './add-log-chunks.ts';
 import { lineOf, type Packing, packLines, recordsOf } from './log-chunks.ts';
 
 /** So many small chunks since the last time are worth the work. */

@@ -1,7 +1,7 @@
 /** The logs of a node take so much room and no more: the oldest lines make way, and one line in their place says how many they were. */
 import type { NodeId } from '../../base/ids.ts';
-import { chargedBytes } from './add-log-chunks.ts';
 import { type Database, single } from '../pg/database.ts';
+import { chargedBytes } from './add-log-chunks.ts';
 import { packLines } from './log-chunks.ts';
 
 /** Down to this share of the limit, so that not every batch cuts. */

@@ -4,13 +4,13 @@
  */
 import type { ForwardedLine } from '../../base/telemetry/log-forwarder.ts';
 import type { ShippedLine } from '../../contract/agent/agent.ts';
-import { type AddedChunk, addChunks, addWhatIsNew, type LogOwner, type ShippedChunk } from './add-log-chunks.ts';
 import { type Database, StoreUnavailable } from '../pg/database.ts';
+import type { PoolRedactors } from '../rows/secrets/pool-redactors.ts';
+import { type AddedChunk, addChunks, addWhatIsNew, type LogOwner, type ShippedChunk } from './add-log-chunks.ts';
 import { inOrder, inUtc, packLines } from './log-chunks.ts';
 import { joinLooseChunks, manyLoose } from './log-joining.ts';
 import { cutLog } from './log-limit.ts';
 import { createLogSecrets } from './log-secrets.ts';
-import type { PoolRedactors } from '../rows/secrets/pool-redactors.ts';
 
 export interface StoredLines extends LogOwner {
   ids: AddedChunk;

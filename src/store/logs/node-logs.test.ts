@@ -5,10 +5,10 @@ import { type TestStore, testStore } from '../../../test/support/store.ts';
 import type { NodeInstanceId } from '../../base/ids.ts';
 import { rawBytesPerByte } from '../../lifecycle/limits/logs.ts';
 import type { Database } from '../pg/database.ts';
-import { createLogWriter, type LogWriter } from './log-writer.ts';
-import { lastLines, parseLogCursor, readLines } from './node-logs.ts';
 import { createPoolRedactors } from '../rows/secrets/pool-redactors.ts';
 import { type Fleet, testFleet } from '../testing/fleet.ts';
+import { createLogWriter, type LogWriter } from './log-writer.ts';
+import { lastLines, parseLogCursor, readLines } from './node-logs.ts';
 
 let store: TestStore;
 let db: Database;

@@ -3,8 +3,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { secondsLater } from '../../base/clock.ts';
 import { newCorrelationId, newReplicaId, newWorkflowId, type WorkflowId } from '../../base/ids.ts';
-import type { Database } from '../pg/database.ts';
 import { recordEvidence } from '../evidence/evidence.ts';
+import type { Database } from '../pg/database.ts';
+import { type Fleet, testFleet } from '../testing/fleet.ts';
 import {
   claimExecution,
   ExecutionSuperseded,
@@ -20,7 +21,6 @@ import { publishProgress } from './publish-progress.ts';
 import { queueOperation } from './queue-operation.ts';
 import { buryReplicas, registerReplica } from './replicas.ts';
 import { stepEnded, stepStarted } from './steps.ts';
-import { type Fleet, testFleet } from '../testing/fleet.ts';
 
 let store: TestStore;
 let db: Database;

@@ -7,11 +7,11 @@ import type { EvidenceLayer } from '../../contract/evidence/evidence.ts';
 import type { EvidenceKind } from '../../contract/evidence/evidence-kinds.ts';
 import type { OperationError } from '../../contract/operation.ts';
 import type { OperationStatus } from '../../lifecycle/model/states.ts';
-import type { Database, Queryable, Transaction } from '../pg/database.ts';
 import { type Fact, recordEvidence } from '../evidence/evidence.ts';
+import type { Database, Queryable, Transaction } from '../pg/database.ts';
 import { amendOperation, amendStep, enter, type Page } from './operation-ledger.ts';
 import { settleProgress } from './operation-progress.ts';
-import type { OperationRow } from './operations.ts';
+import type { OperationRow } from './operation-rows.ts';
 
 /** Who executes: a replica in one of its lives. */
 export interface Executor {

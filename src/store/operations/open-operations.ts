@@ -2,7 +2,7 @@
 import type { AllocationId, WorkflowId } from '../../base/ids.ts';
 import { anyOf } from '../pg/by-ids.ts';
 import type { Queryable } from '../pg/database.ts';
-import type { OperationRow } from './operations.ts';
+import type { OperationRow } from './operation-rows.ts';
 
 /** Operations on an allocation that have not ended. */
 export async function openOperationsOf(

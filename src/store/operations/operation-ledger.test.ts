@@ -4,13 +4,13 @@ import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { secondsLater } from '../../base/clock.ts';
 import { newCorrelationId, newReplicaId, newWorkflowId, type WorkflowId } from '../../base/ids.ts';
 import { type Database, StoreUnavailable } from '../pg/database.ts';
+import { type Fleet, testFleet } from '../testing/fleet.ts';
 import { claimExecution, ExecutionSuperseded, type Executor, fenced, finishOperation } from './executions.ts';
 import { readOperation } from './operations.ts';
 import { publishProgress } from './publish-progress.ts';
 import { queueOperations } from './queue-operation.ts';
 import { buryReplicas, registerReplica } from './replicas.ts';
 import { stepEnded, stepStarted } from './steps.ts';
-import { type Fleet, testFleet } from '../testing/fleet.ts';
 
 let store: TestStore;
 let db: Database;

@@ -2,13 +2,13 @@
  * The ledger of operations: what executing replicas write of them. An entry changes the page of one operation, in memory; whatever
  * entries came while others were being written are written together, by as many statements as one alone takes.
  */
-import { byHalves, settledAnswer } from '../../base/batching/bisect.ts';
 import { gathered } from '../../base/batching/batch.ts';
+import { byHalves, settledAnswer } from '../../base/batching/bisect.ts';
 import type { WorkflowId } from '../../base/ids.ts';
 import type { Redactor } from '../../base/redaction/redact.ts';
-import { type Database, StoreUnavailable, type Transaction } from '../pg/database.ts';
 import { type Fact, recordEvidence } from '../evidence/evidence.ts';
-import type { OperationRow, StepRow } from './operations.ts';
+import { type Database, StoreUnavailable, type Transaction } from '../pg/database.ts';
+import type { OperationRow, StepRow } from './operation-rows.ts';
 import { keepStepSamples, type StepSample } from './step-samples.ts';
 
 export type LedgerStep = StepRow & { within_seconds: number | null; deadline_at: Date | null };

@@ -1,25 +1,10 @@
 /** The progress of an operation as it goes out, made from its rows: the same object wherever a person meets it. */
-import type { Progress, ProgressPart } from '../../contract/progress.ts';
+import type { Progress } from '../../contract/progress.ts';
 import { noEstimate } from '../../lifecycle/progress/no-estimate.ts';
 import { type ComputedProgress, progressOf } from '../../lifecycle/progress/progress.ts';
 import { createShownPercent } from '../../lifecycle/progress/shown-percent.ts';
 import { amendOperation, type Page } from './operation-ledger.ts';
-import type { OperationRow, StepRow } from './operations.ts';
-
-/** What the executing operation last said; everything else in a progress is computed. */
-export interface PublishedProgress {
-  message?: string;
-  /** What has been reached, where the message also tells what only ticks. */
-  mark?: string;
-  parts?: ProgressPart[];
-  /** When it means to look again. */
-  retry_at?: string;
-  updated_at?: string;
-  /** When it last said that it had reached something else than before. */
-  advanced_at?: string;
-  /** When it meant to look again, as it said then. Only saying so once more makes nobody more patient. */
-  patient_until?: string;
-}
+import type { OperationRow, PublishedProgress, StepRow } from './operation-rows.ts';
 
 /** What of a publication is advance if it changes. */
 export const reachedIn = ({ mark, message }: Pick<PublishedProgress, 'mark' | 'message'>): string | undefined =>

@@ -1,58 +1,15 @@
 /** Operations and their steps: rows, wire shape, and the guarded writes of the replica that executes one. */
-import type { AllocationId, CorrelationId, NodeId, NodeInstanceId, ReplicaId, WorkflowId } from '../../base/ids.ts';
+import type { NodeId, NodeInstanceId, WorkflowId } from '../../base/ids.ts';
 import type { Actor } from '../../contract/evidence/evidence.ts';
-import type { Operation, OperationError, Step } from '../../contract/operation.ts';
+import type { Operation, Step } from '../../contract/operation.ts';
 import type { Page } from '../../contract/primitives.ts';
-import { expectedOf, type StepHistory } from '../../lifecycle/progress/expectation.ts';
+import { expectedOf } from '../../lifecycle/progress/expectation.ts';
 import { phaseOf } from '../../lifecycle/progress/progress.ts';
-import type { OperationStatus, StepStatus } from '../../lifecycle/model/states.ts';
-import type { Queryable, Transaction } from '../pg/database.ts';
 import { recordEvidence } from '../evidence/evidence.ts';
-import { type PublishedProgress, progressWire } from './operation-progress.ts';
+import type { Queryable, Transaction } from '../pg/database.ts';
 import { parameters, readWalk, type Walk } from '../pg/walk.ts';
-
-export interface OperationRow {
-  workflow_id: WorkflowId;
-  kind: string;
-  revision: number;
-  attempt: number;
-  status: OperationStatus;
-  node_id: NodeId | null;
-  node_instance_id: NodeInstanceId | null;
-  allocation_id: AllocationId | null;
-  tenant: string | null;
-  correlation_id: CorrelationId;
-  actor: Actor | null;
-  params: Record<string, unknown>;
-  progress: PublishedProgress;
-  /** How far it was last told to be. */
-  percent: number;
-  /** Null where it is about many machines. */
-  pool: string | null;
-  error: OperationError | null;
-  replica_id: ReplicaId | null;
-  epoch: string | null;
-  created_at: Date;
-  started_at: Date | null;
-  finished_at: Date | null;
-}
-
-export interface StepRow {
-  workflow_id: WorkflowId;
-  ordinal: number;
-  name: string;
-  label: string;
-  status: StepStatus;
-  tries: number;
-  /** The plan's guess. */
-  usual_seconds: number | null;
-  /** What the pool had recorded when the operation was queued. */
-  expected: StepHistory | null;
-  started_at: Date | null;
-  finished_at: Date | null;
-  retry_at: Date | null;
-  error: OperationError | null;
-}
+import { progressWire } from './operation-progress.ts';
+import type { OperationRow, StepRow } from './operation-rows.ts';
 
 const iso = (date: Date | null) => date?.toISOString() ?? null;
 

@@ -4,6 +4,7 @@ import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { secondsLater } from '../../base/clock.ts';
 import { newCorrelationId, newReplicaId, newWorkflowId, type WorkflowId } from '../../base/ids.ts';
 import type { Database } from '../pg/database.ts';
+import { type Fleet, testFleet } from '../testing/fleet.ts';
 import { claimExecution, type Executor, finishOperation } from './executions.ts';
 import { readOperation, requeue } from './operations.ts';
 import { publishProgress } from './publish-progress.ts';
@@ -11,7 +12,6 @@ import { queueOperation } from './queue-operation.ts';
 import { registerReplica } from './replicas.ts';
 import { forgetStepSamples } from './step-samples.ts';
 import { stepEnded, stepStarted } from './steps.ts';
-import { type Fleet, testFleet } from '../testing/fleet.ts';
 
 let store: TestStore;
 let db: Database;

@@ -8,7 +8,8 @@ import { phaseOf } from '../../lifecycle/progress/progress.ts';
 import type { Database } from '../pg/database.ts';
 import { type Executor, enterAs, factOfOperation } from './executions.ts';
 import { amendStep, type Page } from './operation-ledger.ts';
-import { type PublishedProgress, reachedIn, settleProgress } from './operation-progress.ts';
+import { reachedIn, settleProgress } from './operation-progress.ts';
+import type { PublishedProgress } from './operation-rows.ts';
 
 /** What an operation says of itself between its steps. */
 export type Publication = Pick<PublishedProgress, 'message' | 'mark' | 'parts'> & {

@@ -2,8 +2,8 @@
 import type { AllocationId, CorrelationId, NodeId, NodeInstanceId, WorkflowId } from '../../base/ids.ts';
 import type { Actor } from '../../contract/evidence/evidence.ts';
 import type { StepHistory } from '../../lifecycle/progress/expectation.ts';
-import type { Transaction } from '../pg/database.ts';
 import { recordEvidence } from '../evidence/evidence.ts';
+import type { Transaction } from '../pg/database.ts';
 import { redactedRows } from '../pg/redacted-rows.ts';
 import { expectByHistory } from './step-samples.ts';
 

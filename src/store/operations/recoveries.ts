@@ -1,7 +1,12 @@
 /** The targets of bulk recoveries: chosen by one statement, worked off one by one, counted for the pace and the progress. */
 import type { AllocationId, NodeId, WorkflowId } from '../../base/ids.ts';
 import type { RecoveryFilter } from '../../contract/recovery.ts';
-import { type BulkActionName, bulkAction, isAboutAllocations, type TargetFacts } from '../../lifecycle/actions/recovery.ts';
+import {
+  type BulkActionName,
+  bulkAction,
+  isAboutAllocations,
+  type TargetFacts,
+} from '../../lifecycle/actions/recovery.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
 import { single } from '../pg/database.ts';
 

@@ -1,8 +1,8 @@
 /** Replicas: who serves, by lease. A replica's epoch grows with every life, so that a former life's late writes are told apart. */
 import type { ReplicaId } from '../../base/ids.ts';
 import type { Overview } from '../../contract/overview.ts';
-import type { Database, Queryable } from '../pg/database.ts';
 import { recordEvidence } from '../evidence/evidence.ts';
+import type { Database, Queryable } from '../pg/database.ts';
 import type { Executor } from './executions.ts';
 
 export const leaseSeconds = 10;

@@ -4,12 +4,12 @@
  */
 import { secondsBetween, secondsLater } from '../../base/clock.ts';
 import type { WorkflowId } from '../../base/ids.ts';
-import { phaseOf } from '../../lifecycle/progress/progress.ts';
 import type { StepStatus } from '../../lifecycle/model/states.ts';
+import { phaseOf } from '../../lifecycle/progress/progress.ts';
 import type { Database } from '../pg/database.ts';
 import { type Executor, enterAs, factOfOperation } from './executions.ts';
 import { amendOperation, amendStep, type LedgerStep, type Page } from './operation-ledger.ts';
-import type { StepRow } from './operations.ts';
+import type { StepRow } from './operation-rows.ts';
 
 type Run = { workflow_id: WorkflowId };
 

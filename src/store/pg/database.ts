@@ -4,7 +4,6 @@ import pg from 'pg';
 import { createRedactor, type LearningRedactor, type Redactor } from '../../base/redaction/redact.ts';
 import type { StoreWatch } from './connections/store-watch.ts';
 import { types } from './timestamps.ts';
-import type { WriteAccount } from './write-account.ts';
 
 export type Row = object;
 
@@ -227,4 +226,8 @@ export function single<R>(rows: R[]): R {
   const [row] = rows;
   if (row === undefined || rows.length !== 1) throw new Error(`expected one row, got ${rows.length}`);
   return row;
+}
+
+export interface WriteAccount {
+  charge(rows: number, bytes: number): void;
 }

@@ -1,9 +1,5 @@
 /** A database that charges the evidence written through it to somebody, for the limits on outside callers. */
-import type { Database } from './database.ts';
-
-export interface WriteAccount {
-  charge(rows: number, bytes: number): void;
-}
+import type { Database, WriteAccount } from './database.ts';
 
 export const chargedTo = (db: Database, account: WriteAccount): Database => ({
   ...db,

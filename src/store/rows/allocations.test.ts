@@ -3,10 +3,10 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { secondsLater } from '../../base/clock.ts';
 import { type NodeId, newWorkflowId } from '../../base/ids.ts';
-import { type AllocationRow, readAllocation } from './allocations.ts';
-import type { Database } from '../pg/database.ts';
 import { queueOperation } from '../operations/queue-operation.ts';
+import type { Database } from '../pg/database.ts';
 import { type Fleet, testFleet } from '../testing/fleet.ts';
+import { type AllocationRow, readAllocation } from './allocations.ts';
 
 let store: TestStore;
 let db: Database;

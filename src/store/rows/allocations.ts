@@ -1,17 +1,17 @@
 /** Allocations as rows and on the wire. Reads only; statuses are written by the door. */
 import type { AllocationId, CorrelationId, NodeId, WorkflowId } from '../../base/ids.ts';
 import type { Allocation } from '../../contract/allocation.ts';
+import type { OwnerLayer } from '../../contract/errors/problem.ts';
 import type { Holder } from '../../contract/explanation.ts';
 import type { BudgetSource, Verdict } from '../../contract/node.ts';
 import type { Operation } from '../../contract/operation.ts';
 import type { Labels, Page } from '../../contract/primitives.ts';
-import type { OwnerLayer } from '../../contract/errors/problem.ts';
 import { type AllocationStatus, allocationStatuses, type NodeStatus } from '../../lifecycle/model/states.ts';
+import { readOperations } from '../operations/operations.ts';
 import { anyOf } from '../pg/by-ids.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
-import { readOperations } from '../operations/operations.ts';
-import { generationOfAllocation, releaseRetryAt } from './release-retry-at.ts';
 import { alongPoolsAndStatuses, parameters, readWalk, type Walk } from '../pg/walk.ts';
+import { generationOfAllocation, releaseRetryAt } from './release-retry-at.ts';
 
 export interface AllocationRow {
   allocation_id: AllocationId;

@@ -4,8 +4,8 @@
  * Here they are read, folded, and held against the rows themselves.
  */
 import type { FleetCounts } from '../../contract/fleet.ts';
-import type { Queryable, Transaction } from '../pg/database.ts';
 import { recordEvidence } from '../evidence/evidence.ts';
+import type { Queryable, Transaction } from '../pg/database.ts';
 
 export type Counted = 'nodes' | 'allocations' | 'operations';
 

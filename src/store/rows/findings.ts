@@ -3,9 +3,14 @@ import type { AllocationId, NodeId, NodeInstanceId } from '../../base/ids.ts';
 import type { Actor, EvidenceLayer } from '../../contract/evidence/evidence.ts';
 import type { Page } from '../../contract/primitives.ts';
 import { findingSays } from '../../lifecycle/findings/finding-says.ts';
-import { type FindingKind, type FindingStatus, type FindingWhat, findingWhats } from '../../lifecycle/findings/findings.ts';
-import type { Queryable, Transaction } from '../pg/database.ts';
+import {
+  type FindingKind,
+  type FindingStatus,
+  type FindingWhat,
+  findingWhats,
+} from '../../lifecycle/findings/findings.ts';
 import { type Fact, recordEvidence } from '../evidence/evidence.ts';
+import type { Queryable, Transaction } from '../pg/database.ts';
 
 /** One of the two sides, as it was read. */
 export type Side = Record<string, unknown>;

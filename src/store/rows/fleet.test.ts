@@ -5,11 +5,11 @@ import { moment } from '../../base/clock.ts';
 import type { FleetPage } from '../../contract/fleet.ts';
 import { nodeStatusNames } from '../../lifecycle/model/states.ts';
 import type { Queryable } from '../pg/database.ts';
+import { type Fleet, testFleet } from '../testing/fleet.ts';
+import { placeNodes } from '../testing/placed-nodes.ts';
 import { parseFleetCursor, readFleet } from './fleet.ts';
 import { listNodes } from './node-list.ts';
 import { declarePool } from './pools.ts';
-import { type Fleet, testFleet } from '../testing/fleet.ts';
-import { placeNodes } from '../testing/placed-nodes.ts';
 
 let store: TestStore;
 let fleet: Fleet;

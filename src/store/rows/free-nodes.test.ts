@@ -2,9 +2,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { moment, secondsLater } from '../../base/clock.ts';
+import { placeNodes } from '../testing/placed-nodes.ts';
 import { type HeldBefore, lockFreeNodes } from './free-nodes.ts';
 import { declarePool } from './pools.ts';
-import { placeNodes } from '../testing/placed-nodes.ts';
 
 let store: TestStore;
 const start = moment(Date.UTC(2030, 0, 1));

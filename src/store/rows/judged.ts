@@ -1,8 +1,8 @@
 /** What is read of a node to judge it: what rules decide by and the door writes by. The rest of the row stays where it is. */
 import type { AllocationId } from '../../base/ids.ts';
 import type { AllocationStatus } from '../../lifecycle/model/states.ts';
-import { holderOf } from './allocations.ts';
 import type { Transaction } from '../pg/database.ts';
+import { holderOf } from './allocations.ts';
 import type { NodeRow } from './nodes.ts';
 
 /** In these, machines that fall due together mostly agree. */

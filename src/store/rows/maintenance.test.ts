@@ -4,10 +4,10 @@ import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { moment, secondsLater } from '../../base/clock.ts';
 import type { Labels } from '../../contract/primitives.ts';
 import type { Database } from '../pg/database.ts';
+import { placedRows, placeNodes } from '../testing/placed-nodes.ts';
 import { activeWindows, coversNode, isUncovered, listWindows, type MaintenanceRow, putWindow } from './maintenance.ts';
 import type { NodeRow } from './nodes.ts';
 import { declarePool } from './pools.ts';
-import { placedRows, placeNodes } from '../testing/placed-nodes.ts';
 
 let store: TestStore;
 let db: Database;

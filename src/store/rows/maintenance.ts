@@ -2,8 +2,8 @@
 import type { NodeId } from '../../base/ids.ts';
 import type { Actor } from '../../contract/evidence/evidence.ts';
 import type { Labels } from '../../contract/primitives.ts';
-import type { Queryable, Transaction } from '../pg/database.ts';
 import { recordEvidence } from '../evidence/evidence.ts';
+import type { Queryable, Transaction } from '../pg/database.ts';
 
 export interface MaintenanceRow {
   name: string;

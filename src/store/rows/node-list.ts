@@ -3,8 +3,16 @@ import type { Node } from '../../contract/node.ts';
 import type { Page } from '../../contract/primitives.ts';
 import { nodeStatuses } from '../../lifecycle/model/states.ts';
 import type { Queryable } from '../pg/database.ts';
+import {
+  alongPoolsAndStatuses,
+  beyond,
+  type Direction,
+  parameters,
+  readWalk,
+  type Walk,
+  type Wanted,
+} from '../pg/walk.ts';
 import { heldByTenant, type JoinedRow, joinedTo, nodeWire, type Tenancy } from './nodes.ts';
-import { alongPoolsAndStatuses, beyond, type Direction, parameters, readWalk, type Walk, type Wanted } from '../pg/walk.ts';
 
 export interface NodeFilter {
   pool?: string;

@@ -3,9 +3,9 @@ import type { AllocationId, CorrelationId, NodeId, NodeInstanceId, WorkflowId } 
 import type { Door } from '../../contract/compat/door.ts';
 import type { BudgetSource, Held, Node, NodeState, Verdict, WouldHave } from '../../contract/node.ts';
 import type { Labels } from '../../contract/primitives.ts';
-import type { Prerequisites } from '../../lifecycle/model/reports.ts';
-import { settledAfterForce } from '../../lifecycle/explain/explain.ts';
 import { decidedByTime } from '../../lifecycle/deadlines/rescue-window.ts';
+import { settledAfterForce } from '../../lifecycle/explain/explain.ts';
+import type { Prerequisites } from '../../lifecycle/model/reports.ts';
 import {
   type AllocationStatus,
   holdingStatuses,

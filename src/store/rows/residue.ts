@@ -16,8 +16,8 @@ import type { Actor, EvidenceLayer } from '../../contract/evidence/evidence.ts';
 import type { Page } from '../../contract/primitives.ts';
 import type { Residue } from '../../contract/residue.ts';
 import type { ResidueReason, ResidueStatus } from '../../lifecycle/findings/residue.ts';
-import type { Queryable, Transaction } from '../pg/database.ts';
 import { recordEvidence } from '../evidence/evidence.ts';
+import type { Queryable, Transaction } from '../pg/database.ts';
 import { redactedRows } from '../pg/redacted-rows.ts';
 
 export interface ResidueRow {

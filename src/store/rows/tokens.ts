@@ -1,9 +1,9 @@
 /** Tokens of people and programs, and join tokens. Only hashes are stored; a secret is shown once. */
+import { hashSecret } from '../../base/credentials/random-secret.ts';
 import type { TokenId } from '../../base/ids.ts';
 import type { JoinToken } from '../../contract/pool.ts';
 import type { Token, TokenRole } from '../../contract/token.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
-import { hashSecret } from '../agents/instances.ts';
 
 /** What the secret of a token begins with. */
 export const tokenPrefix = 'swt';

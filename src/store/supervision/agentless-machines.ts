@@ -5,16 +5,17 @@
 import { secondsLater } from '../../base/clock.ts';
 import type { Held } from '../../contract/node.ts';
 import { defaultIntervalSeconds, effectiveStaleSeconds, heartbeatPolicy } from '../../lifecycle/deadlines/budgets.ts';
-import { amendNodes } from '../transitions/amend-node.ts';
 import type { Beat } from '../heartbeats/beat-columns.ts';
-import { holdNodes } from './brake.ts';
+import { storeBeats } from '../heartbeats/store-beats.ts';
 import type { Database, Queryable, Transaction } from '../pg/database.ts';
-import { type NodeMove, transition } from '../transitions/node-transition.ts';
-import type { DoorEnvironment } from '../transitions/transition-rules.ts';
-import type { ExpectedMachine } from './machine-looks.ts';
 import { lockNode, type NodeRow } from '../rows/nodes.ts';
 import { poolsOfDrivers } from '../rows/pools.ts';
-import { storeBeats } from '../heartbeats/store-beats.ts';
+import { amendNodes } from '../transitions/amend-node.ts';
+import type { NodeMove } from '../transitions/node-move.ts';
+import { transition } from '../transitions/node-transition.ts';
+import type { DoorEnvironment } from '../transitions/transition-rules.ts';
+import { holdNodes } from './brake.ts';
+import type { ExpectedMachine } from './machine-looks.ts';
 
 export interface ObservedMachine extends ExpectedMachine {
   heartbeat: Parameters<typeof heartbeatPolicy>[0] | null;

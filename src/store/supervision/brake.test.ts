@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { moment, secondsLater } from '../../base/clock.ts';
 import { holdingRules, pausingRules } from '../../lifecycle/model/rules.ts';
+import type { Database } from '../pg/database.ts';
 import {
   endHolds,
   forgetTally,
@@ -14,7 +15,6 @@ import {
   resumeHolds,
   tallyVerdicts,
 } from './brake.ts';
-import type { Database } from '../pg/database.ts';
 
 let store: TestStore;
 let db: Database;

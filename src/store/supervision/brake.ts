@@ -4,12 +4,12 @@ import type { Actor } from '../../contract/evidence/evidence.ts';
 import type { Held } from '../../contract/node.ts';
 import { type BrakePolicy, defaultBrakePolicy } from '../../lifecycle/brake/brake.ts';
 import type { NodeStatus } from '../../lifecycle/model/states.ts';
-import { type AmendedNode, amendNodes } from '../transitions/amend-node.ts';
-import type { Queryable, Transaction } from '../pg/database.ts';
-import type { Crowd } from './due.ts';
 import { recordEvidence } from '../evidence/evidence.ts';
+import type { Queryable, Transaction } from '../pg/database.ts';
 import { coversNodeNow } from '../rows/maintenance.ts';
 import type { NodeRow } from '../rows/nodes.ts';
+import { type AmendedNode, amendNodes } from '../transitions/amend-node.ts';
+import type { Crowd } from './due.ts';
 
 export interface Scope {
   scope: 'pool' | 'zone';

@@ -1,10 +1,10 @@
 /** Nodes with an open finding about which their pool wants something done, locked for the rule that does it. */
 import type { DriftPolicy, FindingWhat } from '../../lifecycle/findings/findings.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
-import type { Crowd } from './due.ts';
 import { type JudgedNode, judgedColumns } from '../rows/judged.ts';
 import { isUncovered } from '../rows/maintenance.ts';
 import { isOnlyTold } from '../transitions/would-have.ts';
+import type { Crowd } from './due.ts';
 
 export interface DriftedNode extends JudgedNode {
   finding_id: string;

@@ -10,25 +10,25 @@ import {
   nodeStatuses,
   nodeStatusNames,
 } from '../../lifecycle/model/states.ts';
-import { holdersOf, listAllocations, readAllocation } from '../rows/allocations.ts';
-import { countByStatus } from '../rows/counts.ts';
-import type { Database, Transaction } from '../pg/database.ts';
-import { transition } from '../transitions/node-transition.ts';
-import { lockDueAllocations, lockDueNodes, lockRetryableReleases } from './due.ts';
+import { instanceByCredential } from '../agents/instances.ts';
+import { expireLeases, leaseNext } from '../agents/tasks.ts';
 import { headCursor, readAfter, readTimeline } from '../evidence/evidence.ts';
 import { queuedOperations, runningHere } from '../operations/executions.ts';
+import { openOperationsOf } from '../operations/open-operations.ts';
+import { listOperations } from '../operations/operations.ts';
+import type { Database, Transaction } from '../pg/database.ts';
+import { holdersOf, listAllocations, readAllocation } from '../rows/allocations.ts';
+import { countByStatus } from '../rows/counts.ts';
 import { fencedAges } from '../rows/fenced-ages.ts';
 import { whatIsMeant } from '../rows/find.ts';
 import { lockFreeNodes } from '../rows/free-nodes.ts';
-import { instanceByCredential } from '../agents/instances.ts';
 import { listNodes } from '../rows/node-list.ts';
-import { machinesToObserve } from './agentless-machines.ts';
-import { openOperationsOf } from '../operations/open-operations.ts';
-import { listOperations } from '../operations/operations.ts';
 import { listPools } from '../rows/pools.ts';
-import { nodesToProbe } from './probes.ts';
-import { expireLeases, leaseNext } from '../agents/tasks.ts';
 import { type Fleet, testFleet } from '../testing/fleet.ts';
+import { transition } from '../transitions/node-transition.ts';
+import { machinesToObserve } from './agentless-machines.ts';
+import { lockDueAllocations, lockDueNodes, lockRetryableReleases } from './due.ts';
+import { nodesToProbe } from './probes.ts';
 
 let store: TestStore;
 let db: Database;

@@ -1,8 +1,8 @@
 /** Rows whose time has come, locked for the sweep that decides on them; rows another replica decides on are passed over. */
 import { defaultBrakeSettings } from '../../lifecycle/brake/brake.ts';
 import type { AllocationStatus, NodeStatus } from '../../lifecycle/model/states.ts';
-import type { AllocationRow } from '../rows/allocations.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
+import type { AllocationRow } from '../rows/allocations.ts';
 import { type JudgedNode, judgedColumns, readJudged } from '../rows/judged.ts';
 import { isUncovered } from '../rows/maintenance.ts';
 import { generationOfAllocation, releaseRetryAt } from '../rows/release-retry-at.ts';

@@ -4,9 +4,9 @@ import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { moment, secondsBetween, secondsLater } from '../../base/clock.ts';
 import type { NodeId, ReplicaId } from '../../base/ids.ts';
 import type { Database } from '../pg/database.ts';
-import { newestGaps, publishHeard, slowestReplica } from './ingest.ts';
 import { declarePool } from '../rows/pools.ts';
 import { hearThrough, type PlacedNodes, placedRows, placeNodes } from '../testing/placed-nodes.ts';
+import { newestGaps, publishHeard, slowestReplica } from './ingest.ts';
 
 let store: TestStore;
 let db: Database;

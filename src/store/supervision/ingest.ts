@@ -4,10 +4,10 @@
  */
 import { moment, secondsBetween, secondsLater } from '../../base/clock.ts';
 import type { ReplicaId } from '../../base/ids.ts';
-import type { Database, Queryable, Transaction } from '../pg/database.ts';
-import { moveDeadlines } from '../transitions/deadlines.ts';
 import { recordEvidence } from '../evidence/evidence.ts';
+import type { Database, Queryable, Transaction } from '../pg/database.ts';
 import type { NodeRow } from '../rows/nodes.ts';
+import { moveDeadlines } from '../transitions/deadlines.ts';
 
 export interface Gap {
   started_at: Date;

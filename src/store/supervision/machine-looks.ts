@@ -1,11 +1,11 @@
 /** Whose machine is to be looked at, when it was looked at last, and what its provider said of it. */
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
-import { amendNodes } from '../transitions/amend-node.ts';
+import { isOwn } from '../evidence/own-facts.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
 import { type JudgedNode, judgedColumns } from '../rows/judged.ts';
 import type { NodeRow } from '../rows/nodes.ts';
-import { isOwn } from '../evidence/own-facts.ts';
 import { poolsOfDrivers } from '../rows/pools.ts';
+import { amendNodes } from '../transitions/amend-node.ts';
 
 /** All that a driver must be told of a machine to look at it, read for many at once. */
 export interface ExpectedMachine

@@ -1,7 +1,7 @@
 /** What active probes found. Written by the prober ahead of the rules, which only read it. */
 import type { KnownIds, NodeId, NodeInstanceId } from '../../base/ids.ts';
-import type { Database, Queryable, Transaction } from '../pg/database.ts';
 import { recordEvidence } from '../evidence/evidence.ts';
+import type { Database, Queryable, Transaction } from '../pg/database.ts';
 import { type JudgedNode, judgedColumns } from '../rows/judged.ts';
 import { isOnlyTold } from '../transitions/would-have.ts';
 

@@ -1,8 +1,8 @@
 /** Provisions that fail again and again: of one node, or of machines made from one generation of a pool. Reads only. */
 import type { NodeId } from '../../base/ids.ts';
+import { isOwn } from '../evidence/own-facts.ts';
 import type { Queryable } from '../pg/database.ts';
 import type { Disagreement } from '../rows/findings.ts';
-import { isOwn } from '../evidence/own-facts.ts';
 
 export interface FailingSubject {
   what: 'node_provisions' | 'pool_provisions';

@@ -5,8 +5,8 @@ import { moment, secondsLater } from '../../base/clock.ts';
 import type { NodeId } from '../../base/ids.ts';
 import type { Database } from '../pg/database.ts';
 import { declarePool } from '../rows/pools.ts';
-import { countSilentNodes, lockSilentNodes, nextSilentAt, scanSuspects, tightestHeartbeat } from './silent.ts';
 import { beatAs, placeNodes } from '../testing/placed-nodes.ts';
+import { countSilentNodes, lockSilentNodes, nextSilentAt, scanSuspects, tightestHeartbeat } from './silent.ts';
 
 let store: TestStore;
 let db: Database;

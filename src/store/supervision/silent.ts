@@ -6,12 +6,12 @@
 import type { NodeId } from '../../base/ids.ts';
 import { type HeartbeatSettings, heartbeatPolicy } from '../../lifecycle/deadlines/budgets.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
-import { listOf } from '../transitions/transition-rules.ts';
-import type { Crowd } from './due.ts';
-import { storedThrough } from './ingest.ts';
 import { type JudgedNode, readJudged } from '../rows/judged.ts';
 import { isUncovered } from '../rows/maintenance.ts';
+import { listOf } from '../transitions/transition-rules.ts';
 import { isOnlyTold } from '../transitions/would-have.ts';
+import type { Crowd } from './due.ts';
+import { storedThrough } from './ingest.ts';
 
 export type SilentNode = JudgedNode & {
   last_seen_at: Date;

@@ -1,6 +1,6 @@
 /** Counts the blocks that reads touch, to compare small histories with large ones. For the store's tests. */
-import type { Database, Queryable } from '../pg/database.ts';
 import { type Fact, recordEvidence } from '../evidence/evidence.ts';
+import type { Database, Queryable } from '../pg/database.ts';
 
 interface Plan {
   'Shared Hit Blocks': number;

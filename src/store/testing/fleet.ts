@@ -12,14 +12,15 @@ import { type VirtualClock, virtualClock } from '../../base/virtual-clock.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
 import type { AllocationStatus, NodeStatus } from '../../lifecycle/model/states.ts';
 import { allocationEdges, type Cause, type Edge, nodeEdges } from '../../lifecycle/model/transitions.ts';
-import type { AllocationRow } from '../rows/allocations.ts';
-import type { Database, Transaction } from '../pg/database.ts';
-import { createNode, type NodeMove, transition } from '../transitions/node-transition.ts';
-import { type AllocationMove, createAllocation, moveAllocations } from '../transitions/allocation-transition.ts';
-import { type DoorEnvironment, defaultEnvironment } from '../transitions/transition-rules.ts';
 import { createInstance } from '../agents/instances.ts';
+import type { Database, Transaction } from '../pg/database.ts';
+import type { AllocationRow } from '../rows/allocations.ts';
 import type { NodeRow } from '../rows/nodes.ts';
 import { declarePool } from '../rows/pools.ts';
+import { type AllocationMove, createAllocation, moveAllocations } from '../transitions/allocation-transition.ts';
+import type { NodeMove } from '../transitions/node-move.ts';
+import { createNode, transition } from '../transitions/node-transition.ts';
+import { type DoorEnvironment, defaultEnvironment } from '../transitions/transition-rules.ts';
 
 export const testPool: PoolDocument = { name: 'test', driver: 'external', budgets: { provision_seconds: 600 } };
 

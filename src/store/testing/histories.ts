@@ -4,16 +4,16 @@ import { type CorrelationId, newCorrelationId, newTokenId, newWorkflowId } from 
 import { agentClaims } from '../../contract/agent/agent.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { allocationEdges, nodeEdges } from '../../lifecycle/model/transitions.ts';
-import type { AllocationRow } from '../rows/allocations.ts';
-import { bindNodeToOperation } from '../transitions/amend-node.ts';
-import { recordClaim } from '../agents/reports.ts';
-import { type Database, isUniqueViolation } from '../pg/database.ts';
 import { register } from '../agents/enrolment.ts';
-import { type Installation, openInstallation } from '../keys/installation.ts';
 import { instanceByCredential } from '../agents/instances.ts';
 import { nameStanding } from '../agents/joins/name-standing.ts';
+import { recordClaim } from '../agents/reports.ts';
+import { type Installation, openInstallation } from '../keys/installation.ts';
+import { type Database, isUniqueViolation } from '../pg/database.ts';
+import type { AllocationRow } from '../rows/allocations.ts';
 import { lockNode, type NodeRow } from '../rows/nodes.ts';
 import { createJoinToken } from '../rows/tokens.ts';
+import { bindNodeToOperation } from '../transitions/amend-node.ts';
 import { type Fleet, nodeNow, testFleet } from './fleet.ts';
 
 export interface Histories {

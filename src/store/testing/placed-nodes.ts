@@ -2,9 +2,9 @@
 import { secondsLater } from '../../base/clock.ts';
 import type { NodeId } from '../../base/ids.ts';
 import type { NodeStatus } from '../../lifecycle/model/states.ts';
+import { leaseSeconds } from '../operations/replicas.ts';
 import type { Database } from '../pg/database.ts';
 import type { NodeRow } from '../rows/nodes.ts';
-import { leaseSeconds } from '../operations/replicas.ts';
 
 export interface PlacedNodes {
   pool: string;

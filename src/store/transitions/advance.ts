@@ -2,10 +2,10 @@
 import type { NodeInstanceId } from '../../base/ids.ts';
 import type { BudgetSettings } from '../../lifecycle/deadlines/budgets.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
-import { moveDeadlines } from './deadlines.ts';
-import { budgetOf, type DoorEnvironment } from './transition-rules.ts';
 import type { NodeRow } from '../rows/nodes.ts';
 import { poolGeneration } from '../rows/pools.ts';
+import { moveDeadlines } from './deadlines.ts';
+import { budgetOf, type DoorEnvironment } from './transition-rules.ts';
 
 /** Marks what an instance has shown of its boot; answers those that are new. */
 export async function markSigns(

@@ -1,15 +1,19 @@
 /** The one door, for allocations: the only code that writes an allocation's status. See door.ts for the rules both keep. */
 import { secondsLater } from '../../base/clock.ts';
 import type { AllocationId, CorrelationId, NodeId, WorkflowId } from '../../base/ids.ts';
+import { type OwnerLayer, ownerLayers } from '../../contract/errors/problem.ts';
 import type { Actor } from '../../contract/evidence/evidence.ts';
 import type { Verdict } from '../../contract/node.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
-import { type OwnerLayer, ownerLayers } from '../../contract/errors/problem.ts';
 import { type AllocationStatus, allocationStatuses, type NodeStatus } from '../../lifecycle/model/states.ts';
 import { allocationEdges, type Cause, findEdge, isVerdict } from '../../lifecycle/model/transitions.ts';
-import type { AllocationRow } from '../rows/allocations.ts';
+import { type Fact, recordEvidence } from '../evidence/evidence.ts';
 import { byIds } from '../pg/by-ids.ts';
 import type { Transaction } from '../pg/database.ts';
+import { redactedRows } from '../pg/redacted-rows.ts';
+import type { AllocationRow } from '../rows/allocations.ts';
+import type { NodeRow } from '../rows/nodes.ts';
+import { currentDocuments } from '../rows/pools.ts';
 import {
   budgetOf,
   type DoorEnvironment,
@@ -18,10 +22,6 @@ import {
   type Refusal,
   writeChanged,
 } from './transition-rules.ts';
-import { type Fact, recordEvidence } from '../evidence/evidence.ts';
-import type { NodeRow } from '../rows/nodes.ts';
-import { currentDocuments } from '../rows/pools.ts';
-import { redactedRows } from '../pg/redacted-rows.ts';
 
 export type AllocationChanges = Partial<Pick<AllocationRow, 'node_id' | 'workflow_id' | 'release_tries'>>;
 

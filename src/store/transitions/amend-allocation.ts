@@ -2,10 +2,10 @@
 import type { WorkflowId } from '../../base/ids.ts';
 import type { Actor } from '../../contract/evidence/evidence.ts';
 import type { Verdict } from '../../contract/node.ts';
-import type { AllocationRow } from '../rows/allocations.ts';
-import type { Transaction } from '../pg/database.ts';
-import { writeRows } from './transition-rules.ts';
 import { recordEvidence } from '../evidence/evidence.ts';
+import type { Transaction } from '../pg/database.ts';
+import type { AllocationRow } from '../rows/allocations.ts';
+import { writeRows } from './transition-rules.ts';
 
 /** A failed allocation that somebody works on again: whoever follows it follows the new try. The caller holds its lock. */
 export async function retryingAllocation(

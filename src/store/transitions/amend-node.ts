@@ -1,10 +1,10 @@
 /** Changes of nodes that are no change of status. Each is told, so that the row can still be rebuilt from its facts. */
 import type { AllocationId, CorrelationId, KnownIds, WorkflowId } from '../../base/ids.ts';
-import { holdersOf } from '../rows/allocations.ts';
-import type { Transaction } from '../pg/database.ts';
-import { writeRows } from './transition-rules.ts';
 import { type Fact, recordEvidence } from '../evidence/evidence.ts';
+import type { Transaction } from '../pg/database.ts';
+import { holdersOf } from '../rows/allocations.ts';
 import type { NodeRow } from '../rows/nodes.ts';
+import { writeRows } from './transition-rules.ts';
 
 export type NodeAmendment = Partial<
   Pick<

@@ -4,9 +4,10 @@ import { type TestStore, testStore } from '../../../test/support/store.ts';
 import type { NodeId } from '../../base/ids.ts';
 import { allocationEdges, nodeEdges } from '../../lifecycle/model/transitions.ts';
 import { type Database, isUniqueViolation, type Transaction } from '../pg/database.ts';
-import { type NodeMove, transition } from './node-transition.ts';
-import { moveAllocations } from './allocation-transition.ts';
 import { type Fleet, testFleet } from '../testing/fleet.ts';
+import { moveAllocations } from './allocation-transition.ts';
+import type { NodeMove } from './node-move.ts';
+import { transition } from './node-transition.ts';
 
 let store: TestStore;
 let db: Database;

@@ -6,12 +6,12 @@ import { secondsLater } from '../../base/clock.ts';
 import type { WorkflowId } from '../../base/ids.ts';
 import type { Actor } from '../../contract/evidence/evidence.ts';
 import { isNodeRule } from '../../lifecycle/model/rules.ts';
-import type { AllocationRow } from '../rows/allocations.ts';
-import { amendNodes, type NodeAmendment } from './amend-node.ts';
-import type { Transaction } from '../pg/database.ts';
-import { writeRows } from './transition-rules.ts';
 import { recordEvidence } from '../evidence/evidence.ts';
+import type { Transaction } from '../pg/database.ts';
+import type { AllocationRow } from '../rows/allocations.ts';
 import type { NodeRow } from '../rows/nodes.ts';
+import { amendNodes, type NodeAmendment } from './amend-node.ts';
+import { writeRows } from './transition-rules.ts';
 
 export interface DeadlineMove {
   node: NodeRow;

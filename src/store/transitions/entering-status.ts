@@ -6,9 +6,9 @@ import type { Verdict } from '../../contract/node.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
 import { type NodeStatus, nodeStatuses } from '../../lifecycle/model/states.ts';
 import { type Cause, leavesVerdict, ownerOf } from '../../lifecycle/model/transitions.ts';
-import { budgetOf, type DoorEnvironment, evidenceLayerOf } from './transition-rules.ts';
 import type { Fact } from '../evidence/evidence.ts';
 import type { NodeRow } from '../rows/nodes.ts';
+import { budgetOf, type DoorEnvironment, evidenceLayerOf } from './transition-rules.ts';
 
 export interface Cited {
   by: Cause;

@@ -5,11 +5,11 @@
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
 import type { Verdict } from '../../contract/node.ts';
 import { decidedByTime } from '../../lifecycle/deadlines/rescue-window.ts';
+import type { Transaction } from '../pg/database.ts';
 import { holdersOf, lockAllocation } from '../rows/allocations.ts';
+import { lockNode } from '../rows/nodes.ts';
 import { tellAllocationCause } from './amend-allocation.ts';
 import { amendNode } from './amend-node.ts';
-import type { Transaction } from '../pg/database.ts';
-import { lockNode } from '../rows/nodes.ts';
 
 export interface LateCause {
   node_id: NodeId;

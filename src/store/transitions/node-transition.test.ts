@@ -3,7 +3,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { secondsBetween } from '../../base/clock.ts';
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
-import { allocationStatuses, allocationStatusNames, nodeStatuses, nodeStatusNames } from '../../lifecycle/model/states.ts';
+import {
+  allocationStatuses,
+  allocationStatusNames,
+  nodeStatuses,
+  nodeStatusNames,
+} from '../../lifecycle/model/states.ts';
 import {
   allocationEdges,
   type Cause,
@@ -15,9 +20,10 @@ import {
   pairedWith,
 } from '../../lifecycle/model/transitions.ts';
 import { type Database, isUniqueViolation } from '../pg/database.ts';
-import { createNode, type NodeMove, transition } from './node-transition.ts';
-import { moveAllocations } from './allocation-transition.ts';
 import { allocationNow, type Fleet, nodeNow, testFleet, testPool } from '../testing/fleet.ts';
+import { moveAllocations } from './allocation-transition.ts';
+import type { NodeMove } from './node-move.ts';
+import { createNode, transition } from './node-transition.ts';
 
 let store: TestStore;
 let db: Database;

@@ -6,52 +6,24 @@
  * Lock order is nodes before allocations, everywhere, each in id order; so two doors never wait for each other in a ring.
  * The locks leave the key alone: whoever only refers to a node (an operation, a task) need not wait for its door.
  */
-import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
+import type { NodeId } from '../../base/ids.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
 import type { NodeStatus } from '../../lifecycle/model/states.ts';
 import { causes, findEdge, nodeEdges, pairedWith } from '../../lifecycle/model/transitions.ts';
-import { nameAllocations } from './amend-node.ts';
 import { endedBoot, keepBootSamples } from '../boots/boot-samples.ts';
-import { byIds } from '../pg/by-ids.ts';
-import type { Transaction } from '../pg/database.ts';
-import { type AllocationMove, moveAllocations, tellAllocations, wordOf } from './allocation-transition.ts';
-import { type Cited, entering, factOf, givenToBoot } from './entering-status.ts';
-import { type DoorEnvironment, insertRow, type Refusal, requireMoved, writeChanged } from './transition-rules.ts';
 import { type Fact, recordEvidence } from '../evidence/evidence.ts';
 import { expectBeats, expectedBeat } from '../heartbeats/expected-beats.ts';
+import { byIds } from '../pg/by-ids.ts';
+import type { Transaction } from '../pg/database.ts';
+import { redactedRows, wordColumns } from '../pg/redacted-rows.ts';
 import type { NodeRow } from '../rows/nodes.ts';
 import { documentOf } from '../rows/pools.ts';
-import { redactedRows, wordColumns } from '../pg/redacted-rows.ts';
+import { type AllocationMove, moveAllocations, tellAllocations, wordOf } from './allocation-transition.ts';
+import { nameAllocations } from './amend-node.ts';
+import { type Cited, entering, factOf, givenToBoot } from './entering-status.ts';
+import type { NodeMove } from './node-move.ts';
+import { type DoorEnvironment, insertRow, type Refusal, requireMoved, writeChanged } from './transition-rules.ts';
 import { isTold, tellWouldHave, wouldHave } from './would-have.ts';
-
-/** Columns that a status change may write along with the status. */
-export type NodeChanges = Partial<
-  Pick<
-    NodeRow,
-    | 'node_instance_id'
-    | 'workflow_id'
-    | 'correlation_id'
-    | 'registered_at'
-    | 'endpoint'
-    | 'reported_status'
-    | 'observed_state'
-    | 'observed_at'
-    | 'pool_generation'
-    | 'restarts'
-    | 'drain_then'
-    | 'prerequisites'
-  >
->;
-
-export interface NodeMove extends Cited {
-  node_id: NodeId;
-  to: NodeStatus;
-  /** The instance this change is about; refused when the node has moved on to another. */
-  node_instance_id?: NodeInstanceId;
-  /** Only from these; otherwise the table alone decides. */
-  from?: readonly NodeStatus[];
-  set?: NodeChanges;
-}
 
 export type NodeMoveOutcome =
   | { moved: true; node: NodeRow; from: NodeStatus }

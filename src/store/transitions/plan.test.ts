@@ -7,12 +7,12 @@ import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { moment, secondsLater } from '../../base/clock.ts';
 import type { NodeId } from '../../base/ids.ts';
 import type { Database, Transaction } from '../pg/database.ts';
-import { moveDeadlines } from './deadlines.ts';
-import { transition } from './node-transition.ts';
-import { defaultEnvironment } from './transition-rules.ts';
 import { lockNode } from '../rows/nodes.ts';
 import { declarePool } from '../rows/pools.ts';
 import { placeNodes } from '../testing/placed-nodes.ts';
+import { moveDeadlines } from './deadlines.ts';
+import { transition } from './node-transition.ts';
+import { defaultEnvironment } from './transition-rules.ts';
 
 let store: TestStore;
 let db: Database;

@@ -4,13 +4,13 @@
  * is decided about the machine, one of two contradicting statements is taken back.
  */
 import type { Actor } from '../../contract/evidence/evidence.ts';
-import { type AllocationRow, lockAllocation } from '../rows/allocations.ts';
-import type { Transaction } from '../pg/database.ts';
-import { writeChanged } from './transition-rules.ts';
 import { type Fact, recordEvidence } from '../evidence/evidence.ts';
+import { type Compared, type ComparedTable, compareAllocation, compareNode } from '../history/row-comparison.ts';
+import type { Transaction } from '../pg/database.ts';
+import { type AllocationRow, lockAllocation } from '../rows/allocations.ts';
 import type { Side } from '../rows/findings.ts';
 import { lockNode, type NodeRow } from '../rows/nodes.ts';
-import { type Compared, type ComparedTable, compareAllocation, compareNode } from '../history/row-comparison.ts';
+import { writeChanged } from './transition-rules.ts';
 
 export interface Restoring {
   table: ComparedTable;

@@ -1,7 +1,12 @@
 /** What both halves of the door share: why a change is refused, which layer tells of it, and how rows are written in one statement. */
 import type { EvidenceLayer } from '../../contract/evidence/evidence.ts';
 import { type BootShiftSettings, defaultBootShiftSettings } from '../../lifecycle/boots/boot-shift.ts';
-import { type BrakePolicy, type BrakeSettings, defaultBrakePolicy, defaultBrakeSettings } from '../../lifecycle/brake/brake.ts';
+import {
+  type BrakePolicy,
+  type BrakeSettings,
+  defaultBrakePolicy,
+  defaultBrakeSettings,
+} from '../../lifecycle/brake/brake.ts';
 import { type Budget, type BudgetSettings, defaultRuntimeClasses } from '../../lifecycle/deadlines/budgets.ts';
 import { type Deciders, deciders } from '../../lifecycle/deciders.ts';
 import {
@@ -16,8 +21,8 @@ import type { BudgetPhase } from '../../lifecycle/model/states.ts';
 import { type Cause, causes, type Trigger } from '../../lifecycle/model/transitions.ts';
 import { byIds } from '../pg/by-ids.ts';
 import type { Row, Transaction } from '../pg/database.ts';
-import type { KnownDocument } from '../rows/pools.ts';
 import { redactedRows, wordColumns } from '../pg/redacted-rows.ts';
+import type { KnownDocument } from '../rows/pools.ts';
 
 /** `observed`: the pool is only watched; what would have been decided is on record. */
 export type Refusal =

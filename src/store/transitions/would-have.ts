@@ -1,12 +1,12 @@
 /** Pools that are only observed: what a rule would have done is told and kept on the row, and nothing else changes. */
 import type { WouldHave } from '../../contract/node.ts';
 import { isNodeRule } from '../../lifecycle/model/rules.ts';
-import type { Transaction } from '../pg/database.ts';
-import type { NodeMove } from './node-transition.ts';
-import { writeRows } from './transition-rules.ts';
 import { recordEvidence } from '../evidence/evidence.ts';
+import type { Transaction } from '../pg/database.ts';
 import type { NodeRow } from '../rows/nodes.ts';
 import { observedPools } from '../rows/pools.ts';
+import type { NodeMove } from './node-move.ts';
+import { writeRows } from './transition-rules.ts';
 
 type WatchedNode = Pick<NodeRow, 'node_id' | 'status' | 'node_instance_id' | 'correlation_id' | 'workflow_id'>;
 

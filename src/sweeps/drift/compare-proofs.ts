@@ -6,13 +6,18 @@ import { secondsLater } from '../../base/clock.ts';
 import { newFindingId } from '../../base/ids.ts';
 import { retireProvenGone } from '../../operations/release/retire-proven-gone.ts';
 import {
+  isSeenSince,
+  type ProvenGoneNode,
+  provenGoneNodes,
+  quarantinedAfter,
+} from '../../store/history/proven-gone-nodes.ts';
+import {
   type Disagreement,
   endFindings,
   noteDisagreements,
   settleFinding,
   standingFindings,
 } from '../../store/rows/findings.ts';
-import { isSeenSince, type ProvenGoneNode, provenGoneNodes, quarantinedAfter } from '../../store/history/proven-gone-nodes.ts';
 import type { SweepServices } from '../runner/services.ts';
 
 const slice = 500;

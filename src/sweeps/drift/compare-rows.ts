@@ -1,8 +1,8 @@
 /** Compares rows with what their evidence says, a slice in each pass; what differs is noted. Decides nothing. */
 import { secondsLater } from '../../base/clock.ts';
 import { newFindingId } from '../../base/ids.ts';
-import { endFindings, noteDisagreements, standingFindings } from '../../store/rows/findings.ts';
 import { type ComparedTable, compareSlice } from '../../store/history/row-comparison.ts';
+import { endFindings, noteDisagreements, standingFindings } from '../../store/rows/findings.ts';
 import type { SweepServices } from '../runner/services.ts';
 
 /** Ten thousand nodes in three or four minutes, for about a hundredth of a processor's time. */

@@ -4,13 +4,13 @@ import { testDatabase } from '../../../test/support/database.ts';
 import { newCorrelationId } from '../../base/ids.ts';
 import { defaultDriftSettings } from '../../lifecycle/findings/findings.ts';
 import { acceptFinding, repairFinding } from '../../operations/actions/findings.ts';
+import { rebuildAllocations, rebuildNodes } from '../../store/history/projection.ts';
 import type { Database } from '../../store/pg/database.ts';
 import type { FindingRow } from '../../store/rows/findings.ts';
-import { rebuildAllocations, rebuildNodes } from '../../store/history/projection.ts';
 import type { Fleet } from '../../store/testing/fleet.ts';
-import { drift } from './drift.ts';
 import type { SweepServices } from '../runner/services.ts';
 import { type DriftWorld, driftWorld } from '../testing/drift-world.ts';
+import { drift } from './drift.ts';
 
 const { every_seconds } = defaultDriftSettings;
 

@@ -5,11 +5,11 @@ import type { NodeId } from '../../base/ids.ts';
 import type { Driver, DriverTarget, Observation } from '../../drivers/driver.ts';
 import { defaultDriftSettings } from '../../lifecycle/findings/findings.ts';
 import type { FindingRow } from '../../store/rows/findings.ts';
-import { brakeWatch } from '../watchers/brake-watch.ts';
-import { drift } from './drift.ts';
 import { createLooker } from '../runner/looker.ts';
 import type { SweepServices } from '../runner/services.ts';
 import { ruleStage, type Stage } from '../testing/stage.ts';
+import { brakeWatch } from '../watchers/brake-watch.ts';
+import { drift } from './drift.ts';
 
 const { every_seconds, parked_seconds } = defaultDriftSettings;
 

@@ -5,19 +5,19 @@
  */
 import { retireIn } from '../../operations/release/node-retire.ts';
 import type { Transaction } from '../../store/pg/database.ts';
-import { restoreRow } from '../../store/transitions/restore-rows.ts';
-import { writeVerdicts } from '../../store/transitions/bulk/verdicts.ts';
-import { countDriftedNodes, type DriftedNode, lockDriftedNodes } from '../../store/supervision/drifted.ts';
 import { settleFinding } from '../../store/rows/findings.ts';
 import type { JudgedNode } from '../../store/rows/judged.ts';
 import { poolGenerations } from '../../store/rows/pools.ts';
+import { countDriftedNodes, type DriftedNode, lockDriftedNodes } from '../../store/supervision/drifted.ts';
+import { writeVerdicts } from '../../store/transitions/bulk/verdicts.ts';
+import { restoreRow } from '../../store/transitions/restore-rows.ts';
 import { tellWouldHave, wouldHave } from '../../store/transitions/would-have.ts';
-import { compareMachines } from './compare-machines.ts';
-import { compareProofs } from './compare-proofs.ts';
-import { compareRows } from './compare-rows.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 import { type Verdict, verdictSweep } from '../runner/verdict-sweep.ts';
+import { compareMachines } from './compare-machines.ts';
+import { compareProofs } from './compare-proofs.ts';
+import { compareRows } from './compare-rows.ts';
 
 const batch = 100;
 

@@ -3,12 +3,12 @@
  * that ended long ago, and evidence whose time is over; rotates the key that signs tasks when it is due; and makes room for the evidence to come.
  */
 import { secondsLater } from '../../base/clock.ts';
-import { forgetFindings } from '../../store/rows/findings.ts';
-import { forgetOldKeys } from '../../store/pg/idempotency.ts';
 import type { Sealer } from '../../store/evidence/integrity/sealer.ts';
 import { cutEvidence, extendEvidence } from '../../store/history/retention.ts';
-import { forgetSessions } from '../../store/rows/sign-in/sessions.ts';
 import { forgetStepSamples } from '../../store/operations/step-samples.ts';
+import { forgetOldKeys } from '../../store/pg/idempotency.ts';
+import { forgetFindings } from '../../store/rows/findings.ts';
+import { forgetSessions } from '../../store/rows/sign-in/sessions.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 

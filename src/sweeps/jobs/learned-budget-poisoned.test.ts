@@ -5,8 +5,8 @@ import { mostMovePerDay } from '../../lifecycle/boots/learned-budget.ts';
 import type { TimedBoot } from '../../lifecycle/boots/survival.ts';
 import { currentPool, declarePool } from '../../store/rows/pools.ts';
 import { evenBoots, recordBoots } from '../../store/testing/recorded-boots.ts';
-import { learnedBudget } from './learned-budget.ts';
 import { ruleStage, type Stage } from '../testing/stage.ts';
+import { learnedBudget } from './learned-budget.ts';
 
 const day = 86_400;
 const fixed_seconds = 400;

@@ -4,12 +4,12 @@ import { testDatabase } from '../../../test/support/database.ts';
 import { secondsBetween } from '../../base/clock.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
 import { bootsSinceChange } from '../../store/boots/boot-samples.ts';
-import { budgetOf } from '../../store/transitions/transition-rules.ts';
 import { currentPool, declarePool, poolGeneration } from '../../store/rows/pools.ts';
 import { evenBoots, recordBoots } from '../../store/testing/recorded-boots.ts';
-import { learnedBudget } from './learned-budget.ts';
+import { budgetOf } from '../../store/transitions/transition-rules.ts';
 import { provisionDeadline } from '../rules/provision-deadline.ts';
 import { ruleStage, type Stage } from '../testing/stage.ts';
+import { learnedBudget } from './learned-budget.ts';
 
 const day = 86_400;
 const learns = { policy: 'learned', provision_seconds: 720 } as const;

@@ -1,8 +1,6 @@
 /** `learned-budget`: moves the budget to provision of pools that learn towards what their boots teach; not while the brake holds. */
 import { becauseOf, type LearningQuestion, lessonOf, strata } from '../../lifecycle/boots/learned-budget.ts';
 import { runningBoots } from '../../store/boots/boot-samples.ts';
-import type { Transaction } from '../../store/pg/database.ts';
-import { budgetOf, ceilingOf, type DoorEnvironment } from '../../store/transitions/transition-rules.ts';
 import {
   bootsOf,
   brakeHoldOver,
@@ -12,7 +10,9 @@ import {
   poolsToTeach,
   teach,
 } from '../../store/boots/learned-budgets.ts';
+import type { Transaction } from '../../store/pg/database.ts';
 import type { PoolRow } from '../../store/rows/pools.ts';
+import { budgetOf, ceilingOf, type DoorEnvironment } from '../../store/transitions/transition-rules.ts';
 import { eachAlone } from '../runner/each-alone.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';

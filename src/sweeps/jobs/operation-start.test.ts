@@ -8,8 +8,8 @@ import { claimExecution, type Executor } from '../../store/operations/executions
 import { queueOperations } from '../../store/operations/queue-operation.ts';
 import { registerReplica } from '../../store/operations/replicas.ts';
 import { type Fleet, testFleet } from '../../store/testing/fleet.ts';
-import { operationStart } from './operation-start.ts';
 import type { SweepServices } from '../runner/services.ts';
+import { operationStart } from './operation-start.ts';
 
 let store: TestStore;
 let fleet: Fleet;

@@ -7,9 +7,9 @@ import { now as present } from '../../base/clock.ts';
 import type { NodeId } from '../../base/ids.ts';
 import { tellLateCause } from '../../operations/release/late-cause.ts';
 import { readSubject, type Subject } from '../../operations/runtime/subject.ts';
+import { lockNode, machinesInDoubt, type NodeRow } from '../../store/rows/nodes.ts';
 import { amendNode } from '../../store/transitions/amend-node.ts';
 import { moveDeadlines } from '../../store/transitions/deadlines.ts';
-import { lockNode, machinesInDoubt, type NodeRow } from '../../store/rows/nodes.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 

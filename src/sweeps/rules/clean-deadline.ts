@@ -1,6 +1,6 @@
 /** `clean-deadline`: cleaning → quarantined, where no allocation owns the cleanup; one that does has its own retries. */
-import { deadlineRule } from './deadline-rule.ts';
 import type { SweepServices } from '../runner/services.ts';
+import { deadlineRule } from './deadline-rule.ts';
 
 export const cleanDeadline = (services: SweepServices) =>
   deadlineRule(services, {

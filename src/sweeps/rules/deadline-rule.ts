@@ -5,7 +5,13 @@ import type { Blame } from '../../lifecycle/findings/launch-blame.ts';
 import { type NodeRuleName, nodeRules } from '../../lifecycle/model/rules.ts';
 import type { NodeStatus } from '../../lifecycle/model/states.ts';
 import type { Transaction } from '../../store/pg/database.ts';
-import { countDueNodes, type DueCondition, type DueNode, lockDueNodes, nextDueAt } from '../../store/supervision/due.ts';
+import {
+  countDueNodes,
+  type DueCondition,
+  type DueNode,
+  lockDueNodes,
+  nextDueAt,
+} from '../../store/supervision/due.ts';
 import { ownerOfRefusal, refusedInWords } from '../runner/refusals.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';

@@ -1,9 +1,9 @@
 /** `drain-deadline`: draining → quarantined or cleaning, as was asked when the drain began. */
 import { retireAllIn } from '../../operations/release/node-retire.ts';
+import { evidenceOf } from '../../store/transitions/bulk/node-verdict.ts';
 import { transition } from '../../store/transitions/node-transition.ts';
-import { evidenceOf } from '../../store/transitions/bulk/verdicts.ts';
-import { deadlineRule } from './deadline-rule.ts';
 import type { SweepServices } from '../runner/services.ts';
+import { deadlineRule } from './deadline-rule.ts';
 
 export const drainDeadline = (services: SweepServices) =>
   deadlineRule(services, {

@@ -1,8 +1,8 @@
 /** `drained`: draining → quarantined or cleaning as soon as the node is empty, as was asked when the drain began. */
 import { retireAllIn } from '../../operations/release/node-retire.ts';
+import { lockEmptyNodes } from '../../store/supervision/due.ts';
 import { transition } from '../../store/transitions/node-transition.ts';
 import { requireMoved } from '../../store/transitions/transition-rules.ts';
-import { lockEmptyNodes } from '../../store/supervision/due.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 

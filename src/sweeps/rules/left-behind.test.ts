@@ -4,11 +4,11 @@ import { testDatabase } from '../../../test/support/database.ts';
 import type { NodeId } from '../../base/ids.ts';
 import { keepAnswers } from '../../store/supervision/probes.ts';
 import { scanSuspects } from '../../store/supervision/silent.ts';
+import { ruleStage, type Stage, staleSeconds } from '../testing/stage.ts';
 import { cleanDeadline } from './clean-deadline.ts';
 import { liveness } from './liveness.ts';
 import { probePromotes } from './probe-promotes.ts';
 import { startDeadline } from './start-deadline.ts';
-import { ruleStage, type Stage, staleSeconds } from '../testing/stage.ts';
 
 let stage: Stage;
 beforeEach(async () => {

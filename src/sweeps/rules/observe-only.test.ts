@@ -4,11 +4,11 @@ import { testDatabase } from '../../../test/support/database.ts';
 import type { NodeId } from '../../base/ids.ts';
 import { recordClaim } from '../../store/agents/reports.ts';
 import { keepAnswers } from '../../store/supervision/probes.ts';
+import { ruleStage, type Stage, staleSeconds } from '../testing/stage.ts';
 import { liveness } from './liveness.ts';
 import { probePromotes } from './probe-promotes.ts';
 import { startDeadline } from './start-deadline.ts';
 import { stuckStarting } from './stuck-starting.ts';
-import { ruleStage, type Stage, staleSeconds } from '../testing/stage.ts';
 
 let stage: Stage;
 beforeEach(async () => {

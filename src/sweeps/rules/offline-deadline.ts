@@ -1,7 +1,7 @@
 /** `offline-deadline`: offline → failed, when a node stayed away past its deadline. */
 import type { DueNode } from '../../store/supervision/due.ts';
-import { deadlineRule } from './deadline-rule.ts';
 import type { SweepServices } from '../runner/services.ts';
+import { deadlineRule } from './deadline-rule.ts';
 
 /** Seen since it fell silent, and not as something that could still speak. */
 const isGone = ({ observed_state, observed_since }: DueNode) =>

@@ -2,9 +2,9 @@
 import type { Driver } from '../../drivers/driver.ts';
 import { blameFor } from '../../lifecycle/findings/launch-blame.ts';
 import { phaseOf } from '../../lifecycle/progress/progress.ts';
-import { type OpenLaunchStep, openLaunchSteps } from '../../store/operations/launch-steps.ts';
-import { deadlineRule } from './deadline-rule.ts';
+import { type OpenLaunchStep, openLaunchSteps } from '../../store/supervision/launch-steps.ts';
 import type { SweepServices } from '../runner/services.ts';
+import { deadlineRule } from './deadline-rule.ts';
 
 /** A driver with one phase has no name for it in the plan that people see. */
 function ownerOf(driver: Driver | undefined, { name, spec }: OpenLaunchStep): string | null {

@@ -1,7 +1,7 @@
 /** `queue-deadline`: requested → failed, when no machine could be had in time. */
 import { secondsBetween } from '../../base/clock.ts';
-import { moveAllocations } from '../../store/transitions/allocation-transition.ts';
 import { lockDueAllocations } from '../../store/supervision/due.ts';
+import { moveAllocations } from '../../store/transitions/allocation-transition.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 

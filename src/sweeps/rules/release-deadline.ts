@@ -3,8 +3,8 @@
  * From there `release-retry` goes on; nothing waits for an operation that no longer runs.
  */
 import { secondsBetween } from '../../base/clock.ts';
-import { moveAllocations } from '../../store/transitions/allocation-transition.ts';
 import { lockLostReleases } from '../../store/supervision/due.ts';
+import { moveAllocations } from '../../store/transitions/allocation-transition.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 

@@ -6,13 +6,14 @@ import type { NodeId } from '../../base/ids.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
 import type { History, RecordedBoot, ReplayPolicy } from '../../lifecycle/replay/history.ts';
 import { replaySteps, replayTotal } from '../../lifecycle/replay/replay.ts';
-import { noteAdvance } from '../../store/transitions/advance.ts';
 import { recordClaim } from '../../store/agents/reports.ts';
-import { type NodeMove, transition } from '../../store/transitions/node-transition.ts';
-import { readHistory, replayPolicyOf } from '../../store/history/replay-history.ts';
+import { readHistory, replayPolicyOf } from '../../store/replay/replay-history.ts';
+import { noteAdvance } from '../../store/transitions/advance.ts';
+import type { NodeMove } from '../../store/transitions/node-move.ts';
+import { transition } from '../../store/transitions/node-transition.ts';
+import { ruleStage, type Stage } from '../testing/stage.ts';
 import { liveness } from './liveness.ts';
 import { provisionDeadline } from './provision-deadline.ts';
-import { ruleStage, type Stage } from '../testing/stage.ts';
 
 let stage: Stage;
 beforeAll(async () => {

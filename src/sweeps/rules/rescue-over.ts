@@ -1,8 +1,8 @@
 /** `rescue-over`: failed → cleaning, when the rescue window ended; the machine is then destroyed with proof. */
 import { retireAllIn } from '../../operations/release/node-retire.ts';
-import { evidenceOf } from '../../store/transitions/bulk/verdicts.ts';
-import { deadlineRule } from './deadline-rule.ts';
+import { evidenceOf } from '../../store/transitions/bulk/node-verdict.ts';
 import type { SweepServices } from '../runner/services.ts';
+import { deadlineRule } from './deadline-rule.ts';
 
 export const rescueOver = (services: SweepServices) =>
   deadlineRule(services, {

@@ -1,7 +1,7 @@
 /** `start-deadline`: starting → failed, when start-up should be over and the heartbeat is stale, or nobody said that what the pool asks for is there. */
 import type { Prerequisites } from '../../lifecycle/model/reports.ts';
-import { deadlineRule } from './deadline-rule.ts';
 import type { SweepServices } from '../runner/services.ts';
+import { deadlineRule } from './deadline-rule.ts';
 
 const found: Record<NonNullable<Prerequisites>, string> = {
   unchecked: 'it never said whether its prerequisites are met',

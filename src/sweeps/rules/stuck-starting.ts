@@ -1,6 +1,6 @@
 /** `stuck-starting`: starting → ready. The heartbeat proves life, the age proves that start-up is over. */
-import { deadlineRule } from './deadline-rule.ts';
 import type { SweepServices } from '../runner/services.ts';
+import { deadlineRule } from './deadline-rule.ts';
 
 export const stuckStarting = (services: SweepServices) =>
   deadlineRule(services, {

@@ -6,10 +6,10 @@ import type { NodeId } from '../../base/ids.ts';
 import { defaultBrakePolicy, defaultBrakeSettings } from '../../lifecycle/brake/brake.ts';
 import { type HoldRow, newestHolds, openHolds, resumeHolds } from '../../store/supervision/brake.ts';
 import { lockSilentNodes } from '../../store/supervision/silent.ts';
-import { brakeWatch } from '../watchers/brake-watch.ts';
 import { liveness } from '../rules/liveness.ts';
-import type { Sweep } from './sweep.ts';
 import { ruleStage, type Stage, staleSeconds } from '../testing/stage.ts';
+import { brakeWatch } from '../watchers/brake-watch.ts';
+import type { Sweep } from './sweep.ts';
 
 let stage: Stage;
 let rule: Sweep;

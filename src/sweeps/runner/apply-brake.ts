@@ -5,6 +5,9 @@ import type { Held } from '../../contract/node.ts';
 import { type BrakePolicy, type Leave, type Share, turnOf } from '../../lifecycle/brake/brake.ts';
 import { leftPhase, type NodeRule, type NodeRuleName, nodeRules, pausingRules } from '../../lifecycle/model/rules.ts';
 import type { NodeStatus } from '../../lifecycle/model/states.ts';
+import type { Transaction } from '../../store/pg/database.ts';
+import type { JudgedNode } from '../../store/rows/judged.ts';
+import { activeWindows, coversNode, labelsOf, type MaintenanceRow } from '../../store/rows/maintenance.ts';
 import {
   brakeMemory,
   type HoldRow,
@@ -15,11 +18,8 @@ import {
   recentVerdicts,
   type Scope,
 } from '../../store/supervision/brake.ts';
-import type { Transaction } from '../../store/pg/database.ts';
-import type { DoorEnvironment } from '../../store/transitions/transition-rules.ts';
 import type { Crowd } from '../../store/supervision/due.ts';
-import type { JudgedNode } from '../../store/rows/judged.ts';
-import { activeWindows, coversNode, labelsOf, type MaintenanceRow } from '../../store/rows/maintenance.ts';
+import type { DoorEnvironment } from '../../store/transitions/transition-rules.ts';
 
 export interface Candidate {
   node: JudgedNode;

@@ -2,8 +2,8 @@
 import type { WorkflowId } from '../../base/ids.ts';
 import type { Evidence } from '../../contract/evidence/evidence.ts';
 import type { Engine } from '../../engine/engine.ts';
-import type { Queryable } from '../../store/pg/database.ts';
 import { runningHere } from '../../store/operations/executions.ts';
+import type { Queryable } from '../../store/pg/database.ts';
 
 /**
  * What operations wait for: that a task was answered, a node changed its status, another operation ended, or the

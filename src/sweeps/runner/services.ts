@@ -2,9 +2,9 @@
 import type { Log } from '../../base/telemetry/log.ts';
 import type { Engine } from '../../engine/engine.ts';
 import type { OperationServices } from '../../operations/runtime/services.ts';
-import type { IngestWatch } from '../watchers/ingest-watch.ts';
+import type { IngestWatch } from './ingest.ts';
 import type { Refusals } from './refusals.ts';
-import type { Suspects } from '../watchers/suspects.ts';
+import type { Suspects } from './suspects.ts';
 
 export interface SweepServices extends OperationServices {
   engine: Engine;

@@ -4,13 +4,13 @@ import { testDatabase } from '../../../test/support/database.ts';
 import type { NodeId } from '../../base/ids.ts';
 import { defaultBrakePolicy } from '../../lifecycle/brake/brake.ts';
 import { nodeRetireKind, nodeRetirePlan } from '../../operations/release/node-retire.ts';
-import { newestHolds } from '../../store/supervision/brake.ts';
 import { endWindow, type MaintenanceRow, putWindow } from '../../store/rows/maintenance.ts';
-import { brakeWatch } from '../watchers/brake-watch.ts';
+import { newestHolds } from '../../store/supervision/brake.ts';
 import { liveness } from '../rules/liveness.ts';
 import { rescueOver } from '../rules/rescue-over.ts';
 import { startDeadline } from '../rules/start-deadline.ts';
 import { ruleStage, type Stage, staleSeconds } from '../testing/stage.ts';
+import { brakeWatch } from '../watchers/brake-watch.ts';
 
 let stage: Stage;
 beforeEach(async () => {

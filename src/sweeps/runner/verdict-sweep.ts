@@ -6,14 +6,15 @@
 import { secondsBetween } from '../../base/clock.ts';
 import type { NodeId } from '../../base/ids.ts';
 import { type NodeRuleName, nodeRules } from '../../lifecycle/model/rules.ts';
-import { holdNodes, tallyVerdicts } from '../../store/supervision/brake.ts';
-import { StoreUnavailable, type Transaction } from '../../store/pg/database.ts';
-import { type NodeVerdict, writeVerdicts } from '../../store/transitions/bulk/verdicts.ts';
-import type { Crowd } from '../../store/supervision/due.ts';
 import { recordEvidence } from '../../store/evidence/evidence.ts';
+import { StoreUnavailable, type Transaction } from '../../store/pg/database.ts';
 import type { JudgedNode } from '../../store/rows/judged.ts';
-import type { SweepServices } from './services.ts';
+import { holdNodes, tallyVerdicts } from '../../store/supervision/brake.ts';
+import type { Crowd } from '../../store/supervision/due.ts';
+import type { NodeVerdict } from '../../store/transitions/bulk/node-verdict.ts';
+import { writeVerdicts } from '../../store/transitions/bulk/verdicts.ts';
 import { crowdsOf, sift } from './apply-brake.ts';
+import type { SweepServices } from './services.ts';
 import type { Sweep, SweepReport } from './sweep.ts';
 
 export interface Verdict extends NodeVerdict {

@@ -1,7 +1,7 @@
 /** A fleet in the database of a test, and the services that a drift pass needs; no driver sees a machine. */
 import { type Database, openDatabase } from '../../store/pg/database.ts';
-import { defaultEnvironment } from '../../store/transitions/transition-rules.ts';
 import { type Fleet, testFleet } from '../../store/testing/fleet.ts';
+import { defaultEnvironment } from '../../store/transitions/transition-rules.ts';
 import type { SweepServices } from '../runner/services.ts';
 
 export interface DriftWorld {

@@ -5,10 +5,10 @@ import { type VirtualClock, virtualClock } from '../../base/virtual-clock.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
 import type { NodeStatus } from '../../lifecycle/model/states.ts';
 import { type Database, openDatabase } from '../../store/pg/database.ts';
-import { type DoorEnvironment, defaultEnvironment } from '../../store/transitions/transition-rules.ts';
 import type { NodeRow } from '../../store/rows/nodes.ts';
 import { declarePool } from '../../store/rows/pools.ts';
 import { beatAs, hearThrough, type PlacedNodes, placedRows, placeNodes } from '../../store/testing/placed-nodes.ts';
+import { type DoorEnvironment, defaultEnvironment } from '../../store/transitions/transition-rules.ts';
 import { createRefusals } from '../runner/refusals.ts';
 import type { SweepServices } from '../runner/services.ts';
 

@@ -5,8 +5,8 @@ import { acceptFinding } from '../../operations/actions/findings.ts';
 import { type FindingRow, findingRow, standingFindings } from '../../store/rows/findings.ts';
 import { deletePool } from '../../store/rows/pools.ts';
 import { recordStagedBoots } from '../../store/testing/staged-boots.ts';
-import { bootShift } from './boot-shift.ts';
 import { ruleStage, type Stage } from '../testing/stage.ts';
+import { bootShift } from './boot-shift.ts';
 
 const day = 86_400;
 const hour = 3600;

@@ -4,7 +4,6 @@ import { newFindingId } from '../../base/ids.ts';
 import { findShift, type Shift } from '../../lifecycle/boots/boot-shift.ts';
 import { type RecordedBoot, tellShift } from '../../lifecycle/boots/told-shift.ts';
 import { type BootedPool, bootedPools, bootsOf, bootsToCompare, stagesOfBoots } from '../../store/boots/boot-shifts.ts';
-import { budgetOf } from '../../store/transitions/transition-rules.ts';
 import {
   type Disagreement,
   endFindings,
@@ -12,6 +11,7 @@ import {
   noteDisagreements,
   standingFindings,
 } from '../../store/rows/findings.ts';
+import { budgetOf } from '../../store/transitions/transition-rules.ts';
 import { eachAlone } from '../runner/each-alone.ts';
 import { resting } from '../runner/resting.ts';
 import type { SweepServices } from '../runner/services.ts';

@@ -5,8 +5,8 @@ import { holdingRules } from '../../lifecycle/model/rules.ts';
 import { endHolds, forgetTally, freeHeldNodes } from '../../store/supervision/brake.ts';
 import { slowestReplica } from '../../store/supervision/ingest.ts';
 import { hasCaughtUp } from '../rules/liveness.ts';
-import type { SweepServices } from '../runner/services.ts';
 import { pauseLaunches } from '../runner/apply-brake.ts';
+import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 
 const batch = 500;

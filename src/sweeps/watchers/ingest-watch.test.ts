@@ -4,8 +4,8 @@ import { testDatabase } from '../../../test/support/database.ts';
 import type { ReplicaId } from '../../base/ids.ts';
 import { defaultBrakeSettings } from '../../lifecycle/brake/brake.ts';
 import { newestGaps } from '../../store/supervision/ingest.ts';
-import { openIngestWatch } from './ingest-watch.ts';
 import { ruleStage, type Stage } from '../testing/stage.ts';
+import { openIngestWatch } from './ingest-watch.ts';
 
 let stage: Stage;
 beforeEach(async () => {

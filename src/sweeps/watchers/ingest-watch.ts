@@ -9,6 +9,7 @@ import type { SyncedClock } from '../../store/pg/database-clock.ts';
 import { countListened, countReplicas, type Listened } from '../../store/rows/fleet-load.ts';
 import { publishHeard } from '../../store/supervision/ingest.ts';
 import { tightestHeartbeat } from '../../store/supervision/silent.ts';
+import type { IngestWatch } from '../runner/ingest.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 
@@ -21,16 +22,6 @@ const policyForMs = 5_000;
 const large = { nodes: 100_000, forMs: 30_000 };
 /** A database that answers late looks like a clock that is off by as much. */
 const toleratedDriftMs = 2_000;
-
-export interface IngestWatch {
-  check(): Promise<{ gap: boolean }>;
-  /** Whether this replica has lately made sure that it hears. */
-  isSteady(): boolean;
-  /** The shortest stale time of any pool. */
-  tightestStaleSeconds(): number;
-  /** How many machines there are to hear, and how many replicas hear them. */
-  listened(): Listened;
-}
 
 type Needs = Pick<SweepServices, 'db' | 'executor'> & {
   clock: Clock & Partial<Pick<SyncedClock, 'resync'>>;

@@ -3,8 +3,8 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import { newTokenId } from '../../base/ids.ts';
 import { createJoinToken } from '../../store/rows/tokens.ts';
-import { joinTokens } from './join-tokens.ts';
 import { ruleStage, type Stage } from '../testing/stage.ts';
+import { joinTokens } from './join-tokens.ts';
 
 let stage: Stage;
 let warned: object[];

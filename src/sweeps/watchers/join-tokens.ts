@@ -2,8 +2,8 @@
 import { secondsBetween, secondsLater } from '../../base/clock.ts';
 import { newFindingId } from '../../base/ids.ts';
 import { contestQuietSeconds, noticeFrom } from '../../lifecycle/joins/expiry.ts';
-import { endFindings, noteDisagreements, standingFindings } from '../../store/rows/findings.ts';
 import { type DependedToken, dependedTokens, quietContests } from '../../store/agents/joins/dependants.ts';
+import { endFindings, noteDisagreements, standingFindings } from '../../store/rows/findings.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 

@@ -3,11 +3,11 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import { moment } from '../../base/clock.ts';
 import type { Driver, Observation } from '../../drivers/driver.ts';
-import { brakeWatch } from './brake-watch.ts';
 import { liveness } from '../rules/liveness.ts';
-import { observation } from './observation.ts';
 import type { SweepServices } from '../runner/services.ts';
 import { ruleStage, type Stage } from '../testing/stage.ts';
+import { brakeWatch } from './brake-watch.ts';
+import { observation } from './observation.ts';
 
 const there: Observation = { state: 'Running', present: true, ready: true, detail: null };
 const away: Observation = { state: 'unknown', present: true, ready: false, detail: 'no route', unseen: true };

@@ -3,7 +3,12 @@
  * as their beat and as what they say; liveness then judges them like any other. One whose provider cannot be asked is held.
  */
 import type { NodeId } from '../../base/ids.ts';
-import { holdUnseen, keepSightings, machinesToObserve, paceOfLooks } from '../../store/supervision/agentless-machines.ts';
+import {
+  holdUnseen,
+  keepSightings,
+  machinesToObserve,
+  paceOfLooks,
+} from '../../store/supervision/agentless-machines.ts';
 import { createLooker } from '../runner/looker.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';

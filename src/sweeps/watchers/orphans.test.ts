@@ -6,9 +6,9 @@ import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
 import type { Driver, OwnedResource } from '../../drivers/driver.ts';
 import { defaultOrphanSettings } from '../../lifecycle/findings/residue.ts';
 import { leaveResidue, listResidue, settleResidue } from '../../store/rows/residue.ts';
-import { orphans } from './orphans.ts';
 import type { SweepServices } from '../runner/services.ts';
 import { ruleStage, type Stage } from '../testing/stage.ts';
+import { orphans } from './orphans.ts';
 
 const { every_seconds } = defaultOrphanSettings;
 

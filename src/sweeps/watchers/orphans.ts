@@ -5,14 +5,15 @@
  */
 import { type Clock, now as present, secondsLater } from '../../base/clock.ts';
 import type { Driver, DriverProof } from '../../drivers/driver.ts';
-import { answeredWithin } from '../../operations/runtime/answered-within.ts';
 import { type Looked, lookForProof, wordsOf } from '../../operations/release/proof.ts';
+import { retireProvenGone } from '../../operations/release/retire-proven-gone.ts';
 import { byRule, verifyIn } from '../../operations/residue/residue-requests.ts';
 import { type ResidueSubject, residueSubject } from '../../operations/residue/residue-subject.ts';
 import { driverMayProve, mayBeProvenClean, onlyAgentMayProve } from '../../operations/residue/residue-verify.ts';
-import { retireProvenGone } from '../../operations/release/retire-proven-gone.ts';
+import { answeredWithin } from '../../operations/runtime/answered-within.ts';
 import { isAgentFresh } from '../../store/agents/instances.ts';
 import { lockNode } from '../../store/rows/nodes.ts';
+import { noteLook, residueRow, settleResidue } from '../../store/rows/residue.ts';
 import {
   enterOrphans,
   type Listed,
@@ -21,7 +22,6 @@ import {
   residueToVerify,
   unownedAmong,
 } from '../../store/supervision/orphans.ts';
-import { noteLook, residueRow, settleResidue } from '../../store/rows/residue.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 

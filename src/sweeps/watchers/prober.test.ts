@@ -2,8 +2,8 @@
 import { expect, test } from 'vitest';
 import { moment } from '../../base/clock.ts';
 import { virtualClock } from '../../base/virtual-clock.ts';
-import { prober } from './prober.ts';
 import type { SweepServices } from '../runner/services.ts';
+import { prober } from './prober.ts';
 
 test('machines that start one after another do not make it look for all silent ones each time', async () => {
   const clock = virtualClock();

@@ -5,7 +5,13 @@
 import { now as present, secondsBetween } from '../../base/clock.ts';
 import { saidBy } from '../../probe/http-probe.ts';
 import { probeMany } from '../../probe/probe-many.ts';
-import { type KeptAnswer, keepAnswers, nodesToProbe, type ProbedNode, probeTargetOf } from '../../store/supervision/probes.ts';
+import {
+  type KeptAnswer,
+  keepAnswers,
+  nodesToProbe,
+  type ProbedNode,
+  probeTargetOf,
+} from '../../store/supervision/probes.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 

@@ -2,9 +2,9 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import { holdUnseen, machinesToObserve } from '../../store/supervision/agentless-machines.ts';
-import { brakeWatch } from './brake-watch.ts';
 import { liveness } from '../rules/liveness.ts';
 import { ruleStage, type Stage, staleSeconds } from '../testing/stage.ts';
+import { brakeWatch } from './brake-watch.ts';
 
 let stage: Stage;
 beforeEach(async () => {

@@ -1,11 +1,10 @@
 /** Calls as a stranger makes them: no client in between, so that anything can be sent and everything is seen. */
-
 import { Compile } from 'typebox/compile';
 import { expect } from 'vitest';
 import { fillPath } from '../../../src/contract/client.ts';
 import { type ErrorCode, errorCatalogue } from '../../../src/contract/errors/errors.ts';
-import { problemsByStatus } from '../../../src/contract/openapi/problems.ts';
 import { Problem } from '../../../src/contract/errors/problem.ts';
+import { problemsByStatus } from '../../../src/contract/openapi/problems.ts';
 import type { RouteDeclaration } from '../../../src/contract/route.ts';
 import { type OperationName, routes } from '../../../src/contract/routes.ts';
 

@@ -129,7 +129,11 @@ export const forgedSourceAttacks: Attack[] = [
   {
     name: '4: has the finding about two live processes name a forged address by X-Forwarded-For',
     without: [
-      { file: 'src/api/http/source-address.ts', find: '    if (!proxies.trusts(address)) return address;\n', replace: '' },
+      {
+        file: 'src/api/http/source-address.ts',
+        find: '    if (!proxies.trusts(address)) return address;\n',
+        replace: '',
+      },
     ],
     async succeeds(server) {
       const { goesOn, node, isHeard, attacker, forged } = await liveProcess(server, 'forged-source');

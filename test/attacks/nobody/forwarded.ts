@@ -26,7 +26,11 @@ export const forwardedAttacks: Attack[] = [
   {
     name: '4: forges the audit actor by X-Forwarded-For',
     without: [
-      { file: 'src/api/http/source-address.ts', find: '    if (!proxies.trusts(address)) return address;\n', replace: '' },
+      {
+        file: 'src/api/http/source-address.ts',
+        find: '    if (!proxies.trusts(address)) return address;\n',
+        replace: '',
+      },
     ],
     succeeds: (server) => isNamedInAudit(server, '198.51.100.66'),
   },

@@ -51,7 +51,11 @@ export const sessionAttacks: Attack[] = [
   {
     name: '12: goes on reading a stream whose session was revoked',
     without: [
-      { file: 'src/api/stream/stream-audience.ts', find: "kind === 'session.ended' ?", replace: "kind === ('' as string) ?" },
+      {
+        file: 'src/api/stream/stream-audience.ts',
+        find: "kind === 'session.ended' ?",
+        replace: "kind === ('' as string) ?",
+      },
     ],
     async succeeds(server) {
       const cookie = await signIn(server.url, server.token);

@@ -13,7 +13,11 @@ export const bootReportAttacks: Attack[] = [
   {
     name: '1: keeps the server busy with a boot report of stages that never end',
     without: [
-      { file: 'src/contract/agent/boot-report/stages.ts', find: 'const maxOpen = 64;', replace: 'const maxOpen = 1e9;' },
+      {
+        file: 'src/contract/agent/boot-report/stages.ts',
+        find: 'const maxOpen = 64;',
+        replace: 'const maxOpen = 1e9;',
+      },
     ],
     async succeeds(server) {
       const machine = await startMachine(server.url, await poolToJoin(server, 'boot-report'));

@@ -16,6 +16,10 @@ export const trustedByKind: SourceEdit[] = [
     find: "return origin === 'internal' || origin === 'report';",
     replace: 'return true;',
   },
-  { file: 'src/store/evidence/own-facts.ts', find: "fact}.origin in ('internal', 'report')", replace: "fact}.origin <> 'x'" },
+  {
+    file: 'src/store/evidence/own-facts.ts',
+    find: "fact}.origin in ('internal', 'report')",
+    replace: "fact}.origin <> 'x'",
+  },
   { file: 'src/lifecycle/findings/refused-beats.ts', find: " || fact.origin !== 'internal'", replace: '' },
 ];

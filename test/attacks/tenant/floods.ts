@@ -121,7 +121,11 @@ export const crowdFloodAttacks: Attack[] = [
   {
     name: '5: fills the store together with other tenants',
     without: [
-      { file: 'src/api/limits/quotas/outside-writes.ts', find: '[...writer.draws, everybody]', replace: '[...writer.draws]' },
+      {
+        file: 'src/api/limits/quotas/outside-writes.ts',
+        find: '[...writer.draws, everybody]',
+        replace: '[...writer.draws]',
+      },
     ],
     async succeeds(server) {
       await joinToken(server, 'crowded-pool');

@@ -1,5 +1,4 @@
 /** A tenant adds to the story of a machine that it no longer has, or reads what the one before left on it. */
-
 import type { Allocation } from '../../../src/contract/allocation.ts';
 import { evidenceKinds } from '../../../src/contract/evidence/evidence-kinds.ts';
 import type { OperationName } from '../../../src/contract/routes.ts';
@@ -63,7 +62,11 @@ export const formerTenantAttacks: Attack[] = [
   {
     name: '3: adds to the story of a machine that it had before, by an allocation that it has now',
     without: [
-      { file: 'src/store/agents/outside-facts.ts', find: 'fact.node_id is distinct from own.node_id', replace: 'false' },
+      {
+        file: 'src/store/agents/outside-facts.ts',
+        find: 'fact.node_id is distinct from own.node_id',
+        replace: 'false',
+      },
     ],
     async succeeds(server) {
       const token = await tenantOf(server, 'mover');
@@ -101,7 +104,11 @@ export const formerTenantAttacks: Attack[] = [
   {
     name: '14: reads the boot stages that were reported while another tenant had the machine',
     without: [
-      { file: 'src/store/agents/boot-stages.ts', find: 'other.tenant <> $3)', replace: 'other.tenant <> $3 and false)' },
+      {
+        file: 'src/store/agents/boot-stages.ts',
+        find: 'other.tenant <> $3)',
+        replace: 'other.tenant <> $3 and false)',
+      },
     ],
     succeeds: (server) => readsOfFormer(server, 'stages', ['node-boot', 'node-explain']),
   },

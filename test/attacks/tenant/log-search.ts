@@ -56,7 +56,11 @@ export const logSearchAttacks: Attack[] = [
   {
     name: '11: has a whole log searched by one call',
     without: [
-      { file: 'src/store/logs/node-logs.ts', find: 'maxReadBytes = 32 * 1024 * 1024;', replace: 'maxReadBytes = 1e12;' },
+      {
+        file: 'src/store/logs/node-logs.ts',
+        find: 'maxReadBytes = 32 * 1024 * 1024;',
+        replace: 'maxReadBytes = 1e12;',
+      },
     ],
     async succeeds(server) {
       const machine = await startMachine(server.url, await poolToJoin(server, 'log-search'));

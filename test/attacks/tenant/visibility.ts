@@ -93,7 +93,11 @@ async function streamShows(server: SpawnedServer, name: string, query: string): 
   return reader.events.some(({ data }) => data.summary === `secret-of-${name}`);
 }
 
-const streamFilter = edit('src/api/stream/stream-events.ts', 'tenant === null || (allocation_id', 'true || (allocation_id');
+const streamFilter = edit(
+  'src/api/stream/stream-events.ts',
+  'tenant === null || (allocation_id',
+  'true || (allocation_id',
+);
 const nodes = 'src/api/routes/nodes.ts';
 const allocations = 'src/api/routes/allocations.ts';
 

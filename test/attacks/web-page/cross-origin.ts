@@ -37,7 +37,11 @@ export const crossOriginAttacks: Attack[] = [
   {
     name: 'page: creates a token from a sandboxed frame, which has no origin',
     without: [
-      { file: 'src/api/http/auth.ts', find: "if (origin === 'null') throw new ApiProblem('origin_refused');", replace: '' },
+      {
+        file: 'src/api/http/auth.ts',
+        find: "if (origin === 'null') throw new ApiProblem('origin_refused');",
+        replace: '',
+      },
     ],
     succeeds: ({ url, token }) => createsToken(url, token, 'null'),
   },

@@ -5,10 +5,11 @@
 import { now, pause, secondsLater, systemClock } from '../../../src/base/clock.ts';
 import type { NodeId } from '../../../src/base/ids.ts';
 import { openDatabase } from '../../../src/store/pg/database.ts';
-import { type NodeMove, transition } from '../../../src/store/transitions/node-transition.ts';
-import { defaultEnvironment } from '../../../src/store/transitions/transition-rules.ts';
 import { declarePool } from '../../../src/store/rows/pools.ts';
 import { beatAs, placeNodes } from '../../../src/store/testing/placed-nodes.ts';
+import type { NodeMove } from '../../../src/store/transitions/node-move.ts';
+import { transition } from '../../../src/store/transitions/node-transition.ts';
+import { defaultEnvironment } from '../../../src/store/transitions/transition-rules.ts';
 import { type SpawnedServer, spawnServer } from '../../support/server.ts';
 
 const pools = ['web', 'gpu', 'edge', 'batch', 'cache'];

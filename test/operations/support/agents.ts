@@ -5,13 +5,13 @@ import { type NodeId, type NodeInstanceId, newCorrelationId } from '../../../src
 import { canonicalJson } from '../../../src/contract/canonical-json.ts';
 import { ApiProblem } from '../../../src/contract/errors/errors.ts';
 import { isFenced, type NodeStatus } from '../../../src/lifecycle/model/states.ts';
-import { recordClaim } from '../../../src/store/agents/reports.ts';
-import type { Database } from '../../../src/store/pg/database.ts';
-import type { DoorEnvironment } from '../../../src/store/transitions/transition-rules.ts';
 import { register } from '../../../src/store/agents/enrolment.ts';
+import { recordClaim } from '../../../src/store/agents/reports.ts';
+import { answerTask, leaseNext, type TaskRow } from '../../../src/store/agents/tasks.ts';
 import type { HeartbeatBuffer } from '../../../src/store/heartbeats/heartbeat-buffer.ts';
 import type { Installation } from '../../../src/store/keys/installation.ts';
-import { answerTask, leaseNext, type TaskRow } from '../../../src/store/agents/tasks.ts';
+import type { Database } from '../../../src/store/pg/database.ts';
+import type { DoorEnvironment } from '../../../src/store/transitions/transition-rules.ts';
 import type { Upstream } from './upstream.ts';
 
 export const heartbeat = { interval_seconds: 10, stale_after_seconds: 30 };

@@ -8,12 +8,16 @@ import { type NodeActionName, nodeActionNames } from '../../../src/lifecycle/act
 import { type AllocationActionName, allocationActionNames } from '../../../src/lifecycle/actions/allocation-actions.ts';
 import type { AskedAction } from '../../../src/operations/actions/acting.ts';
 import { actOnAllocation } from '../../../src/operations/actions/allocation-actions.ts';
-import type { Asker } from '../../../src/operations/runtime/caller.ts';
 import { actOnNode } from '../../../src/operations/actions/node-actions.ts';
 import { requestRecovery } from '../../../src/operations/recovery/recovery-request.ts';
 import { requestRelease } from '../../../src/operations/release/request-release.ts';
 import { requestAllocation } from '../../../src/operations/requests.ts';
-import { adoptResidue, requestResidueDelete, requestResidueVerify } from '../../../src/operations/residue/residue-requests.ts';
+import {
+  adoptResidue,
+  requestResidueDelete,
+  requestResidueVerify,
+} from '../../../src/operations/residue/residue-requests.ts';
+import type { Asker } from '../../../src/operations/runtime/caller.ts';
 import type { OperationServices } from '../../../src/operations/runtime/services.ts';
 import { currentPool } from '../../../src/store/rows/pools.ts';
 import { listResidue } from '../../../src/store/rows/residue.ts';

@@ -3,7 +3,6 @@
  * that keeps the truth, and agents that are played. Everything that happens, happens in ticks, and a tick is over when
  * nobody has a statement under way any more.
  */
-
 import { now, secondsLater } from '../../../src/base/clock.ts';
 import { newReplicaId } from '../../../src/base/ids.ts';
 import { type VirtualClock, virtualClock } from '../../../src/base/virtual-clock.ts';
@@ -12,17 +11,17 @@ import { createExternalDriver } from '../../../src/drivers/external/external-dri
 import type { OperationRun } from '../../../src/engine/engine.ts';
 import { operationRegistry } from '../../../src/operations/registry.ts';
 import type { OperationServices } from '../../../src/operations/runtime/services.ts';
-import { type Database, openDatabase } from '../../../src/store/pg/database.ts';
-import { defaultEnvironment } from '../../../src/store/transitions/transition-rules.ts';
-import { createHeartbeatBuffer } from '../../../src/store/heartbeats/heartbeat-buffer.ts';
-import { publishHeard } from '../../../src/store/supervision/ingest.ts';
-import { openInstallation } from '../../../src/store/keys/installation.ts';
 import { isRevoked } from '../../../src/store/agents/instances.ts';
+import { createHeartbeatBuffer } from '../../../src/store/heartbeats/heartbeat-buffer.ts';
+import { openInstallation } from '../../../src/store/keys/installation.ts';
 import { registerReplica } from '../../../src/store/operations/replicas.ts';
-import { createRefusals } from '../../../src/sweeps/runner/refusals.ts';
+import { type Database, openDatabase } from '../../../src/store/pg/database.ts';
+import { publishHeard } from '../../../src/store/supervision/ingest.ts';
+import { defaultEnvironment } from '../../../src/store/transitions/transition-rules.ts';
 import { sweepRegistry } from '../../../src/sweeps/registry.ts';
+import { createRefusals } from '../../../src/sweeps/runner/refusals.ts';
 import type { SweepServices } from '../../../src/sweeps/runner/services.ts';
-import { createSuspects } from '../../../src/sweeps/watchers/suspects.ts';
+import { createSuspects } from '../../../src/sweeps/runner/suspects.ts';
 import type { Sweep } from '../../../src/sweeps/runner/sweep.ts';
 import { preparing } from '../../properties/support/prepared.ts';
 import { testDatabase } from '../../support/database.ts';

@@ -2,9 +2,9 @@
  * The invariants of the model, asked of all rows and of every fact of a round by statements. The facts of a round that tell of
  * a change are first copied into a table of their own, `told`; each question then answers the rows that break it.
  */
-import { verifyCounts } from '../../../src/store/rows/counts.ts';
-import type { Database } from '../../../src/store/pg/database.ts';
 import { rebuildAllocations, rebuildNodes } from '../../../src/store/history/projection.ts';
+import type { Database } from '../../../src/store/pg/database.ts';
+import { verifyCounts } from '../../../src/store/rows/counts.ts';
 import { modelEdges } from './model.ts';
 import { questions } from './questions.ts';
 import type { Round } from './sequences.ts';

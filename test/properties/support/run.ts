@@ -2,9 +2,9 @@
 import { now, secondsLater, systemClock } from '../../../src/base/clock.ts';
 import type { NodeId } from '../../../src/base/ids.ts';
 import type { PoolDocument } from '../../../src/contract/pool.ts';
-import { resumeHolds } from '../../../src/store/supervision/brake.ts';
 import { endWindow, putWindow } from '../../../src/store/rows/maintenance.ts';
 import { declarePool } from '../../../src/store/rows/pools.ts';
+import { resumeHolds } from '../../../src/store/supervision/brake.ts';
 import { type CommandName, choose, isDoorMove, isFormer, isSingle, machineOf, singles } from './commands/chosen.ts';
 import { fingerprints, formers } from './commands/formers.ts';
 import { appear, proveGone } from './commands/operations.ts';

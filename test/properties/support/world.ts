@@ -1,23 +1,22 @@
 /** Where the sequences happen: one database, virtual time, two replicas with the product's own sweeps, and what they share. */
-
 import { now, secondsLater } from '../../../src/base/clock.ts';
 import { newReplicaId, newTokenId } from '../../../src/base/ids.ts';
 import { type VirtualClock, virtualClock } from '../../../src/base/virtual-clock.ts';
 import { createExternalDriver } from '../../../src/drivers/external/external-driver.ts';
 import { createVirtualEngine } from '../../../src/engine/virtual-engine.ts';
 import { engineListener } from '../../../src/operations/runtime/engine-listener.ts';
-import { type Database, openDatabase } from '../../../src/store/pg/database.ts';
-import { type DoorEnvironment, defaultEnvironment } from '../../../src/store/transitions/transition-rules.ts';
-import { createHeartbeatBuffer, type HeartbeatBuffer } from '../../../src/store/heartbeats/heartbeat-buffer.ts';
-import { publishHeard } from '../../../src/store/supervision/ingest.ts';
-import { type Installation, openInstallation } from '../../../src/store/keys/installation.ts';
 import { isRevoked } from '../../../src/store/agents/instances.ts';
+import { createHeartbeatBuffer, type HeartbeatBuffer } from '../../../src/store/heartbeats/heartbeat-buffer.ts';
+import { type Installation, openInstallation } from '../../../src/store/keys/installation.ts';
 import { endReplica, registerReplica, renewLease } from '../../../src/store/operations/replicas.ts';
+import { type Database, openDatabase } from '../../../src/store/pg/database.ts';
 import { createJoinToken } from '../../../src/store/rows/tokens.ts';
-import { createRefusals } from '../../../src/sweeps/runner/refusals.ts';
+import { publishHeard } from '../../../src/store/supervision/ingest.ts';
+import { type DoorEnvironment, defaultEnvironment } from '../../../src/store/transitions/transition-rules.ts';
 import { sweepRegistry } from '../../../src/sweeps/registry.ts';
+import { createRefusals } from '../../../src/sweeps/runner/refusals.ts';
 import type { SweepServices } from '../../../src/sweeps/runner/services.ts';
-import { createSuspects } from '../../../src/sweeps/watchers/suspects.ts';
+import { createSuspects } from '../../../src/sweeps/runner/suspects.ts';
 import type { Sweep } from '../../../src/sweeps/runner/sweep.ts';
 import { testDatabase } from '../../support/database.ts';
 import { memoryKeyRing } from '../../support/key-ring.ts';

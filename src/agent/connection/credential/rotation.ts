@@ -5,15 +5,15 @@
 import { backoff } from '../../../base/backoff.ts';
 import type { Clock } from '../../../base/clock.ts';
 import { rotationBody } from '../../../contract/agent/credential-rotation.ts';
-import { type CallFailure, describeFailure } from '../call-failure.ts';
-import type { Claims } from '../../report.ts';
-import type { ControlPlane } from '../control-plane.ts';
-import { signed } from '../keys.ts';
 import type { Log } from '../../log.ts';
-import type { ServerTime } from '../server-time.ts';
+import type { Claims } from '../../report.ts';
 import type { StateFile } from '../../state/state-file.ts';
 import type { Timing } from '../../timing.ts';
 import { waker } from '../../waker.ts';
+import { type CallFailure, describeFailure } from '../call-failure.ts';
+import type { ControlPlane } from '../control-plane.ts';
+import { signed } from '../keys.ts';
+import type { ServerTime } from '../server-time.ts';
 
 /** Null where it worked: from then on every call shows the new credential. */
 export async function rotateOnce(parts: {

@@ -3,7 +3,7 @@ import { EventEmitter } from 'node:events';
 import type { FastifyReply } from 'fastify';
 import { expect, it } from 'vitest';
 import { ApiProblem } from '../../../contract/errors/errors.ts';
-import type { Person } from '../../services.ts';
+import type { Person } from '../../http/callers.ts';
 import { createPlaces, type Shares } from './places.ts';
 
 const byShares = {

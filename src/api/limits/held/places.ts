@@ -5,7 +5,7 @@
  */
 import type { FastifyReply } from 'fastify';
 import { ApiProblem } from '../../../contract/errors/errors.ts';
-import type { Person } from '../../services.ts';
+import type { Person } from '../../http/callers.ts';
 
 export interface Shares {
   total: number;

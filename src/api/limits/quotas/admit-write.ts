@@ -3,8 +3,8 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { RouteDeclaration } from '../../../contract/route.ts';
 import type { OperationName } from '../../../contract/routes.ts';
 import { declaredBytes, receivedBytes } from '../../http/bodies/declared-size.ts';
-import { holdUntilServed } from '../held/until-served.ts';
 import type { ApiServices } from '../../services.ts';
+import { holdUntilServed } from '../held/until-served.ts';
 import type { Amount } from './outside-writes.ts';
 import { instanceWriter, tenantWriter, type Writer } from './writers.ts';
 

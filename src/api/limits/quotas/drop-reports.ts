@@ -5,9 +5,9 @@
 import { type Clock, now } from '../../../base/clock.ts';
 import type { NodeInstanceId } from '../../../base/ids.ts';
 import { droppedKind } from '../../../lifecycle/limits/limits.ts';
-import { nameAllocations } from '../../../store/transitions/amend-node.ts';
-import type { Database } from '../../../store/pg/database.ts';
 import { type Fact, recordEvidence } from '../../../store/evidence/evidence.ts';
+import type { Database } from '../../../store/pg/database.ts';
+import { nameAllocations } from '../../../store/transitions/amend-node.ts';
 import type { Writer } from './writers.ts';
 
 /** Facts that were not recorded; requests that got 429; reports of a status of which only the newest was kept. */

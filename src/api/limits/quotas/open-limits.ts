@@ -2,8 +2,8 @@
 import type { Clock } from '../../../base/clock.ts';
 import type { NodeInstanceId } from '../../../base/ids.ts';
 import type { LimitSettings } from '../../../lifecycle/limits/limits.ts';
-import type { Database } from '../../../store/pg/database.ts';
 import type { EvidenceTail } from '../../../store/evidence/tail.ts';
+import type { Database } from '../../../store/pg/database.ts';
 import { createRefusedBeats, type TellRefusedBeat } from '../../heartbeats/refused-beats.ts';
 import { createDeferredReports, type DeferredReports } from './deferred-reports.ts';
 import { createOutsideWrites, type OutsideWrites } from './outside-writes.ts';

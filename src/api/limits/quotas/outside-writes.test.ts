@@ -5,7 +5,12 @@ import { now } from '../../../base/clock.ts';
 import type { NodeId, NodeInstanceId } from '../../../base/ids.ts';
 import { virtualClock } from '../../../base/virtual-clock.ts';
 import type { Heartbeat } from '../../../contract/agent/agent.ts';
-import { defaultLimits, droppedKind, type LimitSettings, maxWritesInProgress } from '../../../lifecycle/limits/limits.ts';
+import {
+  defaultLimits,
+  droppedKind,
+  type LimitSettings,
+  maxWritesInProgress,
+} from '../../../lifecycle/limits/limits.ts';
 import type { Fact } from '../../../store/evidence/evidence.ts';
 import { recordEvidence } from '../../../store/evidence/evidence.ts';
 

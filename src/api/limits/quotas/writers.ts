@@ -5,8 +5,9 @@ import type { NodeId, NodeInstanceId } from '../../../base/ids.ts';
 import type { RegisterRequest } from '../../../contract/agent/agent.ts';
 import type { Actor } from '../../../contract/evidence/evidence.ts';
 import type { QuotaKind } from '../../../lifecycle/limits/limits.ts';
+import type { OperationServices } from '../../../operations/runtime/services.ts';
 import type { InstanceRow } from '../../../store/agents/instances.ts';
-import { type ApiServices, actorOf, type Person } from '../../services.ts';
+import { actorOf, type Person } from '../../http/callers.ts';
 import { sourceAddress, sourceNetwork } from '../../http/source-address.ts';
 
 export interface Writer {
@@ -72,7 +73,7 @@ export function registrationWriter(
   request: FastifyRequest,
   { enrollment_token, join_token, name }: RegisterRequest,
   known: Pick<InstanceRow, 'node_id' | 'node_instance_id'> | undefined,
-  { installation }: Pick<ApiServices, 'installation'>,
+  { installation }: Pick<OperationServices, 'installation'>,
 ): Writer {
   if (known) return instanceWriter(known);
   const claims = enrollment_token ? installation.readEnrollmentToken(enrollment_token) : undefined;

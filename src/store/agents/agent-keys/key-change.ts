@@ -6,10 +6,10 @@
 import { fingerprintOf, isSignedWith } from '../../../base/credentials/ed25519.ts';
 import type { CorrelationId, NodeId, NodeInstanceId } from '../../../base/ids.ts';
 import type { RegisterRequest } from '../../../contract/agent/agent.ts';
-import { canonicalJson } from '../../../contract/canonical-json.ts';
 import { keyChangeBody } from '../../../contract/agent/key-change.ts';
-import type { Queryable, Transaction } from '../../pg/database.ts';
+import { canonicalJson } from '../../../contract/canonical-json.ts';
 import { recordEvidence } from '../../evidence/evidence.ts';
+import type { Queryable, Transaction } from '../../pg/database.ts';
 import type { InstanceRow } from '../instances.ts';
 import { type KeyStanding, provenKey, trustedKeyOf } from './trusted-key.ts';
 

@@ -1,14 +1,15 @@
 /** Gives an instance a new credential; the present one holds until the new one is first used. */
 import { fingerprintOf, isSignedWith } from '../../../base/credentials/ed25519.ts';
+import { hashSecret, newSecret } from '../../../base/credentials/random-secret.ts';
 import type { CorrelationId, NodeInstanceId } from '../../../base/ids.ts';
-import { canonicalJson } from '../../../contract/canonical-json.ts';
 import { rotationBody } from '../../../contract/agent/credential-rotation.ts';
+import { canonicalJson } from '../../../contract/canonical-json.ts';
 import { ApiProblem } from '../../../contract/errors/errors.ts';
+import { recordEvidence } from '../../evidence/evidence.ts';
+import type { Database } from '../../pg/database.ts';
 import { restoreKey } from '../agent-keys/key-change.ts';
 import { trustedKeyOf } from '../agent-keys/trusted-key.ts';
-import type { Database } from '../../pg/database.ts';
-import { recordEvidence } from '../../evidence/evidence.ts';
-import { hashSecret, type InstanceRow, instanceRow, newSecret } from '../instances.ts';
+import { type InstanceRow, instanceRow } from '../instances.ts';
 
 export interface Rotation {
   node_instance_id: NodeInstanceId;

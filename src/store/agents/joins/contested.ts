@@ -5,8 +5,8 @@ import { type NodeId, newFindingId } from '../../../base/ids.ts';
 import type { Door } from '../../../contract/compat/door.ts';
 import { ApiProblem } from '../../../contract/errors/errors.ts';
 import type { ContestReason } from '../../../lifecycle/joins/contest.ts';
-import { holdersOf } from '../../rows/allocations.ts';
 import type { Database, Transaction } from '../../pg/database.ts';
+import { holdersOf } from '../../rows/allocations.ts';
 import { endFindings, noteDisagreements, standingFindings } from '../../rows/findings.ts';
 import type { NodeRow } from '../../rows/nodes.ts';
 

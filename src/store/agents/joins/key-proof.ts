@@ -1,8 +1,8 @@
 /** Checks that a registration was signed with the key that the instance registered with before. */
 import { secondsBetween } from '../../../base/clock.ts';
 import { isSignedWith } from '../../../base/credentials/ed25519.ts';
-import { canonicalJson } from '../../../contract/canonical-json.ts';
 import { keyProofBody } from '../../../contract/agent/key-proof.ts';
+import { canonicalJson } from '../../../contract/canonical-json.ts';
 import { type KeyStanding, trustedKeyOf } from '../agent-keys/trusted-key.ts';
 import type { InstanceRow } from '../instances.ts';
 import type { JoinRequest } from '../newcomers.ts';

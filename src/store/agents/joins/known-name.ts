@@ -1,13 +1,13 @@
 /** What a registration by join token must show where its name is known already. */
 import { ApiProblem } from '../../../contract/errors/errors.ts';
 import type { NodeStatus } from '../../../lifecycle/model/states.ts';
-import { holdersOf } from '../../rows/allocations.ts';
 import type { Transaction } from '../../pg/database.ts';
+import { holdersOf } from '../../rows/allocations.ts';
+import type { NodeRow } from '../../rows/nodes.ts';
+import { type JoinTokenRow, spendJoinToken } from '../../rows/tokens.ts';
 import type { InstanceRow } from '../instances.ts';
 import type { JoinRequest } from '../newcomers.ts';
-import type { NodeRow } from '../../rows/nodes.ts';
 import type { JudgedName } from '../registering.ts';
-import { type JoinTokenRow, spendJoinToken } from '../../rows/tokens.ts';
 import { NameContested } from './contested.ts';
 import type { KeyProofResult } from './key-proof.ts';
 import { spentProblem } from './validity.ts';

@@ -3,8 +3,8 @@ import type { AllocationId, NodeId, NodeInstanceId } from '../../../base/ids.ts'
 import type { Door } from '../../../contract/compat/door.ts';
 import type { ClientProcess } from '../../../lifecycle/joins/duplicates.ts';
 import type { NodeStatus } from '../../../lifecycle/model/states.ts';
-import { holderOf } from '../../rows/allocations.ts';
 import type { Queryable } from '../../pg/database.ts';
+import { holderOf } from '../../rows/allocations.ts';
 
 export interface NameStanding {
   node_id: NodeId;

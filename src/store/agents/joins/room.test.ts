@@ -3,12 +3,12 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../../test/support/store.ts';
 import { newCorrelationId, newTokenId } from '../../../base/ids.ts';
 import { ApiProblem } from '../../../contract/errors/errors.ts';
-import type { Database } from '../../pg/database.ts';
-import { register } from '../enrolment.ts';
 import { type Installation, openInstallation } from '../../keys/installation.ts';
+import type { Database } from '../../pg/database.ts';
 import { declarePool } from '../../rows/pools.ts';
-import { type Fleet, testFleet } from '../../testing/fleet.ts';
 import { createJoinToken } from '../../rows/tokens.ts';
+import { type Fleet, testFleet } from '../../testing/fleet.ts';
+import { register } from '../enrolment.ts';
 
 let store: TestStore;
 let db: Database;

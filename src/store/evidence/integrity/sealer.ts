@@ -5,9 +5,9 @@
 import type { KeyRing } from '../../../base/credentials/key-ring.ts';
 import { type Entry, entryOf, packEntries } from '../../../contract/evidence/integrity/entries.ts';
 import type { RowText } from '../../../contract/evidence/integrity/row-hash.ts';
+import type { Installation } from '../../keys/installation.ts';
 import type { Database, Transaction } from '../../pg/database.ts';
 import { type Cursor, isAfter } from '../evidence.ts';
-import type { Installation } from '../../keys/installation.ts';
 import { chainWriter, lockChain, tryLockChain } from './checkpoints.ts';
 import { rowTextColumns } from './row-text.ts';
 import { evidenceSigner } from './signer.ts';

@@ -1,6 +1,6 @@
 /** Keeps a replica's task keys current when any replica rotates them. */
-import type { Installation } from '../installation.ts';
 import type { EvidenceTail } from '../../evidence/tail.ts';
+import type { Installation } from '../installation.ts';
 
 export async function followTaskKeys(
   { reloadTaskKeys }: Pick<Installation, 'reloadTaskKeys'>,

@@ -2,11 +2,11 @@
 import { createPrivateKey, generateKeyPairSync, randomBytes, sign } from 'node:crypto';
 import { secondsBetween, secondsLater } from '../../../base/clock.ts';
 import type { CorrelationId } from '../../../base/ids.ts';
+import { endorsementText } from '../../../contract/agent/task-key-chain.ts';
 import { ApiProblem } from '../../../contract/errors/errors.ts';
 import type { Actor } from '../../../contract/evidence/evidence.ts';
-import { endorsementText } from '../../../contract/agent/task-key-chain.ts';
-import type { Database, Queryable } from '../../pg/database.ts';
 import { recordEvidence } from '../../evidence/evidence.ts';
+import type { Database, Queryable } from '../../pg/database.ts';
 import { type TaskKeyRow, taskKeyRows } from './key-set.ts';
 
 export interface RotatedTaskKey {

@@ -5,8 +5,8 @@
 import type { KeyRing } from '../../../base/credentials/key-ring.ts';
 import type { Log } from '../../../base/telemetry/log.ts';
 import { type SecretValueProblem, secretValueProblem } from '../../../contract/secret-values.ts';
-import type { Database } from '../../pg/database.ts';
 import type { EvidenceTail } from '../../evidence/tail.ts';
+import type { Database } from '../../pg/database.ts';
 import { createPoolRedactors, type PoolRedactors } from './pool-redactors.ts';
 import { openSecret } from './seal.ts';
 import { allSecrets, secretsByPool } from './secrets.ts';

@@ -1,9 +1,9 @@
 /** Console sessions: one row for each live one. The cookie's secret is stored as a hash; ending a session deletes its row. */
 import { type Clock, secondsLater } from '../../../base/clock.ts';
+import { hashSecret, newSecret } from '../../../base/credentials/random-secret.ts';
 import { newSessionId } from '../../../base/ids.ts';
 import type { ConsoleSession } from '../../../contract/token.ts';
 import type { Queryable, Transaction } from '../../pg/database.ts';
-import { hashSecret, newSecret } from '../../agents/instances.ts';
 import type { TokenRow } from '../tokens.ts';
 
 /** The secret's prefix, which the redactor knows. */

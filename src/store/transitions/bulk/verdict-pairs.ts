@@ -5,10 +5,10 @@
 import type { AllocationStatus } from '../../../lifecycle/model/states.ts';
 import { allocationEdges, findEdge, type PairedChange } from '../../../lifecycle/model/transitions.ts';
 import type { Transaction } from '../../pg/database.ts';
+import type { JudgedNode } from '../../rows/judged.ts';
 import { type AllocationDeadline, deadlineWithNode, enteringAllocation } from '../allocation-transition.ts';
 import { evidenceLayerOf, listOf } from '../transition-rules.ts';
-import { type NodeVerdict, ownEvidence } from './verdicts.ts';
-import type { JudgedNode } from '../../rows/judged.ts';
+import { type NodeVerdict, ownEvidence } from './node-verdict.ts';
 
 /** A node has at most one allocation that stands here, and that one holds it. */
 const exclusive: readonly AllocationStatus[] = ['provisioning', 'active'];

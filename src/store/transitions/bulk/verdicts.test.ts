@@ -8,12 +8,13 @@ import { isNodeRule, type NodeRuleName } from '../../../lifecycle/model/rules.ts
 import { allocationStatusNames, type NodeStatus } from '../../../lifecycle/model/states.ts';
 import { nodeEdges } from '../../../lifecycle/model/transitions.ts';
 import type { Database, Row, Transaction } from '../../pg/database.ts';
-import { transition } from '../node-transition.ts';
-import { type NodeVerdict, writeVerdicts } from './verdicts.ts';
 import { judgedColumns, readJudged } from '../../rows/judged.ts';
 import type { NodeRow } from '../../rows/nodes.ts';
 import { declarePool } from '../../rows/pools.ts';
 import { type Fleet, testFleet } from '../../testing/fleet.ts';
+import { transition } from '../node-transition.ts';
+import type { NodeVerdict } from './node-verdict.ts';
+import { writeVerdicts } from './verdicts.ts';
 
 let store: TestStore;
 let db: Database;

@@ -7,11 +7,11 @@ import { newCorrelationId, newNodeId, newNodeInstanceId } from '../../../../src/
 import { assignNode } from '../../../../src/operations/provision/assign-node.ts';
 import { requestRelease } from '../../../../src/operations/release/request-release.ts';
 import { requestAllocation, requestRetry } from '../../../../src/operations/requests.ts';
-import { createNode, transition } from '../../../../src/store/transitions/node-transition.ts';
 import { createInstance, fenceInstance } from '../../../../src/store/agents/instances.ts';
-import { lockNode } from '../../../../src/store/rows/nodes.ts';
 import { operationRow } from '../../../../src/store/operations/operations.ts';
+import { lockNode } from '../../../../src/store/rows/nodes.ts';
 import { currentPool, type PoolRow } from '../../../../src/store/rows/pools.ts';
+import { createNode, transition } from '../../../../src/store/transitions/node-transition.ts';
 import { joinSecret } from '../pools.ts';
 import { machineName, type NodeView, type Turn } from '../views.ts';
 import { asker, replaceInstances, servicesOf } from './operators.ts';

@@ -1,11 +1,11 @@
 /** The release of an allocation, played: it fences, proves and frees, or gives up; and the guards that the operation itself keeps. */
 import { now } from '../../../../src/base/clock.ts';
-import type { Transaction } from '../../../../src/store/pg/database.ts';
-import { transition } from '../../../../src/store/transitions/node-transition.ts';
-import { moveAllocations } from '../../../../src/store/transitions/allocation-transition.ts';
-import { requireMoved } from '../../../../src/store/transitions/transition-rules.ts';
-import { recordEvidence } from '../../../../src/store/evidence/evidence.ts';
 import { fenceInstance } from '../../../../src/store/agents/instances.ts';
+import { recordEvidence } from '../../../../src/store/evidence/evidence.ts';
+import type { Transaction } from '../../../../src/store/pg/database.ts';
+import { moveAllocations } from '../../../../src/store/transitions/allocation-transition.ts';
+import { transition } from '../../../../src/store/transitions/node-transition.ts';
+import { requireMoved } from '../../../../src/store/transitions/transition-rules.ts';
 import { at } from '../dice.ts';
 import { ownDocument } from '../pools.ts';
 import type { AllocationView, NodeView, Turn } from '../views.ts';

@@ -2,13 +2,19 @@
 import { moment, secondsLater } from '../../../../src/base/clock.ts';
 import { newCorrelationId, newReplicaId, newWorkflowId, type WorkflowId } from '../../../../src/base/ids.ts';
 import { progressOf } from '../../../../src/lifecycle/progress/progress.ts';
-import { openDatabase } from '../../../../src/store/pg/database.ts';
 import { claimExecution, type Executor, finishOperation } from '../../../../src/store/operations/executions.ts';
-import { markCancelling, operationRow, readOperation, requeue, stepRows } from '../../../../src/store/operations/operations.ts';
+import {
+  markCancelling,
+  operationRow,
+  readOperation,
+  requeue,
+  stepRows,
+} from '../../../../src/store/operations/operations.ts';
 import { publishProgress } from '../../../../src/store/operations/publish-progress.ts';
 import { queueOperation } from '../../../../src/store/operations/queue-operation.ts';
 import { registerReplica } from '../../../../src/store/operations/replicas.ts';
 import { stepEnded, stepStarted } from '../../../../src/store/operations/steps.ts';
+import { openDatabase } from '../../../../src/store/pg/database.ts';
 import { testFleet } from '../../../../src/store/testing/fleet.ts';
 import { testDatabase } from '../../../support/database.ts';
 import type { Happening, History } from './happenings.ts';

@@ -12,7 +12,13 @@ import {
   nodeStatuses,
   type Occupancy,
 } from '../../../../src/lifecycle/model/states.ts';
-import { allocationEdges, type Cause, type Edge, findEdge, pairedWith } from '../../../../src/lifecycle/model/transitions.ts';
+import {
+  allocationEdges,
+  type Cause,
+  type Edge,
+  findEdge,
+  pairedWith,
+} from '../../../../src/lifecycle/model/transitions.ts';
 
 export type WorkKind = 'provision' | 'release' | 'force' | 'retire' | 'reimage' | 're-enroll';
 

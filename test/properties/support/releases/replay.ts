@@ -1,12 +1,11 @@
 /** The changes of histories, asked of the real store one after the other: it must allow and refuse what the model did. */
-
+import type { Database } from '../../../../src/store/pg/database.ts';
 import type { AllocationRow } from '../../../../src/store/rows/allocations.ts';
 import { verifyCounts } from '../../../../src/store/rows/counts.ts';
-import type { Database } from '../../../../src/store/pg/database.ts';
-import type { NodeMove } from '../../../../src/store/transitions/node-transition.ts';
-import type { AllocationMove } from '../../../../src/store/transitions/allocation-transition.ts';
 import type { NodeRow } from '../../../../src/store/rows/nodes.ts';
 import { type Fleet, testFleet } from '../../../../src/store/testing/fleet.ts';
+import type { AllocationMove } from '../../../../src/store/transitions/allocation-transition.ts';
+import type { NodeMove } from '../../../../src/store/transitions/node-move.ts';
 import type { History } from './history.ts';
 
 async function replay(fleet: Fleet, { calls }: History): Promise<string[]> {

@@ -2,11 +2,11 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
+import { storeBeats } from '../../store/heartbeats/store-beats.ts';
 import type { Database } from '../../store/pg/database.ts';
 import { patienceOf } from '../../store/supervision/silent.ts';
-import { storeBeats } from '../../store/heartbeats/store-beats.ts';
-import { createSuspects } from './suspects.ts';
 import { ruleStage, type Stage, staleSeconds } from '../testing/stage.ts';
+import { createSuspects } from './suspects.ts';
 
 let stage: Stage;
 beforeEach(async () => {

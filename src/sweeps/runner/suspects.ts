@@ -9,7 +9,7 @@
 import { secondsLater } from '../../base/clock.ts';
 import type { Database } from '../../store/pg/database.ts';
 import { anyPatience, type Patience, patienceOf, type Suspect, scanSuspects } from '../../store/supervision/silent.ts';
-import type { IngestWatch } from './ingest-watch.ts';
+import type { IngestWatch } from './ingest.ts';
 
 export interface Suspects {
   /** Soonest due first. */

@@ -2,9 +2,9 @@
 import type { SampleOutcome, SamplePhase } from '../../lifecycle/boots/boot-samples.ts';
 import type { BudgetSource } from '../../lifecycle/deadlines/budgets.ts';
 import { type NodeStatus, nodeStatuses } from '../../lifecycle/model/states.ts';
-import { isAdvance } from '../transitions/advance.ts';
-import type { Queryable } from '../pg/database.ts';
 import { isOwn } from '../evidence/own-facts.ts';
+import type { Queryable } from '../pg/database.ts';
+import { isAdvance } from '../transitions/advance.ts';
 
 export interface Asked {
   pool: string;

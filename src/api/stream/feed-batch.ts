@@ -1,0 +1,14 @@
+/** Facts from the evidence tail, with the current shape of what they are about. */
+import type { Allocation } from '../../contract/allocation.ts';
+import type { Evidence } from '../../contract/evidence/evidence.ts';
+import type { Node } from '../../contract/node.ts';
+import type { Operation } from '../../contract/operation.ts';
+
+export interface FeedBatch {
+  facts: Evidence[];
+  nodes: Map<string, Node>;
+  allocations: Map<string, Allocation>;
+  operations: Map<string, Operation>;
+  /** Operations whose progress moved with the time alone; no fact tells of it. */
+  moved?: string[];
+}
