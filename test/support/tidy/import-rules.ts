@@ -24,10 +24,10 @@ const provisioning = ['lifecycle', 'contract', 'store', 'engine', 'drivers/drive
 const contractWithoutSchemas = [
   'addresses.generated.ts',
   'client.ts',
-  'errors.ts',
-  'evidence-layers.ts',
-  'integrity',
-  'path-faults.ts',
+  'errors/errors.ts',
+  'errors/path-faults.ts',
+  'evidence/evidence-layers.ts',
+  'evidence/integrity',
   'pool-fields/masked.ts',
   'roles.ts',
 ].map((name) => `contract/${name}`);

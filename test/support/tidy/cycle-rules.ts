@@ -1,0 +1,90 @@
+/** No import leads back to where it came from: among files, types included, and among the rooms of the store. */
+import { posix } from 'node:path';
+import { file, importsOf, isProduct, type Rule, type SourceFile, type Violation } from './source.ts';
+
+type Graph = Map<string, Set<string>>;
+
+/** A path that leads back to `start`, or nothing. */
+function cycleThrough(start: string, graph: Graph): string[] | undefined {
+  const reachedBy = new Map<string, string>();
+  const waiting = [start];
+  for (let at = waiting.shift(); at !== undefined; at = waiting.shift())
+    for (const next of graph.get(at) ?? []) {
+      if (next === start) {
+        const path = [at];
+        for (let step = at; step !== start; ) {
+          step = reachedBy.get(step) ?? start;
+          path.unshift(step);
+        }
+        return path;
+      }
+      if (reachedBy.has(next)) continue;
+      reachedBy.set(next, at);
+      waiting.push(next);
+    }
+  return undefined;
+}
+
+/** Each cycle once, named by its first member in the alphabet. */
+function cyclesIn(graph: Graph): string[][] {
+  const seen = new Set<string>();
+  return [...graph.keys()].sort().flatMap((start) => {
+    const cycle = seen.has(start) ? undefined : cycleThrough(start, graph);
+    for (const member of cycle ?? []) seen.add(member);
+    return cycle ? [cycle] : [];
+  });
+}
+
+function importGraph(files: SourceFile[], nameOf: (path: string) => string | undefined): Graph {
+  const graph: Graph = new Map();
+  for (const source of files.filter(({ path }) => isProduct(path) && !path.includes('/testing/'))) {
+    const from = nameOf(source.path);
+    if (from === undefined) continue;
+    const targets = graph.get(from) ?? new Set();
+    graph.set(from, targets);
+    for (const { target, own } of importsOf(source)) {
+      const to = own ? nameOf(target) : undefined;
+      if (to !== undefined && (to !== from || target === source.path)) targets.add(to);
+    }
+  }
+  return graph;
+}
+
+const violations = (cycles: string[][]): Violation[] =>
+  cycles.map(([path = '', ...rest]) => ({ path, what: `imports itself by way of ${[...rest, path].join(' → ')}` }));
+
+const noFileCycles: Rule = {
+  name: 'no file imports itself by way of others',
+  check: (files) => violations(cyclesIn(importGraph(files, (path) => path))),
+  broken: [
+    [file('src/a/b.ts', "import './c.ts';"), file('src/a/c.ts', "import type { B } from './b.ts';")],
+    [
+      file('src/a/b.ts', "export * from './c.ts';"),
+      file('src/a/c.ts', "const d = await import('./d.ts');"),
+      file('src/a/d.ts', "type B = import('./b.ts').B;"),
+    ],
+  ],
+  fine: [
+    file('src/a/b.ts', "import './c.ts'; import './d.ts';"),
+    file('src/a/c.ts', "import './d.ts';"),
+    file('src/a/d.ts', ''),
+    file('src/a/d.test.ts', "import './b.ts';"),
+  ],
+};
+
+/** The folder below `src/store` that a file is in; files beside the folders put the store together. */
+const storeRoom = (path: string) => /^src\/store\/[^/]+(?=\/)/.exec(posix.normalize(path))?.[0];
+
+const noRoomCycles: Rule = {
+  name: 'rooms of the store import each other in one direction',
+  check: (files) => violations(cyclesIn(importGraph(files, storeRoom))),
+  broken: [[file('src/store/a/x.ts', "import '../b/y.ts';"), file('src/store/b/z.ts', "import '../a/w.ts';")]],
+  fine: [
+    file('src/store/a/x.ts', "import '../b/y.ts'; import './w.ts';"),
+    file('src/store/b/z.ts', "import './y.ts';"),
+    file('src/store/open.ts', "import './a/x.ts';"),
+    file('src/store/b/z.test.ts', "import '../a/x.ts';"),
+  ],
+};
+
+export const cycleRules: Rule[] = [noFileCycles, noRoomCycles];
