@@ -5,7 +5,7 @@
 import { loadavg } from 'node:os';
 import { now, systemClock } from '../src/base/clock.ts';
 import { recordEvidence } from '../src/store/evidence/evidence.ts';
-import { createSealer } from '../src/store/evidence/integrity/sealer.ts';
+import { createSealer } from '../src/store/integrity/sealer.ts';
 import type { Database } from '../src/store/pg/database.ts';
 import { memoryKeyRing } from '../test/support/key-ring.ts';
 import { type Figure, median, report, secondsOf } from './measure.ts';

@@ -1,5 +1,5 @@
 /** Every sweep there is, in the order in which they are asked. A new rule is one file and one line here. */
-import { createSealer } from '../store/evidence/integrity/sealer.ts';
+import { createSealer } from '../store/integrity/sealer.ts';
 import { drift } from './drift/drift.ts';
 import { counts } from './jobs/counts.ts';
 import { evidenceSeal } from './jobs/evidence-seal.ts';

@@ -4,8 +4,6 @@ import { ApiProblem } from '../../contract/errors/errors.ts';
 import { certificateText, signCertificate } from '../../contract/evidence/integrity/certificate.ts';
 import type { RowText } from '../../contract/evidence/integrity/row-hash.ts';
 import { formatCursor } from '../../store/evidence/evidence.ts';
-import { checkSeals, type SealedPlace } from '../../store/evidence/integrity/sealed-rows.ts';
-import { type EvidenceSigner, evidenceSigner } from '../../store/evidence/integrity/signer.ts';
 import {
   areProofsCut,
   changedField,
@@ -14,6 +12,8 @@ import {
   releaseRecord,
 } from '../../store/history/release-record.ts';
 import { cutBefore } from '../../store/history/retention.ts';
+import { checkSeals, type SealedPlace } from '../../store/integrity/sealed-rows.ts';
+import { type EvidenceSigner, evidenceSigner } from '../../store/integrity/signer.ts';
 import type { Database } from '../../store/pg/database.ts';
 import { allocationRow } from '../../store/rows/allocations.ts';
 import type { Handlers } from '../services.ts';

@@ -10,7 +10,7 @@ import {
   parsePlace,
   placeAfter,
   placeSince,
-} from '../../store/evidence/integrity/export-page.ts';
+} from '../../store/integrity/export-page.ts';
 import type { Database } from '../../store/pg/database.ts';
 import type { Handlers } from '../services.ts';
 

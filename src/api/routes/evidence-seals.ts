@@ -1,7 +1,7 @@
 /** Sealed evidence: verification and public keys. */
 import { ApiProblem } from '../../contract/errors/errors.ts';
-import { evidenceSigner, exportPublicKey } from '../../store/evidence/integrity/signer.ts';
-import { sealedKeys, verifyPage } from '../../store/evidence/integrity/verify-chain.ts';
+import { evidenceSigner, exportPublicKey } from '../../store/integrity/signer.ts';
+import { sealedKeys, verifyPage } from '../../store/integrity/verify-chain.ts';
 import type { Database } from '../../store/pg/database.ts';
 import type { ApiServices, Handlers } from '../services.ts';
 

@@ -7,7 +7,7 @@ import type { EvidenceLayer } from '../../contract/evidence/evidence.ts';
 import { evidenceLayers } from '../../contract/evidence/evidence-layers.ts';
 import { type KeepSeconds, midnightAfter, pieceSeconds } from '../../lifecycle/limits/retention.ts';
 import { recordEvidence } from '../evidence/evidence.ts';
-import type { Sealer } from '../evidence/integrity/sealer.ts';
+import type { Sealer } from '../integrity/sealer.ts';
 import type { Database, Queryable } from '../pg/database.ts';
 import { writeSnapshots } from './snapshots.ts';
 

@@ -3,8 +3,8 @@
  * last fact there, in the place of that fact. What is over for good goes without, once nothing else is left of it.
  */
 import type { RowText } from '../../contract/evidence/integrity/row-hash.ts';
-import { rowTextColumns } from '../evidence/integrity/row-text.ts';
-import type { Sealer } from '../evidence/integrity/sealer.ts';
+import { rowTextColumns } from '../integrity/row-text.ts';
+import type { Sealer } from '../integrity/sealer.ts';
 import type { Database } from '../pg/database.ts';
 import { type Projected, projected, tellsOfRow } from './projection.ts';
 

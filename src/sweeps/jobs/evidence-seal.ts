@@ -1,6 +1,6 @@
 /** `evidence-seal`: hashes evidence that has settled and signs checkpoints over it. It decides nothing. */
 import { type Clock, now as currentTime, secondsLater } from '../../base/clock.ts';
-import type { Sealer } from '../../store/evidence/integrity/sealer.ts';
+import type { Sealer } from '../../store/integrity/sealer.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 

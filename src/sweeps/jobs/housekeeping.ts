@@ -3,8 +3,8 @@
  * that ended long ago, and evidence whose time is over; rotates the key that signs tasks when it is due; and makes room for the evidence to come.
  */
 import { secondsLater } from '../../base/clock.ts';
-import type { Sealer } from '../../store/evidence/integrity/sealer.ts';
 import { cutEvidence, extendEvidence } from '../../store/history/retention.ts';
+import type { Sealer } from '../../store/integrity/sealer.ts';
 import { forgetStepSamples } from '../../store/operations/step-samples.ts';
 import { forgetOldKeys } from '../../store/pg/idempotency.ts';
 import { forgetFindings } from '../../store/rows/findings.ts';

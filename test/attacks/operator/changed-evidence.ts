@@ -46,7 +46,7 @@ export const changedEvidenceAttacks: Attack[] = [
     without: [
       { file: 'src/api/routes/certificates.ts', find: "if (check.state === 'changed')", replace: 'if (false)' },
       {
-        file: 'src/store/evidence/integrity/sealed-rows.ts',
+        file: 'src/store/integrity/sealed-rows.ts',
         find: '&& each.hash.equals(wanted.hash)',
         replace: '',
       },

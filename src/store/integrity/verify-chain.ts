@@ -1,17 +1,17 @@
 /** Compares sealed evidence with what the database holds now, a bounded page of checkpoints at a time. Reads only. */
 import { createPublicKey, type KeyObject } from 'node:crypto';
-import type { EvidenceFault, UnsealedTail } from '../../../contract/evidence/evidence-seals.ts';
+import type { EvidenceFault, UnsealedTail } from '../../contract/evidence/evidence-seals.ts';
 import {
   type Checkpoint,
   type CheckpointBody,
   isSignedBy,
   readCheckpoint,
-} from '../../../contract/evidence/integrity/checkpoint.ts';
-import { compareRows, type RowFault, type SealedEntry } from '../../../contract/evidence/integrity/compare-rows.ts';
-import { chainHead, entryOf, packEntries, unpackEntries } from '../../../contract/evidence/integrity/entries.ts';
-import type { RowText } from '../../../contract/evidence/integrity/row-hash.ts';
-import type { Queryable } from '../../pg/database.ts';
-import { type Cursor, parseCursor, startCursor } from '../evidence.ts';
+} from '../../contract/evidence/integrity/checkpoint.ts';
+import { compareRows, type RowFault, type SealedEntry } from '../../contract/evidence/integrity/compare-rows.ts';
+import { chainHead, entryOf, packEntries, unpackEntries } from '../../contract/evidence/integrity/entries.ts';
+import type { RowText } from '../../contract/evidence/integrity/row-hash.ts';
+import { type Cursor, parseCursor, startCursor } from '../evidence/evidence.ts';
+import type { Queryable } from '../pg/database.ts';
 import { rowTextColumns } from './row-text.ts';
 import type { EvidenceSigner } from './signer.ts';
 

@@ -1,14 +1,10 @@
 /** Sealed evidence in pages: the rows of each checkpoint in commit order, then the checkpoint itself. */
-import {
-  type CheckpointBody,
-  checkpointHash,
-  readCheckpoint,
-} from '../../../contract/evidence/integrity/checkpoint.ts';
-import { cursorOf, unpackEntries } from '../../../contract/evidence/integrity/entries.ts';
-import type { ExportRecord, RowRecord } from '../../../contract/evidence/integrity/export-record.ts';
-import { type RowText, rowHash } from '../../../contract/evidence/integrity/row-hash.ts';
-import type { Queryable } from '../../pg/database.ts';
-import { type Cursor, formatCursor, parseCursor, startCursor } from '../evidence.ts';
+import { type CheckpointBody, checkpointHash, readCheckpoint } from '../../contract/evidence/integrity/checkpoint.ts';
+import { cursorOf, unpackEntries } from '../../contract/evidence/integrity/entries.ts';
+import type { ExportRecord, RowRecord } from '../../contract/evidence/integrity/export-record.ts';
+import { type RowText, rowHash } from '../../contract/evidence/integrity/row-hash.ts';
+import { type Cursor, formatCursor, parseCursor, startCursor } from '../evidence/evidence.ts';
+import type { Queryable } from '../pg/database.ts';
 import { rowTextColumns } from './row-text.ts';
 
 /** In the rows of a checkpoint: after this one. */

@@ -2,12 +2,12 @@
  * The sealer hashes settled evidence rows in commit order and appends signed checkpoints. It runs after the transactions that wrote
  * the rows, so it costs them nothing; one replica seals at a time.
  */
-import type { KeyRing } from '../../../base/credentials/key-ring.ts';
-import { type Entry, entryOf, packEntries } from '../../../contract/evidence/integrity/entries.ts';
-import type { RowText } from '../../../contract/evidence/integrity/row-hash.ts';
-import type { Installation } from '../../keys/installation.ts';
-import type { Database, Transaction } from '../../pg/database.ts';
-import { type Cursor, isAfter } from '../evidence.ts';
+import type { KeyRing } from '../../base/credentials/key-ring.ts';
+import { type Entry, entryOf, packEntries } from '../../contract/evidence/integrity/entries.ts';
+import type { RowText } from '../../contract/evidence/integrity/row-hash.ts';
+import { type Cursor, isAfter } from '../evidence/evidence.ts';
+import type { Installation } from '../keys/installation.ts';
+import type { Database, Transaction } from '../pg/database.ts';
 import { chainWriter, lockChain, tryLockChain } from './checkpoints.ts';
 import { rowTextColumns } from './row-text.ts';
 import { evidenceSigner } from './signer.ts';

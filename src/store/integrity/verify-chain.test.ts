@@ -1,12 +1,12 @@
 /** Whatever a database administrator does to sealed evidence is named: which row, in which partition, and what happened to it. */
 import { generateKeyPairSync } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { memoryKeyRing } from '../../../../test/support/key-ring.ts';
-import { now, type SealedStore, sealedStore } from '../../../../test/support/sealed-store.ts';
-import { encodeCheckpoint, signCheckpoint } from '../../../contract/evidence/integrity/checkpoint.ts';
-import { entryOf, packEntries } from '../../../contract/evidence/integrity/entries.ts';
-import { hashedColumns, type RowText } from '../../../contract/evidence/integrity/row-hash.ts';
-import { parseCursor } from '../evidence.ts';
+import { memoryKeyRing } from '../../../test/support/key-ring.ts';
+import { now, type SealedStore, sealedStore } from '../../../test/support/sealed-store.ts';
+import { encodeCheckpoint, signCheckpoint } from '../../contract/evidence/integrity/checkpoint.ts';
+import { entryOf, packEntries } from '../../contract/evidence/integrity/entries.ts';
+import { hashedColumns, type RowText } from '../../contract/evidence/integrity/row-hash.ts';
+import { parseCursor } from '../evidence/evidence.ts';
 import { rowTextColumns } from './row-text.ts';
 import { createSealer } from './sealer.ts';
 

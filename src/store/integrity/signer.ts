@@ -1,6 +1,6 @@
 /** Signs checkpoints and certificates with the key ring, which the database does not hold. */
 import type { KeyObject } from 'node:crypto';
-import { type KeyRing, type SigningKey, signingKeyOf } from '../../../base/credentials/key-ring.ts';
+import { type KeyRing, type SigningKey, signingKeyOf } from '../../base/credentials/key-ring.ts';
 
 export interface EvidenceSigner {
   current(): SigningKey;

@@ -6,17 +6,11 @@ import {
   encodeCheckpoint,
   readCheckpoint,
   signCheckpoint,
-} from '../../../contract/evidence/integrity/checkpoint.ts';
-import {
-  chainHead,
-  cursorOf,
-  type Entry,
-  emptyHead,
-  packEntries,
-} from '../../../contract/evidence/integrity/entries.ts';
-import type { Installation } from '../../keys/installation.ts';
-import type { Queryable, Transaction } from '../../pg/database.ts';
-import { type Cursor, formatCursor, parseCursor, startCursor } from '../evidence.ts';
+} from '../../contract/evidence/integrity/checkpoint.ts';
+import { chainHead, cursorOf, type Entry, emptyHead, packEntries } from '../../contract/evidence/integrity/entries.ts';
+import { type Cursor, formatCursor, parseCursor, startCursor } from '../evidence/evidence.ts';
+import type { Installation } from '../keys/installation.ts';
+import type { Queryable, Transaction } from '../pg/database.ts';
 import { type EvidenceSigner, exportPublicKey } from './signer.ts';
 
 export interface ChainEnd {

@@ -1,5 +1,5 @@
 /** Evidence rows as text, for hashing. */
-import type { RowText } from '../../../contract/evidence/integrity/row-hash.ts';
+import type { RowText } from '../../contract/evidence/integrity/row-hash.ts';
 
 /** How each column is read. Text that depends on no setting of the session. */
 const readAs: Record<keyof RowText, string> = {

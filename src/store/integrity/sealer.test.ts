@@ -1,8 +1,8 @@
 /** The sealer beside many writers, other replicas and slow transactions: everything is sealed once, and nothing looks tampered with. */
 import { randomInt } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { now, type SealedStore, sealedStore } from '../../../../test/support/sealed-store.ts';
-import { recordEvidence } from '../evidence.ts';
+import { now, type SealedStore, sealedStore } from '../../../test/support/sealed-store.ts';
+import { recordEvidence } from '../evidence/evidence.ts';
 import { createSealer, maxBatchRows } from './sealer.ts';
 
 let store: SealedStore;

@@ -1,7 +1,7 @@
 /** Rows are compared with their seals, and each checkpoint is verified once however many rows and layers rest on it. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type SealedStore, sealedStore } from '../../../../test/support/sealed-store.ts';
-import type { RowText } from '../../../contract/evidence/integrity/row-hash.ts';
+import { type SealedStore, sealedStore } from '../../../test/support/sealed-store.ts';
+import type { RowText } from '../../contract/evidence/integrity/row-hash.ts';
 import { rowTextColumns } from './row-text.ts';
 import { checkSeals } from './sealed-rows.ts';
 import type { EvidenceSigner } from './signer.ts';
