@@ -9,8 +9,8 @@ import { usage as agentUsage } from '../src/agent/options.ts';
 import { serverUsage } from '../src/base/settings/settings.ts';
 import { loadCommands } from '../src/cli/catalogue.ts';
 import { SlipwayCommand } from '../src/cli/command.ts';
-import { exitCodes } from '../src/cli/exit-codes.ts';
 import { createProgram } from '../src/cli/program.ts';
+import { exitCodes } from '../src/cli/terminal/exit-codes.ts';
 import { silentCli } from '../src/cli/testing/silent-cli.ts';
 import { relayUsage } from '../src/relay/options.ts';
 

@@ -26,7 +26,7 @@ import { createRedactor, type LearningRedactor } from './base/redaction/redact.t
 import { readSettings, type ServerSettings, SettingsError, serverUsage } from './base/settings/settings.ts';
 import { createLog, type Log } from './base/telemetry/log.ts';
 import { openTracer } from './base/telemetry/open-tracer.ts';
-import { welcome } from './cli/render/welcome.ts';
+import { welcome } from './cli/render/local/welcome.ts';
 import { readServerFile, type ServerFileSettings } from './contract/server-file.ts';
 import type { Driver } from './drivers/driver.ts';
 import { createDbosEngine } from './engine/dbos-engine.ts';

@@ -1,8 +1,8 @@
 /** What a command is given, and what it gives back. The commands know no process: main.ts joins them to one. */
 import { Command, type Option } from 'commander';
-import type { ExitName } from './exit-codes.ts';
-import type { Session } from './session.ts';
-import type { Terminal } from './terminal.ts';
+import type { Session } from './connection/session.ts';
+import type { ExitName } from './terminal/exit-codes.ts';
+import type { Terminal } from './terminal/terminal.ts';
 
 /** Nothing returned means that it worked. */
 export type Work<Options> = (session: Session, options: Options, args: string[]) => Promise<ExitName | undefined>;

@@ -1,10 +1,10 @@
 /** The `slipway` command: joins the command line to this process, and nothing else does. */
 import { setDefaultCACertificates } from 'node:tls';
 import { loadCommands } from './catalogue.ts';
-import { exitCodes } from './exit-codes.ts';
-import { showCursor } from './live-view.ts';
 import { runCommandLine } from './run.ts';
-import { surfaceOf } from './terminal.ts';
+import { exitCodes } from './terminal/exit-codes.ts';
+import { showCursor } from './terminal/live-view.ts';
+import { surfaceOf } from './terminal/terminal.ts';
 
 const { env: environment, argv } = process;
 const terminal = { out: surfaceOf(process.stdout, environment), err: surfaceOf(process.stderr, environment) };

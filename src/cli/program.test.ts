@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import { describe, expect, test } from 'vitest';
 import { catalogue, loadCommands } from './catalogue.ts';
 import { createProgram, forgetRefusals } from './program.ts';
-import { completionScripts } from './render/completion.ts';
+import { completionScripts } from './render/local/completion.ts';
 import { silentCli } from './testing/silent-cli.ts';
 
 const program = createProgram(silentCli, '1.2.3', await loadCommands([]));

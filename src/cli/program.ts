@@ -3,9 +3,9 @@ import { Command, Option } from 'commander';
 import { insecureHttpFlag, insecureHttpVariable } from '../base/network/insecure-http.ts';
 import type { CommandGroup } from './catalogue.ts';
 import type { Cli } from './command.ts';
-import { exitCodes } from './exit-codes.ts';
-import { wrap } from './render/text.ts';
-import { defaultServer } from './settings.ts';
+import { defaultServer } from './connection/settings.ts';
+import { wrap } from './render/text/text.ts';
+import { exitCodes } from './terminal/exit-codes.ts';
 
 /** The flags that every command takes. */
 export interface SharedOptions {

@@ -1,6 +1,6 @@
 /** Watching a cluster come up: where it is, what it usually takes, what happens inside, and what went wrong. */
 import { expect, vi } from 'vitest';
-import { headline } from '../../src/cli/render/progress.ts';
+import { headline } from '../../src/cli/render/allocations/progress.ts';
 import type { Progress } from '../../src/contract/progress.ts';
 import type * as publishing from '../../src/store/operations/publish-progress.ts';
 import { openEvents } from '../api/support/event-reader.ts';

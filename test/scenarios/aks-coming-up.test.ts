@@ -1,6 +1,6 @@
 /** A cluster of AKS comes up: in five steps, with its pools, with what Azure does not say, and with an Azure that asks to come again. */
 import { afterAll, beforeEach, expect } from 'vitest';
-import { headline } from '../../src/cli/render/progress.ts';
+import { headline } from '../../src/cli/render/allocations/progress.ts';
 import type { Progress } from '../../src/contract/progress.ts';
 import type { Driver } from '../../src/drivers/driver.ts';
 import { startArm } from '../support/arm/arm.ts';

@@ -3,9 +3,9 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { loadCommands } from '../catalogue.ts';
-import { plain } from '../render/palette.ts';
+import { plain } from '../render/text/palette.ts';
 import { runCommandLine } from '../run.ts';
-import type { Surface } from '../terminal.ts';
+import type { Surface } from '../terminal/terminal.ts';
 import { testToken } from './scripted-server.ts';
 
 const main = join(import.meta.dirname, '../main.ts');

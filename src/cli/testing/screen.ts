@@ -1,6 +1,6 @@
 /** A terminal in memory: it obeys the few control sequences we send, so that tests see what a person would. */
-import { plain } from '../render/palette.ts';
-import type { Surface } from '../terminal.ts';
+import { plain } from '../render/text/palette.ts';
+import type { Surface } from '../terminal/terminal.ts';
 
 export interface Screen extends Surface {
   lines(): string[];

@@ -11,7 +11,7 @@ import type { Found } from '../../contract/find.ts';
 import type { Node } from '../../contract/node.ts';
 import type { Operation } from '../../contract/operation.ts';
 import type { OperationName } from '../../contract/routes.ts';
-import type { WireEvent } from '../wire-event.ts';
+import type { WireEvent } from '../connection/wire-event.ts';
 import { sampleProblem } from './samples.ts';
 
 export const testToken = 'test-token';

@@ -1,7 +1,7 @@
 /** A program that is looked at and never run: the reference page and the completions are made from it. */
 import type { Cli } from '../command.ts';
-import { plain } from '../render/palette.ts';
-import type { Surface } from '../terminal.ts';
+import { plain } from '../render/text/palette.ts';
+import type { Surface } from '../terminal/terminal.ts';
 
 const nowhere: Surface = {
   write() {},

@@ -5,7 +5,7 @@ import type { Finding, FindingDecided } from '../../contract/finding.ts';
 import type { Held } from '../../contract/node.ts';
 import type { Residue } from '../../contract/residue.ts';
 import type { Brake, Maintenance } from '../../contract/supervision.ts';
-import type { SweepRun } from '../render/sweep.ts';
+import type { SweepRun } from '../render/supervision/sweep.ts';
 import { sampleAllocation, sampleEvidence, sampleIds, sampleNode } from './samples.ts';
 
 const at = (minute: number) => `2026-01-01T12:${String(minute).padStart(2, '0')}:00.000Z`;

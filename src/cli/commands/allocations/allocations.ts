@@ -1,0 +1,63 @@
+/** `slipway allocations`: who holds what. */
+import { Option } from 'commander';
+import type { Allocation } from '../../../contract/allocation.ts';
+import { type AllocationStatus, allocationStatuses, allocationStatusNames } from '../../../lifecycle/model/states.ts';
+import { type MakeCommand, SlipwayCommand } from '../../command.ts';
+import { collectEach } from '../../connection/pages.ts';
+import type { Session } from '../../connection/session.ts';
+import { allocationColumns } from '../../render/allocations/allocation.ts';
+import { limitOption } from '../../terminal/option-values.ts';
+import { countByStatus, printListing } from '../../terminal/print-listing.ts';
+
+export interface AllocationFilter {
+  pool?: string;
+  status?: AllocationStatus;
+  label?: string;
+  tenant?: string;
+  all?: boolean;
+  limit: number;
+}
+
+const living = allocationStatusNames.filter((status) => allocationStatuses[status].class !== 'terminal');
+
+export function listAllocations(session: Session, filter: AllocationFilter) {
+  const { pool, label, tenant } = filter;
+  const chosen: (AllocationStatus | undefined)[] = filter.status ? [filter.status] : filter.all ? [undefined] : living;
+  return collectEach<Allocation, AllocationStatus | undefined>(
+    chosen,
+    (status) => (paging) =>
+      session.call('allocation-list', {
+        query: {
+          ...paging,
+          ...(pool && { pool }),
+          ...(label && { label }),
+          ...(tenant && { tenant }),
+          ...(status && { status }),
+        },
+      }),
+    filter.limit,
+  );
+}
+
+export const makeAllocations: MakeCommand = (cli) =>
+  new SlipwayCommand('allocations')
+    .description('List the allocations that are not released, newest first.')
+    .option('-p, --pool <pool>', 'only those of this pool')
+    .addOption(new Option('-s, --status <status>', 'only those in this status').choices(allocationStatusNames))
+    .option('-l, --label <key=value>', 'only those with this label')
+    .option('--tenant <tenant>', 'only those of this tenant')
+    .option('-a, --all', 'released ones too')
+    .addOption(limitOption(500))
+    .action(
+      cli.run<AllocationFilter>(async (session, filter) => {
+        const narrowed = filter.pool || filter.status || filter.label || filter.tenant;
+        printListing(session, await listAllocations(session, filter), {
+          columns: allocationColumns(session.clock.nowMs()),
+          empty: narrowed
+            ? 'No allocation matches.'
+            : `There are no allocations. Make one: ${session.commandLine('allocate', '--pool', 'local', '--wait')}`,
+          summary: (rows) => countByStatus('allocation', rows),
+        });
+        return undefined;
+      }),
+    );

@@ -1,0 +1,58 @@
+/** `slipway release`: gives an allocation back, or cancels one that is not in use yet. */
+import { randomUUID } from 'node:crypto';
+import { type MakeCommand, SlipwayCommand } from '../../command.ts';
+import { namedAllocation } from '../../names/named-allocation.ts';
+import { hintLines } from '../../render/allocations/closing.ts';
+import { timeoutWaitOption, waitOption } from '../../terminal/option-values.ts';
+import { printJson, printLines } from '../../terminal/terminal.ts';
+import { nothingKnown } from '../../wait/subject.ts';
+import { waitUntilSettled } from '../../wait/wait.ts';
+
+interface Options {
+  reason?: string;
+  wait?: boolean;
+  timeoutWait?: number;
+}
+
+export const makeRelease: MakeCommand = (cli) =>
+  new SlipwayCommand('release')
+    .description(
+      'Give an allocation back. One that is not active yet is cancelled, one that failed to release is tried again.',
+    )
+    .argument('<id>', 'the allocation, by its id or name, or whatever leads to it')
+    .option('-r, --reason <text>', 'why; kept as evidence')
+    .addOption(waitOption())
+    .addOption(timeoutWaitOption())
+    .examples('slipway release alloc_… --wait', 'slipway release alloc_… --reason "experiment over"')
+    .action(
+      cli.run<Options>(async (session, options, [word = '']) => {
+        const id = await namedAllocation(session, word);
+        const reply = await session.call('allocation-release', {
+          params: { id },
+          ...(options.reason !== undefined && { body: { reason: options.reason } }),
+          idempotency_key: randomUUID(),
+        });
+        const { allocation, operation } = reply;
+        const { out } = session.terminal;
+        if (!options.wait) {
+          if (session.json) {
+            printJson(out, reply);
+            return;
+          }
+          printLines(out, [
+            `${out.paint('good', '✔')} ${out.paint('strong', allocation.allocation_id)} is ${allocation.status}`,
+            ...hintLines([['Follow it', session.commandLine('watch', allocation.allocation_id)]], out.paint),
+          ]);
+          return;
+        }
+        if (!session.json) printLines(out, [`${out.paint('strong', id)} in pool ${allocation.pool}`]);
+        const { exit, subject } = await waitUntilSettled(session, {
+          target: { kind: 'allocation', id },
+          goal: 'release',
+          known: { ...nothingKnown, allocation, operation },
+          timeout_seconds: options.timeoutWait ?? null,
+        });
+        if (session.json) printJson(out, { allocation: subject.allocation, operation: subject.operation });
+        return exit;
+      }),
+    );

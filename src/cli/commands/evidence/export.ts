@@ -1,0 +1,146 @@
+/** `slipway export`: sealed evidence for a SIEM, resumable by cursor. */
+import { closeSync, openSync, writeSync } from 'node:fs';
+import { InvalidArgumentError, Option } from 'commander';
+import manifest from '../../../../package.json' with { type: 'json' };
+import { type Clock, pause } from '../../../base/clock.ts';
+import { cefLine } from '../../../contract/evidence/integrity/cef.ts';
+import { type ExportRecord, jsonLine } from '../../../contract/evidence/integrity/export-record.ts';
+import { syslogLine } from '../../../contract/evidence/integrity/syslog.ts';
+import { type MakeCommand, SlipwayCommand } from '../../command.ts';
+import { streamChanges } from '../../connection/event-stream.ts';
+import { isPassing, type Session } from '../../connection/session.ts';
+import { CliFailure, Interrupted } from '../../terminal/failure.ts';
+import { momentOrAgo, type Since, startOf } from '../../terminal/option-values.ts';
+import { printLines } from '../../terminal/terminal.ts';
+
+type Format = 'jsonl' | 'cef' | 'syslog';
+type From = { cursor: string } | Since;
+
+interface Options {
+  format: Format;
+  since?: From;
+  follow?: boolean;
+  output: string;
+}
+
+/** Rows are sealed about a second after they were written. */
+const sealedAfterMs = 1_500;
+/** Where no event came. */
+const pollMs = 10_000;
+
+const cursorOrTime = (text: string): From => {
+  if (/^\d{1,20}-\d{1,19}$/.test(text)) return { cursor: text };
+  try {
+    return momentOrAgo(text);
+  } catch {
+    throw new InvalidArgumentError('Expected a cursor like 918-17, a time ago like 15m, or a moment.');
+  }
+};
+
+function writerTo(output: string, out: { write(text: string): void }): { write(text: string): void; close(): void } {
+  if (output === '-') return { write: (text) => out.write(text), close: () => {} };
+  try {
+    const file = openSync(output, 'a', 0o600);
+    return { write: (text) => void writeSync(file, text), close: () => closeSync(file) };
+  } catch (error) {
+    throw new CliFailure('failed', `${output} cannot be written`, {
+      why: error instanceof Error ? error.message : String(error),
+      remedy: 'Name another file with --output.',
+      cause: error,
+    });
+  }
+}
+
+const lineOf = (format: Format, record: ExportRecord, installation: string): string => {
+  if (format === 'cef') return cefLine(record, manifest.version);
+  return format === 'syslog' ? syslogLine(record, installation) : jsonLine(record);
+};
+
+function queryFrom(since: From | undefined, clock: Clock): Record<string, string> {
+  if (!since) return {};
+  return 'cursor' in since ? { since_cursor: since.cursor } : { since: startOf(since, clock) ?? '' };
+}
+
+/** Writes everything that is sealed by now. Returns where to go on. */
+async function drain(
+  session: Session,
+  query: Record<string, string>,
+  write: (records: ExportRecord[]) => void,
+): Promise<{ next: string; records: number }> {
+  let asked = query;
+  for (let records = 0; ; ) {
+    const page = await session.call('evidence-export', { query: asked });
+    write(page.items as ExportRecord[]);
+    records += page.items.length;
+    asked = { cursor: page.resume_cursor };
+    if (page.next_cursor === null) return { next: page.resume_cursor, records };
+  }
+}
+
+/** Events only say that there is something new; they are read as they come, or the server would drop a slow reader. */
+async function followOn(session: Session, from: string, onWake: (cursor: string) => Promise<string>): Promise<void> {
+  const { clock, signal } = session;
+  let news = Promise.withResolvers<void>();
+  const open = (last: string, within: AbortSignal) => session.openStream({ topics: 'evidence' }, last, within);
+  const listening = (async () => {
+    for await (const _change of streamChanges({ clock, signal, open })) news.resolve();
+  })();
+  let cursor = from;
+  while (!signal.aborted) {
+    await Promise.race([news.promise, listening, pause(clock, pollMs, signal)]);
+    news = Promise.withResolvers();
+    await pause(clock, sealedAfterMs, signal);
+    if (signal.aborted) break;
+    try {
+      cursor = await onWake(cursor);
+    } catch (error) {
+      // A server that is away comes back; what was missed is read then.
+      if (!isPassing(error) && !(error instanceof Interrupted)) throw error;
+    }
+  }
+  await listening;
+}
+
+export const makeExport: MakeCommand = (cli) =>
+  new SlipwayCommand('export')
+    .description(
+      'Write sealed evidence for a SIEM: every row with its cursor, hash and place in the chain, and the checkpoints that sign them.',
+    )
+    .addOption(
+      new Option('--format <format>', 'how each record is written')
+        .choices(['jsonl', 'cef', 'syslog'])
+        .default('jsonl'),
+    )
+    .addOption(
+      new Option('--since <from>', 'after this cursor, or from this time on; begins with a whole checkpoint').argParser(
+        cursorOrTime,
+      ),
+    )
+    .option('-f, --follow', 'go on with what is sealed from now on, until Ctrl-C')
+    .option('-o, --output <file>', 'append to this file; - for standard output', '-')
+    .examples(
+      'slipway export --output evidence.jsonl',
+      'slipway export --format syslog --follow | nc siem.example 514',
+      'slipway verify evidence.jsonl --public-key slipway.pem',
+    )
+    .action(
+      cli.run<Options>(async (session, { format, since, follow, output }) => {
+        const { installation } = await session.call('key-list', {});
+        const { out, err } = session.terminal;
+        const writer = writerTo(output, out);
+        const write = (records: ExportRecord[]) => {
+          if (records.length > 0)
+            writer.write(`${records.map((record) => lineOf(format, record, installation)).join('\n')}\n`);
+        };
+        try {
+          const done = await drain(session, queryFrom(since, session.clock), write);
+          if (follow)
+            await followOn(session, done.next, async (cursor) => (await drain(session, { cursor }, write)).next);
+          else if (output !== '-' && !session.json)
+            printLines(err, [`${done.records.toLocaleString('en')} records written to ${output}.`]);
+        } finally {
+          writer.close();
+        }
+        return undefined;
+      }),
+    );

@@ -1,0 +1,115 @@
+/** `slipway verify-store`: checks rows against their evidence, counts against the rows, and evidence against its signed checkpoints. */
+import { Option } from 'commander';
+import type { RowDifference, UnretiredNode, WrongCount } from '../../../contract/finding.ts';
+import { type MakeCommand, SlipwayCommand } from '../../command.ts';
+import { reportLines } from '../../render/evidence/evidence-report.ts';
+import { differenceColumns } from '../../render/supervision/finding.ts';
+import { renderTable } from '../../render/text/table.ts';
+import { count } from '../../terminal/option-values.ts';
+import { fitOf, printJson, printLines, type Surface } from '../../terminal/terminal.ts';
+import { verifyEvidence } from './verify-evidence.ts';
+
+const counted = (count: number, one: string, many: string) =>
+  `${count.toLocaleString('en')} ${count === 1 ? one : many}`;
+
+function verdictOn(compared: number, untold: number, differing: number): string {
+  const told = compared - untold;
+  const besides = untold > 0 ? ` Of ${counted(untold, 'other', 'others')} no evidence is left.` : '';
+  if (differing === 0)
+    return told === 1
+      ? `The one row there is, is what its evidence says.${besides}`
+      : `All ${counted(told, 'row', 'rows')} are what their evidence says.${besides}`;
+  return `${counted(differing, 'row', 'rows')} of ${told.toLocaleString('en')} did not come by the door.${besides}`;
+}
+
+const saysOf = ({ of, pool, status, counted, there_are }: WrongCount) =>
+  `Counted are ${counted} ${of} ${status}${pool === null ? '' : ` in ${pool}`}, and there are ${there_are}; the server puts that right within the hour.`;
+
+/** What, why and what to do. */
+const unretiredLines = (nodes: UnretiredNode[]): string[] => [
+  ...nodes.map(
+    ({ node_id, pool, status, proof, proven_at, allocation_id }) =>
+      `${node_id} in ${pool} is ${status}, but its machine is proven ${provenWords[proof]} since ${proven_at}${allocation_id ? ` (last served ${allocation_id})` : ''}.`,
+  ),
+  'An earlier version left these nodes behind; each takes up a slot in its pool. The server retires them within two drift passes. If one remains, run `slipway drift`, then `slipway drift repair ID`.',
+];
+
+const provenWords: Record<UnretiredNode['proof'], string> = { absent: 'gone', revoked: 'cut off' };
+
+interface Options {
+  publicKey: string[];
+  expectHead?: string;
+  maxFaults: number;
+}
+
+const collect = (value: string, former: string[]): string[] => [...former, value];
+
+/** How far it is, on a terminal: one line that is redrawn. */
+function progressOn({ interactive, write }: Surface): { show(rows: number): void; clear(): void } {
+  return {
+    show: (rows) => interactive && write(`\r${rows.toLocaleString('en')} evidence rows checked `),
+    clear: () => interactive && write('\r\u001b[K'),
+  };
+}
+
+export const makeVerifyStore: MakeCommand = (cli) =>
+  new SlipwayCommand('verify-store')
+    .description(
+      'Compare rows with their evidence, and evidence with its signed checkpoints. Changes nothing. Exits with 1 if anything differs.',
+    )
+    .option('--public-key <file>', 'a public key (PEM or JSON) kept elsewhere; may be repeated', collect, [])
+    .option('--expect-head <hash>', 'a head that was printed before and must still be in the chain')
+    .addOption(
+      new Option('--max-faults <n>', 'faults to list for each partition; the rest are counted')
+        .default(20)
+        .argParser(count),
+    )
+    .examples(
+      'slipway verify-store',
+      'slipway verify-store --public-key slipway.pem --expect-head 4f1c…',
+      'slipway verify-store --json',
+    )
+    .action(
+      cli.run<Options>(async (session, { publicKey, expectHead, maxFaults }) => {
+        const differing: RowDifference[] = [];
+        const unretired: UnretiredNode[] = [];
+        const miscounted: WrongCount[] = [];
+        let compared = 0;
+        let untold = 0;
+        for (let cursor: string | null = ''; cursor !== null; ) {
+          const page: Awaited<ReturnType<typeof session.call<'store-verify'>>> = await session.call('store-verify', {
+            query: cursor === '' ? {} : { cursor },
+          });
+          differing.push(...page.items);
+          unretired.push(...(page.unretired ?? []));
+          miscounted.push(...(page.miscounted ?? []));
+          compared += page.compared;
+          untold += page.untold;
+          cursor = page.next_cursor;
+        }
+        const { out } = session.terminal;
+        const progress = progressOn(
+          session.json ? { ...session.terminal.err, interactive: false } : session.terminal.err,
+        );
+        const evidence = await verifyEvidence(session, {
+          key_files: publicKey,
+          ...(expectHead !== undefined && { expected_head: expectHead }),
+          max_faults: maxFaults,
+          onProgress: progress.show,
+        }).finally(progress.clear);
+        if (session.json) printJson(out, { compared, untold, differing, unretired, miscounted, evidence });
+        else {
+          if (differing.length > 0) printLines(out, [...renderTable(differenceColumns, differing, fitOf(out)), '']);
+          printLines(out, [verdictOn(compared, untold, differing.length)]);
+          if (differing.length > 0)
+            printLines(out, [
+              'Somebody wrote past the door. `slipway drift` has a finding for each row that differs within two passes: repair brings the row to its evidence, accept keeps it. What is missing, only a backup can bring back.',
+            ]);
+        }
+        if (unretired.length > 0 && !session.json) printLines(out, unretiredLines(unretired));
+        if (miscounted.length > 0 && !session.json) printLines(out, miscounted.map(saysOf));
+        if (!session.json) printLines(out, reportLines(evidence));
+        const tampered = evidence.faults.length + Object.keys(evidence.unlisted).length;
+        return differing.length + unretired.length + miscounted.length + tampered > 0 ? 'failed' : undefined;
+      }),
+    );

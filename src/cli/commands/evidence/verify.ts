@@ -1,0 +1,114 @@
+/** `slipway verify`: checks a certificate or an export without trusting the server that made it. */
+import { createReadStream, readFileSync, statSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { type CertificateCheck, checkCertificate } from '../../../contract/evidence/integrity/certificate.ts';
+import { readJsonLine } from '../../../contract/evidence/integrity/export-record.ts';
+import { type ExportVerdict, verifyExport } from '../../../contract/evidence/integrity/verify-export.ts';
+import { type MakeCommand, SlipwayCommand } from '../../command.ts';
+import { faultLine, keysFromServer } from '../../render/evidence/evidence-report.ts';
+import { CliFailure } from '../../terminal/failure.ts';
+import { printJson, printLines } from '../../terminal/terminal.ts';
+import { type TrustedKeys, trustedKeys } from './trusted-keys.ts';
+
+interface Options {
+  publicKey: string[];
+  expectHead?: string;
+}
+
+const maxCertificateBytes = 4 * 1024 * 1024;
+const shownFaults = 50;
+
+const collect = (value: string, former: string[]): string[] => [...former, value];
+
+const why: Record<Extract<CertificateCheck, { valid: false }>['why'], string> = {
+  not_a_certificate: 'it is not a release certificate, and no export',
+  not_canonical: 'its bytes are not those that were issued',
+  not_signed: 'no key that you trust signed it',
+};
+
+const linesOf = (file: string): AsyncIterable<string> =>
+  createInterface({ input: createReadStream(file, 'utf8'), crlfDelay: Number.POSITIVE_INFINITY });
+
+async function isExport(file: string): Promise<boolean> {
+  for await (const line of linesOf(file)) return readJsonLine(line) !== undefined;
+  return false;
+}
+
+function refuseUnreadable(file: string): void {
+  try {
+    if (statSync(file).isFile()) return;
+  } catch (error) {
+    throw new CliFailure('usage', `${file} cannot be read`, {
+      why: error instanceof Error ? error.message : String(error),
+      cause: error,
+    });
+  }
+  throw new CliFailure('usage', `${file} is not a file`);
+}
+
+function certificateLines(check: CertificateCheck, { pinned }: TrustedKeys): string[] {
+  if (!check.valid) return [`INVALID: ${why[check.why]}.`];
+  const { allocation_id, tenant, pool, released_at, release, proofs, residue, kid, installation } = check.certificate;
+  const end =
+    release === 'proven'
+      ? `proven by ${proofs.map(({ kind, by }) => `${kind} (${by})`).join(', ')}`
+      : release === 'no_machine'
+        ? 'no machine had to be taken down'
+        : `without proof; ${residue.length} left: ${residue.map(({ kind, resource }) => `${kind} ${resource}`).join(', ')}`;
+  return [
+    `Valid: ${allocation_id} of tenant ${tenant} in pool ${pool}, released ${released_at}, ${end}.`,
+    `Issued by installation ${installation}, signed by ${kid}.`,
+    ...(pinned ? [] : [keysFromServer]),
+  ];
+}
+
+const isIntact = ({ faults, more_faults, unreadable, uncovered, checkpoints }: ExportVerdict): boolean =>
+  faults.length + more_faults + unreadable + uncovered === 0 && checkpoints > 0;
+
+function exportLines(verdict: ExportVerdict): string[] {
+  const { rows, checkpoints, faults, more_faults, unreadable, uncovered, head, from } = verdict;
+  const hidden = more_faults + Math.max(0, faults.length - shownFaults);
+  return [
+    ...faults.slice(0, shownFaults).map(faultLine),
+    ...(hidden > 0 ? [`${hidden.toLocaleString('en')} more faults.`] : []),
+    ...(unreadable > 0 ? [`${unreadable.toLocaleString('en')} lines are no records.`] : []),
+    ...(uncovered > 0
+      ? [`${uncovered.toLocaleString('en')} rows at the end have no checkpoint: the file is cut off.`]
+      : []),
+    `${isIntact(verdict) ? 'Valid' : 'INVALID'}: ${rows.toLocaleString('en')} rows as sealed, in ${checkpoints.toLocaleString('en')} checkpoints from ${from ?? 'none'} on.`,
+    ...(head ? [`Head: checkpoint ${head.position}, ${head.hash}.`] : []),
+  ];
+}
+
+export const makeVerify: MakeCommand = (cli) =>
+  new SlipwayCommand('verify')
+    .description(
+      'Check a release certificate or an export (jsonl): offline with --public-key, else with the keys of the server. Ends with 1 when anything differs.',
+    )
+    .argument('<file>', 'a certificate or an export')
+    .option('--public-key <file>', 'a public key (PEM or JSON) kept elsewhere; may be repeated', collect, [])
+    .option('--expect-head <hash>', 'of an export: a head that must be in it')
+    .examples(
+      'slipway verify alloc_….certificate.json --public-key slipway.pem',
+      'slipway verify evidence.jsonl --public-key slipway.pem',
+    )
+    .action(
+      cli.run<Options>(async (session, { publicKey, expectHead }, [file = '']) => {
+        refuseUnreadable(file);
+        const trusted = await trustedKeys(session, publicKey);
+        const { out } = session.terminal;
+        if (await isExport(file)) {
+          const verdict = await verifyExport(() => linesOf(file), trusted.keys, expectHead);
+          if (session.json) printJson(out, { ...verdict, pinned: trusted.pinned });
+          else printLines(out, exportLines(verdict));
+          return isIntact(verdict) ? undefined : 'failed';
+        }
+        const check: CertificateCheck =
+          statSync(file).size > maxCertificateBytes
+            ? { valid: false, why: 'not_a_certificate' }
+            : checkCertificate(readFileSync(file), trusted.keys);
+        if (session.json) printJson(out, { ...check, pinned: trusted.pinned });
+        else printLines(out, certificateLines(check, trusted));
+        return check.valid ? undefined : 'failed';
+      }),
+    );

@@ -1,0 +1,84 @@
+/** `slipway nodes`: the machines that live. */
+import { Option } from 'commander';
+import type { Allocation } from '../../../contract/allocation.ts';
+import type { Node } from '../../../contract/node.ts';
+import { type NodeStatus, nodeStatuses, nodeStatusNames } from '../../../lifecycle/model/states.ts';
+import { type MakeCommand, SlipwayCommand } from '../../command.ts';
+import { collect, collectEach } from '../../connection/pages.ts';
+import type { Session } from '../../connection/session.ts';
+import { nodeColumns } from '../../render/machines/node.ts';
+import { limitOption } from '../../terminal/option-values.ts';
+import { countByStatus, printListing } from '../../terminal/print-listing.ts';
+
+export interface NodeFilter {
+  pool?: string;
+  status?: NodeStatus;
+  query?: string;
+  held?: boolean;
+  all?: boolean;
+  limit: number;
+}
+
+const living = nodeStatusNames.filter((status) => nodeStatuses[status].class !== 'terminal');
+
+export function listNodes(session: Session, filter: NodeFilter) {
+  const { pool, query, held } = filter;
+  const chosen: (NodeStatus | undefined)[] = filter.status ? [filter.status] : filter.all ? [undefined] : living;
+  return collectEach<Node, NodeStatus | undefined>(
+    chosen,
+    (status) => (paging) =>
+      session.call('node-list', {
+        query: {
+          ...paging,
+          ...(pool && { pool }),
+          ...(query && { q: query }),
+          ...(held && { held }),
+          ...(status && { status }),
+        },
+      }),
+    filter.limit,
+  );
+}
+
+/** The releases that failed, where one of the machines may wait for such a one. */
+async function failedReleases(session: Session, nodes: Node[]): Promise<Map<string, Allocation>> {
+  const waiting = nodes.filter(({ status, allocation_id }) => status === 'cleaning' && allocation_id !== null);
+  if (waiting.length === 0 || session.json) return new Map();
+  const pools = new Set(waiting.map(({ pool }) => pool));
+  const [pool] = pools.size === 1 ? pools : [];
+  const { items } = await collect<Allocation>(
+    (paging) =>
+      session.call('allocation-list', { query: { ...paging, status: 'release_failed', ...(pool && { pool }) } }),
+    mostFailedReleases,
+  );
+  return new Map(items.map((allocation) => [allocation.allocation_id, allocation]));
+}
+
+/** Beyond so many a table is no place to read of each. */
+const mostFailedReleases = 2000;
+
+export const makeNodes: MakeCommand = (cli) =>
+  new SlipwayCommand('nodes')
+    .description('List the nodes that are not retired, newest first.')
+    .option('-p, --pool <pool>', 'only those of this pool')
+    .addOption(new Option('-s, --status <status>', 'only those in this status').choices(nodeStatusNames))
+    .option('-q, --query <text>', 'only those whose id or name contains this')
+    .option('--held', 'only those whose verdict is held back')
+    .option('-a, --all', 'retired ones too')
+    .addOption(limitOption(500))
+    .examples('slipway nodes --status failed', 'slipway nodes --json')
+    .action(
+      cli.run<NodeFilter>(async (session, filter) => {
+        const narrowed = filter.pool || filter.status || filter.query || filter.held;
+        const listing = await listNodes(session, filter);
+        const failed = await failedReleases(session, listing.items);
+        printListing(session, listing, {
+          columns: nodeColumns(session.clock.nowMs(), failed),
+          empty: narrowed
+            ? 'No node matches.'
+            : `There are no nodes. Bring one up: ${session.commandLine('allocate', '--pool', 'local', '--wait')}`,
+          summary: (rows) => countByStatus('node', rows),
+        });
+        return undefined;
+      }),
+    );

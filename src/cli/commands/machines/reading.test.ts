@@ -1,0 +1,291 @@
+/** What there is, as a program meets it: lists, one thing in full, timelines and logs. */
+import { beforeEach, describe, expect, test } from 'vitest';
+import type { LogLine } from '../../../contract/node.ts';
+import { runCli } from '../../testing/run-cli.ts';
+import {
+  sampleAllocation,
+  sampleEvidence,
+  sampleIds,
+  sampleLogLine,
+  sampleNode,
+  sampleOperation,
+} from '../../testing/samples.ts';
+import { ScriptedServer } from '../../testing/scripted-server.ts';
+import { sampleExplanation } from '../../testing/supervision-samples.ts';
+
+let server: ScriptedServer;
+beforeEach(async () => {
+  server = await new ScriptedServer().start();
+  return () => server.stop();
+});
+const slipway = (args: string[]) => runCli(args, { server: server.url });
+
+describe('lists', () => {
+  test('nodes are a table in full, without colours, when a program reads it', async () => {
+    server.nodes.set('1', sampleNode({ name: 'local-1', zone: 'eu-1' }));
+    server.nodes.set('2', sampleNode({ node_id: 'node_2', name: 'gone', status: 'retired' }));
+    const { code, stdout, stderr } = await slipway(['nodes']);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    const [head, row, ...rest] = stdout.trimEnd().split('\n');
+    expect(head).toMatch(/^NODE +NAME +POOL +STATUS +FOR +SEEN +USE +ALLOCATION +ZONE$/);
+    expect(row).toMatch(
+      new RegExp(
+        `^${sampleIds.node_id}  local-1  local  ready +\\d+d +\\d+d  occupied  ${sampleIds.allocation_id}  eu-1$`,
+      ),
+    );
+    expect(rest).toEqual([]);
+  });
+
+  test('filters are handed to the server, and one status is asked for once', async () => {
+    const { code, stdout } = await slipway(['nodes', '--pool', 'gpu', '--status', 'failed', '-q', 'web']);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: 'No node matches.\n' });
+    expect(server.callsOf('node-list').map(({ query }) => query)).toEqual([
+      { limit: '500', pool: 'gpu', q: 'web', status: 'failed' },
+    ]);
+  });
+
+  test('--json is one document, wherever the flag stands', async () => {
+    server.allocations.set('1', sampleAllocation({ status: 'active' }));
+    for (const args of [
+      ['--json', 'allocations'],
+      ['allocations', '--json'],
+    ]) {
+      const { stdout } = await slipway(args);
+      expect(JSON.parse(stdout)).toEqual({ items: [sampleAllocation({ status: 'active' })], truncated: false });
+    }
+  });
+
+  test('pages are joined up to the limit, and more is said', async () => {
+    server.on('operation-list', ({ query }) => ({
+      body: {
+        items: [sampleOperation({ workflow_id: `op_${query.cursor ?? 'first'}` })],
+        next_cursor: query.cursor ? `${query.cursor}x` : 'x',
+      },
+    }));
+    const { stdout, stderr } = await slipway(['operations', '--limit', '3', '--json']);
+    expect(JSON.parse(stdout).items.map((item: { workflow_id: string }) => item.workflow_id)).toEqual([
+      'op_first',
+      'op_x',
+      'op_xx',
+    ]);
+    expect(stderr).toBe('');
+    expect((await slipway(['operations', '--limit', '1'])).stderr).toContain('raise --limit');
+  });
+
+  test('an empty fleet says what to do', async () => {
+    expect((await slipway(['nodes'])).stdout).toMatch(
+      /^There are no nodes. Bring one up: .*allocate --pool local --wait\n$/,
+    );
+  });
+});
+
+describe('one thing in full', () => {
+  test('a node with its verdict', async () => {
+    const verdict = { rule: 'provision-deadline', reason: 'launched but never registered', at: '2026-01-01T12:00:00Z' };
+    const verdictTold = { rule: verdict.rule, verdict: verdict.reason };
+    server.nodes.set(
+      sampleIds.node_id,
+      sampleNode({ status: 'failed', fenced: true, fence_reason: 'failed', verdict }),
+    );
+    server.on('node-explain', () => ({
+      body: sampleExplanation({ status: 'failed', because: { ...sampleExplanation().because, ...verdictTold } }),
+    }));
+    const { code, stdout } = await slipway(['node', sampleIds.node_id]);
+    expect(code).toBe(0);
+    expect(stdout).toContain(`${sampleIds.node_id}  local-1  failed for`);
+    expect(stdout).toMatch(/because +launched but never registered {2}\[provision-deadline, \d+d ago\]/);
+    expect(stdout).toMatch(/last seen +2026-01-01 12:00:00Z/);
+    expect(stdout).toMatch(/What you can do\n.*\n.*slipway act \S+ extend-deadline/);
+  });
+
+  test('a node as it stood then', async () => {
+    const verdict = { rule: 'liveness', reason: 'no heartbeat for 12 s', at: '2026-01-01T11:59:00Z' };
+    const { occupancy: _, last_seen_at: __, reported: ___, ...written } = sampleNode({ status: 'offline', verdict });
+    const at = '2026-01-01T12:00:00.000Z';
+    const since = { status_since: verdict.at, reported_status: 'ready' };
+    server.on('node-state', () => ({ body: { ...written, ...since, at, cursor: '1-1' } }));
+    const { code, stdout } = await slipway(['node', sampleIds.node_id, '--at', '2026-01-01T12:00:00Z']);
+    expect(code).toBe(0);
+    expect(stdout).toContain(`${sampleIds.node_id}  local-1  offline for 1m`);
+    expect(stdout).toContain('As it stood at 2026-01-01 12:00:00Z, from evidence.');
+    expect(stdout).toMatch(/because +no heartbeat for 12 s {2}\[liveness, 1m.* ago\]/);
+    expect(server.callsOf('node-state')[0]?.query).toEqual({ at });
+    expect(JSON.parse((await slipway(['node', sampleIds.node_id, '--at', '2h', '--json'])).stdout)).toMatchObject({
+      at,
+    });
+    expect((await slipway(['node', sampleIds.node_id, '--at', 'noon'])).code).toBe(2);
+    server.refuse('node-state', { code: 'node_not_found', status: 404, title: 'There is no such node' });
+    server.nodes.set(sampleIds.node_id, sampleNode({ created_at: '2026-01-01T11:00:00Z' }));
+    const before = await slipway(['node', sampleIds.node_id, '--at', '2026-01-01T10:00:00Z']);
+    expect(before).toMatchObject({ code: 4, stdout: '' });
+    expect(before.stderr).toContain(`${sampleIds.node_id} did not exist then`);
+    expect(before.stderr).toContain('It was made at 2026-01-01 11:00:00Z');
+    const after = await slipway(['node', sampleIds.node_id, '--at', '2026-01-01T12:00:00Z']);
+    expect(after.stderr).toContain('There is no such node');
+  });
+
+  test('a node that was set aside: why, by whom, who uses it, and what was left behind', async () => {
+    server.nodes.set(sampleIds.node_id, sampleNode({ status: 'quarantined', deadline_at: null }));
+    const evidence = [
+      sampleEvidence({ kind: 'node.quarantined', actor: { kind: 'token', id: 'tok_1', name: 'night shift' } }),
+    ];
+    const because = { ...sampleExplanation().because, rule: 'quarantine', verdict: 'it smells', evidence };
+    const { allocation_id, name, status, status_since, reason, owner_layer, release_tries, retry_at } =
+      sampleAllocation({ status: 'active' });
+    const holder = { allocation_id, name, status, status_since, reason, owner_layer, release_tries, retry_at };
+    const told = sampleExplanation({ status: 'quarantined', because, holder, residue: ['residue_1'] });
+    server.on('node-explain', () => ({ body: told }));
+    const { stdout } = await slipway(['node', sampleIds.node_id]);
+    expect(stdout).toMatch(/because +it smells {2}\[quarantine, .*\]\n +by +night shift\n/);
+    expect(stdout).toMatch(new RegExp(`Release what uses it: +\\S*slipway release ${allocation_id}\\n`));
+    for (const way of ['verify', 'delete', 'adopt'])
+      expect(stdout).toMatch(new RegExp(`slipway residue ${way} residue_1 --reason "…"`));
+  });
+
+  test('nodes name what failed of a release, and when it is tried again', async () => {
+    const { allocation_id } = sampleIds;
+    server.nodes.set(sampleIds.node_id, sampleNode({ status: 'cleaning', allocation_id }));
+    server.allocations.set(
+      allocation_id,
+      sampleAllocation({
+        status: 'release_failed',
+        reason: 'release failed at step clean (owner node): clean exited with code 1',
+        release_tries: 1,
+        retry_at: '2026-01-01T12:00:00.000Z',
+      }),
+    );
+    expect((await slipway(['nodes'])).stdout).toContain(
+      'release failed at clean: clean exited with code 1; next try now',
+    );
+  });
+
+  test('an operation with its steps', async () => {
+    server.operations.set(sampleIds.workflow_id, sampleOperation());
+    const { stdout } = await slipway(['operation', sampleIds.workflow_id]);
+    expect(stdout).toMatch(/◐ +1 Launching +running .*1 s/);
+    expect(stdout).toMatch(/○ +2 Registering +pending +2 s/);
+  });
+
+  test('a timeline by any id, oldest first, with who did it', async () => {
+    server.on('timeline-get', () => ({
+      body: {
+        items: [
+          sampleEvidence({ cursor: '2-1', at: '2026-01-02T00:00:01.500Z', layer: 'rule', summary: 'second' }),
+          sampleEvidence({ actor: { kind: 'token', id: 'tok_1', name: 'ops' }, summary: 'first' }),
+        ],
+        next_cursor: null,
+      },
+    }));
+    const { stdout } = await slipway(['timeline', sampleIds.correlation_id, '--layer', 'rule']);
+    expect(stdout).toBe(
+      [
+        '── 2026-01-01 (UTC) ──',
+        '12:00:00.000  workflow  operation.started  first — by ops',
+        '── 2026-01-02 (UTC) ──',
+        '00:00:01.500  rule      operation.started  second',
+        '',
+      ].join('\n'),
+    );
+    await slipway(['timeline', sampleIds.node_id, '--since', '15m']);
+    const [first, second] = server.callsOf('timeline-get');
+    expect(first?.query).toMatchObject({ correlation_id: sampleIds.correlation_id, layer: 'rule', order: 'newest' });
+    expect(second?.query).toMatchObject({ node_id: sampleIds.node_id });
+    expect(Date.parse(second?.query.since ?? '')).toBeGreaterThan(Date.parse('2026-01-01'));
+  });
+
+  test('the audit, by what it is about, who, what and why not', async () => {
+    const actor = { kind: 'token', id: 'tok_1', name: 'ops' };
+    server.on('audit-list', () => ({
+      body: {
+        items: [
+          sampleEvidence({ kind: 'action.refused', actor, summary: 'no', data: { target_id: 'node_1' } }),
+          sampleEvidence({ kind: 'request.served', actor, summary: 'yes', data: { params: { pool: 'gpu' } } }),
+          sampleEvidence({ kind: 'token.created', actor, summary: 'tok_9 was made', data: { target_id: 'tok_9' } }),
+        ],
+        next_cursor: null,
+      },
+    }));
+    const asked = ['--target', 'node_1', '--actor', 'ops', '--action', 'retire', '--code', 'action_illegal'];
+    const { stdout } = await slipway(['audit', ...asked]);
+    expect(stdout).toContain('action.refused  node_1  no — by ops\n');
+    expect(stdout).toContain('request.served  gpu  yes — by ops\n');
+    expect(stdout).toContain('token.created   tok_9 was made — by ops\n');
+    expect(server.callsOf('audit-list')[0]?.query).toMatchObject({
+      target_id: 'node_1',
+      actor: 'ops',
+      action: 'retire',
+      code: 'action_illegal',
+    });
+  });
+
+  test('evidence stands in the order of time, also where a transaction that began first ended last', async () => {
+    const fact = (second: number) =>
+      sampleEvidence({ at: `2026-01-01T12:00:0${second}.000Z`, summary: `fact ${second}` });
+    server.on('timeline-get', () => ({ body: { items: [fact(3), fact(1), fact(2)], next_cursor: null } }));
+    const { stdout } = await slipway(['timeline', sampleIds.node_id]);
+    expect([...stdout.matchAll(/fact \d/g)].join()).toBe('fact 1,fact 2,fact 3');
+  });
+
+  test('a timeline of an id that nobody knows is an error, one that the filters emptied is not', async () => {
+    server.on('timeline-get', () => ({ body: { items: [], next_cursor: null } }));
+    for (const more of [[], ['--json'], ['--layer', 'rule']]) {
+      const { code, stdout, stderr } = await slipway(['timeline', 'nope', ...more]);
+      expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+      expect(stderr).toContain('Nothing is known about nope');
+    }
+    server.on('timeline-get', ({ query }) => ({
+      body: { items: query.layer ? [] : [sampleEvidence()], next_cursor: null },
+    }));
+    expect(await slipway(['timeline', sampleIds.node_id, '--layer', 'rule'])).toMatchObject({
+      code: 0,
+      stdout: `There is evidence about ${sampleIds.node_id}, but none that matches.\n`,
+    });
+  });
+
+  test('logs of the machine behind an allocation, harmless to the terminal', async () => {
+    server.allocations.set(sampleIds.allocation_id, sampleAllocation());
+    const registered = JSON.stringify({ level: 'warn', msg: 'registered', node_id: sampleIds.node_id, tries: 2 });
+    const lines = [
+      sampleLogLine({ line: 'red \x1b[31malert\x1b[2J' }),
+      sampleLogLine({ seq: 2, stream: 'agent', line: registered }),
+    ];
+    server.on('node-logs', () => ({ body: { items: lines, next_cursor: null } }));
+    const { stdout } = await slipway(['logs', sampleIds.allocation_id, '--tail', '5']);
+    expect(stdout).toBe(
+      `── 2026-01-01 (UTC) · ${sampleIds.node_instance_id} ──\n12:00:00.000 stdout  red alert\n12:00:00.000 agent   warn: registered  tries=2\n`,
+    );
+    expect(server.callsOf('node-logs')[0]).toMatchObject({
+      params: { id: sampleIds.node_id },
+      // The machine may have been handed on since.
+      query: { tail: 'true', limit: '5', allocation_id: sampleIds.allocation_id },
+    });
+    server.on('node-logs', () => ({ body: { items: [], next_cursor: null } }));
+    server.on('timeline-get', () => ({ body: { items: [], next_cursor: null } }));
+    const { stderr } = await slipway(['logs', sampleIds.allocation_id, '--grep', 'panic']);
+    expect(stderr).toBe(`No line of ${sampleIds.node_id} contains panic.\n`);
+  });
+
+  test('a search that the server stopped goes on, and says so', async () => {
+    const pages: Record<string, { items: LogLine[]; next_cursor: string; continue_at: string | null }> = {
+      '': { items: [sampleLogLine({ seq: 9, line: 'panic: late' })], next_cursor: 'i-9', continue_at: 'i-5' },
+      'i-5': { items: [], next_cursor: 'i-5', continue_at: 'i-2' },
+      'i-2': { items: [sampleLogLine({ seq: 1, line: 'panic: early' })], next_cursor: 'i-2', continue_at: null },
+    };
+    server.on('node-logs', ({ query }) => ({ body: pages[query.before ?? ''] }));
+    const { stdout, stderr } = await slipway(['logs', sampleIds.node_id, '--grep', 'panic']);
+    expect(stderr).toBe('Searching older lines. Ctrl-C ends it.\n');
+    expect(stdout.match(/panic: \w+/g)).toEqual(['panic: early', 'panic: late']);
+  });
+
+  test('logs of a machine that never sent any: what was found on it when it was given up', async () => {
+    server.on('node-logs', () => ({ body: { items: [], next_cursor: null } }));
+    const kept = (line: string) => JSON.stringify({ seq: 1, at: '2026-01-01T12:00:00.000Z', stream: 'setup', line });
+    const attachments = [{ name: 'node.log', text: `${kept('fetching')}\n${kept('the mirror is away')}\n` }];
+    const frozen = sampleEvidence({ kind: 'evidence.frozen', layer: 'provider', data: { attachments } });
+    server.on('timeline-get', () => ({ body: { items: [frozen], next_cursor: null } }));
+    const { stdout, stderr } = await slipway(['logs', sampleIds.node_id, '--grep', 'mirror']);
+    expect(stderr).toContain(`${sampleIds.node_id} sent nothing. This was found on the machine`);
+    expect(stdout).toContain('12:00:00.000 setup   the mirror is away\n');
+    expect(stdout).not.toContain('fetching');
+  });
+});

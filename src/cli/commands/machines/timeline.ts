@@ -1,0 +1,85 @@
+/** `slipway timeline`: everything that is known about a thing, from every layer, in the order of time. */
+import { Option } from 'commander';
+import type { Evidence, EvidenceLayer } from '../../../contract/evidence/evidence.ts';
+import { evidenceLayers } from '../../../contract/evidence/evidence-layers.ts';
+import { type MakeCommand, SlipwayCommand } from '../../command.ts';
+import { collect } from '../../connection/pages.ts';
+import type { Session } from '../../connection/session.ts';
+import { namedThing, nothingKnownAbout } from '../../names/named-thing.ts';
+import { inOrderOfTime, timelineLines } from '../../render/evidence/evidence.ts';
+import { limitOption, type Since, sinceOption, startOf } from '../../terminal/option-values.ts';
+import { fitOf, printJson, printLines } from '../../terminal/terminal.ts';
+
+interface Options {
+  layer?: EvidenceLayer;
+  kind?: string;
+  since?: Since;
+  limit: number;
+}
+
+type IdField = 'node_id' | 'node_instance_id' | 'allocation_id' | 'workflow_id' | 'correlation_id';
+const fields: Record<string, IdField> = {
+  node: 'node_id',
+  inst: 'node_instance_id',
+  alloc: 'allocation_id',
+  op: 'workflow_id',
+};
+
+/** What carries none of our prefixes came from outside: a correlation id. */
+export const fieldOfId = (id: string): IdField => fields[id.slice(0, id.indexOf('_'))] ?? 'correlation_id';
+
+/** An id that nobody knows is a mistake of the person, who must hear of it; filters that let nothing through are not. */
+async function mustBeKnown(session: Session, id: string): Promise<void> {
+  const { items } = await collect<Evidence>(
+    (paging) => session.call('timeline-get', { query: { [fieldOfId(id)]: id, ...paging } }),
+    1,
+  );
+  if (items.length === 0) throw nothingKnownAbout(session, id);
+}
+
+/** A correlation id as we make them. */
+const traceId = /^[0-9a-f]{32}$/;
+
+/** What is neither of the five ids is a name, or an id that leads to one of them. */
+async function idMeant(session: Session, word: string): Promise<string> {
+  if (fieldOfId(word) !== 'correlation_id' || traceId.test(word)) return word;
+  const { as_request } = await session.call('thing-find', { query: { id: word } });
+  return as_request ? word : (await namedThing(session, word)).id;
+}
+
+export const makeTimeline: MakeCommand = (cli) =>
+  new SlipwayCommand('timeline')
+    .description('Show the evidence about a thing, from every layer, oldest first.')
+    .argument('<id>', 'a node, an instance, an allocation, an operation or a correlation id; or a name')
+    .addOption(new Option('--layer <layer>', 'only from this layer').choices(evidenceLayers))
+    .option('--kind <kind>', 'only of this kind')
+    .addOption(sinceOption())
+    .addOption(limitOption(200))
+    .examples('slipway timeline alloc_…', 'slipway timeline node_… --layer rule --since 2h')
+    .action(
+      cli.run<Options>(async (session, { layer, kind, since, limit }, [word = '']) => {
+        const id = await idMeant(session, word);
+        const start = startOf(since, session.clock);
+        const query = {
+          [fieldOfId(id)]: id,
+          ...(layer && { layer }),
+          ...(kind && { kind }),
+          ...(start && { since: start }),
+          // The newest are asked for, so that a limit leaves out what is long past; they are shown in the order of time.
+          order: 'newest' as const,
+        };
+        const { items, truncated } = await collect<Evidence>(
+          (paging) => session.call('timeline-get', { query: { ...query, ...paging } }),
+          limit,
+        );
+        items.reverse();
+        if (items.length === 0) await mustBeKnown(session, id);
+        const { out, err } = session.terminal;
+        if (session.json) printJson(out, { items, truncated });
+        else if (items.length === 0) printLines(out, [`There is evidence about ${id}, but none that matches.`]);
+        else printLines(out, timelineLines(inOrderOfTime(items), fitOf(out)));
+        if (truncated && !session.json)
+          printLines(err, [err.paint('warn', 'There is older evidence; raise --limit to see it.')]);
+        return undefined;
+      }),
+    );

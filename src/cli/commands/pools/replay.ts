@@ -1,0 +1,46 @@
+/** `slipway replay`: recorded history against a proposed policy. */
+import { type MakeCommand, SlipwayCommand } from '../../command.ts';
+import { replayLines } from '../../render/pools/replay.ts';
+import { limitOption, type Since, sinceOption, startOf } from '../../terminal/option-values.ts';
+import { fitOf, printJson, printLines } from '../../terminal/terminal.ts';
+import { readProposedPools, readText } from './pool-documents.ts';
+
+interface Options {
+  policy: string;
+  since?: Since;
+  limit: number;
+}
+
+/** A hundred thousand boots, and as many verdicts, are read and judged. */
+const longestSeconds = 300;
+
+export const makeReplay: MakeCommand = (cli) =>
+  new SlipwayCommand('replay')
+    .description('Show what a proposed policy would have decided otherwise in recorded history. Changes nothing.')
+    .requiredOption(
+      '--policy <file>',
+      'pool documents, as apply takes them, or the part that would change; one without a name speaks of every pool; - reads standard input',
+    )
+    .addOption(sinceOption('; without it, 30 days'))
+    .addOption(limitOption(25))
+    .examples('slipway replay --policy pools.yaml', 'slipway replay --policy pools.yaml --since 7d --json')
+    .action(
+      cli.run<Options>(async (session, { policy: path, since: from, limit }) => {
+        const policy = readProposedPools(readText(path), path);
+        const since = startOf(from, session.clock);
+        const reply = await session.call(
+          'policy-replay',
+          { body: { policy, ...(since && { since }) } },
+          { seconds: longestSeconds },
+        );
+        const { out } = session.terminal;
+        if (session.json) {
+          printJson(out, reply);
+          return;
+        }
+        const isWhole = path !== '-' && policy.every(({ name, driver }) => name !== undefined && driver !== undefined);
+        const context = { ...fitOf(out), limit, commandLine: session.commandLine, file: isWhole ? path : null };
+        printLines(out, replayLines(reply, context));
+        return undefined;
+      }),
+    );

@@ -1,0 +1,89 @@
+/** `slipway drift`: what disagrees, fails again and again or became slower, with both sides, and what you decide about it. */
+import { randomUUID } from 'node:crypto';
+import { Option } from 'commander';
+import { findingKinds, findingStatuses } from '../../../lifecycle/findings/findings.ts';
+import { type Cli, type MakeCommand, SlipwayCommand } from '../../command.ts';
+import { collect } from '../../connection/pages.ts';
+import { decidedLines, findingColumns } from '../../render/supervision/finding.ts';
+import { dryRunOption, limitOption } from '../../terminal/option-values.ts';
+import { countByStatus, printListing } from '../../terminal/print-listing.ts';
+import { fitOf, printJson, printLines } from '../../terminal/terminal.ts';
+
+interface ListOptions {
+  pool?: string;
+  kind?: (typeof findingKinds)[number];
+  status?: (typeof findingStatuses)[number];
+  limit: number;
+}
+
+const makeList = (cli: Cli) =>
+  new SlipwayCommand('drift list')
+    .description('List findings with both sides, newest first: the open ones, unless a status is named.')
+    .option('-p, --pool <pool>', 'only those of this pool')
+    .addOption(new Option('-k, --kind <kind>', 'only those of this kind').choices([...findingKinds]))
+    .addOption(new Option('-s, --status <status>', 'those in this status').choices([...findingStatuses]))
+    .addOption(limitOption(100))
+    .action(
+      cli.run<ListOptions>(async (session, { pool, kind, status, limit }) => {
+        const query = { ...(pool && { pool }), ...(kind && { kind }), ...(status && { status }) };
+        const findings = await collect(
+          (paging) => session.call('drift-list', { query: { ...query, ...paging } }),
+          limit,
+        );
+        printListing(session, findings, {
+          columns: findingColumns(session.clock.nowMs()),
+          empty: status ? `No finding is ${status}.` : 'Nothing is found: what we hold is what is there.',
+          summary: (rows) => countByStatus('finding', rows),
+        });
+        return undefined;
+      }),
+    );
+
+interface DecideOptions {
+  reason: string;
+  dryRun?: boolean;
+}
+
+const makeDecision = (cli: Cli, verb: 'repair' | 'accept', description: string, example: string) =>
+  new SlipwayCommand(`drift ${verb}`)
+    .description(description)
+    .argument('<id>', 'the finding')
+    .requiredOption('-r, --reason <text>', 'why; kept as evidence under your name')
+    .addOption(dryRunOption('only say what would come of it'))
+    .examples(example)
+    .action(
+      cli.run<DecideOptions>(async (session, { reason, dryRun }, [id = '']) => {
+        const decided = await session.call(`drift-${verb}`, {
+          params: { id },
+          body: { reason, ...(dryRun && { dry_run: true }) },
+          idempotency_key: randomUUID(),
+        });
+        const { out } = session.terminal;
+        if (session.json) printJson(out, decided);
+        else printLines(out, decidedLines(verb, decided, fitOf(out)));
+        return undefined;
+      }),
+    );
+
+export const makeDrift: MakeCommand = (cli) =>
+  new SlipwayCommand('drift')
+    .description(
+      'See where what we hold and what is there disagree, what fails again and again, and boots that became slower.',
+    )
+    .addCommand(makeList(cli), { isDefault: true })
+    .addCommand(
+      makeDecision(
+        cli,
+        'repair',
+        'Take a machine that is gone down with proof, or bring a row to what its evidence says.',
+        'slipway drift repair find_… --dry-run',
+      ),
+    )
+    .addCommand(
+      makeDecision(
+        cli,
+        'accept',
+        'Say that it is known; of a row, that it holds as it stands.',
+        'slipway drift accept find_… --reason "moved by hand, see the change log"',
+      ),
+    );

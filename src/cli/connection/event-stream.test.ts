@@ -1,0 +1,122 @@
+import { expect, test } from 'vitest';
+import { virtualClock } from '../../base/virtual-clock.ts';
+import { deadAfterMs, type Heard, quietAfterMs, readEvents, type StreamChange, streamChanges } from './event-stream.ts';
+
+const bytes = (text: string) => new TextEncoder().encode(text);
+
+async function* inChunks(...chunks: (string | Uint8Array)[]) {
+  for (const chunk of chunks) yield typeof chunk === 'string' ? bytes(chunk) : chunk;
+}
+
+async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const collected: T[] = [];
+  for await (const item of items) collected.push(item);
+  return collected;
+}
+
+const event = (id: string, name: string, data: string): Heard => ({ type: 'event', event: { id, event: name, data } });
+
+test('reads events, comments, several data lines and every kind of line end', async () => {
+  const body = inChunks(
+    ': hello\n\nid: 1-1\nevent: node\ndata: {"a":\ndata: 1}\n\n',
+    'data:x\r\n\r\nid:1-2\rdata: y\r\r',
+  );
+  expect(await all(readEvents(body))).toEqual([
+    { type: 'heartbeat' },
+    event('1-1', 'node', '{"a":\n1}'),
+    event('1-1', 'message', 'x'),
+    event('1-2', 'message', 'y'),
+  ]);
+});
+
+test('does not care where the network cuts', async () => {
+  const whole = bytes('id: 7-1\r\nevent: node\r\ndata: Zürich ✔\r\n\r\n');
+  for (let cut = 0; cut <= whole.length; cut++) {
+    const heard = await all(readEvents(inChunks(whole.subarray(0, cut), whole.subarray(cut))));
+    expect(heard).toEqual([event('7-1', 'node', 'Zürich ✔')]);
+  }
+});
+
+test('drops an event that the end of the connection cut off', async () => {
+  expect(await all(readEvents(inChunks('data: done\n\ndata: half\n')))).toEqual([event('', 'message', 'done')]);
+});
+
+/** A stream whose reader takes each change as it comes, on a clock that the test moves. */
+function reading(open: (last: string, signal: AbortSignal, attempt: number) => AsyncIterable<Uint8Array>) {
+  const clock = virtualClock();
+  const stop = new AbortController();
+  const seen: StreamChange[] = [];
+  const resumed: string[] = [];
+  const done = (async () => {
+    const source = {
+      clock,
+      signal: stop.signal,
+      open: async (last: string, signal: AbortSignal) => open(last, signal, resumed.push(last)),
+    };
+    for await (const change of streamChanges(source)) seen.push(change);
+  })();
+  const stopped = () => {
+    stop.abort();
+    return done;
+  };
+  return { clock, seen, resumed, stop: stopped };
+}
+
+async function* forever(signal: AbortSignal, ...first: string[]) {
+  yield* inChunks(...first);
+  await new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('aborted'))));
+}
+
+test('opens again behind the last event it saw', async () => {
+  const { clock, seen, resumed, stop } = reading((_, signal, attempt) => {
+    if (attempt === 1) return inChunks('id: 1-5\ndata: a\n\n');
+    if (attempt === 2) throw new Error('refused');
+    return forever(signal, 'id: 1-6\ndata: b\n\n');
+  });
+  await clock.advance(2_500);
+  await stop();
+  expect(resumed).toEqual(['', '1-5', '1-5']);
+  expect(seen.map((change) => (change.type === 'event' ? change.event.data : change.type))).toEqual([
+    'open',
+    'a',
+    'closed',
+    'closed',
+    'open',
+    'b',
+  ]);
+});
+
+test('says when it is quiet, and gives a dead connection up', async () => {
+  const { clock, seen, resumed, stop } = reading((_, signal) => forever(signal));
+  await clock.advance(quietAfterMs);
+  expect(seen.map((change) => change.type)).toEqual(['open', 'quiet']);
+  await clock.advance(deadAfterMs + 2 * quietAfterMs);
+  await stop();
+  expect(seen.some((change) => change.type === 'closed')).toBe(true);
+  expect(resumed.length).toBeGreaterThan(1);
+});
+
+test('heartbeats keep a connection, but do not make up for news', async () => {
+  const beats = 2 * Math.ceil(deadAfterMs / 1000);
+  const { clock, seen, stop } = reading((_, signal) =>
+    (async function* () {
+      for (let beat = 0; beat < beats && !signal.aborted; beat++) {
+        await new Promise<void>((resolve) => clock.after(1000, resolve));
+        yield bytes(': alive\n\n');
+      }
+    })(),
+  );
+  await clock.advance(1.5 * deadAfterMs);
+  expect(seen.filter(({ type }) => type === 'quiet').length).toBeGreaterThan(10);
+  expect(seen.filter(({ type }) => type === 'closed')).toEqual([]);
+  const stopped = stop();
+  await clock.advance(2 * deadAfterMs);
+  await stopped;
+});
+
+test('ends when it is told to, leaving no timer behind', async () => {
+  const { clock, stop } = reading((_, signal) => forever(signal));
+  await clock.advance(100);
+  await stop();
+  expect(clock.pendingTimers()).toBe(0);
+});

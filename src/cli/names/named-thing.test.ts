@@ -1,0 +1,70 @@
+/** What is done about a word that carries none of the prefixes: the server finds what it means, and a person hears when it cannot. */
+import { beforeEach, expect, test } from 'vitest';
+import type { Found, FoundThing } from '../../contract/find.ts';
+import { runCli } from '../testing/run-cli.ts';
+import { sampleAllocation, sampleNode } from '../testing/samples.ts';
+import { ScriptedServer } from '../testing/scripted-server.ts';
+
+let server: ScriptedServer;
+beforeEach(async () => {
+  server = await new ScriptedServer().start();
+  server.nodes.set('node_1', sampleNode({ node_id: 'node_1' }));
+  return () => server.stop();
+});
+
+const thing = (fields: Partial<FoundThing>): FoundThing => ({
+  ...{ kind: 'node', id: 'node_1', name: 'web', status: 'ready', over: false },
+  ...{ node_id: 'node_1', node_instance_id: null, allocation_id: null },
+  ...fields,
+});
+
+async function watched(word: string, found: Partial<Found>) {
+  const known = { known: true, as_request: false, items: [], meant: null, requests: [] };
+  server.on('thing-find', () => ({ body: { ...known, ...found } }));
+  return runCli(['watch', word], { server: server.url });
+}
+
+test('what is meant is asked for, wherever its id came from', async () => {
+  const meant = { kind: 'node', id: 'node_1', node_instance_id: 'inst_1' } as const;
+  expect((await watched('inst_1', { items: [thing({})], meant })).code).toBe(0);
+  expect(server.callsOf('thing-find')[0]?.query).toEqual({ id: 'inst_1' });
+  expect(server.callsOf('node-get')[0]?.params).toEqual({ id: 'node_1' });
+});
+
+test('several are named, so that one can be chosen: exit 2', async () => {
+  const items = [thing({}), thing({ id: 'node_2', status: 'failed' })];
+  const { code, stderr } = await watched('web', { items });
+  expect(code).toBe(2);
+  expect(stderr).toContain('web names several things');
+  expect(stderr).toContain('node_1 (node, ready), node_2 (node, failed)');
+});
+
+test('what nobody has, and a request that touched nothing, are said to be that: exit 1', async () => {
+  expect(await watched('web', { known: false })).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('Nothing is known about web'),
+  });
+  expect(await watched('ticket-8', { as_request: true })).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('ticket-8 was a request that touched no machine'),
+  });
+});
+
+test('a release takes a name as everything else does, and one of a machine for what is on it', async () => {
+  const allocation = sampleAllocation({ allocation_id: 'alloc_1', status: 'releasing' });
+  server.on('allocation-release', () => ({ status: 202, body: { allocation, operation: null } }));
+  const meant = { kind: 'allocation', id: 'alloc_1', node_instance_id: null } as const;
+  server.on('thing-find', () => ({ body: { known: true, as_request: false, items: [], meant, requests: [] } }));
+  expect((await runCli(['release', 'shop'], { server: server.url })).code).toBe(0);
+  server.nodes.set('node_1', sampleNode({ node_id: 'node_1', allocation_id: 'alloc_1' }));
+  expect((await runCli(['release', 'node_1'], { server: server.url })).code).toBe(0);
+  expect(server.callsOf('allocation-release').map(({ params }) => params.id)).toEqual(['alloc_1', 'alloc_1']);
+});
+
+test('what cannot be done names the command that says what can, also where a name was given', async () => {
+  const meant = { kind: 'node', id: 'node_1', node_instance_id: null } as const;
+  server.on('thing-find', () => ({ body: { known: true, as_request: false, items: [], meant, requests: [] } }));
+  server.refuse('node-act', { code: 'action_illegal', status: 409 });
+  const { stderr } = await runCli(['act', 'shop', 'undrain', '--reason', 'x'], { server: server.url });
+  expect(stderr).toMatch(/What to do: .*actions shop/);
+});

@@ -1,0 +1,89 @@
+/** Allocations as a person reads them. */
+import type { Allocation } from '../../../contract/allocation.ts';
+import type { FoundRequest } from '../../../contract/find.ts';
+import type { Node } from '../../../contract/node.ts';
+import { allocationMeans, isRescueOver } from '../../../lifecycle/deadlines/rescue-window.ts';
+import { labelText, titleLine } from '../machines/node.ts';
+import { ageSince, momentAndDistance, relative } from '../text/duration.ts';
+import { allocationTones } from '../text/palette.ts';
+import { type Column, type Fact, type Fit, renderFacts } from '../text/table.ts';
+import { printable, truncate } from '../text/text.ts';
+import { isOver } from './progress.ts';
+import { failedReleaseConcern, isReleaseFailed, nextTrySentence } from './release-failure.ts';
+
+/** What it is doing, or why it stands still. That one is in use because its machine came up needs no word. */
+export function allocationConcern(allocation: Allocation, nowMs: number): string {
+  const { progress, reason, status, verdict } = allocation;
+  if (progress && !isOver(progress))
+    return `${progress.step}/${progress.total_steps} ${printable(progress.label)} ${Math.floor(progress.percent)} %`;
+  if (isReleaseFailed(allocation)) return failedReleaseConcern(allocation, nowMs);
+  return status === 'active' && reason === verdict?.reason ? '' : printable(reason ?? '');
+}
+
+export const allocationColumns = (nowMs: number): Column<Allocation>[] => [
+  { title: 'ALLOCATION', value: (row) => row.allocation_id },
+  { title: 'NAME', value: (row) => row.name ?? '', shrinks_to: 8, drop: 3, optional: true },
+  { title: 'POOL', value: (row) => row.pool, shrinks_to: 6, drop: 2 },
+  { title: 'STATUS', value: (row) => row.status, tone: (row) => allocationTones[row.status] },
+  { title: 'FOR', value: (row) => ageSince(row.status_since, nowMs), align: 'right' },
+  { title: 'WHY', value: (row) => allocationConcern(row, nowMs), drop: 5, below: true, optional: true },
+  { title: 'AGE', value: (row) => ageSince(row.created_at, nowMs), align: 'right', drop: 6 },
+  { title: 'NODE', value: (row) => row.node_id ?? '', drop: 8, optional: true },
+  { title: 'TENANT', value: (row) => row.tenant, shrinks_to: 6, drop: 7 },
+];
+
+/** Where its machine stands, where that is not what the allocation says. */
+const machineOf = (machine: Node, nowMs: number) =>
+  [`${machine.status} for ${ageSince(machine.status_since, nowMs)}`, printable(machine.verdict?.reason ?? '')]
+    .filter(Boolean)
+    .join(': ');
+
+/** Every request that touched it, oldest first. One is the allocation's own, which is told with its facts. */
+export function requestLines(requests: FoundRequest[], nowMs: number, { paint, width }: Fit): string[] {
+  if (requests.length < 2) return [];
+  return [
+    '',
+    paint('strong', 'Requests that touched it'),
+    ...requests.map(({ correlation_id, at, summary, actor }) => {
+      const told = `${relative(at, nowMs)}  ${printable(summary)}${actor ? ` — by ${printable(actor)}` : ''}`;
+      return `  ${correlation_id}  ${truncate(told, width - correlation_id.length - 4)}`;
+    }),
+  ];
+}
+
+export function allocationLines(allocation: Allocation, machine: Node | null, nowMs: number, fit: Fit): string[] {
+  // That its machine was ready once is no reason any more.
+  const outdated = allocation.status === 'active' && machine !== null && machine.status !== 'ready';
+  const { verdict, budget_seconds, budget_source } = allocation;
+  const budget = budget_seconds === null ? '' : ` · budget ${budget_seconds} s from ${budget_source}`;
+  const facts: Fact[] = [
+    ['pool', allocation.pool],
+    ['tenant', allocation.tenant],
+    ['node', allocation.node_id],
+    ['its machine', outdated && machine ? machineOf(machine, nowMs) : null, 'warn'],
+    ['endpoint', allocation.endpoint && printable(allocation.endpoint)],
+    ['operation', allocation.workflow_id],
+    ['because', outdated || allocation.reason === verdict?.reason ? null : printable(allocation.reason ?? '')],
+    ['verdict', verdict && `${printable(verdict.reason)}  [${verdict.rule}, ${relative(verdict.at, nowMs)}]`],
+    ['owner', allocation.owner_layer],
+    ['next try', allocation.retry_at && nextTrySentence(allocation, nowMs)],
+    [
+      'deadline',
+      isRescueOver(allocation, nowMs) || !allocation.deadline_at
+        ? null
+        : momentAndDistance(allocation.deadline_at, nowMs) + budget,
+    ],
+    ['labels', printable(labelText(allocation.labels))],
+    ['created', momentAndDistance(allocation.created_at, nowMs)],
+    ['active', momentAndDistance(allocation.active_at, nowMs)],
+    ['released', momentAndDistance(allocation.released_at, nowMs)],
+    ['correlation', allocation.correlation_id],
+  ];
+  const since = `for ${ageSince(allocation.status_since, nowMs)}`;
+  const tone = allocationTones[allocation.status];
+  return [
+    titleLine(allocation.allocation_id, allocation.name, allocation.status, tone, since, fit),
+    fit.paint('quiet', `  ${allocationMeans(allocation, nowMs)}`),
+    ...renderFacts(facts, fit),
+  ];
+}

@@ -1,0 +1,229 @@
+/** The last words of a waiting: how it ended, how long it took, and the next command. */
+import type { Allocation } from '../../../contract/allocation.ts';
+import type { Node } from '../../../contract/node.ts';
+import type { Operation } from '../../../contract/operation.ts';
+import { hasEnded } from '../../../lifecycle/deadlines/rescue-window.ts';
+import type { ExitName } from '../../terminal/exit-codes.ts';
+import type { Subject, Target } from '../../wait/subject.ts';
+import { momentInFull, relative, taken } from '../text/duration.ts';
+import type { Paint } from '../text/palette.ts';
+import { flow, pad, printable, wrap } from '../text/text.ts';
+import { nextTrySentence } from './release-failure.ts';
+
+export interface ClosingContext {
+  /** What a forced release left on the residue ledger, where it ended without proof. */
+  left_behind?: number;
+  /** What may be done about a release that failed, each with its command. */
+  ways_out?: string[];
+  paint: Paint;
+  width: number;
+  nowMs: number;
+  commandLine(...words: string[]): string;
+}
+
+type Hint = [purpose: string, command: string];
+
+const indent = '  ';
+
+/** Purposes in one column, so that the commands stand under each other and can be copied whole. */
+export function hintLines(hints: Hint[], paint: Paint): string[] {
+  const width = Math.max(0, ...hints.map(([purpose]) => purpose.length));
+  return hints.map(([purpose, command]) => `${indent}${paint('quiet', pad(`${purpose}:`, width + 1))}  ${command}`);
+}
+
+const good = (paint: Paint, text: string) => `${paint('good', '✔')} ${paint('strong', text)}`;
+const doubtful = (paint: Paint, text: string) => `${paint('warn', '!')} ${paint('strong', text)}`;
+const bad = (paint: Paint, text: string) => `${paint('bad', '✖')} ${paint('strong', text)}`;
+
+const inside = (text: string | null | undefined, width: number) =>
+  text ? wrap(printable(text), width - indent.length).map((line) => indent + line) : [];
+
+const between = (from: string | null | undefined, to: string | null | undefined): number | null =>
+  from && to ? (Date.parse(to) - Date.parse(from)) / 1000 : null;
+
+const after = (seconds: number | null) => (seconds === null ? '' : ` after ${taken(seconds)}`);
+
+function whose(parts: (string | null | undefined | false)[], { paint, width }: ClosingContext): string[] {
+  const known = parts.filter((part): part is string => typeof part === 'string' && part !== '');
+  return flow(known, width - indent.length).map((line) => paint('quiet', indent + line));
+}
+
+/** Under the correlation id of what was tried, where that is known: the allocation's own is that of its first request. */
+function blame(allocation: Allocation, operation: Operation | null, context: ClosingContext): string[] {
+  return whose(
+    [
+      allocation.verdict && `rule ${allocation.verdict.rule}`,
+      allocation.owner_layer && `owner: ${allocation.owner_layer}`,
+      `correlation_id ${operation?.correlation_id ?? allocation.correlation_id}`,
+    ],
+    context,
+  );
+}
+
+const withoutProof = (
+  text: string,
+  why: string | null | undefined,
+  left: number,
+  context: ClosingContext,
+): string[] => [
+  doubtful(context.paint, text),
+  ...inside(why, context.width),
+  ...hintLines(
+    [[`${left === 1 ? '1 entry' : `${left} entries`} on the residue ledger`, context.commandLine('residue')]],
+    context.paint,
+  ),
+];
+
+type AllocationEnd = (allocation: Allocation, operation: Operation | null, context: ClosingContext) => string[];
+
+const allocationEnds: Partial<Record<Allocation['status'], AllocationEnd>> = {
+  active: (allocation, _, { paint, commandLine }) => {
+    const id = allocation.allocation_id;
+    const seconds = between(allocation.created_at, allocation.active_at);
+    return [
+      good(paint, `${id} is active${after(seconds)}`),
+      ...hintLines(
+        [
+          ...(allocation.endpoint ? [['Endpoint', printable(allocation.endpoint)] satisfies Hint] : []),
+          ...(allocation.node_id ? [['Look at it', commandLine('node', allocation.node_id)] satisfies Hint] : []),
+          ['Give it back', commandLine('release', id)],
+        ],
+        paint,
+      ),
+    ];
+  },
+  released: (allocation, operation, context) => {
+    const { paint, width } = context;
+    const seconds = between(operation?.created_at, allocation.released_at ?? operation?.finished_at);
+    if (context.left_behind !== undefined) {
+      const id = allocation.allocation_id;
+      return withoutProof(
+        `${id} is released without proof${after(seconds)}`,
+        allocation.reason,
+        context.left_behind,
+        context,
+      );
+    }
+    return [
+      good(paint, `${allocation.allocation_id} is released${after(seconds)}`),
+      ...inside(allocation.reason ?? operation?.progress.message, width),
+    ];
+  },
+  failed: (allocation, operation, context) => {
+    const { paint, width, nowMs, commandLine } = context;
+    const id = allocation.allocation_id;
+    const why = allocation.reason ?? allocation.verdict?.reason ?? operation?.error?.message;
+    const rescue =
+      !hasEnded(allocation) && allocation.deadline_at && Date.parse(allocation.deadline_at) > nowMs
+        ? `It can still come back by itself until ${momentInFull(allocation.deadline_at)} (${relative(allocation.deadline_at, nowMs)}).`
+        : null;
+    return [
+      bad(paint, `${id} failed${after(between(allocation.created_at, allocation.status_since))}`),
+      ...inside(why, width),
+      ...inside(rescue, width),
+      ...blame(allocation, operation, context),
+      ...hintLines(
+        [
+          ...(allocation.node_id ? [['Why, and what next', commandLine('explain', id)] satisfies Hint] : []),
+          ['See what happened', commandLine('timeline', id)],
+          ...(allocation.node_id ? [['Read its logs', commandLine('logs', id)] satisfies Hint] : []),
+          ['Give it up', commandLine('release', id)],
+        ],
+        paint,
+      ),
+    ];
+  },
+  release_failed: (allocation, operation, context) => {
+    const { paint, width, nowMs, commandLine } = context;
+    const id = allocation.allocation_id;
+    const why = allocation.reason ?? allocation.verdict?.reason ?? operation?.error?.message;
+    return [
+      bad(paint, `${id} could not be released${after(between(operation?.created_at, allocation.status_since))}`),
+      ...inside(why, width),
+      ...inside(
+        `${nextTrySentence(allocation, nowMs) ?? 'It is tried again.'} That goes on until it works; the machine stays fenced off meanwhile.`,
+        width,
+      ),
+      ...blame(allocation, operation, context),
+      ...hintLines(
+        [
+          ['Why, and what next', commandLine('explain', id)],
+          ['See what happened', commandLine('timeline', id)],
+          ['Read its logs', commandLine('logs', id)],
+          ['Try again now', commandLine('release', id, '--wait')],
+        ],
+        paint,
+      ),
+      ...(context.ways_out?.length ? ['', paint('strong', 'What else you can do'), ...context.ways_out] : []),
+    ];
+  },
+};
+
+function nodeEnd(node: Node, exit: ExitName, context: ClosingContext): string[] {
+  const { paint, width, commandLine } = context;
+  const text = `${node.node_id} is ${node.status}`;
+  if (exit === 'ok') return [good(paint, text), ...inside(node.verdict?.reason, width)];
+  return [
+    bad(paint, text),
+    ...inside(node.verdict?.reason ?? node.fence_reason, width),
+    ...whose([node.verdict && `rule ${node.verdict.rule}`], context),
+    ...hintLines([['See what happened', commandLine('timeline', node.node_id)]], paint),
+  ];
+}
+
+function operationEnd(operation: Operation, exit: ExitName, context: ClosingContext): string[] {
+  const { paint, width, commandLine } = context;
+  const seconds = between(operation.created_at, operation.finished_at);
+  const text = `${operation.workflow_id} (${operation.kind}) ${operation.status}${after(seconds)}`;
+  const says = operation.progress.message;
+  if (context.left_behind !== undefined) return withoutProof(text, says, context.left_behind, context);
+  if (exit === 'ok') return [good(paint, text), ...inside(says, width)];
+  const { error } = operation;
+  return [
+    bad(paint, text),
+    ...inside(error?.message, width),
+    ...whose(
+      [
+        error?.code,
+        error?.step && `step ${error.step}`,
+        error?.owner_layer && `owner: ${error.owner_layer}`,
+        `correlation_id ${operation.correlation_id}`,
+      ],
+      context,
+    ),
+    ...hintLines(
+      [
+        ...(operation.node_id
+          ? [['Why, and what next', commandLine('explain', operation.workflow_id)] satisfies Hint]
+          : []),
+        ['See what happened', commandLine('timeline', operation.workflow_id)],
+      ],
+      paint,
+    ),
+  ];
+}
+
+export function closingLines(subject: Subject, exit: ExitName, context: ClosingContext): string[] {
+  const { allocation, node, operation } = subject;
+  if (allocation) return allocationEnds[allocation.status]?.(allocation, operation, context) ?? [];
+  if (node) return nodeEnd(node, exit, context);
+  return operation ? operationEnd(operation, exit, context) : [];
+}
+
+const statusOf = ({ allocation, node, operation }: Subject) =>
+  allocation?.status ?? node?.status ?? operation?.status ?? 'not seen yet';
+
+/** The waiting ended before the thing did. */
+export function unfinishedLines(subject: Subject, target: Target, because: string, context: ClosingContext): string[] {
+  const { paint, commandLine } = context;
+  return [
+    `${paint('warn', '!')} ${paint('strong', `${because}: ${target.id} is ${statusOf(subject)}, and goes on`)}`,
+    ...hintLines(
+      [
+        ['Follow it again', commandLine('watch', target.id)],
+        ...(target.kind === 'allocation' ? [['Give it up', commandLine('release', target.id)] satisfies Hint] : []),
+      ],
+      paint,
+    ),
+  ];
+}

@@ -1,0 +1,74 @@
+/** Operations as a person reads them: in a table, and one with its steps. */
+import type { Operation, Step } from '../../../contract/operation.ts';
+import { titleLine } from '../machines/node.ts';
+import { ageSince, momentAndDistance, relative, secondsSince, taken, usual } from '../text/duration.ts';
+import { operationTones, stepMarks, stepTones } from '../text/palette.ts';
+import { type Column, type Fact, type Fit, renderFacts, renderTable } from '../text/table.ts';
+import { printable } from '../text/text.ts';
+
+const tookSeconds = ({ started_at, finished_at }: Pick<Operation, 'started_at' | 'finished_at'>, nowMs: number) => {
+  if (!started_at) return null;
+  return finished_at ? (Date.parse(finished_at) - Date.parse(started_at)) / 1000 : secondsSince(started_at, nowMs);
+};
+
+const took = (span: Pick<Operation, 'started_at' | 'finished_at'>, nowMs: number) => {
+  const seconds = tookSeconds(span, nowMs);
+  return seconds === null ? '' : taken(seconds);
+};
+
+export const operationColumns = (nowMs: number): Column<Operation>[] => [
+  { title: 'OPERATION', value: (row) => row.workflow_id },
+  { title: 'KIND', value: (row) => row.kind, drop: 2 },
+  { title: 'STATUS', value: (row) => row.status, tone: (row) => operationTones[row.status] },
+  {
+    title: 'STEP',
+    value: ({ progress }) => `${progress.step}/${progress.total_steps} ${printable(progress.label)}`,
+    shrinks_to: 8,
+    drop: 3,
+  },
+  { title: 'TOOK', value: (row) => took(row, nowMs), align: 'right' },
+  { title: 'AGE', value: (row) => ageSince(row.created_at, nowMs), align: 'right', drop: 6 },
+  { title: 'WHY', value: (row) => printable(row.error?.message ?? ''), drop: 5, below: true, optional: true },
+  // What it is about goes below its row where there is no room beside it; it is never left out.
+  { title: 'ON', value: (row) => row.allocation_id ?? row.node_id ?? '', drop: 7, below: true, optional: true },
+];
+
+const stepColumns = (nowMs: number): Column<Step>[] => [
+  { title: '', value: (row) => stepMarks[row.status], tone: (row) => stepTones[row.status] },
+  { title: 'STEP', value: (row) => `${row.step} ${printable(row.label)}` },
+  { title: 'STATUS', value: (row) => row.status, tone: (row) => stepTones[row.status] },
+  { title: 'TOOK', value: (row) => took(row, nowMs), align: 'right' },
+  {
+    title: 'USUALLY',
+    value: (row) => (row.usual_seconds === null ? '' : usual(row.usual_seconds)),
+    align: 'right',
+    optional: true,
+  },
+  { title: 'TRIES', value: (row) => (row.tries > 1 ? String(row.tries) : ''), align: 'right', optional: true },
+  { title: 'WHY', value: (row) => printable(row.error?.message ?? ''), drop: 5, below: true, optional: true },
+];
+
+export function operationLines(operation: Operation, nowMs: number, fit: Fit): string[] {
+  const { error } = operation;
+  const facts: Fact[] = [
+    ['allocation', operation.allocation_id],
+    ['node', operation.node_id],
+    ['by', operation.actor && printable(operation.actor.name)],
+    ['attempt', operation.attempt > 1 ? String(operation.attempt) : null],
+    ['says', printable(operation.progress.message)],
+    ['error', error && `${printable(error.message)}  [${error.code}, owner: ${error.owner_layer}]`, 'bad'],
+    ['created', momentAndDistance(operation.created_at, nowMs)],
+    ['finished', momentAndDistance(operation.finished_at, nowMs)],
+    ['took', took(operation, nowMs)],
+    ['correlation', operation.correlation_id],
+  ];
+  const tone = operationTones[operation.status];
+  const since = operation.finished_at
+    ? relative(operation.finished_at, nowMs)
+    : `for ${ageSince(operation.started_at ?? operation.created_at, nowMs)}`;
+  return [
+    titleLine(operation.workflow_id, operation.kind, operation.status, tone, since, fit),
+    ...renderFacts(facts, fit),
+    ...(operation.steps.length > 0 ? ['', ...renderTable(stepColumns(nowMs), operation.steps, fit)] : []),
+  ];
+}

@@ -1,0 +1,176 @@
+/**
+ * The progress of an operation as a person reads it. The server computes the object; here it is only put into words.
+ * A reader may rely on `workflow_id, status, phase` and `elapsed_seconds` alone, so every other field may be missing.
+ */
+import type { Progress, ProgressPart } from '../../../contract/progress.ts';
+import { elapsed, usualRange } from '../text/duration.ts';
+import type { Paint, Tone } from '../text/palette.ts';
+import { displayWidth, printable, truncate } from '../text/text.ts';
+
+export type ReadableProgress = Pick<Progress, 'workflow_id' | 'status' | 'phase' | 'elapsed_seconds'> &
+  Partial<Progress>;
+
+export interface ProgressView {
+  progress: ReadableProgress;
+  /** How long ago the object was received; its counters run on by that much. */
+  seen_seconds_ago: number;
+  /** What the bar showed last; see `raiseBar`. */
+  bar: Bar | null;
+}
+
+/** What a bar has shown. It belongs to one operation: another one starts again at the left. */
+export interface Bar {
+  workflow_id: string;
+  percent: number;
+}
+
+const ended: Partial<Record<Progress['status'], true>> = { succeeded: true, failed: true, cancelled: true };
+export const isOver = (progress: Pick<Progress, 'status'>): boolean => ended[progress.status] === true;
+
+/** A bar never goes backwards: a late or replayed object, or a retried step, leaves it where it was. */
+export function raiseBar(bar: Bar | null, progress: ReadableProgress): Bar | null {
+  if (progress.percent === undefined) return bar?.workflow_id === progress.workflow_id ? bar : null;
+  const before = bar?.workflow_id === progress.workflow_id ? bar.percent : 0;
+  const percent = progress.status === 'succeeded' ? 100 : Math.min(100, Math.max(before, progress.percent));
+  return { workflow_id: progress.workflow_id, percent };
+}
+
+const running = (view: ProgressView) => (isOver(view.progress) ? 0 : Math.max(0, view.seen_seconds_ago));
+
+export const elapsedNow = (view: ProgressView): number => view.progress.elapsed_seconds + running(view);
+
+const stepElapsedNow = (view: ProgressView): number =>
+  (view.progress.step_elapsed_seconds ?? view.progress.elapsed_seconds) + running(view);
+
+const stepName = (progress: ReadableProgress) => printable(progress.label || progress.phase || progress.status);
+
+const stepNumber = ({ step, total_steps }: ReadableProgress) =>
+  step && total_steps ? `Step ${step}/${total_steps}` : '';
+
+const joined = (...pieces: (string | false | null | undefined)[]) => pieces.filter(Boolean).join(' · ');
+
+/** Below this many runs an expectation says how little it stands on. */
+const fewSamples = 10;
+
+const times = (samples: number) => (samples === 1 ? 'once' : `${samples} times`);
+
+/** ` (usually 2–5 s)` from what its pool recorded; ` (5–10 min)` where only its provider is known for it. */
+function expectation({ expected }: ReadableProgress): string {
+  if (!expected) return '';
+  const { p50_seconds, p90_seconds, samples } = expected;
+  if (samples === 0) return ` (${usualRange(p50_seconds, p90_seconds)})`;
+  const basis = samples < fewSamples ? `, seen ${times(samples)}` : '';
+  return ` (usually ${usualRange(p50_seconds, p90_seconds)}${basis})`;
+}
+
+/** `Step 3/5 · Registering (usually 2–5 s) · 4s` */
+export const headline = (view: ProgressView): string =>
+  joined(
+    stepNumber(view.progress),
+    stepName(view.progress) + expectation(view.progress),
+    elapsed(stepElapsedNow(view)),
+  );
+
+const filled = '━';
+const partial = '╸';
+const empty = '─';
+
+/** A line of `width` columns; half a column counts. Only a finished one is full. */
+export function barLine(percent: number, width: number, paint: Paint, tone: Tone): string {
+  const halves = Math.min(percent >= 100 ? width * 2 : width * 2 - 1, Math.floor((percent / 100) * width * 2));
+  const full = Math.floor(halves / 2);
+  const done = filled.repeat(full) + (halves % 2 === 1 ? partial : '');
+  return paint(tone, done) + paint('quiet', empty.repeat(width - full - (halves % 2)));
+}
+
+/** When it may be done, and how far that is to be believed. */
+export function outlook(view: ProgressView): string {
+  const { progress } = view;
+  if (isOver(progress)) return '';
+  const pieces: string[] = [];
+  if (progress.retry_after_seconds !== undefined) {
+    const left = progress.retry_after_seconds - running(view);
+    pieces.push(left >= 1 ? `next try in ${elapsed(left)}` : 'trying again');
+  }
+  if (progress.stalled) pieces.push('stalled: nothing has moved for longer than it usually takes');
+  if (progress.eta_seconds !== null && progress.eta_seconds !== undefined) {
+    const left = progress.eta_seconds - running(view);
+    pieces.push(left >= 1 ? `about ${elapsed(left)} left` : 'should be done by now');
+  }
+  const slower = progress.slower_than ?? 0;
+  if (slower >= 0.5) pieces.push(`slower than ${Math.floor(slower * 100)} % of earlier runs of this step`);
+  return pieces.join(' · ');
+}
+
+const partMarks: Record<ProgressPart['tone'], { mark: string; tone: Tone }> = {
+  ok: { mark: '✔', tone: 'good' },
+  busy: { mark: '◐', tone: 'busy' },
+  bad: { mark: '✖', tone: 'bad' },
+  idle: { mark: '○', tone: 'quiet' },
+};
+
+function chip(part: ProgressPart): { text: string; tone: Tone } {
+  const { mark, tone } = partMarks[part.tone] ?? partMarks.idle;
+  const detail = part.detail ? ` (${part.detail})` : '';
+  const isNodes = part.kind === 'pool' && part.count !== undefined;
+  const count = part.count === undefined || isNodes ? '' : ` ×${part.count}`;
+  const nodes = isNodes ? ` ${part.count}n` : '';
+  return { text: printable(`${mark} ${part.name}${count} ${part.state}${nodes}${detail}`), tone };
+}
+
+/** Chips side by side, on as many lines as they need. */
+export function chipLines(parts: ProgressPart[], width: number, paint: Paint): string[] {
+  const lines: string[] = [];
+  let line = '';
+  let used = 0;
+  for (const part of parts) {
+    const { text, tone } = chip(part);
+    const short = truncate(text, width);
+    const needed = displayWidth(short);
+    if (line !== '' && used + 3 + needed > width) {
+      lines.push(line);
+      line = '';
+      used = 0;
+    }
+    line += (line === '' ? '' : '   ') + paint(tone, short);
+    used += (used === 0 ? 0 : 3) + needed;
+  }
+  return line === '' ? lines : [...lines, line];
+}
+
+const barTones: Partial<Record<Progress['status'], Tone>> = { failed: 'bad', succeeded: 'good', cancelled: 'quiet' };
+const longestBar = 30;
+
+/** The block that is redrawn in place: headline, bar with time and outlook, message, chips. */
+export function progressLines(view: ProgressView, fit: { width: number; paint: Paint }): string[] {
+  const { progress, bar } = view;
+  const { paint, width } = fit;
+  const tone = barTones[progress.status] ?? 'busy';
+  const lines = [paint('strong', truncate(headline(view), width))];
+
+  const so_far = isOver(progress) ? '' : `${elapsed(elapsedNow(view))} so far`;
+  if (bar) {
+    const percent = `${Math.floor(bar.percent)} %`.padStart(5);
+    const barWidth = Math.max(5, Math.min(longestBar, width - 30));
+    const rest = truncate(joined(so_far, outlook(view)), width - barWidth - percent.length - 3);
+    lines.push(`${barLine(bar.percent, barWidth, paint, tone)} ${percent}  ${paint('quiet', rest)}`.trimEnd());
+  } else lines.push(paint('quiet', truncate(joined(so_far, outlook(view)), width)));
+
+  const message = printable(progress.error?.message ?? progress.message ?? '');
+  if (message) lines.push(paint(progress.error ? 'bad' : undefined, truncate(message, width)));
+  return [...lines.filter((line) => line !== ''), ...chipLines(progress.parts ?? [], width, paint)];
+}
+
+/** One line for a log that cannot be redrawn; the same line again means that nothing a reader cares about has changed. */
+export function changeLine(view: Omit<ProgressView, 'seen_seconds_ago'>): string {
+  const { progress } = view;
+  const waiting = progress.retry_after_seconds === undefined ? '' : 'will be tried again';
+  return joined(
+    stepNumber(progress),
+    stepName(progress) + (isOver(progress) ? '' : expectation(progress)),
+    progress.stalled && 'stalled',
+    waiting,
+    printable(progress.error?.message ?? progress.message ?? ''),
+    ...(progress.parts ?? []).map((part) => chip(part).text),
+  );
+}

@@ -1,0 +1,97 @@
+/** Evidence and log lines as a person reads them: one below the other in the order of time, all in UTC. */
+import type { Evidence } from '../../../contract/evidence/evidence.ts';
+import type { LogLine } from '../../../contract/node.ts';
+import { voiceOf } from '../../../lifecycle/explain/evidence-origins.ts';
+import type { Tone } from '../text/palette.ts';
+import type { Fit } from '../text/table.ts';
+import { displayWidth, pad, printable, wrap } from '../text/text.ts';
+
+const dayOf = (at: string) => at.slice(0, 10);
+const timeOf = (at: string) => at.slice(11, 23).replace('Z', '').padEnd(12, ' ');
+
+const layerTones: Partial<Record<Evidence['layer'], Tone>> = { rule: 'warn', operator: 'strong', transport: 'bad' };
+
+/** What the next line must not repeat. */
+export interface Heading {
+  day: string;
+  instance: string;
+}
+export const noHeading: Heading = { day: '', instance: '' };
+
+const ruler = (text: string, { paint }: Fit) => paint('quiet', `── ${text} ──`);
+
+/** By their own time. They come in the order of their commits, and who began first may have ended last. */
+export const inOrderOfTime = (items: Evidence[]): Evidence[] =>
+  items.toSorted((one, other) => Date.parse(one.at) - Date.parse(other.at));
+
+/** Marks what others say, so that it is not taken for what the control plane knows. */
+export function statementOf(item: Pick<Evidence, 'summary' | 'origin' | 'layer' | 'actor'>): string {
+  const voice = voiceOf(item);
+  const by = item.actor && item.origin !== 'person' ? ` — by ${item.actor.name}` : '';
+  return printable(`${voice === null ? '' : `[${voice}] `}${item.summary}${by}`);
+}
+
+/** The least room a summary gets before it is left to run over the edge. */
+const narrowestSummary = 20;
+
+export function timelineLines(items: Evidence[], fit: Fit): string[] {
+  const kindWidth = Math.max(0, ...items.map(({ kind }) => displayWidth(kind)));
+  const layerWidth = Math.max(0, ...items.map(({ layer }) => layer.length));
+  const left = 12 + 2 + layerWidth + 2 + kindWidth + 2;
+  let heading = noHeading;
+  return items.flatMap((item) => {
+    const text = statementOf(item);
+    const [first = '', ...rest] = wrap(text, Math.max(narrowestSummary, fit.width - left));
+    const prefix = `${fit.paint('quiet', timeOf(item.at))}  ${fit.paint(layerTones[item.layer], pad(item.layer, layerWidth))}`;
+    const lines = [`${prefix}  ${pad(item.kind, kindWidth)}  ${first}`, ...rest.map((line) => ' '.repeat(left) + line)];
+    const opening = dayOf(item.at) === heading.day ? [] : [ruler(`${dayOf(item.at)} (UTC)`, fit)];
+    heading = { ...heading, day: dayOf(item.at) };
+    return [...opening, ...lines];
+  });
+}
+
+const streamTones: Record<string, Tone> = { stderr: 'warn', agent: 'quiet', setup: 'busy', clean: 'busy' };
+
+/** The ruler above and the columns before it already say these. */
+const saidElsewhere = new Set([
+  'at',
+  'msg',
+  'level',
+  'node_id',
+  'node_instance_id',
+  'correlation_id',
+  'allocation_id',
+  'workflow_id',
+]);
+
+/** An agent writes its own lines as JSON, for programs; a person gets the message and what it is about. */
+function agentText(line: string): string {
+  if (!line.startsWith('{')) return line;
+  let record: Record<string, unknown>;
+  try {
+    record = JSON.parse(line);
+  } catch {
+    // Not ours after all, or cut: shown as it came.
+    return line;
+  }
+  if (typeof record.msg !== 'string') return line;
+  const level = record.level === 'info' || typeof record.level !== 'string' ? '' : `${record.level}: `;
+  const details = Object.entries(record)
+    .filter(([key]) => !saidElsewhere.has(key))
+    .map(([key, value]) => `${key}=${typeof value === 'string' ? value : JSON.stringify(value)}`);
+  return [`${level}${record.msg}`, ...details].join('  ');
+}
+
+/** Log lines, with a ruler where the day or the machine's incarnation changes. */
+export function logLines(items: LogLine[], heading: Heading, fit: Fit): { lines: string[]; heading: Heading } {
+  let current = heading;
+  const lines = items.flatMap((item) => {
+    const next = { day: dayOf(item.at), instance: item.node_instance_id };
+    const changed = next.day !== current.day || next.instance !== current.instance;
+    current = next;
+    const stream = fit.paint(streamTones[item.stream], pad(item.stream, 6));
+    const line = `${fit.paint('quiet', timeOf(item.at))} ${stream}  ${printable(item.stream === 'agent' ? agentText(item.line) : item.line)}`;
+    return changed ? [ruler(`${next.day} (UTC) · ${next.instance}`, fit), line] : [line];
+  });
+  return { lines, heading: current };
+}

@@ -1,0 +1,81 @@
+/** The live table of `watch`. */
+import type { Node } from '../../../contract/node.ts';
+import { countByStatus } from '../../terminal/print-listing.ts';
+import { type Fleet, isStuckInRelease, nodesInOrder, operationOn, unplacedAllocations } from '../../wait/fleet.ts';
+import { allocationColumns } from '../allocations/allocation.ts';
+import { failedReleaseConcern } from '../allocations/release-failure.ts';
+import { ageSince } from '../text/duration.ts';
+import { type Column, type Fit, renderTable } from '../text/table.ts';
+import { printable, truncate } from '../text/text.ts';
+import { nodeConcern, nodeTone } from './node.ts';
+
+export interface FleetView {
+  server: string;
+  /** `live`, or what is wrong with the connection. */
+  connection: string;
+  nowMs: number;
+  rows: number;
+}
+
+/** What is being done with a node, or else why it stands where it stands. */
+function doing(fleet: Fleet, node: Node, nowMs: number): string {
+  const allocation = node.allocation_id === null ? undefined : fleet.allocations.get(node.allocation_id);
+  if (allocation && isStuckInRelease(fleet, node)) return failedReleaseConcern(allocation, nowMs);
+  const progress = operationOn(fleet, node)?.progress;
+  const concern = nodeConcern(node, nowMs);
+  if (!progress) return concern;
+  const step = `${progress.step}/${progress.total_steps} ${printable(progress.label)} ${Math.floor(progress.percent)} %`;
+  return concern ? `${step} · ${concern}` : step;
+}
+
+/** A reason too long for its column is cut, or stands whole under its row where the window is high enough for that. */
+const columns = (fleet: Fleet, nowMs: number, whole: boolean): Column<Node>[] => [
+  { title: 'NODE', value: (node) => node.node_id },
+  { title: 'NAME', value: (node) => node.name, shrinks_to: 8, drop: 3 },
+  { title: 'POOL', value: (node) => node.pool, shrinks_to: 6, drop: 2 },
+  { title: 'STATUS', value: (node) => node.status, tone: nodeTone },
+  { title: 'FOR', value: (node) => ageSince(node.status_since, nowMs), align: 'right' },
+  {
+    title: 'DOING',
+    value: (node) => doing(fleet, node, nowMs),
+    optional: true,
+    ...(whole ? { drop: 5, below: true } : { shrinks_to: 24, drop: 1 }),
+  },
+  { title: 'ALLOCATION', value: (node) => node.allocation_id ?? '', drop: 7, optional: true },
+];
+
+/** As many lines as there is room for; the last says how many are missing. */
+function clip(lines: string[], room: number, paint: Fit['paint']): string[] {
+  if (lines.length <= room) return lines;
+  const kept = Math.max(1, room - 1);
+  return [...lines.slice(0, kept), paint('quiet', `… and ${lines.length - kept} more; a higher window shows them`)];
+}
+
+function nodeTable(fleet: Fleet, nodes: Node[], nowMs: number, room: number, fit: Fit): string[] {
+  if (nodes.length === 0) return ['No nodes.'];
+  const whole = renderTable(columns(fleet, nowMs, true), nodes, fit);
+  return whole.length <= room ? whole : clip(renderTable(columns(fleet, nowMs, false), nodes, fit), room, fit.paint);
+}
+
+/** Lines around the tables: title, counts, two blank ones, the foot, and the one the cursor stands on. */
+const frame = 6;
+
+export function fleetLines(fleet: Fleet, view: FleetView, fit: Fit): string[] {
+  const { nowMs } = view;
+  const nodes = nodesInOrder(fleet);
+  const unplaced = unplacedAllocations(fleet);
+  const room = view.rows - frame;
+  const waiting =
+    unplaced.length === 0 ? [] : ['', 'Without a machine:', ...renderTable(allocationColumns(nowMs), unplaced, fit)];
+  const shownWaiting = clip(waiting, Math.floor(room / 2), fit.paint);
+  const tone = view.connection === 'live' ? 'good' : 'warn';
+  return [
+    `${fit.paint('strong', view.server)} · ${fit.paint(tone, view.connection)}`,
+    truncate(countByStatus('node', nodes), fit.width),
+    '',
+    ...nodeTable(fleet, nodes, nowMs, room - shownWaiting.length, fit),
+    ...shownWaiting,
+    '',
+    fit.paint('quiet', 'Ctrl-C ends'),
+  ];
+}

@@ -1,0 +1,86 @@
+/** Findings as a person reads them: what, since when, and both sides beside each other. */
+import type { Finding, FindingDecided, RowDifference } from '../../../contract/finding.ts';
+import type { ClosingContext } from '../allocations/closing.ts';
+import { momentsInFull, relative, usual } from '../text/duration.ts';
+import type { Column } from '../text/table.ts';
+import { printable } from '../text/text.ts';
+
+const shownAs = (value: unknown): string =>
+  Array.isArray(value) ? `${value.length} listed` : typeof value === 'string' ? value : JSON.stringify(value);
+
+/** `status ready, node_instance_id inst_…` */
+const sideOf = (side: Finding['ours']): string =>
+  momentsInFull(
+    printable(
+      Object.entries(side)
+        .filter(([, value]) => value !== null)
+        .map(([name, value]) => `${name} ${shownAs(value)}`)
+        .join(', '),
+    ),
+  );
+
+/** Where nothing is not the same as not being there. */
+const wholeSide = (side: Finding['ours']): string =>
+  momentsInFull(
+    printable(
+      Object.entries(side)
+        .map(([name, value]) => `${name} ${value === null ? 'none' : shownAs(value)}`)
+        .join(', '),
+    ),
+  );
+
+/** `3 failures within 24 h, where 2 are allowed`; null for findings that count nothing. */
+function countedWords({ ours, theirs }: Pick<Finding, 'ours' | 'theirs'>): string | null {
+  const { failures_allowed, window_seconds } = ours;
+  if (typeof theirs.failures !== 'number' || typeof window_seconds !== 'number') return null;
+  return `${theirs.failures} failures within ${usual(window_seconds)}, where ${failures_allowed} are allowed`;
+}
+
+/** These findings say in a sentence all that matters. */
+const saidInWords: ReadonlySet<Finding['kind']> = new Set(['boot-shift', 'token']);
+
+export const bothSides = ({ kind, says, ours, theirs }: Pick<Finding, 'kind' | 'says' | 'ours' | 'theirs'>): string =>
+  saidInWords.has(kind)
+    ? momentsInFull(printable(says))
+    : `${says}: ${countedWords({ ours, theirs }) ?? `we hold ${sideOf(ours)}; found ${sideOf(theirs)}`}`;
+
+const todoWords = ({ ways_out }: Pick<Finding, 'ways_out'>): string => printable(ways_out.join(' '));
+
+export const differenceColumns: Column<RowDifference>[] = [
+  { title: 'ROW', value: ({ subject }) => subject },
+  { title: 'POOL', value: ({ pool }) => pool, drop: 1 },
+  {
+    title: 'DIFFERS',
+    value: ({ ours, theirs }) => {
+      if (Object.keys(theirs).length === 0) return `the row says ${wholeSide(ours)}; of it no evidence is there`;
+      if (Object.keys(ours).length === 0) return `there is no row; its evidence says ${wholeSide(theirs)}`;
+      return `the row says ${wholeSide(ours)}; its evidence ${wholeSide(theirs)}`;
+    },
+    below: true,
+  },
+];
+
+export const findingColumns = (nowMs: number): Column<Finding>[] => [
+  { title: 'FINDING', value: (finding) => finding.finding_id },
+  { title: 'KIND', value: (finding) => finding.kind, drop: 4 },
+  { title: 'ABOUT', value: (finding) => finding.subject, shrinks_to: 12 },
+  { title: 'POOL', value: (finding) => finding.pool ?? '-', drop: 5 },
+  { title: 'OWNER', value: (finding) => finding.owner_layer, drop: 3 },
+  { title: 'STATUS', value: (finding) => finding.status, tone: ({ status }) => (status === 'open' ? 'warn' : 'quiet') },
+  { title: 'SINCE', value: (finding) => relative(finding.opened_at ?? finding.first_seen_at, nowMs) },
+  { title: 'WHAT', value: bothSides, below: true },
+  { title: 'TO DO', value: todoWords, below: true },
+];
+
+export function decidedLines(
+  verb: 'repair' | 'accept',
+  { finding, dry_run, predicts }: FindingDecided,
+  { paint }: Pick<ClosingContext, 'paint'>,
+): string[] {
+  const says = momentsInFull(printable(predicts.says));
+  return dry_run
+    ? [
+        `${paint('warn', '○')} ${paint('strong', 'Nothing was done.')} To ${verb} ${finding.finding_id} would mean: ${says}`,
+      ]
+    : [`${paint('good', '✔')} ${paint('strong', `${finding.finding_id} is ${finding.status}`)}: ${says}`];
+}

@@ -1,0 +1,74 @@
+/** Colours by meaning. Nothing is ever said by colour alone, so switching them off loses nothing. */
+import { printableText } from '../../../base/redaction/printable.ts';
+import type { AllocationStatus, NodeStatus, OperationStatus, StepStatus } from '../../../lifecycle/model/states.ts';
+
+const codes = { good: '32', busy: '36', warn: '33', bad: '31', quiet: '2', strong: '1' } as const;
+
+export type Tone = keyof typeof codes;
+export type Paint = (tone: Tone | undefined, text: string) => string;
+
+export const plain: Paint = (_tone, text) => text;
+export const coloured: Paint = (tone, text) => (tone && text !== '' ? `\x1b[${codes[tone]}m${text}\x1b[0m` : text);
+
+/** The sequences of `coloured`, and no others. */
+const ownSequence = new RegExp(`(\x1b\\[(?:0|${Object.values(codes).join('|')})m)`);
+
+/** A line as it goes to the terminal: our own colours stay where there are any, every other control character goes. */
+export function safeLine(line: string, paint: Paint): string {
+  if (paint === plain) return printableText(line);
+  // Every second part is one of our own sequences.
+  return line
+    .split(ownSequence)
+    .map((part, i) => (i % 2 === 1 ? part : printableText(part)))
+    .join('');
+}
+
+export const nodeTones: Record<NodeStatus, Tone> = {
+  provisioning: 'busy',
+  starting: 'busy',
+  ready: 'good',
+  degraded: 'warn',
+  offline: 'warn',
+  failed: 'bad',
+  draining: 'busy',
+  cleaning: 'busy',
+  quarantined: 'bad',
+  retired: 'quiet',
+};
+
+export const allocationTones: Record<AllocationStatus, Tone> = {
+  requested: 'busy',
+  provisioning: 'busy',
+  active: 'good',
+  releasing: 'busy',
+  released: 'quiet',
+  failed: 'bad',
+  release_failed: 'bad',
+};
+
+export const operationTones: Record<OperationStatus, Tone> = {
+  queued: 'quiet',
+  running: 'busy',
+  succeeded: 'good',
+  failed: 'bad',
+  cancelling: 'warn',
+  cancelled: 'quiet',
+};
+
+export const stepTones: Record<StepStatus, Tone> = {
+  pending: 'quiet',
+  running: 'busy',
+  waiting: 'warn',
+  done: 'good',
+  skipped: 'quiet',
+  failed: 'bad',
+};
+
+export const stepMarks: Record<StepStatus, string> = {
+  pending: '○',
+  running: '◐',
+  waiting: '◌',
+  done: '✔',
+  skipped: '–',
+  failed: '✖',
+};

@@ -1,0 +1,63 @@
+/** Text as a terminal shows it: how wide it is, how it is cut, and what of it is safe to print. */
+import { stripVTControlCharacters } from 'node:util';
+
+export { printable } from '../../../base/redaction/printable.ts';
+
+const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' });
+const twoColumns =
+  /^[\p{Emoji_Presentation}\u{1100}-\u{115f}\u{2e80}-\u{a4cf}\u{ac00}-\u{d7a3}\u{f900}-\u{faff}\u{fe30}-\u{fe6f}\u{ff00}-\u{ff60}\u{ffe0}-\u{ffe6}\u{20000}-\u{3fffd}]/u;
+const plainAscii = /^[ -~]*$/;
+const columnsOf = (grapheme: string) => (twoColumns.test(grapheme) ? 2 : 1);
+
+/** Columns that the text takes, colours not counted. */
+export function displayWidth(text: string): number {
+  if (plainAscii.test(text)) return text.length;
+  const bare = stripVTControlCharacters(text);
+  let width = 0;
+  for (const { segment } of graphemes.segment(bare)) width += columnsOf(segment);
+  return width;
+}
+
+/** Cuts plain text to at most `width` columns; the last one says that something is missing. */
+export function truncate(text: string, width: number): string {
+  if (displayWidth(text) <= width) return text;
+  let kept = '';
+  let used = 1;
+  for (const { segment } of graphemes.segment(text)) {
+    used += columnsOf(segment);
+    if (used > width) break;
+    kept += segment;
+  }
+  return width <= 0 ? '' : `${kept.trimEnd()}…`;
+}
+
+export const pad = (text: string, width: number): string => text + ' '.repeat(Math.max(0, width - displayWidth(text)));
+
+export const padStart = (text: string, width: number): string =>
+  ' '.repeat(Math.max(0, width - displayWidth(text))) + text;
+
+/** Breaks plain text at spaces into lines of at most `width` columns; a longer word stays whole, so ids can be copied. */
+export function wrap(text: string, width: number): string[] {
+  const lines: string[] = [];
+  let line = '';
+  for (const word of text.split(' ')) {
+    const longer = line === '' ? word : `${line} ${word}`;
+    if (line !== '' && displayWidth(longer) > width) {
+      lines.push(line);
+      line = word;
+    } else line = longer;
+  }
+  return [...lines, line];
+}
+
+/** Puts pieces on as many lines as they need; a line breaks between two of them and never inside one. */
+export function flow(pieces: string[], width: number): string[] {
+  const lines: string[] = [];
+  for (const piece of pieces) {
+    const last = lines.at(-1);
+    if (last !== undefined && displayWidth(last) + 3 + displayWidth(piece) <= width)
+      lines[lines.length - 1] = `${last} · ${piece}`;
+    else lines.push(piece);
+  }
+  return lines;
+}

@@ -1,0 +1,43 @@
+import { expect, test } from 'vitest';
+import { virtualClock } from '../../base/virtual-clock.ts';
+import { screenSurface } from '../testing/screen.ts';
+import { openLiveView } from './live-view.ts';
+
+test('redraws in place, once for a burst, and each second without one', async () => {
+  const clock = virtualClock();
+  const screen = screenSurface({ columns: 40, rows: 10 });
+  let composed = 0;
+  const view = openLiveView(screen, clock, () => [`drawn ${++composed}`, 'second line']);
+  expect(screen.lines()).toEqual(['drawn 1', 'second line']);
+  view.touch();
+  view.touch();
+  await clock.advance(200);
+  expect(screen.lines()).toEqual(['drawn 2', 'second line']);
+  await clock.advance(1000);
+  expect(screen.lines()).toEqual(['drawn 3', 'second line']);
+  view.close(['the end']);
+  expect(screen.lines()).toEqual(['the end']);
+  expect(clock.pendingTimers()).toBe(0);
+  expect(screen.cursorHidden()).toBe(false);
+});
+
+test('a block that shrinks leaves nothing behind, and what stood above stays', async () => {
+  const clock = virtualClock();
+  const screen = screenSurface({ columns: 40, rows: 10 });
+  screen.write('$ before\n');
+  let lines = ['a', 'b', 'c'];
+  const view = openLiveView(screen, clock, () => lines);
+  lines = ['x'];
+  view.touch();
+  await clock.advance(200);
+  expect(screen.lines()).toEqual(['$ before', 'x']);
+  view.close();
+  expect(screen.lines()).toEqual(['$ before', 'x']);
+});
+
+test('is never higher than the window', () => {
+  const screen = screenSurface({ columns: 40, rows: 4 });
+  const view = openLiveView(screen, virtualClock(), () => ['1', '2', '3', '4', '5']);
+  expect(screen.lines()).toEqual(['1', '2', '3']);
+  view.close(['over']);
+});

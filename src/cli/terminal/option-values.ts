@@ -1,0 +1,78 @@
+/** How the values of flags are read; a wrong one ends as a usage error that says what is expected. */
+import { InvalidArgumentError, Option } from 'commander';
+import { type Clock, moment as momentAt } from '../../base/clock.ts';
+import type { SamplePhase } from '../../lifecycle/boots/boot-samples.ts';
+import { parseDuration } from '../render/text/duration.ts';
+
+export function duration(text: string): number {
+  const seconds = parseDuration(text);
+  if (seconds === null || seconds <= 0) throw new InvalidArgumentError('Expected a time like 90, 90s, 15m or 1h30m.');
+  return seconds;
+}
+
+/** A moment with its zone; one without would mean another time on every desk. */
+export function moment(text: string): string {
+  const ms = /(Z|[+-]\d\d:?\d\d)$/.test(text) ? Date.parse(text) : Number.NaN;
+  if (Number.isNaN(ms)) throw new InvalidArgumentError('Expected a moment with its zone, like 2026-01-31T14:00:00Z.');
+  return momentAt(ms).toISOString();
+}
+
+export function count(text: string): number {
+  const value = Number(text);
+  if (!Number.isSafeInteger(value) || value < 1) throw new InvalidArgumentError('Expected a whole number above 0.');
+  return value;
+}
+
+/** A comma separates two labels only where another `key=` follows, so values may contain commas. */
+const betweenLabels = /,(?=[A-Za-z0-9][A-Za-z0-9._/-]*=)/;
+
+export function labels(text: string, before: Record<string, string> = {}): Record<string, string> {
+  const all = { ...before };
+  for (const pair of text.split(betweenLabels)) {
+    const equals = pair.indexOf('=');
+    if (equals < 1) throw new InvalidArgumentError('Expected key=value.');
+    all[pair.slice(0, equals)] = pair.slice(equals + 1);
+  }
+  return all;
+}
+
+export const timeoutWaitOption = (where = 'with --wait') =>
+  new Option('--timeout-wait <time>', `${where}: stop waiting after this time, with exit status 5`).argParser(duration);
+
+export const waitOption = () => new Option('-w, --wait', 'show its progress until it is settled');
+
+/** Nothing is done, so nobody has to say why; the server wants a word all the same, and keeps none of a dry run. */
+export const dryRunOption = (says: string) =>
+  new Option('--dry-run', `${says}; needs no --reason`).implies({ reason: 'only to see what would come of it' });
+
+export const limitOption = (fallback: number) =>
+  new Option('--limit <n>', 'how many to show at most').argParser(count).default(fallback);
+
+/** A moment, or so long ago. */
+export type Since = { at: string } | { seconds_ago: number };
+
+export function momentOrAgo(text: string): Since {
+  const seconds_ago = parseDuration(text);
+  if (seconds_ago !== null) return { seconds_ago };
+  const ms = Date.parse(text);
+  if (Number.isNaN(ms))
+    throw new InvalidArgumentError('Expected a time ago like 15m, or a moment like 2026-01-31T14:00:00Z.');
+  return { at: momentAt(ms).toISOString() };
+}
+
+/** `otherwise`: how far back it goes where nobody says so. */
+export const sinceOption = (otherwise = '') =>
+  new Option('--since <time>', `only after this moment, or for so long: 15m, 2h${otherwise}`).argParser(momentOrAgo);
+
+export const startOf = (from: Since | undefined, clock: Clock): string | undefined =>
+  from && ('at' in from ? from.at : momentAt(clock.nowMs() - from.seconds_ago * 1000).toISOString());
+
+export interface PhaseOption {
+  phase?: SamplePhase;
+}
+
+export const phaseOption = (says: string) =>
+  new Option('--phase <phase>', `${says}. provision: until it registers; start: from there until it is ready`).choices([
+    'provision',
+    'start',
+  ]);

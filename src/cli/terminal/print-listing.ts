@@ -1,0 +1,38 @@
+/** Prints a listing: a table for a person, one document for a program. */
+
+import type { Listing } from '../connection/pages.ts';
+import type { Session } from '../connection/session.ts';
+import { type Column, renderTable } from '../render/text/table.ts';
+import { fitOf, printJson, printLines } from './terminal.ts';
+
+export interface ListingView<Row> {
+  columns: Column<Row>[];
+  /** Said instead of an empty table, with what to do next. */
+  empty: string;
+  /** `3 nodes: 2 ready, 1 failed` */
+  summary?(rows: Row[]): string;
+}
+
+export function printListing<Row>(session: Session, listing: Listing<Row>, view: ListingView<Row>): void {
+  const { out, err } = session.terminal;
+  if (session.json) {
+    printJson(out, listing);
+    return;
+  }
+  if (listing.items.length === 0) {
+    printLines(out, [view.empty]);
+    return;
+  }
+  printLines(out, renderTable(view.columns, listing.items, fitOf(out)));
+  // Below a table that a program reads there must be nothing but the table.
+  if (out.interactive && view.summary) printLines(out, ['', out.paint('quiet', view.summary(listing.items))]);
+  if (listing.truncated) printLines(err, [err.paint('warn', 'There are more; raise --limit to see them.')]);
+}
+
+/** `3 nodes: 2 ready, 1 failed` */
+export function countByStatus(noun: string, rows: { status: string }[]): string {
+  const counts = new Map<string, number>();
+  for (const { status } of rows) counts.set(status, (counts.get(status) ?? 0) + 1);
+  const parts = [...counts].sort(([, a], [, b]) => b - a).map(([status, n]) => `${n} ${status}`);
+  return `${rows.length} ${noun}${rows.length === 1 ? '' : 's'}${parts.length > 0 ? `: ${parts.join(', ')}` : ''}`;
+}

@@ -1,0 +1,55 @@
+/** The two streams a command may write to, and what is known about each. Decides once whether there are colours. */
+import type { WriteStream } from 'node:tty';
+import { coloured, type Paint, plain, safeLine } from '../render/text/palette.ts';
+
+export interface Surface {
+  write(text: string): void;
+  /** Unbounded where nobody looks, so that nothing is cut from what a program reads. */
+  columns(): number;
+  rows(): number;
+  /** Whether lines can be redrawn in place. */
+  interactive: boolean;
+  paint: Paint;
+  onResize(run: () => void): () => void;
+}
+
+export interface Terminal {
+  out: Surface;
+  err: Surface;
+}
+
+type Environment = Record<string, string | undefined>;
+
+export function surfaceOf(stream: WriteStream, environment: Environment): Surface {
+  const interactive = stream.isTTY === true && environment.TERM !== 'dumb';
+  return {
+    write: (text) => void stream.write(text),
+    columns: () => (stream.isTTY ? stream.columns || 80 : Number.POSITIVE_INFINITY),
+    rows: () => (stream.isTTY ? stream.rows || 24 : Number.POSITIVE_INFINITY),
+    interactive,
+    paint: interactive && !environment.NO_COLOR ? coloured : plain,
+    onResize(run) {
+      stream.on('resize', run);
+      return () => void stream.off('resize', run);
+    },
+  };
+}
+
+export const fitOf = (surface: Surface) => ({ width: surface.columns(), paint: surface.paint });
+
+export const printLines = (surface: Surface, lines: string[]): void => {
+  if (lines.length > 0) surface.write(`${lines.map((line) => safeLine(line, surface.paint)).join('\n')}\n`);
+};
+
+/** JSON leaves these as they are: DEL, the C1 controls, which some terminals obey, and marks that turn the writing direction. */
+const unsafeInJson = /[\u{7f}-\u{9f}\u{2028}-\u{202e}\u{2066}-\u{2069}]/gu;
+const escaped = (mark: string) => `\\u${mark.charCodeAt(0).toString(16).padStart(4, '0')}`;
+
+/** The same value to every parser, and nothing in it that a terminal acts on. */
+const jsonText = (value: unknown, indent?: number): string =>
+  (JSON.stringify(value, null, indent) ?? 'null').replace(unsafeInJson, escaped);
+
+export const printJson = (surface: Surface, value: unknown): void => surface.write(`${jsonText(value, 2)}\n`);
+
+/** One line of NDJSON. */
+export const printJsonLine = (surface: Surface, value: unknown): void => surface.write(`${jsonText(value)}\n`);

@@ -1,0 +1,64 @@
+/** The living fleet as `watch` holds it: taken whole now and then, and kept up to date by events in between. Pure. */
+import type { Allocation } from '../../contract/allocation.ts';
+import type { Node } from '../../contract/node.ts';
+import type { Operation } from '../../contract/operation.ts';
+import type { NodeStatus } from '../../lifecycle/model/states.ts';
+import type { WireEvent } from '../connection/wire-event.ts';
+import { isOver } from '../render/allocations/progress.ts';
+
+export interface Fleet {
+  nodes: Map<string, Node>;
+  allocations: Map<string, Allocation>;
+  operations: Map<string, Operation>;
+}
+
+export function fleetOf(nodes: Node[], allocations: Allocation[], operations: Operation[]): Fleet {
+  return {
+    nodes: new Map(nodes.map((node) => [node.node_id, node])),
+    allocations: new Map(allocations.map((allocation) => [allocation.allocation_id, allocation])),
+    operations: new Map(operations.map((operation) => [operation.workflow_id, operation])),
+  };
+}
+
+/** Takes an event in. What ended while we watched stays in the table, so that its end is seen. */
+export function learnFleet(fleet: Fleet, event: WireEvent): void {
+  if (event.kind === 'node') fleet.nodes.set(event.node.node_id, event.node);
+  else if (event.kind === 'allocation') fleet.allocations.set(event.allocation.allocation_id, event.allocation);
+  else if (isOver(event.operation.progress)) fleet.operations.delete(event.operation.workflow_id);
+  else fleet.operations.set(event.operation.workflow_id, event.operation);
+}
+
+/** What needs a person stands first, then what moves, then what serves; so that a small window shows what matters. */
+const ranks: Record<NodeStatus, number> = {
+  quarantined: 0,
+  failed: 1,
+  offline: 2,
+  degraded: 3,
+  draining: 4,
+  cleaning: 5,
+  provisioning: 6,
+  starting: 7,
+  ready: 8,
+  retired: 9,
+};
+
+/** A machine that cannot be given back needs a person as much as one that is set aside. */
+export const isStuckInRelease = (fleet: Fleet, node: Node): boolean =>
+  node.allocation_id !== null && fleet.allocations.get(node.allocation_id)?.status === 'release_failed';
+
+const rankOf = (fleet: Fleet, node: Node) =>
+  node.held !== null || isStuckInRelease(fleet, node) ? -1 : ranks[node.status];
+
+/** Ids sort by birth, so the order inside a rank never jumps. */
+export const nodesInOrder = (fleet: Fleet): Node[] =>
+  [...fleet.nodes.values()].sort((a, b) => rankOf(fleet, a) - rankOf(fleet, b) || (a.node_id < b.node_id ? 1 : -1));
+
+/** Allocations that no machine's row speaks for. */
+export const unplacedAllocations = (fleet: Fleet): Allocation[] =>
+  [...fleet.allocations.values()].filter(
+    ({ node_id, status }) => status !== 'released' && (node_id === null || !fleet.nodes.has(node_id)),
+  );
+
+/** The operation at work on a node, if one is. */
+export const operationOn = (fleet: Fleet, node: Node): Operation | undefined =>
+  node.workflow_id === null ? undefined : fleet.operations.get(node.workflow_id);

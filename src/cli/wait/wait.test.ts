@@ -1,0 +1,366 @@
+/** Waiting, through the real command and on a screen: progress, endings, restarts, time-outs, Ctrl-C. */
+import { beforeEach, describe, expect, test } from 'vitest';
+import { systemClock } from '../../base/clock.ts';
+import { newCorrelationId } from '../../base/ids.ts';
+import type { Progress } from '../../contract/progress.ts';
+import { openSession } from '../connection/session.ts';
+import { plain } from '../render/text/palette.ts';
+import { type CliOptions, runCli, startCli } from '../testing/run-cli.ts';
+import { sampleAllocation, sampleIds, sampleOperation, sampleProgress } from '../testing/samples.ts';
+import { screenSurface } from '../testing/screen.ts';
+import { ScriptedServer, testToken } from '../testing/scripted-server.ts';
+import { sampleResidue } from '../testing/supervision-samples.ts';
+import { nothingKnown } from './subject.ts';
+import { waitUntilSettled } from './wait.ts';
+
+const id = sampleIds.allocation_id;
+const second = (s: number) => `2026-01-01T12:00:${String(s).padStart(2, '0')}.000Z`;
+
+let server: ScriptedServer;
+beforeEach(async () => {
+  server = await new ScriptedServer().start();
+  server.allocations.set(id, sampleAllocation());
+  server.operations.set(sampleIds.workflow_id, sampleOperation());
+  server.on('allocation-create', () => ({
+    status: 202,
+    body: { allocation: server.allocations.get(id), operation: server.operations.get(sampleIds.workflow_id) },
+  }));
+  return () => server.stop();
+});
+
+let clockSeconds = 0;
+beforeEach(() => {
+  clockSeconds = 0;
+});
+
+function progress(fields: Partial<Progress>): void {
+  clockSeconds += 1;
+  const base = sampleOperation();
+  const updated = sampleProgress({ ...fields, updated_at: second(clockSeconds), elapsed_seconds: clockSeconds });
+  server.publish({ kind: 'operation', operation: { ...base, status: updated.status, progress: updated } });
+}
+const become = (fields: Parameters<typeof sampleAllocation>[0]) =>
+  server.publish({ kind: 'allocation', allocation: sampleAllocation({ status_since: second(40), ...fields }) });
+const expected = { p50_seconds: 2, p90_seconds: 5, samples: 40 };
+const registering = { step: 2, total_steps: 3, label: 'Registering', phase: 'register', percent: 50, expected };
+
+const options = (): CliOptions => ({ server: server.url });
+const allocate = (...more: string[]) => startCli(['allocate', '--pool', 'local', '--wait', ...more], options());
+
+describe('allocate --wait', () => {
+  test('prints one line a change and ends with the time and the next command', async () => {
+    const cli = allocate();
+    await cli.printed('Step 1/3 · Launching');
+    progress(registering);
+    await cli.printed('Step 2/3 · Registering (usually 2–5 s)');
+    progress({ ...registering, message: 'waiting for the first call' });
+    await cli.printed('waiting for the first call');
+    become({ status: 'active', active_at: second(3), endpoint: 'http://10.0.0.7:80' });
+    const { code, stdout, stderr } = await cli.finished;
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    const command = '\\S*slipway';
+    expect(stdout).toMatch(
+      new RegExp(
+        [
+          `^${id} in pool local`,
+          '     0s  Step 1/3 · Launching',
+          '     1s  Step 2/3 · Registering \\(usually 2–5 s\\)',
+          '     2s  Step 2/3 · Registering \\(usually 2–5 s\\) · waiting for the first call',
+          `✔ ${id} is active after 3\\.0s`,
+          '  Endpoint:      http://10\\.0\\.0\\.7:80',
+          `  Look at it:    ${command} node ${sampleIds.node_id}`,
+          `  Give it back:  ${command} release ${id}\n$`,
+        ].join('\n'),
+      ),
+    );
+  });
+
+  test('a failure says why, by which rule, who owns it and what to do: exit 1', async () => {
+    const cli = allocate();
+    await cli.printed('Step 1/3');
+    const reason = 'provisioning timed out: launched but never registered (waited 720 s, budget from pool)';
+    become({
+      status: 'failed',
+      reason,
+      owner_layer: 'node',
+      verdict: { rule: 'provision-deadline', reason, at: second(40) },
+    });
+    progress({ status: 'failed' });
+    const { code, stdout } = await cli.finished;
+    expect(code).toBe(1);
+    expect(stdout).toContain(`✖ ${id} failed after 40s\n  ${reason}\n`);
+    expect(stdout).toContain(`rule provision-deadline · owner: node · correlation_id ${sampleIds.correlation_id}`);
+    expect(stdout).toMatch(new RegExp(`Give it up: +\\S*slipway release ${id}`));
+  });
+
+  test('survives a server that is restarted in the middle, and resumes behind the last event', async () => {
+    const cli = allocate();
+    await cli.printed('Step 1/3');
+    progress(registering);
+    await cli.printed('Step 2/3');
+    await server.stop();
+    await cli.printed('no answer');
+    // Happens while nobody listens: only resuming or asking can bring it.
+    become({ status: 'active', active_at: second(9) });
+    await server.start();
+    const { code, stdout } = await cli.finished;
+    expect(code).toBe(0);
+    expect(stdout).toContain(`✔ ${id} is active after 9.0s`);
+    expect(server.callsOf('stream-open').at(-1)?.headers['last-event-id']).toBe('1-1');
+  });
+
+  test('asks each second where there is no stream', async () => {
+    server.refuse('stream-open', { code: 'not_found', status: 404 });
+    const cli = allocate();
+    await cli.printed('Step 1/3');
+    server.allocations.set(id, sampleAllocation({ status: 'active', status_since: second(9), active_at: second(9) }));
+    expect((await cli.finished).code).toBe(0);
+  });
+
+  test('--timeout-wait ends the waiting, not the work: exit 5', async () => {
+    const { code, stdout } = await allocate('--timeout-wait', '0.6').finished;
+    expect(code).toBe(5);
+    expect(stdout).toContain(`! Not settled within 0.6s: ${id} is provisioning, and goes on`);
+    expect(stdout).toMatch(new RegExp(`Follow it again: +\\S*slipway watch ${id}`));
+  });
+
+  test('Ctrl-C too: exit 130, without an error', async () => {
+    const cli = allocate();
+    await cli.printed('Step 1/3');
+    cli.interrupt();
+    const { code, stdout, stderr } = await cli.finished;
+    expect({ code, stderr }).toEqual({ code: 130, stderr: '' });
+    expect(stdout).toContain('Stopped waiting');
+  });
+
+  test('--json prints nothing but the end', async () => {
+    const cli = allocate('--json');
+    become({ status: 'active', active_at: second(3) });
+    const { code, stdout, stderr } = await cli.finished;
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    const document = JSON.parse(stdout);
+    expect(document.allocation.status).toBe('active');
+    expect(document.operation.workflow_id).toBe(sampleIds.workflow_id);
+  });
+
+  test('what was asked for reaches the server, once', async () => {
+    const more = ['--name', 'mine', '--label', 'a=1', '--label', 'b=x,y', '--timeout', '10m'];
+    await runCli(['allocate', '--pool', 'local', ...more], options());
+    const [call, again] = server.callsOf('allocation-create');
+    expect(call?.body).toEqual({
+      pool: 'local',
+      name: 'mine',
+      labels: { a: '1', b: 'x,y' },
+      provision_timeout_seconds: 600,
+    });
+    expect(call?.headers['idempotency-key']).toMatch(/^[0-9a-f-]{36}$/);
+    expect(again).toBeUndefined();
+  });
+});
+
+describe('release --wait', () => {
+  beforeEach(() => {
+    server.on('allocation-release', () => ({
+      status: 202,
+      body: { allocation: server.allocations.get(id), operation: server.operations.get(sampleIds.workflow_id) },
+    }));
+    // The reply may still show the allocation as it stood before the release began.
+    server.allocations.set(id, sampleAllocation({ status: 'active' }));
+  });
+  const release = (...more: string[]) => startCli(['release', id, '--wait', ...more], options());
+
+  test('ends when it is released, with its proof', async () => {
+    const cli = release('--reason', 'done with it');
+    await cli.printed('Step 1/3');
+    progress({ status: 'succeeded', message: 'the process and its directory are gone' });
+    become({ status: 'released', released_at: second(2) });
+    const { code, stdout } = await cli.finished;
+    expect(code).toBe(0);
+    expect(stdout).toContain(`✔ ${id} is released after 2.0s\n  the process and its directory are gone\n`);
+    expect(server.callsOf('allocation-release')[0]?.body).toEqual({ reason: 'done with it' });
+  });
+
+  test('one that was forced and ended without proof is no success without a word', async () => {
+    const reason = 'released by force (the tenant cannot wait) without proof: nobody answers';
+    const item = { ...sampleResidue, allocation_id: id };
+    server.on('residue-list', () => ({
+      body: { items: [item, { ...item, allocation_id: 'alloc_other' }], next_cursor: null },
+    }));
+    const cli = release();
+    await cli.printed('Step 1/3');
+    progress({ status: 'succeeded' });
+    become({ status: 'released', released_at: second(2), reason });
+    const { code, stdout } = await cli.finished;
+    expect(code).toBe(0);
+    expect(stdout).toContain(`! ${id} is released without proof after 2.0s\n  ${reason}\n`);
+    expect(stdout).toMatch(/1 entry on the residue ledger: +\S*slipway residue\n/);
+    expect(stdout).not.toContain('✔');
+  });
+
+  test('a release that failed says that it is tried again: exit 1', async () => {
+    const cli = release();
+    await cli.printed('Step 1/3');
+    progress({ status: 'failed' });
+    const offer = { does: 'ends it without proof', open: true, why_not: null, leads_to: null };
+    server.on('allocation-actions', () => ({
+      body: {
+        items: [
+          { ...offer, action: 'force-release' },
+          { ...offer, action: 'extend-deadline', open: false, why_not: 'No deadline runs.' },
+        ],
+      },
+    }));
+    const retry_at = new Date(systemClock.nowMs() + 290_000).toISOString();
+    become({
+      status: 'release_failed',
+      reason: 'clean failed: exit 1',
+      owner_layer: 'node',
+      release_tries: 1,
+      retry_at,
+    });
+    const { code, stdout } = await cli.finished;
+    expect(code).toBe(1);
+    expect(stdout).toMatch(
+      /clean failed: exit 1\n {2}It is tried again in 4m \d\ds \(try 2\)\. That goes on until it works;/,
+    );
+    for (const way of [`explain ${id}`, `logs ${id}`, `release ${id} --wait`, `act ${id} force-release --reason "…"`])
+      expect(stdout).toMatch(new RegExp(`slipway ${way}\n`));
+    expect(stdout).not.toContain('extend-deadline');
+  });
+});
+
+describe('watch', () => {
+  test('an allocation that is settled is shown and left', async () => {
+    server.allocations.set(id, sampleAllocation({ status: 'active', active_at: second(3) }));
+    const { code, stdout } = await runCli(['watch', id], options());
+    expect(code).toBe(0);
+    expect(stdout).toContain(`✔ ${id} is active after 3.0s`);
+  });
+
+  test('an operation to its end: exit 1 where it failed', async () => {
+    const cli = startCli(['watch', sampleIds.workflow_id], options());
+    await cli.printed('Step 1/3');
+    const error = {
+      code: 'prerequisite_missing',
+      owner_layer: 'node',
+      step: 'register',
+      message: 'gpu-driver is missing',
+    };
+    const failed = sampleOperation({ status: 'failed', error, finished_at: second(7) });
+    server.publish({
+      kind: 'operation',
+      operation: { ...failed, progress: sampleProgress({ status: 'failed', updated_at: second(7) }) },
+    });
+    const { code, stdout } = await cli.finished;
+    expect(code).toBe(1);
+    expect(stdout).toContain('gpu-driver is missing\n  prerequisite_missing · step register · owner: node');
+  });
+
+  test('an id that is unknown is an error and not a wait', async () => {
+    expect(await runCli(['watch', 'node_unknown'], options())).toMatchObject({ code: 4, stdout: '' });
+  });
+
+  test('the fleet into a pipe: one line for each change, and none for what stayed the same', async () => {
+    const cli = startCli(['watch'], options());
+    await expect.poll(() => server.callsOf('stream-open').length, { timeout: 20_000 }).toBe(1);
+    for (const status of ['provisioning', 'provisioning', 'active'] as const) {
+      become({ status });
+      progress(registering);
+    }
+    await cli.printed('active');
+    cli.interrupt();
+    const { stdout, stderr } = await cli.finished;
+    expect(stderr).toContain('one line for each change');
+    const lines = stdout
+      .trim()
+      .split('\n')
+      .map((line) => line.replace(/^\S+ \S+ +/, ''));
+    expect(lines.filter((line) => line.startsWith('alloc_'))).toHaveLength(2);
+    expect(lines.filter((line) => line.startsWith('op_'))).toHaveLength(1);
+  });
+
+  test('the fleet, one JSON object a line, until Ctrl-C', async () => {
+    const cli = startCli(['watch', '--json', '--pool', 'local'], options());
+    await expect.poll(() => server.callsOf('stream-open').length, { timeout: 20_000 }).toBe(1);
+    become({ status: 'active' });
+    await cli.printed('\n');
+    cli.interrupt();
+    const { code, stdout } = await cli.finished;
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({ event: 'allocation', cursor: '1-1', data: { status: 'active' } });
+    expect(server.callsOf('stream-open')[0]?.query).toEqual({ topics: 'nodes,allocations,operations', pool: 'local' });
+  });
+});
+
+test('logs -f goes on behind the cursor until Ctrl-C', async () => {
+  const line = (seq: number) => ({
+    node_instance_id: sampleIds.node_instance_id,
+    seq,
+    at: second(seq),
+    stream: 'stdout',
+    line: `line ${seq}`,
+  });
+  server.on('node-logs', async ({ query }) => {
+    if (query.follow === undefined) return { body: { items: [line(1)], next_cursor: 'c1' } };
+    if (query.cursor === 'c1') return { body: { items: [line(1), line(2)], next_cursor: 'c2' } };
+    return new Promise(() => {});
+  });
+  const cli = startCli(['logs', sampleIds.node_id, '-f'], options());
+  await cli.printed('line 2');
+  cli.interrupt();
+  const { code, stdout } = await cli.finished;
+  expect(code).toBe(0);
+  expect(stdout.match(/line \d/g)).toEqual(['line 1', 'line 2']);
+});
+
+describe('on a screen', () => {
+  test('the block is redrawn in place and leaves steps and the ending', async () => {
+    const screen = screenSurface({ columns: 72, rows: 24 });
+    const session = openSession({
+      connection: { server: server.url, token: testToken, ca: null },
+      correlation_id: newCorrelationId(),
+      clock: systemClock,
+      signal: new AbortController().signal,
+      terminal: { out: screen, err: screen },
+      json: false,
+      commandLine: (...words) => ['slipway', ...words].join(' '),
+    });
+    const operation = sampleOperation();
+    const known = { ...nothingKnown, allocation: sampleAllocation(), operation };
+    const target = { kind: 'allocation', id } as const;
+    const waited = waitUntilSettled(session, { target, goal: 'use', known, timeout_seconds: null });
+    expect(screen.lines()[0]).toBe('Step 1/3 · Launching · 0s');
+    expect(screen.cursorHidden()).toBe(true);
+
+    await expect.poll(() => server.callsOf('operation-get').length).toBeGreaterThan(0);
+    progress({
+      ...registering,
+      message: 'waiting for the first call',
+      parts: [{ name: 'agent', kind: 'agent', state: 'starting', tone: 'busy' }],
+    });
+    await expect.poll(() => screen.lines()[0]).toMatch(/^Step 2\/3/);
+    const [, bar, message, chips, ...nothing] = screen.lines();
+    expect(bar).toMatch(/^━{15}─{15} {2}50 % {2}\ds so far$/);
+    expect([message, chips, nothing]).toEqual(['waiting for the first call', '◐ agent starting', []]);
+
+    progress({ ...registering, percent: 30 });
+    await expect.poll(() => screen.lines().length).toBe(2);
+    expect(screen.lines()[1]).toContain('50 %');
+
+    const [launch, ...later] = operation.steps;
+    if (!launch) throw new Error('the sample has steps');
+    const steps = [{ ...launch, status: 'done' as const, started_at: second(0), finished_at: second(2) }, ...later];
+    const updated = sampleProgress({ ...registering, updated_at: second(30) });
+    server.publish({ kind: 'operation', operation: { ...operation, steps, progress: updated } });
+    become({ status: 'active', active_at: second(3) });
+    expect((await waited).exit).toBe('ok');
+    expect(screen.lines()).toEqual([
+      '✔ Launching    2.0s',
+      `✔ ${id} is active after 3.0s`,
+      `  Look at it:    slipway node ${sampleIds.node_id}`,
+      `  Give it back:  slipway release ${id}`,
+    ]);
+    expect(screen.cursorHidden()).toBe(false);
+    expect(screen.paint).toBe(plain);
+  });
+});
