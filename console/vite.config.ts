@@ -7,7 +7,7 @@ const server = process.env.SLIPWAY_URL ?? 'http://127.0.0.1:7070';
 
 /** Fields that no page has by itself. */
 const onlyInDialogs =
-  /react-number-format|components\/(NumberInput|Radio|Textarea|Modal|ModalBase)\/|console\/src\/dialogs\/\w+\.tsx/;
+  /react-number-format|components\/(NumberInput|Radio|Textarea|Modal|ModalBase)\/|console\/src\/[\w/-]+\/(\w+Dialog|\w+Form|ExtraField|ForesightBox|EnrolmentToken|KeyboardHelp|on-demand)\.tsx/;
 
 export default defineConfig({
   root: fileURLToPath(new URL('.', import.meta.url)),
@@ -26,8 +26,12 @@ export default defineConfig({
           groups: [
             { name: 'framework', priority: 5, test: /node_modules\/(react|react-dom|scheduler|@tanstack)\// },
             { name: 'floating', priority: 4, test: /node_modules\/@floating-ui\// },
-            { name: 'first', priority: 3, test: /console\/src\/(main|components\/Frame|pages\/AttentionPage)\.tsx$/ },
-            { name: 'tables', priority: 2, test: /console\/src\/components\/(SearchField|DataTable|PillFilter)\.tsx$/ },
+            {
+              name: 'first',
+              priority: 3,
+              test: /console\/src\/(app\/main|app\/Frame|features\/attention\/AttentionPage)\.tsx$/,
+            },
+            { name: 'tables', priority: 2, test: /console\/src\/ui\/table\/(SearchField|DataTable|PillFilter)\.tsx$/ },
             { name: 'shared', priority: 1, minShareCount: 3, test: (id: string) => !onlyInDialogs.test(id) },
             { name: 'dialogs', minShareCount: 2, test: onlyInDialogs },
           ],

@@ -57,7 +57,7 @@ const shared = ['src/base', 'src/contract', 'src/lifecycle'];
 export const buildSteps = [
   buildStep({
     what: 'console',
-    entry: 'console/src/main.tsx',
+    entry: 'console/src/app/main.tsx',
     sources: ['console', ...shared],
     output: 'console',
     build: (outDir) =>

@@ -2,8 +2,8 @@
 import { systemClock } from '../../../src/base/clock.ts';
 import { type CallInput, createClient } from '../../../src/contract/client.ts';
 import type { OperationName } from '../../../src/contract/routes.ts';
-import { noteServerDate } from '../live/clock.ts';
 import { routes } from './routes.generated.ts';
+import { noteServerDate } from './server-clock.ts';
 
 const fetchAndNoteTime: typeof fetch = async (input, init) => {
   const askedMs = systemClock.nowMs();

@@ -2,10 +2,10 @@
 import type { QueryClient } from '@tanstack/react-query';
 import { useSyncExternalStore } from 'react';
 import { type CancelTimer, systemClock } from '../../../src/base/clock.ts';
+import { applyChanges } from '../api/cache/apply.ts';
+import { type Change, journal, type Topic } from '../api/cache/journal.ts';
+import { keys } from '../api/cache/keys.ts';
 import { addressOf } from '../api/client.ts';
-import { keys } from '../api/keys.ts';
-import { applyChanges } from './apply.ts';
-import { type Change, journal, type Topic } from './journal.ts';
 import type { ServerEvent } from './sse.ts';
 import { staleAfter } from './stale.ts';
 import { LiveStream, type StreamState } from './stream.ts';

@@ -3,8 +3,8 @@ import type { Allocation } from '../../../src/contract/allocation.ts';
 import type { Evidence } from '../../../src/contract/evidence/evidence.ts';
 import type { Node } from '../../../src/contract/node.ts';
 import type { Operation } from '../../../src/contract/operation.ts';
-import { keys } from '../api/keys.ts';
-import type { Change } from './journal.ts';
+import type { Change } from '../api/cache/journal.ts';
+import { keys } from '../api/cache/keys.ts';
 import { staleAfter } from './stale.ts';
 
 const fact = (kind: string, node_id: string | null = null): Change => ({

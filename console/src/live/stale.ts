@@ -1,6 +1,7 @@
 /** What has to be read again after live changes, because the stream does not carry it. Pure. */
-import { keys } from '../api/keys.ts';
-import type { Change } from './journal.ts';
+
+import type { Change } from '../api/cache/journal.ts';
+import { keys } from '../api/cache/keys.ts';
 
 type Key = readonly unknown[];
 

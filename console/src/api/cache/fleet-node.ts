@@ -1,0 +1,42 @@
+/** A node as the fleet page keeps it: the little that fifty thousand cells need, unpacked from the server's columns. Pure. */
+import type { FleetPage } from '../../../../src/contract/fleet.ts';
+import type { Node } from '../../../../src/contract/node.ts';
+
+export interface FleetNode extends Pick<Node, 'node_id' | 'name' | 'pool' | 'zone' | 'status' | 'labels'> {
+  since_ms: number;
+  deadline_ms: number | null;
+  held: boolean;
+}
+
+export const fleetNodeOf = (node: Node): FleetNode => ({
+  node_id: node.node_id,
+  name: node.name,
+  pool: node.pool,
+  zone: node.zone,
+  status: node.status,
+  labels: node.labels,
+  since_ms: Date.parse(node.status_since),
+  deadline_ms: node.deadline_at === null ? null : Date.parse(node.deadline_at),
+  held: node.held !== null,
+});
+
+const at = <T>(values: readonly T[], index: number | undefined): T => {
+  const value = index === undefined ? undefined : values[index];
+  if (value === undefined) throw new Error('a column of the fleet is shorter than another');
+  return value;
+};
+
+export function fleetNodesOf(page: FleetPage): FleetNode[] {
+  const held = new Set(page.held);
+  return page.node_ids.map((node_id, i) => ({
+    node_id,
+    name: at(page.names, i),
+    pool: at(page.pools, page.pool[i]),
+    zone: at(page.zones, page.zone[i]),
+    status: at(page.statuses, page.status[i]),
+    labels: at(page.labels, page.label[i]),
+    since_ms: at(page.status_since_ms, i),
+    deadline_ms: at(page.deadline_ms, i),
+    held: held.has(i),
+  }));
+}

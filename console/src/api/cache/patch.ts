@@ -1,0 +1,63 @@
+/** How one live change alters what has been read. Pure: the cache is a value in, a value out. */
+import type { InfiniteData } from '@tanstack/react-query';
+import type { Evidence } from '../../../../src/contract/evidence/evidence.ts';
+import type { Page } from '../../../../src/contract/primitives.ts';
+import type { Filters } from './keys.ts';
+
+export type Pages<T> = InfiniteData<Page<T>, string | null>;
+
+type Fields = Record<string, unknown>;
+
+/** Whether the server would have put `value` into a list it was asked for with `by`. */
+export const passes = (value: object, by: Filters): boolean =>
+  Object.entries(by).every(([field, wanted]) => (value as Fields)[field] === wanted);
+
+/** Changed in place, taken out when it no longer passes, put on top when it is new and the list starts with the newest. */
+export function patchPage<T extends object>(
+  page: Page<T>,
+  value: T,
+  idOf: (value: T) => string,
+  by: Filters,
+  isFirst: boolean,
+): Page<T> {
+  const id = idOf(value);
+  const at = page.items.findIndex((item) => idOf(item) === id);
+  if (at === -1) return isFirst && passes(value, by) ? { ...page, items: [value, ...page.items] } : page;
+  const items = passes(value, by) ? page.items.with(at, value) : page.items.toSpliced(at, 1);
+  return { ...page, items };
+}
+
+export function patchPages<T extends object>(
+  data: Pages<T>,
+  value: T,
+  idOf: (value: T) => string,
+  by: Filters,
+): Pages<T> {
+  const id = idOf(value);
+  const known = data.pages.findIndex((page) => page.items.some((item) => idOf(item) === id));
+  const at = known === -1 ? 0 : known;
+  const page = data.pages[at];
+  if (!page) return data;
+  const patched = patchPage(page, value, idOf, by, true);
+  return patched === page ? data : { ...data, pages: data.pages.with(at, patched) };
+}
+
+/** What a list that was read in one page holds at most, however much comes in: in a mass outage thousands would. */
+export const mostLive = 300;
+
+/** The rest is read again by whoever goes on from the last that is kept. */
+export function cutLive<T>(data: Pages<T>, idOf: (value: T) => string): Pages<T> {
+  const [only, ...more] = data.pages;
+  if (!only || more.length > 0 || only.items.length <= mostLive) return data;
+  const items = only.items.slice(0, mostLive);
+  const last = items.at(-1);
+  return { ...data, pages: [{ ...only, items, next_cursor: last ? idOf(last) : only.next_cursor }] };
+}
+
+const byCursor = (evidence: Evidence) => evidence.cursor;
+
+/** Evidence never changes; it is only ever new. */
+export const patchTimeline = (data: Pages<Evidence>, value: Evidence, by: Filters): Pages<Evidence> =>
+  data.pages.some((page) => page.items.some((item) => item.cursor === value.cursor))
+    ? data
+    : patchPages(data, value, byCursor, by);

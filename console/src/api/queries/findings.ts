@@ -1,0 +1,27 @@
+/** Reads of findings, and what a person decides about one; only for those who see the whole fleet. */
+import { infiniteQueryOptions } from '@tanstack/react-query';
+import { type Filters, keys } from '../cache/keys.ts';
+import { firstPage, nextPage } from '../cache/lists.ts';
+import { act, call } from '../client.ts';
+
+const pageSize = 100;
+
+export const findingsQuery = (by: Filters) =>
+  infiniteQueryOptions({
+    queryKey: keys.findingList(by),
+    initialPageParam: firstPage,
+    getNextPageParam: nextPage,
+    queryFn: ({ pageParam, signal }) =>
+      call('drift-list', { query: { ...by, limit: pageSize, cursor: pageParam ?? undefined }, signal }),
+  });
+
+export type Decision = 'repair' | 'accept';
+
+const routes = { repair: 'drift-repair', accept: 'drift-accept' } as const;
+
+export const decideFinding = (
+  id: string,
+  decision: Decision,
+  body: { reason: string; dry_run?: boolean },
+  idempotency_key: string,
+) => act(routes[decision], { params: { id }, body, idempotency_key });

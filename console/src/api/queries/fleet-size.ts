@@ -1,0 +1,41 @@
+/** How much of a fleet is drawn: every machine as a cell, or counts by pool when they are too many to be kept in a page. Pure. */
+import type { FleetCounts } from '../../../../src/contract/fleet.ts';
+import type { NodeStatus } from '../../../../src/lifecycle/model/states.ts';
+
+/** A page keeps and draws so many cells with ease; a million would be fifty replies before anything is seen, and hundreds of megabytes. */
+export const mostCells = 100_000;
+
+type Counts = FleetCounts['items'];
+
+export interface PoolCount {
+  pool: string;
+  nodes: number;
+  held: number;
+  counts: Partial<Record<NodeStatus, number>>;
+}
+
+export function countsByPool(items: Counts): PoolCount[] {
+  const pools = new Map<string, PoolCount>();
+  for (const { pool, status, nodes, held } of items) {
+    const known = pools.get(pool) ?? { pool, nodes: 0, held: 0, counts: {} };
+    known.nodes += nodes;
+    known.held += held;
+    known.counts[status] = (known.counts[status] ?? 0) + nodes;
+    pools.set(pool, known);
+  }
+  return [...pools.values()].toSorted((a, b) => a.pool.localeCompare(b.pool));
+}
+
+export const totalOf = (items: Counts): number => items.reduce((sum, { nodes }) => sum + nodes, 0);
+
+/** Until it is known how many there are, nothing is read; who sees only some of them is never told, and has few. */
+export function howToShow(
+  items: Counts | undefined,
+  pool: string | undefined,
+  seesAll: boolean,
+): 'wait' | 'fleet' | 'pool' | 'counts' {
+  if (!seesAll) return 'fleet';
+  if (!items) return 'wait';
+  if (totalOf(items) <= mostCells) return 'fleet';
+  return pool === undefined ? 'counts' : 'pool';
+}

@@ -1,0 +1,113 @@
+/** A node's log as it grows: the last lines first, then whatever comes, by waiting for it and not by asking again and again. */
+import { useDocumentVisibility } from '@mantine/hooks';
+import { queryOptions } from '@tanstack/react-query';
+import { useEffect, useState } from 'react';
+import { pause, systemClock } from '../../../../src/base/clock.ts';
+import type { LogLine, Node } from '../../../../src/contract/node.ts';
+import { keys } from '../cache/keys.ts';
+import { call } from '../client.ts';
+import { oneFact } from './timeline.ts';
+
+/** Looked for once in each status: a machine that is given up is looked at then. */
+export const leftOnMachineQuery = ({ node_id, status_since }: Node) =>
+  queryOptions({
+    queryKey: keys.leftOnMachine(node_id, status_since),
+    queryFn: ({ signal }) => oneFact({ node_id, kind: 'evidence.frozen', layer: 'provider', order: 'newest' }, signal),
+  });
+
+interface Wanted {
+  node_id: string;
+  instance: string | undefined;
+  q: string | undefined;
+  follow: boolean;
+}
+
+interface Log {
+  lines: LogLine[];
+  /** Where the next line will be. */
+  cursor: string | undefined;
+  loaded: boolean;
+  /** A search has not looked at the oldest lines yet. */
+  searching: boolean;
+  error: unknown;
+}
+
+const firstLines = 500;
+const mostLines = 5000;
+const retryMs = 2000;
+const nothing: Log = { lines: [], cursor: undefined, loaded: false, searching: false, error: null };
+
+export function useLog({ node_id, instance, q, follow }: Wanted): Log {
+  const [log, setLog] = useState(nothing);
+  const visible = useDocumentVisibility() === 'visible';
+  const following = follow && visible;
+
+  // Another node, instance or search is another log.
+  useEffect(() => {
+    const stop = new AbortController();
+    setLog(nothing);
+    let before: string | undefined;
+    let lines: LogLine[] = [];
+    void readWithRetry(stop.signal, setLog, async () => {
+      const query = { instance, q, tail: true, limit: firstLines - lines.length, before };
+      const page = await call('node-logs', { params: { id: node_id }, query, signal: stop.signal });
+      const isFirst = before === undefined;
+      lines = [...page.items, ...lines];
+      before = page.continue_at ?? undefined;
+      const searching = before !== undefined && lines.length < firstLines;
+      setLog((known) => ({
+        // What was followed meanwhile is newer than all of the search.
+        lines: [...page.items, ...known.lines],
+        cursor: isFirst ? (page.next_cursor ?? undefined) : known.cursor,
+        loaded: true,
+        searching,
+        error: null,
+      }));
+      return searching ? 'more' : 'done';
+    });
+    return () => stop.abort();
+  }, [node_id, instance, q]);
+
+  const { loaded } = log;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the loop carries the cursor on; each new one must not restart it
+  useEffect(() => {
+    if (!following || !loaded) return;
+    const stop = new AbortController();
+    let cursor = log.cursor;
+    void readWithRetry(stop.signal, setLog, async () => {
+      const query = { instance, q, follow: true, limit: firstLines, cursor };
+      const page = await call('node-logs', { params: { id: node_id }, query, signal: stop.signal });
+      cursor = page.next_cursor ?? cursor;
+      setLog((known) => ({ ...append(known, page.items), cursor, error: null }));
+      return 'more';
+    });
+    return () => stop.abort();
+  }, [node_id, instance, q, following, loaded]);
+
+  return log;
+}
+
+/** Repeats `read` while there is more, and after a failure once more in a while; says what failed meanwhile. */
+async function readWithRetry(
+  stopped: AbortSignal,
+  setLog: (change: (known: Log) => Log) => void,
+  read: () => Promise<'more' | 'done'>,
+): Promise<void> {
+  while (!stopped.aborted) {
+    try {
+      if ((await read()) === 'done') return;
+    } catch (error) {
+      if (stopped.aborted) return;
+      setLog((known) => ({ ...known, error }));
+      await pause(systemClock, retryMs, stopped);
+    }
+  }
+}
+
+const lineKey = (line: LogLine) => `${line.node_instance_id}/${line.seq}`;
+
+function append(log: Log, lines: LogLine[]): Log {
+  const known = new Set(log.lines.slice(-firstLines).map(lineKey));
+  const fresh = lines.filter((line) => !known.has(lineKey(line)));
+  return fresh.length === 0 ? log : { ...log, lines: [...log.lines, ...fresh].slice(-mostLines) };
+}

@@ -1,0 +1,130 @@
+/** Reads of nodes and their boot stages, why each stands where it stands, and what may be done with one. */
+import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
+import type { Node } from '../../../../src/contract/node.ts';
+import type { NodeActionName } from '../../../../src/lifecycle/actions/actions.ts';
+import type { NodeStatus } from '../../../../src/lifecycle/model/states.ts';
+import { nodeId } from '../cache/apply.ts';
+import { type FleetNode, fleetNodesOf } from '../cache/fleet-node.ts';
+import { FleetStore } from '../cache/fleet-store.ts';
+import { journal } from '../cache/journal.ts';
+import { filters, keys } from '../cache/keys.ts';
+import { firstPage, nextPage, readOne, readPage } from '../cache/lists.ts';
+import { act, type BodyOf, call } from '../client.ts';
+import { mostCells } from './fleet-size.ts';
+
+const pageSize = 500;
+/** As many as the server gives at once. */
+const mostFleetNodes = 20_000;
+/** More would make an address that is longer than servers like. */
+const idsAtOnce = 100;
+const heartbeatMs = 10_000;
+
+/** Every node that is still something, of the fleet or of one pool, in as few replies as the server gives it in. */
+export const fleetQuery = (pool?: string) =>
+  queryOptions({
+    queryKey: keys.fleet(pool),
+    queryFn: async ({ signal }): Promise<FleetStore> => {
+      const mark = journal.mark();
+      const read: FleetNode[] = [];
+      let cursor: string | undefined;
+      do {
+        const page = await call('fleet-get', { query: { limit: mostFleetNodes, cursor, pool }, signal });
+        for (const node of fleetNodesOf(page)) read.push(node);
+        cursor = page.next_cursor ?? undefined;
+      } while (cursor && read.length < mostCells);
+      const store = new FleetStore(read, pool);
+      store.apply(journal.since(mark, 'node'));
+      return store;
+    },
+  });
+
+const recountMs = 5_000;
+
+/** How many there are, which is known of a million as quickly as of ten. */
+export const fleetCountsQuery = queryOptions({
+  queryKey: keys.fleetCounts(),
+  refetchInterval: recountMs,
+  queryFn: async ({ signal }) => (await call('fleet-count', { signal })).items,
+});
+
+/** Machines of a fleet that is too large to be kept here, looked for by the server. */
+export const fleetSearchQuery = (q: string | undefined, status: NodeStatus | undefined) =>
+  queryOptions({
+    queryKey: keys.fleetSearch(filters({ q, status })),
+    placeholderData: keepPreviousData,
+    queryFn: ({ signal }) => call('node-list', { query: { q, status, limit: idsAtOnce }, signal }),
+  });
+
+/** What the fleet does not keep of the few nodes that are looked at as rows. */
+export const nodeRowsQuery = (ids: readonly string[]) =>
+  queryOptions({
+    queryKey: keys.nodeRows(ids),
+    refetchInterval: heartbeatMs,
+    placeholderData: keepPreviousData,
+    queryFn: async ({ signal }): Promise<ReadonlyMap<string, Node>> => {
+      const some = Array.from({ length: Math.ceil(ids.length / idsAtOnce) }, (_, i) =>
+        ids.slice(i * idsAtOnce, (i + 1) * idsAtOnce),
+      );
+      const pages = await Promise.all(
+        some.map((each) => call('node-list', { query: { ids: each.join(), limit: idsAtOnce }, signal })),
+      );
+      return new Map(pages.flatMap(({ items }) => items.map((node) => [node.node_id, node])));
+    },
+  });
+
+const idOfAnother = /^(inst|alloc)_\w+$/;
+
+/** The node behind an instance or an allocation, which the fleet does not keep. */
+export const nodeBehindQuery = (q: string | undefined) =>
+  queryOptions({
+    queryKey: keys.nodeBehind(q ?? ''),
+    enabled: idOfAnother.test(q ?? ''),
+    retry: false,
+    queryFn: async ({ signal }): Promise<string | null> => {
+      const id = q ?? '';
+      if (id.startsWith('alloc_')) return (await call('allocation-get', { params: { id }, signal })).node_id;
+      return (await call('node-list', { query: { q: id, limit: 1 }, signal })).items[0]?.node_id ?? null;
+    },
+  });
+
+export const nodeQuery = (id: string) =>
+  queryOptions({
+    queryKey: keys.one('nodes', id),
+    // Heartbeats are not evidence and do not come over the stream, and an old "last seen" would look like silence.
+    refetchInterval: heartbeatMs,
+    queryFn: ({ signal }) => readOne('node', id, nodeId, () => call('node-get', { params: { id }, signal })),
+  });
+
+/** Why it stands where it stands; what comes next moves with its heartbeat, which does not come over the stream. */
+export const explanationQuery = (id: string) =>
+  queryOptions({
+    queryKey: keys.explanation(id),
+    refetchInterval: heartbeatMs,
+    queryFn: ({ signal }) => call('node-explain', { params: { id }, signal }),
+  });
+
+export const actOnNode = (id: string, action: NodeActionName, body: BodyOf<'node-act'>, idempotency_key: string) =>
+  act('node-act', { params: { id, action }, body, idempotency_key });
+
+export const bootQuery = (id: string, instance: string | null) =>
+  queryOptions({
+    queryKey: keys.boot(id, instance),
+    queryFn: ({ signal }) => call('node-boot', { params: { id }, query: { instance: instance ?? undefined }, signal }),
+  });
+
+/** The nodes in one status, newest first and page by page. */
+export const nodesIn = (status: NodeStatus) => {
+  const by = { status };
+  return infiniteQueryOptions({
+    queryKey: keys.list('nodes', by),
+    initialPageParam: firstPage,
+    getNextPageParam: nextPage,
+    queryFn: ({ pageParam, signal }) =>
+      readPage('node', by, pageParam, nodeId, () =>
+        call('node-list', { query: { status, limit: pageSize, cursor: pageParam ?? undefined }, signal }),
+      ),
+  });
+};
+
+/** Only read when somebody asks for them: in time they outnumber the living. */
+export const retiredQuery = nodesIn('retired');

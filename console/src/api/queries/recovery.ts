@@ -1,0 +1,7 @@
+/** Bulk recovery: what it would take hold of, and its start. */
+import { act, type BodyOf } from '../client.ts';
+
+export type RecoveryAsked = BodyOf<'fleet-recover'>;
+
+export const recover = (body: RecoveryAsked, idempotency_key: string) =>
+  act('fleet-recover', { body, idempotency_key });

@@ -1,0 +1,27 @@
+/** Reads of what is left upstream, and what a person does about it; only for those who see the whole fleet. */
+import { infiniteQueryOptions } from '@tanstack/react-query';
+import { type Filters, keys } from '../cache/keys.ts';
+import { firstPage, nextPage } from '../cache/lists.ts';
+import { act, call } from '../client.ts';
+
+const pageSize = 100;
+
+export const residueQuery = (by: Filters) =>
+  infiniteQueryOptions({
+    queryKey: keys.residueList(by),
+    initialPageParam: firstPage,
+    getNextPageParam: nextPage,
+    queryFn: ({ pageParam, signal }) =>
+      call('residue-list', { query: { ...by, limit: pageSize, cursor: pageParam ?? undefined }, signal }),
+  });
+
+export type Deed = 'verify' | 'adopt' | 'delete';
+
+const routes = { verify: 'residue-verify', adopt: 'residue-adopt', delete: 'residue-delete' } as const;
+
+export const dealWithResidue = (
+  id: string,
+  deed: Deed,
+  body: { reason: string; dry_run?: boolean },
+  idempotency_key: string,
+) => act(routes[deed], { params: { id }, body, idempotency_key });

@@ -1,0 +1,61 @@
+/** Reads of evidence, joined by any of the five ids, newest first. */
+import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
+import type { Evidence, JoinedTimelineQuery } from '../../../../src/contract/evidence/evidence.ts';
+import type { Page } from '../../../../src/contract/primitives.ts';
+import { type Filters, keys } from '../cache/keys.ts';
+import { firstPage, nextPage, readPage } from '../cache/lists.ts';
+import { call } from '../client.ts';
+
+const pageSize = 100;
+
+export const timelineQuery = (by: Filters) =>
+  infiniteQueryOptions({
+    queryKey: keys.timeline(by),
+    initialPageParam: firstPage,
+    getNextPageParam: nextPage,
+    queryFn: ({ pageParam, signal }) =>
+      readPage(
+        'evidence',
+        by,
+        pageParam,
+        (evidence) => evidence.cursor,
+        () =>
+          call('timeline-get', {
+            query: { ...(by as JoinedTimelineQuery), order: 'newest', limit: pageSize, cursor: pageParam ?? undefined },
+            signal,
+          }),
+      ),
+  });
+
+/** A page that had to look through many facts may be empty before the end. */
+export async function oneFact(query: JoinedTimelineQuery, signal: AbortSignal): Promise<Evidence | null> {
+  for (let cursor: string | undefined; ; ) {
+    const page: Page<Evidence> = await call('timeline-get', { query: { ...query, limit: 1, cursor }, signal });
+    if (page.items[0] || page.next_cursor === null) return page.items[0] ?? null;
+    cursor = page.next_cursor;
+  }
+}
+
+/**
+ * The fact that brought an allocation into its status; it says why even where no rule had to decide. A new status is a new
+ * question, so what was answered never has to be read again.
+ */
+export const statusFactQuery = (allocation_id: string, status: string, since: string) =>
+  queryOptions({
+    queryKey: [...keys.statusFacts(), allocation_id, status, since],
+    queryFn: ({ signal }) => oneFact({ allocation_id, kind: `allocation.${status}`, order: 'newest' }, signal),
+  });
+
+/** The same of a machine; it names the person who moved it. */
+export const nodeStatusFactQuery = (node_id: string, status: string, since: string) =>
+  queryOptions({
+    queryKey: [...keys.statusFacts(), node_id, status, since],
+    queryFn: ({ signal }) => oneFact({ node_id, kind: `node.${status}`, order: 'newest' }, signal),
+  });
+
+/** When the release of an allocation first failed; no later try changes that. */
+export const firstFailureQuery = (allocation_id: string) =>
+  queryOptions({
+    queryKey: [...keys.statusFacts(), allocation_id, 'first-failure'],
+    queryFn: ({ signal }) => oneFact({ allocation_id, kind: 'allocation.release_failed', order: 'oldest' }, signal),
+  });

@@ -1,0 +1,83 @@
+import { QueryCache, QueryClient, QueryObserver } from '@tanstack/react-query';
+import { afterEach, expect, test } from 'vitest';
+import { virtualClock } from '../../../src/base/virtual-clock.ts';
+import { RequestRefused, ServerUnreachable } from '../../../src/contract/client.ts';
+import type { Problem } from '../../../src/contract/errors/problem.ts';
+import { askingAgain } from './retry-policy.ts';
+
+const refused = (problem: Partial<Problem>) => new RequestRefused(problem as Problem);
+const busy = refused({ code: 'server_busy', status: 429, retry_after_seconds: 5 });
+
+let end = () => {};
+afterEach(() => end());
+
+/** Somebody who looks at one question, and a server that refuses it with `error` until it is well. */
+function scene(error: Error) {
+  const clock = virtualClock();
+  const server = { isWell: false, asked: 0 };
+  const cache = new QueryClient({ queryCache: new QueryCache({ onError: askingAgain(clock) }) });
+  const looking = new QueryObserver(cache, {
+    queryKey: ['pools'],
+    retry: false,
+    queryFn: async () => {
+      server.asked += 1;
+      if (!server.isWell) throw error;
+      return 'answered';
+    },
+  });
+  const leave = looking.subscribe(() => {});
+  end = () => {
+    leave();
+    cache.clear();
+  };
+  return { clock, server, cache, leave, seen: () => looking.getCurrentResult() };
+}
+
+test('a question that was refused for the moment is asked after the time the server named, until it is answered', async () => {
+  const { clock, server, seen } = scene(busy);
+  await clock.advance(4999);
+  expect(server.asked).toBe(1);
+  await clock.advance(5001);
+  expect(server.asked).toBe(3);
+  expect(seen().error).toBe(busy);
+  server.isWell = true;
+  await clock.advance(5000);
+  expect(seen()).toMatchObject({ data: 'answered', error: null });
+  await clock.advance(60_000);
+  expect(server.asked).toBe(4);
+});
+
+test.each([new ServerUnreachable('silent'), refused({ code: 'internal', status: 500 })])(
+  'silence and faults have the usual pause: %s',
+  async (error) => {
+    const { clock, server, seen } = scene(error);
+    await clock.advance(0);
+    server.isWell = true;
+    await clock.advance(5000);
+    expect(seen().data).toBe('answered');
+  },
+);
+
+test('what is refused for good is not asked again', async () => {
+  const { clock, server } = scene(refused({ code: 'role_insufficient', status: 403 }));
+  await clock.advance(60_000);
+  expect(server.asked).toBe(1);
+});
+
+test('what nobody looks at any more is not asked again', async () => {
+  const { clock, server, leave } = scene(busy);
+  await clock.advance(0);
+  leave();
+  await clock.advance(60_000);
+  expect(server.asked).toBe(1);
+});
+
+test('a question that was asked in between still has one wait', async () => {
+  const { clock, server, cache } = scene(busy);
+  await clock.advance(1000);
+  await cache.invalidateQueries();
+  expect(server.asked).toBe(2);
+  await clock.advance(4999);
+  expect(server.asked).toBe(2);
+  expect(clock.pendingTimers()).toBe(1);
+});

@@ -1,0 +1,18 @@
+import { expect, it } from 'vitest';
+import { systemClock } from '../../../src/base/clock.ts';
+import { noteServerDate, serverNowMs } from './server-clock.ts';
+
+const aheadMs = () => Math.round((serverNowMs() - systemClock.nowMs()) / 1000);
+const header = (ms: number) => new Date(ms).toUTCString();
+
+it('goes by the server only where its clock is another one, and not where a reply took long', () => {
+  const nowMs = systemClock.nowMs();
+  noteServerDate(header(nowMs + 60_000), nowMs - 100, nowMs);
+  expect(aheadMs()).toBeGreaterThan(58);
+  noteServerDate(header(nowMs - 8000), nowMs - 9000, nowMs);
+  expect(aheadMs()).toBe(0);
+  noteServerDate(header(nowMs - 60_000), nowMs - 9000, nowMs);
+  expect(aheadMs()).toBeLessThan(-58);
+  noteServerDate(null, nowMs, nowMs);
+  expect(aheadMs()).toBeLessThan(-58);
+});

@@ -1,0 +1,128 @@
+/** What every page stands in: navigation, who is signed in, whether the stream is live, and the keys that work everywhere. */
+
+import { AppShell, Burger, Group, NavLink } from '@mantine/core';
+import { useDisclosure, useMediaQuery } from '@mantine/hooks';
+import { useQueryClient } from '@tanstack/react-query';
+import { Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router';
+import { type ReactNode, useEffect } from 'react';
+import { sessionQuery, useSession } from '../api/session.ts';
+import { FindBox } from '../features/find/FindBox.tsx';
+import { HeldLink, HeldMark } from '../features/supervision/HeldSign.tsx';
+import { startLive } from '../live/live.ts';
+import { KeyboardHelp } from '../ui/dialog/on-demand.tsx';
+import { focusFind, useKeyboard } from '../ui/keyboard.ts';
+import { Brand } from '../ui/layout/Brand.tsx';
+import { Account } from './Account.tsx';
+import styles from './Frame.module.css';
+import { type Place, places } from './navigation.ts';
+import { AttentionLink, AttentionMark, DriftMark, ResidueMark } from './OpenMark.tsx';
+import { StaleSign, StreamSign } from './StreamSign.tsx';
+
+const chord = (key: string) => (
+  <kbd className={styles.chord} aria-hidden>
+    g {key}
+  </kbd>
+);
+
+/** What there is to know of a place before one goes there. */
+const marks: Partial<Record<Place['to'], typeof HeldMark>> = {
+  '/attention': AttentionMark,
+  '/supervision': HeldMark,
+  '/residue': ResidueMark,
+  '/drift': DriftMark,
+};
+
+function PlaceMark({ to, otherwise }: { to: Place['to']; otherwise: ReactNode }) {
+  const Mark = marks[to];
+  return Mark ? <Mark otherwise={otherwise} /> : otherwise;
+}
+
+export function Frame() {
+  const session = useSession();
+  const navigate = useNavigate();
+  const cache = useQueryClient();
+  const { pathname } = useLocation();
+  const [opened, menu] = useDisclosure(false);
+  const isNarrow = useMediaQuery('(max-width: 48em)');
+  const [helping, help] = useDisclosure(false);
+
+  // Asking who one is ends in the sign-in page when the answer is nobody.
+  useEffect(() => startLive(cache, () => void cache.invalidateQueries(sessionQuery)), [cache]);
+
+  const findAnyId = () => {
+    if (!focusFind()) void navigate({ to: '/find' });
+  };
+  const open = places.filter((place) => place.isFor?.(session) ?? true);
+  useKeyboard({
+    onGo: (letter) => {
+      if (letter === 'i') return findAnyId();
+      const place = open.find(({ key }) => key === letter);
+      if (place) void navigate({ to: place.to });
+    },
+    onHelp: help.open,
+    onSearchElsewhere: findAnyId,
+  });
+
+  return (
+    <AppShell
+      layout="alt"
+      navbar={{ width: 'var(--frame-width)', breakpoint: 'sm', collapsed: { mobile: !opened } }}
+      header={{ height: { base: 52, sm: 0 } }}
+      padding={0}
+    >
+      <a href="#page" className={styles.skip}>
+        Skip to the page
+      </a>
+      <AppShell.Header hiddenFrom="sm" className={styles.header} withBorder={false}>
+        <Group h="100%" px="md" gap="sm" wrap="nowrap">
+          <Burger opened={opened} onClick={menu.toggle} size="sm" aria-label="Navigation" aria-expanded={opened} />
+          <Brand />
+          <span className={styles.spread} />
+          <AttentionLink />
+          <HeldLink />
+          <StreamSign />
+        </Group>
+      </AppShell.Header>
+
+      {/* Out of sight it must be out of the tab order too. */}
+      <AppShell.Navbar className={styles.navbar} withBorder={false} inert={isNarrow && !opened}>
+        <Group className={styles.top} justify="space-between" wrap="nowrap">
+          <Brand />
+          <Burger hiddenFrom="sm" opened={opened} onClick={menu.toggle} size="sm" aria-label="Close navigation" />
+        </Group>
+        <FindBox onGone={menu.close} />
+        <AppShell.Section grow className={styles.places}>
+          <nav aria-label="Places">
+            {open.map(({ to, covers, label, icon: Icon, key }) => (
+              <NavLink
+                key={to}
+                component={Link}
+                to={to}
+                label={label}
+                leftSection={<Icon size={18} stroke={1.75} aria-hidden />}
+                rightSection={<PlaceMark to={to} otherwise={chord(key)} />}
+                active={covers.some((path) => pathname.startsWith(path))}
+                className={styles.place}
+                onClick={menu.close}
+              />
+            ))}
+          </nav>
+        </AppShell.Section>
+        <AppShell.Section className={styles.bottom}>
+          <div className={styles.live}>
+            <StreamSign />
+          </div>
+          <Account session={session} onHelp={help.open} />
+        </AppShell.Section>
+      </AppShell.Navbar>
+
+      <AppShell.Main className={styles.main}>
+        <div id="page" className={styles.page} tabIndex={-1}>
+          <Outlet />
+        </div>
+      </AppShell.Main>
+      <StaleSign />
+      <KeyboardHelp opened={helping} onClose={help.close} places={open} />
+    </AppShell>
+  );
+}

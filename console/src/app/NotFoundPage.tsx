@@ -1,0 +1,21 @@
+/** An address that leads nowhere. */
+import { Button } from '@mantine/core';
+import { IconMapOff } from '@tabler/icons-react';
+import { Link } from '@tanstack/react-router';
+import { Empty } from '../ui/layout/Empty.tsx';
+import { PageHeader } from '../ui/layout/PageHeader.tsx';
+import { Panel } from '../ui/layout/Panel.tsx';
+
+export const NotFoundPage = () => (
+  <>
+    <PageHeader title="Not found" tab="Not found" />
+    <Panel>
+      <Empty icon={IconMapOff} title="There is nothing at this address">
+        <p>The link may be old, or a letter is missing.</p>
+        <Button component={Link} to="/fleet" variant="default">
+          To the fleet
+        </Button>
+      </Empty>
+    </Panel>
+  </>
+);

@@ -1,0 +1,58 @@
+/** How much is open at a place, beside the way to it. Takes the place of `otherwise`, so that nothing moves when it comes and goes. */
+import { IconBell } from '@tabler/icons-react';
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import type { ReactNode } from 'react';
+import { findingsQuery } from '../api/queries/findings.ts';
+import { residueQuery } from '../api/queries/residue.ts';
+import { attentionMark, countOf } from '../features/attention/concerns.ts';
+import { useAttention } from '../features/attention/use-attention.ts';
+import { openCount } from '../features/drift/words.ts';
+import styles from '../features/supervision/HeldSign.module.css';
+import { type Tone, toneStyle } from '../ui/theme.ts';
+
+const open = { status: 'open' };
+
+interface MarkProps {
+  count: string | null;
+  otherwise: ReactNode;
+  tone?: Tone;
+}
+
+const Mark = ({ count, otherwise, tone = 'warn' }: MarkProps) =>
+  count === null ? (
+    otherwise
+  ) : (
+    <span className={styles.mark} style={toneStyle(tone)}>
+      {count}
+    </span>
+  );
+
+export const ResidueMark = ({ otherwise }: { otherwise: ReactNode }) => (
+  <Mark count={openCount(useInfiniteQuery(residueQuery(open)).data?.pages[0])} otherwise={otherwise} />
+);
+
+export const DriftMark = ({ otherwise }: { otherwise: ReactNode }) => (
+  <Mark count={openCount(useInfiniteQuery(findingsQuery(open)).data?.pages[0])} otherwise={otherwise} />
+);
+
+function useAttentionCount(): string | null {
+  const { shelves, isAll, error } = useAttention();
+  return attentionMark(countOf(shelves), isAll, error === null);
+}
+
+export const AttentionMark = ({ otherwise }: { otherwise: ReactNode }) => (
+  <Mark count={useAttentionCount()} otherwise={otherwise} tone="bad" />
+);
+
+/** For the narrow header, where the navigation is out of sight. */
+export function AttentionLink() {
+  const count = useAttentionCount();
+  return (
+    count && (
+      <Link to="/attention" className={styles.mark} style={toneStyle('bad')} aria-label={`Attention: ${count}`}>
+        <IconBell size={13} aria-hidden /> {count}
+      </Link>
+    )
+  );
+}

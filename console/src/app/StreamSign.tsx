@@ -1,0 +1,53 @@
+/** Whether what is on the screen is the present: a small word while all is well, a sign nobody overlooks when it is not. */
+import { IconPlugConnectedX } from '@tabler/icons-react';
+import { useStreamState } from '../live/live.ts';
+import type { StreamState } from '../live/stream.ts';
+import { type Tone, toneStyle } from '../ui/theme.ts';
+import styles from './StreamSign.module.css';
+
+const words: Record<StreamState, { tone: Tone; text: string; means: string }> = {
+  connecting: { tone: 'idle', text: 'Connecting', means: 'The live stream is being opened.' },
+  live: { tone: 'ok', text: 'Live', means: 'Every change arrives by itself.' },
+  stale: { tone: 'warn', text: 'Reconnecting', means: 'The stream is broken; what you see may be out of date.' },
+  refused: {
+    tone: 'warn',
+    text: 'Not live',
+    means: 'Too many live streams are open. Close other tabs of this console.',
+  },
+  paused: { tone: 'idle', text: 'Paused', means: 'Paused while this tab was out of sight.' },
+};
+
+export function StreamSign() {
+  const { tone, text, means } = words[useStreamState()];
+  return (
+    <span className={styles.sign} style={toneStyle(tone)} title={means}>
+      <span className={styles.dot} aria-hidden />
+      {text}
+    </span>
+  );
+}
+
+/** Floats above the page, so that nothing moves when the stream breaks and when it is back. */
+const signs: Partial<Record<StreamState, { title: string; text: string }>> = {
+  stale: { title: 'The live stream is stale.', text: 'Reconnecting; what you see may be out of date.' },
+  refused: {
+    title: 'This page is not live.',
+    text: 'Too many live streams are open. Close other tabs, or reload to see changes.',
+  },
+};
+
+export function StaleSign() {
+  const sign = signs[useStreamState()];
+  return (
+    <div role="status" className={styles.place}>
+      {sign && (
+        <div className={styles.stale} style={toneStyle('warn')}>
+          <IconPlugConnectedX size={18} aria-hidden />
+          <span>
+            <b>{sign.title}</b> {sign.text}
+          </span>
+        </div>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,58 @@
+/** The composition root of the console: joins cache, router, theme and the reaction to a session that has ended. */
+import '@fontsource-variable/inter';
+import '@fontsource-variable/jetbrains-mono';
+import '@mantine/core/styles.layer.css';
+import '@mantine/notifications/styles.layer.css';
+import './global.css';
+import { MantineProvider } from '@mantine/core';
+import { QueryCache, QueryClient, QueryClientProvider } from '@tanstack/react-query';
+import { RouterProvider } from '@tanstack/react-router';
+import { createRoot } from 'react-dom/client';
+import { systemClock } from '../../../src/base/clock.ts';
+import { isSignedOut, problemOf } from '../api/failure.ts';
+import { askingAgain } from '../api/retry-policy.ts';
+import { cssVariables, theme } from '../ui/theme.ts';
+import { Notices } from './Notices.tsx';
+import { createConsoleRouter } from './router.tsx';
+
+const askAgain = askingAgain(systemClock);
+
+const queryClient = new QueryClient({
+  queryCache: new QueryCache({
+    onError: (error, query) => {
+      if (isSignedOut(error)) void askToSignIn();
+      askAgain(error, query);
+    },
+  }),
+  defaultOptions: {
+    queries: {
+      // The stream keeps what was read fresh, so there is nothing to poll for.
+      staleTime: Number.POSITIVE_INFINITY,
+      refetchOnWindowFocus: false,
+      // Patched values keep their identity; comparing whole fleets deeply on every change would be wasted work.
+      structuralSharing: false,
+      // Only silence is worth another try at once; a refusal is shown, and asked again when the server said.
+      retry: (failures, error) => problemOf(error) === null && failures < 3,
+    },
+  },
+});
+
+const router = createConsoleRouter(queryClient);
+
+async function askToSignIn(): Promise<void> {
+  const { pathname, href } = router.state.location;
+  if (pathname === '/sign-in') return;
+  await router.navigate({ to: '/sign-in', search: { next: href }, replace: true });
+  queryClient.clear();
+}
+
+const root = document.getElementById('root');
+if (!root) throw new Error('index.html has no #root');
+createRoot(root).render(
+  <MantineProvider theme={theme} cssVariablesResolver={cssVariables} defaultColorScheme="auto">
+    <QueryClientProvider client={queryClient}>
+      <RouterProvider router={router} />
+    </QueryClientProvider>
+    <Notices />
+  </MantineProvider>,
+);

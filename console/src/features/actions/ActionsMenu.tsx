@@ -1,0 +1,87 @@
+/** Everything that the server offers about one thing: what can be pressed, what should be pressed with care, and what cannot be and why. */
+import { Button, Menu } from '@mantine/core';
+import { IconAlertTriangle, IconChevronDown } from '@tabler/icons-react';
+import type { ReactNode } from 'react';
+import type { Offer } from '../../../../src/lifecycle/actions/action-table.ts';
+import styles from './ActionsMenu.module.css';
+import { actionLabel, onShelves, sentence } from './words.ts';
+
+interface Props<Name extends string> {
+  offers: readonly Offer<Name>[];
+  onChoose: (offer: Offer<Name>) => void;
+  labelOf?: (action: Name) => string;
+}
+
+export function ActionsMenu<Name extends string>({ offers, onChoose, labelOf = actionLabel }: Props<Name>) {
+  const { open, drastic, closed } = onShelves(offers);
+  return (
+    <Menu
+      position="bottom-end"
+      shadow="md"
+      width="min(24rem, calc(100vw - 2rem))"
+      // Where the page's landmarks hold it, and with nothing in it that can have the focus but its items.
+      withinPortal={false}
+      withInitialFocusPlaceholder={false}
+      classNames={{ dropdown: styles.dropdown, item: styles.item }}
+    >
+      <Menu.Target>
+        <Button variant="default" rightSection={<IconChevronDown size={15} aria-hidden />}>
+          Actions
+        </Button>
+      </Menu.Target>
+      <Menu.Dropdown>
+        <Shelf name="Open now" of={open}>
+          {(offer) => (
+            <Menu.Item key={offer.action} onClick={() => onChoose(offer)}>
+              <Words label={labelOf(offer.action)} says={offer.does} />
+            </Menu.Item>
+          )}
+        </Shelf>
+        <Shelf name="With care" of={drastic}>
+          {(offer) => (
+            <Menu.Item
+              key={offer.action}
+              data-drastic
+              leftSection={<IconAlertTriangle size={15} aria-hidden />}
+              onClick={() => onChoose(offer)}
+            >
+              <Words label={labelOf(offer.action)} says={offer.does} />
+            </Menu.Item>
+          )}
+        </Shelf>
+        <Shelf name="Not now" of={closed}>
+          {/* Not `disabled`: what cannot be pressed can still be reached by keyboard, so that its reason is read. */}
+          {(offer) => (
+            <Menu.Item key={offer.action} aria-disabled closeMenuOnClick={false} title={sentence(offer.does)}>
+              <Words label={labelOf(offer.action)} says={offer.why_not ?? ''} />
+            </Menu.Item>
+          )}
+        </Shelf>
+      </Menu.Dropdown>
+    </Menu>
+  );
+}
+
+interface ShelfProps<Name extends string> {
+  name: string;
+  of: Offer<Name>[];
+  children: (offer: Offer<Name>) => ReactNode;
+}
+
+function Shelf<Name extends string>({ name, of, children }: ShelfProps<Name>) {
+  if (of.length === 0) return null;
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset is nothing that a menu may hold.
+    <div role="group" aria-label={name} className={styles.shelf}>
+      <Menu.Label aria-hidden>{name}</Menu.Label>
+      {of.map(children)}
+    </div>
+  );
+}
+
+const Words = ({ label, says }: { label: string; says: string }) => (
+  <>
+    <span className={styles.label}>{label}</span>
+    <span className={styles.says}>{sentence(says)}</span>
+  </>
+);

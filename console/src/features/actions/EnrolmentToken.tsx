@@ -1,0 +1,34 @@
+/** The token with which a machine enrols again, shown once, inside the line that uses it. */
+import { Button, Group, Stack, Text } from '@mantine/core';
+import { useClipboard } from '@mantine/hooks';
+import { IconCheck, IconCopy } from '@tabler/icons-react';
+import styles from './EnrolmentToken.module.css';
+import { enrolLine } from './enrolment.ts';
+
+interface Props {
+  token: string;
+  onClose: () => void;
+}
+
+export function EnrolmentToken({ token, onClose }: Props) {
+  const clipboard = useClipboard({ timeout: 1500 });
+  const line = enrolLine(token, window.location.origin);
+  return (
+    <Stack gap="md">
+      <Text>
+        Start its agent on the machine, as it was started before, with this token. <b>It is not shown again.</b>
+      </Text>
+      <code className={styles.line}>{line}</code>
+      <Group justify="flex-end" gap="xs">
+        <Button
+          variant="default"
+          leftSection={clipboard.copied ? <IconCheck size={15} aria-hidden /> : <IconCopy size={15} aria-hidden />}
+          onClick={() => clipboard.copy(line)}
+        >
+          {clipboard.copied ? 'Copied' : 'Copy'}
+        </Button>
+        <Button onClick={onClose}>I have it</Button>
+      </Group>
+    </Stack>
+  );
+}

@@ -1,0 +1,66 @@
+/** The few things that an action wants to know besides its reason. */
+import { NumberInput, Radio, Stack } from '@mantine/core';
+import { useState } from 'react';
+import type { Extras } from './action.ts';
+import type { ExtraName } from './words.ts';
+
+const usualMinutes = 10;
+
+const beginnings: Record<ExtraName, Extras> = {
+  seconds: { seconds: usualMinutes * 60 },
+  drain_then: { drain_then: 'hold' },
+};
+
+export const firstExtras = (asks: readonly ExtraName[]): Extras =>
+  Object.assign({}, ...asks.map((name) => beginnings[name]));
+
+interface Props {
+  name: ExtraName;
+  extras: Extras;
+  /** Null while what stands there means nothing. */
+  onChange: (extras: Extras | null) => void;
+}
+
+const fields: Record<ExtraName, (props: Omit<Props, 'name'>) => React.ReactNode> = {
+  seconds: Minutes,
+  drain_then: DrainThen,
+};
+
+export function ExtraField({ name, ...props }: Props) {
+  const Field = fields[name];
+  return <Field {...props} />;
+}
+
+function Minutes({ extras, onChange }: Omit<Props, 'name'>) {
+  const [minutes, setMinutes] = useState<number | string>((extras.seconds ?? 0) / 60);
+  return (
+    <NumberInput
+      label="By how long"
+      suffix=" min"
+      min={1}
+      max={525_600}
+      value={minutes}
+      onChange={(value) => {
+        setMinutes(value);
+        onChange(typeof value === 'number' && value > 0 ? { ...extras, seconds: value * 60 } : null);
+      }}
+    />
+  );
+}
+
+const isEnd = (value: string): value is 'hold' | 'retire' => value === 'hold' || value === 'retire';
+
+function DrainThen({ extras, onChange }: Omit<Props, 'name'>) {
+  return (
+    <Radio.Group
+      label="Once it is empty"
+      value={extras.drain_then ?? 'hold'}
+      onChange={(value) => isEnd(value) && onChange({ ...extras, drain_then: value })}
+    >
+      <Stack gap={6} mt={4}>
+        <Radio value="hold" label="Set it aside, for a person to look at" />
+        <Radio value="retire" label="Retire it: take it down for good" />
+      </Stack>
+    </Radio.Group>
+  );
+}

@@ -1,0 +1,139 @@
+/** Why an allocation is in its status, since when, and what happens if nothing does. */
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import type { Allocation } from '../../../../src/contract/allocation.ts';
+import type { Evidence } from '../../../../src/contract/evidence/evidence.ts';
+import { allocationMeans, hasEnded, isRescueOver } from '../../../../src/lifecycle/deadlines/rescue-window.ts';
+import {
+  allocationStatuses,
+  type BudgetPhase,
+  type StatusDeclaration,
+} from '../../../../src/lifecycle/model/states.ts';
+import { statusFactQuery } from '../../api/queries/timeline.ts';
+import { useTicking } from '../../api/server-clock.ts';
+import { type Ailing, ailingOf, ailingWords, reasonOf } from '../../ui/status/machine-trouble.ts';
+import { AllocationStatusBadge } from '../../ui/status/StatusBadges.tsx';
+import styles from '../../ui/status/StatusPanel.module.css';
+import { Because, BudgetLine } from '../../ui/status/StatusPanel.tsx';
+import { Ago } from '../../ui/time/Ago.tsx';
+import { Countdown } from '../../ui/time/Countdown.tsx';
+import { useAiling } from '../attention/use-attention.ts';
+
+export function AllocationBecause({ allocation }: { allocation: Allocation }) {
+  const { allocation_id, status, status_since } = allocation;
+  const ailing = ailingOf(allocation, useAiling());
+  const means = useTicking((nowMs) => allocationMeans(allocation, nowMs));
+  const { data: fact } = useQuery(statusFactQuery(allocation_id, status, status_since));
+  return (
+    <Because
+      badge={<AllocationStatusBadge status={status} ailing={ailing} large />}
+      since={ailing?.since ?? status_since}
+      means={ailing ? ailingWords[ailing.status].says : means}
+      because={<Reason allocation={allocation} fact={fact ?? null} ailing={ailing} />}
+      next={<Next allocation={allocation} ailing={ailing} />}
+    />
+  );
+}
+
+/** A rule's verdict goes first; without one, the fact that brought it here says why. */
+function Reason({
+  allocation,
+  fact,
+  ailing,
+}: {
+  allocation: Allocation;
+  fact: Evidence | null;
+  ailing: Ailing | null;
+}) {
+  const { verdict, owner_layer } = allocation;
+  const reason = reasonOf(allocation, ailing);
+  const told = ailing ? null : (verdict?.reason ?? textOf(fact?.data.reason));
+  const words = [...new Set([told, reason])].filter(Boolean);
+  // That it was once ready is no reason for where an ailing one stands now.
+  const brought = ailing ? null : fact;
+  const rule = verdict?.rule ?? textOf(brought?.data.by);
+  const at = verdict?.at ?? brought?.at;
+  return (
+    <>
+      {words.map((line) => (
+        <p key={line} className={styles.reason}>
+          {line}
+        </p>
+      ))}
+      <p className={styles.dim}>
+        {rule && (
+          <>
+            {verdict ? 'rule' : 'by'} <code>{rule}</code>
+          </>
+        )}
+        {at && (
+          <>
+            {rule && ', '}
+            <Ago at={at} />
+          </>
+        )}
+        {brought?.actor && ` · ${brought.actor.name}`}
+        {owner_layer && ` · owner: ${owner_layer.replaceAll('_', ' ')}`}
+      </p>
+    </>
+  );
+}
+
+const textOf = (value: unknown): string | null => (typeof value === 'string' ? value : null);
+
+const nextWords: Record<StatusDeclaration['class'], string> = {
+  moving: 'It leaves this status by itself.',
+  serving: 'Supervised by its heartbeat; nothing is due.',
+  parked: 'It is looked at again at least hourly; the actions above lead out.',
+  terminal: 'Nothing follows.',
+};
+
+function Next({ allocation, ailing }: { allocation: Allocation; ailing: Ailing | null }) {
+  const { deadline_at, budget_seconds, retry_at, release_tries } = allocation;
+  const declared = allocationStatuses[allocation.status];
+  const rescueOver = useTicking((nowMs) => isRescueOver(allocation, nowMs));
+  if (retry_at) {
+    return (
+      <>
+        <p className={styles.deadline}>
+          Next try <Ago at={retry_at} asDue />
+        </p>
+        <p className={styles.dim}>
+          {release_tries === 1 ? '1 try' : `${release_tries} tries`} so far; the actions above try at once, or end it.
+        </p>
+      </>
+    );
+  }
+  if (ailing && allocation.node_id)
+    return (
+      <p className={styles.means}>
+        What becomes of it is decided with{' '}
+        <Link to="/nodes/$id" params={{ id: allocation.node_id }}>
+          its machine
+        </Link>
+        .
+      </p>
+    );
+  if (rescueOver) return <p className={styles.means}>No deadline runs any more; the actions above lead out.</p>;
+  if (!deadline_at) return <p className={styles.means}>{nextWords[declared.class]}</p>;
+  return (
+    <>
+      <p className={styles.deadline}>
+        <Countdown at={deadline_at} budget_seconds={budget_seconds} />{' '}
+        {hasEnded(allocation) ? 'until its machine is taken down' : declared.deadline && windowWords[declared.deadline]}
+      </p>
+      <BudgetLine {...allocation} />
+    </>
+  );
+}
+
+const windowWords: Record<BudgetPhase, string> = {
+  queue: 'left to get a machine',
+  provision: 'left to come up',
+  start: 'left to become ready',
+  offline: 'left to come back',
+  drain: 'left to become empty',
+  release: 'left to be taken down',
+  rescue: 'left to be rescued',
+  clean: 'left to be cleaned',
+};

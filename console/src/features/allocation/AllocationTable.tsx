@@ -1,0 +1,131 @@
+/** Allocations as rows, each with what can be done about it. */
+import { Button, Group } from '@mantine/core';
+import { Link } from '@tanstack/react-router';
+import { useMemo } from 'react';
+import type { Allocation } from '../../../../src/contract/allocation.ts';
+import { allocationStatusNames } from '../../../../src/lifecycle/model/states.ts';
+import { CopyId, shortId } from '../../ui/layout/CopyId.tsx';
+import { type Ailing, ailingOf, reasonOf } from '../../ui/status/machine-trouble.ts';
+import { AllocationStatusBadge } from '../../ui/status/StatusBadges.tsx';
+import styles from '../../ui/table/DataTable.module.css';
+import { type Column, DataTable } from '../../ui/table/DataTable.tsx';
+import { Ago } from '../../ui/time/Ago.tsx';
+import type { Action } from '../actions/action.ts';
+import { allocationActionLabel, isEnding } from '../actions/words.ts';
+import { useAiling } from '../attention/use-attention.ts';
+import { ProgressLine } from '../operations/ProgressLine.tsx';
+import { hasEnded } from '../operations/progress.ts';
+import { allocationAction, nameOf, plainByStatus } from './allocation-actions.ts';
+
+/** How its machine ails is not on the row itself. */
+type Row = Allocation & { ailing: Ailing | null };
+
+const sinceOf = ({ status_since, ailing }: Row): string => ailing?.since ?? status_since;
+
+const columns: Column<Row>[] = [
+  {
+    key: 'name',
+    heading: 'Name',
+    by: (allocation) => allocation.name ?? allocation.allocation_id,
+    cell: (allocation) => (
+      <Link to="/allocations/$id" params={{ id: allocation.allocation_id }} className="quiet-link">
+        <b>{allocation.name ?? shortId(allocation.allocation_id)}</b>
+      </Link>
+    ),
+  },
+  {
+    key: 'status',
+    heading: 'Status',
+    by: (allocation) => allocationStatusNames.indexOf(allocation.status),
+    cell: ({ status, ailing }) => <AllocationStatusBadge status={status} ailing={ailing} />,
+  },
+  {
+    key: 'since',
+    heading: 'For',
+    by: sinceOf,
+    cell: (allocation) => <Ago at={sinceOf(allocation)} asAge />,
+  },
+  { key: 'progress', heading: 'Progress', cell: (allocation) => <Happening allocation={allocation} /> },
+  { key: 'pool', heading: 'Pool', by: (allocation) => allocation.pool, cell: (allocation) => allocation.pool },
+  {
+    key: 'node',
+    heading: 'Node',
+    cell: ({ node_id }) =>
+      node_id && (
+        <Link to="/nodes/$id" params={{ id: node_id }} title={node_id}>
+          <code>{shortId(node_id)}</code>
+        </Link>
+      ),
+  },
+  {
+    key: 'age',
+    heading: 'Age',
+    by: (allocation) => allocation.created_at,
+    cell: (allocation) => <Ago at={allocation.created_at} asAge />,
+  },
+  { key: 'tenant', heading: 'Tenant', by: ({ tenant }) => tenant, cell: ({ tenant }) => tenant, roomyOnly: true },
+  { key: 'id', heading: 'Id', cell: ({ allocation_id }) => <CopyId id={allocation_id} short />, roomyOnly: true },
+];
+
+/** While an operation runs, its progress; otherwise why the allocation is where it is. */
+function Happening({ allocation }: { allocation: Row }) {
+  const { progress, verdict } = allocation;
+  if (progress && !hasEnded(progress)) return <ProgressLine progress={progress} />;
+  const words = reasonOf(allocation, allocation.ailing) ?? verdict?.reason;
+  return words ? <span className={styles.wrapped}>{words}</span> : null;
+}
+
+interface Props {
+  allocations: Allocation[];
+  sort: string | undefined;
+  onSort: (sort: string | undefined) => void;
+  /** Left out for those who may only look. */
+  onAction: ((action: Action) => void) | undefined;
+}
+
+export function AllocationTable({ allocations, sort, onSort, onAction }: Props) {
+  const withActions = useMemo(() => (onAction ? [...columns, actionsColumn(onAction)] : columns), [onAction]);
+  const ailing = useAiling();
+  const rows = useMemo(
+    () => allocations.map((allocation) => ({ ...allocation, ailing: ailingOf(allocation, ailing) })),
+    [allocations, ailing],
+  );
+  return (
+    <DataTable
+      label="Allocations"
+      columns={withActions}
+      rows={rows}
+      rowKey={(allocation) => allocation.allocation_id}
+      sort={sort}
+      onSort={onSort}
+    />
+  );
+}
+
+const actionsColumn = (onAction: (action: Action) => void): Column<Row> => ({
+  key: 'actions',
+  heading: 'Actions',
+  end: true,
+  cell: (allocation) => {
+    const offers = plainByStatus(allocation.status);
+    if (offers.length === 0) return null;
+    return (
+      <Group gap={6} justify="flex-end" wrap="nowrap">
+        {offers.map((offer) => {
+          const label = allocationActionLabel(offer.action, allocation.status);
+          return (
+            <Button
+              key={offer.action}
+              size="compact-xs"
+              variant={isEnding(offer.action) ? 'default' : 'filled'}
+              aria-label={`${label} ${nameOf(allocation)}`}
+              onClick={() => onAction(allocationAction(allocation, offer))}
+            >
+              {label}
+            </Button>
+          );
+        })}
+      </Group>
+    );
+  },
+});

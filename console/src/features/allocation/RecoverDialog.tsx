@@ -1,0 +1,109 @@
+/** Tries every failed release again: canary first, at a capped rate; says beforehand whom it takes hold of. */
+import { Modal, NumberInput, SimpleGrid } from '@mantine/core';
+import { useMutation, useQuery } from '@tanstack/react-query';
+import { useNavigate } from '@tanstack/react-router';
+import { useState } from 'react';
+import { recoveryDefaults } from '../../../../src/lifecycle/actions/recovery.ts';
+import { keys } from '../../api/cache/keys.ts';
+import { newKey } from '../../api/client.ts';
+import { type RecoveryAsked, recover } from '../../api/queries/recovery.ts';
+import { ReasonForm } from '../../ui/dialog/ReasonForm.tsx';
+import { shortId } from '../../ui/layout/CopyId.tsx';
+import { lookingAhead } from '../actions/action.ts';
+import { ForesightBox } from '../actions/ForesightBox.tsx';
+import { matchedWords, paceWords } from './recovery.ts';
+
+interface Props {
+  opened: boolean;
+  onClose: () => void;
+  pool: string | undefined;
+}
+
+export function RecoverDialog({ opened, onClose, pool }: Props) {
+  return (
+    <Modal
+      opened={opened}
+      onClose={onClose}
+      title={pool ? `Recover all of ${pool}` : 'Recover all'}
+      closeButtonProps={{ 'aria-label': 'Close' }}
+    >
+      <RecoverForm onClose={onClose} pool={pool} />
+    </Modal>
+  );
+}
+
+type Pace = typeof recoveryDefaults;
+type PaceName = keyof Pace;
+
+const paceFields: { name: PaceName; label: string; description: string; max: number }[] = [
+  { name: 'canary', label: 'Canary', description: 'So many go first', max: 1000 },
+  { name: 'per_minute', label: 'Per minute', description: 'At most so many', max: 6000 },
+  { name: 'stop_after_failures', label: 'Stop after', description: 'So many failures', max: 100_000 },
+];
+
+/** Empty while what stands there means nothing. */
+type PaceDraft = Record<PaceName, number | string>;
+const isWhole = (draft: PaceDraft): draft is Record<PaceName, number> =>
+  Object.values(draft).every((value) => typeof value === 'number' && value >= 1);
+
+function RecoverForm({ onClose, pool }: Omit<Props, 'opened'>) {
+  const navigate = useNavigate();
+  const [key] = useState(newKey);
+  const [reason, setReason] = useState('');
+  const [pace, setPace] = useState<PaceDraft>({ ...recoveryDefaults });
+  const asked: Omit<RecoveryAsked, 'reason'> = {
+    action: 'retry-release',
+    filter: { status: 'release_failed', ...(pool && { pool }) },
+  };
+  const foresight = useQuery({
+    queryKey: keys.foresight(key, asked),
+    queryFn: () => recover({ ...asked, ...lookingAhead }, newKey()),
+    gcTime: 0,
+    retry: false,
+  });
+  const mutation = useMutation({
+    mutationFn: () => recover({ ...asked, ...(isWhole(pace) ? pace : {}), reason: reason.trim() }, key),
+    onSuccess: ({ operation }) => {
+      onClose();
+      if (operation) void navigate({ to: '/operations/$id', params: { id: operation.workflow_id } });
+    },
+  });
+  return (
+    <ReasonForm
+      reason={reason}
+      onReason={setReason}
+      needsReason
+      isReady={isWhole(pace) && (foresight.data?.eligible ?? 0) > 0}
+      button="Recover all"
+      doing={mutation}
+      onClose={onClose}
+    >
+      <div>
+        Every release that has failed is tried again. The canary goes first; the rest follows only if it recovered, at
+        the pace below. It is one operation, which can be watched and cancelled.
+      </div>
+      <ForesightBox
+        foresight={
+          foresight.data
+            ? { says: `${matchedWords(foresight.data, shortId)} ${isWhole(pace) ? paceWords(pace) : ''}` }
+            : null
+        }
+        error={foresight.error}
+      />
+      <SimpleGrid cols={3} spacing="xs">
+        {paceFields.map(({ name, label, description, max }) => (
+          <NumberInput
+            key={name}
+            label={label}
+            description={description}
+            min={1}
+            max={max}
+            allowDecimal={false}
+            value={pace[name]}
+            onChange={(value) => setPace((known) => ({ ...known, [name]: value }))}
+          />
+        ))}
+      </SimpleGrid>
+    </ReasonForm>
+  );
+}

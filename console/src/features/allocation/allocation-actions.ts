@@ -1,0 +1,61 @@
+/** What may be done about an allocation. */
+import type { Allocation } from '../../../../src/contract/allocation.ts';
+import {
+  type AllocationActionName,
+  allocationActionNames,
+  allocationActions,
+  type OfferedAllocationAction,
+} from '../../../../src/lifecycle/actions/allocation-actions.ts';
+import type { AllocationStatus } from '../../../../src/lifecycle/model/states.ts';
+import { actOnAllocation, release, retryAllocation } from '../../api/queries/allocations.ts';
+import { type Action, andSay } from '../actions/action.ts';
+import { offeredAction } from '../actions/offered-action.ts';
+import { allocationActionLabel, isWayOut } from '../actions/words.ts';
+
+/** As much of an allocation as it takes to do something about it. */
+export type ActedOn = Pick<Allocation, 'allocation_id' | 'status' | 'name'>;
+
+export const nameOf = (allocation: ActedOn): string => allocation.name ?? allocation.allocation_id;
+
+type WithoutReason = (id: string, reason: string | undefined, idempotency_key: string) => Promise<unknown>;
+
+/** What everybody does every day goes without a reason too, by a route of its own. */
+const everyday: Partial<Record<AllocationActionName, { send: WithoutReason; says: string }>> = {
+  release: { send: release, says: 'Releasing' },
+  retry: { send: retryAllocation, says: 'Trying again:' },
+};
+
+export function allocationAction(allocation: ActedOn, offer: OfferedAllocationAction): Action {
+  const { allocation_id, status } = allocation;
+  const name = nameOf(allocation);
+  const label = allocationActionLabel(offer.action, status);
+  const action = {
+    ...offeredAction(offer, name, (body, key) => actOnAllocation(allocation_id, offer.action, body, key)),
+    title: `${label} · ${name}`,
+    button: label,
+  };
+  const plain = everyday[offer.action];
+  if (!plain) return action;
+  return {
+    ...action,
+    needsReason: false,
+    run: ({ reason }, key) => andSay(`${plain.says} ${name}`, plain.send(allocation_id, reason, key)),
+  };
+}
+
+/** What stands on the page itself while it is open: the ways out, and giving it back. */
+export const isPlain = (action: string): boolean => isWayOut(action) || action === 'release';
+
+/** Where the table opens it by the status alone; whether more stands in its way, the look ahead says. */
+export const offerOf = (action: AllocationActionName): OfferedAllocationAction => ({
+  action,
+  does: allocationActions[action].does,
+  open: true,
+  why_not: null,
+});
+
+/** For a list, where to ask about every row would be a request a row: the same table, by the status alone. */
+export const plainByStatus = (status: AllocationStatus): OfferedAllocationAction[] =>
+  allocationActionNames
+    .filter((action) => isPlain(action) && allocationActions[action].from.some((from) => from === status))
+    .map(offerOf);

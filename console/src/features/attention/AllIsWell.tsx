@@ -1,0 +1,41 @@
+/** Nothing needs a person; and what was looked at, so that one may believe it. */
+import { IconCircleCheck } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
+import { overviewQuery } from '../../api/queries/pools.ts';
+import { seesWholeFleet, useSession } from '../../api/session.ts';
+import { Empty } from '../../ui/layout/Empty.tsx';
+import styles from './Attention.module.css';
+import type { Known } from './concerns.ts';
+
+const total = (counts: Record<string, number>, but: string): number =>
+  Object.entries(counts).reduce((sum, [status, count]) => (status === but ? sum : sum + count), 0);
+
+const counted = (count: number, one: string, many: string) => ({ count, words: count === 1 ? one : many });
+
+export function AllIsWell({ known }: { known: Known }) {
+  const { data: overview } = useQuery({ ...overviewQuery, enabled: seesWholeFleet(useSession()) });
+  const looked = overview && [
+    counted(
+      total(overview.nodes, 'retired'),
+      'machine, none silent, failed or set aside',
+      'machines, none silent, failed or set aside',
+    ),
+    counted(total(overview.allocations, 'released'), 'allocation, none failed', 'allocations, none failed'),
+    counted(known.sweeps?.length ?? 0, 'rule runs, nothing is held', 'rules run, nothing is held'),
+    counted(overview.pools, 'pool, nothing left behind, no drift', 'pools, nothing left behind, no drift'),
+  ];
+  return (
+    <Empty icon={IconCircleCheck} title="All is well" tone="ok">
+      <p>Nothing needs a person. What does will appear here by itself, worst first.</p>
+      {looked && (
+        <ul className={styles.looked} aria-label="What was looked at">
+          {looked.map(({ count, words }) => (
+            <li key={words}>
+              <b className="tabular">{count}</b> {words}
+            </li>
+          ))}
+        </ul>
+      )}
+    </Empty>
+  );
+}

@@ -1,0 +1,103 @@
+/** Where one arrives: only what needs a person, worst first, each with its reason and what to press. */
+import { Button } from '@mantine/core';
+import { Link } from '@tanstack/react-router';
+import { useState } from 'react';
+import { askAgainSeconds, failureOf } from '../../api/failure.ts';
+import { mayOperate, seesWholeFleet, useSession } from '../../api/session.ts';
+import { ActionDialog, RecoverDialog } from '../../ui/dialog/on-demand.tsx';
+import { FailurePanel } from '../../ui/layout/FailurePanel.tsx';
+import { PageHeader } from '../../ui/layout/PageHeader.tsx';
+import { Panel } from '../../ui/layout/Panel.tsx';
+import { TableSkeleton } from '../../ui/loading/Skeletons.tsx';
+import { toneStyle } from '../../ui/theme.ts';
+import type { Action } from '../actions/action.ts';
+import { AllIsWell } from './AllIsWell.tsx';
+import styles from './Attention.module.css';
+import { AttentionRow } from './AttentionRow.tsx';
+import { shelfLooks } from './attention-looks.ts';
+import { attentionHeadline, concernId, countOf, type Shelf } from './concerns.ts';
+import { useAttention } from './use-attention.ts';
+
+/** More of one kind are better looked at in their own list. */
+const mostShown = 5;
+/** From so many on, one by one is no longer the way. */
+const worthRecovering = 2;
+
+export function AttentionPage() {
+  const { shelves, known, isRead, isAll, error } = useAttention();
+  const session = useSession();
+  const [action, setAction] = useState<Action | null>(null);
+  const [recovering, setRecovering] = useState(false);
+  const acts = mayOperate(session);
+  const unanswered = error && { why: failureOf(error).title, again_seconds: askAgainSeconds(error) };
+  const failedReleases = known.release_failed?.length ?? 0;
+  return (
+    <>
+      <PageHeader
+        title="Attention"
+        tab="Attention"
+        below={<span>{isRead ? attentionHeadline(countOf(shelves), isAll, unanswered) : 'Looking …'}</span>}
+        actions={
+          acts &&
+          seesWholeFleet(session) &&
+          failedReleases >= worthRecovering && (
+            <Button variant="default" onClick={() => setRecovering(true)}>
+              Recover all {failedReleases} releases…
+            </Button>
+          )
+        }
+      />
+      {error && <FailurePanel error={error} />}
+      {!isRead && (
+        <Panel>
+          <TableSkeleton />
+        </Panel>
+      )}
+      {isRead && !error && shelves.length === 0 && (
+        <Panel>
+          <AllIsWell known={known} />
+        </Panel>
+      )}
+      {isRead && (
+        <div className={styles.shelves}>
+          {shelves.map((shelf) => (
+            <ShelfPanel key={shelf.name} shelf={shelf} onAction={acts ? setAction : undefined} />
+          ))}
+        </div>
+      )}
+      <RecoverDialog opened={recovering} onClose={() => setRecovering(false)} pool={undefined} />
+      <ActionDialog action={action} onClose={() => setAction(null)} />
+    </>
+  );
+}
+
+interface ShelfProps {
+  shelf: Shelf;
+  onAction: ((action: Action) => void) | undefined;
+}
+
+function ShelfPanel({ shelf: { name, concerns }, onAction }: ShelfProps) {
+  const { title, means, icon: Icon, tone, all } = shelfLooks[name];
+  return (
+    <section className={styles.shelf} style={toneStyle(tone)} aria-label={`${title}: ${concerns.length}`}>
+      <div className={styles.head}>
+        <Icon size={18} aria-hidden />
+        <h2 className={styles.title}>{title}</h2>
+        <span className={`${styles.count} tabular`}>{concerns.length}</span>
+        <span className={styles.means}>{means}</span>
+      </div>
+      <ul className={styles.rows}>
+        {concerns.slice(0, mostShown).map((concern) => (
+          <AttentionRow key={concernId(concern)} concern={concern} onAction={onAction} />
+        ))}
+      </ul>
+      {concerns.length > mostShown && (
+        <div className={styles.more}>
+          <Link to={all.to} search={all.search ?? {}}>
+            All {concerns.length} of them
+          </Link>
+        </div>
+      )}
+    </section>
+  );
+}

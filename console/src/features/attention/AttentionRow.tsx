@@ -1,0 +1,259 @@
+/** One thing that needs a person: what, since when, why and by which rule, and what to press. */
+import { Button } from '@mantine/core';
+import { Link } from '@tanstack/react-router';
+import type { ReactNode } from 'react';
+import type { Allocation } from '../../../../src/contract/allocation.ts';
+import { causeSays } from '../../../../src/lifecycle/model/transitions.ts';
+import { shortId } from '../../ui/layout/CopyId.tsx';
+import { Ago } from '../../ui/time/Ago.tsx';
+import { Countdown } from '../../ui/time/Countdown.tsx';
+import { withLocalTimes } from '../../ui/time/times.ts';
+import type { Action } from '../actions/action.ts';
+import { sentence } from '../actions/words.ts';
+import { HurtAllocation, SetAsideBy, useFailingSince } from '../allocation/trouble-facts.tsx';
+import { BootsLink } from '../boots/BootsLink.tsx';
+import { aboutWords, roomierBudget } from '../drift/words.ts';
+import { cameBy, costWords, residueName, whereWords } from '../residue/words.ts';
+import { afterwardsWords, effectWords } from '../supervision/words.ts';
+import styles from './Attention.module.css';
+import { nextActions } from './attention-actions.ts';
+import { type Concern, concernedSince } from './concerns.ts';
+
+interface Told {
+  title: ReactNode;
+  /** For those who hear the button and not the row. */
+  name: string;
+  why: ReactNode;
+  /** Rule, owner, what comes next; each a short piece. */
+  facts: ReactNode[];
+}
+
+const Code = ({ children }: { children: string }) => <code>{children}</code>;
+
+/** What happened stands above it; this is who decided, with what the name stands for. */
+const Rule = ({ name }: { name: string }) => (
+  <span title={causeSays(name)}>
+    rule: <code>{name}</code>
+  </span>
+);
+
+function tell(concern: Concern): Told {
+  switch (concern.kind) {
+    case 'hold': {
+      const { rule, scope, name, reason, effect, held_until } = concern.hold;
+      return {
+        title: <Link to="/supervision">{`${rule} in ${scope} ${name}`}</Link>,
+        name: `${rule} in ${scope} ${name}`,
+        why: `${sentence(reason)} ${effectWords[effect]}`,
+        facts: [
+          <span key="until">
+            ends in <Countdown at={held_until} />, {afterwardsWords[effect]}
+          </span>,
+        ],
+      };
+    }
+    case 'rule': {
+      const { name, error } = concern.sweep;
+      return { title: <Link to="/supervision">{name}</Link>, name, why: error, facts: ['owner: control_plane'] };
+    }
+    case 'release':
+    case 'allocation': {
+      const { allocation_id, name, pool, tenant, reason, owner_layer, verdict, release_tries, retry_at } =
+        concern.allocation;
+      return {
+        title: (
+          <Link to="/allocations/$id" params={{ id: allocation_id }}>
+            {name ?? shortId(allocation_id)}
+          </Link>
+        ),
+        name: name ?? allocation_id,
+        why: reason,
+        facts: [
+          pool,
+          `tenant: ${tenant}`,
+          verdict && <Rule key="rule" name={verdict.rule} />,
+          owner_layer && `owner: ${owner_layer}`,
+          concern.kind === 'release' && (release_tries === 1 ? 'failed once' : `failed ${release_tries} times`),
+          retry_at && (
+            <span key="retry">
+              next try <Ago at={retry_at} asDue />
+            </span>
+          ),
+        ],
+      };
+    }
+    case 'node': {
+      const { node_id, name, pool, verdict, fence_reason, deadline_at, status, allocation_id } = concern.node;
+      return {
+        title: (
+          <Link to="/nodes/$id" params={{ id: node_id }}>
+            {name}
+          </Link>
+        ),
+        name,
+        why: verdict?.reason ?? fence_reason,
+        facts: [
+          pool,
+          verdict && <Rule key="rule" name={verdict.rule} />,
+          status === 'quarantined' ? (
+            <SetAsideBy key="by" node={concern.node} />
+          ) : (
+            verdict?.owner && `owner: ${verdict.owner}`
+          ),
+          allocation_id && <HurtAllocation key="hurt" allocation_id={allocation_id} />,
+          status === 'offline' && deadline_at && (
+            <span key="end">
+              given up in <Countdown at={deadline_at} />, unless it is heard of
+            </span>
+          ),
+          status === 'failed' && deadline_at && (
+            <span key="end">
+              {verdict?.certain ? 'it does not come back by itself; ' : 'it may come back until then; '}taken down with
+              proof in <Countdown at={deadline_at} />
+            </span>
+          ),
+        ],
+      };
+    }
+    case 'take_down': {
+      const { node, operation, step } = concern;
+      return {
+        title: (
+          <Link to="/operations/$id" params={{ id: operation.workflow_id }}>
+            {node.name}
+          </Link>
+        ),
+        name: node.name,
+        why: `${step.label}: ${step.error?.message}`,
+        facts: [
+          node.pool,
+          <Code key="kind">{operation.kind}</Code>,
+          step.error && `owner: ${step.error.owner_layer}`,
+          step.tries === 1 ? 'tried once' : `tried ${step.tries} times`,
+          step.retry_at && (
+            <span key="retry">
+              next try <Ago at={step.retry_at} />
+            </span>
+          ),
+        ],
+      };
+    }
+    case 'residue': {
+      const { residue } = concern;
+      return {
+        title: <Link to="/residue">{residueName(residue)}</Link>,
+        name: residueName(residue),
+        why: sentence(`${cameBy(residue)}: ${residue.reason}`),
+        facts: [
+          whereWords(residue),
+          residue.cost_per_hour === null ? 'cost not known' : <b key="cost">{costWords(residue.cost_per_hour)}</b>,
+          residue.verified_at && (
+            <span key="seen">
+              last look <Ago at={residue.verified_at} />
+            </span>
+          ),
+        ],
+      };
+    }
+    case 'finding': {
+      const { finding } = concern;
+      const about = aboutWords(finding);
+      if (finding.kind === 'boot-shift') {
+        const more = roomierBudget(finding);
+        return {
+          title: <BootsLink finding={finding}>{about}</BootsLink>,
+          name: about,
+          why: finding.says,
+          facts: [
+            <BootsLink key="boots" finding={finding}>
+              see these boots
+            </BootsLink>,
+            more !== null && (
+              <BootsLink key="budget" finding={finding} budget_seconds={more}>
+                what a budget of {more} s would do
+              </BootsLink>
+            ),
+            <Link key="pools" to="/pools">
+              change the pool
+            </Link>,
+          ],
+        };
+      }
+      return {
+        title: finding.node_id ? (
+          <Link to="/nodes/$id" params={{ id: finding.node_id }}>
+            {shortId(about)}
+          </Link>
+        ) : (
+          <Link to="/drift">{about}</Link>
+        ),
+        name: about,
+        why: sentence(finding.says),
+        facts: [finding.pool, <Code key="kind">{finding.kind}</Code>],
+      };
+    }
+  }
+}
+
+function FailingFor({ allocation }: { allocation: Allocation }) {
+  const since = useFailingSince(allocation);
+  return (
+    since && (
+      <span className={styles.since}>
+        failing for <Ago at={since} asAge />
+      </span>
+    )
+  );
+}
+
+interface Props {
+  concern: Concern;
+  /** Left out for those who may only look. */
+  onAction: ((action: Action) => void) | undefined;
+}
+
+export function AttentionRow({ concern, onAction }: Props) {
+  const { title, name, why, facts } = tell(concern);
+  const actions = onAction ? nextActions(concern) : [];
+  const since = concernedSince(concern);
+  return (
+    <li className={styles.row}>
+      <div className={styles.words}>
+        <p className={styles.line}>
+          <b className={styles.name}>{title}</b>
+          {concern.kind === 'release' ? (
+            <FailingFor allocation={concern.allocation} />
+          ) : (
+            since && (
+              <span className={styles.since}>
+                for <Ago at={since} asAge />
+              </span>
+            )
+          )}
+        </p>
+        <p className={styles.why}>{typeof why === 'string' ? sentence(withLocalTimes(why)) : why}</p>
+        <p className={styles.facts}>
+          {facts.filter(Boolean).map((fact, at) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: they have an order and no names
+            <span key={at}>{fact}</span>
+          ))}
+        </p>
+      </div>
+      {onAction && actions.length > 0 && (
+        <div className={styles.actions}>
+          {actions.map(({ label, mends, open }, at) => (
+            <Button
+              key={label}
+              size="compact-md"
+              variant={mends && at === 0 ? 'filled' : 'default'}
+              aria-label={`${label} ${name}`}
+              onClick={() => onAction(open())}
+            >
+              {label}
+            </Button>
+          ))}
+        </div>
+      )}
+    </li>
+  );
+}

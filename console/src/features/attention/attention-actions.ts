@@ -1,0 +1,73 @@
+/** The next thing to press about a concern, first the one that usually helps; each opens a dialog with a look ahead. */
+import type { Node } from '../../../../src/contract/node.ts';
+import type { AllocationActionName } from '../../../../src/lifecycle/actions/allocation-actions.ts';
+import type { Occupancy } from '../../../../src/lifecycle/model/states.ts';
+import type { Action } from '../actions/action.ts';
+import { actionLabel, isEnding } from '../actions/words.ts';
+import { allocationAction, offerOf } from '../allocation/allocation-actions.ts';
+import { decisionAction, decisionLabels, decisionsOn } from '../drift/finding-actions.ts';
+import { type NextStep, nextStepsFor } from '../node/next-steps.ts';
+import { nodeAction, nodeOffer } from '../node/node-actions.ts';
+import { deeds, residueAction } from '../residue/residue-actions.ts';
+import { resumeAction } from '../supervision/brake-actions.ts';
+import type { Concern } from './concerns.ts';
+
+export interface NextAction {
+  label: string;
+  /** It helps, and neither ends anything nor looks away; the first that does leads. */
+  mends: boolean;
+  open: () => Action;
+}
+
+const onAllocation = {
+  release: ['retry-release', 'force-release'],
+  allocation: ['retry', 'release'],
+} as const satisfies Record<string, readonly AllocationActionName[]>;
+
+const holderStatus: Record<Occupancy, 'provisioning' | 'active' | 'releasing'> = {
+  reserved: 'provisioning',
+  occupied: 'active',
+  cleanup: 'releasing',
+  free: 'active',
+};
+
+function nodeNext(node: Node, name: NextStep): NextAction[] {
+  if (name !== 'release')
+    return [{ label: actionLabel(name), mends: !isEnding(name), open: () => nodeAction(node, nodeOffer(name)) }];
+  const { allocation_id, occupancy } = node;
+  if (allocation_id === null) return [];
+  const held = { allocation_id, name: null, status: holderStatus[occupancy] };
+  return [{ label: 'Release', mends: false, open: () => allocationAction(held, offerOf('release')) }];
+}
+
+export function nextActions(concern: Concern): NextAction[] {
+  switch (concern.kind) {
+    case 'hold':
+      return [{ label: 'Resume', mends: false, open: () => resumeAction(concern.hold) }];
+    case 'rule':
+      return [];
+    case 'release':
+    case 'allocation':
+      return onAllocation[concern.kind].map((name) => ({
+        label: actionLabel(name),
+        mends: !isEnding(name),
+        open: () => allocationAction(concern.allocation, offerOf(name)),
+      }));
+    case 'node':
+      return nextStepsFor(concern.node).flatMap((name) => nodeNext(concern.node, name));
+    case 'take_down':
+      return nodeNext(concern.node, 'quarantine');
+    case 'residue':
+      return (['verify', 'delete'] as const).map((deed) => ({
+        label: deeds[deed].label,
+        mends: deed === 'verify',
+        open: () => residueAction(concern.residue, deed),
+      }));
+    case 'finding':
+      return decisionsOn(concern.finding).map((decision) => ({
+        label: decisionLabels[decision],
+        mends: false,
+        open: () => decisionAction(concern.finding, decision),
+      }));
+  }
+}

@@ -1,0 +1,180 @@
+import { describe, expect, it } from 'vitest';
+import type { Allocation } from '../../../../src/contract/allocation.ts';
+import type { Finding } from '../../../../src/contract/finding.ts';
+import type { Node } from '../../../../src/contract/node.ts';
+import type { Operation } from '../../../../src/contract/operation.ts';
+import type { Pool } from '../../../../src/contract/pool.ts';
+import type { Residue } from '../../../../src/contract/residue.ts';
+import type { Brake } from '../../../../src/contract/supervision.ts';
+import {
+  attentionHeadline,
+  attentionMark,
+  concernedSince,
+  countOf,
+  gaveUp,
+  type Known,
+  type Sweep,
+  shelvesOf,
+} from './concerns.ts';
+
+const nothing: Known = {
+  brake: undefined,
+  sweeps: undefined,
+  pools: undefined,
+  release_failed: undefined,
+  offline: undefined,
+  quarantined: undefined,
+  failed: undefined,
+  failed_allocations: undefined,
+  degraded: undefined,
+  cleaning: undefined,
+  running: undefined,
+  residue: undefined,
+  findings: undefined,
+};
+const at = (minute: number) => `2026-01-01T00:${String(minute).padStart(2, '0')}:00Z`;
+const nowMs = Date.parse(at(30));
+const failedRelease = (pool: string, release_tries: number, minute = 0) =>
+  ({ allocation_id: `${pool}${minute}`, pool, release_tries, status_since: at(minute) }) as Allocation;
+const node = (name: string, minute: number) => ({ name, status_since: at(minute) }) as Node;
+const hold = (ended_at: string | null) => ({ hold_id: 'h', since: at(1), ended_at, resumed_at: null });
+
+describe('what needs a person', () => {
+  it('is nothing while nothing is known to', () => {
+    expect(shelvesOf(nothing, nowMs)).toEqual([]);
+    expect(attentionHeadline(0, true, null)).toBe('Nothing needs a person');
+  });
+  it('is not known where a question was not answered, and never nothing', () => {
+    const busy = { why: 'Server overloaded', again_seconds: 5 };
+    expect(attentionHeadline(0, true, busy)).toBe(
+      'Not known whether anything needs a person: Server overloaded; asked again every 5 s',
+    );
+    expect(attentionHeadline(1, true, { ...busy, again_seconds: null })).toBe(
+      '1 or more things need a person, worst first. Not everything is known: Server overloaded',
+    );
+    const marks = [attentionMark(0, true, true), attentionMark(0, true, false), attentionMark(2, true, false)];
+    expect([...marks, attentionMark(2, true, true)]).toEqual([null, '?', '2+', '2']);
+  });
+  it('has a release as given up once it was tried more often than its pool allows', () => {
+    const pools = [{ name: 'p', release: { max_retries: 0 } }] as Pool[];
+    expect(gaveUp(failedRelease('p', 1), pools)).toBe(true);
+    expect(gaveUp(failedRelease('q', 8), pools)).toBe(false);
+    expect(gaveUp(failedRelease('q', 9), undefined)).toBe(true);
+  });
+  it('keeps an allocation that failed until somebody retries or releases it, also when its machine is long retired', () => {
+    const allocation = (allocation_id: string, status?: string) =>
+      ({ allocation_id, status: 'failed', status_since: at(1), progress: status ? { status } : null }) as Allocation;
+    const known = {
+      ...nothing,
+      failed_allocations: [
+        allocation('gone', 'failed'),
+        allocation('standing', 'failed'),
+        allocation('retried', 'running'),
+      ],
+    };
+    const standing = { ...node('n', 1), allocation_id: 'standing' };
+    for (const where of ['failed', 'quarantined'])
+      expect(
+        shelvesOf({ ...known, [where]: [standing] }, nowMs).map(({ name, concerns }) => [name, concerns.length]),
+      ).toEqual([
+        [where, 1],
+        ['unserved', 1],
+      ]);
+    expect(shelvesOf(known, nowMs)).toMatchObject([
+      {
+        name: 'unserved',
+        concerns: [{ allocation: { allocation_id: 'gone' } }, { allocation: { allocation_id: 'standing' } }],
+      },
+    ]);
+  });
+  it('has slower boots apart from other findings, first those that are given up, since the boots are slower and not since somebody could tell', () => {
+    const slower = {
+      finding_id: 's',
+      kind: 'boot-shift',
+      theirs: { since: at(2) },
+      opened_at: at(20),
+    } as unknown as Finding;
+    const given_up = {
+      ...slower,
+      finding_id: 'g',
+      theirs: { since: at(9), past_budget_share: 0.1 },
+    } as unknown as Finding;
+    const other = { finding_id: 'd', kind: 'drift', theirs: {}, opened_at: at(1) } as unknown as Finding;
+    const shelves = shelvesOf({ ...nothing, findings: [other, slower, given_up] }, nowMs);
+    expect(shelves.map(({ name, concerns }) => [name, concerns.map(concernedSince)])).toEqual([
+      ['slower', [at(9), at(2)]],
+      ['drift', [at(1)]],
+    ]);
+  });
+  it('has every silent machine, first those that somebody is served by, above what is set aside', () => {
+    const silent = (name: string, minute: number, allocation_id: string | null) => ({
+      ...node(name, minute),
+      allocation_id,
+    });
+    const offline = [silent('free', 1, null), silent('serving', 9, 'a'), silent('serving-longer', 3, 'b')];
+    expect(shelvesOf({ ...nothing, offline, quarantined: [node('aside', 1)] }, nowMs)).toMatchObject([
+      {
+        name: 'silent',
+        concerns: [{ node: { name: 'serving-longer' } }, { node: { name: 'serving' } }, { node: { name: 'free' } }],
+      },
+      { name: 'quarantined' },
+    ]);
+  });
+  it('has a machine that stays degraded, and not one that is for a moment', () => {
+    const [shelf, ...others] = shelvesOf({ ...nothing, degraded: [node('lasting', 28), node('brief', 29)] }, nowMs);
+    expect(shelf).toMatchObject({ name: 'degraded', concerns: [{ node: { name: 'lasting' } }] });
+    expect([shelf?.concerns.length, others]).toEqual([1, []]);
+  });
+  it('has a take-down of which a try failed, with what failed and when it is tried again', () => {
+    const step = (error: object | null) => ({
+      name: 'clean',
+      status: 'waiting',
+      error,
+      retry_at: at(31),
+      finished_at: at(29),
+    });
+    const running = [
+      { workflow_id: 'failing', allocation_id: null, steps: [step({ message: 'exited with code 3' })] },
+      { workflow_id: 'well', allocation_id: null, steps: [step(null)] },
+      { workflow_id: 'release', allocation_id: 'a', steps: [step({ message: 'exited with code 3' })] },
+    ] as unknown as Operation[];
+    const cleaning = running.map(({ workflow_id }) => ({ ...node(workflow_id, 1), workflow_id }));
+    expect(shelvesOf({ ...nothing, cleaning, running }, nowMs)).toMatchObject([
+      {
+        name: 'taken_down',
+        concerns: [{ node: { name: 'failing' }, step: { error: { message: 'exited with code 3' } } }],
+      },
+    ]);
+  });
+  it('goes from the brake down to what is tried again by itself', () => {
+    const shelves = shelvesOf(
+      {
+        ...nothing,
+        brake: { holds: [hold(null), hold(at(2))] } as unknown as Brake,
+        sweeps: [{ name: 'liveness', error: 'no such column' } as Sweep, { name: 'drift', error: null } as Sweep],
+        pools: [],
+        release_failed: [failedRelease('p', 1), failedRelease('p', 9, 1)],
+        quarantined: [node('young', 9), node('old', 3)],
+        failed: [node('f', 1)],
+        residue: [
+          { cost_per_hour: null, since: at(0) },
+          { cost_per_hour: 2, since: at(5) },
+        ] as Residue[],
+        findings: [],
+      },
+      nowMs,
+    );
+    expect(shelves.map(({ name, concerns }) => [name, concerns.length])).toEqual([
+      ['held', 1],
+      ['rules', 1],
+      ['given_up', 1],
+      ['quarantined', 2],
+      ['failed', 1],
+      ['residue', 2],
+      ['retried', 1],
+    ]);
+    expect(shelves[3]?.concerns).toMatchObject([{ node: { name: 'old' } }, { node: { name: 'young' } }]);
+    expect(shelves[5]?.concerns).toMatchObject([{ residue: { cost_per_hour: 2 } }, { residue: {} }]);
+    expect(attentionHeadline(countOf(shelves), true, null)).toBe('9 things need a person, worst first');
+  });
+});

@@ -1,0 +1,191 @@
+/** What needs a person, on which shelf and in which order: worst first, and on each shelf what has waited longest. Pure. */
+import type { Allocation } from '../../../../src/contract/allocation.ts';
+import type { Finding } from '../../../../src/contract/finding.ts';
+import type { Node } from '../../../../src/contract/node.ts';
+import type { Operation, Step } from '../../../../src/contract/operation.ts';
+import type { Pool } from '../../../../src/contract/pool.ts';
+import type { Residue } from '../../../../src/contract/residue.ts';
+import type { Brake, SweepRuns } from '../../../../src/contract/supervision.ts';
+import { foundSince } from '../drift/words.ts';
+import { type Hold, isOpenHold } from '../supervision/words.ts';
+
+export type Sweep = SweepRuns['items'][number];
+
+export type Concern =
+  | { kind: 'hold'; hold: Hold }
+  | { kind: 'rule'; sweep: Sweep }
+  | { kind: 'release'; allocation: Allocation; gave_up: boolean }
+  | { kind: 'node'; node: Node }
+  | { kind: 'allocation'; allocation: Allocation }
+  | { kind: 'take_down'; node: Node; operation: Operation; step: Step }
+  | { kind: 'residue'; residue: Residue }
+  | { kind: 'finding'; finding: Finding };
+
+/** Worst first. */
+export const shelfNames = [
+  'held',
+  'rules',
+  'given_up',
+  'silent',
+  'quarantined',
+  'failed',
+  'unserved',
+  'degraded',
+  'taken_down',
+  'residue',
+  'slower',
+  'drift',
+  'retried',
+] as const;
+export type ShelfName = (typeof shelfNames)[number];
+
+export interface Shelf {
+  name: ShelfName;
+  concerns: Concern[];
+}
+
+/** Undefined: not read yet, or not for those who see only their own. */
+export interface Known {
+  brake: Brake | undefined;
+  sweeps: readonly Sweep[] | undefined;
+  pools: readonly Pool[] | undefined;
+  release_failed: readonly Allocation[] | undefined;
+  offline: readonly Node[] | undefined;
+  quarantined: readonly Node[] | undefined;
+  failed: readonly Node[] | undefined;
+  failed_allocations: readonly Allocation[] | undefined;
+  degraded: readonly Node[] | undefined;
+  cleaning: readonly Node[] | undefined;
+  running: readonly Operation[] | undefined;
+  residue: readonly Residue[] | undefined;
+  findings: readonly Finding[] | undefined;
+}
+
+/** What a pool that names none gets. */
+const usualRetries = 8;
+
+/** After its last try a release is only looked at hourly, until a person does something. */
+export const gaveUp = ({ pool, release_tries }: Allocation, pools: readonly Pool[] | undefined): boolean =>
+  release_tries > (pools?.find(({ name }) => name === pool)?.release?.max_retries ?? usualRetries);
+
+type Of<Kind extends Concern['kind']> = Extract<Concern, { kind: Kind }>;
+
+/** By which id each kind is known, and since when it waits. */
+const kinds: { [Kind in Concern['kind']]: { id: (of: Of<Kind>) => string; since: (of: Of<Kind>) => string } } = {
+  hold: { id: ({ hold }) => hold.hold_id, since: ({ hold }) => hold.since },
+  rule: { id: ({ sweep }) => sweep.name, since: ({ sweep }) => sweep.failed_at ?? '' },
+  release: { id: ({ allocation }) => allocation.allocation_id, since: ({ allocation }) => allocation.status_since },
+  allocation: { id: ({ allocation }) => allocation.allocation_id, since: ({ allocation }) => allocation.status_since },
+  node: { id: ({ node }) => node.node_id, since: ({ node }) => node.status_since },
+  take_down: { id: ({ node }) => node.node_id, since: ({ node }) => node.status_since },
+  residue: { id: ({ residue }) => residue.residue_id, since: ({ residue }) => residue.since },
+  finding: {
+    id: ({ finding }) => finding.finding_id,
+    since: ({ finding }) => foundSince(finding),
+  },
+};
+
+// Each entry takes its own kind, which the type of a lookup cannot say.
+const kindOf = (concern: Concern) => kinds[concern.kind] as Record<'id' | 'since', (of: Concern) => string>;
+
+export const concernId = (concern: Concern): string => kindOf(concern).id(concern);
+export const concernedSince = (concern: Concern): string => kindOf(concern).since(concern);
+
+const longestFirst = (a: Concern, b: Concern) => (concernedSince(a) < concernedSince(b) ? -1 : 1);
+/** A silent machine that somebody is served by hurts more than one that has merely been silent for longer. */
+const servingFirst = (a: Node, b: Node) => Number(a.allocation_id === null) - Number(b.allocation_id === null);
+/** What costs most goes before what has merely waited longer. */
+const dearestFirst = (a: Residue, b: Residue) =>
+  (b.cost_per_hour ?? 0) - (a.cost_per_hour ?? 0) || (a.since < b.since ? -1 : 1);
+
+/** Boots that are already given up although they come go before those that are merely slower. */
+const nearestFirst = (a: Of<'finding'>, b: Of<'finding'>) =>
+  Number(b.finding.theirs.past_budget_share ?? 0) - Number(a.finding.theirs.past_budget_share ?? 0);
+
+const underWay: ReadonlySet<string> = new Set(['queued', 'running', 'cancelling']);
+
+/**
+ * Allocations that failed and that nobody would be told of otherwise: their machine does not stand here, because it was taken down or
+ * there never was one. They stay until somebody retries or releases them.
+ */
+function unserved({ failed_allocations, failed, quarantined }: Known): Allocation[] {
+  const standing = new Set([...(failed ?? []), ...(quarantined ?? [])].map(({ allocation_id }) => allocation_id));
+  return (failed_allocations ?? []).filter(
+    ({ allocation_id, progress }) => !standing.has(allocation_id) && !(progress && underWay.has(progress.status)),
+  );
+}
+
+/** A machine that is ill for a moment comes back by itself; one that stays so, as a command that ends again and again, wants a person. */
+export const lastingSeconds = 120;
+const lasts =
+  (nowMs: number) =>
+  ({ status_since }: Node) =>
+    nowMs - Date.parse(status_since) >= lastingSeconds * 1000;
+
+/** Take-downs of a machine's own of which a try has failed: a failed release stands on shelves of its own. */
+function triedAgain({ cleaning, running }: Known): Concern[] {
+  return (cleaning ?? []).flatMap((node) => {
+    const operation = running?.find(({ workflow_id }) => workflow_id === node.workflow_id);
+    const step = operation?.steps.find(
+      ({ error, finished_at, status }) => error && (!finished_at || status === 'waiting'),
+    );
+    return operation && step && operation.allocation_id === null
+      ? [{ kind: 'take_down', node, operation, step } as const]
+      : [];
+  });
+}
+
+export function shelvesOf(known: Known, nowMs: number): Shelf[] {
+  const releases = (known.release_failed ?? []).map(
+    (allocation) => ({ kind: 'release', allocation, gave_up: gaveUp(allocation, known.pools) }) as const,
+  );
+  const found = (known.findings ?? []).map((finding) => ({ kind: 'finding', finding }) as const).toSorted(longestFirst);
+  const asNode = (node: Node) => ({ kind: 'node', node }) as const;
+  const on: Record<ShelfName, Concern[]> = {
+    held: (known.brake?.holds ?? []).filter(isOpenHold).map((hold) => ({ kind: 'hold', hold })),
+    rules: (known.sweeps ?? []).filter(({ error }) => error !== null).map((sweep) => ({ kind: 'rule', sweep })),
+    given_up: releases.filter(({ gave_up }) => gave_up).toSorted(longestFirst),
+    silent: (known.offline ?? []).map(asNode).toSorted((a, b) => servingFirst(a.node, b.node) || longestFirst(a, b)),
+    quarantined: (known.quarantined ?? []).map(asNode).toSorted(longestFirst),
+    failed: (known.failed ?? []).map(asNode).toSorted(longestFirst),
+    unserved: unserved(known)
+      .map((allocation) => ({ kind: 'allocation', allocation }) as const)
+      .toSorted(longestFirst),
+    degraded: (known.degraded ?? []).filter(lasts(nowMs)).map(asNode).toSorted(longestFirst),
+    taken_down: triedAgain(known).toSorted(longestFirst),
+    residue: (known.residue ?? []).toSorted(dearestFirst).map((residue) => ({ kind: 'residue', residue })),
+    slower: found.filter(({ finding }) => finding.kind === 'boot-shift').toSorted(nearestFirst),
+    drift: found.filter(({ finding }) => finding.kind !== 'boot-shift'),
+    retried: releases.filter(({ gave_up }) => !gave_up).toSorted(longestFirst),
+  };
+  return shelfNames.map((name) => ({ name, concerns: on[name] })).filter(({ concerns }) => concerns.length > 0);
+}
+
+export const countOf = (shelves: readonly Shelf[]): number =>
+  shelves.reduce((sum, { concerns }) => sum + concerns.length, 0);
+
+/** Why something is not known, and after how long it is asked again; null: not by itself. */
+export interface Unanswered {
+  why: string;
+  again_seconds: number | null;
+}
+
+function countWords(count: number, isAll: boolean): string {
+  if (count === 0) return 'Nothing needs a person';
+  if (count === 1 && isAll) return 'One thing needs a person';
+  return `${count}${isAll ? '' : ' or more'} things need a person, worst first`;
+}
+
+export function attentionHeadline(count: number, isAll: boolean, unanswered: Unanswered | null): string {
+  if (!unanswered) return countWords(count, isAll);
+  const { why, again_seconds } = unanswered;
+  const what =
+    count === 0 ? 'Not known whether anything needs a person' : `${countWords(count, false)}. Not everything is known`;
+  return `${what}: ${why}${again_seconds === null ? '' : `; asked again every ${again_seconds} s`}`;
+}
+
+/** Beside the way to Attention; null: nothing needs a person. */
+export function attentionMark(count: number, isAll: boolean, isKnown: boolean): string | null {
+  if (count === 0) return isKnown ? null : '?';
+  return `${count}${isAll && isKnown ? '' : '+'}`;
+}

@@ -1,0 +1,107 @@
+/** Everything that may need a person, read once and kept live by the stream; the mark beside its place reads the same. */
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { useMemo, useState } from 'react';
+import type {
+  AttentionAllocationStatus,
+  AttentionNodeStatus,
+  AttentionOperationStatus,
+} from '../../../../src/lifecycle/explain/attention.ts';
+import { allocationsQuery } from '../../api/queries/allocations.ts';
+import { findingsQuery } from '../../api/queries/findings.ts';
+import { nodesIn } from '../../api/queries/nodes.ts';
+import { operationsQuery } from '../../api/queries/operations.ts';
+import { poolsQuery } from '../../api/queries/pools.ts';
+import { residueQuery } from '../../api/queries/residue.ts';
+import { brakeQuery, sweepsQuery } from '../../api/queries/supervision.ts';
+import { useTicking } from '../../api/server-clock.ts';
+import { seesWholeFleet, useSession } from '../../api/session.ts';
+import { type Ailing, ailingBy } from '../../ui/status/machine-trouble.ts';
+import { type Known, type Shelf, shelvesOf } from './concerns.ts';
+
+/** What only lasts becomes a concern without any news. */
+const lookEveryMs = 10_000;
+
+const open = { status: 'open' };
+// An overloaded server answers these, and only these, lists.
+const running: { status: AttentionOperationStatus } = { status: 'running' };
+const failedAllocations: { status: AttentionAllocationStatus } = { status: 'failed' };
+const failedReleases: { status: AttentionAllocationStatus } = { status: 'release_failed' };
+const ailingNodes = (status: AttentionNodeStatus) => nodesIn(status);
+
+const itemsOf = <T>(list: { data?: { pages: { items: T[] }[] } | undefined }): T[] | undefined =>
+  list.data?.pages.flatMap((page) => page.items);
+
+export interface Attention {
+  shelves: Shelf[];
+  known: Known;
+  /** Everything was answered or refused; what is not for tenants counts as answered. */
+  isRead: boolean;
+  /** No list goes on beyond what was read. */
+  isAll: boolean;
+  /** Something was refused and is not known, also while it is asked again. */
+  error: Error | null;
+}
+
+export function useAttention(): Attention {
+  const enabled = seesWholeFleet(useSession());
+  const passed = useTicking((nowMs) => Math.floor(nowMs / lookEveryMs));
+  const brake = useQuery({ ...brakeQuery, enabled });
+  const sweeps = useQuery({ ...sweepsQuery, enabled });
+  const pools = useQuery({ ...poolsQuery, enabled });
+  const releases = useInfiniteQuery(allocationsQuery(failedReleases));
+  const unserved = useInfiniteQuery(allocationsQuery(failedAllocations));
+  const offline = useInfiniteQuery(ailingNodes('offline'));
+  const quarantined = useInfiniteQuery(ailingNodes('quarantined'));
+  const failed = useInfiniteQuery(ailingNodes('failed'));
+  const degraded = useInfiniteQuery(ailingNodes('degraded'));
+  const cleaning = useInfiniteQuery({ ...ailingNodes('cleaning'), enabled });
+  const operations = useInfiniteQuery({ ...operationsQuery(running), enabled });
+  const residue = useInfiniteQuery({ ...residueQuery(open), enabled });
+  const findings = useInfiniteQuery({ ...findingsQuery(open), enabled });
+  const lists = [releases, unserved, offline, quarantined, failed, degraded, cleaning, residue, findings];
+  const reads = [brake, sweeps, pools, operations, ...lists];
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: what the lists hold is in their data
+  const known = useMemo(
+    (): Known => ({
+      brake: brake.data,
+      sweeps: sweeps.data?.items,
+      pools: pools.data,
+      release_failed: itemsOf(releases),
+      offline: itemsOf(offline),
+      quarantined: itemsOf(quarantined),
+      failed: itemsOf(failed),
+      failed_allocations: itemsOf(unserved),
+      degraded: itemsOf(degraded),
+      cleaning: itemsOf(cleaning),
+      running: itemsOf(operations),
+      residue: itemsOf(residue),
+      findings: itemsOf(findings),
+    }),
+    [brake.data, sweeps.data, pools.data, operations.data, ...lists.map(({ data }) => data)],
+  );
+  // What is disabled is pending for ever, and idle.
+  const isSettled = reads.every(({ isPending, fetchStatus }) => !isPending || fetchStatus === 'idle');
+  // A question that is asked again forgets that it was refused; the page would go and come with every try.
+  const [refusal, setRefusal] = useState<Error | null>(null);
+  const error = reads.find(({ error }) => error)?.error ?? (isSettled ? null : refusal);
+  if (error !== refusal) setRefusal(error);
+
+  return {
+    shelves: useMemo(() => shelvesOf(known, passed * lookEveryMs), [known, passed]),
+    known,
+    isRead: isSettled || error !== null,
+    isAll: !lists.some(({ hasNextPage }) => hasNextPage),
+    error,
+  };
+}
+
+/** How the machines of active allocations ail; from the lists that are kept for Attention anyway. */
+export function useAiling(): ReadonlyMap<string, Ailing> {
+  const { data: offline } = useInfiniteQuery(ailingNodes('offline'));
+  const { data: quarantined } = useInfiniteQuery(ailingNodes('quarantined'));
+  return useMemo(
+    () => ailingBy([offline, quarantined].flatMap((list) => list?.pages.flatMap(({ items }) => items) ?? [])),
+    [offline, quarantined],
+  );
+}

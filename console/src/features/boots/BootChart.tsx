@@ -1,0 +1,220 @@
+/**
+ * Recorded boots on one axis of time: the share still on its way with its band, below it how many took how long, and the budget as a
+ * line through both that one can move by hand, by touch and by keys.
+ */
+import { type CSSProperties, type KeyboardEvent, type MouseEvent, type PointerEvent, useMemo, useRef } from 'react';
+import { marksOn, placeOf, secondsAt } from '../../../../src/base/duration-scale.ts';
+import type { BootPhase } from '../../../../src/contract/boots.ts';
+import { inSeconds } from '../../../../src/lifecycle/boots/what-if-words.ts';
+import { roughly } from '../../ui/time/durations.ts';
+import styles from './BootChart.module.css';
+import { bandPath, binsOf, curvePath, nudged, type Outcome, outcomes, scaleOf, tidySeconds } from './words.ts';
+
+interface Props {
+  phase: BootPhase;
+  budget_seconds: number;
+  /** How long after that budget a boot is still rescued. */
+  rescue_seconds: number;
+  /** What it means to stand there, for those who hear the line and do not see it. */
+  says: string;
+  onBudget: (seconds: number) => void;
+}
+
+const width = 1000;
+const curveHeight = 200;
+const binHeight = 80;
+
+/** A key moves the line by a step, with shift or by the page by five; home and end are the ends of the chart. */
+const keySteps: Record<string, number> = {
+  ArrowRight: 1,
+  ArrowUp: 1,
+  ArrowLeft: -1,
+  ArrowDown: -1,
+  PageUp: 5,
+  PageDown: -5,
+};
+const keyPlaces: Record<string, number> = { Home: 0, End: 1 };
+
+/** Told apart by their pattern too: a boot that came late is striped, one that never came is hollow. */
+const fills: Record<Outcome, string> = {
+  completed: styles.completed ?? '',
+  late: styles.late ?? '',
+  timed_out: styles.timedOut ?? '',
+  cancelled: styles.cancelled ?? '',
+};
+
+const percentOf = (place: number) => `${(place * 100).toFixed(2)}%`;
+
+export function BootChart({ phase, budget_seconds, rescue_seconds, says, onBudget }: Props) {
+  const scale = useMemo(() => scaleOf(phase), [phase]);
+  const plot = useRef<HTMLDivElement>(null);
+  const place = placeOf(budget_seconds, scale);
+  const inForce = placeOf(phase.budget_seconds, scale);
+
+  const moveTo = ({ clientX }: PointerEvent | MouseEvent) => {
+    const box = plot.current?.getBoundingClientRect();
+    if (box) onBudget(tidySeconds(secondsAt((clientX - box.left) / box.width, scale)));
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    const end = keyPlaces[event.key];
+    const steps = keySteps[event.key];
+    if (end === undefined && steps === undefined) return;
+    event.preventDefault();
+    onBudget(
+      steps === undefined
+        ? tidySeconds(secondsAt(end ?? 0, scale))
+        : nudged(budget_seconds, event.shiftKey ? steps * 5 : steps),
+    );
+  };
+  return (
+    <div className={styles.chart}>
+      {/* biome-ignore lint/a11y/noStaticElementInteractions lint/a11y/useKeyWithClickEvents: a shorter way for the pointer; the slider inside takes the keys. */}
+      <div
+        ref={plot}
+        className={styles.plot}
+        style={{ '--place': place, '--rescue-end': placeOf(budget_seconds + rescue_seconds, scale) } as CSSProperties}
+        onClick={moveTo}
+      >
+        <div className={styles.givenUp} />
+        <div className={styles.rescued} />
+        <Lanes phase={phase} />
+        <div className={styles.shares} aria-hidden>
+          {['100 %', '50 %', '0 %'].map((share) => (
+            <span key={share}>{share}</span>
+          ))}
+        </div>
+        <div
+          className={styles.inForce}
+          data-apart={budget_seconds !== phase.budget_seconds || undefined}
+          data-left={inForce > 0.8 || undefined}
+          style={{ left: percentOf(inForce) }}
+          aria-hidden
+        >
+          <span>now {inSeconds(phase.budget_seconds)}</span>
+        </div>
+        <div
+          className={styles.budget}
+          role="slider"
+          tabIndex={0}
+          aria-label="Budget"
+          aria-valuemin={Math.floor(scale.from)}
+          aria-valuemax={Math.ceil(Math.max(scale.to, budget_seconds))}
+          aria-valuenow={budget_seconds}
+          aria-valuetext={`${inSeconds(budget_seconds)}. ${says}`}
+          onKeyDown={onKeyDown}
+          onClick={(event) => event.stopPropagation()}
+          onPointerDown={(event) => event.currentTarget.setPointerCapture(event.pointerId)}
+          onPointerMove={(event) => event.currentTarget.hasPointerCapture(event.pointerId) && moveTo(event)}
+        >
+          <span className={styles.grip} />
+          <span className={styles.flag} data-left={place > 0.7 || undefined}>
+            {inSeconds(budget_seconds)}
+          </span>
+        </div>
+      </div>
+      <div className={`${styles.marks} tabular`} aria-hidden>
+        {marksOn(scale).map((seconds) => (
+          <span key={seconds} style={{ left: percentOf(placeOf(seconds, scale)) }}>
+            {seconds < 1 ? `${seconds} s` : roughly(seconds)}
+          </span>
+        ))}
+      </div>
+    </div>
+  );
+}
+
+const curveWords = ({ p50_seconds, p99_seconds }: BootPhase): string =>
+  p50_seconds === null || p99_seconds === null
+    ? 'The share of boots still on its way: none has arrived yet'
+    : `The share of boots still on its way: half arrived within ${inSeconds(p50_seconds)}, 99 of 100 within ${inSeconds(p99_seconds)}`;
+
+/** What does not change while the line is moved. */
+function Lanes({ phase }: { phase: BootPhase }) {
+  const scale = useMemo(() => scaleOf(phase), [phase]);
+  return useMemo(() => {
+    const bins = binsOf(phase.samples, scale);
+    const tallest = Math.max(1, ...bins.map(({ total }) => total));
+    const x = (seconds: number) => placeOf(seconds, scale) * width;
+    const drawing = { width, height: curveHeight, scale };
+    return (
+      <>
+        <svg
+          className={styles.curveLane}
+          viewBox={`0 0 ${width} ${curveHeight}`}
+          preserveAspectRatio="none"
+          role="img"
+          aria-label={curveWords(phase)}
+        >
+          <path d={bandPath(phase.survival, drawing)} className={styles.band} />
+          <path d={curvePath(phase.survival, drawing)} className={styles.curve} vectorEffect="non-scaling-stroke" />
+        </svg>
+        <svg
+          className={styles.binLane}
+          viewBox={`0 0 ${width} ${binHeight}`}
+          preserveAspectRatio="none"
+          role="img"
+          aria-label="How many boots took how long"
+        >
+          <defs>
+            <pattern id="late" width="8" height="8" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
+              <rect width="8" height="8" className={styles.lateGround} />
+              <rect width="3" height="8" className={styles.lateStripe} />
+            </pattern>
+          </defs>
+          {bins.map((bin) => {
+            const left = x(bin.from);
+            let top = binHeight;
+            return outcomes.map((outcome) => {
+              if (bin.counts[outcome] === 0) return null;
+              // One boot among hundreds is still seen.
+              const tall = Math.max(4, (bin.counts[outcome] / tallest) * binHeight * 0.95);
+              top -= tall;
+              return (
+                <rect
+                  key={`${bin.from}${outcome}`}
+                  className={fills[outcome]}
+                  x={left + 1.5}
+                  y={top}
+                  width={Math.max(2, x(bin.to) - left - 3)}
+                  height={tall}
+                  vectorEffect="non-scaling-stroke"
+                />
+              );
+            });
+          })}
+        </svg>
+      </>
+    );
+  }, [phase, scale]);
+}
+
+const legend: { outcome: Outcome; words: string }[] = [
+  { outcome: 'completed', words: 'came in time' },
+  { outcome: 'late', words: 'came after it was given up' },
+  { outcome: 'timed_out', words: 'given up; would have taken longer' },
+  { outcome: 'cancelled', words: 'ended by somebody; not known' },
+];
+
+export const BootLegend = () => (
+  <ul className={styles.legend}>
+    <li>
+      <svg width="22" height="14" aria-hidden>
+        <rect y="2" width="22" height="10" className={styles.band} />
+        <path d="M0,4H9V10H22" className={styles.curve} />
+      </svg>
+      share still on its way, and where it lies with 95 % confidence
+    </li>
+    {legend.map(({ outcome, words }) => (
+      <li key={outcome}>
+        <svg width="14" height="14" aria-hidden>
+          <rect x="1" y="1" width="12" height="12" rx="2" className={fills[outcome]} />
+        </svg>
+        {words}
+      </li>
+    ))}
+    <li>
+      <span className={styles.rescuedSwatch} aria-hidden />
+      past the budget, and still rescued
+    </li>
+  </ul>
+);

@@ -1,0 +1,119 @@
+/** The boots that a budget would have given up although they arrived, and those that were stuck in truth, each with its machine. */
+import { IconLifebuoy, IconX } from '@tabler/icons-react';
+import { useState } from 'react';
+import type { WhatIf } from '../../../../src/contract/boots.ts';
+import { inSeconds } from '../../../../src/lifecycle/boots/what-if-words.ts';
+import { StatusBadge } from '../../ui/status/StatusBadge.tsx';
+import type { Look } from '../../ui/status/status-looks.ts';
+import { type Column, DataTable } from '../../ui/table/DataTable.tsx';
+import { Ago } from '../../ui/time/Ago.tsx';
+import { BootMachine } from './BootMachine.tsx';
+import styles from './BudgetQuestion.module.css';
+import type { Judgement } from './what-if.ts';
+
+type FalseKill = WhatIf['false_kills'][number];
+type Stuck = WhatIf['stuck'][number];
+
+const tabular = (words: string) => <span className="tabular">{words}</span>;
+
+const looks: Record<'rescued' | 'lost', Look> = {
+  rescued: { tone: 'warn', icon: IconLifebuoy, letter: 'R' },
+  lost: { tone: 'bad', icon: IconX, letter: 'L' },
+};
+
+const machine = { key: 'node', heading: 'Machine', cell: BootMachine };
+const when = {
+  key: 'at',
+  heading: 'When',
+  by: ({ at }: { at: string }) => at,
+  cell: ({ at }: { at: string }) => <Ago at={at} />,
+};
+
+const falseKillColumns: Column<FalseKill>[] = [
+  machine,
+  { key: 'seconds', heading: 'Took', by: ({ seconds }) => seconds, cell: ({ seconds }) => tabular(inSeconds(seconds)) },
+  {
+    key: 'over',
+    heading: 'Over by',
+    by: ({ over_seconds }) => over_seconds,
+    cell: ({ over_seconds }) => tabular(inSeconds(over_seconds)),
+  },
+  {
+    key: 'then',
+    heading: 'Then',
+    by: ({ rescued }) => Number(rescued),
+    cell: ({ rescued }) => {
+      const then = rescued ? 'rescued' : 'lost';
+      return <StatusBadge look={looks[then]} status={then} />;
+    },
+  },
+  when,
+];
+
+const soonerWords = (seconds: number) =>
+  Math.abs(seconds) < 0.05 ? 'as soon' : `${inSeconds(Math.abs(seconds))} ${seconds > 0 ? 'sooner' : 'later'}`;
+
+const stuckColumns: Column<Stuck>[] = [
+  machine,
+  {
+    key: 'seconds',
+    heading: 'Waited for',
+    by: ({ seconds }) => seconds,
+    cell: ({ seconds }) => tabular(inSeconds(seconds)),
+  },
+  {
+    key: 'sooner',
+    heading: 'Found',
+    by: ({ sooner_seconds }) => sooner_seconds,
+    cell: ({ sooner_seconds }) => tabular(soonerWords(sooner_seconds)),
+  },
+  when,
+];
+
+/** A list is read from its top; whoever wants the last of hundreds asks the command line. */
+const most = 100;
+
+interface ListProps<Row> {
+  label: string;
+  columns: Column<Row>[];
+  rows: Row[];
+  none: string;
+}
+
+function List<Row extends { node_instance_id: string }>({ label, columns, rows, none }: ListProps<Row>) {
+  const [sort, setSort] = useState<string | undefined>();
+  return (
+    <div className={styles.list}>
+      {rows.length === 0 ? (
+        <p className={styles.none}>{none}</p>
+      ) : (
+        <DataTable
+          label={label}
+          columns={columns}
+          rows={rows.slice(0, most)}
+          rowKey={({ node_instance_id }) => node_instance_id}
+          sort={sort}
+          onSort={setSort}
+        />
+      )}
+    </div>
+  );
+}
+
+export const FalseKillTable = ({ judged: { false_kills, budget_seconds } }: { judged: Judgement }) => (
+  <List
+    label="Boots given up although they arrived"
+    columns={falseKillColumns}
+    rows={false_kills}
+    none={`None: whatever arrived did so within ${inSeconds(budget_seconds)}.`}
+  />
+);
+
+export const StuckTable = ({ judged: { stuck } }: { judged: Judgement }) => (
+  <List
+    label="Boots that were stuck"
+    columns={stuckColumns}
+    rows={stuck}
+    none="None: no boot on record was given up and never seen again."
+  />
+);

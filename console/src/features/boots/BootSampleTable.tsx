@@ -1,0 +1,85 @@
+/** Each recorded boot of a phase: whose, how long, how it ended, and the budget it had. */
+import { IconCheck, IconClock, IconMinus, IconX } from '@tabler/icons-react';
+import { useState } from 'react';
+import type { BootSample } from '../../../../src/contract/boots.ts';
+import { inSeconds } from '../../../../src/lifecycle/boots/what-if-words.ts';
+import { StatusBadge } from '../../ui/status/StatusBadge.tsx';
+import type { Look } from '../../ui/status/status-looks.ts';
+import { type Column, DataTable } from '../../ui/table/DataTable.tsx';
+import { LoadMore } from '../../ui/table/LoadMore.tsx';
+import { Ago } from '../../ui/time/Ago.tsx';
+import { BootMachine } from './BootMachine.tsx';
+import type { Outcome } from './words.ts';
+
+const looks: Record<Outcome, Look> = {
+  completed: { tone: 'ok', icon: IconCheck, letter: 'C' },
+  late: { tone: 'warn', icon: IconClock, letter: 'L' },
+  timed_out: { tone: 'bad', icon: IconX, letter: 'T' },
+  cancelled: { tone: 'idle', icon: IconMinus, letter: 'X' },
+};
+
+const tabular = (words: string) => <span className="tabular">{words}</span>;
+
+const columns: Column<BootSample>[] = [
+  {
+    key: 'node',
+    heading: 'Machine',
+    cell: BootMachine,
+  },
+  {
+    key: 'seconds',
+    heading: 'Took',
+    by: ({ seconds }) => seconds,
+    cell: ({ seconds }) => tabular(inSeconds(seconds)),
+  },
+  {
+    key: 'outcome',
+    heading: 'Ended',
+    by: ({ outcome }) => outcome,
+    cell: ({ outcome }) => <StatusBadge look={looks[outcome]} status={outcome} />,
+  },
+  {
+    key: 'late',
+    heading: 'Too late by',
+    by: ({ lateness_seconds }) => lateness_seconds ?? -1,
+    cell: ({ lateness_seconds }) => lateness_seconds !== null && tabular(inSeconds(lateness_seconds)),
+  },
+  {
+    key: 'budget',
+    heading: 'Budget then',
+    by: ({ budget_seconds }) => budget_seconds ?? -1,
+    cell: ({ budget_seconds }) => budget_seconds !== null && tabular(inSeconds(budget_seconds)),
+  },
+  { key: 'at', heading: 'When', by: ({ at }) => at, cell: ({ at }) => <Ago at={at} /> },
+];
+
+interface Props {
+  samples: BootSample[];
+  sort: string | undefined;
+  onSort: (sort: string | undefined) => void;
+}
+
+const first = 25;
+
+export function BootSampleTable({ samples, sort, onSort }: Props) {
+  const [whole, setWhole] = useState(false);
+  return (
+    <>
+      <DataTable
+        label="Recorded boots"
+        columns={columns}
+        rows={whole ? samples : samples.slice(0, first)}
+        rowKey={({ node_instance_id }) => node_instance_id}
+        sort={sort}
+        onSort={onSort}
+      />
+      <LoadMore
+        list={{
+          hasNextPage: !whole && samples.length > first,
+          isFetchingNextPage: false,
+          fetchNextPage: async () => setWhole(true),
+        }}
+      />
+    </>
+  );
+}

@@ -1,0 +1,23 @@
+/** From slower boots to the page that shows them, with another budget drawn in where one is to be tried. */
+import { Link } from '@tanstack/react-router';
+import type { ReactNode } from 'react';
+import type { Finding } from '../../../../src/contract/finding.ts';
+
+interface Props {
+  finding: Finding;
+  budget_seconds?: number;
+  children: ReactNode;
+}
+
+export const BootsLink = ({ finding: { pool, ours }, budget_seconds, children }: Props) => (
+  <Link
+    to="/boots"
+    search={{
+      ...(pool !== null && { pool }),
+      ...(ours.phase === 'start' && { phase: 'start' }),
+      ...(budget_seconds !== undefined && { budget: String(budget_seconds) }),
+    }}
+  >
+    {children}
+  </Link>
+);

@@ -1,0 +1,103 @@
+/** How long the boots of a pool take, what another budget would have done to them, and the budget they have. */
+import { SegmentedControl, Select } from '@mantine/core';
+import { IconRocket } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
+import { useCallback } from 'react';
+import { poolBootsQuery } from '../../api/queries/boots.ts';
+import { poolsQuery } from '../../api/queries/pools.ts';
+import columns from '../../ui/layout/Columns.module.css';
+import { Empty } from '../../ui/layout/Empty.tsx';
+import { FailurePanel } from '../../ui/layout/FailurePanel.tsx';
+import { PageHeader } from '../../ui/layout/PageHeader.tsx';
+import { Panel } from '../../ui/layout/Panel.tsx';
+import toolbar from '../../ui/layout/Toolbar.module.css';
+import { DetailSkeleton } from '../../ui/loading/Skeletons.tsx';
+import { BootSampleTable } from './BootSampleTable.tsx';
+import { BudgetFacts } from './BudgetFacts.tsx';
+import { BudgetQuestion } from './BudgetQuestion.tsx';
+
+const route = getRouteApi('/frame/boots');
+
+const phaseNames = [
+  { value: 'provision', label: 'Until it registers' },
+  { value: 'start', label: 'Until it is ready' },
+];
+
+export function BootsPage() {
+  const search = route.useSearch();
+  const navigate = route.useNavigate();
+  const change = useCallback(
+    (next: Partial<typeof search>) =>
+      void navigate({ search: (known) => ({ ...known, ...next }), replace: true, resetScroll: false }),
+    [navigate],
+  );
+  const keepInAddress = useCallback(
+    (seconds: number | undefined) => change({ budget: seconds === undefined ? undefined : String(seconds) }),
+    [change],
+  );
+  const pools = useQuery(poolsQuery);
+  const pool = search.pool ?? pools.data?.[0]?.name;
+  const boots = useQuery({ ...poolBootsQuery(pool ?? ''), enabled: pool !== undefined });
+  const phase = boots.data?.phases.find((each) => each.phase === (search.phase ?? 'provision'));
+  const asked = Number(search.budget);
+  const error = pools.error ?? boots.error;
+  return (
+    <>
+      <PageHeader
+        title="Boots"
+        tab="Boots"
+        below={<span>How long boots take, and what another budget would have done to them</span>}
+      />
+      <div className={toolbar.toolbar}>
+        <Select
+          aria-label="Pool"
+          data={pools.data?.map(({ name }) => name) ?? []}
+          value={pool ?? null}
+          onChange={(value) => change({ pool: value ?? undefined, budget: undefined })}
+          allowDeselect={false}
+          w={220}
+        />
+        <SegmentedControl
+          aria-label="Phase"
+          data={phaseNames}
+          value={search.phase ?? 'provision'}
+          onChange={(value) => change({ phase: value === 'provision' ? undefined : value, budget: undefined })}
+        />
+      </div>
+      {error && <FailurePanel error={error} />}
+      {!phase && !error && <DetailSkeleton />}
+      {pool && phase && boots.data && (
+        <div className={columns.stack}>
+          {phase.samples.length === 0 ? (
+            <div className={columns.columns}>
+              <Panel title={`Boots of ${pool}`} flush>
+                <Empty icon={IconRocket} title="No boot is on record">
+                  <p>
+                    Each boot leaves its duration and how it ended. Bring a machine of this pool up, and it stands here.
+                  </p>
+                </Empty>
+              </Panel>
+              <BudgetFacts phase={phase} make={boots.data.make} />
+            </div>
+          ) : (
+            <>
+              <BudgetQuestion
+                key={`${pool} ${phase.phase}`}
+                pool={pool}
+                phase={phase}
+                first={asked > 0 ? asked : undefined}
+                onRest={keepInAddress}
+              >
+                <BudgetFacts phase={phase} make={boots.data.make} />
+              </BudgetQuestion>
+              <Panel title="On record" flush>
+                <BootSampleTable samples={phase.samples} sort={search.sort} onSort={(sort) => change({ sort })} />
+              </Panel>
+            </>
+          )}
+        </div>
+      )}
+    </>
+  );
+}

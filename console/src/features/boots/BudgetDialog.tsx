@@ -1,0 +1,92 @@
+/** Sets a budget of a pool, with a reason: says what it would have done so far, and asks whether boots may move it from there on. */
+import { Modal, Radio, Stack } from '@mantine/core';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+import type { BootPhase } from '../../../../src/contract/boots.ts';
+import { headlineOf, inSeconds, sourceWords, stuckSentence } from '../../../../src/lifecycle/boots/what-if-words.ts';
+import { keys } from '../../api/cache/keys.ts';
+import { newKey } from '../../api/client.ts';
+import { setBudget } from '../../api/queries/boots.ts';
+import { ReasonForm } from '../../ui/dialog/ReasonForm.tsx';
+import { say } from '../../ui/notices.ts';
+import { ForesightBox } from '../actions/ForesightBox.tsx';
+import { type BudgetPolicy, policyWords } from './budget-policy.ts';
+import type { Judgement } from './what-if.ts';
+
+interface Props {
+  opened: boolean;
+  onClose: () => void;
+  onDone: () => void;
+  pool: string;
+  phase: BootPhase;
+  judged: Judgement;
+}
+
+const does: Record<BootPhase['phase'], string> = { provision: 'register', start: 'become ready' };
+
+export function BudgetDialog({ opened, onClose, ...props }: Props) {
+  return (
+    <Modal
+      opened={opened}
+      onClose={onClose}
+      title={`Set the budget · ${props.pool}`}
+      closeButtonProps={{ 'aria-label': 'Close' }}
+    >
+      <BudgetForm onClose={onClose} {...props} />
+    </Modal>
+  );
+}
+
+const policies: BudgetPolicy[] = ['fixed', 'learned'];
+const policyNames: Record<BudgetPolicy, string> = { fixed: 'Fixed', learned: 'Learned' };
+const isPolicy = (value: string): value is BudgetPolicy => value === 'fixed' || value === 'learned';
+
+function BudgetForm({ onClose, onDone, pool, phase, judged }: Omit<Props, 'opened'>) {
+  const cache = useQueryClient();
+  const [key] = useState(newKey);
+  const [reason, setReason] = useState('');
+  const [policy, setPolicy] = useState<BudgetPolicy>(phase.policy);
+  const { budget_seconds } = judged;
+  // Only what machines take to register is learned.
+  const takesPolicy = phase.phase === 'provision';
+  const mutation = useMutation({
+    mutationFn: () =>
+      setBudget(
+        pool,
+        { phase: phase.phase, budget_seconds, reason: reason.trim(), ...(takesPolicy && { policy }) },
+        key,
+      ),
+    onSuccess: async () => {
+      await cache.invalidateQueries({ queryKey: keys.poolBoots() });
+      say.done(`Machines of ${pool} have ${inSeconds(budget_seconds)} to ${does[phase.phase]}`);
+      onDone();
+      onClose();
+    },
+  });
+  return (
+    <ReasonForm
+      reason={reason}
+      onReason={setReason}
+      needsReason
+      isReady
+      button={`Apply ${inSeconds(budget_seconds)}`}
+      doing={mutation}
+      onClose={onClose}
+    >
+      <div>
+        From the next boot on, a machine of {pool} has <b>{inSeconds(budget_seconds)}</b> to {does[phase.phase]}. Now it
+        has {inSeconds(phase.budget_seconds)}, {sourceWords[phase.budget_source]}.
+      </div>
+      <ForesightBox foresight={{ says: `${headlineOf(judged)} ${stuckSentence(judged)}` }} error={null} />
+      {takesPolicy && (
+        <Radio.Group label="And then" value={policy} onChange={(value) => isPolicy(value) && setPolicy(value)}>
+          <Stack gap={6} mt={4}>
+            {policies.map((each) => (
+              <Radio key={each} value={each} label={policyNames[each]} description={policyWords[each]} />
+            ))}
+          </Stack>
+        </Radio.Group>
+      )}
+    </ReasonForm>
+  );
+}

@@ -1,0 +1,204 @@
+/**
+ * A budget that is asked about: the line among the boots, what it would have done to them, and the way to set it. While it is moved the
+ * boots on the page answer; once it rests, the server does over the whole record.
+ */
+import { Button, TextInput } from '@mantine/core';
+import { useDebouncedValue } from '@mantine/hooks';
+import { useQuery } from '@tanstack/react-query';
+import { type ReactNode, useEffect, useMemo, useState } from 'react';
+import type { BootPhase, WhatIf } from '../../../../src/contract/boots.ts';
+import {
+  headlineOf,
+  inSeconds,
+  predictedShare,
+  undecidedSentence,
+} from '../../../../src/lifecycle/boots/what-if-words.ts';
+import { whatIfQuery } from '../../api/queries/boots.ts';
+import { mayOperate, useSession } from '../../api/session.ts';
+import { BudgetDialog } from '../../ui/dialog/on-demand.tsx';
+import columns from '../../ui/layout/Columns.module.css';
+import { FailurePanel } from '../../ui/layout/FailurePanel.tsx';
+import { Panel } from '../../ui/layout/Panel.tsx';
+import { Ago } from '../../ui/time/Ago.tsx';
+import { BootChart, BootLegend } from './BootChart.tsx';
+import { FalseKillTable, StuckTable } from './BootJudgementTables.tsx';
+import styles from './BudgetQuestion.module.css';
+import { type Judgement, judge } from './what-if.ts';
+
+interface Props {
+  pool: string;
+  phase: BootPhase;
+  /** From the address; nothing where the budget in force is looked at. */
+  first: number | undefined;
+  onRest: (seconds: number | undefined) => void;
+  /** Stands beside the chart: the budget that is in force. */
+  children: ReactNode;
+}
+
+/** Whoever moves the line is answered at once by the page, and by the server when it has stood still for so long. */
+const restMs = 300;
+
+export function BudgetQuestion({ pool, phase, first, onRest, children }: Props) {
+  const [asked, ask] = useState(first);
+  const [applying, setApplying] = useState(false);
+  const budget_seconds = asked ?? phase.budget_seconds;
+  const [rested] = useDebouncedValue(asked, restMs);
+  useEffect(() => onRest(rested), [rested, onRest]);
+
+  const whole = useQuery(whatIfQuery(pool, phase.phase, rested ?? phase.budget_seconds));
+  const answer = whole.data?.budget_seconds === budget_seconds ? whole.data : undefined;
+  const here = useMemo(() => judge(phase, budget_seconds), [phase, budget_seconds]);
+  const judged: Judgement = answer ?? here;
+  const headline = headlineOf(judged);
+  const setBudget = (seconds: number | undefined) => ask(seconds === phase.budget_seconds ? undefined : seconds);
+  return (
+    <>
+      <div className={columns.columns}>
+        <Panel title={`Boots of ${pool}`} aside={<span className={styles.count}>{countWords(phase)}</span>} flush>
+          <Controls
+            phase={phase}
+            budget_seconds={budget_seconds}
+            onBudget={setBudget}
+            onApply={() => setApplying(true)}
+          />
+          <Numbers judged={judged} />
+          <BootChart
+            phase={phase}
+            budget_seconds={budget_seconds}
+            rescue_seconds={judged.rescue_seconds}
+            says={headline}
+            onBudget={setBudget}
+          />
+          <div className={styles.says}>
+            <Basis boots={here.boots} answer={answer} />
+            <p className={styles.headline}>{headline}</p>
+            <p className={styles.basis}>{undecidedSentence(judged)}</p>
+          </div>
+          <BootLegend />
+        </Panel>
+        {children}
+      </div>
+      {whole.error && <FailurePanel error={whole.error} />}
+      <div className={styles.lists}>
+        <Panel
+          title="Given up although they arrived"
+          aside={<span className={styles.count}>{judged.false_kill_count}</span>}
+          flush
+        >
+          <FalseKillTable judged={judged} />
+        </Panel>
+        <Panel title="Stuck" aside={<span className={styles.count}>{judged.stuck_count}</span>} flush>
+          <StuckTable judged={judged} />
+        </Panel>
+      </div>
+      <BudgetDialog
+        opened={applying}
+        onClose={() => setApplying(false)}
+        onDone={() => ask(undefined)}
+        pool={pool}
+        phase={phase}
+        judged={judged}
+      />
+    </>
+  );
+}
+
+const countWords = ({ samples, running }: BootPhase) =>
+  [samples.length === 1 ? '1 boot' : `the newest ${samples.length} boots`, running > 0 && `${running} on the way`]
+    .filter(Boolean)
+    .join(' · ');
+
+interface ControlsProps {
+  phase: BootPhase;
+  budget_seconds: number;
+  onBudget: (seconds: number | undefined) => void;
+  onApply: () => void;
+}
+
+/** Every part keeps its place, shown or not: nothing may jump under a hand that moves the line. */
+function Controls({ phase, budget_seconds, onBudget, onApply }: ControlsProps) {
+  const isMoved = budget_seconds !== phase.budget_seconds;
+  const session = useSession();
+  const [typed, setTyped] = useState<string | null>(null);
+  // What was typed stands as it was typed (`40.`, or nothing yet), until the line is moved elsewhere.
+  const isStanding = typed !== null && (Number(typed) === budget_seconds || !(Number(typed) > 0));
+  const type = (text: string) => {
+    setTyped(text);
+    if (Number(text) > 0) onBudget(Number(text));
+  };
+  return (
+    <div className={styles.controls}>
+      <TextInput
+        type="number"
+        inputMode="decimal"
+        min={0.1}
+        step="any"
+        aria-label="Budget in seconds"
+        leftSection="Budget"
+        leftSectionWidth="4.25rem"
+        rightSection="s"
+        w="10.5rem"
+        value={isStanding ? typed : String(budget_seconds)}
+        onChange={(event) => type(event.currentTarget.value)}
+        onBlur={() => setTyped(null)}
+      />
+      <span className={styles.hint}>or drag the line</span>
+      <Button
+        variant="default"
+        className={styles.back}
+        // Not taken away, or the focus would go with it.
+        data-disabled={!isMoved || undefined}
+        aria-disabled={!isMoved}
+        onClick={() => onBudget(undefined)}
+      >
+        Back to {inSeconds(phase.budget_seconds)}
+      </Button>
+      {mayOperate(session) && (
+        <Button className={styles.apply} onClick={onApply}>
+          {isMoved ? `Apply ${inSeconds(budget_seconds)}` : 'Set budget'}
+        </Button>
+      )}
+    </div>
+  );
+}
+
+const found = (seconds: number | null): string => {
+  if (seconds === null) return '–';
+  if (Math.abs(seconds) < 0.05) return 'just as soon';
+  return `${inSeconds(Math.abs(seconds))} ${seconds > 0 ? 'sooner' : 'later'}`;
+};
+
+function Numbers({ judged }: { judged: Judgement }) {
+  const { false_kill_count, rescued_count, boots, stuck_found_sooner_seconds } = judged;
+  return (
+    <dl className={`${styles.numbers} tabular`}>
+      <Fact name="Wrongly given up" value={`${false_kill_count}`} of={`of ${boots}`} bad={false_kill_count > 0} />
+      <Fact name="Of these, rescued" value={`${rescued_count}`} of={`of ${false_kill_count}`} />
+      <Fact name="Of those to arrive" value={predictedShare(judged) || '–'} />
+      <Fact name="Stuck ones found" value={found(stuck_found_sooner_seconds)} />
+    </dl>
+  );
+}
+
+const Fact = ({ name, value, of, bad }: { name: string; value: string; of?: string; bad?: boolean }) => (
+  <div>
+    <dt>{name}</dt>
+    <dd data-bad={bad || undefined}>
+      {value} {of && <small>{of}</small>}
+    </dd>
+  </div>
+);
+
+/** Whom the answer rests on. */
+const Basis = ({ boots, answer }: { boots: number; answer: WhatIf | undefined }) => (
+  <p className={styles.basis} role="status">
+    {answer?.oldest_at ? (
+      <>
+        Answered over {answer.boots === 1 ? 'the one boot' : `all ${answer.boots.toLocaleString('en')} boots`} on
+        record, the oldest <Ago at={answer.oldest_at} />
+      </>
+    ) : (
+      `Over the newest ${boots.toLocaleString('en')} boots; asking the whole record …`
+    )}
+  </p>
+);

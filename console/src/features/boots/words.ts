@@ -1,0 +1,78 @@
+/** Where recorded boots stand on a chart, and how a budget is moved among them. Pure: numbers in, places out. */
+import { type DurationScale, placeOf, scaleOver, secondsAt } from '../../../../src/base/duration-scale.ts';
+import type { BootPhase, BootSample } from '../../../../src/contract/boots.ts';
+
+export const scaleOf = ({ samples, budget_seconds }: Pick<BootPhase, 'samples' | 'budget_seconds'>): DurationScale =>
+  scaleOver([...samples.map(({ seconds }) => seconds), budget_seconds]);
+
+export const outcomes = ['completed', 'late', 'timed_out', 'cancelled'] as const;
+export type Outcome = (typeof outcomes)[number];
+
+export interface Bin {
+  from: number;
+  to: number;
+  counts: Record<Outcome, number>;
+  total: number;
+}
+
+const binCount = 36;
+
+export function binsOf(samples: readonly Pick<BootSample, 'seconds' | 'outcome'>[], scale: DurationScale): Bin[] {
+  const bins = Array.from({ length: binCount }, (_, i): Bin => {
+    const counts = { completed: 0, late: 0, timed_out: 0, cancelled: 0 };
+    return { from: secondsAt(i / binCount, scale), to: secondsAt((i + 1) / binCount, scale), counts, total: 0 };
+  });
+  for (const { seconds, outcome } of samples) {
+    const bin = bins[Math.min(binCount - 1, Math.floor(placeOf(seconds, scale) * binCount))];
+    if (!bin) continue;
+    bin.counts[outcome]++;
+    bin.total++;
+  }
+  return bins;
+}
+
+interface Drawing {
+  width: number;
+  height: number;
+  scale: DurationScale;
+}
+
+type Step = BootPhase['survival'][number];
+type Height = 'share' | 'low' | 'high';
+
+/** Level until the next step, then down to it; the last one goes on to the right end. */
+function levels(steps: readonly Step[], of: Height, { width, height, scale }: Drawing): string {
+  const x = (seconds: number) => (placeOf(seconds, scale) * width).toFixed(1);
+  const y = (share: number) => ((1 - share) * height).toFixed(1);
+  return `${steps.map((step) => `H${x(step.seconds)}V${y(step[of])}`).join('')}H${width}`;
+}
+
+export const curvePath = (steps: readonly Step[], drawing: Drawing): string => `M0,0${levels(steps, 'share', drawing)}`;
+
+/** Between both ends of the band: along the upper one, and back along the lower one, which is drawn from the right. */
+export function bandPath(steps: readonly Step[], drawing: Drawing): string {
+  const { width, height, scale } = drawing;
+  const x = (seconds: number) => (placeOf(seconds, scale) * width).toFixed(1);
+  const y = (share: number) => ((1 - share) * height).toFixed(1);
+  const back = steps
+    .map((step, at) => `V${y(step.low)}H${x(step.seconds)}${at === 0 ? 'V0' : ''}`)
+    .toReversed()
+    .join('');
+  return `M0,0${levels(steps, 'high', drawing)}${back}Z`;
+}
+
+/** What a person would write down: to the tenth below ten, to two digits beyond. */
+const stepAt = (seconds: number): number => 10 ** Math.max(-1, Math.floor(Math.log10(seconds)) - 1);
+
+export function tidySeconds(seconds: number): number {
+  const step = stepAt(seconds);
+  return Number((Math.round(seconds / step) * step).toFixed(1));
+}
+
+/** By so many steps up or down, and always to a number that a person would write down. */
+export function nudged(seconds: number, steps: number): number {
+  // A hundred goes down to ninety-nine, and up to a hundred and ten.
+  const step = stepAt(steps < 0 ? seconds * 0.999 : seconds);
+  const from = steps < 0 ? Math.ceil(seconds / step - 1e-9) : Math.floor(seconds / step + 1e-9);
+  return Number(Math.max(step, (from + steps) * step).toFixed(1));
+}

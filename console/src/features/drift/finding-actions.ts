@@ -1,0 +1,37 @@
+/** What a person decides about a finding. */
+import type { Finding } from '../../../../src/contract/finding.ts';
+import { newKey } from '../../api/client.ts';
+import { type Decision, decideFinding } from '../../api/queries/findings.ts';
+import { withLocalTimes } from '../../ui/time/times.ts';
+import { type Action, lookingAhead } from '../actions/action.ts';
+import { sentence } from '../actions/words.ts';
+import { aboutWords } from './words.ts';
+
+export const decisionLabels: Record<Decision, string> = { repair: 'Repair', accept: 'Accept' };
+
+const decisionSays: Record<Decision, string> = {
+  repair: 'One side is brought to the other.',
+  accept: 'You know of it, and it may stay so.',
+};
+
+/** Nothing here can mend what makes a provision fail again and again; such a finding can only be known of. */
+export const decisionsOn = ({ kind, status }: Finding): Decision[] => {
+  if (status !== 'open') return [];
+  return kind === 'drift' ? ['repair', 'accept'] : ['accept'];
+};
+
+export const decisionAction = (finding: Finding, decision: Decision): Action => ({
+  title: `${decisionLabels[decision]} · ${aboutWords(finding)}`,
+  says: `${sentence(withLocalTimes(finding.says))} ${decisionSays[decision]}`,
+  button: decisionLabels[decision],
+  destructive: decision === 'repair',
+  needsReason: true,
+  foresee: async () => {
+    const { predicts } = await decideFinding(finding.finding_id, decision, lookingAhead, newKey());
+    return { says: sentence(withLocalTimes(predicts.says)) };
+  },
+  run: async ({ reason = '' }, key) => {
+    const { finding: decided } = await decideFinding(finding.finding_id, decision, { reason }, key);
+    return { says: `${aboutWords(decided)}: the finding is ${decided.status}` };
+  },
+});

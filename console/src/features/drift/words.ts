@@ -1,0 +1,112 @@
+/** The words of a finding: what it is about, and what each side says. Pure. */
+import type { Finding } from '../../../../src/contract/finding.ts';
+import { precise, roughly } from '../../ui/time/durations.ts';
+import { withLocalTimes } from '../../ui/time/times.ts';
+import { tidySeconds } from '../boots/words.ts';
+import { asWords } from '../operations/progress.ts';
+
+/** Its own id, or the pool where it is about no one machine. */
+export function aboutWords({ kind, subject, node_id, allocation_id, pool }: About): string {
+  if (kind === 'boot-shift') return `boots of ${pool}`;
+  if (kind === 'token') return `token ${subject}`;
+  return node_id ?? allocation_id ?? (pool !== null && subject.startsWith(pool) ? `pool ${subject}` : subject);
+}
+
+type About = Pick<Finding, 'kind' | 'subject' | 'node_id' | 'allocation_id' | 'pool'>;
+
+/** What was compared, in the order of the two sides. */
+export const sideNames: Record<Finding['kind'], [ours: string, theirs: string]> = {
+  drift: ['We hold', 'Found'],
+  'repeat-failure': ['We hold', 'Found'],
+  'boot-shift': ['Before', 'Since then'],
+  identity: ['The machine', 'Who asked'],
+  'join-token': ['Join token', 'Machines'],
+  token: ['Token', 'Use'],
+};
+
+/** What it is, and what there is to say of it beyond that. */
+export function saidOf({ says }: Pick<Finding, 'says'>): { first: string; others: string } {
+  const [first = '', ...others] = withLocalTimes(says).split('. ');
+  return { first, others: others.join('. ') };
+}
+
+/** Boots are slower from when they began to be, which is before anybody could tell. */
+export const foundSince = ({ kind, theirs, opened_at, first_seen_at }: Finding): string =>
+  kind === 'boot-shift' && typeof theirs.since === 'string' ? theirs.since : (opened_at ?? first_seen_at);
+
+/** Half as much again as the slowest took, where that is more than they have; as budgets are learned. */
+export function roomierBudget({ ours, theirs }: Pick<Finding, 'ours' | 'theirs'>): number | null {
+  const { budget_seconds } = ours;
+  const { slowest_seconds } = theirs;
+  if (typeof budget_seconds !== 'number' || typeof slowest_seconds !== 'number') return null;
+  const seconds = tidySeconds(slowest_seconds * 1.5);
+  return seconds > budget_seconds ? seconds : null;
+}
+
+function valueWords(value: unknown): string {
+  if (typeof value === 'string') return withLocalTimes(value);
+  if (Array.isArray(value)) return value.map(valueWords).join('; ');
+  return typeof value === 'object' && value !== null ? partWords(value) : String(value);
+}
+
+/** They read as they are; every other part is named. */
+const unnamed: ReadonlySet<string> = new Set(['at', 'reason']);
+
+const partWords = (value: object): string =>
+  Object.entries(value)
+    .filter(([, part]) => part !== null && part !== undefined)
+    .map(([name, part]) => {
+      const [called, words] = measured(name, part) ?? [name, valueWords(part)];
+      return unnamed.has(name) ? words : `${asWords(called).toLowerCase()} ${words}`;
+    })
+    .join(', ');
+
+const inSeconds = /_seconds$/;
+const asShare = /_share$/;
+
+/** Of boots the seconds matter; of whole hours nobody counts them. */
+const lasting = (seconds: number) => (seconds < 3600 ? precise(seconds) : roughly(seconds));
+
+/** Numbers whose names say what they are measured in. */
+function measured(name: string, value: unknown): [name: string, words: string] | undefined {
+  if (typeof value !== 'number') return undefined;
+  if (name === 'seconds') return ['took', lasting(value)];
+  if (inSeconds.test(name)) return [name.replace(inSeconds, ''), lasting(value)];
+  return asShare.test(name) ? [name.replace(asShare, ''), `${Number((value * 100).toFixed(1))} %`] : undefined;
+}
+
+function factOf(name: string, value: unknown): SideFact {
+  const [called, words] = measured(name, value) ?? [];
+  if (called !== undefined && words !== undefined) return [asWords(called), words];
+  const isLong = Array.isArray(value) && value.some((each) => typeof each === 'object');
+  return [asWords(name), isLong ? value.map(valueWords) : valueWords(value)];
+}
+
+/** Several things that each take a line are told one by one. */
+export type SideFact = [name: string, words: string | string[]];
+
+/** What is kept has no order of its own: these are read first, and the rest as it comes. */
+const readFirst = [
+  'since',
+  'boots',
+  'median_seconds',
+  'times_as_long',
+  'slowest_seconds',
+  'past_budget_share',
+  'stages',
+];
+const placeOf = ([name]: [string, unknown]) => {
+  const place = readFirst.indexOf(name);
+  return place < 0 ? readFirst.length : place;
+};
+
+/** What is not known is left out. */
+export const sideFacts = (side: Finding['ours']): SideFact[] =>
+  Object.entries(side)
+    .toSorted((one, other) => placeOf(one) - placeOf(other))
+    .filter(([, value]) => value !== null && value !== undefined && !(Array.isArray(value) && value.length === 0))
+    .map(([name, value]) => factOf(name, value));
+
+/** As few words as fit beside a link; null while there is nothing. A page that is full may not be all. */
+export const openCount = (page: { items: unknown[]; next_cursor: string | null } | undefined): string | null =>
+  page && page.items.length > 0 ? `${page.items.length}${page.next_cursor ? '+' : ''} open` : null;

@@ -1,0 +1,90 @@
+/** Evidence of every layer in one order, newest first; new facts arrive on top by themselves. */
+import { Button, Skeleton } from '@mantine/core';
+import { IconTimeline } from '@tabler/icons-react';
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { filters } from '../../api/cache/keys.ts';
+import { timelineQuery } from '../../api/queries/timeline.ts';
+import { Empty } from '../../ui/layout/Empty.tsx';
+import { FailurePanel } from '../../ui/layout/FailurePanel.tsx';
+import { PillFilter } from '../../ui/table/PillFilter.tsx';
+import { layerLooks, layerNames } from './layer-looks.ts';
+import styles from './Timeline.module.css';
+import { TimelineRow } from './TimelineRow.tsx';
+
+interface Props {
+  /** Which of the five ids joins it. */
+  by: { node_id: string } | { allocation_id: string } | { workflow_id: string } | { correlation_id: string };
+  layer: string | undefined;
+  onLayer: (layer: string | undefined) => void;
+}
+
+export function Timeline({ by, layer, onLayer }: Props) {
+  const { data, error, hasNextPage, isFetchingNextPage, fetchNextPage } = useInfiniteQuery(
+    timelineQuery(filters({ ...by, layer })),
+  );
+  const facts = data?.pages.flatMap((page) => page.items);
+  return (
+    <div>
+      <div className={styles.layers}>
+        <PillFilter
+          label="Layers"
+          looks={layerLooks}
+          always={layerNames}
+          chosen={new Set(layerNames.filter((name) => name === layer))}
+          onChange={(chosen) => onLayer([...chosen].at(-1))}
+        />
+      </div>
+      {error && <FailurePanel error={error} />}
+      {!facts && !error && <LoadingRows />}
+      {facts?.length === 0 && hasNextPage && <p>None of the newest evidence belongs to you. Load older evidence.</p>}
+      {facts?.length === 0 && !hasNextPage && (
+        <Empty icon={IconTimeline} title={layer ? `No evidence from the ${layer} layer` : 'No evidence yet'}>
+          <p>Whatever any layer learns will appear here at once, and stays after the machine is gone.</p>
+        </Empty>
+      )}
+      {facts && facts.length > 0 && <LaneHeads />}
+      {facts && facts.length > 0 && (
+        <ol className={styles.facts}>
+          {facts.map((fact) => (
+            <TimelineRow key={fact.cursor} fact={fact} />
+          ))}
+        </ol>
+      )}
+      {hasNextPage && (
+        <div className={styles.more}>
+          <Button variant="default" size="xs" loading={isFetchingNextPage} onClick={() => void fetchNextPage()}>
+            Older evidence
+          </Button>
+        </div>
+      )}
+    </div>
+  );
+}
+
+/** Each layer has a column of its own; the pills above say which icon is whose. */
+const LaneHeads = () => (
+  <div className={styles.heads} aria-hidden>
+    <span>time</span>
+    <span className={styles.lanes}>
+      {layerNames.map((name) => {
+        const { icon: Icon, means } = layerLooks[name];
+        return (
+          <span key={name} className={styles.lane} title={`${name}: ${means}`}>
+            <Icon size={14} />
+          </span>
+        );
+      })}
+    </span>
+    <span>what</span>
+  </div>
+);
+
+const placeholders = ['a', 'b', 'c', 'd', 'e', 'f'];
+
+const LoadingRows = () => (
+  <div className={styles.loading} role="status" aria-label="Loading the timeline">
+    {placeholders.map((name) => (
+      <Skeleton key={name} height={18} radius="sm" />
+    ))}
+  </div>
+);

@@ -1,0 +1,126 @@
+/** Where any id leads: to the page of what it names; of a request, to all that was done under it. */
+import { Button, Group, Text } from '@mantine/core';
+import { IconFocus2, IconMapOff } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi, Link, Navigate } from '@tanstack/react-router';
+import { useState } from 'react';
+import type { Found } from '../../../../src/contract/find.ts';
+import { findQuery } from '../../api/queries/find.ts';
+import { poolsQuery } from '../../api/queries/pools.ts';
+import { seesWholeFleet, useSession } from '../../api/session.ts';
+import columns from '../../ui/layout/Columns.module.css';
+import { CopyId } from '../../ui/layout/CopyId.tsx';
+import { Empty } from '../../ui/layout/Empty.tsx';
+import { FailurePanel } from '../../ui/layout/FailurePanel.tsx';
+import { PageHeader } from '../../ui/layout/PageHeader.tsx';
+import { Panel } from '../../ui/layout/Panel.tsx';
+import { DetailSkeleton } from '../../ui/loading/Skeletons.tsx';
+import { Timeline } from '../evidence/Timeline.tsx';
+import { FoundThings } from './FoundThings.tsx';
+
+const route = getRouteApi('/frame/find');
+
+export function FindPage() {
+  const { id = '' } = route.useSearch();
+  const { data: found, error } = useQuery(findQuery(id));
+  if (id === '')
+    return (
+      <Told title="Find any id">
+        <Empty icon={IconFocus2} title="Paste any id">
+          <p>Of a node, an instance, an allocation, an operation or a request; or the name of a machine.</p>
+        </Empty>
+      </Told>
+    );
+  if (error)
+    return (
+      <>
+        <PageHeader title="Find any id" tab="Find" below={<CopyId id={id} />} />
+        <FailurePanel error={error} />
+      </>
+    );
+  if (!found) return <DetailSkeleton />;
+  if (found.as_request) return <Request id={id} found={found} />;
+  if (found.meant) return <GoTo meant={found.meant} />;
+  if (found.items.length > 0)
+    return (
+      <>
+        <PageHeader title={`Several are called ${id}`} tab={id} />
+        <Panel flush>
+          <FoundThings items={found.items} />
+        </Panel>
+      </>
+    );
+  return <Nothing id={id} />;
+}
+
+/** A pool has no id; its name is asked for here all the same, and means its machines. */
+function Nothing({ id }: { id: string }) {
+  const whole = seesWholeFleet(useSession());
+  const pools = useQuery({ ...poolsQuery, enabled: whole });
+  if (whole && pools.isPending) return <DetailSkeleton />;
+  if (pools.error && !pools.data)
+    return (
+      <Told title="Find any id">
+        <FailurePanel error={pools.error} />
+      </Told>
+    );
+  if (pools.data?.some(({ name }) => name === id)) return <Navigate to="/fleet" search={{ pool: id }} replace />;
+  return (
+    <Told title="Not found">
+      <Empty icon={IconMapOff} title={`Nothing is known about ${id}`}>
+        <p>
+          No node, instance, allocation, operation, request or pool has this id or name, or you may not see it. A letter
+          may be missing; a part of a name, a label or a zone is found by searching.
+        </p>
+        <Group justify="center">
+          <Button component={Link} to="/fleet" search={{ q: id } as never}>
+            Search the fleet
+          </Button>
+          <Button variant="default" component={Link} to="/allocations" search={{ q: id } as never}>
+            Search allocations
+          </Button>
+          {whole && (
+            <Button variant="default" component={Link} to="/audit" search={{ target_id: id } as never}>
+              Search the audit
+            </Button>
+          )}
+        </Group>
+      </Empty>
+    </Told>
+  );
+}
+
+const Told = ({ title, children }: { title: string; children: React.ReactNode }) => (
+  <>
+    <PageHeader title={title} tab="Find" />
+    <Panel>{children}</Panel>
+  </>
+);
+
+function GoTo({ meant: { kind, id, node_instance_id } }: { meant: NonNullable<Found['meant']> }) {
+  if (kind === 'allocation') return <Navigate to="/allocations/$id" params={{ id }} replace />;
+  if (kind === 'operation') return <Navigate to="/operations/$id" params={{ id }} replace />;
+  const search = node_instance_id ? { tab: 'logs', instance: node_instance_id } : {};
+  return <Navigate to="/nodes/$id" params={{ id }} search={search} replace />;
+}
+
+function Request({ id, found }: { id: string; found: Found }) {
+  const [layer, setLayer] = useState<string | undefined>(undefined);
+  return (
+    <>
+      <PageHeader title="Request" tab="Request" below={<CopyId id={id} />} />
+      <div className={columns.stack}>
+        <Panel title="What it was about" flush={found.items.length > 0}>
+          {found.items.length > 0 ? (
+            <FoundThings items={found.items} />
+          ) : (
+            <Text c="dimmed">No machine and no allocation.</Text>
+          )}
+        </Panel>
+        <Panel title="Timeline" flush>
+          <Timeline by={{ correlation_id: id }} layer={layer} onLayer={setLayer} />
+        </Panel>
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,46 @@
+/** A fleet beyond what a page can keep: counts by pool, or what the server finds for a word or a status. */
+import { Skeleton, Text } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import type { FleetCounts as Counted } from '../../../../src/contract/fleet.ts';
+import type { NodeStatus } from '../../../../src/lifecycle/model/states.ts';
+import { fleetNodeOf } from '../../api/cache/fleet-node.ts';
+import { countsByPool, totalOf } from '../../api/queries/fleet-size.ts';
+import { fleetSearchQuery } from '../../api/queries/nodes.ts';
+import { FailurePanel } from '../../ui/layout/FailurePanel.tsx';
+import { Panel } from '../../ui/layout/Panel.tsx';
+import { FleetCounts } from './FleetCounts.tsx';
+import { FleetTable } from './FleetTable.tsx';
+
+interface Props {
+  counted: Counted['items'];
+  q: string | undefined;
+  statuses: ReadonlySet<NodeStatus>;
+  /** Nodes whose release has failed, and why. */
+  stuck: ReadonlyMap<string, string>;
+}
+
+export function FleetBeyond({ counted, q, statuses, stuck }: Props) {
+  if (!q && statuses.size === 0) return <FleetCounts pools={countsByPool(counted)} total={totalOf(counted)} />;
+  return <Found q={q} status={[...statuses][0]} several={statuses.size > 1} stuck={stuck} />;
+}
+
+interface FoundProps extends Pick<Props, 'q' | 'stuck'> {
+  status: NodeStatus | undefined;
+  several: boolean;
+}
+
+function Found({ q, status, several, stuck }: FoundProps) {
+  const { data, error } = useQuery(fleetSearchQuery(q, status));
+  if (error) return <FailurePanel error={error} />;
+  if (!data) return <Skeleton height={180} radius="lg" role="status" aria-label="Looking" />;
+  return (
+    <Panel flush>
+      <FleetTable stuck={stuck} nodes={data.items.map(fleetNodeOf)} sort={undefined} onSort={() => undefined} />
+      <Text p="sm" ta="center" size="sm" c="dimmed">
+        {data.items.length === 0 ? 'None was found' : `The newest ${data.items.length} that were found`}
+        {several && `, of those that are ${status}`}
+        {data.next_cursor !== null && '. Among so many machines not all were looked at: a whole name is always found'}.
+      </Text>
+    </Panel>
+  );
+}

@@ -1,0 +1,78 @@
+/** Every node a cell on a canvas, grouped; one real link a group lies over the cell under the pointer or the focus. */
+import { useMemo, useState } from 'react';
+import type { Pool } from '../../../../src/contract/pool.ts';
+import { StatusBar } from '../../ui/status/StatusBar.tsx';
+import { FleetCells, type Peeked } from './FleetCells.tsx';
+import styles from './FleetGrid.module.css';
+import { countWords, type GroupBy } from './filter.ts';
+import type { CellGroup, FleetView } from './fleet-view.ts';
+import { NodePeek } from './NodePeek.tsx';
+
+interface Props {
+  view: FleetView;
+  by: GroupBy;
+  pools: Pool[] | undefined;
+  /** Nodes whose release has failed, and why. */
+  stuck: ReadonlyMap<string, string>;
+}
+
+export function FleetGrid({ view, by, pools, stuck }: Props) {
+  const [peeked, peek] = useState<Peeked | null>(null);
+  const node = peeked?.group.nodes[peeked.at];
+  return (
+    <div className={styles.groups}>
+      {view.groups.map((group) => (
+        <Group
+          key={group.name}
+          group={group}
+          by={by}
+          pool={by === 'pool' ? pools?.find(({ name }) => name === group.name) : undefined}
+          stuck={stuck}
+          onPeek={peek}
+        />
+      ))}
+      {node && peeked && <NodePeek node={node} at={peeked.box} stuck={stuck.get(node.node_id)} />}
+    </div>
+  );
+}
+
+interface GroupProps {
+  group: CellGroup;
+  by: GroupBy;
+  pool: Pool | undefined;
+  stuck: ReadonlyMap<string, string>;
+  onPeek: (peeked: Peeked | null) => void;
+}
+
+const groupWords: Record<GroupBy, string> = { pool: 'Pool', zone: 'Zone' };
+
+function Group({ group, by, pool, stuck, onPeek }: GroupProps) {
+  const stuckHere = useMemo(
+    () => (stuck.size === 0 ? 0 : group.nodes.filter(({ node_id }) => stuck.has(node_id)).length),
+    [group, stuck],
+  );
+  return (
+    <section className={styles.group} aria-label={`${groupWords[by]} ${group.name}: ${countWords(group.counts)}`}>
+      <div className={styles.head}>
+        <h2 className={styles.name}>{group.name}</h2>
+        <span className={styles.about}>
+          {[
+            pool?.driver,
+            `${group.size.toLocaleString()} ${group.size === 1 ? 'node' : 'nodes'}`,
+            pool && `${pool.nodes.free} free`,
+            pool?.max_nodes && `at most ${pool.max_nodes}`,
+            pool?.mode === 'observe' && 'only observed',
+            pool?.paused && 'paused',
+          ]
+            .filter(Boolean)
+            .join(' · ')}
+        </span>
+        {stuckHere > 0 && (
+          <span className={styles.stuck}>{stuckHere === 1 ? '1 release failed' : `${stuckHere} releases failed`}</span>
+        )}
+        <StatusBar counts={group.counts} total={group.size} />
+      </div>
+      <FleetCells group={group} stuck={stuck} onPeek={onPeek} />
+    </section>
+  );
+}

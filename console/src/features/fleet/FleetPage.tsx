@@ -1,0 +1,237 @@
+/** Every machine at a glance: which there are, how they are, and the way to each. */
+
+import { Button, SegmentedControl, Select, Skeleton, Text } from '@mantine/core';
+import { IconGridDots, IconList, IconPlus, IconServerOff } from '@tabler/icons-react';
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
+import { useDeferredValue, useMemo, useState } from 'react';
+import type { FleetCounts } from '../../../../src/contract/fleet.ts';
+import { nodeStatusNames } from '../../../../src/lifecycle/model/states.ts';
+import { fleetNodeOf } from '../../api/cache/fleet-node.ts';
+import { allocationsQuery } from '../../api/queries/allocations.ts';
+import { howToShow, mostCells, totalOf } from '../../api/queries/fleet-size.ts';
+import { fleetCountsQuery, fleetQuery, nodeBehindQuery, retiredQuery } from '../../api/queries/nodes.ts';
+import { poolsQuery } from '../../api/queries/pools.ts';
+import { mayOperate, seesWholeFleet, useSession } from '../../api/session.ts';
+import { AllocateDialog } from '../../ui/dialog/on-demand.tsx';
+import { Empty } from '../../ui/layout/Empty.tsx';
+import { FailurePanel } from '../../ui/layout/FailurePanel.tsx';
+import { PageHeader } from '../../ui/layout/PageHeader.tsx';
+import { Panel } from '../../ui/layout/Panel.tsx';
+import toolbar from '../../ui/layout/Toolbar.module.css';
+import { asSet, fromSet } from '../../ui/search-params.ts';
+import { nodeLooks } from '../../ui/status/status-looks.ts';
+import { PillFilter } from '../../ui/table/PillFilter.tsx';
+import { SearchField } from '../../ui/table/SearchField.tsx';
+import { HeldBanner } from '../supervision/HeldSign.tsx';
+import { FleetBeyond } from './FleetBeyond.tsx';
+import { FleetGrid } from './FleetGrid.tsx';
+import { FleetTable } from './FleetTable.tsx';
+import type { StatusCounts } from './filter.ts';
+import { useFleetView } from './use-fleet-view.ts';
+
+const route = getRouteApi('/frame/fleet');
+
+export function FleetPage() {
+  const search = route.useSearch();
+  const navigate = route.useNavigate();
+  const change = (next: Partial<typeof search>) =>
+    void navigate({ search: (known) => ({ ...known, ...next }), replace: true });
+  const session = useSession();
+  const [allocating, setAllocating] = useState(false);
+
+  const statuses = useMemo(() => asSet(search.status, nodeStatusNames), [search.status]);
+  const wantsRetired = statuses.has('retired');
+  const counted = useQuery({ ...fleetCountsQuery, enabled: seesWholeFleet(session) });
+  const way = howToShow(counted.data, search.pool, seesWholeFleet(session));
+  const fleet = useQuery({
+    ...fleetQuery(way === 'pool' ? search.pool : undefined),
+    enabled: way === 'fleet' || way === 'pool',
+  });
+  const retired = useInfiniteQuery({ ...retiredQuery, enabled: wantsRetired });
+  const pools = useQuery({ ...poolsQuery, enabled: seesWholeFleet(session) });
+  const error = fleet.error ?? counted.error ?? (wantsRetired ? retired.error : null);
+
+  const asked = useDeferredValue(search.q);
+  const { data: behind } = useQuery(nodeBehindQuery(asked));
+  const q = behind ?? asked;
+  const by = search.group === 'zone' ? 'zone' : 'pool';
+  const filter = useMemo(() => ({ q, pool: search.pool, statuses }), [q, search.pool, statuses]);
+  const retiredNodes = useMemo(
+    () => (wantsRetired ? (retired.data?.pages.flatMap((page) => page.items.map(fleetNodeOf)) ?? []) : []),
+    [retired.data, wantsRetired],
+  );
+  const view = useFleetView(fleet.data, retiredNodes, filter, by);
+  const { matched, shown } = view;
+  const stuck = useStuckReleases();
+  const poolNames = (pools.data ?? []).map(({ name }) => name);
+
+  const filtered = Boolean(search.q || search.pool || statuses.size > 0);
+  const allocate = mayOperate(session) && (
+    <Button leftSection={<IconPlus size={16} aria-hidden />} onClick={() => setAllocating(true)}>
+      Allocate
+    </Button>
+  );
+
+  return (
+    <>
+      <PageHeader
+        title="Fleet"
+        tab="Fleet"
+        below={
+          way === 'counts'
+            ? `${totalOf(counted.data ?? []).toLocaleString()} machines`
+            : fleet.data && <span>{summary(matched, shown, filtered)}</span>
+        }
+        actions={allocate}
+      />
+      <HeldBanner />
+      <div className={toolbar.toolbar}>
+        <SearchField label="Search names, ids, labels" value={search.q} onChange={(q) => change({ q })} />
+        {poolNames.length > 1 && (
+          <Select
+            aria-label="Pool"
+            placeholder="Every pool"
+            data={poolNames.toSorted()}
+            value={search.pool ?? null}
+            onChange={(pool) => change({ pool: pool ?? undefined })}
+            clearable
+            clearButtonProps={{ 'aria-label': 'Every pool' }}
+            w={170}
+            className={toolbar.choice}
+          />
+        )}
+        {search.view !== 'table' && (
+          <SegmentedControl
+            aria-label="Grouped by"
+            value={by}
+            onChange={(group) => change({ group: group === 'pool' ? undefined : group })}
+            data={groupings}
+          />
+        )}
+        <SegmentedControl
+          className={toolbar.end}
+          aria-label="View"
+          value={search.view === 'table' ? 'table' : 'grid'}
+          onChange={(view) => change({ view: view === 'grid' ? undefined : view })}
+          data={views}
+        />
+        <div className={toolbar.wide}>
+          <PillFilter
+            label="Statuses"
+            looks={nodeLooks}
+            counts={way === 'counts' ? countsOf(counted.data ?? []) : { ...view.counts }}
+            always={offeredAlways}
+            chosen={statuses}
+            onChange={(chosen) => change({ status: fromSet(chosen) })}
+          />
+        </div>
+      </div>
+
+      {error && <FailurePanel error={error} />}
+      {way === 'counts' && counted.data && (
+        <FleetBeyond counted={counted.data} q={asked} statuses={statuses} stuck={stuck} />
+      )}
+      {way === 'pool' && fleet.data && fleet.data.size >= mostCells && (
+        <Text size="sm" c="dimmed" mb="sm">
+          The first {fleet.data.size.toLocaleString()} of this pool are drawn; the others are found by searching the
+          whole fleet.
+        </Text>
+      )}
+      {way !== 'counts' && fleet.isPending && (
+        <Skeleton height={180} radius="lg" role="status" aria-label="Loading the fleet" />
+      )}
+      {way !== 'counts' && fleet.data && shown === 0 && !error && (
+        <Panel>
+          {filtered ? (
+            <Empty icon={IconServerOff} title="No machine matches">
+              <p>Other words, another pool or more statuses may.</p>
+              <Button variant="default" onClick={() => change({ q: undefined, pool: undefined, status: undefined })}>
+                Show the whole fleet
+              </Button>
+            </Empty>
+          ) : (
+            <Empty icon={IconServerOff} title="No machines yet">
+              <p>
+                Bring one up here, or from a terminal:
+                <code>./bin/slipway allocate --pool local --wait</code>
+                It appears as a cell at once and shows how far it is.
+              </p>
+              {allocate}
+            </Empty>
+          )}
+        </Panel>
+      )}
+      {way !== 'counts' &&
+        shown > 0 &&
+        (search.view === 'table' ? (
+          <Panel flush>
+            <FleetTable
+              stuck={stuck}
+              nodes={view.groups.flatMap(({ nodes }) => nodes).slice(0, mostRows)}
+              sort={search.sort}
+              onSort={(sort) => change({ sort })}
+            />
+            {shown > mostRows && (
+              <Text p="sm" ta="center" size="sm" c="dimmed">
+                The first {mostRows} of {shown.toLocaleString()}. Search, or choose a pool or a status, to see others.
+              </Text>
+            )}
+          </Panel>
+        ) : (
+          <FleetGrid view={view} by={by} pools={pools.data} stuck={stuck} />
+        ))}
+      <AllocateDialog opened={allocating} onClose={() => setAllocating(false)} pool={search.pool} />
+    </>
+  );
+}
+
+/** More rows are nothing to read, and too many to draw. */
+const mostRows = 500;
+
+const failedReleases = { status: 'release_failed' };
+
+/** Machines whose release has failed say so on the fleet too: their own status is only that they are being cleaned. */
+function useStuckReleases(): ReadonlyMap<string, string> {
+  const { data } = useInfiniteQuery(allocationsQuery(failedReleases));
+  return useMemo(
+    () =>
+      new Map(
+        data?.pages.flatMap(({ items }) =>
+          items.flatMap(({ node_id, reason }) => (node_id ? [[node_id, reason ?? '']] : [])),
+        ),
+      ),
+    [data],
+  );
+}
+
+const countsOf = (items: FleetCounts['items']): StatusCounts =>
+  Object.fromEntries(
+    nodeStatusNames.map((status) => [status, totalOf(items.filter((each) => each.status === status))]),
+  );
+
+const summary = (matched: number, shown: number, filtered: boolean): string => {
+  const nodes = matched === 1 ? '1 machine' : `${matched.toLocaleString()} machines`;
+  return filtered && shown !== matched ? `${shown.toLocaleString()} of ${nodes}` : nodes;
+};
+
+const offeredAlways = ['retired'] as const;
+
+const groupings = [
+  { value: 'pool', label: 'By pool' },
+  { value: 'zone', label: 'By zone' },
+];
+
+const views = [
+  { value: 'grid', label: <View icon={IconGridDots} word="Grid" /> },
+  { value: 'table', label: <View icon={IconList} word="Table" /> },
+];
+
+function View({ icon: Icon, word }: { icon: typeof IconList; word: string }) {
+  return (
+    <span style={{ display: 'inline-flex', alignItems: 'center', gap: 6 }}>
+      <Icon size={15} aria-hidden />
+      {word}
+    </span>
+  );
+}

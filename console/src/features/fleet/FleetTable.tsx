@@ -1,0 +1,98 @@
+/** The fleet as rows, for those who compare. */
+
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { useMemo } from 'react';
+import type { Node } from '../../../../src/contract/node.ts';
+import { nodeStatusNames } from '../../../../src/lifecycle/model/states.ts';
+import type { FleetNode } from '../../api/cache/fleet-node.ts';
+import { nodeRowsQuery } from '../../api/queries/nodes.ts';
+import { CopyId } from '../../ui/layout/CopyId.tsx';
+import { AllocationStatusBadge, NodeStatusBadge } from '../../ui/status/StatusBadges.tsx';
+import { type Column, DataTable } from '../../ui/table/DataTable.tsx';
+import { Ago } from '../../ui/time/Ago.tsx';
+import { Countdown } from '../../ui/time/Countdown.tsx';
+import { isoOf } from '../../ui/time/times.ts';
+import { HeldTag } from '../supervision/HeldSign.tsx';
+
+/** What the fleet keeps follows the stream; the rest is read for the rows that are shown. */
+type Row = FleetNode & { more: Node | undefined; stuck: boolean };
+
+const columns: Column<Row>[] = [
+  {
+    key: 'name',
+    heading: 'Name',
+    by: (node) => node.name,
+    cell: (node) => (
+      <Link to="/nodes/$id" params={{ id: node.node_id }} className="quiet-link">
+        <b>{node.name}</b>
+      </Link>
+    ),
+  },
+  {
+    key: 'status',
+    heading: 'Status',
+    by: (node) => nodeStatusNames.indexOf(node.status),
+    cell: (node) => (
+      <span>
+        {node.stuck ? <AllocationStatusBadge status="release_failed" /> : <NodeStatusBadge status={node.status} />}{' '}
+        <HeldTag node={{ held: node.held && (node.more?.held ?? true) }} />
+      </span>
+    ),
+  },
+  {
+    key: 'since',
+    heading: 'For',
+    by: (node) => node.since_ms,
+    cell: (node) => <Ago at={isoOf(node.since_ms)} asAge />,
+  },
+  {
+    key: 'deadline',
+    heading: 'Deadline',
+    by: (node) => node.deadline_ms ?? Number.POSITIVE_INFINITY,
+    cell: ({ deadline_ms, more }) =>
+      deadline_ms !== null && <Countdown at={isoOf(deadline_ms)} budget_seconds={more?.budget_seconds ?? null} />,
+  },
+  { key: 'pool', heading: 'Pool', by: (node) => node.pool, cell: (node) => node.pool },
+  { key: 'zone', heading: 'Zone', by: (node) => node.zone ?? '', cell: (node) => node.zone, wideOnly: true },
+  {
+    key: 'occupancy',
+    heading: 'Occupancy',
+    by: ({ more }) => more?.occupancy ?? '',
+    cell: ({ more }) => more?.occupancy,
+  },
+  {
+    key: 'seen',
+    heading: 'Last seen',
+    by: ({ more }) => more?.last_seen_at ?? '',
+    cell: ({ more }) => more?.last_seen_at && <Ago at={more.last_seen_at} />,
+  },
+  { key: 'id', heading: 'Id', cell: (node) => <CopyId id={node.node_id} short />, wideOnly: true },
+];
+
+interface Props {
+  nodes: FleetNode[];
+  /** Those whose release has failed. */
+  stuck: ReadonlyMap<string, string>;
+  sort: string | undefined;
+  onSort: (sort: string | undefined) => void;
+}
+
+export function FleetTable({ nodes, stuck, sort, onSort }: Props) {
+  const ids = useMemo(() => nodes.map(({ node_id }) => node_id), [nodes]);
+  const { data } = useQuery(nodeRowsQuery(ids));
+  const rows = useMemo(
+    () => nodes.map((node) => ({ ...node, more: data?.get(node.node_id), stuck: stuck.has(node.node_id) })),
+    [nodes, stuck, data],
+  );
+  return (
+    <DataTable
+      label="Nodes"
+      columns={columns}
+      rows={rows}
+      rowKey={(node) => node.node_id}
+      sort={sort ?? 'name'}
+      onSort={onSort}
+    />
+  );
+}

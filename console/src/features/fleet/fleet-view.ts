@@ -1,0 +1,185 @@
+/**
+ * The fleet as it is drawn: groups of cells, each in the order of its birth, and counts; kept up change by change, so that a
+ * change costs the same in a fleet of fifty and of fifty thousand. Pure: it reads no clock and draws nothing.
+ */
+import type { NodeStatus } from '../../../../src/lifecycle/model/states.ts';
+import type { FleetNode } from '../../api/cache/fleet-node.ts';
+import { count, type FleetFilter, type GroupBy, groupOf, isMatching, type StatusCounts, wordsOf } from './filter.ts';
+
+const deadlineOf = ({ deadline_ms }: FleetNode): number => deadline_ms ?? Number.POSITIVE_INFINITY;
+
+export class CellGroup {
+  readonly name: string;
+  readonly counts: StatusCounts = {};
+  readonly #nodes: FleetNode[] = [];
+  readonly #deadlines: number[] = [];
+  /** Cells that look different since they were last taken; null: all of them. */
+  #dirty: Set<number> | null = null;
+
+  constructor(name: string) {
+    this.name = name;
+  }
+
+  get size(): number {
+    return this.#nodes.length;
+  }
+
+  get nodes(): readonly FleetNode[] {
+    return this.#nodes;
+  }
+
+  isOverdue(at: number, nowMs: number): boolean {
+    return (this.#deadlines[at] ?? Number.POSITIVE_INFINITY) < nowMs;
+  }
+
+  /** Where it is, or where it belongs. */
+  placeOf(node_id: string): number {
+    let low = 0;
+    let high = this.#nodes.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((this.#nodes[middle]?.node_id ?? '') < node_id) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  /** In any order, before the first cell is drawn. */
+  fill(nodes: FleetNode[]): void {
+    nodes.sort((a, b) => (a.node_id < b.node_id ? -1 : 1));
+    for (const node of nodes) {
+      this.#nodes.push(node);
+      this.#deadlines.push(deadlineOf(node));
+      count(this.counts, node.status, 1);
+    }
+  }
+
+  insert(node: FleetNode): void {
+    const at = this.placeOf(node.node_id);
+    this.#nodes.splice(at, 0, node);
+    this.#deadlines.splice(at, 0, deadlineOf(node));
+    count(this.counts, node.status, 1);
+    this.#dirty = null;
+  }
+
+  replace(node: FleetNode): void {
+    const at = this.placeOf(node.node_id);
+    const before = this.#nodes[at];
+    if (before) count(this.counts, before.status, -1);
+    count(this.counts, node.status, 1);
+    this.#nodes[at] = node;
+    this.#deadlines[at] = deadlineOf(node);
+    this.#dirty?.add(at);
+  }
+
+  remove(node: FleetNode): void {
+    const at = this.placeOf(node.node_id);
+    const [before] = this.#nodes.splice(at, 1);
+    this.#deadlines.splice(at, 1);
+    if (before) count(this.counts, before.status, -1);
+    this.#dirty = null;
+  }
+
+  /** Whose deadline passed between the two moments. */
+  passDeadlines(sinceMs: number, nowMs: number): void {
+    const deadlines = this.#deadlines;
+    for (let at = 0; at < deadlines.length; at++) {
+      const deadline = deadlines[at] ?? Number.POSITIVE_INFINITY;
+      if (deadline >= sinceMs && deadline < nowMs) this.#dirty?.add(at);
+    }
+  }
+
+  /** What is to be drawn again; null: everything. From then on it is as it was drawn. */
+  takeDirty(): ReadonlySet<number> | null {
+    const dirty = this.#dirty;
+    this.#dirty = new Set();
+    return dirty;
+  }
+
+  redrawAll(): void {
+    this.#dirty = null;
+  }
+}
+
+export class FleetView {
+  /** Of what matches, whatever statuses are chosen. */
+  readonly counts: StatusCounts = {};
+  #matched = 0;
+  readonly #filter: FleetFilter;
+  readonly #words: readonly string[];
+  readonly #by: GroupBy;
+  readonly #groups = new Map<string, CellGroup>();
+  /** Matching nodes as they were last counted, and where they were put. */
+  readonly #known = new Map<string, { status: NodeStatus; group: CellGroup | null }>();
+
+  constructor(nodes: Iterable<FleetNode>, filter: FleetFilter, by: GroupBy) {
+    this.#filter = filter;
+    this.#words = wordsOf(filter.q);
+    this.#by = by;
+    const members = new Map<string, FleetNode[]>();
+    for (const node of nodes) {
+      if (!isMatching(node, filter, this.#words)) continue;
+      const name = groupOf(node, by);
+      const group = this.#isShown(node) ? this.#group(name) : null;
+      this.#learn(node, group);
+      if (!group) continue;
+      const known = members.get(name);
+      if (known) known.push(node);
+      else members.set(name, [node]);
+    }
+    for (const [name, some] of members) this.#group(name).fill(some);
+  }
+
+  get matched(): number {
+    return this.#matched;
+  }
+
+  get shown(): number {
+    let shown = 0;
+    for (const group of this.#groups.values()) shown += group.size;
+    return shown;
+  }
+
+  get groups(): CellGroup[] {
+    return [...this.#groups.values()].filter(({ size }) => size > 0).sort((a, b) => a.name.localeCompare(b.name));
+  }
+
+  apply(changed: readonly FleetNode[]): void {
+    for (const node of changed) this.#applyOne(node);
+  }
+
+  #applyOne(node: FleetNode): void {
+    const before = this.#known.get(node.node_id);
+    const matches = isMatching(node, this.#filter, this.#words);
+    const group = matches && this.#isShown(node) ? this.#group(groupOf(node, this.#by)) : null;
+    if (before) {
+      count(this.counts, before.status, -1);
+      this.#matched--;
+      this.#known.delete(node.node_id);
+      if (before.group && before.group !== group) before.group.remove(node);
+    }
+    if (!matches) return;
+    this.#learn(node, group);
+    if (!group) return;
+    if (before?.group === group) group.replace(node);
+    else group.insert(node);
+  }
+
+  #learn(node: FleetNode, group: CellGroup | null): void {
+    count(this.counts, node.status, 1);
+    this.#matched++;
+    this.#known.set(node.node_id, { status: node.status, group });
+  }
+
+  #isShown({ status }: FleetNode): boolean {
+    return this.#filter.statuses.size === 0 || this.#filter.statuses.has(status);
+  }
+
+  #group(name: string): CellGroup {
+    const known = this.#groups.get(name);
+    if (known) return known;
+    const made = new CellGroup(name);
+    this.#groups.set(name, made);
+    return made;
+  }
+}

@@ -1,0 +1,63 @@
+/** How a boot spent its time, stage by stage, on one scale. */
+import { Skeleton } from '@mantine/core';
+import { IconRocket } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
+import { bootQuery } from '../../api/queries/nodes.ts';
+import { Empty } from '../../ui/layout/Empty.tsx';
+import { FailurePanel } from '../../ui/layout/FailurePanel.tsx';
+import { precise } from '../../ui/time/durations.ts';
+import styles from './BootStages.module.css';
+import { placeStages } from './boot-stages.ts';
+
+export function BootStages({ node_id, instance }: { node_id: string; instance: string | null }) {
+  const { data, error } = useQuery(bootQuery(node_id, instance));
+  if (error) return <FailurePanel error={error} />;
+  if (!data) return <Skeleton height={96} radius="md" />;
+  if (data.stages.length === 0) {
+    return (
+      <Empty icon={IconRocket} title="No boot stages reported">
+        <p>An agent reports its stages as they pass; this one has said nothing about them.</p>
+      </Empty>
+    );
+  }
+  const { bars, total_seconds } = placeStages(data.stages);
+  return (
+    <div className={styles.boot}>
+      {bars.map((bar) => (
+        <div key={`${bar.parent}/${bar.name}`} className={styles.stage}>
+          <span className={styles.name} style={{ paddingLeft: `${bar.depth}rem` }}>
+            {bar.name}
+          </span>
+          <span className={styles.track}>
+            <span
+              className={styles.bar}
+              data-slow={(bar.usual_seconds !== null && bar.seconds > 1.5 * bar.usual_seconds) || undefined}
+              data-nested={bar.depth > 0 || undefined}
+              style={{ left: `${bar.from_percent}%`, width: `${bar.width_percent}%` }}
+            />
+            {bar.usual_percent !== null && (
+              <span
+                className={styles.usual}
+                title={`usually ${precise(bar.usual_seconds ?? 0)}`}
+                style={{ left: `${bar.from_percent}%`, width: `${bar.usual_percent}%` }}
+              />
+            )}
+          </span>
+          <span className={`${styles.seconds} tabular`}>
+            {precise(bar.seconds)}
+            {bar.usual_seconds !== null && <small>usually {precise(bar.usual_seconds)}</small>}
+          </span>
+        </div>
+      ))}
+      {bars.some(({ usual_seconds }) => usual_seconds !== null) && (
+        <p className={styles.legend}>
+          <span className={styles.mark} aria-hidden /> where the stage usually ends: the median of the pool’s last boots
+        </p>
+      )}
+      <div className={styles.total}>
+        <span>All together</span>
+        <span className="tabular">{precise(total_seconds)}</span>
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,111 @@
+/** What was collected of a machine, newest first, and how it answered whoever asked whether it lives. */
+import { Skeleton } from '@mantine/core';
+import { IconStethoscope } from '@tabler/icons-react';
+import { useInfiniteQuery } from '@tanstack/react-query';
+import type { Evidence } from '../../../../src/contract/evidence/evidence.ts';
+import { collectedOf, sizeWords } from '../../../../src/lifecycle/findings/collected.ts';
+import { operationsQuery } from '../../api/queries/operations.ts';
+import { timelineQuery } from '../../api/queries/timeline.ts';
+import { Empty } from '../../ui/layout/Empty.tsx';
+import { Facts } from '../../ui/layout/Facts.tsx';
+import { FailurePanel } from '../../ui/layout/FailurePanel.tsx';
+import { Ago } from '../../ui/time/Ago.tsx';
+import { elapsed, precise } from '../../ui/time/durations.ts';
+import { sentence } from '../actions/words.ts';
+import styles from './Diagnostics.module.css';
+
+/** What was collected longer ago stays on the timeline. */
+const mostShown = 4;
+
+export function Diagnostics({ node_id }: { node_id: string }) {
+  const frozen = useInfiniteQuery(timelineQuery({ node_id, kind: 'evidence.frozen' }));
+  const missing = useInfiniteQuery(timelineQuery({ node_id, kind: 'evidence.missing' }));
+  const probes = useInfiniteQuery(operationsQuery({ node_id, kind: 'node-probe' }));
+  const error = frozen.error ?? missing.error ?? probes.error;
+  if (error) return <FailurePanel error={error} />;
+  if (!frozen.data || !missing.data || !probes.data) return <Skeleton height={96} radius="md" />;
+  const facts = [...frozen.data.pages, ...missing.data.pages]
+    .flatMap((page) => page.items)
+    .sort((one, other) => other.at.localeCompare(one.at))
+    .slice(0, mostShown);
+  const probe = probes.data.pages[0]?.items[0];
+  if (facts.length === 0 && !probe) {
+    return (
+      <Empty icon={IconStethoscope} title="Nothing was collected of it yet">
+        <p>
+          Collect diagnostics asks its agent and its provider; probe asks whether it lives. Both are among its actions.
+        </p>
+      </Empty>
+    );
+  }
+  return (
+    <div className={styles.diagnostics}>
+      {probe && (
+        <section aria-label="Last probe">
+          <h2>Last probe</h2>
+          <p>
+            {sentence(probe.error?.message || probe.progress.message || probe.status)} <Ago at={probe.created_at} />
+          </p>
+        </section>
+      )}
+      {facts.map((fact) => (
+        <Collected key={fact.cursor} fact={fact} />
+      ))}
+    </div>
+  );
+}
+
+function Collected({ fact }: { fact: Evidence }) {
+  const { host, processes, boot_stages, lines, attachments } = collectedOf(fact.data);
+  const who =
+    fact.kind === 'evidence.missing' ? 'Not to be had' : fact.layer === 'provider' ? 'Its provider' : 'Its agent';
+  return (
+    <section aria-label={who}>
+      <h2>
+        {who} <Ago at={fact.at} />
+      </h2>
+      <p>{sentence(fact.summary)}</p>
+      {host && (
+        <Facts
+          facts={[
+            ['Host', host.name],
+            ['Up for', elapsed(host.uptime_seconds)],
+            ['Load', host.load_average.map((each) => each.toFixed(2)).join(' ')],
+            [
+              'Boot',
+              boot_stages
+                .map(({ name, seconds }) => `${name}${seconds === null ? '' : ` ${precise(seconds)}`}`)
+                .join(', '),
+            ],
+          ]}
+        />
+      )}
+      {processes.length > 0 && (
+        <Text
+          title="What runs"
+          text={processes
+            .map(({ pid, state, rss_bytes, command }) =>
+              [pid, state, rss_bytes === null ? '' : sizeWords(rss_bytes), command].join('  '),
+            )
+            .join('\n')}
+        />
+      )}
+      {lines.length > 0 && (
+        <Text title="Its last lines" text={lines.map(({ stream, line }) => `${stream}  ${line}`).join('\n')} />
+      )}
+      {attachments.map(({ name, text }) => (
+        <Text key={name} title={name} text={text} />
+      ))}
+    </section>
+  );
+}
+
+const Text = ({ title, text }: { title: string; text: string }) => (
+  <>
+    <h3>{title}</h3>
+    {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard as well */}
+    <section className={styles.text} aria-label={title} tabIndex={0}>
+      {text}
+    </section>
+  </>
+);

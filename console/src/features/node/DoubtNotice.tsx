@@ -1,0 +1,63 @@
+/** A verdict that did not take effect: the machine is not what its status says, and here is why it still says so. */
+import { Button } from '@mantine/core';
+import { IconEye, IconPlayerPause } from '@tabler/icons-react';
+import type { Explanation } from '../../../../src/contract/explanation.ts';
+import type { Node } from '../../../../src/contract/node.ts';
+import styles from '../../ui/status/StatusPanel.module.css';
+import { toneStyle } from '../../ui/theme.ts';
+import { Ago } from '../../ui/time/Ago.tsx';
+import type { Action } from '../actions/action.ts';
+import { actionLabel } from '../actions/words.ts';
+import { openOffer, whyHeld } from './explanation.ts';
+import { nodeAction } from './node-actions.ts';
+
+interface Props {
+  node: Node;
+  explanation: Explanation;
+  onAction: ((action: Action) => void) | undefined;
+}
+
+export function DoubtNotice({ node, explanation, onAction }: Props) {
+  const { held, would_have, status } = explanation;
+  const apply = openOffer(explanation, 'apply-held-verdict');
+  return (
+    <div className={styles.notice} style={toneStyle(held ? 'held' : 'warn')}>
+      {held && (
+        <div className={styles.noticeWords}>
+          <IconPlayerPause size={18} aria-hidden />
+          <div>
+            <p>
+              <b>
+                Still {status} only because a verdict is held back: {held.rule} would make it {held.to}.
+              </b>
+            </p>
+            <p>
+              Held for <Ago at={held.since} asAge />, because {whyHeld(held)}. The hold ends{' '}
+              <Ago at={held.held_until} />; then {held.rule} decides again.
+            </p>
+          </div>
+        </div>
+      )}
+      {would_have && (
+        <div className={styles.noticeWords}>
+          <IconEye size={18} aria-hidden />
+          <div>
+            <p>
+              <b>
+                Its pool is only observed: {would_have.rule} would have made it {would_have.to}.
+              </b>
+            </p>
+            <p>
+              <Ago at={would_have.at} />, because {would_have.reason}. Nothing was changed.
+            </p>
+          </div>
+        </div>
+      )}
+      {onAction && apply && (
+        <Button color="red" variant="light" onClick={() => onAction(nodeAction(node, apply))}>
+          {actionLabel(apply.action)}
+        </Button>
+      )}
+    </div>
+  );
+}

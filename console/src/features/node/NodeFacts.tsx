@@ -1,0 +1,81 @@
+/** What is known of a node, by layer: ours, the machine's own word, and what the driver sees. */
+import { Link } from '@tanstack/react-router';
+import type { Node } from '../../../../src/contract/node.ts';
+import { shownOccupancy } from '../../../../src/lifecycle/model/states.ts';
+import columns from '../../ui/layout/Columns.module.css';
+import { CopyId, shortId } from '../../ui/layout/CopyId.tsx';
+import { Facts } from '../../ui/layout/Facts.tsx';
+import { Labels } from '../../ui/layout/Labels.tsx';
+import { Panel } from '../../ui/layout/Panel.tsx';
+import { Ago } from '../../ui/time/Ago.tsx';
+import { asWords } from '../operations/progress.ts';
+
+const id = (value: string | null) => value && <CopyId id={value} />;
+const ago = (value: string | null) => value && <Ago at={value} />;
+const words = (value: unknown) => (typeof value === 'object' ? JSON.stringify(value) : String(value));
+
+/** Cleanup that no allocation owns any more is what a forced release left behind. */
+const Occupied = ({ node: { occupancy, allocation_id } }: { node: Node }) =>
+  occupancy === 'cleanup' && allocation_id === null ? (
+    <>
+      cleanup, see its <Link to="/residue">residue</Link>
+    </>
+  ) : (
+    occupancy
+  );
+
+export function NodeFacts({ node }: { node: Node }) {
+  return (
+    <div className={columns.stack}>
+      <Panel title="Facts">
+        <Facts
+          facts={[
+            ['Pool', node.pool],
+            ['Zone', node.zone],
+            ['Occupancy', shownOccupancy(node) && <Occupied node={node} />],
+            ['Fenced', node.fenced && (node.fence_reason ?? 'yes')],
+            [
+              'Allocation',
+              node.allocation_id && (
+                <Link to="/allocations/$id" params={{ id: node.allocation_id }}>
+                  <code>{shortId(node.allocation_id)}</code>
+                </Link>
+              ),
+            ],
+            ['Endpoint', node.endpoint && <CopyId id={node.endpoint} />],
+            ['Created', ago(node.created_at)],
+            ['Registered', ago(node.registered_at)],
+            ['Last seen', ago(node.last_seen_at)],
+            ['Restarts', node.restarts > 0 && node.restarts],
+            ['Labels', Object.keys(node.labels).length > 0 && <Labels labels={node.labels} />],
+          ]}
+        />
+      </Panel>
+      <Panel title="Ids">
+        <Facts
+          facts={[
+            ['node_id', id(node.node_id)],
+            ['node_instance_id', id(node.node_instance_id)],
+            ['allocation_id', id(node.allocation_id)],
+            ['workflow_id', id(node.workflow_id)],
+          ]}
+        />
+      </Panel>
+      {node.reported && Object.keys(node.reported).length > 0 && (
+        <Panel title="The node says">
+          <Facts facts={Object.entries(node.reported).map(([name, value]) => [asWords(name), words(value)])} />
+        </Panel>
+      )}
+      {node.observed && (
+        <Panel title="The driver sees">
+          <Facts
+            facts={[
+              ['State', node.observed.state],
+              ['Seen', ago(node.observed.at)],
+            ]}
+          />
+        </Panel>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,170 @@
+/** Why a machine stands where it stands and what happens next, as the server explains it; with the way to do something. */
+import { Button } from '@mantine/core';
+import { Link } from '@tanstack/react-router';
+import type { Explanation } from '../../../../src/contract/explanation.ts';
+import type { Node } from '../../../../src/contract/node.ts';
+import { useTicking } from '../../api/server-clock.ts';
+import { AllocationStatusBadge, NodeStatusBadge } from '../../ui/status/StatusBadges.tsx';
+import styles from '../../ui/status/StatusPanel.module.css';
+import { Because, BudgetLine } from '../../ui/status/StatusPanel.tsx';
+import { Ago } from '../../ui/time/Ago.tsx';
+import { Countdown } from '../../ui/time/Countdown.tsx';
+import { withLocalTimes } from '../../ui/time/times.ts';
+import type { Action } from '../actions/action.ts';
+import { actionLabel, sentence } from '../actions/words.ts';
+import { useFailingSince } from '../allocation/trouble-facts.tsx';
+import { Voice } from '../evidence/OriginLabel.tsx';
+import { DoubtNotice } from './DoubtNotice.tsx';
+import { findings, isAhead, isInDoubt, openOffer, stuckRelease, waitingWords, withoutReason } from './explanation.ts';
+import { nodeAction } from './node-actions.ts';
+
+interface Props {
+  node: Node;
+  explanation: Explanation;
+  /** Left out for those who may only look. */
+  onAction: ((action: Action) => void) | undefined;
+}
+
+export function NodeBecause({ node, explanation, onAction }: Props) {
+  const stuck = stuckRelease(explanation);
+  const failingSince = useFailingSince(stuck);
+  const inDoubt = isInDoubt(explanation);
+  return (
+    <Because
+      notice={inDoubt && <DoubtNotice node={node} explanation={explanation} onAction={onAction} />}
+      badge={
+        stuck ? (
+          <AllocationStatusBadge status={stuck.status} large />
+        ) : (
+          <NodeStatusBadge status={explanation.status} large />
+        )
+      }
+      since={failingSince ?? explanation.status_since}
+      means={
+        <>
+          {stuck && (
+            <p>
+              The machine is still <NodeStatusBadge status={explanation.status} />, and no step of that goes on until
+              its release is tried again.
+            </p>
+          )}
+          {!stuck && !inDoubt && <p>{explanation.means}</p>}
+          {node.last_seen_at && (
+            <p>
+              Last heard of: <Ago at={node.last_seen_at} />
+            </p>
+          )}
+        </>
+      }
+      because={<Reason explanation={explanation} />}
+      next={<Next node={node} explanation={explanation} onAction={onAction} />}
+    />
+  );
+}
+
+function Reason({ explanation }: { explanation: Explanation }) {
+  const { rule, verdict, owner, at } = explanation.because;
+  const stuck = stuckRelease(explanation);
+  return (
+    <>
+      {stuck && <p className={styles.reason}>{sentence(withLocalTimes(stuck.reason ?? 'its release failed'))}</p>}
+      {verdict && <p className={stuck ? styles.dim : styles.reason}>{withLocalTimes(verdict)}</p>}
+      <p className={styles.dim}>
+        {rule && rule !== explanation.status && (
+          <>
+            by <code>{rule}</code>,{' '}
+          </>
+        )}
+        <Ago at={at} />
+        {owner && `, owner: ${owner}`}
+      </p>
+      <ul className={styles.findings}>
+        {explanation.slow_stages.map(({ name, says }) => (
+          <li key={name}>{says}</li>
+        ))}
+        {findings(explanation).map((fact) => (
+          <li key={fact.cursor}>
+            <Voice fact={fact} />
+            {withLocalTimes(fact.summary)}, <Ago at={fact.at} />
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+function Next({ node, explanation, onAction }: Props) {
+  const { waiting_for, next, held } = explanation;
+  // More time helps what may still come; one that has ended is tried again instead.
+  const helps = openOffer(explanation, node.verdict?.certain ? 'retry' : 'extend-deadline');
+  return (
+    <>
+      {waiting_for && !held && (
+        <p className={styles.waits}>
+          <WithResidueLinks words={waitingWords(withoutReason(waiting_for, stuckRelease(explanation)))} />
+        </p>
+      )}
+      <ul className={styles.steps}>
+        {next.map((step) => (
+          <Step key={step.if} step={step} explanation={explanation} />
+        ))}
+      </ul>
+      {next.length === 0 && !waiting_for && <p className={styles.dim}>Nothing follows.</p>}
+      <BudgetLine {...explanation} />
+      {onAction && helps && (
+        <Button
+          className={styles.extend}
+          size="compact-sm"
+          variant="default"
+          onClick={() => onAction(nodeAction(node, helps))}
+        >
+          {actionLabel(helps.action)}
+        </Button>
+      )}
+    </>
+  );
+}
+
+/** What is on the ledger is one press away from where it is named. */
+const WithResidueLinks = ({ words }: { words: string }) =>
+  words.split(/(res_\w+)/).map((piece) =>
+    piece.startsWith('res_') ? (
+      <Link key={piece} to="/residue">
+        {piece}
+      </Link>
+    ) : (
+      piece
+    ),
+  );
+
+interface StepProps {
+  step: Explanation['next'][number];
+  explanation: Explanation;
+}
+
+function Step({ step: { at, if: condition, then: leads_to }, explanation }: StepProps) {
+  const ahead = useTicking((nowMs) => isAhead(at, explanation, nowMs));
+  if (!ahead) return null;
+  return (
+    <li>
+      {at === null ? 'any time' : <When at={at} explanation={explanation} />} if {condition} <b>→ {leads_to}</b>
+    </li>
+  );
+}
+
+/** A deadline calls out when it comes close; the next heartbeat, which is always close, does not. */
+function When({ at, explanation: { deadline_at, budget_seconds } }: { at: string; explanation: Explanation }) {
+  const isDue = useTicking((nowMs) => Date.parse(at) <= nowMs);
+  if (isDue)
+    return (
+      <>
+        due <Ago at={at} />,
+      </>
+    );
+  if (at !== deadline_at) return <Ago at={at} />;
+  return (
+    <>
+      in <Countdown at={at} budget_seconds={budget_seconds} />
+    </>
+  );
+}

@@ -1,0 +1,41 @@
+/** What a machine wrote that never got as far as sending it, as its provider found it when the machine was given up. */
+
+import { IconFileText } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
+import type { Node } from '../../../../../src/contract/node.ts';
+import { collectedOf } from '../../../../../src/lifecycle/findings/collected.ts';
+import { leftOnMachineQuery } from '../../../api/queries/logs.ts';
+import { Empty } from '../../../ui/layout/Empty.tsx';
+import { FailurePanel } from '../../../ui/layout/FailurePanel.tsx';
+import { Ago } from '../../../ui/time/Ago.tsx';
+import { LogRow } from './LogRow.tsx';
+import styles from './Logs.module.css';
+
+/** A person looks in the log first; where nothing was sent, what was found is the answer. */
+export function LeftOnMachine({ node }: { node: Node }) {
+  const { data: fact, isPending, error } = useQuery(leftOnMachineQuery(node));
+  if (isPending) return null;
+  if (error && !fact) return <FailurePanel error={error} />;
+  const node_instance_id = fact?.node_instance_id ?? '';
+  const lines = fact ? collectedOf(fact.data).lines : [];
+  if (!fact || lines.length === 0)
+    return (
+      <Empty icon={IconFileText} title="No lines yet">
+        <p>The agent ships its own and its command's lines here.</p>
+      </Empty>
+    );
+  return (
+    <>
+      <p className={styles.found}>
+        It sent nothing. This was found on the machine <Ago at={fact.at} />:
+      </p>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region must be reachable by keyboard */}
+      <div className={styles.box} role="log" aria-label={`Found on ${node.name}`} tabIndex={0}>
+        {lines.map((line, i) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: what was found does not change, and has no numbers
+          <LogRow key={i} line={{ ...line, seq: i + 1, node_instance_id }} />
+        ))}
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,35 @@
+/** The parts of what is being made, each with its state in words, its count, and an icon beside the colour. */
+import { IconCircleCheck, IconCircleDashed, IconCircleX, IconProgress } from '@tabler/icons-react';
+import type { ProgressPart } from '../../../../src/contract/progress.ts';
+import type { StatusIcon } from '../../ui/status/status-looks.ts';
+import { toneStyle } from '../../ui/theme.ts';
+import styles from './PartChips.module.css';
+import { partWords } from './progress.ts';
+
+const icons: Record<ProgressPart['tone'], StatusIcon> = {
+  ok: IconCircleCheck,
+  busy: IconProgress,
+  bad: IconCircleX,
+  idle: IconCircleDashed,
+};
+
+export function PartChips({ parts }: { parts: ProgressPart[] }) {
+  return (
+    <ul className={styles.chips} aria-label="Parts">
+      {parts.map((part) => {
+        const Icon = icons[part.tone] ?? IconCircleDashed;
+        return (
+          <li
+            key={`${part.kind}/${part.name}/${part.state}`}
+            className={styles.chip}
+            style={toneStyle(part.tone)}
+            title={part.detail}
+          >
+            <Icon size={14} aria-hidden />
+            <span>{partWords(part)}</span>
+          </li>
+        );
+      })}
+    </ul>
+  );
+}

@@ -1,0 +1,79 @@
+/** The running operation in words: step, label, usual duration, elapsed; a bar that never goes backwards; a chip per part. */
+import type { Step } from '../../../../src/contract/operation.ts';
+import type { Progress } from '../../../../src/contract/progress.ts';
+import { arrivedAtMs } from '../../api/cache/received.ts';
+import { useTicking } from '../../api/server-clock.ts';
+import { operationLooks } from '../../ui/status/status-looks.ts';
+import { toneStyle } from '../../ui/theme.ts';
+import { elapsed } from '../../ui/time/durations.ts';
+import { PartChips } from './PartChips.tsx';
+import styles from './ProgressBanner.module.css';
+import { asWords, barPercent, hasEnded, labelOf, outlook, position, usual } from './progress.ts';
+import { StepTrack } from './StepTrack.tsx';
+
+interface Props {
+  progress: Progress;
+  steps?: Step[];
+}
+
+export function ProgressBanner({ progress, steps }: Props) {
+  const ended = hasEnded(progress);
+  const sinceReceipt = useTicking((nowMs) => (ended ? 0 : Math.floor((nowMs - arrivedAtMs(progress)) / 1000)));
+  const percent = barPercent(progress);
+  const look = operationLooks[progress.status];
+  const Icon = look.icon;
+  const usually = ended ? null : usual(progress);
+  const words = outlook(progress, sinceReceipt);
+  const time = elapsed(progress.elapsed_seconds + Math.max(0, sinceReceipt));
+  const where = position(progress);
+
+  return (
+    <section
+      className={styles.banner}
+      style={toneStyle(progress.stalled && !ended ? 'warn' : look.tone)}
+      aria-label={`Progress of ${asWords(progress.kind ?? 'operation')}`}
+      data-workflow={progress.workflow_id}
+    >
+      <div className={styles.head}>
+        <Icon size={20} className={styles.icon} data-turning={progress.status === 'running' || undefined} aria-hidden />
+        <div className={styles.words}>
+          <div className={styles.headline}>
+            {where && <span>{where} · </span>}
+            <strong>{labelOf(progress)}</strong>
+            {usually && <span> ({usually})</span>}
+            <span>
+              {' · '}
+              <span className="tabular">{time}</span>
+            </span>
+          </div>
+          {progress.message && progress.message !== progress.error?.message && (
+            <div className={styles.message}>{progress.message}</div>
+          )}
+        </div>
+        {words.length > 0 && <div className={styles.outlook}>{words.join(' · ')}</div>}
+      </div>
+      <div
+        className={styles.bar}
+        role="progressbar"
+        aria-label={labelOf(progress)}
+        aria-valuemin={0}
+        aria-valuemax={100}
+        aria-valuenow={percent === null ? undefined : Math.round(percent)}
+        data-unknown={percent === null || undefined}
+        data-running={(!ended && percent !== null) || undefined}
+      >
+        <div className={styles.fill} style={{ width: `${percent ?? 30}%` }} />
+      </div>
+      {steps && steps.length > 0 && <StepTrack steps={steps} />}
+      {progress.parts && progress.parts.length > 0 && <PartChips parts={progress.parts} />}
+      {progress.error && (
+        <div className={styles.error}>
+          <b>{asWords(progress.error.code)}</b>
+          {progress.error.step && <> in {asWords(progress.error.step).toLowerCase()}</>}
+          {` (owner: ${progress.error.owner_layer}): `}
+          {progress.error.message}
+        </div>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,28 @@
+/** Progress in the width of a table's cell: the bar, and one line of words. */
+import type { OperationError } from '../../../../src/contract/operation.ts';
+import type { Progress } from '../../../../src/contract/progress.ts';
+import { operationLooks } from '../../ui/status/status-looks.ts';
+import { toneStyle } from '../../ui/theme.ts';
+import styles from './ProgressLine.module.css';
+import { barPercent, hasEnded, labelOf, position } from './progress.ts';
+
+interface Props {
+  progress: Progress | null;
+  error?: OperationError | null;
+}
+
+export function ProgressLine({ progress, error }: Props) {
+  if (!progress) return null;
+  const failed = error ?? progress.error;
+  if (failed) return <span className={styles.failed}>{failed.message}</span>;
+  if (hasEnded(progress)) return <span className={styles.ended}>{labelOf(progress)}</span>;
+  const percent = barPercent(progress);
+  return (
+    <span className={styles.line} style={toneStyle(operationLooks[progress.status].tone)}>
+      <span className={styles.words}>{[position(progress), labelOf(progress)].filter(Boolean).join(' · ')}</span>
+      <span className={styles.bar} aria-hidden>
+        <span className={styles.fill} style={{ width: `${percent ?? 0}%` }} />
+      </span>
+    </span>
+  );
+}

@@ -1,0 +1,48 @@
+/** The steps of an operation in order: what is done, what runs, what is still to come, and how long each took. */
+import type { Step } from '../../../../src/contract/operation.ts';
+import { useTicking } from '../../api/server-clock.ts';
+import { stepLooks } from '../../ui/status/status-looks.ts';
+import { toneStyle } from '../../ui/theme.ts';
+import { elapsed, precise, roughly } from '../../ui/time/durations.ts';
+import { asWords } from './progress.ts';
+import styles from './StepTrack.module.css';
+
+export function StepTrack({ steps }: { steps: Step[] }) {
+  return (
+    <ol className={styles.track} aria-label="Steps">
+      {steps.map((step) => (
+        <StepItem key={step.step} step={step} />
+      ))}
+    </ol>
+  );
+}
+
+function StepItem({ step }: { step: Step }) {
+  const look = stepLooks[step.status];
+  const Icon = look.icon;
+  return (
+    <li className={styles.step} style={toneStyle(look.tone)} data-status={step.status} title={step.error?.message}>
+      <span className={styles.icon}>
+        <Icon size={14} stroke={2.25} aria-hidden />
+      </span>
+      <span className={styles.label}>{step.label || asWords(step.name)}</span>
+      <span className={`${styles.time} tabular`}>
+        <StepTime step={step} />
+      </span>
+    </li>
+  );
+}
+
+function StepTime({ step }: { step: Step }) {
+  const { status, started_at, finished_at, retry_at, tries, usual_seconds } = step;
+  const words = useTicking((nowMs) => {
+    const again = tries > 1 ? ` · try ${tries}` : '';
+    if (started_at && finished_at) return precise((Date.parse(finished_at) - Date.parse(started_at)) / 1000) + again;
+    if (status === 'waiting' && retry_at && Date.parse(retry_at) - nowMs >= 1000)
+      return `again in ${elapsed((Date.parse(retry_at) - nowMs) / 1000)}${again}`;
+    if (started_at) return elapsed((nowMs - Date.parse(started_at)) / 1000) + again;
+    if (status === 'skipped') return 'skipped';
+    return usual_seconds ? `usual ${roughly(usual_seconds)}` : '';
+  });
+  return words;
+}

@@ -1,0 +1,72 @@
+/**
+ * The words of a progress banner. A reader may rely only on `workflow_id`, `status`, `phase` and `elapsed_seconds`: an
+ * older driver or a first publish lacks the rest, and the banner then says less instead of something wrong.
+ */
+import type { Progress, ProgressPart } from '../../../../src/contract/progress.ts';
+import { elapsed, range, roughly } from '../../ui/time/durations.ts';
+
+export type SparseProgress = Pick<Progress, 'workflow_id' | 'status' | 'phase' | 'elapsed_seconds'> & Partial<Progress>;
+
+const capital = (words: string) => words.charAt(0).toUpperCase() + words.slice(1);
+
+/** `freeze-evidence` → `Freeze evidence`, `arm_create` → `Arm create`. */
+export const asWords = (name: string): string => capital(name.replaceAll(/[-_]+/g, ' ').trim());
+
+const ended: ReadonlySet<Progress['status']> = new Set(['succeeded', 'failed', 'cancelled']);
+export const hasEnded = (progress: SparseProgress): boolean => ended.has(progress.status);
+
+export const position = ({ step, total_steps }: SparseProgress): string | null =>
+  step && total_steps ? `Step ${Math.min(step, total_steps)}/${total_steps}` : null;
+
+export const labelOf = ({ status, kind, label, phase }: SparseProgress): string =>
+  status === 'succeeded' ? `${asWords(kind ?? 'operation')} done` : label || asWords(phase);
+
+/** `agent · registering`, `targets ×3 · under way`, `systempool · Succeeded · 1n` for a pool of nodes: as the command line counts. */
+export const partWords = ({ kind, name, state, count }: ProgressPart): string => {
+  if (count === undefined) return `${name} · ${state}`;
+  return kind === 'pool' ? `${name} · ${state} · ${count}n` : `${name} ×${count} · ${state}`;
+};
+
+export const usual = ({ expected }: SparseProgress): string | null =>
+  expected ? `${expected.samples === 0 ? '' : 'usual '}${range(expected.p50_seconds, expected.p90_seconds)}` : null;
+
+/** The headline: `Step 3/5 · Creating AKS cluster (usual 5–10 min) · 4m 12s`. */
+export function headline(progress: SparseProgress, elapsed_seconds: number): string {
+  const usually = usual(progress);
+  const what = usually && !hasEnded(progress) ? `${labelOf(progress)} (${usually})` : labelOf(progress);
+  return [position(progress), what, elapsed(elapsed_seconds)].filter(Boolean).join(' · ');
+}
+
+/** What can honestly be said about how long it will still take. Nothing, when nothing is known. */
+export function outlook(progress: SparseProgress, since_receipt_seconds: number): string[] {
+  if (hasEnded(progress)) return [];
+  const { eta_seconds, slower_than, stalled, retry_after_seconds } = progress;
+  const words: string[] = [];
+  if (typeof retry_after_seconds === 'number') {
+    const left = retry_after_seconds - since_receipt_seconds;
+    words.push(left >= 1 ? `next try in ${elapsed(left)}` : 'trying again');
+  }
+  if (stalled) words.push('nothing has advanced for longer than usual');
+  if (typeof eta_seconds === 'number') {
+    const left = eta_seconds - since_receipt_seconds;
+    words.push(left > 0 ? `about ${roughly(left)} left` : 'later than expected');
+  }
+  if (typeof slower_than === 'number' && slower_than >= 0.5)
+    words.push(`slower than ${Math.floor(slower_than * 100)} % of earlier runs of this step`);
+  return words;
+}
+
+const highest = new Map<string, number>();
+const remembered = 1000;
+
+/** The width of the bar. Whatever arrives, in whatever order, it never goes backwards; null while nothing is known. */
+export function barPercent(progress: SparseProgress): number | null {
+  const { workflow_id, status, percent } = progress;
+  const before = highest.get(workflow_id);
+  if (status === 'succeeded') return 100;
+  if (typeof percent !== 'number' && before === undefined) return null;
+  const now = Math.max(before ?? 0, Math.min(100, percent ?? 0));
+  if (highest.size > remembered) highest.clear();
+  highest.set(workflow_id, now);
+  return now;
+}

@@ -1,0 +1,139 @@
+/** What may be left upstream, a row each, with what was last seen of it and what can be done. */
+import { Button, Group } from '@mantine/core';
+import { Link } from '@tanstack/react-router';
+import { useMemo } from 'react';
+import type { Residue } from '../../../../src/contract/residue.ts';
+import { CopyId, shortId } from '../../ui/layout/CopyId.tsx';
+import { type Column, DataTable } from '../../ui/table/DataTable.tsx';
+import { Ago } from '../../ui/time/Ago.tsx';
+import { withLocalTimes } from '../../ui/time/times.ts';
+import type { Action } from '../actions/action.ts';
+import { sentence } from '../actions/words.ts';
+import styles from './ResidueTable.module.css';
+import { deedNames, deeds, residueAction } from './residue-actions.ts';
+import { cameBy, costWords, residueName, whereWords } from './words.ts';
+
+const columns: Column<Residue>[] = [
+  {
+    key: 'what',
+    heading: 'What',
+    by: residueName,
+    cell: ({ kind, resource, residue_id }) => (
+      <div className={styles.lines}>
+        <b>{kind}</b>
+        <code className={styles.resource} title={resource}>
+          {resource}
+        </code>
+        <CopyId id={residue_id} short />
+      </div>
+    ),
+  },
+  { key: 'where', heading: 'Where', by: whereWords, cell: whereWords },
+  { key: 'since', heading: 'Since', by: ({ since }) => since, cell: ({ since }) => <Ago at={since} /> },
+  {
+    key: 'why',
+    heading: 'Why',
+    cell: (row) => (
+      <div className={styles.lines}>
+        <span>{sentence(cameBy(row))}</span>
+        <span className={styles.dim}>{row.reason}</span>
+      </div>
+    ),
+  },
+  { key: 'of', heading: 'Of', cell: (row) => <Of residue={row} /> },
+  {
+    key: 'cost',
+    heading: 'Cost',
+    by: ({ cost_per_hour }) => cost_per_hour ?? -1,
+    cell: ({ cost_per_hour }) => cost_per_hour !== null && <span className="tabular">{costWords(cost_per_hour)}</span>,
+    end: true,
+  },
+  {
+    key: 'seen',
+    heading: 'Last look',
+    by: ({ verified_at }) => verified_at ?? '',
+    cell: (row) => <Look residue={row} />,
+  },
+];
+
+const Of = ({ residue: { node_id, allocation_id } }: { residue: Residue }) => (
+  <div className={styles.lines}>
+    {node_id && (
+      <Link to="/nodes/$id" params={{ id: node_id }} title={node_id}>
+        <code>{shortId(node_id)}</code>
+      </Link>
+    )}
+    {allocation_id && (
+      <Link to="/allocations/$id" params={{ id: allocation_id }} title={allocation_id}>
+        <code>{shortId(allocation_id)}</code>
+      </Link>
+    )}
+  </div>
+);
+
+function Look({ residue }: { residue: Residue }) {
+  const { verified_at, seen, settled_at, settled_by, settled_reason, status, workflow_id } = residue;
+  return (
+    <div className={styles.lines}>
+      {settled_at ? (
+        <span>
+          {status} <Ago at={settled_at} />
+          {settled_by && ` by ${settled_by.name}`}
+        </span>
+      ) : (
+        <span>{verified_at ? <Ago at={verified_at} /> : 'not yet'}</span>
+      )}
+      {(settled_reason ?? seen) && <span className={styles.dim}>{withLocalTimes(settled_reason ?? seen ?? '')}</span>}
+      {workflow_id && (
+        <Link to="/operations/$id" params={{ id: workflow_id }} className={styles.dim}>
+          the operation
+        </Link>
+      )}
+    </div>
+  );
+}
+
+interface Props {
+  rows: Residue[];
+  sort: string | undefined;
+  onSort: (sort: string | undefined) => void;
+  /** Left out for those who may only look. */
+  onAction: ((action: Action) => void) | undefined;
+}
+
+export function ResidueTable({ rows, sort, onSort, onAction }: Props) {
+  const withActions = useMemo(() => (onAction ? [...columns, actionsColumn(onAction)] : columns), [onAction]);
+  return (
+    <DataTable
+      label="Residue"
+      columns={withActions}
+      rows={rows}
+      rowKey={({ residue_id }) => residue_id}
+      sort={sort}
+      onSort={onSort}
+    />
+  );
+}
+
+const actionsColumn = (onAction: (action: Action) => void): Column<Residue> => ({
+  key: 'actions',
+  heading: 'Actions',
+  end: true,
+  cell: (row) =>
+    row.status === 'open' && (
+      <Group gap={6} justify="flex-end" wrap="nowrap">
+        {deedNames.map((deed) => (
+          <Button
+            key={deed}
+            size="compact-xs"
+            variant={deed === 'delete' ? 'light' : 'default'}
+            color={deed === 'delete' ? 'red' : undefined}
+            aria-label={`${deeds[deed].label} ${residueName(row)}`}
+            onClick={() => onAction(residueAction(row, deed))}
+          >
+            {deeds[deed].label}
+          </Button>
+        ))}
+      </Group>
+    ),
+});

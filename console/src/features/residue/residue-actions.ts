@@ -1,0 +1,47 @@
+/** What a person does about something that is left upstream. */
+import type { Residue } from '../../../../src/contract/residue.ts';
+import { newKey } from '../../api/client.ts';
+import { type Deed, dealWithResidue } from '../../api/queries/residue.ts';
+import { type Action, andSay, lookingAhead } from '../actions/action.ts';
+import { sentence } from '../actions/words.ts';
+import { residueName } from './words.ts';
+
+interface DeedWords {
+  label: string;
+  says: string;
+  done: string;
+}
+
+/** As the command line says them. */
+export const deeds: Record<Deed, DeedWords> = {
+  verify: { label: 'Verify', says: 'Look now whether it is still there.', done: 'is being looked at' },
+  adopt: {
+    label: 'Adopt',
+    says: 'Take it over under your name; from then on it is yours, and nobody counts it as left behind.',
+    done: 'is yours now',
+  },
+  delete: {
+    label: 'Delete',
+    says: 'Destroy what carries our tags, and prove it gone. This cannot be undone.',
+    done: 'is being destroyed',
+  },
+};
+
+export const deedNames = Object.keys(deeds) as Deed[];
+
+export const residueAction = (residue: Residue, deed: Deed): Action => {
+  const { label, says, done } = deeds[deed];
+  return {
+    title: `${label} · ${residueName(residue)}`,
+    says,
+    button: label,
+    destructive: deed === 'delete',
+    needsReason: true,
+    foresee: async () => {
+      const { predicts } = await dealWithResidue(residue.residue_id, deed, lookingAhead, newKey());
+      return { says: sentence(predicts.says) };
+    },
+    run: ({ reason = '' }, key) =>
+      andSay(`${residueName(residue)} ${done}`, dealWithResidue(residue.residue_id, deed, { reason }, key)),
+  };
+};

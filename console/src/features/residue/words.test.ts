@@ -1,0 +1,29 @@
+import { describe, expect, it } from 'vitest';
+import { cameBy, costWords, residueHeadline, residueName, totalCost, whereWords } from './words.ts';
+
+const somebody = { name: 'anna', token_id: 'tok_1' } as never;
+
+describe('residue in words', () => {
+  it('says what and where', () => {
+    expect(residueName({ kind: 'directory', resource: '/srv/inst_1' })).toBe('directory /srv/inst_1');
+    expect(whereWords({ driver: 'local', pool: 'again', host: 'quay' })).toBe('local, pool again, on quay');
+    expect(whereWords({ driver: 'azure', pool: null, host: null })).toBe('azure');
+  });
+  it('says how it came about, and by whom', () => {
+    expect(cameBy({ why: 'force-release', forced_by: somebody })).toBe('its release was forced by anna');
+    expect(cameBy({ why: 'force-release', forced_by: null })).toBe('its release was forced');
+    expect(cameBy({ why: 'orphan', forced_by: null })).toBe('found without an owner');
+  });
+  it('counts only the cost that is known', () => {
+    expect(costWords(0.25)).toBe('0.25/h');
+    expect(totalCost([{ cost_per_hour: null }])).toBeNull();
+    expect(totalCost([{ cost_per_hour: null }, { cost_per_hour: 1 }, { cost_per_hour: 0.5 }])).toBe(1.5);
+  });
+  it('has a headline that does not claim more than is read', () => {
+    expect(residueHeadline([], true)).toMatch(/^What may be left/);
+    expect(residueHeadline([{ cost_per_hour: null }], true)).toBe('1 thing may be left upstream');
+    expect(residueHeadline([{ cost_per_hour: 2 }, { cost_per_hour: null }], false)).toBe(
+      '2 or more things may be left upstream, at 2/h together where the cost is known',
+    );
+  });
+});

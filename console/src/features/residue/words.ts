@@ -1,0 +1,35 @@
+/** The words of what is left upstream: what, where, why, and what it costs. Pure. */
+import type { Residue } from '../../../../src/contract/residue.ts';
+import type { ResidueReason } from '../../../../src/lifecycle/findings/residue.ts';
+
+export const residueName = ({ kind, resource }: Pick<Residue, 'kind' | 'resource'>): string => `${kind} ${resource}`;
+
+export const whereWords = ({ driver, pool, host }: Pick<Residue, 'driver' | 'pool' | 'host'>): string =>
+  [driver, pool && `pool ${pool}`, host && `on ${host}`].filter(Boolean).join(', ');
+
+const whyWords: Record<ResidueReason, (by: string | undefined) => string> = {
+  'force-release': (by) => `its release was forced${by ? ` by ${by}` : ''}`,
+  orphan: () => 'found without an owner',
+};
+
+export const cameBy = ({ why, forced_by }: Pick<Residue, 'why' | 'forced_by'>): string =>
+  whyWords[why](forced_by?.name);
+
+const amount = new Intl.NumberFormat(undefined, { maximumFractionDigits: 4 });
+
+/** In whatever money the driver counts. */
+export const costWords = (per_hour: number): string => `${amount.format(per_hour)}/h`;
+
+/** What is known to cost something, together; null where nothing is. */
+export function totalCost(rows: readonly Pick<Residue, 'cost_per_hour'>[]): number | null {
+  const known = rows.flatMap(({ cost_per_hour }) => cost_per_hour ?? []);
+  return known.length === 0 ? null : known.reduce((sum, cost) => sum + cost, 0);
+}
+
+export function residueHeadline(rows: readonly Pick<Residue, 'cost_per_hour'>[] | undefined, isAll: boolean): string {
+  if (!rows || rows.length === 0) return 'What may be left upstream without a live owner, newest first';
+  const cost = totalCost(rows);
+  const things = rows.length === 1 ? 'thing' : 'things';
+  const count = `${rows.length}${isAll ? '' : ' or more'} ${things} may be left upstream`;
+  return cost === null ? count : `${count}, at ${costWords(cost)} together where the cost is known`;
+}

@@ -1,0 +1,129 @@
+/** Makes a token: for whom, what it may do, of which tenant, how long. Its secret is shown once. */
+import { Button, Group, Modal, NumberInput, Radio, Stack, Text, TextInput } from '@mantine/core';
+import { useClipboard } from '@mantine/hooks';
+import { IconCheck, IconCopy } from '@tabler/icons-react';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+import type { Role, Token } from '../../../../src/contract/token.ts';
+import { keys } from '../../api/cache/keys.ts';
+import { newKey } from '../../api/client.ts';
+import { makeToken } from '../../api/queries/tokens.ts';
+import { DialogForm } from '../../ui/dialog/DialogForm.tsx';
+import styles from '../actions/EnrolmentToken.module.css';
+import { roles, roleWords } from './tokens.ts';
+
+interface Props {
+  opened: boolean;
+  onClose: () => void;
+}
+
+export function TokenDialog({ opened, onClose }: Props) {
+  const [made, setMade] = useState<Token | null>(null);
+  const close = () => {
+    setMade(null);
+    onClose();
+  };
+  return (
+    <Modal
+      opened={opened}
+      onClose={close}
+      title={made ? `Token ${made.name}` : 'Make a token'}
+      closeButtonProps={{ 'aria-label': 'Close' }}
+      // A slip must not lose what is never shown again.
+      closeOnClickOutside={made === null}
+      closeOnEscape={made === null}
+    >
+      {made ? <Secret token={made.token ?? ''} onClose={close} /> : <Form onMade={setMade} onClose={close} />}
+    </Modal>
+  );
+}
+
+const namePattern = '[a-z0-9]([a-z0-9.\\-]{0,61}[a-z0-9])?';
+const dayInSeconds = 86_400;
+
+function Form({ onMade, onClose }: { onMade: (token: Token) => void; onClose: () => void }) {
+  const cache = useQueryClient();
+  const [key] = useState(newKey);
+  const [name, setName] = useState('');
+  const [role, setRole] = useState<Role>('viewer');
+  const [tenant, setTenant] = useState('');
+  const [days, setDays] = useState<number | string>('');
+  const mutation = useMutation({
+    mutationFn: () =>
+      makeToken(
+        {
+          name,
+          role,
+          ...(tenant && { tenant }),
+          ...(typeof days === 'number' && { ttl_seconds: days * dayInSeconds }),
+        },
+        key,
+      ),
+    onSuccess: (token) => {
+      void cache.invalidateQueries({ queryKey: keys.tokens() });
+      onMade(token);
+    },
+  });
+  return (
+    <DialogForm isReady={name !== ''} button="Make it" doing={mutation} onClose={onClose}>
+      <TextInput
+        label="Name"
+        description="Whose it is; it stands beside everything that is done with it"
+        value={name}
+        onChange={(event) => setName(event.currentTarget.value)}
+        pattern={namePattern}
+        required
+        data-autofocus
+      />
+      <Radio.Group
+        label="What it may do"
+        value={role}
+        onChange={(value) => setRole(roles.find((each) => each === value) ?? 'viewer')}
+      >
+        <Stack gap={6} mt={4}>
+          {roles.map((each) => (
+            <Radio key={each} value={each} label={`${each}: ${roleWords[each]}`} />
+          ))}
+        </Stack>
+      </Radio.Group>
+      <TextInput
+        label="Tenant"
+        description="Optional. It then sees and releases only what is this tenant's"
+        value={tenant}
+        onChange={(event) => setTenant(event.currentTarget.value)}
+        pattern={namePattern}
+      />
+      <NumberInput
+        label="Ends after"
+        description="Optional. It works until it is revoked otherwise"
+        suffix=" days"
+        min={1}
+        max={3650}
+        value={days}
+        onChange={setDays}
+      />
+    </DialogForm>
+  );
+}
+
+function Secret({ token, onClose }: { token: string; onClose: () => void }) {
+  const clipboard = useClipboard({ timeout: 1500 });
+  return (
+    <Stack gap="md">
+      <Text>
+        Give it to whoever it is for. <b>It is not shown again.</b>
+      </Text>
+      <code className={styles.line}>{token}</code>
+      <Group justify="flex-end" gap="xs">
+        <Button
+          variant="default"
+          leftSection={clipboard.copied ? <IconCheck size={15} aria-hidden /> : <IconCopy size={15} aria-hidden />}
+          onClick={() => clipboard.copy(token)}
+        >
+          {clipboard.copied ? 'Copied' : 'Copy'}
+        </Button>
+        <Button onClick={onClose}>I have it</Button>
+      </Group>
+    </Stack>
+  );
+}

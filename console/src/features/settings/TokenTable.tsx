@@ -1,0 +1,101 @@
+/** Every token, without its secret: whose, what it may do, until when; and the way to end it. */
+import { Button } from '@mantine/core';
+import { IconEye, IconKey, IconTool, IconTransfer } from '@tabler/icons-react';
+import { useMemo } from 'react';
+import type { Token, TokenRole } from '../../../../src/contract/token.ts';
+import { CopyId } from '../../ui/layout/CopyId.tsx';
+import { StatusBadge } from '../../ui/status/StatusBadge.tsx';
+import type { Look } from '../../ui/status/status-looks.ts';
+import { type Column, DataTable } from '../../ui/table/DataTable.tsx';
+import { Ago } from '../../ui/time/Ago.tsx';
+import { roleWords } from './tokens.ts';
+
+const roleLooks: Record<TokenRole, Look> = {
+  viewer: { tone: 'idle', icon: IconEye, letter: 'V' },
+  operator: { tone: 'busy', icon: IconTool, letter: 'O' },
+  admin: { tone: 'held', icon: IconKey, letter: 'A' },
+  relay: { tone: 'idle', icon: IconTransfer, letter: 'R' },
+};
+
+interface Props {
+  tokens: Token[];
+  /** The one in use, which would end its own session. */
+  own: string;
+  sort: string | undefined;
+  onSort: (sort: string | undefined) => void;
+  onRevoke: (token: Token) => void;
+}
+
+const columnsFor = (own: string, onRevoke: Props['onRevoke']): Column<Token>[] => [
+  {
+    key: 'name',
+    heading: 'Name',
+    by: ({ name }) => name,
+    cell: ({ name, token_id }) => (
+      <span>
+        <b>{name}</b> {token_id === own && '(you)'}
+      </span>
+    ),
+  },
+  {
+    key: 'role',
+    heading: 'Role',
+    by: ({ role }) => role,
+    cell: ({ role }) => <StatusBadge look={roleLooks[role]} status={role} means={roleWords[role]} />,
+  },
+  {
+    key: 'tenant',
+    heading: 'Tenant',
+    by: ({ tenant }) => tenant ?? '',
+    cell: ({ tenant, pool }) => (pool ? `pool ${pool}` : (tenant ?? 'all')),
+  },
+  {
+    key: 'created',
+    heading: 'Made',
+    by: ({ created_at }) => created_at,
+    cell: ({ created_at }) => <Ago at={created_at} />,
+  },
+  {
+    key: 'used',
+    heading: 'Last use',
+    by: ({ last_used_at }) => last_used_at ?? '',
+    cell: ({ last_used_at }) => (last_used_at ? <Ago at={last_used_at} /> : 'never'),
+  },
+  {
+    key: 'expires',
+    heading: 'Ends',
+    by: ({ expires_at }) => expires_at ?? '~',
+    cell: ({ expires_at }) => (expires_at ? <Ago at={expires_at} /> : 'when revoked'),
+  },
+  { key: 'id', heading: 'Id', cell: ({ token_id }) => <CopyId id={token_id} short />, wideOnly: true },
+  {
+    key: 'actions',
+    heading: 'Actions',
+    end: true,
+    cell: (token) => (
+      <Button
+        size="compact-xs"
+        variant="light"
+        color="red"
+        aria-label={`Revoke ${token.name}`}
+        onClick={() => onRevoke(token)}
+      >
+        Revoke
+      </Button>
+    ),
+  },
+];
+
+export function TokenTable({ tokens, own, sort, onSort, onRevoke }: Props) {
+  const columns = useMemo(() => columnsFor(own, onRevoke), [own, onRevoke]);
+  return (
+    <DataTable
+      label="Tokens"
+      columns={columns}
+      rows={tokens}
+      rowKey={({ token_id }) => token_id}
+      sort={sort ?? 'name'}
+      onSort={onSort}
+    />
+  );
+}

@@ -1,0 +1,19 @@
+/** Ending a token. */
+import type { QueryClient } from '@tanstack/react-query';
+import type { Token } from '../../../../src/contract/token.ts';
+import { keys } from '../../api/cache/keys.ts';
+import { revokeToken } from '../../api/queries/tokens.ts';
+import type { Action } from '../actions/action.ts';
+
+export const revokeAction = ({ token_id, name }: Token, cache: QueryClient): Action => ({
+  title: `Revoke · ${name}`,
+  says: 'Whoever uses it is signed out at once, and programs that carry it are refused. It cannot be undone; make a new one instead.',
+  button: 'Revoke',
+  destructive: true,
+  takesReason: false,
+  run: async (_, key) => {
+    await revokeToken(token_id, key);
+    await cache.invalidateQueries({ queryKey: keys.tokens() });
+    return { says: `The token ${name} is revoked` };
+  },
+});

@@ -1,0 +1,12 @@
+/** What a role may do, in words. Pure. */
+import type { Role, TokenRole } from '../../../../src/contract/token.ts';
+
+/** From least to most. */
+export const roles: readonly Role[] = ['viewer', 'operator', 'admin'];
+
+export const roleWords: Record<TokenRole, string> = {
+  viewer: 'may look',
+  operator: 'may allocate, release and act on machines',
+  admin: 'may do everything, tokens included',
+  relay: 'may pass on the beats of one pool',
+};

@@ -1,0 +1,62 @@
+/** That something is held back, on every page: a count beside the way to Supervision, and in words above the fleet. */
+import { IconPlayerPause } from '@tabler/icons-react';
+import { Link } from '@tanstack/react-router';
+import type { ReactNode } from 'react';
+import type { Held } from '../../../../src/contract/node.ts';
+import { useBrake } from '../../api/queries/supervision.ts';
+import { toneStyle } from '../../ui/theme.ts';
+import styles from './HeldSign.module.css';
+import { heldCount, heldHeadline, isOpenHold } from './words.ts';
+
+/** Takes the place of `otherwise`, so that nothing moves when it comes and goes. */
+export function HeldMark({ otherwise }: { otherwise: ReactNode }) {
+  const brake = useBrake();
+  const count = brake ? heldCount(brake) : null;
+  if (count === null) return otherwise;
+  return (
+    <span className={styles.mark} style={toneStyle('held')}>
+      {count}
+    </span>
+  );
+}
+
+/** For the narrow header, where the navigation is out of sight. */
+export function HeldLink() {
+  const brake = useBrake();
+  const count = brake ? heldCount(brake) : null;
+  return (
+    count && (
+      <Link to="/supervision" className={styles.mark} style={toneStyle('held')}>
+        <IconPlayerPause size={13} aria-hidden /> {count}
+      </Link>
+    )
+  );
+}
+
+/** Beside the status of a machine that is not what its status says. */
+export const HeldTag = ({ node: { held } }: { node: { held: Held | boolean | null } }) =>
+  held && (
+    <span
+      className={styles.mark}
+      style={toneStyle('held')}
+      title={held === true ? undefined : `${held.rule} would make it ${held.to}: ${held.reason}`}
+    >
+      held
+    </span>
+  );
+
+export function HeldBanner() {
+  const brake = useBrake();
+  if (!brake?.holding) return null;
+  const reasons = brake.holds.filter(isOpenHold).map(({ reason }) => reason);
+  return (
+    <div role="status" className={styles.banner} style={toneStyle('held')}>
+      <IconPlayerPause size={18} aria-hidden />
+      <span>
+        <b>{heldHeadline(brake)}.</b> {reasons.slice(0, 1).map((reason) => `${reason}. `)}
+        {reasons.length > 1 && `And ${reasons.length - 1} more. `}
+        <Link to="/supervision">See why, and let it go on</Link>
+      </span>
+    </div>
+  );
+}

@@ -1,0 +1,117 @@
+/** The rules at work: what they hold back and why, where somebody works, whether they run, and when we were away ourselves. */
+import { Text } from '@mantine/core';
+import { IconShieldCheck } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
+import { useState } from 'react';
+import type { Brake } from '../../../../src/contract/supervision.ts';
+import { brakeQuery, sweepsQuery } from '../../api/queries/supervision.ts';
+import { mayOperate, useSession } from '../../api/session.ts';
+import { ActionDialog } from '../../ui/dialog/on-demand.tsx';
+import columns from '../../ui/layout/Columns.module.css';
+import { Empty } from '../../ui/layout/Empty.tsx';
+import { FailurePanel } from '../../ui/layout/FailurePanel.tsx';
+import { PageHeader } from '../../ui/layout/PageHeader.tsx';
+import { Panel } from '../../ui/layout/Panel.tsx';
+import { TableSkeleton } from '../../ui/loading/Skeletons.tsx';
+import type { Action } from '../actions/action.ts';
+import { HoldList } from './HoldList.tsx';
+import { MaintenanceTable } from './MaintenanceTable.tsx';
+import { GapTable, PastHolds } from './PastHolds.tsx';
+import { SweepTable } from './SweepTable.tsx';
+import { hearingWords, heldHeadline, isOpenHold } from './words.ts';
+
+const route = getRouteApi('/frame/supervision');
+
+export function SupervisionPage() {
+  const { sort } = route.useSearch();
+  const navigate = route.useNavigate();
+  const session = useSession();
+  const brake = useQuery(brakeQuery);
+  const sweeps = useQuery(sweepsQuery);
+  const [action, setAction] = useState<Action | null>(null);
+  return (
+    <>
+      <PageHeader
+        title="Supervision"
+        tab="Supervision"
+        below={brake.data && <span>{`${heldHeadline(brake.data)}. ${hearingWords(brake.data)}`}</span>}
+      />
+      <div className={columns.stack}>
+        {brake.error && <FailurePanel error={brake.error} />}
+        <Panel title="Held back" flush>
+          {brake.data ? (
+            <Held brake={brake.data} onAction={mayOperate(session) ? setAction : undefined} />
+          ) : (
+            !brake.error && <TableSkeleton />
+          )}
+        </Panel>
+        {brake.data && brake.data.maintenance.length > 0 && (
+          <Panel title="Maintenance" flush>
+            <MaintenanceTable windows={brake.data.maintenance} />
+          </Panel>
+        )}
+        {sweeps.error && <FailurePanel error={sweeps.error} />}
+        <Panel
+          title="Rules at work"
+          aside={sweeps.data && <Text size="xs">replica {sweeps.data.replica_id}</Text>}
+          flush
+        >
+          {sweeps.data ? (
+            <SweepTable
+              sweeps={sweeps.data.items}
+              sort={sort}
+              onSort={(sort) => void navigate({ search: { sort }, replace: true, resetScroll: false })}
+            />
+          ) : (
+            !sweeps.error && <TableSkeleton />
+          )}
+        </Panel>
+        {brake.data && <Past brake={brake.data} />}
+      </div>
+      <ActionDialog action={action} onClose={() => setAction(null)} />
+    </>
+  );
+}
+
+function Held({ brake, onAction }: { brake: Brake; onAction: ((action: Action) => void) | undefined }) {
+  const open = brake.holds.filter(isOpenHold);
+  if (open.length > 0) return <HoldList holds={open} onAction={onAction} />;
+  return (
+    <Empty icon={IconShieldCheck} title={heldHeadline(brake)}>
+      <p>
+        {brake.holding
+          ? 'By maintenance, or because a provider does not answer; each node says which. The verdicts go on when that ends.'
+          : 'Every rule decides as soon as it must. When many machines turn bad at once, or we doubt our own hearing, the rest is held here.'}
+      </p>
+    </Empty>
+  );
+}
+
+const mostPast = 5;
+
+const newest = (all: unknown[]) =>
+  all.length > mostPast && (
+    <Text size="xs" c="dimmed">
+      the newest {mostPast} of {all.length}
+    </Text>
+  );
+
+/** What is over; each only where there is something to show. */
+function Past({ brake }: { brake: Brake }) {
+  const past = brake.holds.filter((hold) => !isOpenHold(hold));
+  return (
+    <>
+      {past.length > 0 && (
+        <Panel title="Earlier" aside={newest(past)} flush>
+          <PastHolds holds={past.slice(0, mostPast)} />
+        </Panel>
+      )}
+      {brake.gaps.length > 0 && (
+        <Panel title="When the control plane itself was away" aside={newest(brake.gaps)} flush>
+          <GapTable gaps={brake.gaps.slice(0, mostPast)} />
+        </Panel>
+      )}
+    </>
+  );
+}

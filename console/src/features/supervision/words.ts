@@ -1,0 +1,43 @@
+/** The words of the brake: what is held back, what that does, and how it ends. Pure. */
+import type { Brake } from '../../../../src/contract/supervision.ts';
+
+export type Hold = Brake['holds'][number];
+
+export const isOpenHold = (hold: Hold): boolean => hold.ended_at === null && hold.resumed_at === null;
+
+const heldNodes = ({ held }: Pick<Brake, 'held'>): number => held.reduce((sum, { nodes }) => sum + nodes, 0);
+
+/** As few words as fit beside a link; null while nothing is held. */
+export function heldCount(brake: Pick<Brake, 'held' | 'holding'>): string | null {
+  if (!brake.holding) return null;
+  const nodes = heldNodes(brake);
+  return nodes === 0 ? 'paused' : `${nodes} held`;
+}
+
+export function heldHeadline(brake: Pick<Brake, 'held' | 'holding'>): string {
+  if (!brake.holding) return 'Nothing is held back';
+  const nodes = heldNodes(brake);
+  if (nodes === 0) return 'New launches are paused';
+  return nodes === 1 ? '1 verdict is held back' : `${nodes} verdicts are held back`;
+}
+
+export const effectWords: Record<Hold['effect'], string> = {
+  hold: 'Its verdicts wait: nobody is given up or destroyed by it. What comes back by itself is let go.',
+  'pause-launches': 'The failures stand, and nothing new is launched there meanwhile.',
+};
+
+export const afterwardsWords: Record<Hold['effect'], string> = {
+  hold: 'then it goes on slowly, a few a minute',
+  'pause-launches': 'or until a machine comes up there',
+};
+
+/** Longer than this without hearing everything is worth a word; it is heard several times a second. */
+const quietSeconds = 10;
+
+export function hearingWords({ heard_through, at }: Pick<Brake, 'heard_through' | 'at'>): string {
+  if (heard_through === null) return 'No replica has said yet what it has heard.';
+  const behind = (Date.parse(at) - Date.parse(heard_through)) / 1000;
+  return behind < quietSeconds
+    ? 'Everything the machines said has been heard.'
+    : `What the machines said in the last ${Math.floor(behind)} s has not been heard everywhere; nobody is called silent for it.`;
+}

@@ -1,0 +1,37 @@
+/** The end of every form in a dialog: what went wrong, and the two ways out. */
+import { Button, Group, Stack } from '@mantine/core';
+import type { FormEvent, ReactNode } from 'react';
+import { FailurePanel } from '../layout/FailurePanel.tsx';
+
+interface Props {
+  children: ReactNode;
+  /** Everything is as it must be. */
+  isReady: boolean;
+  button: string;
+  destructive?: boolean | undefined;
+  doing: { error: Error | null; isPending: boolean; mutate: () => void };
+  onClose: () => void;
+}
+
+export function DialogForm({ children, isReady, button, destructive = false, doing, onClose }: Props) {
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    if (isReady) doing.mutate();
+  };
+  return (
+    <form onSubmit={submit}>
+      <Stack gap="md">
+        {children}
+        {doing.error && <FailurePanel error={doing.error} />}
+        <Group justify="flex-end" gap="xs">
+          <Button variant="default" onClick={onClose}>
+            Not now
+          </Button>
+          <Button type="submit" color={destructive ? 'red' : undefined} loading={doing.isPending} disabled={!isReady}>
+            {button}
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}

@@ -1,0 +1,27 @@
+/** Nothing to show, and why that is so: an empty page still answers the person who opened it. */
+import { Stack, Text } from '@mantine/core';
+import type { ReactNode } from 'react';
+import type { StatusIcon } from '../status/status-looks.ts';
+import { type Tone, toneStyle } from '../theme.ts';
+import styles from './Empty.module.css';
+
+interface Props {
+  icon: StatusIcon;
+  title: string;
+  tone?: Tone;
+  children?: ReactNode;
+}
+
+export function Empty({ icon: Icon, title, tone = 'idle', children }: Props) {
+  return (
+    <Stack className={styles.empty} align="center" gap="xs">
+      <span className={styles.icon} style={toneStyle(tone)}>
+        <Icon size={26} stroke={1.5} aria-hidden />
+      </span>
+      <Text fw={600} fz="lg" component="h2">
+        {title}
+      </Text>
+      <div className={styles.body}>{children}</div>
+    </Stack>
+  );
+}

@@ -1,0 +1,31 @@
+/** Short notices that pass by. What a person must act on belongs on the page instead. Loaded with the first one there is. */
+import { failureOf } from '../api/failure.ts';
+
+const closeButtonProps = { 'aria-label': 'Close' };
+
+type Shown = typeof import('@mantine/notifications');
+export const loadNotices = (): Promise<Shown> => import('@mantine/notifications');
+
+let isWanted = false;
+const watchers = new Set<() => void>();
+export const areNoticesWanted = (): boolean => isWanted;
+export const watchNotices = (watcher: () => void): (() => void) => {
+  watchers.add(watcher);
+  return () => watchers.delete(watcher);
+};
+
+async function show(notice: Parameters<Shown['notifications']['show']>[0]): Promise<void> {
+  isWanted = true;
+  for (const watcher of watchers) watcher();
+  (await loadNotices()).notifications.show({ ...notice, closeButtonProps });
+}
+
+export const say = {
+  done: (message: string) => void show({ message, color: 'teal', autoClose: 4000 }),
+  begun: (message: string) => void show({ message, color: 'blue', autoClose: 6000 }),
+  failed: (title: string, error: unknown) => {
+    const { detail, remedy, correlation_id } = failureOf(error);
+    const message = [detail, remedy, correlation_id && `Correlation id ${correlation_id}`].filter(Boolean).join(' ');
+    void show({ title, message, color: 'red', autoClose: false });
+  },
+};

@@ -1,0 +1,30 @@
+/** A status as a pill: icon, word and tone together, so that none of them has to be seen alone. */
+
+import { toneStyle } from '../theme.ts';
+import styles from './StatusBadge.module.css';
+import type { Look } from './status-looks.ts';
+
+interface Props {
+  look: Look;
+  status: string;
+  /** One sentence, shown on hover. */
+  means?: string;
+  large?: boolean;
+}
+
+export function StatusBadge({ look, status, means, large }: Props) {
+  const Icon = look.icon;
+  return (
+    <span
+      className={styles.badge}
+      style={toneStyle(look.tone)}
+      data-badge={status}
+      data-loud={look.loud || undefined}
+      data-large={large || undefined}
+      title={means}
+    >
+      <Icon size={large ? 16 : 13} stroke={2.25} aria-hidden />
+      {status.replaceAll('_', ' ')}
+    </span>
+  );
+}

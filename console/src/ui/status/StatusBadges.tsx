@@ -1,0 +1,46 @@
+/** The badges of the three layers of state that a person meets; each knows its words and its look. */
+import {
+  type AllocationStatus,
+  allocationStatuses,
+  type NodeStatus,
+  nodeStatuses,
+  type OperationStatus,
+} from '../../../../src/lifecycle/model/states.ts';
+import { type Ailing, ailingWords } from './machine-trouble.ts';
+import { StatusBadge } from './StatusBadge.tsx';
+import { allocationLooks, nodeLooks, operationLooks } from './status-looks.ts';
+
+interface Props<Status> {
+  status: Status;
+  large?: boolean;
+}
+
+export const NodeStatusBadge = ({ status, large }: Props<NodeStatus>) => (
+  <StatusBadge look={nodeLooks[status]} status={status} means={nodeStatuses[status].means} large={large} />
+);
+
+interface AllocationProps extends Props<AllocationStatus> {
+  /** Its machine does not serve it, so that its status is not the whole truth. */
+  ailing?: Ailing | null;
+}
+
+export const AllocationStatusBadge = ({ status, large, ailing }: AllocationProps) =>
+  ailing ? (
+    <StatusBadge
+      look={nodeLooks[ailing.status]}
+      status={`${status}, ${ailingWords[ailing.status].brief}`}
+      means={ailingWords[ailing.status].says}
+      large={large}
+    />
+  ) : (
+    <StatusBadge
+      look={allocationLooks[status]}
+      status={status}
+      means={allocationStatuses[status].means}
+      large={large}
+    />
+  );
+
+export const OperationStatusBadge = ({ status, large }: Props<OperationStatus>) => (
+  <StatusBadge look={operationLooks[status]} status={status} large={large} />
+);

@@ -1,0 +1,27 @@
+/** How a group is made up, as one thin bar. The numbers stand in words elsewhere; this is for the glance. */
+import { type NodeStatus, nodeStatusNames } from '../../../../src/lifecycle/model/states.ts';
+import { toneStyle } from '../theme.ts';
+import styles from './StatusBar.module.css';
+import { nodeLooks } from './status-looks.ts';
+
+interface Props {
+  counts: Partial<Record<NodeStatus, number>>;
+  total: number;
+}
+
+export function StatusBar({ counts, total }: Props) {
+  return (
+    <span className={styles.bar} aria-hidden>
+      {nodeStatusNames
+        .filter((status) => counts[status])
+        .map((status) => (
+          <span
+            key={status}
+            className={styles.part}
+            style={{ ...toneStyle(nodeLooks[status].tone), flexGrow: (counts[status] ?? 0) / total }}
+            title={`${counts[status]} ${status}`}
+          />
+        ))}
+    </span>
+  );
+}
