@@ -21,7 +21,15 @@ const shared = {
 /** Many files wait more than they work. The database serves so many servers at once and not many more. */
 const maxWorkers = Math.min(availableParallelism() + 3, 6);
 
-const suite = (name: string, include: string[]) => ({ test: { ...shared, name, include, maxWorkers } });
+/** These files give up the rights of root for good, so each has a process of its own. */
+const unprivileged = '**/*.unprivileged.test.ts';
+
+const suite = (name: string, include: string[]) => ({
+  test: { ...shared, name, include, exclude: [unprivileged, '**/node_modules/**'], maxWorkers },
+});
+const unprivilegedFiles = {
+  test: { ...shared, name: 'unprivileged', include: [unprivileged], isolate: true, maxWorkers },
+};
 
 const suites: Record<string, string[]> = {
   unit: [
@@ -50,8 +58,11 @@ export default defineConfig({
     maxWorkers,
     sequence: { sequencer: FileOrder },
     globalSetup: ['test/support/global-setup.ts'],
-    projects: oneSuite
-      ? Object.entries(suites).map(([name, include]) => suite(name, include))
-      : [suite('all', Object.values(suites).flat())],
+    projects: [
+      ...(oneSuite
+        ? Object.entries(suites).map(([name, include]) => suite(name, include))
+        : [suite('all', Object.values(suites).flat())]),
+      unprivilegedFiles,
+    ],
   },
 });

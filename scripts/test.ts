@@ -3,10 +3,10 @@
  * shows everything. A run passes only when nothing failed, nothing was skipped and every required suite ran something;
  * its last line counts the tests, and says `0 failed` exactly when the exit status is 0.
  *
- * `npm run test:all` (`--all`) also tells what `npm test` tells in turn (test/support/turn.ts).
+ * `npm run test:quick` (`--quick`) is the inner loop: the checks, the house rules, and the unit tests beside what changed.
  */
 import { existsSync } from 'node:fs';
-import { commits } from './test/commits.ts';
+import { changedFiles, foldersOf } from './test/changed-folders.ts';
 import { root, type Stage, StageRun } from './test/stage.ts';
 import { readOutcome, requiredSuites } from './test/suites.ts';
 
@@ -29,20 +29,24 @@ const staticStages: Stage[] = [
 /** So built in every run: nobody then asks whether it is the present one. */
 const serverInOneFile: Stage = { name: 'server in one file', args: [`${root}/scripts/test/server-in-one-file.ts`] };
 
-const turn = process.argv.includes('--all') ? undefined : commits(root);
+const quick = process.argv.includes('--quick');
+const folders = quick ? foldersOf(changedFiles(root)) : [];
+const chosen = quick ? ['test/tidy.test.ts', ...folders] : [];
 
 const suites: Stage = {
-  environment: {
-    SLIPWAY_TEST_SERVER: `${root}/dist/test-server.mjs`,
-    ...(turn !== undefined && { SLIPWAY_TEST_TURN: String(turn) }),
-  },
-  name: 'tests',
-  args: [tool('vitest/vitest.mjs'), 'run', '--reporter=default', '--reporter=json', `--outputFile.json=${resultsFile}`],
+  environment: quick ? {} : { SLIPWAY_TEST_SERVER: `${root}/dist/test-server.mjs` },
+  name: quick ? 'tests beside what changed' : 'tests',
+  args: [
+    ...[tool('vitest/vitest.mjs'), 'run', `--reporter=${root}/scripts/test/progress-reporter.ts`],
+    ...['--reporter=json', `--outputFile.json=${resultsFile}`],
+    ...(quick ? ['--project', 'unit', '--project', 'unprivileged', ...chosen] : []),
+  ],
 };
 
 const run = new StageRun();
 const staticOnly = process.argv.includes('--static-only');
-for (const stage of staticOnly ? staticStages : [builds, serverInOneFile, ...staticStages]) await run.stage(stage);
+const before = staticOnly || quick ? staticStages : [builds, serverInOneFile, ...staticStages];
+for (const stage of before) await run.stage(stage);
 
 let passed = 0;
 let failed = 0;
@@ -51,7 +55,7 @@ const complaints: string[] = [];
 if (!staticOnly) {
   const startedAt = Date.now();
   await run.stage(suites);
-  const outcome = await readOutcome(resultsFile, startedAt, requiredSuites(root), root);
+  const outcome = await readOutcome(resultsFile, startedAt, quick ? [] : requiredSuites(root), root);
   passed = outcome.passed;
   failed = outcome.failed;
   failures.push(...outcome.failures);
@@ -63,8 +67,7 @@ const unexplained = run.failures().filter((name) => name !== suites.name || fail
 const total = failed + complaints.length + unexplained;
 
 console.log(`\n${run.summary()}`);
-if (!staticOnly && turn !== undefined)
-  console.log('  of counter-tests and killed steps one fifth, another with each commit; npm run test:all tells all');
+if (quick) console.log(`  unit tests of ${folders.join(', ') || 'no folder'}; npm test runs everything`);
 // Named once more at the very end, where whoever reads only that finds them.
 for (const complaint of [...failures, ...complaints]) console.log(`  FAIL  ${complaint}`);
 if (!staticOnly) console.log(`\nTests: ${passed} passed, ${total} failed`);

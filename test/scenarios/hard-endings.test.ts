@@ -1,7 +1,7 @@
 /**
  * Releases of machines that resist, on real processes and a real host: each ends `released` with proof, or `release_failed`
  * with the step and the layer that owns the problem; none hangs, and each ends well once its cause is gone. The release of a
- * machine whose agent is dead is scenario 17; what the host refuses a plain user, and the counter-test, is hard-endings-plain-user.test.ts.
+ * machine whose agent is dead is scenario 17; what the host refuses a plain user, and the counter-test, is hard-endings.unprivileged.test.ts.
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

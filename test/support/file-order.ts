@@ -43,13 +43,10 @@ const longest = [
   'scenarios/maintenance.test.ts',
   'engine/dbos-engine.test.ts',
   'agent/agent.tasks.test.ts',
-  'postgres/embedded-root.test.ts',
+  'embedded/embedded-root.test.ts',
   'scenarios/aks-going-wrong.test.ts',
   'scenarios/33-zone-outage.test.ts',
 ];
-
-/** Their worker gives up the rights of root for good (plain-user.ts), so nothing that needs them may follow there. */
-const becomePlainUsers = ['scenarios/hard-endings-plain-user.test.ts', 'local/local-driver.conformance.test.ts'];
 
 const rank = ({ moduleId }: TestSpecification): number => {
   const place = longest.findIndex((end) => moduleId.endsWith(end));
@@ -65,10 +62,10 @@ export function dealt<T>(some: readonly T[], others: readonly T[]): T[] {
 export class FileOrder extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = (await super.sort(files)).sort((a, b) => rank(a) - rank(b));
-    const isLast = ({ moduleId }: TestSpecification) => becomePlainUsers.some((end) => moduleId.endsWith(end));
-    const usual = sorted.filter((file) => !isLast(file));
     const waits = ({ moduleId }: TestSpecification) => /\/test\/(scenarios|chaos|browser)\//.test(moduleId);
-    const others = usual.filter((file) => !waits(file));
-    return [...dealt(usual.filter(waits), others), ...sorted.filter(isLast)];
+    return dealt(
+      sorted.filter(waits),
+      sorted.filter((file) => !waits(file)),
+    );
   }
 }

@@ -1,6 +1,5 @@
 /** From what undisturbed runs showed to what is tried: every step of every operation, with every fault that can befall it. */
 import { ApiProblem } from '../../../src/contract/errors/errors.ts';
-import { isItsTurn } from '../../support/turn.ts';
 import { type Case, type EndedCase, runCases } from './cases.ts';
 import { canBefall, faultNames, type SeenStep } from './faults.ts';
 import { type Ask, asks, type Site, situations } from './situations.ts';
@@ -67,17 +66,6 @@ export function everyFault(undisturbed: readonly EndedCase[]): Case[] {
 
 const nameOf = ({ situation, ask, target }: Case) =>
   `${target ? `${target.kind}, step ${target.seen.step}, ${target.fault}` : 'undisturbed'} (${situation.name}, ask: ${ask.name})`;
-
-/** Those whose turn it is, and of each operation each fault at least once. */
-export function inTurn(cases: readonly Case[]): Case[] {
-  const first = new Map<string, Case>();
-  for (const each of cases) {
-    const pair = `${each.target?.kind} ${each.target?.fault}`;
-    if (!first.has(pair)) first.set(pair, each);
-  }
-  const always = new Set(first.values());
-  return cases.filter((each) => always.has(each) || isItsTurn(nameOf(each)));
-}
 
 const shown = ({ nodes, allocations, launches, changes }: EndedCase) =>
   JSON.stringify({ nodes, allocations, launches, changes }, null, 1);

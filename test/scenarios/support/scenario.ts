@@ -9,7 +9,6 @@ import type { Deciders } from '../../../src/lifecycle/deciders.ts';
 import type { Composition } from '../../../src/main.ts';
 import { type Ledger, openLedger } from '../../support/ledger.ts';
 import { inProcessServer, type TestServer } from '../../support/server.ts';
-import { isItsTurn } from '../../support/turn.ts';
 import { until } from '../../support/until.ts';
 
 /** Waits for a condition, patiently; and shortly where a counter-test says that it will not come. */
@@ -154,7 +153,7 @@ export function toldTwice(
   vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 });
   describe(name, () => {
     it('holds', () => telling({}, patiently));
-    for (const counter of counters.filter(({ broken }) => isItsTurn(`${name} ${broken}`))) {
+    for (const counter of counters) {
       const { broken, composition = {}, around = asItIs, fails } = counter;
       it(`fails with ${broken}`, async () => {
         const told = () => around(() => telling(composition, shortlyWhere(counter)));

@@ -1,0 +1,55 @@
+/**
+ * Shows how far a whole run is: files done of all, failures so far, and about how long the rest takes.
+ * Failed tests are printed as soon as their file ends; files that pass are only counted.
+ */
+import { MinimalReporter, type TestModule, type TestSpecification, type Vitest } from 'vitest/node';
+import { estimateLeftMs, progressLine } from './progress.ts';
+
+const everyMs = 15_000;
+
+export default class ProgressReporter extends MinimalReporter {
+  readonly #waiting = new Map<string, number>();
+  #ctx: Vitest | undefined;
+  #startedMs = 0;
+  #shownMs = 0;
+  #files = 0;
+  #failed = 0;
+  #doneMs = 0;
+
+  override onInit(ctx: Vitest): void {
+    super.onInit(ctx);
+    this.#ctx = ctx;
+  }
+
+  override onTestRunStart(specifications: readonly TestSpecification[]): void {
+    super.onTestRunStart(specifications);
+    this.#startedMs = Date.now();
+    this.#shownMs = this.#startedMs;
+    this.#files = specifications.length;
+    for (const specification of specifications) {
+      const earlier = this.#ctx?.cache.getTestSpecificationResult(specification);
+      this.#waiting.set(specification.moduleId, earlier?.duration || estimatedFileMs(specification.moduleId));
+    }
+  }
+
+  override onTestModuleEnd(module: TestModule): void {
+    super.onTestModuleEnd(module);
+    this.#doneMs += this.#waiting.get(module.moduleId) ?? 0;
+    this.#waiting.delete(module.moduleId);
+    if (module.state() === 'failed') this.#failed++;
+    const nowMs = Date.now();
+    if (nowMs - this.#shownMs < everyMs && this.#waiting.size > 0) return;
+    this.#shownMs = nowMs;
+    const elapsed_ms = nowMs - this.#startedMs;
+    const waiting_ms = [...this.#waiting.values()].reduce((sum, ms) => sum + ms, 0);
+    const left_ms = estimateLeftMs({ elapsed_ms, done_ms: this.#doneMs, waiting_ms });
+    const done = this.#files - this.#waiting.size;
+    console.log(progressLine({ elapsed_ms, left_ms, done, files: this.#files, failed: this.#failed }));
+  }
+}
+
+/** What a file takes that was never run here: stories with real processes and browsers take longest. */
+const estimatedFileMs = (path: string): number => {
+  if (/\/test\/(scenarios|chaos|browser|outsiders|attacks)\//.test(path)) return 15_000;
+  return /\/test\/(api|operations|properties)\//.test(path) ? 5_000 : 1_500;
+};

@@ -1,0 +1,28 @@
+/** How far a test run is, as a line for people. */
+
+/** Files run side by side, so the pace of what is done is applied to what is waiting. */
+export const estimateLeftMs = (run: { elapsed_ms: number; done_ms: number; waiting_ms: number }): number | null =>
+  run.waiting_ms === 0 ? 0 : run.done_ms === 0 ? null : (run.elapsed_ms * run.waiting_ms) / run.done_ms;
+
+const clock = (ms: number) => {
+  const seconds = Math.round(ms / 1000);
+  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
+};
+
+const left = (ms: number | null) =>
+  ms === null
+    ? ''
+    : ms === 0
+      ? ', done'
+      : ms < 60_000
+        ? ', less than a minute left'
+        : `, about ${Math.round(ms / 60_000)} min left`;
+
+export const progressLine = (run: {
+  elapsed_ms: number;
+  left_ms: number | null;
+  done: number;
+  files: number;
+  failed: number;
+}): string =>
+  `  ${clock(run.elapsed_ms).padStart(6)}  ${run.done} of ${run.files} files, ${run.failed} failed${left(run.left_ms)}`;
