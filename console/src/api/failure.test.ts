@@ -1,31 +1,27 @@
 import { expect, test } from 'vitest';
 import { RequestRefused } from '../../../src/contract/client.ts';
 import type { Problem } from '../../../src/contract/errors/problem.ts';
-import { failureOf } from './failure.ts';
+import { failureOf, PartNotLoaded } from './failure.ts';
 
 const busy = { code: 'server_busy', status: 429, title: 'Server overloaded', retry_after_seconds: 5 };
 const refused = (problem: Partial<Problem>) => new RequestRefused(problem as Problem);
 
-test('what to do says how long to wait, not the name of the field that does', () => {
+test('the remedy says how long to wait', () => {
   expect(failureOf(refused(busy)).remedy).toMatch(/^Wait 5 s, then repeat\./);
 });
 
-test.each([
-  'Unable to preload CSS for /assets/FleetPage-1a2b.css',
-  'Failed to fetch dynamically imported module: http://127.0.0.1:7070/assets/BootsPage-1a2b.js',
-  'Importing a module script failed.',
-])('a page that could not be fetched is the server’s silence, not our mistake: %s', (words) => {
-  expect(failureOf(new TypeError(words))).toMatchObject({
+test('a part of the console that could not be loaded counts as a silent server', () => {
+  expect(failureOf(new PartNotLoaded(new TypeError('Importing a module script failed.')))).toMatchObject({
     title: 'The server does not answer',
     owner_layer: 'transport',
-    detail: 'This page is fetched when it is first opened, and could not be.',
+    detail: 'This page loads when you first open it, and loading it failed.',
   });
 });
 
-test('any other error is ours, with its words', () => {
-  expect(failureOf(new TypeError('x is not a function'))).toMatchObject({
-    title: 'The console made a mistake',
-    detail: 'x is not a function',
+test.each(['x is not a function', 'Importing a module script failed.'])('any other error is ours: %s', (message) => {
+  expect(failureOf(new TypeError(message))).toMatchObject({
+    title: 'Internal error in the console',
+    detail: message,
     owner_layer: null,
   });
 });

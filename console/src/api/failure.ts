@@ -1,4 +1,4 @@
-/** Turns whatever a call threw into what a person can use: what happened, why, what to do, and the id to quote. */
+/** Describes an error for a person: what happened, why, what to do, and the id to quote. */
 import { filledRemedy, RequestRefused, ServerUnreachable } from '../../../src/contract/client.ts';
 import type { Problem } from '../../../src/contract/errors/problem.ts';
 import { remedies } from './remedies.generated.ts';
@@ -19,21 +19,26 @@ export const isSignedOut = (error: unknown): boolean => problemOf(error)?.status
 
 export const isNotFound = (error: unknown): boolean => problemOf(error)?.status === 404;
 
-/** Where the server names no time. */
-const usualPauseSeconds = 5;
-/** However soon the server would hear it: a page asks a dozen questions. */
-const leastPauseSeconds = 1;
+/** When the server sends no Retry-After. */
+const defaultPauseSeconds = 5;
+/** A page sends a dozen requests, so even a shorter Retry-After waits this long. */
+const minPauseSeconds = 1;
 
-/** After how long the same question may be answered; null where it was refused for good. */
-export function askAgainSeconds(error: unknown): number | null {
+/** When to send the same request again; null if it can never succeed. */
+export function retryAfterSeconds(error: unknown): number | null {
   const problem = problemOf(error);
-  if (!problem) return error instanceof ServerUnreachable ? usualPauseSeconds : null;
-  if (problem.retry_after_seconds !== undefined) return Math.max(leastPauseSeconds, problem.retry_after_seconds);
-  return problem.status === 429 || problem.status >= 500 ? usualPauseSeconds : null;
+  if (!problem) return error instanceof ServerUnreachable ? defaultPauseSeconds : null;
+  if (problem.retry_after_seconds !== undefined) return Math.max(minPauseSeconds, problem.retry_after_seconds);
+  return problem.status === 429 || problem.status >= 500 ? defaultPauseSeconds : null;
 }
 
-/** How browsers and the bundler say that a page of the console did not come. */
-const isPartOfConsole = /preload CSS|dynamically imported module|module script failed/i;
+/** A page or dialog of the console, loaded on demand, that the browser could not load. */
+export class PartNotLoaded extends Error {
+  constructor(cause: unknown) {
+    super(cause instanceof Error ? cause.message : String(cause), { cause });
+    this.name = 'PartNotLoaded';
+  }
+}
 
 export function failureOf(error: unknown): Failure {
   const problem = problemOf(error);
@@ -42,7 +47,7 @@ export function failureOf(error: unknown): Failure {
       title: problem.title,
       detail: problem.detail,
       remedy: filledRemedy(
-        remedies[problem.code] ?? 'Try again; if it stays, report it with the correlation id.',
+        remedies[problem.code] ?? 'Try again. If it happens again, report it with the correlation id.',
         problem,
       ),
       code: problem.code,
@@ -51,17 +56,17 @@ export function failureOf(error: unknown): Failure {
       errors: problem.errors ?? [],
     };
   }
-  const words = error instanceof Error ? error.message : String(error);
-  const unfetched = isPartOfConsole.test(words);
-  const unreachable = unfetched || error instanceof ServerUnreachable;
+  const message = error instanceof Error ? error.message : String(error);
+  const notLoaded = error instanceof PartNotLoaded;
+  const unreachable = notLoaded || error instanceof ServerUnreachable;
   return {
-    title: unreachable ? 'The server does not answer' : 'The console made a mistake',
-    detail: unfetched ? 'This page is fetched when it is first opened, and could not be.' : words,
-    remedy: unfetched
-      ? 'Check that the server runs, then try again; the pages that were open before go on as they are.'
+    title: unreachable ? 'The server does not answer' : 'Internal error in the console',
+    detail: notLoaded ? 'This page loads when you first open it, and loading it failed.' : message,
+    remedy: notLoaded
+      ? 'Check that the server runs, then try again. Pages that are already open keep working.'
       : unreachable
-        ? 'Check that the server runs and that this page can reach it. The console tries again by itself.'
-        : 'Reload the page; if it stays, report it with the words above.',
+        ? 'Check that the server runs and that this page can reach it. The console retries by itself.'
+        : 'Reload the page. If it happens again, report it with the message above.',
     code: null,
     owner_layer: unreachable ? 'transport' : null,
     correlation_id: null,

@@ -1,7 +1,7 @@
 /** Asks again what a server refused for the moment or did not answer, until it is answered or nobody looks at it any more. */
 import type { Query } from '@tanstack/react-query';
 import type { CancelTimer, Clock } from '../../../src/base/clock.ts';
-import { askAgainSeconds } from './failure.ts';
+import { retryAfterSeconds } from './failure.ts';
 
 type AnyQuery = Query<unknown, unknown, unknown, readonly unknown[]>;
 
@@ -12,7 +12,7 @@ export function askingAgain(clock: Clock): (error: unknown, query: AnyQuery) => 
     // A change in the stream may have asked meanwhile: one question has one wait, or each would ask for ever.
     waiting.get(query.queryHash)?.();
     waiting.delete(query.queryHash);
-    const seconds = askAgainSeconds(error);
+    const seconds = retryAfterSeconds(error);
     if (seconds === null) return;
     const again = () => {
       waiting.delete(query.queryHash);

@@ -1,4 +1,4 @@
-/** No import leads back to where it came from: among files, types included, and among the rooms of the store. */
+/** No import leads back to where it came from: among files, types included, and among the rooms of the store and the console. */
 import { posix } from 'node:path';
 import { file, importsOf, isProduct, type Rule, type SourceFile, type Violation } from './source.ts';
 
@@ -72,17 +72,35 @@ const noFileCycles: Rule = {
   ],
 };
 
-/** The folder below `src/store` that a file is in; files beside the folders put the store together. */
-const storeRoom = (path: string) => /^src\/store\/[^/]+(?=\/)/.exec(posix.normalize(path))?.[0];
+const rooms = [/^src\/store\/[^/]+(?=\/)/, /^console\/src\/features\/[^/]+(?=\/)/, /^console\/src\/[^/]+(?=\/)/];
+
+/** The room that a file is in: a folder of the store, a feature of the console, or a folder beside its features. */
+const roomOf = (path: string) => {
+  const normal = posix.normalize(path);
+  return rooms.map((room) => room.exec(normal)?.[0]).find((room) => room !== undefined);
+};
 
 const noRoomCycles: Rule = {
-  name: 'rooms of the store import each other in one direction',
-  check: (files) => violations(cyclesIn(importGraph(files, storeRoom))),
-  broken: [[file('src/store/a/x.ts', "import '../b/y.ts';"), file('src/store/b/z.ts', "import '../a/w.ts';")]],
+  name: 'rooms of the store and of the console import each other in one direction',
+  check: (files) => violations(cyclesIn(importGraph(files, roomOf))),
+  broken: [
+    [file('src/store/a/x.ts', "import '../b/y.ts';"), file('src/store/b/z.ts', "import '../a/w.ts';")],
+    [
+      file('console/src/ui/x.tsx', "import '../features/node/y.tsx';"),
+      file('console/src/features/node/z.tsx', "import '../../ui/table/x.tsx';"),
+    ],
+    [
+      file('console/src/features/a/x.tsx', "import '../b/y.tsx';"),
+      file('console/src/features/b/y.tsx', "import '../a/z.tsx';"),
+    ],
+  ],
   fine: [
     file('src/store/a/x.ts', "import '../b/y.ts'; import './w.ts';"),
     file('src/store/b/z.ts', "import './y.ts';"),
     file('src/store/open.ts', "import './a/x.ts';"),
+    file('console/src/ui/table/x.tsx', "import '../text.ts';"),
+    file('console/src/features/a/x.tsx', "import '../../ui/table/x.tsx'; import '../b/y.tsx';"),
+    file('console/src/features/b/y.tsx', "import '../../ui/text.ts';"),
     file('src/store/b/z.test.ts', "import '../a/x.ts';"),
   ],
 };

@@ -1,10 +1,12 @@
 /** Everything that the server offers about one thing: what can be pressed, what should be pressed with care, and what cannot be and why. */
+
 import { Button, Menu } from '@mantine/core';
 import { IconAlertTriangle, IconChevronDown } from '@tabler/icons-react';
 import type { ReactNode } from 'react';
 import type { Offer } from '../../../../src/lifecycle/actions/action-table.ts';
+import { toSentence } from '../../ui/text.ts';
 import styles from './ActionsMenu.module.css';
-import { actionLabel, onShelves, sentence } from './words.ts';
+import { actionLabel, onShelves } from './words.ts';
 
 interface Props<Name extends string> {
   offers: readonly Offer<Name>[];
@@ -52,7 +54,7 @@ export function ActionsMenu<Name extends string>({ offers, onChoose, labelOf = a
         <Shelf name="Not now" of={closed}>
           {/* Not `disabled`: what cannot be pressed can still be reached by keyboard, so that its reason is read. */}
           {(offer) => (
-            <Menu.Item key={offer.action} aria-disabled closeMenuOnClick={false} title={sentence(offer.does)}>
+            <Menu.Item key={offer.action} aria-disabled closeMenuOnClick={false} title={toSentence(offer.does)}>
               <Words label={labelOf(offer.action)} says={offer.why_not ?? ''} />
             </Menu.Item>
           )}
@@ -82,6 +84,6 @@ function Shelf<Name extends string>({ name, of, children }: ShelfProps<Name>) {
 const Words = ({ label, says }: { label: string; says: string }) => (
   <>
     <span className={styles.label}>{label}</span>
-    <span className={styles.says}>{sentence(says)}</span>
+    <span className={styles.says}>{toSentence(says)}</span>
   </>
 );

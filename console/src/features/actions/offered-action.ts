@@ -1,18 +1,20 @@
 /** An action that the server offers, as a dialog: its own words for what it does, and its own prediction before it is done. */
+
 import type { AllocationActed } from '../../../../src/contract/allocation-action.ts';
 import type { NodeActed } from '../../../../src/contract/explanation.ts';
 import type { Offer } from '../../../../src/lifecycle/actions/action-table.ts';
 import { newKey } from '../../api/client.ts';
+import { toSentence } from '../../ui/text.ts';
 import { withLocalTimes } from '../../ui/time/times.ts';
 import { type Action, type Extras, type Foresight, lookingAhead, type Outcome } from './action.ts';
-import { type ActionName, actionLabel, extrasOf, isEnding, sentence } from './words.ts';
+import { type ActionName, actionLabel, extrasOf, isEnding } from './words.ts';
 
 type Acted = NodeActed | AllocationActed;
 type Send = (body: Extras & { reason: string; dry_run?: boolean }, idempotency_key: string) => Promise<Acted>;
 
 function foreseen(acted: Acted): Foresight {
   const { says, deadline_at, fingerprint } = acted.predicts;
-  const prediction = { says: sentence(withLocalTimes(says)), deadline_at, ...(fingerprint && { fingerprint }) };
+  const prediction = { says: toSentence(withLocalTimes(says)), deadline_at, ...(fingerprint && { fingerprint }) };
   return 'node' in acted
     ? { ...prediction, leads: { of: 'node', from: acted.node.status, to: acted.predicts.status } }
     : { ...prediction, leads: { of: 'allocation', from: acted.allocation.status, to: acted.predicts.status } };
@@ -29,7 +31,7 @@ const outcomeOf = (action: ActionName, name: string, acted: Acted): Outcome => (
 
 export const offeredAction = ({ action, does }: Offer<ActionName>, name: string, send: Send): Action => ({
   title: `${actionLabel(action)} · ${name}`,
-  says: sentence(does),
+  says: toSentence(does),
   button: actionLabel(action),
   destructive: isEnding(action),
   needsReason: true,

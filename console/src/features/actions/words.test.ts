@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { nodeActionNames, offeredActions } from '../../../../src/lifecycle/actions/actions.ts';
 import { allocationActionNames } from '../../../../src/lifecycle/actions/allocation-actions.ts';
-import { actionLabel, allocationActionLabel, extrasOf, isDrastic, onShelves, sentence } from './words.ts';
+import { actionLabel, allocationActionLabel, extrasOf, isDrastic, onShelves } from './words.ts';
 
 const subject = {
   status: 'ready',
@@ -31,10 +31,6 @@ describe('actions in words', () => {
     expect(allocationActionLabel('release', 'provisioning')).toBe('Cancel');
     expect(allocationActionLabel('release', 'active')).toBe('Release');
     expect(allocationActionLabel('retry-release', 'release_failed')).toBe('Retry release');
-  });
-  it('clauses become sentences, once', () => {
-    expect(sentence('it takes work again')).toBe('It takes work again.');
-    expect(sentence('It has no deadline.')).toBe('It has no deadline.');
   });
   it('only what the wire wants is asked for', () => {
     expect(extrasOf('extend-deadline')).toEqual(['seconds']);

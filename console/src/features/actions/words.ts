@@ -1,9 +1,10 @@
 /** What an action is called, and how it is set apart. Which there are, what they do and which are open is the server's word. Pure. */
+
 import type { Offer } from '../../../../src/lifecycle/actions/action-table.ts';
 import type { NodeActionName } from '../../../../src/lifecycle/actions/actions.ts';
 import type { AllocationActionName } from '../../../../src/lifecycle/actions/allocation-actions.ts';
 import type { AllocationStatus } from '../../../../src/lifecycle/model/states.ts';
-import { asWords } from '../operations/progress.ts';
+import { humanize } from '../../ui/text.ts';
 
 export type ActionName = NodeActionName | AllocationActionName;
 
@@ -13,7 +14,7 @@ const labels: Readonly<Record<string, string>> = {
   'apply-held-verdict': 'Apply the held verdict',
 };
 
-export const actionLabel = (action: string): string => labels[action] ?? asWords(action);
+export const actionLabel = (action: string): string => labels[action] ?? humanize(action);
 
 /** Before it is active, giving it back is a cancel that is verified. */
 const notYetActive: ReadonlySet<AllocationStatus> = new Set(['requested', 'provisioning']);
@@ -53,9 +54,3 @@ export const onShelves = <Name extends string>(offers: readonly Offer<Name>[]): 
   drastic: offers.filter(({ open, action }) => open && isDrastic(action)),
   closed: offers.filter(({ open }) => !open),
 });
-
-/** The server speaks in clauses; on a page they are sentences. */
-export const sentence = (clause: string): string => {
-  const words = clause.charAt(0).toUpperCase() + clause.slice(1);
-  return /[.!?…]$/.test(words) ? words : `${words}.`;
-};

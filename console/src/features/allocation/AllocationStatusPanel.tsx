@@ -11,26 +11,26 @@ import {
 } from '../../../../src/lifecycle/model/states.ts';
 import { statusFactQuery } from '../../api/queries/timeline.ts';
 import { useTicking } from '../../api/server-clock.ts';
-import { type Ailing, ailingOf, ailingWords, reasonOf } from '../../ui/status/machine-trouble.ts';
+import { type MachineTrouble, reasonOf, troubleOf, troubleWords } from '../../ui/status/machine-trouble.ts';
 import { AllocationStatusBadge } from '../../ui/status/StatusBadges.tsx';
 import styles from '../../ui/status/StatusPanel.module.css';
 import { Because, BudgetLine } from '../../ui/status/StatusPanel.tsx';
 import { Ago } from '../../ui/time/Ago.tsx';
 import { Countdown } from '../../ui/time/Countdown.tsx';
-import { useAiling } from '../attention/use-attention.ts';
+import { useMachineTrouble } from './use-machine-trouble.ts';
 
 export function AllocationBecause({ allocation }: { allocation: Allocation }) {
   const { allocation_id, status, status_since } = allocation;
-  const ailing = ailingOf(allocation, useAiling());
+  const trouble = troubleOf(allocation, useMachineTrouble());
   const means = useTicking((nowMs) => allocationMeans(allocation, nowMs));
   const { data: fact } = useQuery(statusFactQuery(allocation_id, status, status_since));
   return (
     <Because
-      badge={<AllocationStatusBadge status={status} ailing={ailing} large />}
-      since={ailing?.since ?? status_since}
-      means={ailing ? ailingWords[ailing.status].says : means}
-      because={<Reason allocation={allocation} fact={fact ?? null} ailing={ailing} />}
-      next={<Next allocation={allocation} ailing={ailing} />}
+      badge={<AllocationStatusBadge status={status} trouble={trouble} large />}
+      since={trouble?.since ?? status_since}
+      means={trouble ? troubleWords[trouble.status].sentence : means}
+      because={<Reason allocation={allocation} fact={fact ?? null} trouble={trouble} />}
+      next={<Next allocation={allocation} trouble={trouble} />}
     />
   );
 }
@@ -39,18 +39,18 @@ export function AllocationBecause({ allocation }: { allocation: Allocation }) {
 function Reason({
   allocation,
   fact,
-  ailing,
+  trouble,
 }: {
   allocation: Allocation;
   fact: Evidence | null;
-  ailing: Ailing | null;
+  trouble: MachineTrouble | null;
 }) {
   const { verdict, owner_layer } = allocation;
-  const reason = reasonOf(allocation, ailing);
-  const told = ailing ? null : (verdict?.reason ?? textOf(fact?.data.reason));
-  const words = [...new Set([told, reason])].filter(Boolean);
-  // That it was once ready is no reason for where an ailing one stands now.
-  const brought = ailing ? null : fact;
+  const reason = reasonOf(allocation, trouble);
+  const ruled = trouble ? null : (verdict?.reason ?? textOf(fact?.data.reason));
+  const words = [...new Set([ruled, reason])].filter(Boolean);
+  // The fact says that it became ready, which no longer explains a machine in trouble.
+  const brought = trouble ? null : fact;
   const rule = verdict?.rule ?? textOf(brought?.data.by);
   const at = verdict?.at ?? brought?.at;
   return (
@@ -88,7 +88,7 @@ const nextWords: Record<StatusDeclaration['class'], string> = {
   terminal: 'Nothing follows.',
 };
 
-function Next({ allocation, ailing }: { allocation: Allocation; ailing: Ailing | null }) {
+function Next({ allocation, trouble }: { allocation: Allocation; trouble: MachineTrouble | null }) {
   const { deadline_at, budget_seconds, retry_at, release_tries } = allocation;
   const declared = allocationStatuses[allocation.status];
   const rescueOver = useTicking((nowMs) => isRescueOver(allocation, nowMs));
@@ -104,7 +104,7 @@ function Next({ allocation, ailing }: { allocation: Allocation; ailing: Ailing |
       </>
     );
   }
-  if (ailing && allocation.node_id)
+  if (trouble && allocation.node_id)
     return (
       <p className={styles.means}>
         What becomes of it is decided with{' '}

@@ -5,22 +5,22 @@ import { useMemo } from 'react';
 import type { Allocation } from '../../../../src/contract/allocation.ts';
 import { allocationStatusNames } from '../../../../src/lifecycle/model/states.ts';
 import { CopyId, shortId } from '../../ui/layout/CopyId.tsx';
-import { type Ailing, ailingOf, reasonOf } from '../../ui/status/machine-trouble.ts';
+import { type MachineTrouble, reasonOf, troubleOf } from '../../ui/status/machine-trouble.ts';
 import { AllocationStatusBadge } from '../../ui/status/StatusBadges.tsx';
 import styles from '../../ui/table/DataTable.module.css';
 import { type Column, DataTable } from '../../ui/table/DataTable.tsx';
 import { Ago } from '../../ui/time/Ago.tsx';
 import type { Action } from '../actions/action.ts';
 import { allocationActionLabel, isEnding } from '../actions/words.ts';
-import { useAiling } from '../attention/use-attention.ts';
 import { ProgressLine } from '../operations/ProgressLine.tsx';
 import { hasEnded } from '../operations/progress.ts';
 import { allocationAction, nameOf, plainByStatus } from './allocation-actions.ts';
+import { useMachineTrouble } from './use-machine-trouble.ts';
 
-/** How its machine ails is not on the row itself. */
-type Row = Allocation & { ailing: Ailing | null };
+/** The trouble comes from the row of the machine. */
+type Row = Allocation & { trouble: MachineTrouble | null };
 
-const sinceOf = ({ status_since, ailing }: Row): string => ailing?.since ?? status_since;
+const sinceOf = ({ status_since, trouble }: Row): string => trouble?.since ?? status_since;
 
 const columns: Column<Row>[] = [
   {
@@ -37,7 +37,7 @@ const columns: Column<Row>[] = [
     key: 'status',
     heading: 'Status',
     by: (allocation) => allocationStatusNames.indexOf(allocation.status),
-    cell: ({ status, ailing }) => <AllocationStatusBadge status={status} ailing={ailing} />,
+    cell: ({ status, trouble }) => <AllocationStatusBadge status={status} trouble={trouble} />,
   },
   {
     key: 'since',
@@ -71,7 +71,7 @@ const columns: Column<Row>[] = [
 function Happening({ allocation }: { allocation: Row }) {
   const { progress, verdict } = allocation;
   if (progress && !hasEnded(progress)) return <ProgressLine progress={progress} />;
-  const words = reasonOf(allocation, allocation.ailing) ?? verdict?.reason;
+  const words = reasonOf(allocation, allocation.trouble) ?? verdict?.reason;
   return words ? <span className={styles.wrapped}>{words}</span> : null;
 }
 
@@ -79,16 +79,16 @@ interface Props {
   allocations: Allocation[];
   sort: string | undefined;
   onSort: (sort: string | undefined) => void;
-  /** Left out for those who may only look. */
+  /** Undefined for viewers. */
   onAction: ((action: Action) => void) | undefined;
 }
 
 export function AllocationTable({ allocations, sort, onSort, onAction }: Props) {
   const withActions = useMemo(() => (onAction ? [...columns, actionsColumn(onAction)] : columns), [onAction]);
-  const ailing = useAiling();
+  const troubles = useMachineTrouble();
   const rows = useMemo(
-    () => allocations.map((allocation) => ({ ...allocation, ailing: ailingOf(allocation, ailing) })),
-    [allocations, ailing],
+    () => allocations.map((allocation) => ({ ...allocation, trouble: troubleOf(allocation, troubles) })),
+    [allocations, troubles],
   );
   return (
     <DataTable

@@ -11,7 +11,6 @@ import { filters } from '../../api/cache/keys.ts';
 import { allocationsQuery } from '../../api/queries/allocations.ts';
 import { overviewQuery } from '../../api/queries/pools.ts';
 import { mayOperate, seesWholeFleet, useSession } from '../../api/session.ts';
-import { ActionDialog, AllocateDialog, RecoverDialog } from '../../ui/dialog/on-demand.tsx';
 import { Empty } from '../../ui/layout/Empty.tsx';
 import { FailurePanel } from '../../ui/layout/FailurePanel.tsx';
 import { PageHeader } from '../../ui/layout/PageHeader.tsx';
@@ -23,7 +22,9 @@ import { LoadMore } from '../../ui/table/LoadMore.tsx';
 import { PillFilter } from '../../ui/table/PillFilter.tsx';
 import { SearchField } from '../../ui/table/SearchField.tsx';
 import type { Action } from '../actions/action.ts';
+import { ActionDialog } from '../actions/lazy-dialog.ts';
 import { AllocationTable } from './AllocationTable.tsx';
+import { AllocateDialog, RecoverDialog } from './lazy-dialogs.ts';
 
 const route = getRouteApi('/frame/allocations');
 

@@ -2,15 +2,16 @@
 import { Button } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
-import { askAgainSeconds, failureOf } from '../../api/failure.ts';
+import { failureOf, retryAfterSeconds } from '../../api/failure.ts';
 import { mayOperate, seesWholeFleet, useSession } from '../../api/session.ts';
-import { ActionDialog, RecoverDialog } from '../../ui/dialog/on-demand.tsx';
 import { FailurePanel } from '../../ui/layout/FailurePanel.tsx';
 import { PageHeader } from '../../ui/layout/PageHeader.tsx';
 import { Panel } from '../../ui/layout/Panel.tsx';
 import { TableSkeleton } from '../../ui/loading/Skeletons.tsx';
 import { toneStyle } from '../../ui/theme.ts';
 import type { Action } from '../actions/action.ts';
+import { ActionDialog } from '../actions/lazy-dialog.ts';
+import { RecoverDialog } from '../allocation/lazy-dialogs.ts';
 import { AllIsWell } from './AllIsWell.tsx';
 import styles from './Attention.module.css';
 import { AttentionRow } from './AttentionRow.tsx';
@@ -29,7 +30,7 @@ export function AttentionPage() {
   const [action, setAction] = useState<Action | null>(null);
   const [recovering, setRecovering] = useState(false);
   const acts = mayOperate(session);
-  const unanswered = error && { why: failureOf(error).title, again_seconds: askAgainSeconds(error) };
+  const unanswered = error && { why: failureOf(error).title, again_seconds: retryAfterSeconds(error) };
   const failedReleases = known.release_failed?.length ?? 0;
   return (
     <>

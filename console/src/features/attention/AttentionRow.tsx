@@ -1,15 +1,16 @@
 /** One thing that needs a person: what, since when, why and by which rule, and what to press. */
+
 import { Button } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import type { Allocation } from '../../../../src/contract/allocation.ts';
 import { causeSays } from '../../../../src/lifecycle/model/transitions.ts';
 import { shortId } from '../../ui/layout/CopyId.tsx';
+import { toSentence } from '../../ui/text.ts';
 import { Ago } from '../../ui/time/Ago.tsx';
 import { Countdown } from '../../ui/time/Countdown.tsx';
 import { withLocalTimes } from '../../ui/time/times.ts';
 import type { Action } from '../actions/action.ts';
-import { sentence } from '../actions/words.ts';
 import { HurtAllocation, SetAsideBy, useFailingSince } from '../allocation/trouble-facts.tsx';
 import { BootsLink } from '../boots/BootsLink.tsx';
 import { aboutWords, roomierBudget } from '../drift/words.ts';
@@ -44,7 +45,7 @@ function tell(concern: Concern): Told {
       return {
         title: <Link to="/supervision">{`${rule} in ${scope} ${name}`}</Link>,
         name: `${rule} in ${scope} ${name}`,
-        why: `${sentence(reason)} ${effectWords[effect]}`,
+        why: `${toSentence(reason)} ${effectWords[effect]}`,
         facts: [
           <span key="until">
             ends in <Countdown at={held_until} />, {afterwardsWords[effect]}
@@ -143,7 +144,7 @@ function tell(concern: Concern): Told {
       return {
         title: <Link to="/residue">{residueName(residue)}</Link>,
         name: residueName(residue),
-        why: sentence(`${cameBy(residue)}: ${residue.reason}`),
+        why: toSentence(`${cameBy(residue)}: ${residue.reason}`),
         facts: [
           whereWords(residue),
           residue.cost_per_hour === null ? 'cost not known' : <b key="cost">{costWords(residue.cost_per_hour)}</b>,
@@ -188,7 +189,7 @@ function tell(concern: Concern): Told {
           <Link to="/drift">{about}</Link>
         ),
         name: about,
-        why: sentence(finding.says),
+        why: toSentence(finding.says),
         facts: [finding.pool, <Code key="kind">{finding.kind}</Code>],
       };
     }
@@ -231,7 +232,7 @@ export function AttentionRow({ concern, onAction }: Props) {
             )
           )}
         </p>
-        <p className={styles.why}>{typeof why === 'string' ? sentence(withLocalTimes(why)) : why}</p>
+        <p className={styles.why}>{typeof why === 'string' ? toSentence(withLocalTimes(why)) : why}</p>
         <p className={styles.facts}>
           {facts.filter(Boolean).map((fact, at) => (
             // biome-ignore lint/suspicious/noArrayIndexKey: they have an order and no names

@@ -15,7 +15,6 @@ import { residueQuery } from '../../api/queries/residue.ts';
 import { brakeQuery, sweepsQuery } from '../../api/queries/supervision.ts';
 import { useTicking } from '../../api/server-clock.ts';
 import { seesWholeFleet, useSession } from '../../api/session.ts';
-import { type Ailing, ailingBy } from '../../ui/status/machine-trouble.ts';
 import { type Known, type Shelf, shelvesOf } from './concerns.ts';
 
 /** What only lasts becomes a concern without any news. */
@@ -26,7 +25,7 @@ const open = { status: 'open' };
 const running: { status: AttentionOperationStatus } = { status: 'running' };
 const failedAllocations: { status: AttentionAllocationStatus } = { status: 'failed' };
 const failedReleases: { status: AttentionAllocationStatus } = { status: 'release_failed' };
-const ailingNodes = (status: AttentionNodeStatus) => nodesIn(status);
+const nodesInTrouble = (status: AttentionNodeStatus) => nodesIn(status);
 
 const itemsOf = <T>(list: { data?: { pages: { items: T[] }[] } | undefined }): T[] | undefined =>
   list.data?.pages.flatMap((page) => page.items);
@@ -50,11 +49,11 @@ export function useAttention(): Attention {
   const pools = useQuery({ ...poolsQuery, enabled });
   const releases = useInfiniteQuery(allocationsQuery(failedReleases));
   const unserved = useInfiniteQuery(allocationsQuery(failedAllocations));
-  const offline = useInfiniteQuery(ailingNodes('offline'));
-  const quarantined = useInfiniteQuery(ailingNodes('quarantined'));
-  const failed = useInfiniteQuery(ailingNodes('failed'));
-  const degraded = useInfiniteQuery(ailingNodes('degraded'));
-  const cleaning = useInfiniteQuery({ ...ailingNodes('cleaning'), enabled });
+  const offline = useInfiniteQuery(nodesInTrouble('offline'));
+  const quarantined = useInfiniteQuery(nodesInTrouble('quarantined'));
+  const failed = useInfiniteQuery(nodesInTrouble('failed'));
+  const degraded = useInfiniteQuery(nodesInTrouble('degraded'));
+  const cleaning = useInfiniteQuery({ ...nodesInTrouble('cleaning'), enabled });
   const operations = useInfiniteQuery({ ...operationsQuery(running), enabled });
   const residue = useInfiniteQuery({ ...residueQuery(open), enabled });
   const findings = useInfiniteQuery({ ...findingsQuery(open), enabled });
@@ -94,14 +93,4 @@ export function useAttention(): Attention {
     isAll: !lists.some(({ hasNextPage }) => hasNextPage),
     error,
   };
-}
-
-/** How the machines of active allocations ail; from the lists that are kept for Attention anyway. */
-export function useAiling(): ReadonlyMap<string, Ailing> {
-  const { data: offline } = useInfiniteQuery(ailingNodes('offline'));
-  const { data: quarantined } = useInfiniteQuery(ailingNodes('quarantined'));
-  return useMemo(
-    () => ailingBy([offline, quarantined].flatMap((list) => list?.pages.flatMap(({ items }) => items) ?? [])),
-    [offline, quarantined],
-  );
 }

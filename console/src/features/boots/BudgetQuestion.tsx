@@ -15,7 +15,6 @@ import {
 } from '../../../../src/lifecycle/boots/what-if-words.ts';
 import { whatIfQuery } from '../../api/queries/boots.ts';
 import { mayOperate, useSession } from '../../api/session.ts';
-import { BudgetDialog } from '../../ui/dialog/on-demand.tsx';
 import columns from '../../ui/layout/Columns.module.css';
 import { FailurePanel } from '../../ui/layout/FailurePanel.tsx';
 import { Panel } from '../../ui/layout/Panel.tsx';
@@ -23,6 +22,7 @@ import { Ago } from '../../ui/time/Ago.tsx';
 import { BootChart, BootLegend } from './BootChart.tsx';
 import { FalseKillTable, StuckTable } from './BootJudgementTables.tsx';
 import styles from './BudgetQuestion.module.css';
+import { BudgetDialog } from './lazy-dialog.ts';
 import { type Judgement, judge } from './what-if.ts';
 
 interface Props {

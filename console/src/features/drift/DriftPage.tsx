@@ -8,7 +8,6 @@ import { type FindingStatus, findingStatuses } from '../../../../src/lifecycle/f
 import { filters } from '../../api/cache/keys.ts';
 import { findingsQuery } from '../../api/queries/findings.ts';
 import { mayOperate, useSession } from '../../api/session.ts';
-import { ActionDialog } from '../../ui/dialog/on-demand.tsx';
 import { Empty } from '../../ui/layout/Empty.tsx';
 import { FailurePanel } from '../../ui/layout/FailurePanel.tsx';
 import { PageHeader } from '../../ui/layout/PageHeader.tsx';
@@ -19,6 +18,7 @@ import { findingLooks } from '../../ui/status/status-looks.ts';
 import { LoadMore } from '../../ui/table/LoadMore.tsx';
 import { PillFilter } from '../../ui/table/PillFilter.tsx';
 import type { Action } from '../actions/action.ts';
+import { ActionDialog } from '../actions/lazy-dialog.ts';
 import { FindingList } from './FindingList.tsx';
 
 const route = getRouteApi('/frame/drift');

@@ -1,4 +1,5 @@
 /** Findings, each with both sides, and the way to decide about it. */
+
 import { Button, Group } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import type { Finding } from '../../../../src/contract/finding.ts';
@@ -6,14 +7,14 @@ import { shortId } from '../../ui/layout/CopyId.tsx';
 import { Facts } from '../../ui/layout/Facts.tsx';
 import { StatusBadge } from '../../ui/status/StatusBadge.tsx';
 import { findingLooks } from '../../ui/status/status-looks.ts';
+import { toSentence } from '../../ui/text.ts';
 import { toneStyle } from '../../ui/theme.ts';
 import { Ago } from '../../ui/time/Ago.tsx';
 import type { Action } from '../actions/action.ts';
-import { sentence } from '../actions/words.ts';
 import { BootsLink } from '../boots/BootsLink.tsx';
 import styles from './FindingList.module.css';
 import { decisionAction, decisionLabels, decisionsOn } from './finding-actions.ts';
-import { aboutWords, foundSince, saidOf, sideFacts, sideNames } from './words.ts';
+import { aboutWords, foundSince, sideFacts, sideNames, titleAndDetail } from './words.ts';
 
 interface Props {
   findings: Finding[];
@@ -29,8 +30,7 @@ export const FindingList = ({ findings, onAction, bare }: Props) => (
       <li key={finding.finding_id} className={styles.finding} style={toneStyle(findingLooks[finding.status].tone)}>
         <div className={styles.head}>
           <div className={styles.words}>
-            <h3 className={styles.title}>{sentence(saidOf(finding).first)}</h3>
-            {saidOf(finding).others && <p className={styles.others}>{sentence(saidOf(finding).others)}</p>}
+            <Title finding={finding} />
             <p className={styles.dim}>
               <StatusBadge look={findingLooks[finding.status]} status={finding.status} />
               <span>{finding.kind.replaceAll('-', ' ')}</span>
@@ -60,6 +60,16 @@ export const FindingList = ({ findings, onAction, bare }: Props) => (
     ))}
   </ul>
 );
+
+function Title({ finding }: { finding: Finding }) {
+  const { title, detail } = titleAndDetail(finding);
+  return (
+    <>
+      <h3 className={styles.title}>{toSentence(title)}</h3>
+      {detail && <p className={styles.others}>{toSentence(detail)}</p>}
+    </>
+  );
+}
 
 function About({ finding }: { finding: Finding }) {
   const { kind, node_id, allocation_id, pool } = finding;

@@ -1,10 +1,11 @@
 /** What a person decides about a finding. */
+
 import type { Finding } from '../../../../src/contract/finding.ts';
 import { newKey } from '../../api/client.ts';
 import { type Decision, decideFinding } from '../../api/queries/findings.ts';
+import { toSentence } from '../../ui/text.ts';
 import { withLocalTimes } from '../../ui/time/times.ts';
 import { type Action, lookingAhead } from '../actions/action.ts';
-import { sentence } from '../actions/words.ts';
 import { aboutWords } from './words.ts';
 
 export const decisionLabels: Record<Decision, string> = { repair: 'Repair', accept: 'Accept' };
@@ -22,13 +23,13 @@ export const decisionsOn = ({ kind, status }: Finding): Decision[] => {
 
 export const decisionAction = (finding: Finding, decision: Decision): Action => ({
   title: `${decisionLabels[decision]} · ${aboutWords(finding)}`,
-  says: `${sentence(withLocalTimes(finding.says))} ${decisionSays[decision]}`,
+  says: `${toSentence(withLocalTimes(finding.says))} ${decisionSays[decision]}`,
   button: decisionLabels[decision],
   destructive: decision === 'repair',
   needsReason: true,
   foresee: async () => {
     const { predicts } = await decideFinding(finding.finding_id, decision, lookingAhead, newKey());
-    return { says: sentence(withLocalTimes(predicts.says)) };
+    return { says: toSentence(withLocalTimes(predicts.says)) };
   },
   run: async ({ reason = '' }, key) => {
     const { finding: decided } = await decideFinding(finding.finding_id, decision, { reason }, key);

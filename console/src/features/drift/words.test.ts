@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { aboutWords, openCount, saidOf, sideFacts } from './words.ts';
+import { aboutWords, openCount, sideFacts, titleAndDetail } from './words.ts';
 
 describe('a finding in words', () => {
   it('is about a machine, an allocation, a generation of a pool, or a token', () => {
@@ -44,10 +44,15 @@ describe('a finding in words', () => {
       ['Stages', ['stage image-pull, former 1m 47s, slower 3m 34s']],
     ]);
   });
-  it('begins with what it is', () => {
-    expect(saidOf({ says: 'boots take longer. Image-pull it is. None was given up' })).toEqual({
-      first: 'boots take longer',
-      others: 'Image-pull it is. None was given up',
+  it('of slower boots has a short title and the explanation below it', () => {
+    const says = 'boots take longer. Image-pull it is. None was given up';
+    expect(titleAndDetail({ kind: 'boot-shift', what: 'boots_slower', says })).toEqual({
+      title: 'its boots have become slower',
+      detail: says,
+    });
+    expect(titleAndDetail({ kind: 'drift', what: 'row_differs', says: 'its row differs. Really' })).toEqual({
+      title: 'its row differs. Really',
+      detail: null,
     });
   });
 });

@@ -1,9 +1,11 @@
 /** The words of a finding: what it is about, and what each side says. Pure. */
+
 import type { Finding } from '../../../../src/contract/finding.ts';
+import { findingWhats } from '../../../../src/lifecycle/findings/findings.ts';
+import { humanize } from '../../ui/text.ts';
 import { precise, roughly } from '../../ui/time/durations.ts';
 import { withLocalTimes } from '../../ui/time/times.ts';
 import { tidySeconds } from '../boots/words.ts';
-import { asWords } from '../operations/progress.ts';
 
 /** Its own id, or the pool where it is about no one machine. */
 export function aboutWords({ kind, subject, node_id, allocation_id, pool }: About): string {
@@ -24,11 +26,11 @@ export const sideNames: Record<Finding['kind'], [ours: string, theirs: string]> 
   token: ['Token', 'Use'],
 };
 
-/** What it is, and what there is to say of it beyond that. */
-export function saidOf({ says }: Pick<Finding, 'says'>): { first: string; others: string } {
-  const [first = '', ...others] = withLocalTimes(says).split('. ');
-  return { first, others: others.join('. ') };
-}
+/** Slower boots take several sentences to explain; every other finding is one. */
+export const titleAndDetail = ({ kind, what, says }: Pick<Finding, 'kind' | 'what' | 'says'>) =>
+  kind === 'boot-shift'
+    ? { title: findingWhats[what].says, detail: withLocalTimes(says) }
+    : { title: withLocalTimes(says), detail: null };
 
 /** Boots are slower from when they began to be, which is before anybody could tell. */
 export const foundSince = ({ kind, theirs, opened_at, first_seen_at }: Finding): string =>
@@ -57,7 +59,7 @@ const partWords = (value: object): string =>
     .filter(([, part]) => part !== null && part !== undefined)
     .map(([name, part]) => {
       const [called, words] = measured(name, part) ?? [name, valueWords(part)];
-      return unnamed.has(name) ? words : `${asWords(called).toLowerCase()} ${words}`;
+      return unnamed.has(name) ? words : `${humanize(called).toLowerCase()} ${words}`;
     })
     .join(', ');
 
@@ -77,9 +79,9 @@ function measured(name: string, value: unknown): [name: string, words: string] |
 
 function factOf(name: string, value: unknown): SideFact {
   const [called, words] = measured(name, value) ?? [];
-  if (called !== undefined && words !== undefined) return [asWords(called), words];
+  if (called !== undefined && words !== undefined) return [humanize(called), words];
   const isLong = Array.isArray(value) && value.some((each) => typeof each === 'object');
-  return [asWords(name), isLong ? value.map(valueWords) : valueWords(value)];
+  return [humanize(name), isLong ? value.map(valueWords) : valueWords(value)];
 }
 
 /** Several things that each take a line are told one by one. */

@@ -1,4 +1,5 @@
 /** What was collected of a machine, newest first, and how it answered whoever asked whether it lives. */
+
 import { Skeleton } from '@mantine/core';
 import { IconStethoscope } from '@tabler/icons-react';
 import { useInfiniteQuery } from '@tanstack/react-query';
@@ -9,9 +10,9 @@ import { timelineQuery } from '../../api/queries/timeline.ts';
 import { Empty } from '../../ui/layout/Empty.tsx';
 import { Facts } from '../../ui/layout/Facts.tsx';
 import { FailurePanel } from '../../ui/layout/FailurePanel.tsx';
+import { toSentence } from '../../ui/text.ts';
 import { Ago } from '../../ui/time/Ago.tsx';
 import { elapsed, precise } from '../../ui/time/durations.ts';
-import { sentence } from '../actions/words.ts';
 import styles from './Diagnostics.module.css';
 
 /** What was collected longer ago stays on the timeline. */
@@ -44,7 +45,7 @@ export function Diagnostics({ node_id }: { node_id: string }) {
         <section aria-label="Last probe">
           <h2>Last probe</h2>
           <p>
-            {sentence(probe.error?.message || probe.progress.message || probe.status)} <Ago at={probe.created_at} />
+            {toSentence(probe.error?.message || probe.progress.message || probe.status)} <Ago at={probe.created_at} />
           </p>
         </section>
       )}
@@ -64,7 +65,7 @@ function Collected({ fact }: { fact: Evidence }) {
       <h2>
         {who} <Ago at={fact.at} />
       </h2>
-      <p>{sentence(fact.summary)}</p>
+      <p>{toSentence(fact.summary)}</p>
       {host && (
         <Facts
           facts={[

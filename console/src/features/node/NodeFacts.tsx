@@ -1,4 +1,5 @@
 /** What is known of a node, by layer: ours, the machine's own word, and what the driver sees. */
+
 import { Link } from '@tanstack/react-router';
 import type { Node } from '../../../../src/contract/node.ts';
 import { shownOccupancy } from '../../../../src/lifecycle/model/states.ts';
@@ -7,8 +8,8 @@ import { CopyId, shortId } from '../../ui/layout/CopyId.tsx';
 import { Facts } from '../../ui/layout/Facts.tsx';
 import { Labels } from '../../ui/layout/Labels.tsx';
 import { Panel } from '../../ui/layout/Panel.tsx';
+import { humanize } from '../../ui/text.ts';
 import { Ago } from '../../ui/time/Ago.tsx';
-import { asWords } from '../operations/progress.ts';
 
 const id = (value: string | null) => value && <CopyId id={value} />;
 const ago = (value: string | null) => value && <Ago at={value} />;
@@ -63,7 +64,7 @@ export function NodeFacts({ node }: { node: Node }) {
       </Panel>
       {node.reported && Object.keys(node.reported).length > 0 && (
         <Panel title="The node says">
-          <Facts facts={Object.entries(node.reported).map(([name, value]) => [asWords(name), words(value)])} />
+          <Facts facts={Object.entries(node.reported).map(([name, value]) => [humanize(name), words(value)])} />
         </Panel>
       )}
       {node.observed && (

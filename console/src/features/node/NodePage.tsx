@@ -11,7 +11,6 @@ import { isNotFound } from '../../api/failure.ts';
 import { allocationQuery } from '../../api/queries/allocations.ts';
 import { explanationQuery, nodeQuery } from '../../api/queries/nodes.ts';
 import { mayOperate, seesWholeFleet, useSession } from '../../api/session.ts';
-import { ActionDialog } from '../../ui/dialog/on-demand.tsx';
 import columns from '../../ui/layout/Columns.module.css';
 import { CopyId } from '../../ui/layout/CopyId.tsx';
 import { FailurePanel } from '../../ui/layout/FailurePanel.tsx';
@@ -19,6 +18,8 @@ import { PageHeader } from '../../ui/layout/PageHeader.tsx';
 import { Panel } from '../../ui/layout/Panel.tsx';
 import { DetailSkeleton } from '../../ui/loading/Skeletons.tsx';
 import type { Action } from '../actions/action.ts';
+import { ActionDialog } from '../actions/lazy-dialog.ts';
+import { AllocationButtons } from '../allocation/AllocationButtons.tsx';
 import { isPlain } from '../allocation/allocation-actions.ts';
 import { FindingList } from '../drift/FindingList.tsx';
 import { Timeline } from '../evidence/Timeline.tsx';
@@ -26,10 +27,10 @@ import { OperationPanel } from '../operations/OperationPanel.tsx';
 import { BootStages } from './BootStages.tsx';
 import { Diagnostics } from './Diagnostics.tsx';
 import { Logs } from './logs/Logs.tsx';
+import { NodeMenu, NodeWaysOut } from './NodeButtons.tsx';
 import { NodeFacts } from './NodeFacts.tsx';
 import { NodeOperations } from './NodeOperations.tsx';
 import { NodeBecause } from './NodeStatusPanel.tsx';
-import { AllocationButtons, NodeMenu, NodeWaysOut } from './OfferedButtons.tsx';
 
 const mayActOnNodes = (session: Session) => mayOperate(session) && seesWholeFleet(session);
 

@@ -1,21 +1,24 @@
 /** Why a machine stands where it stands and what happens next, as the server explains it; with the way to do something. */
+
 import { Button } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
+import { Fragment } from 'react';
 import type { Explanation } from '../../../../src/contract/explanation.ts';
 import type { Node } from '../../../../src/contract/node.ts';
 import { useTicking } from '../../api/server-clock.ts';
 import { AllocationStatusBadge, NodeStatusBadge } from '../../ui/status/StatusBadges.tsx';
 import styles from '../../ui/status/StatusPanel.module.css';
 import { Because, BudgetLine } from '../../ui/status/StatusPanel.tsx';
+import { toSentence } from '../../ui/text.ts';
 import { Ago } from '../../ui/time/Ago.tsx';
 import { Countdown } from '../../ui/time/Countdown.tsx';
 import { withLocalTimes } from '../../ui/time/times.ts';
 import type { Action } from '../actions/action.ts';
-import { actionLabel, sentence } from '../actions/words.ts';
+import { actionLabel } from '../actions/words.ts';
 import { useFailingSince } from '../allocation/trouble-facts.tsx';
 import { Voice } from '../evidence/OriginLabel.tsx';
 import { DoubtNotice } from './DoubtNotice.tsx';
-import { findings, isAhead, isInDoubt, openOffer, stuckRelease, waitingWords, withoutReason } from './explanation.ts';
+import { findings, isAhead, isInDoubt, openOffer, stuckRelease, waitingWords } from './explanation.ts';
 import { nodeAction } from './node-actions.ts';
 
 interface Props {
@@ -67,7 +70,7 @@ function Reason({ explanation }: { explanation: Explanation }) {
   const stuck = stuckRelease(explanation);
   return (
     <>
-      {stuck && <p className={styles.reason}>{sentence(withLocalTimes(stuck.reason ?? 'its release failed'))}</p>}
+      {stuck && <p className={styles.reason}>{toSentence(withLocalTimes(stuck.reason ?? 'its release failed'))}</p>}
       {verdict && <p className={stuck ? styles.dim : styles.reason}>{withLocalTimes(verdict)}</p>}
       <p className={styles.dim}>
         {rule && rule !== explanation.status && (
@@ -94,14 +97,16 @@ function Reason({ explanation }: { explanation: Explanation }) {
 }
 
 function Next({ node, explanation, onAction }: Props) {
-  const { waiting_for, next, held } = explanation;
+  const { next, held, residue } = explanation;
+  const waiting = waitingWords(explanation, node);
   // More time helps what may still come; one that has ended is tried again instead.
   const helps = openOffer(explanation, node.verdict?.certain ? 'retry' : 'extend-deadline');
   return (
     <>
-      {waiting_for && !held && (
-        <p className={styles.waits}>
-          <WithResidueLinks words={waitingWords(withoutReason(waiting_for, stuckRelease(explanation)))} />
+      {waiting && !held && <p className={styles.waits}>{waiting}</p>}
+      {residue.length > 0 && (
+        <p className={styles.dim}>
+          Open residue: <ResidueLinks ids={residue} />
         </p>
       )}
       <ul className={styles.steps}>
@@ -109,7 +114,7 @@ function Next({ node, explanation, onAction }: Props) {
           <Step key={step.if} step={step} explanation={explanation} />
         ))}
       </ul>
-      {next.length === 0 && !waiting_for && <p className={styles.dim}>Nothing follows.</p>}
+      {next.length === 0 && !waiting && <p className={styles.dim}>Nothing follows.</p>}
       <BudgetLine {...explanation} />
       {onAction && helps && (
         <Button
@@ -125,17 +130,13 @@ function Next({ node, explanation, onAction }: Props) {
   );
 }
 
-/** What is on the ledger is one press away from where it is named. */
-const WithResidueLinks = ({ words }: { words: string }) =>
-  words.split(/(res_\w+)/).map((piece) =>
-    piece.startsWith('res_') ? (
-      <Link key={piece} to="/residue">
-        {piece}
-      </Link>
-    ) : (
-      piece
-    ),
-  );
+const ResidueLinks = ({ ids }: { ids: readonly string[] }) =>
+  ids.map((id, at) => (
+    <Fragment key={id}>
+      {at > 0 && ', '}
+      <Link to="/residue">{id}</Link>
+    </Fragment>
+  ));
 
 interface StepProps {
   step: Explanation['next'][number];

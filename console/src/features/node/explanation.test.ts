@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest';
 import type { Evidence } from '../../../../src/contract/evidence/evidence.ts';
 import type { Holder } from '../../../../src/contract/explanation.ts';
 import type { Held } from '../../../../src/contract/node.ts';
-import { findings, isAhead, isInDoubt, stuckRelease, waitingWords, whyHeld, withoutReason } from './explanation.ts';
+import type { Progress } from '../../../../src/contract/progress.ts';
+import { findings, isAhead, isInDoubt, stuckRelease, waitingWords, whyHeld } from './explanation.ts';
 
 const held: Held = {
   rule: 'liveness',
@@ -22,7 +23,7 @@ describe('a machine is in doubt', () => {
     expect(isInDoubt({ held: null, would_have })).toBe(true);
     expect(isInDoubt({ held: null, would_have: null })).toBe(false);
   });
-  it('and then what was due, and the end of the hold, are not announced', () => {
+  it('and then neither what was due nor the end of the hold is shown as a next step', () => {
     const past = '2026-01-01T12:10:00Z';
     const later = '2026-01-01T12:50:00Z';
     expect(isAhead(past, { held, would_have: null }, nowMs)).toBe(false);
@@ -34,34 +35,53 @@ describe('a machine is in doubt', () => {
   });
 });
 
-it('who holds it is said in words', () => {
+it('the reason of a hold is put into words', () => {
   expect(whyHeld(held)).toBe('too many machines turned bad at once: 8 of 12');
   expect(whyHeld({ ...held, kind: 'maintenance', reason: 'maintenance switch: new' })).toBe(
-    'somebody works there: maintenance switch: new',
+    'a maintenance window covers it: maintenance switch: new',
   );
-  expect(whyHeld({ ...held, kind: 'self-fault' })).toContain('not sure of its own hearing');
+  expect(whyHeld({ ...held, kind: 'self-fault' })).toContain('may have missed heartbeats');
 });
 
-it('what it waits for reads as a sentence, whoever wrote it', () => {
-  expect(waitingWords('a heartbeat')).toBe('Waits for a heartbeat');
-  expect(waitingWords('Waiting for it to register')).toBe('Waits for it to register');
-  expect(waitingWords('Launching: 2 of 3 disks')).toBe('Launching: 2 of 3 disks');
+describe('what it waits for', () => {
+  const node = { waiting_for: null };
+  const explained = { status: 'offline', holder: null, waiting_for: 'a heartbeat', progress: null } as const;
+  const running = { status: 'running', label: 'Launching', message: '2 of 3 disks' } as Progress;
+  it('is a sentence', () => {
+    expect(waitingWords(explained, node)).toBe('Waits for a heartbeat');
+    expect(waitingWords({ ...explained, waiting_for: null }, node)).toBeNull();
+  });
+  it('is the running step while an operation works on the machine', () => {
+    const provisioning = { ...explained, status: 'provisioning', waiting_for: 'any words', progress: running } as const;
+    expect(waitingWords(provisioning, node)).toBe('Launching: 2 of 3 disks');
+    expect(waitingWords({ ...provisioning, progress: { ...running, message: 'Launching' } }, node)).toBe('Launching');
+    expect(waitingWords({ ...provisioning, progress: { ...running, status: 'queued' } }, node)).toBe(
+      'Waits for any words',
+    );
+    expect(waitingWords(provisioning, { waiting_for: 'capacity' })).toBe('Waits for any words');
+    expect(waitingWords({ ...provisioning, status: 'offline' }, node)).toBe('Waits for any words');
+  });
+  it('is the next try of a release that failed', () => {
+    const holder = { status: 'release_failed', release_tries: 1, reason: 'no space left' } as Holder;
+    expect(waitingWords({ ...explained, status: 'cleaning', holder, waiting_for: 'any words' }, node)).toBe(
+      'Waits for try 2 of its release',
+    );
+  });
 });
 
-it('findings are the newest of each kind, without what is told elsewhere', () => {
+it('findings are the newest of each kind, without those shown elsewhere on the page', () => {
   const facts = ['probe.unanswered', 'node.held', 'node.deadline_moved', 'node.deadline_moved', 'node.offline'];
   const evidence = facts.map((kind, i) => ({ kind, cursor: String(i) }) as Evidence);
   const because = { rule: null, verdict: null, owner: null, at: '', evidence };
-  const told = findings({ status: 'offline', because, holder: null });
-  expect(told.map(({ cursor }) => cursor)).toEqual(['0', '2']);
+  const shown = findings({ status: 'offline', because, holder: null });
+  expect(shown.map(({ cursor }) => cursor)).toEqual(['0', '2']);
 });
 
-it('a release that failed goes before the clean-up it is part of, and is told once', () => {
+it('a failed release is shown instead of the cleaning it is part of, and once', () => {
   const holder = { status: 'release_failed', reason: 'no space left' } as Holder;
   expect(stuckRelease({ status: 'cleaning', holder })).toBe(holder);
   expect(stuckRelease({ status: 'quarantined', holder })).toBeNull();
   expect(stuckRelease({ status: 'cleaning', holder: { ...holder, status: 'releasing' } })).toBeNull();
-  expect(withoutReason('try 2 of its release: no space left', holder)).toBe('try 2 of its release');
   const evidence = [{ kind: 'allocation.release_failed', cursor: '1' } as Evidence];
   const because = { rule: null, verdict: null, owner: null, at: '', evidence };
   expect(findings({ status: 'cleaning', because, holder })).toEqual([]);

@@ -1,52 +1,63 @@
-/** The words of why a machine stands where it stands. Pure: the present is a parameter. */
+/** Explains the status of a machine in words. Pure: the present is a parameter. */
 import type { Evidence } from '../../../../src/contract/evidence/evidence.ts';
 import type { Explanation, Holder } from '../../../../src/contract/explanation.ts';
-import type { Held } from '../../../../src/contract/node.ts';
+import type { Held, Node } from '../../../../src/contract/node.ts';
+import type { Progress } from '../../../../src/contract/progress.ts';
 import type { NodeActionName, OfferedAction } from '../../../../src/lifecycle/actions/actions.ts';
+import type { NodeStatus } from '../../../../src/lifecycle/model/states.ts';
 
 type Doubt = Pick<Explanation, 'held' | 'would_have'>;
 
-/** A verdict did not take effect, so what the status means is not how the machine is. */
+/** A verdict did not take effect, so the status does not show how the machine really is. */
 export const isInDoubt = ({ held, would_have }: Doubt): boolean => held !== null || would_have !== null;
 
-/** Whether a step is still ahead. What is held back or only observed was due already; the end of a hold is told with it. */
+/** A step that is held back or only observed was due already; the end of a hold is shown with the hold. */
 export const isAhead = (at: string | null, doubt: Doubt, nowMs: number): boolean =>
   at === null || !isInDoubt(doubt) || (Date.parse(at) > nowMs && at !== doubt.held?.held_until);
 
-const keptBy: Record<Held['kind'], string> = {
+const heldBecause: Record<Held['kind'], string> = {
   'mass-failure': 'too many machines turned bad at once',
-  'self-fault': 'the control plane is not sure of its own hearing',
-  maintenance: 'somebody works there',
-  'provider-away': 'nobody can look at it',
+  'self-fault': 'the control plane may have missed heartbeats',
+  maintenance: 'a maintenance window covers it',
+  'provider-away': 'its provider does not answer',
 };
 
-export const whyHeld = (held: Held): string => `${keptBy[held.kind]}: ${held.reason}`;
+export const whyHeld = (held: Held): string => `${heldBecause[held.kind]}: ${held.reason}`;
 
-/** The server says what is waited for, or, with a capital, names the step that is being taken. */
-export function waitingWords(waiting_for: string): string {
-  const words = waiting_for.replace(/^Waiting for /, '');
-  return /^[A-Z]/.test(words) ? words : `Waits for ${words}`;
-}
-
-/** The allocation whose release has failed on it: until that ends, being cleaned is not what goes on. */
+/** The allocation whose release failed on this machine; cleaning pauses until that release is tried again. */
 export const stuckRelease = ({ status, holder }: Pick<Explanation, 'status' | 'holder'>): Holder | null =>
   status === 'cleaning' && holder?.status === 'release_failed' ? holder : null;
 
-/** What is waited for, without what failed where that is told already. */
-export const withoutReason = (waiting_for: string, stuck: Holder | null): string =>
-  stuck?.reason ? waiting_for.replace(`: ${stuck.reason}`, '') : waiting_for;
+type Waiting = Pick<Explanation, 'status' | 'holder' | 'waiting_for' | 'progress'>;
 
-/** Said elsewhere on the page, or of no use beside the verdict. */
-const toldElsewhere = ['node.held', 'node.would_have'];
+/** Statuses in which the operation on the machine does the work. */
+const workedOn: ReadonlySet<NodeStatus> = new Set(['provisioning', 'cleaning']);
 
-/** What was found out since, the newest of each kind; the change itself is the verdict's own words. */
+/** The running step while an operation works on the machine, otherwise what the machine waits for. */
+export function waitingWords(explanation: Waiting, node: Pick<Node, 'waiting_for'>): string | null {
+  const { status, waiting_for, progress } = explanation;
+  const stuck = stuckRelease(explanation);
+  // Why the last try failed is shown beside it.
+  if (stuck) return `Waits for try ${stuck.release_tries + 1} of its release`;
+  if (progress?.status === 'running' && workedOn.has(status) && node.waiting_for !== 'capacity')
+    return stepWords(progress);
+  return waiting_for && `Waits for ${waiting_for}`;
+}
+
+const stepWords = ({ label, message }: Progress): string =>
+  message && message !== label ? `${label}: ${message}` : label;
+
+/** Shown elsewhere on the page, or of no use beside the verdict. */
+const shownElsewhere = ['node.held', 'node.would_have'];
+
+/** The evidence since the change, newest of each kind. The change itself is shown as the verdict. */
 export function findings(explanation: Pick<Explanation, 'status' | 'because' | 'holder'>): Evidence[] {
   const { status, because } = explanation;
   const released = stuckRelease(explanation) ? ['allocation.release_failed'] : [];
-  const seen = new Set([`node.${status}`, ...toldElsewhere, ...released]);
+  const seen = new Set([`node.${status}`, ...shownElsewhere, ...released]);
   return because.evidence.filter(({ kind }) => !seen.has(kind) && seen.add(kind));
 }
 
-/** An action that stands beside what it is about, and not only in the menu. */
+/** An open action that gets a button of its own beside what it is about. */
 export const openOffer = ({ actions }: Pick<Explanation, 'actions'>, name: NodeActionName): OfferedAction | undefined =>
   actions.find(({ action, open }) => action === name && open);

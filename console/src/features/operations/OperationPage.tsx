@@ -8,7 +8,6 @@ import type { Operation } from '../../../../src/contract/operation.ts';
 import { isNotFound } from '../../api/failure.ts';
 import { operationQuery } from '../../api/queries/operations.ts';
 import { mayOperate, useSession } from '../../api/session.ts';
-import { ActionDialog } from '../../ui/dialog/on-demand.tsx';
 import columns from '../../ui/layout/Columns.module.css';
 import { CopyId, shortId } from '../../ui/layout/CopyId.tsx';
 import { Facts } from '../../ui/layout/Facts.tsx';
@@ -17,13 +16,14 @@ import { PageHeader } from '../../ui/layout/PageHeader.tsx';
 import { Panel } from '../../ui/layout/Panel.tsx';
 import { DetailSkeleton } from '../../ui/loading/Skeletons.tsx';
 import { OperationStatusBadge } from '../../ui/status/StatusBadges.tsx';
+import { humanize } from '../../ui/text.ts';
 import { Ago } from '../../ui/time/Ago.tsx';
 import { Took } from '../../ui/time/Took.tsx';
 import type { Action } from '../actions/action.ts';
+import { ActionDialog } from '../actions/lazy-dialog.ts';
 import { Timeline } from '../evidence/Timeline.tsx';
 import { canCancel, cancelAction, canRetryOperation, retryOperationAction } from './operation-actions.ts';
 import { ProgressBanner } from './ProgressBanner.tsx';
-import { asWords } from './progress.ts';
 
 const route = getRouteApi('/frame/operations/$id');
 
@@ -48,8 +48,8 @@ export function OperationPage() {
   return (
     <>
       <PageHeader
-        title={asWords(operation.kind)}
-        tab={asWords(operation.kind)}
+        title={humanize(operation.kind)}
+        tab={humanize(operation.kind)}
         above={<Back />}
         beside={<OperationStatusBadge status={operation.status} large />}
         below={<CopyId id={id} />}

@@ -1,14 +1,15 @@
 /** Operations as rows. */
+
 import { Link } from '@tanstack/react-router';
 import type { Operation } from '../../../../src/contract/operation.ts';
 import { operationStatuses } from '../../../../src/lifecycle/model/states.ts';
 import { CopyId, shortId } from '../../ui/layout/CopyId.tsx';
 import { OperationStatusBadge } from '../../ui/status/StatusBadges.tsx';
 import { type Column, DataTable } from '../../ui/table/DataTable.tsx';
+import { humanize } from '../../ui/text.ts';
 import { Ago } from '../../ui/time/Ago.tsx';
 import { Took } from '../../ui/time/Took.tsx';
 import { ProgressLine } from './ProgressLine.tsx';
-import { asWords } from './progress.ts';
 
 const columns: Column<Operation>[] = [
   {
@@ -17,7 +18,7 @@ const columns: Column<Operation>[] = [
     by: (operation) => operation.kind,
     cell: (operation) => (
       <Link to="/operations/$id" params={{ id: operation.workflow_id }} className="quiet-link">
-        <b>{asWords(operation.kind)}</b>
+        <b>{humanize(operation.kind)}</b>
       </Link>
     ),
   },

@@ -1,14 +1,16 @@
 /** The running operation in words: step, label, usual duration, elapsed; a bar that never goes backwards; a chip per part. */
+
 import type { Step } from '../../../../src/contract/operation.ts';
 import type { Progress } from '../../../../src/contract/progress.ts';
 import { arrivedAtMs } from '../../api/cache/received.ts';
 import { useTicking } from '../../api/server-clock.ts';
 import { operationLooks } from '../../ui/status/status-looks.ts';
+import { humanize } from '../../ui/text.ts';
 import { toneStyle } from '../../ui/theme.ts';
 import { elapsed } from '../../ui/time/durations.ts';
 import { PartChips } from './PartChips.tsx';
 import styles from './ProgressBanner.module.css';
-import { asWords, barPercent, hasEnded, labelOf, outlook, position, usual } from './progress.ts';
+import { barPercent, hasEnded, labelOf, outlook, position, usual } from './progress.ts';
 import { StepTrack } from './StepTrack.tsx';
 
 interface Props {
@@ -31,7 +33,7 @@ export function ProgressBanner({ progress, steps }: Props) {
     <section
       className={styles.banner}
       style={toneStyle(progress.stalled && !ended ? 'warn' : look.tone)}
-      aria-label={`Progress of ${asWords(progress.kind ?? 'operation')}`}
+      aria-label={`Progress of ${humanize(progress.kind ?? 'operation')}`}
       data-workflow={progress.workflow_id}
     >
       <div className={styles.head}>
@@ -68,8 +70,8 @@ export function ProgressBanner({ progress, steps }: Props) {
       {progress.parts && progress.parts.length > 0 && <PartChips parts={progress.parts} />}
       {progress.error && (
         <div className={styles.error}>
-          <b>{asWords(progress.error.code)}</b>
-          {progress.error.step && <> in {asWords(progress.error.step).toLowerCase()}</>}
+          <b>{humanize(progress.error.code)}</b>
+          {progress.error.step && <> in {humanize(progress.error.step).toLowerCase()}</>}
           {` (owner: ${progress.error.owner_layer}): `}
           {progress.error.message}
         </div>

@@ -1,10 +1,11 @@
 /** The steps of an operation in order: what is done, what runs, what is still to come, and how long each took. */
+
 import type { Step } from '../../../../src/contract/operation.ts';
 import { useTicking } from '../../api/server-clock.ts';
 import { stepLooks } from '../../ui/status/status-looks.ts';
+import { humanize } from '../../ui/text.ts';
 import { toneStyle } from '../../ui/theme.ts';
 import { elapsed, precise, roughly } from '../../ui/time/durations.ts';
-import { asWords } from './progress.ts';
 import styles from './StepTrack.module.css';
 
 export function StepTrack({ steps }: { steps: Step[] }) {
@@ -25,7 +26,7 @@ function StepItem({ step }: { step: Step }) {
       <span className={styles.icon}>
         <Icon size={14} stroke={2.25} aria-hidden />
       </span>
-      <span className={styles.label}>{step.label || asWords(step.name)}</span>
+      <span className={styles.label}>{step.label || humanize(step.name)}</span>
       <span className={`${styles.time} tabular`}>
         <StepTime step={step} />
       </span>

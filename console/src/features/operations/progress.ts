@@ -2,15 +2,12 @@
  * The words of a progress banner. A reader may rely only on `workflow_id`, `status`, `phase` and `elapsed_seconds`: an
  * older driver or a first publish lacks the rest, and the banner then says less instead of something wrong.
  */
+
 import type { Progress, ProgressPart } from '../../../../src/contract/progress.ts';
+import { humanize } from '../../ui/text.ts';
 import { elapsed, range, roughly } from '../../ui/time/durations.ts';
 
 export type SparseProgress = Pick<Progress, 'workflow_id' | 'status' | 'phase' | 'elapsed_seconds'> & Partial<Progress>;
-
-const capital = (words: string) => words.charAt(0).toUpperCase() + words.slice(1);
-
-/** `freeze-evidence` → `Freeze evidence`, `arm_create` → `Arm create`. */
-export const asWords = (name: string): string => capital(name.replaceAll(/[-_]+/g, ' ').trim());
 
 const ended: ReadonlySet<Progress['status']> = new Set(['succeeded', 'failed', 'cancelled']);
 export const hasEnded = (progress: SparseProgress): boolean => ended.has(progress.status);
@@ -19,7 +16,7 @@ export const position = ({ step, total_steps }: SparseProgress): string | null =
   step && total_steps ? `Step ${Math.min(step, total_steps)}/${total_steps}` : null;
 
 export const labelOf = ({ status, kind, label, phase }: SparseProgress): string =>
-  status === 'succeeded' ? `${asWords(kind ?? 'operation')} done` : label || asWords(phase);
+  status === 'succeeded' ? `${humanize(kind ?? 'operation')} done` : label || humanize(phase);
 
 /** `agent · registering`, `targets ×3 · under way`, `systempool · Succeeded · 1n` for a pool of nodes: as the command line counts. */
 export const partWords = ({ kind, name, state, count }: ProgressPart): string => {

@@ -1,4 +1,5 @@
 /** What machines of each class look like: driver, budgets, policy, and how many there are. */
+
 import { IconStack2 } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
@@ -11,9 +12,9 @@ import { FailurePanel } from '../../ui/layout/FailurePanel.tsx';
 import { PageHeader } from '../../ui/layout/PageHeader.tsx';
 import { Panel } from '../../ui/layout/Panel.tsx';
 import { TableSkeleton } from '../../ui/loading/Skeletons.tsx';
+import { humanize } from '../../ui/text.ts';
 import { Ago } from '../../ui/time/Ago.tsx';
 import { roughly } from '../../ui/time/durations.ts';
-import { asWords } from '../operations/progress.ts';
 import styles from './PoolsPage.module.css';
 
 export function PoolsPage() {
@@ -93,7 +94,7 @@ function PoolCard({ pool }: { pool: Pool }) {
           ['Heartbeat', pool.heartbeat?.interval_seconds && `every ${roughly(pool.heartbeat.interval_seconds)}`],
           ...phases.map((phase): [string, string | undefined] => {
             const seconds = budgets[`${phase}_seconds`];
-            return [`${asWords(phase)} budget`, seconds === undefined ? undefined : roughly(seconds)];
+            return [`${humanize(phase)} budget`, seconds === undefined ? undefined : roughly(seconds)];
           }),
           ['Budgets', Object.keys(budgets).length === 0 && "the server's defaults"],
           [

@@ -8,7 +8,6 @@ import { type ResidueStatus, residueStatuses } from '../../../../src/lifecycle/f
 import { filters } from '../../api/cache/keys.ts';
 import { residueQuery } from '../../api/queries/residue.ts';
 import { mayOperate, useSession } from '../../api/session.ts';
-import { ActionDialog } from '../../ui/dialog/on-demand.tsx';
 import { Empty } from '../../ui/layout/Empty.tsx';
 import { FailurePanel } from '../../ui/layout/FailurePanel.tsx';
 import { PageHeader } from '../../ui/layout/PageHeader.tsx';
@@ -19,6 +18,7 @@ import { residueLooks } from '../../ui/status/status-looks.ts';
 import { LoadMore } from '../../ui/table/LoadMore.tsx';
 import { PillFilter } from '../../ui/table/PillFilter.tsx';
 import type { Action } from '../actions/action.ts';
+import { ActionDialog } from '../actions/lazy-dialog.ts';
 import { ResidueTable } from './ResidueTable.tsx';
 import { residueHeadline } from './words.ts';
 

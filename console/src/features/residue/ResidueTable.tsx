@@ -1,14 +1,15 @@
 /** What may be left upstream, a row each, with what was last seen of it and what can be done. */
+
 import { Button, Group } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { useMemo } from 'react';
 import type { Residue } from '../../../../src/contract/residue.ts';
 import { CopyId, shortId } from '../../ui/layout/CopyId.tsx';
 import { type Column, DataTable } from '../../ui/table/DataTable.tsx';
+import { toSentence } from '../../ui/text.ts';
 import { Ago } from '../../ui/time/Ago.tsx';
 import { withLocalTimes } from '../../ui/time/times.ts';
 import type { Action } from '../actions/action.ts';
-import { sentence } from '../actions/words.ts';
 import styles from './ResidueTable.module.css';
 import { deedNames, deeds, residueAction } from './residue-actions.ts';
 import { cameBy, costWords, residueName, whereWords } from './words.ts';
@@ -35,7 +36,7 @@ const columns: Column<Residue>[] = [
     heading: 'Why',
     cell: (row) => (
       <div className={styles.lines}>
-        <span>{sentence(cameBy(row))}</span>
+        <span>{toSentence(cameBy(row))}</span>
         <span className={styles.dim}>{row.reason}</span>
       </div>
     ),

@@ -1,9 +1,10 @@
 /** What a person does about something that is left upstream. */
+
 import type { Residue } from '../../../../src/contract/residue.ts';
 import { newKey } from '../../api/client.ts';
 import { type Deed, dealWithResidue } from '../../api/queries/residue.ts';
+import { toSentence } from '../../ui/text.ts';
 import { type Action, andSay, lookingAhead } from '../actions/action.ts';
-import { sentence } from '../actions/words.ts';
 import { residueName } from './words.ts';
 
 interface DeedWords {
@@ -39,7 +40,7 @@ export const residueAction = (residue: Residue, deed: Deed): Action => {
     needsReason: true,
     foresee: async () => {
       const { predicts } = await dealWithResidue(residue.residue_id, deed, lookingAhead, newKey());
-      return { says: sentence(predicts.says) };
+      return { says: toSentence(predicts.says) };
     },
     run: ({ reason = '' }, key) =>
       andSay(`${residueName(residue)} ${done}`, dealWithResidue(residue.residue_id, deed, { reason }, key)),

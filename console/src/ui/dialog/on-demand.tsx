@@ -24,7 +24,10 @@ function useFocusBack(isOpen: boolean): void {
   }, [isOpen]);
 }
 
-function onDemand<Props extends object>(isOpen: (props: Props) => boolean, load: () => Promise<ComponentType<Props>>) {
+export function onDemand<Props extends object>(
+  isOpen: (props: Props) => boolean,
+  load: () => Promise<ComponentType<Props>>,
+) {
   const its = part(load);
   return function OnDemand(props: Props) {
     const [wanted, setWanted] = useState(false);
@@ -36,33 +39,3 @@ function onDemand<Props extends object>(isOpen: (props: Props) => boolean, load:
     return wanted && Part ? <Part {...props} /> : null;
   };
 }
-
-export const AllocateDialog = onDemand(
-  ({ opened }) => opened,
-  async () => (await import('../../features/allocation/AllocateDialog.tsx')).AllocateDialog,
-);
-
-export const ActionDialog = onDemand(
-  ({ action }) => action !== null,
-  async () => (await import('../../features/actions/ActionDialog.tsx')).ActionDialog,
-);
-
-export const RecoverDialog = onDemand(
-  ({ opened }) => opened,
-  async () => (await import('../../features/allocation/RecoverDialog.tsx')).RecoverDialog,
-);
-
-export const BudgetDialog = onDemand(
-  ({ opened }) => opened,
-  async () => (await import('../../features/boots/BudgetDialog.tsx')).BudgetDialog,
-);
-
-export const TokenDialog = onDemand(
-  ({ opened }) => opened,
-  async () => (await import('../../features/settings/TokenDialog.tsx')).TokenDialog,
-);
-
-export const KeyboardHelp = onDemand(
-  ({ opened }) => opened,
-  async () => (await import('../../app/KeyboardHelp.tsx')).KeyboardHelp,
-);

@@ -3,7 +3,7 @@ import { Button, Center, Stack } from '@mantine/core';
 import { useRouter } from '@tanstack/react-router';
 import { useEffect } from 'react';
 import { systemClock } from '../../../../src/base/clock.ts';
-import { askAgainSeconds, failureOf } from '../../api/failure.ts';
+import { failureOf, retryAfterSeconds } from '../../api/failure.ts';
 import { untilServerAnswers } from '../../api/server-back.ts';
 import { FailurePanel } from '../layout/FailurePanel.tsx';
 
@@ -13,7 +13,7 @@ export function FailedPage({ error }: { error: unknown }) {
   const router = useRouter();
   useEffect(() => {
     const isSilence = failureOf(error).owner_layer === 'transport';
-    const againSeconds = isSilence ? silentSeconds : askAgainSeconds(error);
+    const againSeconds = isSilence ? silentSeconds : retryAfterSeconds(error);
     if (againSeconds === null) return;
     const left = new AbortController();
     void untilServerAnswers(systemClock, againSeconds * 1000, left.signal).then(() => {

@@ -4,6 +4,7 @@
  */
 import { type ComponentType, type ReactNode, useEffect, useState } from 'react';
 import { systemClock } from '../../../../src/base/clock.ts';
+import { PartNotLoaded } from '../../api/failure.ts';
 import { untilServerAnswers } from '../../api/server-back.ts';
 import { FailedPage } from './FailedPage.tsx';
 import { LoadingPage } from './LoadingPage.tsx';
@@ -18,7 +19,11 @@ export function part<Props>(fetch: () => Promise<ComponentType<Props>>): Part<Pr
   return {
     now: () => known,
     load: async () => {
-      known ??= await fetch();
+      try {
+        known ??= await fetch();
+      } catch (error) {
+        throw new PartNotLoaded(error);
+      }
     },
   };
 }

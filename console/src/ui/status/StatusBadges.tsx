@@ -6,7 +6,7 @@ import {
   nodeStatuses,
   type OperationStatus,
 } from '../../../../src/lifecycle/model/states.ts';
-import { type Ailing, ailingWords } from './machine-trouble.ts';
+import { type MachineTrouble, troubleWords } from './machine-trouble.ts';
 import { StatusBadge } from './StatusBadge.tsx';
 import { allocationLooks, nodeLooks, operationLooks } from './status-looks.ts';
 
@@ -20,16 +20,16 @@ export const NodeStatusBadge = ({ status, large }: Props<NodeStatus>) => (
 );
 
 interface AllocationProps extends Props<AllocationStatus> {
-  /** Its machine does not serve it, so that its status is not the whole truth. */
-  ailing?: Ailing | null;
+  /** Shown instead of the status while the machine does not serve the allocation. */
+  trouble?: MachineTrouble | null;
 }
 
-export const AllocationStatusBadge = ({ status, large, ailing }: AllocationProps) =>
-  ailing ? (
+export const AllocationStatusBadge = ({ status, large, trouble }: AllocationProps) =>
+  trouble ? (
     <StatusBadge
-      look={nodeLooks[ailing.status]}
-      status={`${status}, ${ailingWords[ailing.status].brief}`}
-      means={ailingWords[ailing.status].says}
+      look={nodeLooks[trouble.status]}
+      status={`${status}, ${troubleWords[trouble.status].label}`}
+      means={troubleWords[trouble.status].sentence}
       large={large}
     />
   ) : (

@@ -1,39 +1,38 @@
-/** An allocation that is active on a machine that does not serve it: what its own status does not say. Pure. */
+/** The trouble of a machine that an active allocation runs on. The allocation's own status does not show it. Pure. */
 import type { Allocation } from '../../../../src/contract/allocation.ts';
 import type { Node } from '../../../../src/contract/node.ts';
 
-export const ailingStatuses = ['offline', 'quarantined'] as const;
-type AilingStatus = (typeof ailingStatuses)[number];
+const troubleStatuses = ['offline', 'quarantined'] as const;
+type TroubleStatus = (typeof troubleStatuses)[number];
 
-export interface Ailing {
-  status: AilingStatus;
+export interface MachineTrouble {
+  status: TroubleStatus;
   since: string;
 }
 
-export const ailingWords: Record<AilingStatus, { brief: string; says: string }> = {
-  offline: { brief: 'machine silent', says: 'Its machine is silent and may not answer.' },
+export const troubleWords: Record<TroubleStatus, { label: string; sentence: string }> = {
+  offline: { label: 'machine silent', sentence: 'Its machine is silent and may not answer.' },
   quarantined: {
-    brief: 'machine set aside',
-    says: 'Its machine is set aside; a person decides whether it serves again.',
+    label: 'machine set aside',
+    sentence: 'Its machine is set aside; a person decides whether it serves again.',
   },
 };
 
-const isAiling = (status: string): status is AilingStatus => ailingStatuses.some((ailing) => ailing === status);
+const isTrouble = (status: string): status is TroubleStatus => troubleStatuses.some((each) => each === status);
 
-/** By the allocation, how its machine ails. */
-export const ailingBy = (nodes: readonly Node[]): ReadonlyMap<string, Ailing> =>
+export const troubleByAllocation = (nodes: readonly Node[]): ReadonlyMap<string, MachineTrouble> =>
   new Map(
     nodes.flatMap(({ allocation_id, status, status_since }) =>
-      allocation_id !== null && isAiling(status) ? [[allocation_id, { status, since: status_since }] as const] : [],
+      allocation_id !== null && isTrouble(status) ? [[allocation_id, { status, since: status_since }] as const] : [],
     ),
   );
 
-/** Why it is where it is; of one that ails, not that it was once said to be ready. */
-export const reasonOf = ({ reason }: Pick<Allocation, 'reason'>, ailing: Ailing | null): string | null =>
-  ailing && !reason?.startsWith('its machine') ? ailingWords[ailing.status].says : reason;
-
-/** Only what is called active is misread; every other status tells of its trouble itself. */
-export const ailingOf = (
+/** Only `active` hides the trouble; every other status of an allocation already reports its own. */
+export const troubleOf = (
   { allocation_id, status }: Pick<Allocation, 'allocation_id' | 'status'>,
-  ailing: ReadonlyMap<string, Ailing>,
-): Ailing | null => (status === 'active' ? (ailing.get(allocation_id) ?? null) : null);
+  troubles: ReadonlyMap<string, MachineTrouble>,
+): MachineTrouble | null => (status === 'active' ? (troubles.get(allocation_id) ?? null) : null);
+
+/** The allocation's own reason says that it became ready, which no longer holds while its machine is in trouble. */
+export const reasonOf = ({ reason }: Pick<Allocation, 'reason'>, trouble: MachineTrouble | null): string | null =>
+  trouble ? troubleWords[trouble.status].sentence : reason;

@@ -1,0 +1,15 @@
+/** Reads which machines of active allocations are in trouble, from the lists that Attention keeps anyway. */
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { useMemo } from 'react';
+import { nodesIn } from '../../api/queries/nodes.ts';
+import { type MachineTrouble, troubleByAllocation } from '../../ui/status/machine-trouble.ts';
+
+export function useMachineTrouble(): ReadonlyMap<string, MachineTrouble> {
+  const { data: offline } = useInfiniteQuery(nodesIn('offline'));
+  const { data: quarantined } = useInfiniteQuery(nodesIn('quarantined'));
+  return useMemo(
+    () =>
+      troubleByAllocation([offline, quarantined].flatMap((list) => list?.pages.flatMap(({ items }) => items) ?? [])),
+    [offline, quarantined],
+  );
+}

@@ -1,0 +1,7 @@
+/** Loads the budget dialog when it is first opened. */
+import { onDemand } from '../../ui/dialog/on-demand.tsx';
+
+export const BudgetDialog = onDemand(
+  ({ opened }) => opened,
+  async () => (await import('./BudgetDialog.tsx')).BudgetDialog,
+);
