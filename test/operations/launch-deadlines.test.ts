@@ -66,7 +66,7 @@ describe('the table of steps', () => {
 
   test.each([...drivers.keys()])('%s answers with no phase that its plan does not have', (name) => {
     const root = fileURLToPath(new URL(`../../src/drivers/${name}/`, import.meta.url));
-    const named = globSync('*.ts', { cwd: root })
+    const named = globSync('**/*.ts', { cwd: root })
       .filter((file) => !file.endsWith('.test.ts'))
       .flatMap((file) => [...readFileSync(`${root}${file}`, 'utf8').matchAll(/\bphase(?:: | = )'([a-z_]+)'/g)])
       .map(([, phase]) => phase);

@@ -7,7 +7,7 @@ import { Refusal, refusals } from '../../../test/support/arm/refusal.ts';
 import { until } from '../../../test/support/until.ts';
 import { handle } from '../conformance.ts';
 import type { Driver, DriverOutcome, EnsureTarget } from '../driver.ts';
-import { createCredential } from './credential.ts';
+import { createCredential } from './azure/credential.ts';
 import { clusterName } from './place.ts';
 import { tagsOf } from './tags.ts';
 

@@ -11,17 +11,17 @@ import type { Driver, DriverFailure, DriverOutcome, DriverTarget, DriverWait } f
 import { openOnce } from '../open-once.ts';
 import { unseen } from '../unseen.ts';
 import type { AksHost } from './aks-host.ts';
-import { openAzure } from './azure.ts';
-import { wordsOf } from './azure-error.ts';
-import { azureAway, azureFailure } from './azure-failure.ts';
-import { createCredential, type Environment, keptSecret, secretsIn } from './credential.ts';
+import { openAzure } from './azure/azure.ts';
+import { wordsOf } from './azure/azure-error.ts';
+import { azureAway, azureFailure } from './azure/azure-failure.ts';
+import { createCredential, type Environment, keptSecret, secretsIn } from './azure/credential.ts';
+import { createStrike } from './azure/strike.ts';
 import { diagnose } from './diagnose.ts';
 import { abort, clean, destroy, stop } from './ending.ts';
-import { ensure } from './ensure.ts';
+import { ensure } from './ensure/ensure.ts';
+import { plannedPhases } from './ensure/phases.ts';
 import { listOwned, observe, prove } from './looking.ts';
-import { plannedPhases } from './phases.ts';
 import { aksSpecSchema } from './spec.ts';
-import { createStrike } from './strike.ts';
 
 export interface AksDriverOptions {
   /** The resource manager of another cloud than the public one. */

@@ -1,11 +1,11 @@
 /** What the aks driver's calls share: the subscriptions, the time, and how often Azure is looked at. */
 import type { Clock } from '../../base/clock.ts';
 import type { DriverFailure, DriverTarget, DriverWait } from '../driver.ts';
-import type { Azure } from './azure.ts';
-import type { Cluster } from './azure-clusters.ts';
-import { azureFailure } from './azure-failure.ts';
+import type { Azure } from './azure/azure.ts';
+import type { Cluster } from './azure/azure-clusters.ts';
+import { azureFailure } from './azure/azure-failure.ts';
+import type { Strike } from './azure/strike.ts';
 import { groupInId, type Place, placeIn, placeOf } from './place.ts';
-import type { Strike } from './strike.ts';
 import { areOf } from './tags.ts';
 
 export interface AksHost {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { Cluster } from './azure-clusters.ts';
+import type { Cluster } from './azure/azure-clusters.ts';
 import { elapsed, isReady, partsOf, progressMessage } from './cluster-words.ts';
 
 const pool = (state: string) => ({ name: 'systempool', state, count: 1, error: null });

@@ -1,6 +1,6 @@
 /** A cluster in words and parts for people, and whether it is what was asked for. AKS's words stay its own. */
 import type { ProgressPart } from '../../contract/progress.ts';
-import type { Cluster, ClusterPool } from './azure-clusters.ts';
+import type { Cluster, ClusterPool } from './azure/azure-clusters.ts';
 
 const ended = new Set(['Succeeded', 'Failed', 'Canceled']);
 

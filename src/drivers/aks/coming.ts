@@ -1,8 +1,8 @@
 /** A cluster that Azure was asked for and that nobody sees yet: it comes, and only then can it be ended. */
 import type { DriverTarget } from '../driver.ts';
 import type { AksHost, Placed } from './aks-host.ts';
-import { follow } from './follow.ts';
-import { mayStillShow } from './note.ts';
+import { follow } from './ensure/follow.ts';
+import { mayStillShow } from './ensure/note.ts';
 
 export async function isComing(host: AksHost, { azure, place }: Placed, { state }: DriverTarget): Promise<boolean> {
   if (state.cluster_seen === true) return false;

@@ -1,7 +1,7 @@
 /** Takes away the resource group that was made for an instance, and never with anything in it that is not of this instance. */
 import type { DriverFailure, DriverTarget, DriverWait } from '../driver.ts';
 import { type AksHost, isOurs, looksAgain, ofAnother, type Placed } from './aks-host.ts';
-import { ask_again_ms } from './ensure-group.ts';
+import { ask_again_ms } from './ensure/ensure-group.ts';
 import { clusterId } from './place.ts';
 
 const most_named = 5;

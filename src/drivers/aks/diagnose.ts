@@ -2,9 +2,9 @@
 import { now, secondsLater } from '../../base/clock.ts';
 import type { Diagnosis, DriverTarget } from '../driver.ts';
 import { type AksHost, isOurs, type Placed, placesOf } from './aks-host.ts';
-import type { Cluster } from './azure-clusters.ts';
+import type { Cluster } from './azure/azure-clusters.ts';
 import { isBusy, isReady, poolsInWords } from './cluster-words.ts';
-import { follow } from './follow.ts';
+import { follow } from './ensure/follow.ts';
 
 /** How far back events are of interest; a cluster that failed did so within its boot. */
 const events_seconds = 6 * 3600;

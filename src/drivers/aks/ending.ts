@@ -1,11 +1,11 @@
 /** Ends what is under way for an instance (`abort`), or everything it has (`destroy`). Never waits for Azure to do so. */
 import type { DriverDone, DriverFailure, DriverOutcome, DriverTarget, DriverWait } from '../driver.ts';
 import { type AksHost, isOurs, looksAgain, ofAnother, type Placed, placesOf } from './aks-host.ts';
-import type { Cluster } from './azure-clusters.ts';
+import type { Cluster } from './azure/azure-clusters.ts';
 import { isBusy } from './cluster-words.ts';
 import { isComing } from './coming.ts';
 import { destroyGroup } from './destroy-group.ts';
-import { follow } from './follow.ts';
+import { follow } from './ensure/follow.ts';
 import { ownRoles } from './own-roles.ts';
 import { placeState } from './place.ts';
 

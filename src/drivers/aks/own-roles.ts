@@ -1,8 +1,8 @@
 /** The role assignments of an instance that exist: those its pool asks for, and whatever on its cluster is ours by its own name. */
 import type { DriverTarget } from '../driver.ts';
 import type { Placed } from './aks-host.ts';
-import type { Assignment } from './azure-roles.ts';
-import { grantsOf } from './ensure-roles.ts';
+import type { Assignment } from './azure/azure-roles.ts';
+import { grantsOf } from './ensure/ensure-roles.ts';
 import { clusterId } from './place.ts';
 import { roleAssignmentId } from './role-id.ts';
 import { isAksSpec } from './spec.ts';

@@ -1,8 +1,8 @@
 /** What is known about how an instance's agent ended: its own word first, then what its launcher saw. */
 import { join } from 'node:path';
-import { readLaunch } from './launch-record.ts';
-import { files } from './node-directory.ts';
-import { readRecord, tailOf } from './small-file.ts';
+import { readLaunch } from './files/launch-record.ts';
+import { files } from './files/node-directory.ts';
+import { readRecord, tailOf } from './files/small-file.ts';
 
 export interface AgentEnd {
   /** It ended by itself and would do so again; not killed from outside. */

@@ -10,12 +10,12 @@ import { referencesIn } from '../../contract/pool-fields/references.ts';
 import type { DriverFailure, DriverOutcome, DriverTarget } from '../driver.ts';
 import { literalEnv } from '../workload-spec.ts';
 import { lastLines } from './agent-end.ts';
-import { exclusively } from './exclusive.ts';
+import { exclusively } from './files/exclusive.ts';
+import { directoryOf, files } from './files/node-directory.ts';
+import { readRecord, tailOf, writeRecord, writeWhole } from './files/small-file.ts';
 import { environmentOf, type LocalHost, lockName } from './local-host.ts';
-import { directoryOf, files } from './node-directory.ts';
-import type { ProcessRow } from './procfs.ts';
-import { readRecord, tailOf, writeRecord, writeWhole } from './small-file.ts';
-import { spawnDetached } from './spawn-detached.ts';
+import type { ProcessRow } from './processes/procfs.ts';
+import { spawnDetached } from './processes/spawn-detached.ts';
 import { localSpec } from './spec.ts';
 
 const soon_seconds = 0.1;

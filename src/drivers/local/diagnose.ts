@@ -5,11 +5,11 @@ import { withoutScripts } from '../../base/files/hidden-scripts.ts';
 import { kindOf } from '../../base/files/remove-tree.ts';
 import type { Diagnosis, DriverTarget } from '../driver.ts';
 import { agentEnd, processesLeft } from './agent-end.ts';
-import type { InstanceProcesses } from './instance-processes.ts';
-import { readLaunch } from './launch-record.ts';
+import { readLaunch } from './files/launch-record.ts';
+import { directoryOf, files } from './files/node-directory.ts';
+import { tailOf } from './files/small-file.ts';
 import type { LocalHost } from './local-host.ts';
-import { directoryOf, files } from './node-directory.ts';
-import { tailOf } from './small-file.ts';
+import type { InstanceProcesses } from './processes/instance-processes.ts';
 import { localSpec } from './spec.ts';
 
 type Attachment = Diagnosis['attachments'][number];

@@ -1,10 +1,10 @@
 /** Ends an instance: politely (`stop`), at once (`abort`), or with everything it had (`destroy`). */
 import type { DriverOutcome, DriverTarget } from '../driver.ts';
 import { ofAnother } from './ensure.ts';
-import { exclusively } from './exclusive.ts';
-import type { InstanceProcesses } from './instance-processes.ts';
+import { exclusively } from './files/exclusive.ts';
+import { directoryOf, removeDirectory } from './files/node-directory.ts';
 import { type LocalHost, lockName } from './local-host.ts';
-import { directoryOf, removeDirectory } from './node-directory.ts';
+import type { InstanceProcesses } from './processes/instance-processes.ts';
 
 const soon_seconds = 0.1;
 

@@ -11,12 +11,12 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DriverFailure, DriverOutcome, EnsureTarget } from '../driver.ts';
 import { agentEnd, lastLines } from './agent-end.ts';
-import { exclusively } from './exclusive.ts';
+import { exclusively } from './files/exclusive.ts';
+import { readLaunch } from './files/launch-record.ts';
+import { claimDirectory, directoryOf, files } from './files/node-directory.ts';
 import { errorCode } from './host-failure.ts';
 import { launch } from './launch.ts';
-import { readLaunch } from './launch-record.ts';
 import { type LocalHost, lockName } from './local-host.ts';
-import { claimDirectory, directoryOf, files } from './node-directory.ts';
 
 const most_launches = 3;
 const soon_seconds = 0.1;

@@ -7,12 +7,12 @@ import { now } from '../../base/clock.ts';
 import { agentIdentity } from '../agent-config.ts';
 import type { DriverOutcome, EnsureTarget } from '../driver.ts';
 import { launchEnv } from '../workload-spec.ts';
+import { readLaunch } from './files/launch-record.ts';
+import { files } from './files/node-directory.ts';
+import { writeRecord } from './files/small-file.ts';
 import { errorCode } from './host-failure.ts';
-import { readLaunch } from './launch-record.ts';
 import { environmentOf, idsOf, type LocalHost } from './local-host.ts';
-import { files } from './node-directory.ts';
-import { writeRecord } from './small-file.ts';
-import { spawnDetached } from './spawn-detached.ts';
+import { spawnDetached } from './processes/spawn-detached.ts';
 import { localSpec } from './spec.ts';
 
 /** All that the workload is given to write to, by its working directory, `HOME` and `TMPDIR`. */

@@ -14,10 +14,10 @@ import { diagnose } from './diagnose.ts';
 import { abort, destroy, stop } from './ending.ts';
 import { ensure } from './ensure.ts';
 import { hostFailure } from './host-failure.ts';
-import { processTable, readerOf } from './instance-processes.ts';
 import type { DriverLog, LocalHost } from './local-host.ts';
 import { listOwned, observe, prove } from './looking.ts';
-import type { ProcessReader } from './procfs.ts';
+import { processTable, readerOf } from './processes/instance-processes.ts';
+import type { ProcessReader } from './processes/procfs.ts';
 import { LocalSpec } from './spec.ts';
 
 export interface LocalDriverOptions {

@@ -3,9 +3,9 @@
 import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
 import type { DriverTarget } from '../driver.ts';
-import type { ProcessTable } from './instance-processes.ts';
-import { files } from './node-directory.ts';
-import { tagNames } from './procfs.ts';
+import { files } from './files/node-directory.ts';
+import type { ProcessTable } from './processes/instance-processes.ts';
+import { tagNames } from './processes/procfs.ts';
 
 export type DriverLog = (message: string, facts: Record<string, unknown>) => void;
 

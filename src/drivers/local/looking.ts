@@ -6,11 +6,11 @@ import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
 import { provesAbsenceOnly } from '../absence-proof.ts';
 import type { DriverTarget, Observation, OwnedResource, ProofKind, ProveOutcome } from '../driver.ts';
 import { agentEnd, processesLeft } from './agent-end.ts';
+import { readLaunch } from './files/launch-record.ts';
+import { directoryOf, readMarker } from './files/node-directory.ts';
 import { errorCode } from './host-failure.ts';
-import { readLaunch } from './launch-record.ts';
 import type { LocalHost } from './local-host.ts';
-import { directoryOf, readMarker } from './node-directory.ts';
-import { tagNames } from './procfs.ts';
+import { tagNames } from './processes/procfs.ts';
 
 export async function observe(host: LocalHost, target: DriverTarget): Promise<Observation> {
   const { host_id } = target.state;

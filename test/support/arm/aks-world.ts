@@ -3,7 +3,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { type Clock, systemClock } from '../../../src/base/clock.ts';
 import { newCorrelationId, newNodeId, newNodeInstanceId, newWorkflowId } from '../../../src/base/ids.ts';
 import { type AksDriverOptions, createAksDriver } from '../../../src/drivers/aks/aks-driver.ts';
-import { createCredential } from '../../../src/drivers/aks/credential.ts';
+import { createCredential } from '../../../src/drivers/aks/azure/credential.ts';
 import { clusterName } from '../../../src/drivers/aks/place.ts';
 import type { AksSpec } from '../../../src/drivers/aks/spec.ts';
 import { areOf, tagsOf } from '../../../src/drivers/aks/tags.ts';

@@ -1,9 +1,9 @@
 /** What AKS is asked for: the cluster of a pool's spec, with our tags, under names that follow from the instance. */
 import type { ManagedCluster } from '@azure/arm-containerservice';
-import type { EnsureTarget } from '../driver.ts';
-import { nodeGroupOf, type Place } from './place.ts';
-import type { AksSpec } from './spec.ts';
-import { tagsOf } from './tags.ts';
+import type { EnsureTarget } from '../../driver.ts';
+import { nodeGroupOf, type Place } from '../place.ts';
+import type { AksSpec } from '../spec.ts';
+import { tagsOf } from '../tags.ts';
 
 export const wantedTags = (target: EnsureTarget, spec: AksSpec) => ({ ...spec.tags, ...tagsOf(target) });
 

@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { constants, type FileHandle, open, rename, rm, writeFile } from 'node:fs/promises';
-import { errorCode } from './host-failure.ts';
+import { errorCode } from '../host-failure.ts';
 
 const harmless = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 const notThere = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENXIO']);

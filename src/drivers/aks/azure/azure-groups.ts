@@ -1,9 +1,9 @@
 /** Resource groups, and what is in them. */
 import type { ResourceGroup } from '@azure/arm-resources';
+import type { Tags } from '../tags.ts';
 import { type AzureAccount, clientOptions } from './azure-account.ts';
 import { isMissing } from './azure-error.ts';
 import { azureSdks } from './sdks.ts';
-import type { Tags } from './tags.ts';
 
 export interface Group {
   id: string;

@@ -2,7 +2,7 @@
  * A cluster is noted before it is asked for. Whoever asked may have died before the answer, and Azure may show what it took a little
  * late: a successor that looks at once would see nothing, and call that absence.
  */
-import type { DriverState } from '../driver.ts';
+import type { DriverState } from '../../driver.ts';
 
 /** So long after its note a request may still be sent. */
 const sent_within_ms = 10_000;

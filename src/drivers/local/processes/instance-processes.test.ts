@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import { systemClock } from '../../base/clock.ts';
+import { systemClock } from '../../../base/clock.ts';
+import { alive, plant, until } from '../testing/local-world.ts';
 import { processTable } from './instance-processes.ts';
 import { type ProcessRow, procfsReader } from './procfs.ts';
-import { alive, plant, until } from './testing/local-world.ts';
 
 it('does not signal a stranger that has got the pid meanwhile', async () => {
   const reader = procfsReader(systemClock);

@@ -1,11 +1,11 @@
 /** Who may use the cluster: role assignments under names of their own making, so that each is made once and found again. */
-import type { DriverFailure, DriverWait } from '../driver.ts';
-import { codeOf } from '../upstream-error.ts';
+import type { DriverFailure, DriverWait } from '../../driver.ts';
+import { codeOf } from '../../upstream-error.ts';
+import { clusterId, type Place } from '../place.ts';
+import { type Grant, isSameGrant, roleAssignmentId } from '../role-id.ts';
+import type { AksRole, AksSpec } from '../spec.ts';
 import type { Making } from './making.ts';
 import { phases } from './phases.ts';
-import { clusterId, type Place } from './place.ts';
-import { type Grant, isSameGrant, roleAssignmentId } from './role-id.ts';
-import type { AksRole, AksSpec } from './spec.ts';
 
 /** Where a pool names no scope, it is the cluster. */
 export const grantOf = (place: Place, role: AksRole): Grant => ({

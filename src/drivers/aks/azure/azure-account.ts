@@ -1,6 +1,6 @@
 /** An Azure account, and the options that all its clients share. */
 import type { TokenCredential } from '@azure/identity';
-import type { Clock } from '../../base/clock.ts';
+import type { Clock } from '../../../base/clock.ts';
 
 export interface AzureAccount {
   credential: TokenCredential;

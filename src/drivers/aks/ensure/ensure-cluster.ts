@@ -1,17 +1,17 @@
 /** The cluster itself: asked for once, then followed until it and every pool of it are made and run. */
-import type { DriverFailure, DriverOutcome, DriverState } from '../driver.ts';
-import { codeOf, statusOf } from '../upstream-error.ts';
-import { type AksHost, inPhase, looksAgain } from './aks-host.ts';
-import type { Cluster } from './azure-clusters.ts';
-import { isMissing } from './azure-error.ts';
-import { providerFailure } from './azure-failure.ts';
-import { isBusy, isReady, markOf, partsOf, poolsInWords, progressMessage } from './cluster-words.ts';
+import type { DriverFailure, DriverOutcome, DriverState } from '../../driver.ts';
+import { codeOf, statusOf } from '../../upstream-error.ts';
+import { type AksHost, inPhase, looksAgain } from '../aks-host.ts';
+import type { Cluster } from '../azure/azure-clusters.ts';
+import { isMissing } from '../azure/azure-error.ts';
+import { providerFailure } from '../azure/azure-failure.ts';
+import { isBusy, isReady, markOf, partsOf, poolsInWords, progressMessage } from '../cluster-words.ts';
+import { placeState } from '../place.ts';
 import { ensureRoles } from './ensure-roles.ts';
 import { type Followed, follow } from './follow.ts';
 import type { Making } from './making.ts';
 import { isNoted } from './note.ts';
 import { phases } from './phases.ts';
-import { placeState } from './place.ts';
 import { wantedCluster } from './wanted-cluster.ts';
 
 const phase = phases.create;

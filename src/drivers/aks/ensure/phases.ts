@@ -1,5 +1,5 @@
 /** The steps in which a cluster comes up, as people see them. */
-import type { PlannedStep } from '../driver.ts';
+import type { PlannedStep } from '../../driver.ts';
 
 export const phases = {
   begin: 'creating_cluster',

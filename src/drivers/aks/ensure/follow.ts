@@ -1,8 +1,8 @@
 /** Asks once how the operation stands that `state` keeps, and not before Azure wants to be asked. It never spoils what was seen of the cluster. */
-import type { DriverState } from '../driver.ts';
-import type { AksHost } from './aks-host.ts';
-import type { Azure } from './azure.ts';
-import { type ProviderError, retryAfterOf } from './azure-error.ts';
+import type { DriverState } from '../../driver.ts';
+import type { AksHost } from '../aks-host.ts';
+import type { Azure } from '../azure/azure.ts';
+import { type ProviderError, retryAfterOf } from '../azure/azure-error.ts';
 
 export interface Followed {
   state: 'running' | 'succeeded' | 'failed' | 'canceled';

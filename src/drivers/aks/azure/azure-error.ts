@@ -1,5 +1,5 @@
 /** What Azure meant by its refusal: its status, its own code, its words, and when to come again. */
-import { codeOf, statusOf, unanswered } from '../upstream-error.ts';
+import { codeOf, statusOf, unanswered } from '../../upstream-error.ts';
 
 export interface ProviderError {
   /** Azure's own. */

@@ -1,6 +1,6 @@
 /** Turns what Azure refused into a driver's answer: whose problem it is, and whether asking again can help. */
-import type { DriverFailure, DriverWait } from '../driver.ts';
-import { codeOf, statusOf } from '../upstream-error.ts';
+import type { DriverFailure, DriverWait } from '../../driver.ts';
+import { codeOf, statusOf } from '../../upstream-error.ts';
 import { isAway, type ProviderError, retryAfterOf, wordsOf } from './azure-error.ts';
 
 export const away_seconds = 5;

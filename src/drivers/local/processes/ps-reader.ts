@@ -7,8 +7,8 @@ import { execFile, execFileSync } from 'node:child_process';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { readLaunch } from './launch-record.ts';
-import { files, readMarker } from './node-directory.ts';
+import { readLaunch } from '../files/launch-record.ts';
+import { files, readMarker } from '../files/node-directory.ts';
 import type { ProcessReader, ProcessRow } from './procfs.ts';
 
 const run = promisify(execFile);

@@ -4,7 +4,7 @@
  */
 import type { ContainerServiceClient, restorePoller } from '@azure/arm-containerservice';
 import type { ContainerServiceContext } from '@azure/arm-containerservice/api';
-import type { Clock } from '../../base/clock.ts';
+import type { Clock } from '../../../base/clock.ts';
 import { isMissing, type ProviderError, providerError, secondsIn } from './azure-error.ts';
 
 export interface FollowedOperation {

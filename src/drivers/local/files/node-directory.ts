@@ -1,10 +1,10 @@
 /** The directory of one instance: its path, the marker that says whose it is, how it is claimed and how it goes away. */
 import { chmod, mkdir, readdir, rmdir, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { kindOf, removeTree } from '../../base/files/remove-tree.ts';
-import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
-import type { DriverTarget } from '../driver.ts';
-import { errorCode } from './host-failure.ts';
+import { kindOf, removeTree } from '../../../base/files/remove-tree.ts';
+import type { NodeId, NodeInstanceId } from '../../../base/ids.ts';
+import type { DriverTarget } from '../../driver.ts';
+import { errorCode } from '../host-failure.ts';
 import { readRecord, writeRecord } from './small-file.ts';
 
 export const files = {

@@ -1,7 +1,7 @@
 import { afterEach, expect, it } from 'vitest';
-import { systemClock } from '../../base/clock.ts';
+import { systemClock } from '../../../base/clock.ts';
+import { alive, plant, signal, until } from '../testing/local-world.ts';
 import { procfsReader, statFrom } from './procfs.ts';
-import { alive, plant, signal, until } from './testing/local-world.ts';
 
 const planted: number[] = [];
 afterEach(async () => {

@@ -1,6 +1,6 @@
 /** The resource group that the cluster is made in: one of its own, or somebody's that the pool names. */
-import type { DriverFailure, DriverWait } from '../driver.ts';
-import { isOurs, looksAgain, ofAnother } from './aks-host.ts';
+import type { DriverFailure, DriverWait } from '../../driver.ts';
+import { isOurs, looksAgain, ofAnother } from '../aks-host.ts';
 import type { Making } from './making.ts';
 import { phases } from './phases.ts';
 import { wantedTags } from './wanted-cluster.ts';

@@ -2,13 +2,13 @@
  * Brings an instance's cluster up, once: resource group, cluster, role assignments. Azure itself holds how far it is: each call looks
  * and does the next thing. What `state` keeps makes it quicker and its words better, and nothing is lost with it.
  */
-import type { DriverOutcome, EnsureTarget } from '../driver.ts';
-import { type AksHost, inPhase, isOurs, ofAnother } from './aks-host.ts';
+import type { DriverOutcome, EnsureTarget } from '../../driver.ts';
+import { type AksHost, inPhase, isOurs, ofAnother } from '../aks-host.ts';
+import { placeIn, placeState } from '../place.ts';
+import { aksSpec } from '../spec.ts';
 import { clusterGone, followCluster, putCluster } from './ensure-cluster.ts';
 import { ensureGroup } from './ensure-group.ts';
 import { phases } from './phases.ts';
-import { placeIn, placeState } from './place.ts';
-import { aksSpec } from './spec.ts';
 
 export function ensure(host: AksHost, target: EnsureTarget): Promise<DriverOutcome> {
   const spec = aksSpec(target.spec);

@@ -1,5 +1,5 @@
 /** Takes out of Azure's words what must not be told: the account's secrets, the tokens that were had for it, and signed addresses. */
-import { builtInRedactor, struckOut } from '../../base/redaction/redact.ts';
+import { builtInRedactor, struckOut } from '../../../base/redaction/redact.ts';
 
 export interface Strike {
   (text: string): string;

@@ -1,13 +1,13 @@
 /** Managed clusters: what AKS says of one, and what is asked of it. Nothing here waits for an operation to end. */
 import type { ManagedCluster, ManagedClusterAgentPoolProfile } from '@azure/arm-containerservice';
-import { moment } from '../../base/clock.ts';
+import { moment } from '../../../base/clock.ts';
+import { clusterId, type Place } from '../place.ts';
+import type { Tags } from '../tags.ts';
 import { type AzureAccount, clientOptions } from './azure-account.ts';
 import { isMissing, type ProviderError, providerError } from './azure-error.ts';
 import { type LatestOperation, latestOperation, recentEvents } from './azure-looks.ts';
 import { type FollowedOperation, followOperation } from './azure-operation.ts';
-import { clusterId, type Place } from './place.ts';
 import { azureSdks } from './sdks.ts';
-import type { Tags } from './tags.ts';
 
 export interface ClusterPool {
   name: string;

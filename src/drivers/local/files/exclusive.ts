@@ -5,7 +5,7 @@
  */
 import { createServer } from 'node:net';
 import { platform } from 'node:process';
-import { errorCode } from './host-failure.ts';
+import { errorCode } from '../host-failure.ts';
 
 const heldHere = new Set<string>();
 

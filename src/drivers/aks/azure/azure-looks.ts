@@ -1,6 +1,6 @@
 /** What Azure offers beyond the SDK, and not everywhere: how far the newest operation is, and what happened to a cluster. */
 import type { ContainerServiceContext } from '@azure/arm-containerservice/api';
-import { clusterId, type Place } from './place.ts';
+import { clusterId, type Place } from '../place.ts';
 
 export interface LatestOperation {
   status: string;

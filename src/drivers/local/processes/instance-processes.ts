@@ -1,11 +1,11 @@
 /** Which processes of the host belong to one instance, which of them is its agent, and how they are signalled. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { sharedScan } from '../../base/batching/shared-scan.ts';
-import type { Clock } from '../../base/clock.ts';
-import type { DriverTarget } from '../driver.ts';
-import { errorCode } from './host-failure.ts';
-import { directoryOf, files } from './node-directory.ts';
+import { sharedScan } from '../../../base/batching/shared-scan.ts';
+import type { Clock } from '../../../base/clock.ts';
+import type { DriverTarget } from '../../driver.ts';
+import { directoryOf, files } from '../files/node-directory.ts';
+import { errorCode } from '../host-failure.ts';
 import { type ProcessReader, type ProcessRow, procfsReader } from './procfs.ts';
 import { psReader } from './ps-reader.ts';
 

@@ -1,7 +1,7 @@
 /** Reads the host's process table from /proc: who runs, whose child it is, and which of our tags it carries. Signals nobody. */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
-import { type Clock, pause } from '../../base/clock.ts';
-import { errorCode } from './host-failure.ts';
+import { type Clock, pause } from '../../../base/clock.ts';
+import { errorCode } from '../host-failure.ts';
 
 export interface ProcessTags {
   installation_id: string;

@@ -1,10 +1,10 @@
 /** Role assignments: who may do what on which resource. They carry no tags. */
 import type { RoleAssignment } from '@azure/arm-authorization';
+import type { Grant } from '../role-id.ts';
+import type { AksRole } from '../spec.ts';
 import { type AzureAccount, clientOptions } from './azure-account.ts';
 import { isMissing } from './azure-error.ts';
-import type { Grant } from './role-id.ts';
 import { azureSdks } from './sdks.ts';
-import type { AksRole } from './spec.ts';
 
 export interface Assignment extends Grant {
   name: string;

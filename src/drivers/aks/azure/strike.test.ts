@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { struckOut } from '../../base/redaction/redact.ts';
+import { struckOut } from '../../../base/redaction/redact.ts';
 import { createStrike } from './strike.ts';
 
 const secret = 'Q~planted+secret/of=the-account';
