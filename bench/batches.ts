@@ -10,10 +10,10 @@ import { type Served, serveSlipway, tireless } from './beats/processes.ts';
 import { post, send } from './beats/sender.ts';
 import { readProcessors } from './fleet/processors.ts';
 import { startStore } from './fleet/store.ts';
-import { freshDirectory, removeDirectory } from './leftovers.ts';
-import { type Figure, median, quantile, report } from './measure.ts';
-import { common, readOptions } from './options.ts';
-import { credentialOf, fillFleet } from './sweep-fleet.ts';
+import { freshDirectory, removeDirectory } from './harness/leftovers.ts';
+import { type Figure, median, quantile, report } from './harness/measure.ts';
+import { common, readOptions } from './harness/options.ts';
+import { credentialOf, fillFleet } from './harness/resting-fleet.ts';
 
 const options = readOptions(import.meta.url, {
   takes: 'about two minutes; with --quick one',

@@ -11,10 +11,10 @@ import { processorSeconds } from './beats/processor-time.ts';
 import { post, send } from './beats/sender.ts';
 import { readProcessors } from './fleet/processors.ts';
 import { startStore } from './fleet/store.ts';
-import { freshDirectory, removeDirectory } from './leftovers.ts';
-import { type Figure, median, report } from './measure.ts';
-import { common, readOptions } from './options.ts';
-import { credentialOf, fillFleet } from './sweep-fleet.ts';
+import { freshDirectory, removeDirectory } from './harness/leftovers.ts';
+import { type Figure, median, report } from './harness/measure.ts';
+import { common, readOptions } from './harness/options.ts';
+import { credentialOf, fillFleet } from './harness/resting-fleet.ts';
 
 const options = readOptions(import.meta.url, {
   takes: 'about a minute for each size up to 10,000 nodes, and some minutes for a million',

@@ -8,10 +8,10 @@ import { loadavg } from 'node:os';
 import { offer } from './fleet/offer.ts';
 import { openStore, startServer } from './fleet/scene.ts';
 import type { Store } from './fleet/store.ts';
-import { freshDirectory, removeDirectory } from './leftovers.ts';
-import { type Figure, report } from './measure.ts';
-import { common, readOptions } from './options.ts';
-import type { Replica } from './server-process.ts';
+import { freshDirectory, removeDirectory } from './harness/leftovers.ts';
+import { type Figure, report } from './harness/measure.ts';
+import { common, readOptions } from './harness/options.ts';
+import type { Replica } from './harness/server-process.ts';
 
 const options = readOptions(import.meta.url, {
   takes: 'about eight minutes; with --quick three',

@@ -21,8 +21,8 @@ import { adminToken, intervalSeconds, longestStaleSeconds, openStore, startServe
 import { sampleStatements } from './fleet/statements.ts';
 import { type Stage, stories } from './fleet/stories.ts';
 import { startWriter } from './fleet/writer.ts';
-import { freshDirectory, removeDirectory } from './leftovers.ts';
-import { report, secondsOf } from './measure.ts';
+import { freshDirectory, removeDirectory } from './harness/leftovers.ts';
+import { report, secondsOf } from './harness/measure.ts';
 
 const startedMs = systemClock.monotonicMs();
 const progress = (what: string) =>

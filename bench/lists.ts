@@ -20,10 +20,10 @@ import { listPools } from '../src/store/rows/pools.ts';
 import type { NodeMove } from '../src/store/transitions/node-move.ts';
 import { transition } from '../src/store/transitions/node-transition.ts';
 import { defaultEnvironment } from '../src/store/transitions/transition-rules.ts';
-import { type Figure, median, quantile, report, secondsOf } from './measure.ts';
-import { common, readOptions } from './options.ts';
-import { startBenchServer } from './sweep-database.ts';
-import { fillFleet } from './sweep-fleet.ts';
+import { startBenchServer } from './harness/bench-database.ts';
+import { type Figure, median, quantile, report, secondsOf } from './harness/measure.ts';
+import { common, readOptions } from './harness/options.ts';
+import { fillFleet } from './harness/resting-fleet.ts';
 
 const options = readOptions(import.meta.url, {
   takes: 'about two minutes; with --quick one',

@@ -9,14 +9,14 @@ import { pause, systemClock } from '../src/base/clock.ts';
 import { createClient } from '../src/contract/client.ts';
 import { routes } from '../src/contract/routes.ts';
 import type { Database } from '../src/store/pg/database.ts';
-import { bareRuns } from './bare-runs.ts';
 import { readProcessors, useBetween } from './fleet/processors.ts';
-import { freshDirectory, removeDirectory } from './leftovers.ts';
-import { type Figure, median, quantile, report, secondsOf } from './measure.ts';
-import { common, readOptions } from './options.ts';
-import { startReplica } from './server-process.ts';
-import { startBenchServer } from './sweep-database.ts';
-import { fillFleet } from './sweep-fleet.ts';
+import { startBenchServer } from './harness/bench-database.ts';
+import { freshDirectory, removeDirectory } from './harness/leftovers.ts';
+import { type Figure, median, quantile, report, secondsOf } from './harness/measure.ts';
+import { common, readOptions } from './harness/options.ts';
+import { fillFleet } from './harness/resting-fleet.ts';
+import { startReplica } from './harness/server-process.ts';
+import { bareRuns } from './operations/bare-runs.ts';
 
 const options = readOptions(import.meta.url, {
   takes: 'about a minute',

@@ -21,14 +21,14 @@ import type { Database } from '../src/store/pg/database.ts';
 import type { NodeMove } from '../src/store/transitions/node-move.ts';
 import { transition } from '../src/store/transitions/node-transition.ts';
 import { defaultEnvironment } from '../src/store/transitions/transition-rules.ts';
-import type { Fanout } from './bare-fanout.ts';
-import { freshDirectory, removeDirectory } from './leftovers.ts';
-import { type Figure, report } from './measure.ts';
-import { common, readOptions } from './options.ts';
-import type { Command, Crowd, Heard } from './reader-crowd.ts';
-import { startReplica } from './server-process.ts';
-import { startBenchServer } from './sweep-database.ts';
-import { fillFleet } from './sweep-fleet.ts';
+import { startBenchServer } from './harness/bench-database.ts';
+import { freshDirectory, removeDirectory } from './harness/leftovers.ts';
+import { type Figure, report } from './harness/measure.ts';
+import { common, readOptions } from './harness/options.ts';
+import { fillFleet } from './harness/resting-fleet.ts';
+import { startReplica } from './harness/server-process.ts';
+import type { Fanout } from './readers/bare-fanout.ts';
+import type { Command, Crowd, Heard } from './readers/reader-crowd.ts';
 
 const options = readOptions(import.meta.url, {
   takes: 'about two and a half minutes; with --quick one',
@@ -71,7 +71,7 @@ async function ask<T>(child: ChildProcess, message: object): Promise<T> {
 
 /** One crowd, watched for a while. */
 async function watch({ url, pid, tokens }: Served, of: Pick<Crowd, 'readers' | 'stuck' | 'path'>): Promise<Outcome> {
-  const crowd = fork(here('reader-crowd.ts'));
+  const crowd = fork(here('readers/reader-crowd.ts'));
   const tell = <T>(command: Command) => ask<T>(crowd, command);
   try {
     await tell({ open: { url, tokens, ...of } });
@@ -147,7 +147,7 @@ async function partsOf({ url, token }: Served): Promise<Map<string, number>> {
 
 /** The same bytes in the same pieces, from a server that does nothing else. */
 async function bare(like: Outcome, readers: number): Promise<Outcome> {
-  const child = fork(here('bare-fanout.ts'));
+  const child = fork(here('readers/bare-fanout.ts'));
   try {
     const [port] = (await once(child, 'message')) as [number];
     const every_ms = 20;

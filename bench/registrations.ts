@@ -11,12 +11,12 @@ import { createClient } from '../src/contract/client.ts';
 import { routes } from '../src/contract/routes.ts';
 import { post } from './fleet/post.ts';
 import { type Reading, readProcessors } from './fleet/processors.ts';
-import { freshDirectory, removeDirectory } from './leftovers.ts';
-import { type Figure, median, report } from './measure.ts';
-import { common, readOptions } from './options.ts';
-import { startReplica } from './server-process.ts';
-import { startBenchServer } from './sweep-database.ts';
-import { fillFleet } from './sweep-fleet.ts';
+import { startBenchServer } from './harness/bench-database.ts';
+import { freshDirectory, removeDirectory } from './harness/leftovers.ts';
+import { type Figure, median, report } from './harness/measure.ts';
+import { common, readOptions } from './harness/options.ts';
+import { fillFleet } from './harness/resting-fleet.ts';
+import { startReplica } from './harness/server-process.ts';
 
 const options = readOptions(import.meta.url, {
   takes: 'about three minutes; with --quick two',

@@ -6,10 +6,10 @@
 import { loadavg } from 'node:os';
 import { type Offered, offer } from './fleet/offer.ts';
 import { openStore, startServer } from './fleet/scene.ts';
-import { freshDirectory, removeDirectory } from './leftovers.ts';
-import { type Figure, report } from './measure.ts';
-import { common, readOptions } from './options.ts';
-import type { Replica } from './server-process.ts';
+import { freshDirectory, removeDirectory } from './harness/leftovers.ts';
+import { type Figure, report } from './harness/measure.ts';
+import { common, readOptions } from './harness/options.ts';
+import type { Replica } from './harness/server-process.ts';
 
 const options = readOptions(import.meta.url, {
   takes: 'about five minutes; with --quick two',

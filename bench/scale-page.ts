@@ -4,14 +4,14 @@
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { readOptions } from './options.ts';
-import { type Line, merge, readRecords, recordOf, refusalOf, writePage, writeRecords } from './scale-tables.ts';
+import { readOptions } from './harness/options.ts';
+import { type Line, merge, readRecords, recordOf, refusalOf, writePage, writeRecords } from './page/scale-tables.ts';
 
 const { from } = readOptions(import.meta.url, {
   takes: 'a moment',
   options: { from: { kind: 'path', what: 'directory with what benchmarks printed with --json, to be recorded first' } },
 });
-const figures = new URL('./scale.jsonl', import.meta.url);
+const figures = new URL('./page/scale.jsonl', import.meta.url);
 const page = new URL('../docs/scale.md', import.meta.url);
 
 /** A file may hold what else was printed; the figures are its lines that are JSON. */

@@ -9,9 +9,9 @@ import { now, systemClock } from '../src/base/clock.ts';
 import { hashSecret } from '../src/base/credentials/random-secret.ts';
 import { createAgentSessions } from '../src/store/agents/agent-sessions.ts';
 import type { Database, Row } from '../src/store/pg/database.ts';
-import { type Figure, report } from './measure.ts';
-import { common, readOptions } from './options.ts';
-import { residentMb } from './server-process.ts';
+import { type Figure, report } from './harness/measure.ts';
+import { common, readOptions } from './harness/options.ts';
+import { residentMb } from './harness/server-process.ts';
 
 const options = readOptions(import.meta.url, {
   takes: 'about twenty seconds; with --quick three',

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { isProcessAlive } from '../src/store/pg/embedded/postmaster.ts';
 
-const leftovers = fileURLToPath(new URL('../bench/leftovers.ts', import.meta.url));
+const leftovers = fileURLToPath(new URL('../bench/harness/leftovers.ts', import.meta.url));
 /** Two that are ended in turn, and a process that nobody ends: it names the directory, as a server's machines do. */
 const program = `
   import { spawn } from 'node:child_process';

@@ -1,13 +1,13 @@
 /** The fleets that learned budgets are measured on are those that were promised, and the page shows what was measured. */
 import { readFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
-import { claimsOf, relationOf } from '../bench/learned-budgets-compare.ts';
-import { drawFigure } from '../bench/learned-budgets-figure.ts';
-import { drawBoots, drawMedian, totalSeconds } from '../bench/learned-budgets-fleet.ts';
-import { withTables, writeTables } from '../bench/learned-budgets-page.ts';
-import { evenWithin, fleet, pools } from '../bench/learned-budgets-parameters.ts';
-import { policies, runPolicy, type Tally } from '../bench/learned-budgets-policies.ts';
-import type { Result } from '../bench/learned-budgets-tally.ts';
+import { claimsOf, relationOf } from '../bench/learned-budgets/compare.ts';
+import { drawFigure } from '../bench/learned-budgets/figure.ts';
+import { drawBoots, drawMedian, totalSeconds } from '../bench/learned-budgets/fleet.ts';
+import { withTables, writeTables } from '../bench/learned-budgets/page.ts';
+import { evenWithin, fleet, pools } from '../bench/learned-budgets/parameters.ts';
+import { policies, runPolicy, type Tally } from '../bench/learned-budgets/policies.ts';
+import type { Result } from '../bench/learned-budgets/tally.ts';
 import { throwing } from './properties/support/dice.ts';
 
 const [leastMedian, mostMedian] = fleet.median_bounds;

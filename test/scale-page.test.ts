@@ -9,18 +9,18 @@ import {
   refusalOf,
   writePage,
   writeRecords,
-} from '../bench/scale-tables.ts';
+} from '../bench/page/scale-tables.ts';
 
 const read = (path: string) => readFile(new URL(path, import.meta.url), 'utf8');
 
-const records = async () => readRecords(await read('../bench/scale.jsonl'));
+const records = async () => readRecords(await read('../bench/page/scale.jsonl'));
 
 test('the page is what the recorded figures give', async () => {
   expect(await read('../docs/scale.md')).toBe(writePage(await records()));
 });
 
 test('what is recorded is written again as it was', async () => {
-  expect(writeRecords(await records())).toBe(await read('../bench/scale.jsonl'));
+  expect(writeRecords(await records())).toBe(await read('../bench/page/scale.jsonl'));
 });
 
 const machine = { cores: 2, memory_gb: 8, architecture: 'arm64' };

@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { pause, systemClock } from '../../src/base/clock.ts';
 import { freePort } from '../../test/support/free-port.ts';
-import { whenOver } from '../leftovers.ts';
+import { whenOver } from '../harness/leftovers.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 

@@ -2,7 +2,7 @@
  * A million honest agents: what each must know of itself, in arrays of numbers. Whatever can be computed from an agent's number
  * is not kept: its credential, which relay it stands behind, what it says of itself.
  */
-import { credentialOf } from '../sweep-fleet.ts';
+import { credentialOf } from '../harness/resting-fleet.ts';
 import { timingWheel, type Wheel } from './wheel.ts';
 
 /** What an agent does when its time comes. */

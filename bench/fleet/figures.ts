@@ -1,6 +1,6 @@
 /** What a run comes to: the figures with their targets, and in words what else happened and what was the limit. */
 import { cpus } from 'node:os';
-import { type Figure, quantile } from '../measure.ts';
+import { type Figure, quantile } from '../harness/measure.ts';
 import type { Fate } from './fate.ts';
 import type { Judgement } from './judge.ts';
 import type { Load } from './load.ts';

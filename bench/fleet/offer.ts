@@ -1,8 +1,8 @@
 /** Beats in batches at a given rate, to one replica or in turn to several, and the processors that each party used meanwhile. */
 import { Agent } from 'node:http';
 import { pause, systemClock } from '../../src/base/clock.ts';
-import type { Replica } from '../server-process.ts';
-import { credentialOf } from '../sweep-fleet.ts';
+import { credentialOf } from '../harness/resting-fleet.ts';
+import type { Replica } from '../harness/server-process.ts';
 import { post } from './post.ts';
 import { readProcessors, type Use, useBetween } from './processors.ts';
 

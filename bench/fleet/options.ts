@@ -1,5 +1,5 @@
 /** How large the fleet is, how fast it may beat, and what befalls it. */
-import { common, readOptions } from '../options.ts';
+import { common, readOptions } from '../harness/options.ts';
 
 /** The size to try things with, and the one that counts. */
 const sizes = {

@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { systemClock } from '../../src/base/clock.ts';
 import { isProcessAlive } from '../../src/base/network/host.ts';
-import { childrenOf } from '../process-table.ts';
-import { residentMb } from '../server-process.ts';
+import { childrenOf } from '../harness/process-table.ts';
+import { residentMb } from '../harness/server-process.ts';
 
 /** /proc counts in hundredths of a second, whatever the machine. */
 const tickSeconds = 0.01;

@@ -5,8 +5,8 @@ import { newReplicaId } from '../../src/base/ids.ts';
 import { effectiveStaleSeconds } from '../../src/lifecycle/deadlines/budgets.ts';
 import { migrate } from '../../src/store/migrate.ts';
 import { endReplica, registerReplica } from '../../src/store/operations/replicas.ts';
-import { type Replica, startReplica } from '../server-process.ts';
-import { fillFleet } from '../sweep-fleet.ts';
+import { fillFleet } from '../harness/resting-fleet.ts';
+import { type Replica, startReplica } from '../harness/server-process.ts';
 import { type Store, startStore } from './store.ts';
 
 const leastIntervalSeconds = 10;

@@ -3,8 +3,8 @@ import { pause, systemClock } from '../../src/base/clock.ts';
 import { isProcessAlive } from '../../src/base/network/host.ts';
 import { type Database, openDatabase } from '../../src/store/pg/database.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/store/pg/embedded/embedded.ts';
-import { refuseWhileEnding, removeDirectory, tell, whenOver } from '../leftovers.ts';
-import { childrenOf } from '../process-table.ts';
+import { refuseWhileEnding, removeDirectory, tell, whenOver } from '../harness/leftovers.ts';
+import { childrenOf } from '../harness/process-table.ts';
 
 export interface Store {
   /** What a server is started with to use it. */

@@ -2,8 +2,8 @@
 import { cp, mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pause, systemClock } from '../../src/base/clock.ts';
-import type { Figure } from '../measure.ts';
-import { type Replica, root } from '../server-process.ts';
+import type { Figure } from '../harness/measure.ts';
+import { type Replica, root } from '../harness/server-process.ts';
 import type { FleetOptions, storyNames } from './options.ts';
 import { intervalSeconds, startServer } from './scene.ts';
 import type { Store } from './store.ts';

@@ -1,4 +1,4 @@
-/** The hostile side of bench/hostile.ts, a worker of its own: one machine, one tenant and one stranger at full speed, loopback only. */
+/** The hostile side of bench/hostile/hostile.ts, a worker of its own: one machine, one tenant and one stranger at full speed, loopback only. */
 import { randomUUID } from 'node:crypto';
 import { Agent, request } from 'node:http';
 import { parentPort, workerData } from 'node:worker_threads';

@@ -1,0 +1,89 @@
+/**
+ * What sealing evidence costs: rows a second that the sealer hashes and signs at full speed, the processor time of the server's process for
+ * it, and what share of a core that is at the rate at which facts are written here. And what writing costs while it seals.
+ */
+import { loadavg } from 'node:os';
+import { now, systemClock } from '../../src/base/clock.ts';
+import { recordEvidence } from '../../src/store/evidence/evidence.ts';
+import { createSealer } from '../../src/store/integrity/sealer.ts';
+import type { Database } from '../../src/store/pg/database.ts';
+import { memoryKeyRing } from '../../test/support/key-ring.ts';
+import { startBenchServer } from '../harness/bench-database.ts';
+import { type Figure, median, report, secondsOf } from '../harness/measure.ts';
+import { common, readOptions } from '../harness/options.ts';
+
+const options = readOptions(import.meta.url, {
+  takes: 'about a minute; with --quick some seconds',
+  options: common,
+});
+const { quick, rounds } = options;
+const facts = quick ? 5_000 : 20_000;
+const together = 100;
+/** A fleet that changes this often is large. */
+const busyFactsPerSecond = 1_000;
+
+const write = async (db: Database, count: number) => {
+  for (let from = 0; from < count; from += together)
+    await recordEvidence(
+      db,
+      Array.from({ length: together }, (_, i) => ({
+        at: now(systemClock),
+        layer: 'rule' as const,
+        kind: 'node.explained' as const,
+        summary: 'starting → ready: it beats and start-up must be over',
+        data: { from: 'starting', to: 'ready', waited_seconds: 12, note: 'x'.repeat(80) },
+        node_id: `node_${from + i}` as never,
+      })),
+    );
+};
+
+const figures: Figure[] = [];
+const loadBefore = loadavg();
+const server = await startBenchServer(1);
+try {
+  const db = await server.database('seal');
+  const sealer = createSealer({ db, key_ring: memoryKeyRing(), installation: { installation_id: 'bench' } });
+  const sealAll = async () => {
+    while ((await sealer.sealBatch(now(systemClock))).more);
+  };
+  const written: number[] = [];
+  const sealed: number[] = [];
+  const processor: number[] = [];
+  const alongside: number[] = [];
+  await write(db, together);
+  await sealAll();
+  for (let round = 0; round < rounds; round++) {
+    written.push(facts / (await secondsOf(() => write(db, facts))));
+    const before = process.cpuUsage();
+    sealed.push(facts / (await secondsOf(sealAll)));
+    const { user, system } = process.cpuUsage(before);
+    processor.push((user + system) / facts);
+    // A transaction each second, as the sweep does it, while others write.
+    let isWriting = true;
+    const seals = (async () => {
+      while (isWriting) {
+        const took = await secondsOf(() => sealer.sealBatch(now(systemClock)));
+        await new Promise<void>((resolve) => systemClock.after(took * 3_000, resolve));
+      }
+    })();
+    alongside.push(facts / (await secondsOf(() => write(db, facts))));
+    isWriting = false;
+    await seals;
+    await sealAll();
+  }
+  figures.push(
+    { what: 'facts written a second, nobody seals', value: median(written), unit: '', samples: written },
+    { what: 'facts written a second, a backlog is sealed', value: median(alongside), unit: '', samples: alongside },
+    { what: 'facts sealed a second at full speed', value: median(sealed), unit: '', samples: sealed },
+    { what: "the server's processor time for a sealed fact", value: median(processor), unit: 'µs', samples: processor },
+    {
+      what: `share of a core at ${busyFactsPerSecond} facts a second`,
+      value: (100 * median(processor) * busyFactsPerSecond) / 1e6,
+      unit: '%',
+      target: 5,
+    },
+  );
+} finally {
+  await server.stop();
+}
+report(options, 'seal', figures, loadBefore, { medianOf: String(rounds), jsonToo: true });

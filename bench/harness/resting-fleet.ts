@@ -1,0 +1,120 @@
+/**
+ * A fleet at rest: so many nodes that are ready and beat, and some in flight, strewn evenly among them as they are after
+ * months of coming and going. Written in bulk past the door, which a benchmark may: what is measured comes afterwards.
+ */
+import { now as present } from '../../src/base/clock.ts';
+import type { NodeId } from '../../src/base/ids.ts';
+import type { PoolDocument } from '../../src/contract/pool.ts';
+import type { Pace } from '../../src/lifecycle/deadlines/pace.ts';
+import { room } from '../../src/store/heartbeats/store-beats.ts';
+import { type Database, single } from '../../src/store/pg/database.ts';
+import { databaseClock } from '../../src/store/pg/database-clock.ts';
+import { repairCounts } from '../../src/store/rows/counts.ts';
+import { declarePool } from '../../src/store/rows/pools.ts';
+import { patienceOf } from '../../src/store/supervision/silent.ts';
+
+const manyPools = 20;
+const zones = 6;
+const chunk = 50_000;
+/** As long as the benchmark may take, and longer: nobody falls silent while the figures are taken. */
+export const staleSeconds = 6 * 3600;
+const restingPace: Pace = { interval_seconds: 10, stale_seconds: staleSeconds };
+
+/** As long as those that the server gives out. The machine with that number says this to be believed. */
+const credentialLength = 43;
+export const credentialOf = (number: number): string => `swc_${String(number).padStart(credentialLength, '0')}`;
+const credential = `'swc_' || lpad(i::text, ${credentialLength}, '0')`;
+
+/** Ids as they are in life: as long, in the order of birth, different at their ends. */
+const id = (prefix: string, salt: string) =>
+  `'${prefix}_1kd' || lpad(to_hex(i), 6, '0') || substr(md5('${salt}' || i), 1, 11)`;
+const node_id = id('node', 'n');
+const node_instance_id = id('inst', 'i');
+
+/** $1 is the moment, from $2 to $3 go the numbers; `flies` says of a number whether its node is in flight. */
+const statements = (flies: string, pools: number, { interval_seconds, stale_seconds }: Pace) => [
+  `insert into nodes (node_id, pool, pool_generation, name, zone, status, status_since, node_instance_id, workflow_id, correlation_id,
+     registered_at, deadline_at, budget_seconds, budget_source, endpoint, reported_status, observed_state, observed_at, labels, created_at, clock_from)
+   select ${node_id}, 'pool-' || i % ${pools}, 1, 'machine-' || lpad(i::text, 7, '0'), 'zone-' || i % ${zones},
+     case when flying then 'provisioning' else 'ready' end, born, ${node_instance_id}, ${id('op', 'o')}, gen_random_uuid(),
+     case when not flying then born + interval '400 seconds' end, case when flying then $1::timestamptz + interval '1 hour' * (1 + random()) end,
+     case when flying then 720 end, case when flying then 'pool' end, 'http://10.' || i % 200 || '.' || i / 200 % 200 || '.7:8080',
+     case when not flying then 'ready' end, 'running', $1::timestamptz, jsonb_build_object('rack', 'r' || i % 400, 'image', '2031.07', 'team', 'team-' || i % 37), born, born
+   from (select i, ${flies} as flying, $1::timestamptz - interval '1 day' * (1 + random() * 90) as born from generate_series($2::int, $3::int) as i) as each`,
+  `insert into instances (node_instance_id, node_id, attempt, enrollment_token_hash, credential_hash, credential_used_at, agent_version, base_url, driver_state, created_at, registered_at, registrations)
+   select ${node_instance_id}, ${node_id}, 1, sha256(('enrol' || i)::bytea), sha256((${credential})::bytea), $1::timestamptz, '0.1.0',
+     'http://10.' || i % 200 || '.' || i / 200 % 200 || '.7:8080', jsonb_build_object('machine', 'vm-' || i), $1::timestamptz, case when not (${flies}) then $1::timestamptz end, 1
+   from generate_series($2::int, $3::int) as i`,
+  `insert into heartbeats (node_instance_id, last_seen_at, interval_seconds, stale_seconds, patience, reported, room)
+   select ${node_instance_id}, $1::timestamptz - interval '1 second' * ${interval_seconds} * random(), ${interval_seconds}, ${stale_seconds}, ${patienceOf(stale_seconds)}, jsonb_build_object('load', i % 100, 'score', 0.97), ${room}
+   from generate_series($2::int, $3::int) as i`,
+  // Half of the idle ones serve somebody, and one in ten was judged before: what a pass reads and writes has its history.
+  `insert into allocations (allocation_id, pool, node_id, tenant, name, status, status_since, workflow_id, correlation_id, created_at, active_at)
+   select ${id('alloc', 'a')}, 'pool-' || i % ${pools}, ${node_id}, 'tenant-' || i % 250, 'job-' || i, 'active', $1::timestamptz, ${id('op', 'o')}, gen_random_uuid(), $1::timestamptz, $1::timestamptz
+   from generate_series($2::int, $3::int) as i where i % 2 = 1 and not (${flies})`,
+  `insert into evidence (at, layer, kind, summary, data, node_id, node_instance_id, correlation_id, workflow_id)
+   select $1::timestamptz, 'rule', 'node.ready', 'starting → ready: it beats and start-up must be over', jsonb_build_object('from', 'starting', 'to', 'ready', 'by', 'stuck-starting'),
+     ${node_id}, ${node_instance_id}, gen_random_uuid(), ${id('op', 'o')}
+   from generate_series($2::int, $3::int) as i where i % 10 = 3 and not (${flies})`,
+];
+
+const tables = ['nodes', 'instances', 'heartbeats', 'allocations'];
+
+/** All but those behind a constraint. */
+const secondaryIndexes = `
+  select indexrelid::regclass::text as name, pg_get_indexdef(indexrelid) as definition from pg_index
+  where indrelid = any($1::regclass[]) and not exists (select 1 from pg_constraint where conindid = indexrelid)`;
+
+export interface FleetSize {
+  idle: number;
+  inFlight: number;
+  /** How often they have beaten until now; without it, so seldom that nobody falls silent. */
+  pace?: Pace;
+  /** Among how many pools they are strewn. */
+  pools?: number;
+}
+
+/** Answers the nodes in flight, in no order that the tables share. */
+export async function fillFleet(
+  db: Database,
+  { idle, inFlight, pace = restingPace, pools = manyPools }: FleetSize,
+): Promise<NodeId[]> {
+  const now = present(await databaseClock(db));
+  const document: PoolDocument = {
+    driver: 'external',
+    budgets: { provision_seconds: 720, rescue_seconds: 3600 },
+  };
+  for (let pool = 0; pool < pools; pool++) await db.transaction((tx) => declarePool(tx, `pool-${pool}`, document, now));
+  const last = idle + inFlight;
+  const texts = statements(`i::bigint * ${inFlight} % ${last} < ${inFlight}`, pools, pace);
+  await db.transaction(async (tx) => {
+    // Foreign keys hold by how the rows are made; looking each of them up would take most of the time.
+    await tx.query(`set local session_replication_role = 'replica'`);
+    await tx.query(`set local maintenance_work_mem = '256MB'`);
+    // A table that is emptied in the same transaction needs no log of its rows, and an index is quicker made than kept.
+    await tx.query(`truncate ${tables.join(', ')} cascade`);
+    const indexes = await tx.query<{ name: string; definition: string }>(secondaryIndexes, [tables]);
+    for (const { name } of indexes) await tx.query(`drop index ${name}`);
+    for (const text of texts) {
+      for (let from = 1; from <= last; from += chunk)
+        await tx.query(text, [now, from, Math.min(last, from + chunk - 1)]);
+    }
+    for (const { definition } of indexes) await tx.query(definition);
+    // What was written here was seen by no trigger.
+    await repairCounts(tx, now);
+  });
+  for (const table of [...tables, 'evidence']) await db.query(`vacuum (analyze) ${table}`);
+  await db.query('checkpoint');
+  const flying = await db.query<{ node_id: NodeId }>(
+    `select node_id from nodes where status = 'provisioning' order by md5(node_id)`,
+  );
+  if (flying.length !== inFlight) throw new Error(`expected ${inFlight} in flight, found ${flying.length}`);
+  return flying.map((row) => row.node_id);
+}
+
+export async function sizeMb(db: Database): Promise<number> {
+  const { bytes } = single(
+    await db.query<{ bytes: number }>('select pg_database_size(current_database())::double precision as bytes'),
+  );
+  return bytes / 2 ** 20;
+}

@@ -1,0 +1,134 @@
+/** A server as a person starts it, with its own embedded database in a directory of its own. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { pause, systemClock } from '../../src/base/clock.ts';
+import { type Client, createClient } from '../../src/contract/client.ts';
+import { routes } from '../../src/contract/routes.ts';
+import { tell, whenOver } from './leftovers.ts';
+import { processes, readOr } from './process-table.ts';
+
+export const root = fileURLToPath(new URL('../..', import.meta.url));
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  return typeof address === 'object' && address ? address.port : 0;
+}
+
+const stopWithinMs = 20_000;
+
+export interface ServerProcess {
+  url: string;
+  client(): Promise<Client>;
+  /** Memory of the Node process itself, in MB. */
+  residentMb(): number;
+  stop(): Promise<void>;
+}
+
+/** Resolves once `/readyz` says yes. */
+export async function startWithNpm(data_dir: string, more: string[] = []): Promise<ServerProcess> {
+  const port = await freePort();
+  const url = `http://127.0.0.1:${port}`;
+  const args = ['start', '--silent', '--', '--port', String(port), '--data-dir', data_dir, '--log-level', 'error'];
+  args.push(...more);
+  const stop = whenOver(async () => {
+    if (group === 0) return;
+    const pid = findServer(data_dir);
+    // One that is not there yet never will be, when npm and its shell are gone; those are a group of their own.
+    tell(pid ?? -group, 'SIGTERM');
+    const isLate = await Promise.race([ended, pause(systemClock, stopWithinMs).then(() => true as const)]);
+    if (isLate === true) tell(-group, 'SIGKILL');
+    await ended;
+  });
+  const child = spawn('npm', args, { cwd: root, detached: true, stdio: ['ignore', 'ignore', 'inherit'] });
+  const [group, ended] = [child.pid ?? 0, once(child, 'exit')];
+  while (!(await isReady(url))) {
+    if (child.exitCode !== null) throw new Error(`npm start ended with ${child.exitCode}`);
+    await pause(systemClock, 5);
+  }
+  return {
+    url,
+    async client() {
+      const token = (await readFile(join(data_dir, 'admin.token'), 'utf8')).trim();
+      return createClient({ base_url: url, token, addresses: routes });
+    },
+    residentMb: () => residentMb(serverPid(data_dir)),
+    stop,
+  };
+}
+
+export interface Replica {
+  url: string;
+  pid: number;
+  ended: Promise<unknown>;
+  /** As a person stops it, or at once and without a word. */
+  stop(signal?: 'SIGTERM' | 'SIGKILL'): Promise<void>;
+}
+
+/** The server itself, without npm in between, on a database that somebody else runs; `from`: another version of it. Resolves once it is ready. */
+export async function startReplica(
+  data_dir: string,
+  more: string[],
+  environment: NodeJS.ProcessEnv,
+  from = root,
+): Promise<Replica> {
+  const port = await freePort();
+  const url = `http://127.0.0.1:${port}`;
+  const args = ['serve', '--port', String(port), '--data-dir', data_dir, '--log-level', 'error', ...more];
+  const env = { ...process.env, ...environment };
+  // At once, because a store that stands still would keep it from ending in peace.
+  const end = whenOver(async () => {
+    child.kill('SIGKILL');
+    await ended;
+  });
+  const child = spawn(join(from, 'bin/slipway'), args, { cwd: from, env, stdio: ['ignore', 'ignore', 'inherit'] });
+  const ended = once(child, 'exit');
+  while (!(await isReady(url))) {
+    if (child.exitCode !== null) throw new Error(`the server ended with ${child.exitCode}`);
+    await pause(systemClock, 20);
+  }
+  return {
+    url,
+    pid: child.pid ?? 0,
+    ended,
+    async stop(signal = 'SIGTERM') {
+      child.kill(signal);
+      await ended;
+      await end();
+    },
+  };
+}
+
+async function isReady(url: string): Promise<boolean> {
+  try {
+    return (await fetch(`${url}/readyz`)).ok;
+  } catch (error) {
+    if (error instanceof TypeError) return false;
+    throw error;
+  }
+}
+
+/** npm stands between us and the server, so the server is found by what it was started with. */
+function findServer(data_dir: string): number | undefined {
+  for (const name of processes()) {
+    const argv = readOr(`/proc/${name}/cmdline`, '').split('\0');
+    if (argv.includes(data_dir) && argv[1]?.endsWith('main.ts')) return Number(name);
+  }
+  return undefined;
+}
+
+function serverPid(data_dir: string): number {
+  const pid = findServer(data_dir);
+  if (pid === undefined) throw new Error('the server is not running');
+  return pid;
+}
+
+export const residentMb = (pid: number) =>
+  Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;

@@ -1,0 +1,143 @@
+/** Which of two policies is better where, and whether what is claimed of learned budgets holds. Pure. */
+import { claims, evenWithin, fixedBudgets } from './parameters.ts';
+import { addTally, noTally, type Tally } from './policies.ts';
+import { fixedName, type PoolResult, type Result, wholeName } from './tally.ts';
+
+/** The two that are weighed against each other, and what they cost. */
+export interface Measures {
+  /** Of a thousand boots that would have completed. */
+  false_kills: number;
+  rescued: number;
+  /** Mean seconds from the beginning of a stuck boot until it is called failed. */
+  found: number;
+  /** Hours that destroyed machines ran, for a thousand boots. */
+  burnt: number;
+}
+
+export const measuresOf = ({ completing, stuck, ...sums }: Tally): Measures => ({
+  false_kills: (sums.false_kills / completing) * 1000,
+  rescued: (sums.rescued / completing) * 1000,
+  found: sums.found_seconds / stuck,
+  burnt: (sums.burnt_seconds / 3600 / (completing + stuck)) * 1000,
+});
+
+/** `dominates`: no worse in both and better in one. `loses`: the other way round. `trades`: better in one, worse in the other. */
+export type Relation = 'dominates' | 'even' | 'trades' | 'loses';
+
+interface Allowance {
+  false_kills_per_thousand: number;
+  found_share: number;
+}
+const noAllowance: Allowance = { false_kills_per_thousand: 0, found_share: 0 };
+
+/** −1 where one is better than the other by more than is allowed, 1 where it is worse. */
+const sign = (difference: number, allowed: number): number =>
+  Math.abs(difference) <= allowed ? 0 : Math.sign(difference);
+
+export function relationOf(one: Measures, other: Measures, allowance: Allowance): Relation {
+  const signs = [
+    sign(one.false_kills - other.false_kills, allowance.false_kills_per_thousand),
+    sign(one.found - other.found, allowance.found_share * other.found),
+  ];
+  const isBetter = signs.includes(-1);
+  const isWorse = signs.includes(1);
+  if (isBetter && isWorse) return 'trades';
+  if (isBetter) return 'dominates';
+  return isWorse ? 'loses' : 'even';
+}
+
+export interface Against {
+  seconds: number;
+  fixed: Measures;
+  relation: Relation;
+  /** With nothing allowed for. */
+  strict: Relation;
+}
+
+const measuresNamed = (tallies: Record<string, Tally>, name: string): Measures => {
+  const tally = tallies[name];
+  if (!tally) throw new Error(`no policy is called ${name}`);
+  return measuresOf(tally);
+};
+
+/** A policy beside each fixed budget, on one pool. */
+export function against({ tallies }: Pick<PoolResult, 'tallies'>, name: string): Against[] {
+  const one = measuresNamed(tallies, name);
+  return fixedBudgets.map((seconds) => {
+    const fixed = measuresNamed(tallies, fixedName(seconds));
+    return {
+      ...{ seconds, fixed },
+      relation: relationOf(one, fixed, evenWithin),
+      strict: relationOf(one, fixed, noAllowance),
+    };
+  });
+}
+
+/** Where a policy lies beside all that a fixed budget could do for a pool, had it been chosen for that pool afterwards. */
+export interface Frontier {
+  /** The smallest of the grid that kills no more. */
+  as_safe_seconds: number | null;
+  /** The largest of the grid that finds no later, and what it kills. */
+  as_quick: { seconds: number; false_kills: number } | null;
+}
+
+export function frontierOf({ tallies, grid }: PoolResult, name: string): Frontier {
+  const { false_kills, found } = measuresNamed(tallies, name);
+  const curve = grid.map(({ seconds, tally }) => ({ seconds, false_kills: measuresOf(tally).false_kills }));
+  return {
+    as_safe_seconds: curve.find((point) => point.false_kills <= false_kills)?.seconds ?? null,
+    as_quick: curve.findLast(({ seconds }) => seconds <= found) ?? null,
+  };
+}
+
+export function fleetTallies({ pools }: Pick<Result, 'pools'>): Record<string, Tally> {
+  const sums: Record<string, Tally> = {};
+  for (const { tallies } of pools)
+    for (const [name, tally] of Object.entries(tallies)) {
+      sums[name] ??= noTally();
+      addTally(sums[name], tally);
+    }
+  return sums;
+}
+
+/** Infinite where the policy kills none. */
+export const timesFewer = (tallies: Record<string, Tally>, name: string, seconds: number): number =>
+  measuresNamed(tallies, fixedName(seconds)).false_kills / measuresNamed(tallies, name).false_kills;
+
+/** In how many pools a policy dominates a fixed budget: with what is allowed for, and without. */
+export function dominatedPools({ pools }: Result, name: string, seconds: number): { allowed: number; strict: number } {
+  const cells = pools.map((pool) => against(pool, name).find((each) => each.seconds === seconds));
+  return {
+    allowed: cells.filter((cell) => cell?.relation === 'dominates').length,
+    strict: cells.filter((cell) => cell?.strict === 'dominates').length,
+  };
+}
+
+export interface Claim {
+  what: string;
+  found: string;
+  holds: boolean;
+}
+
+const firstFixed = fixedBudgets[0];
+
+/** What is claimed of a policy, and what was found. */
+export function claimsOf(result: Result, name: string = wholeName): Claim[] {
+  const least = claims.times_fewer_false_kills_than_600;
+  const times = timesFewer(fleetTallies(result), name, firstFixed);
+  const most = result.pools.length * claims.dominated_in_more_than_share_of_pools;
+  return [
+    {
+      what: `over the whole fleet at least ${least} times fewer false kills than ${fixedName(firstFixed)}`,
+      ...{ found: `${times.toFixed(1)} times`, holds: times >= least },
+    },
+    ...fixedBudgets.map((seconds) => {
+      const { allowed, strict } = dominatedPools(result, name, seconds);
+      return {
+        what: `dominates ${fixedName(seconds)} in most pools`,
+        found: `${allowed} of ${result.pools.length}; ${strict} with nothing allowed for`,
+        holds: allowed > most,
+      };
+    }),
+  ];
+}

@@ -1,0 +1,114 @@
+/** The same as a picture: for each pool the curve of all fixed budgets, and where learned ones lie beside it. Pure. */
+import { measuresOf } from './compare.ts';
+import { fixedBudgets, pools as parameters } from './parameters.ts';
+import { type PoolResult, type Result, wholeName } from './tally.ts';
+
+const columns = 4;
+const [panelWidth, panelHeight] = [250, 196];
+/** Around the plot inside a panel: for its title, the ticks and the words. */
+const inset = { top: 34, right: 20, bottom: 28, left: 48 };
+const margin = { top: 64, side: 12, bottom: 34 };
+const plot = { width: panelWidth - inset.left - inset.right, height: panelHeight - inset.top - inset.bottom };
+
+/** Both axes are logarithmic; what is below the least is drawn on it, and its tick says so. */
+const axes = {
+  found: { least: 60, most: 3600, ticks: [60, 300, 900, 3600] },
+  false_kills: { least: 0.01, most: 1000, ticks: [0.01, 1, 100] },
+};
+type Axis = (typeof axes)[keyof typeof axes];
+
+const share = ({ least, most }: Axis, value: number): number =>
+  Math.log(Math.max(least, Math.min(most, value)) / least) / Math.log(most / least);
+const number = (value: number): string => value.toFixed(1);
+const x = (found: number): string => number(inset.left + share(axes.found, found) * plot.width);
+const y = (falseKills: number): string => number(inset.top + (1 - share(axes.false_kills, falseKills)) * plot.height);
+
+const style = `
+  text { font: 11px system-ui, sans-serif; fill: var(--text) }
+  .title { font-weight: 600; font-size: 12.5px } .head { font-weight: 600; font-size: 16px } .quiet { fill: var(--quiet) }
+  .paper { fill: var(--paper) } .panel { fill: var(--panel); stroke: var(--line) }
+  .grid { stroke: var(--line); stroke-width: 1 }
+  .curve { fill: none; stroke: var(--fixed); stroke-width: 1.6 } .fixed { fill: var(--fixed) }
+  .learned { fill: var(--learned); stroke: var(--panel); stroke-width: 1.5 } .reach { fill: var(--learned); opacity: 0.12 }
+  svg { --paper: #ffffff; --panel: #f8f9fb; --line: #dfe3ea; --text: #1d2733; --quiet: #5a6675; --fixed: #7a8798; --learned: #0f7b5f }
+  @media (prefers-color-scheme: dark) {
+    svg { --paper: #10151c; --panel: #171e27; --line: #2b3542; --text: #e6ebf2; --quiet: #9aa7b7; --fixed: #8b99ab; --learned: #3fcf9f }
+  }`;
+
+const text = (at: [string | number, string | number], words: string, kind = '', anchor = 'start'): string =>
+  `<text x="${at[0]}" y="${at[1]}" class="${kind}" text-anchor="${anchor}">${words}</text>`;
+
+function gridLines(): string[] {
+  const [right, bottom] = [inset.left + plot.width, inset.top + plot.height];
+  return [
+    ...axes.found.ticks.map((tick) => {
+      const line = `<line class="grid" x1="${x(tick)}" x2="${x(tick)}" y1="${inset.top}" y2="${bottom}"/>`;
+      return line + text([x(tick), bottom + 15], `${tick}`, 'quiet', 'middle');
+    }),
+    ...axes.false_kills.ticks.map((tick) => {
+      const line = `<line class="grid" x1="${inset.left}" x2="${right}" y1="${y(tick)}" y2="${y(tick)}"/>`;
+      const isLeast = tick === axes.false_kills.least;
+      return line + text([inset.left - 6, Number(y(tick)) + 4], isLeast ? `≤ ${tick}` : `${tick}`, 'quiet', 'end');
+    }),
+  ];
+}
+
+/** Whatever lies in it is worse than learned in both. */
+function reachOf(found: number, falseKills: number): string {
+  const [left, top] = [Number(x(found)), inset.top];
+  return `<rect class="reach" x="${left}" y="${top}" width="${number(inset.left + plot.width - left)}" height="${number(Number(y(falseKills)) - top)}"/>`;
+}
+
+function panelOf({ pool, tallies, grid }: PoolResult, place: number): string {
+  const median = parameters.find(({ name }) => name === pool)?.median_seconds ?? 0;
+  const curve = grid.map(({ seconds, tally }) => `${x(seconds)},${y(measuresOf(tally).false_kills)}`).join(' ');
+  const dots = fixedBudgets.flatMap((seconds) => {
+    const tally = grid.find((point) => point.seconds === seconds)?.tally;
+    if (!tally) return [];
+    return [`<circle class="fixed" r="3.2" cx="${x(seconds)}" cy="${y(measuresOf(tally).false_kills)}"/>`];
+  });
+  const tally = tallies[wholeName];
+  if (!tally) throw new Error(`no policy is called ${wholeName}`);
+  const { found, false_kills } = measuresOf(tally);
+  const left = margin.side + (place % columns) * panelWidth;
+  const top = margin.top + Math.floor(place / columns) * panelHeight;
+  return [
+    `<g transform="translate(${left} ${top})">`,
+    `<rect class="panel" x="4" y="4" width="${panelWidth - 8}" height="${panelHeight - 8}" rx="6"/>`,
+    text([14, 23], pool, 'title') + text([panelWidth - 14, 23], `median ${median} s`, 'quiet', 'end'),
+    ...gridLines(),
+    reachOf(found, false_kills),
+    `<polyline class="curve" points="${curve}"/>`,
+    ...dots,
+    `<circle class="learned" r="6" cx="${x(found)}" cy="${y(false_kills)}"/>`,
+    '</g>',
+  ].join('\n');
+}
+
+export function drawFigure({ pools, seeds }: Result): string {
+  const width = 2 * margin.side + columns * panelWidth;
+  const height = margin.top + Math.ceil(pools.length / columns) * panelHeight + margin.bottom;
+  const legend = [
+    text([margin.side + 6, 26], 'Healthy boots destroyed, against the time until a stuck one is found', 'head'),
+    `<circle class="learned" r="6" cx="${margin.side + 12}" cy="46"/>`,
+    text([margin.side + 24, 50], 'learned, progress, rescue'),
+    `<circle class="fixed" r="3.2" cx="${margin.side + 192}" cy="46"/>`,
+    text([margin.side + 202, 50], `fixed ${fixedBudgets.join(', ')} s, on the curve of all fixed budgets`),
+    `<rect class="reach" x="${margin.side + 560}" y="38" width="22" height="14"/>`,
+    text([margin.side + 588, 50], 'worse than learned in both'),
+    text(
+      [width / 2, height - 13],
+      `across: mean seconds until a stuck boot is found · up: healthy boots destroyed in a thousand · ${seeds} seeds`,
+      'quiet',
+      'middle',
+    ),
+  ];
+  return [
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" role="img" aria-label="For each pool, false kills against the time until a stuck boot is found: learned budgets beside fixed ones">`,
+    `<style>${style}\n</style>`,
+    `<rect class="paper" width="${width}" height="${height}" rx="8"/>`,
+    ...legend,
+    ...pools.map(panelOf),
+    '</svg>\n',
+  ].join('\n');
+}

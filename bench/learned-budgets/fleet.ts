@@ -1,0 +1,110 @@
+/** Boots of a pool over weeks of virtual time, drawn by its parameters: when each begins, what it says, and when it arrives, if ever. */
+import { type Dice, throwing } from '../../test/properties/support/dice.ts';
+import { fleet, type PoolParameters, pools } from './parameters.ts';
+
+export const daySeconds = 86_400;
+const weekSeconds = 7 * daySeconds;
+export const totalSeconds = fleet.weeks * weekSeconds;
+
+/** In the order in which they begin. Columns, since there are millions. */
+export interface Boots {
+  count: number;
+  /** Seconds of virtual time. */
+  begins: Float64Array;
+  /** How long it takes; infinite where it is stuck. */
+  takes: Float64Array;
+  /** So many times can a boot of this pool say that it advances. */
+  words: number;
+  /** Seconds after the boot began, `words` for each boot; infinite where it never gets there. */
+  says: Float64Array;
+  /** From here on the pool makes something else; infinite where it does not. */
+  new_image_at: number;
+}
+
+/** Box and Muller. */
+const normal = (dice: Dice): number => Math.sqrt(-2 * Math.log(1 - dice.next())) * Math.cos(2 * Math.PI * dice.next());
+
+const bounded = (seconds: number): number => {
+  const [least, most] = fleet.median_bounds;
+  return Math.max(least, Math.min(most, seconds));
+};
+
+/** The median at a moment: between the starts of two weeks it goes evenly from one to the other. */
+export function drawMedian(pool: PoolParameters, dice: Dice): (at: number) => number {
+  const weekly = [pool.median_seconds];
+  for (let week = 1; week <= fleet.weeks; week++) {
+    const step = pool.drift_per_week * Math.exp(fleet.wander_per_week * normal(dice));
+    weekly.push(bounded((weekly[week - 1] ?? pool.median_seconds) * step));
+  }
+  const changesAt = newImageAt(pool);
+  return (at) => {
+    const week = Math.min(fleet.weeks - 1, Math.floor(at / weekSeconds));
+    const [from = 0, to = 0] = weekly.slice(week, week + 2);
+    const drifted = from * (to / from) ** (at / weekSeconds - week);
+    return bounded(at < changesAt ? drifted : drifted * (pool.new_image?.factor ?? 1));
+  };
+}
+
+const newImageAt = ({ new_image }: PoolParameters): number =>
+  new_image ? new_image.week * weekSeconds : Number.POSITIVE_INFINITY;
+
+/** How long a boot that completes takes without and with what is slow in one part of it. */
+function drawSeconds(pool: PoolParameters, median: number, dice: Dice): { usual: number; added: number } {
+  for (;;) {
+    const usual = median * Math.exp(pool.sigma * normal(dice));
+    const factor = dice.chance(pool.tail_share) ? (1 - dice.next()) ** (-1 / pool.tail_exponent) : 1;
+    if (usual * factor <= fleet.longest_seconds) return { usual, added: usual * (factor - 1) };
+  }
+}
+
+/** Which part a throw falls on, each as likely as its share is large. */
+function slowPart(parts: readonly number[], thrown: number): number {
+  let left = thrown;
+  const found = parts.findIndex((share) => {
+    left -= share;
+    return left < 0;
+  });
+  return found < 0 ? parts.length - 1 : found;
+}
+
+/** Seconds that each part of one boot takes. */
+function drawParts(pool: PoolParameters, median: number, dice: Dice): number[] {
+  const { usual, added } = drawSeconds(pool, median, dice);
+  const weights = pool.parts.map((share) => share * Math.exp(fleet.parts_sigma * normal(dice)));
+  const all = weights.reduce((sum, weight) => sum + weight, 0);
+  const slow = slowPart(pool.parts, dice.next());
+  return weights.map((weight, part) => (usual * weight) / all + (part === slow ? added : 0));
+}
+
+function drawBegins(pool: PoolParameters, dice: Dice): number[] {
+  const begins: number[] = [];
+  let at = 0;
+  for (;;) {
+    at += (-Math.log(1 - dice.next()) * daySeconds) / pool.boots_per_day;
+    if (at >= totalSeconds) return begins;
+    begins.push(at);
+  }
+}
+
+/** The same boots for the same seed, whatever other pools there are before it. */
+export function drawBoots(pool: PoolParameters, seed: number): Boots {
+  const dice = throwing(seed, pools.indexOf(pool));
+  const medianAt = drawMedian(pool, dice);
+  const begins = Float64Array.from(drawBegins(pool, dice));
+  const count = begins.length;
+  const words = pool.parts.length - 1;
+  const takes = new Float64Array(count);
+  const says = new Float64Array(count * words).fill(Number.POSITIVE_INFINITY);
+  for (let boot = 0; boot < count; boot++) {
+    const parts = drawParts(pool, medianAt(begins[boot] ?? 0), dice);
+    const isStuck = dice.chance(fleet.stuck_share);
+    const stuckIn = isStuck ? Math.floor(dice.next() * parts.length) : parts.length;
+    let reached = 0;
+    for (let part = 0; part < stuckIn; part++) {
+      reached += parts[part] ?? 0;
+      if (part < words) says[boot * words + part] = reached;
+    }
+    takes[boot] = isStuck ? Number.POSITIVE_INFINITY : reached;
+  }
+  return { count, begins, takes, words, says, new_image_at: newImageAt(pool) };
+}

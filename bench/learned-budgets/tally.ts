@@ -1,0 +1,73 @@
+/** Every policy on every pool over many seeds, summed. */
+import { type Boots, drawBoots } from './fleet.ts';
+import { fixedBudgets, fleet, gridSeconds, pools } from './parameters.ts';
+import { addTally, judge, noTally, type Policy, policies, runPolicy, type Tally } from './policies.ts';
+
+/** The same for every boot, heard or not, and destroyed at once. */
+function runFixed(boots: Boots, seconds: number): Tally {
+  const tally = noTally();
+  for (const takes of boots.takes) judge(tally, takes, seconds, 0);
+  return tally;
+}
+
+export const fixedName = (seconds: number): string => `fixed ${seconds} s`;
+/** The policy that is held against the fixed ones. */
+export const wholeName: string = policies[0].name;
+
+export interface PoolResult {
+  pool: string;
+  /** By the name of the policy. */
+  tallies: Record<string, Tally>;
+  /** By the grid of fixed budgets. */
+  grid: { seconds: number; tally: Tally }[];
+  /** Of the whole policy, in force at the end of each day, in the mean over seeds. */
+  budgets: number[];
+}
+
+export interface Result {
+  seeds: number;
+  pools: PoolResult[];
+  /** Of the whole fleet, for each seed. */
+  fleets: Record<string, Tally>[];
+}
+
+const runners: { name: string; run: (boots: Boots) => Tally & { budgets?: number[] } }[] = [
+  ...fixedBudgets.map((seconds) => ({ name: fixedName(seconds), run: (boots: Boots) => runFixed(boots, seconds) })),
+  ...policies.map((policy: Policy) => ({ name: policy.name, run: (boots: Boots) => runPolicy(policy, boots) })),
+];
+
+const noTallies = (): Record<string, Tally> => Object.fromEntries(runners.map(({ name }) => [name, noTally()]));
+const tallyOf = (tallies: Record<string, Tally>, name: string): Tally => {
+  const tally = tallies[name];
+  if (!tally) throw new Error(`no policy is called ${name}`);
+  return tally;
+};
+
+export function measure(seeds: number, eachSeed: (seed: number) => void, firstSeed = 0): Result {
+  const fleets = Array.from({ length: seeds }, noTallies);
+  const results: PoolResult[] = pools.map(({ name }) => ({
+    pool: name,
+    tallies: noTallies(),
+    grid: gridSeconds.map((seconds) => ({ seconds, tally: noTally() })),
+    budgets: new Array<number>(fleet.weeks * 7 * fleet.asks_per_day).fill(0),
+  }));
+  for (const [seed, whole] of fleets.entries()) {
+    for (const [place, result] of results.entries()) {
+      const pool = pools[place];
+      if (!pool) continue;
+      const boots = drawBoots(pool, firstSeed + seed);
+      for (const { name, run } of runners) {
+        const outcome = run(boots);
+        addTally(tallyOf(result.tallies, name), outcome);
+        addTally(tallyOf(whole, name), outcome);
+        if (name === wholeName)
+          outcome.budgets?.forEach((seconds, day) => {
+            result.budgets[day] = (result.budgets[day] ?? 0) + seconds / seeds;
+          });
+      }
+      for (const { seconds, tally } of result.grid) addTally(tally, runFixed(boots, seconds));
+    }
+    eachSeed(seed);
+  }
+  return { seeds, pools: results, fleets };
+}

@@ -1,0 +1,93 @@
+/**
+ * What the question "what if" costs, and how that grows with the boots on record: as the API asks it, beside reading every boot
+ * and counting here, and the estimator alone. Figures are printed; ends with 1 when the cost grows faster than the boots.
+ */
+import { loadavg } from 'node:os';
+import { now, systemClock } from '../../src/base/clock.ts';
+import { estimateSurvival, type TimedBoot } from '../../src/lifecycle/boots/survival.ts';
+import { whatIf } from '../../src/lifecycle/boots/what-if.ts';
+import { whatIfOnRecord } from '../../src/store/boots/what-if.ts';
+import type { Database } from '../../src/store/pg/database.ts';
+import { declarePool } from '../../src/store/rows/pools.ts';
+import { recordBoots } from '../../src/store/testing/recorded-boots.ts';
+import { startBenchServer } from '../harness/bench-database.ts';
+import { type Figure, median, report, secondsOf } from '../harness/measure.ts';
+import { common, readOptions } from '../harness/options.ts';
+
+const options = readOptions(import.meta.url, {
+  takes: 'about a minute',
+  options: common,
+});
+const { quick, rounds } = options;
+const sizes = quick ? [1_000, 10_000] : [10_000, 100_000];
+const samples = 4 * rounds;
+const targetMs = 100;
+const targetAt = 100_000;
+/** Ten times the boots; sorting takes a little more than that, and the rest is noise. What is quadratic would take a hundred. */
+const mostGrowth = 20;
+const pool = 'build';
+const budget = { budget_seconds: 400, rescue_seconds: 200 };
+
+/** Boots around two minutes with a long tail, one in fifty of them stuck. */
+const bootOf = (place: number): TimedBoot => {
+  const spread = Math.sqrt(-2 * Math.log(((place * 7919) % 10_007) / 10_007 + 1e-9)) * Math.cos(place);
+  if (place % 50 === 0) return { seconds: 720, outcome: 'timed_out' };
+  return { seconds: 120 * Math.exp(0.6 * spread), outcome: 'completed' };
+};
+
+const read = (db: Database) =>
+  db.query<TimedBoot>(`select seconds, outcome from boot_samples where pool = $1 and phase = 'provision'`, [pool]);
+
+const questions: Record<string, (db: Database, boots: readonly TimedBoot[]) => Promise<unknown>> = {
+  'asked where they lie, as the API does': (db) =>
+    whatIfOnRecord(db, { pool, phase: 'provision', since: null, current_seconds: 720, ...budget }),
+  'baseline: every boot read, and counted here': async (db) => whatIf(await read(db), budget),
+  'the rule alone, in memory, as the console does': async (_, boots) => whatIf(boots, budget),
+  'the survival curve with its bands, in memory': async (_, boots) => estimateSurvival(boots),
+};
+
+const figures: Figure[] = [];
+const broken: string[] = [];
+const loadBefore = loadavg();
+const server = await startBenchServer(2);
+try {
+  const stores: { size: number; db: Database; boots: TimedBoot[] }[] = [];
+  for (const size of sizes) {
+    const db = await server.database(`boots_${size}`);
+    await db.transaction((tx) => declarePool(tx, pool, { driver: 'external' }, now(systemClock)));
+    const boots = Array.from({ length: size }, (_, place) => bootOf(place));
+    for (let at = 0; at < size; at += 50_000)
+      await recordBoots(db, { pool, boots: boots.slice(at, at + 50_000), until: now(systemClock) });
+    await db.query('vacuum analyze boot_samples');
+    stores.push({ size, db, boots });
+  }
+  const costs = new Map<string, number[]>();
+  for (const [what, ask] of Object.entries(questions)) {
+    const taken = stores.map(() => [] as number[]);
+    for (let turn = -1; turn < samples; turn++)
+      for (const [place, { db, boots }] of stores.entries()) {
+        const ms = (await secondsOf(() => ask(db, boots))) * 1000;
+        if (turn >= 0) taken[place]?.push(ms);
+      }
+    costs.set(what, taken.map(median));
+    for (const [place, { size }] of stores.entries()) {
+      const [value, before] = [median(taken[place] ?? []), median(taken[place - 1] ?? [])];
+      const goal = size === targetAt && !what.startsWith('baseline') && { target: targetMs };
+      figures.push({ what: `${what}: ${size} boots`, value, unit: 'ms', samples: taken[place] ?? [], ...goal });
+      if (place === 0) continue;
+      figures.push({ what: '… for ten times the boots', value: value / before, unit: '×' });
+      if (value / before > mostGrowth) broken.push(`${what} grows ${(value / before).toFixed(1)}× at ${size} boots`);
+    }
+  }
+  const [asked = [], baseline = []] = [...costs.values()];
+  figures.push({
+    what: `reading every boot / asking where they lie, ${sizes.at(-1)} boots`,
+    value: (baseline.at(-1) ?? 0) / (asked.at(-1) ?? 1),
+    unit: '×',
+  });
+} finally {
+  await server.stop();
+}
+report(options, 'what-if', figures, loadBefore, { medianOf: String(samples), jsonToo: true });
+for (const what of broken) process.stderr.write(`not as it should be: ${what}\n`);
+process.exitCode = broken.length > 0 ? 1 : 0;

@@ -1,0 +1,37 @@
+/**
+ * The least that sending the same bytes to the same readers can cost: a bare `node:http` server that keeps every response and
+ * writes one piece of a given size to all of them, again and again. The baseline of `bench/readers.ts`; a process of its own.
+ */
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { now, systemClock } from '../../src/base/clock.ts';
+
+export interface Fanout {
+  piece_bytes: number;
+  every_ms: number;
+}
+
+const responses = new Set<ServerResponse>();
+const server = createServer((_, response) => {
+  response.writeHead(200, { 'content-type': 'text/event-stream' });
+  response.write(': welcome\n\n');
+  responses.add(response);
+  response.on('close', () => responses.delete(response));
+});
+
+let cancel = () => {};
+function send({ piece_bytes, every_ms }: Fanout): void {
+  const stamp = `data: {"cursor":"0-0","at":"${now(systemClock).toISOString()}"}\n\n`;
+  const piece = Buffer.alloc(Math.max(piece_bytes, stamp.length), 'x');
+  piece.write(stamp);
+  for (const response of responses) response.write(piece);
+  cancel = systemClock.after(every_ms, () => send({ piece_bytes, every_ms }));
+}
+
+process.on('message', (fanout: Fanout) => {
+  cancel();
+  send(fanout);
+  process.send?.(true);
+});
+process.on('disconnect', () => process.exit(0));
+server.listen(0, '127.0.0.1', () => process.send?.((server.address() as AddressInfo).port));

@@ -1,0 +1,48 @@
+/** Many who watch: each an open stream of its own, that notes when the word it waits for has come. */
+import { once } from 'node:events';
+import { Agent, get, type IncomingMessage } from 'node:http';
+import { systemClock } from '../../src/base/clock.ts';
+
+export interface Watchers {
+  /** Resolves with how long after this call each of them had a word that contains `text`, in milliseconds. */
+  wait(text: string): Promise<number[]>;
+  close(): void;
+}
+
+export async function openWatchers(url: string, token: string, count: number): Promise<Watchers> {
+  const agent = new Agent({ maxSockets: count });
+  const headers = { authorization: `Bearer ${token}` };
+  const bodies: IncomingMessage[] = [];
+  for (let i = 0; i < count; i++) {
+    const request = get(`${url}/v1/stream?topics=operations`, { agent, headers });
+    const [reply] = (await once(request, 'response')) as [IncomingMessage];
+    if (reply.statusCode !== 200) throw new Error(`no stream: ${reply.statusCode}`);
+    reply.setEncoding('utf8').resume();
+    bodies.push(reply);
+  }
+  return {
+    wait(text) {
+      const startedMs = systemClock.monotonicMs();
+      const came = bodies.map(
+        (body) =>
+          new Promise<number>((resolve) => {
+            // The end of one piece and the beginning of the next may share it.
+            let rest = '';
+            const take = (chunk: string) => {
+              const heard = rest + chunk;
+              rest = heard.slice(-text.length);
+              if (!heard.includes(text)) return;
+              body.off('data', take);
+              resolve(systemClock.monotonicMs() - startedMs);
+            };
+            body.on('data', take);
+          }),
+      );
+      return Promise.all(came);
+    },
+    close() {
+      for (const body of bodies) body.destroy();
+      agent.destroy();
+    },
+  };
+}

@@ -1,0 +1,124 @@
+/** Measures the passes of one rule on several fleets in turn, so that whatever else the machine does hits all of them alike. */
+import { now, secondsLater, systemClock } from '../../src/base/clock.ts';
+import type { NodeId } from '../../src/base/ids.ts';
+import { scanSuspects } from '../../src/store/supervision/silent.ts';
+import { sweepRegistry } from '../../src/sweeps/registry.ts';
+import type { SweepServices } from '../../src/sweeps/runner/services.ts';
+import {
+  allocate,
+  backInFlight,
+  bareInsert,
+  bareUpdate,
+  countAt,
+  fallDue,
+  keepTold,
+  type MeasuredRule,
+} from './rules.ts';
+import type { Spent, Stopwatch } from './work.ts';
+
+export interface Fleet {
+  idle: number;
+  services: SweepServices;
+  inFlight: NodeId[];
+}
+
+/**
+ * One pass; a pass that finds nobody; the bare UPDATE; the same with evidence and boot samples; and, where a rule is
+ * about silence, the reading of all beats, which passes share and which happens seldom.
+ */
+export type Act = 'pass' | 'empty' | 'bare' | 'told' | 'reading';
+export type Measured = Record<Act, Spent[]>;
+
+const actsOf = (rule: MeasuredRule): Act[] => [
+  'pass',
+  'empty',
+  'bare',
+  'told',
+  ...(rule.dueBy === 'silence' ? (['reading'] as const) : []),
+];
+
+/** A rule that takes long is measured less often, so that the whole stays bounded. */
+const patienceMs = 20_000;
+const leastTurns = 3;
+
+interface Round {
+  fleet: Fleet;
+  rule: MeasuredRule;
+  ids: NodeId[];
+  stopwatch: Stopwatch;
+}
+
+/** The rule as in the registry, told who is suspected of silence. */
+function sweepOf({ fleet, rule }: Round, suspects: NodeId[]) {
+  const known = { at: async () => suspects.map((node_id) => ({ node_id, due_ms: 0 })), everySeconds: () => 1 };
+  const sweep = sweepRegistry({ ...fleet.services, suspects: known }).find(({ name }) => name === rule.name);
+  if (!sweep) throw new Error(`there is no sweep ${rule.name}`);
+  return sweep;
+}
+
+async function readBeats({ fleet, ids }: Round, at: Date): Promise<void> {
+  const { db, ingest } = fleet.services;
+  const found = await scanSuspects(db, secondsLater(at, -ingest.tightestStaleSeconds() / 2), at);
+  if (found.length !== ids.length) throw new Error(`${found.length} of ${ids.length} were suspected of silence`);
+}
+
+async function measured(round: Round, act: Act): Promise<Spent> {
+  const { fleet, rule, ids, stopwatch } = round;
+  const { db, clock, ingest } = fleet.services;
+  // A replica that was not given the time to make sure that it hears would decide nothing.
+  await ingest.check();
+  if (act === 'empty') return stopwatch(() => sweepOf(round, []).run(now(clock)));
+  await fallDue(db, rule, ids, now(clock));
+  await ingest.check();
+  const at = now(clock);
+  const sweep = sweepOf(round, ids);
+  const work: Record<Exclude<Act, 'empty'>, () => Promise<unknown>> = {
+    pass: () => sweep.run(at),
+    bare: () => db.transaction((tx) => bareUpdate(tx, rule, ids, at)),
+    told: () =>
+      db.transaction(async (tx) => {
+        await bareUpdate(tx, rule, ids, at);
+        await bareInsert(tx);
+      }),
+    reading: () => readBeats(round, at),
+  };
+  const spent = await stopwatch(work[act]);
+  const moved = act === 'reading' ? ids.length : await countAt(db, ids, rule.to);
+  if (moved !== ids.length) throw new Error(`${rule.name} (${act}): ${moved} of ${ids.length} came to be ${rule.to}`);
+  if (act === 'pass') await keepTold(db, ids, at);
+  await backInFlight(db, rule, ids, now(clock));
+  return spent;
+}
+
+/** The `turn`th so many of those in flight, and after the last ones the first again. */
+const groupOf = (inFlight: NodeId[], turn: number, due: number) => {
+  const from = (turn % Math.floor(inFlight.length / due)) * due;
+  return inFlight.slice(from, from + due);
+};
+
+export async function measurePasses(
+  fleets: Fleet[],
+  rule: MeasuredRule,
+  { due, samples, stopwatch }: { due: number; samples: number; stopwatch: Stopwatch },
+): Promise<Measured[]> {
+  const results = fleets.map((): Measured => ({ pass: [], empty: [], bare: [], told: [], reading: [] }));
+  for (const { services, inFlight } of fleets) {
+    if (rule.allocated) await allocate(services.db, inFlight, now(services.clock));
+    await backInFlight(services.db, rule, inFlight, now(services.clock));
+    await services.db.query('vacuum nodes');
+  }
+  const startedMs = systemClock.monotonicMs();
+  // The first round warms caches and connections and is not counted.
+  for (let turn = 0; turn <= samples; turn++) {
+    if (turn > leastTurns && systemClock.monotonicMs() - startedMs > patienceMs) break;
+    const acts = actsOf(rule);
+    for (const act of turn % 2 ? acts.toReversed() : acts) {
+      for (const [place, fleet] of fleets.entries()) {
+        const ids = groupOf(fleet.inFlight, turn, due);
+        const spent = await measured({ fleet, rule, ids, stopwatch }, act);
+        if (turn > 0) results[place]?.[act].push(spent);
+      }
+    }
+  }
+  return results;
+}

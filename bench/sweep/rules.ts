@@ -1,0 +1,130 @@
+/** The rules that are measured: how their nodes fall due, and the bare UPDATE that only writes the same columns. */
+import { secondsLater } from '../../src/base/clock.ts';
+import type { NodeId } from '../../src/base/ids.ts';
+import type { NodeStatus } from '../../src/lifecycle/model/states.ts';
+import type { Queryable, Transaction } from '../../src/store/pg/database.ts';
+
+export interface MeasuredRule {
+  /** As in the registry; a rule that is not there yet is left out. */
+  name: string;
+  from: NodeStatus;
+  to: NodeStatus;
+  /** By their own deadline, or by their silence alone. */
+  dueBy: 'deadline' | 'silence';
+  /** Whether they are still heard of when their time has come. */
+  beats: boolean;
+  /** Each was made for an allocation, which falls with it. Stays so for the rules that come after. */
+  allocated?: boolean;
+}
+
+export const measuredRules: MeasuredRule[] = [
+  { name: 'provision-deadline', from: 'provisioning', to: 'failed', dueBy: 'deadline', beats: true },
+  { name: 'stuck-starting', from: 'starting', to: 'ready', dueBy: 'deadline', beats: true },
+  { name: 'start-deadline', from: 'starting', to: 'failed', dueBy: 'deadline', beats: false },
+  { name: 'liveness', from: 'ready', to: 'offline', dueBy: 'silence', beats: false },
+  { name: 'provision-deadline', from: 'provisioning', to: 'failed', dueBy: 'deadline', beats: true, allocated: true },
+];
+
+const daySeconds = 86_400;
+
+const ofNodes = 'node_instance_id in (select node_instance_id from nodes where node_id = any($1))';
+
+const hearOf = (db: Queryable, ids: NodeId[], seen: Date) =>
+  db.query(`update heartbeats set last_seen_at = $2 where ${ofNodes}`, [ids, seen]);
+
+/** An allocation for each node in flight. */
+export async function allocate(db: Queryable, ids: NodeId[], now: Date): Promise<void> {
+  await db.query(
+    `insert into allocations (allocation_id, pool, node_id, tenant, name, status, status_since, workflow_id, correlation_id,
+       deadline_at, budget_seconds, budget_source, created_at)
+     select 'alloc' || substr(node_id, 5), pool, node_id, 'tenant-7', name, 'provisioning', $2, workflow_id, correlation_id,
+       deadline_at, budget_seconds, budget_source, $2 from nodes where node_id = any($1)`,
+    [ids, now],
+  );
+  await db.query('vacuum (analyze) allocations');
+}
+
+/** Their time came within the last second, one after the other. */
+export async function fallDue(db: Queryable, rule: MeasuredRule, ids: NodeId[], now: Date): Promise<void> {
+  const byDeadline = rule.dueBy === 'deadline';
+  await db.query(
+    `update nodes set status = $3, status_since = $4, registered_at = case when $3 <> 'provisioning' then $4::timestamptz end, verdict = null,
+       deadline_at = case when $5 then $2::timestamptz - interval '1 second' * random() end,
+       budget_seconds = case when $5 then 720 end, budget_source = case when $5 then 'pool' end
+     where node_id = any($1)`,
+    [ids, now, rule.from, secondsLater(now, -daySeconds), byDeadline],
+  );
+  if (!rule.beats) await hearOf(db, ids, secondsLater(now, -daySeconds));
+}
+
+/** Among many others in the same phase, whose time has not come: what falls due is no mass failure. */
+export async function backInFlight(db: Queryable, rule: MeasuredRule, ids: NodeId[], now: Date): Promise<void> {
+  await db.query(
+    `update nodes set status = $4, status_since = $3, registered_at = case when $4 <> 'provisioning' then $3::timestamptz end,
+       verdict = null, held = null, would_have = null, deadline_at = $2::timestamptz + interval '1 hour' * (1 + random()),
+       budget_seconds = 720, budget_source = 'pool' where node_id = any($1)`,
+    [ids, now, secondsLater(now, -daySeconds), rule.dueBy === 'deadline' ? rule.from : 'provisioning'],
+  );
+  if (rule.allocated)
+    await db.query(
+      `update allocations set status = 'provisioning', status_since = $2, deadline_at = $3, budget_seconds = 720, verdict = null
+       where node_id = any($1)`,
+      [ids, now, secondsLater(now, 3600)],
+    );
+  if (!rule.beats) await hearOf(db, ids, now);
+  // As if it had never been: no boot ends twice, no pass is part of a mass failure, and we always heard.
+  await db.query(`delete from boot_samples where ${ofNodes}`, [ids]);
+  await db.query('delete from brake_tally');
+  await db.query('delete from brake_holds');
+  await db.query('delete from ingest_gaps');
+}
+
+const dueCondition: Record<MeasuredRule['dueBy'], string> = {
+  deadline: 'status = $5 and deadline_at <= $1',
+  // Told who they are: finding them is no part of the baseline.
+  silence: 'status = $5 and node_id = any($6)',
+};
+
+/** What the door writes when a status changes, with nothing asked and nobody told. */
+export async function bareUpdate(tx: Transaction, rule: MeasuredRule, ids: NodeId[], now: Date): Promise<void> {
+  const verdict = {
+    rule: rule.name,
+    reason: 'waited 86400 s, budget from pool',
+    at: now.toISOString(),
+    from: rule.from,
+  };
+  const deadline = secondsLater(now, 3600);
+  await tx.query(
+    `update nodes set status = $2, status_since = $1, deadline_at = $3, budget_seconds = 3600, budget_source = 'pool',
+       verdict = $4, held = null, would_have = null, drain_then = null where ${dueCondition[rule.dueBy]}`,
+    [now, rule.to, deadline, verdict, rule.from, ...(rule.dueBy === 'silence' ? [ids] : [])],
+  );
+  if (rule.allocated)
+    await tx.query(
+      `update allocations set status = 'failed', status_since = $2, deadline_at = $3, budget_seconds = 3600, budget_source = 'pool',
+         verdict = $4, reason = $5, owner_layer = 'node' where node_id = any($1) and status = 'provisioning'`,
+      [ids, now, deadline, verdict, verdict.reason],
+    );
+}
+
+const told =
+  'at, layer, kind, summary, data, actor, node_id, node_instance_id, correlation_id, allocation_id, workflow_id';
+
+/** Keeps what a pass told of its nodes, so that the baseline can tell exactly as much. */
+export async function keepTold(db: Queryable, ids: NodeId[], at: Date): Promise<void> {
+  await db.query('drop table if exists kept_facts, kept_samples');
+  await db.query(`create unlogged table kept_facts as select ${told} from evidence limit 0`);
+  await db.query(`insert into kept_facts select ${told} from evidence where node_id = any($1) and at = $2`, [ids, at]);
+  await db.query('create unlogged table kept_samples as select * from boot_samples limit 0');
+  await db.query(`insert into kept_samples select * from boot_samples where ${ofNodes}`, [ids]);
+}
+
+export async function bareInsert(tx: Transaction): Promise<void> {
+  await tx.query(`insert into evidence (${told}) select ${told} from kept_facts`);
+  await tx.query('insert into boot_samples select * from kept_samples');
+}
+
+export async function countAt(db: Queryable, ids: NodeId[], status: NodeStatus): Promise<number> {
+  const rows = await db.query('select 1 from nodes where node_id = any($1) and status = $2', [ids, status]);
+  return rows.length;
+}
