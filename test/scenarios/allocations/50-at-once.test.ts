@@ -1,0 +1,124 @@
+/** Fifty machines at once come up and go down, and a pool with little room serves everybody in turn. */
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expectNothingLeft, type Ledger, openLedger } from '../../support/ledger.ts';
+import { allocate, allocation, becomes, declarePool, release } from '../../support/machine-life.ts';
+import { type SpawnedServer, spawnServer } from '../../support/server.ts';
+import { taggedProcesses } from '../../support/tagged-processes.ts';
+import { until } from '../../support/until.ts';
+
+let server: SpawnedServer;
+let ledger: Ledger;
+beforeAll(async () => {
+  server = await spawnServer();
+  ledger = await openLedger(server.database_url);
+});
+afterAll(async () => {
+  await ledger?.close();
+  await server?.stop();
+});
+
+const times = (count: number) => Array.from({ length: count });
+const withStatus = async (pool: string, status: string) =>
+  (
+    await ledger.rows<{ allocation_id: string }>(
+      'select allocation_id from allocations where pool = $1 and status = $2 order by active_at, allocation_id',
+      [pool, status],
+    )
+  ).map((row) => row.allocation_id);
+const allAre = (pool: string, status: string, count: number) =>
+  until(`${count} of ${pool} to be ${status}`, async () => (await withStatus(pool, status)).length === count, {
+    seconds: 120,
+    every_ms: 100,
+  });
+
+it('fifty at once all become active, all are released, and nothing is left behind', async () => {
+  const count = 50;
+  const startedMs = performance.now();
+  const ids = await Promise.all(times(count).map(() => allocate(server.client, 'local')));
+  await allAre('local', 'active', count);
+  const activeMs = performance.now();
+  const running = taggedProcesses(ledger.installation_id).filter((process) => process.agent);
+  expect(new Set(running.map((process) => process.node_instance_id)).size).toBe(count);
+  expect(running).toHaveLength(count);
+
+  await Promise.all(ids.map((id) => release(server.client, id)));
+  await allAre('local', 'released', count);
+  const releasedMs = performance.now();
+  console.log(
+    `${count} at once: active after ${((activeMs - startedMs) / 1000).toFixed(1)} s, released after ${((releasedMs - activeMs) / 1000).toFixed(1)} s`,
+  );
+  await expectNothingLeft(ledger, server.nodes_dir, 1);
+  expect(await ledger.count(`select 1 from evidence where kind = 'proof.absent'`)).toBe(count);
+}, 300_000);
+
+it('a pool with room for three serves ten in the order in which they asked', async () => {
+  const pool = 'narrow';
+  await declarePool(server.client, pool, { max_nodes: 3 });
+  const asked: string[] = [];
+  for (const _ of times(10)) asked.push(await allocate(server.client, pool));
+  for (const id of asked.slice(0, 3)) await becomes(server.client, id, 'active');
+  const last = asked.at(-1) ?? '';
+  await until(
+    'the last to say what it waits for',
+    async () => {
+      const { status, progress } = await allocation(server.client, last);
+      return (
+        status === 'requested' &&
+        progress?.message === 'Waiting for room in the pool (3 nodes at most), behind 6 others'
+      );
+    },
+    { seconds: 60 },
+  );
+
+  // Room is made where it was taken last, so that only the order of asking can explain who comes next.
+  const served = await withStatus(pool, 'active');
+  while (served.length < asked.length) {
+    const leaving = served.at(-1) ?? '';
+    await release(server.client, leaving);
+    const next = asked[served.length] ?? '';
+    await becomes(server.client, next, 'active');
+    served.push(next);
+    expect(
+      await ledger.count(`select 1 from nodes where pool = $1 and status <> 'retired'`, [pool]),
+    ).toBeLessThanOrEqual(3);
+  }
+  expect(served.toSorted()).toEqual(asked.toSorted());
+  for (const id of await withStatus(pool, 'active')) await release(server.client, id);
+  await allAre(pool, 'released', 10);
+  await expectNothingLeft(ledger, server.nodes_dir, 1);
+}, 180_000);
+
+it('who waits in the queue gives up at its deadline, and a paused pool takes nobody', async () => {
+  const pool = 'full';
+  await declarePool(server.client, pool, { max_nodes: 0, budgets: { queue_seconds: 1 } });
+  const hopeless = await allocate(server.client, pool);
+  const failed = await becomes(server.client, hopeless, 'failed');
+  expect(failed.verdict?.rule).toBe('queue-deadline');
+  const { items } = await server.client.call('operation-list', { query: { allocation_id: hopeless } });
+  await until(
+    'its operation to fail',
+    async () =>
+      (await server.client.call('operation-get', { params: { id: items[0]?.workflow_id ?? '' } })).error?.code ===
+      'queue-deadline',
+    { seconds: 60 },
+  );
+  expect(failed.reason).toMatch(/^no machine could be had in time \(waited \d+ s, budget from pool\)$/);
+
+  await declarePool(server.client, pool, { paused: true });
+  await expect(allocate(server.client, pool)).rejects.toMatchObject({ problem: { code: 'pool_paused' } });
+  await declarePool(server.client, pool, { max_nodes: 0 });
+  const patient = await allocate(server.client, pool);
+  await declarePool(server.client, pool, { max_nodes: 1, paused: true });
+  await until(
+    'it to wait for the pool',
+    async () => (await allocation(server.client, patient)).progress?.message === 'Waiting for the pool to be unpaused',
+    { seconds: 60 },
+  );
+  await declarePool(server.client, pool, { max_nodes: 1 });
+  await becomes(server.client, patient, 'active');
+  for (const id of [patient, hopeless]) {
+    await release(server.client, id);
+    await becomes(server.client, id, 'released');
+  }
+  await expectNothingLeft(ledger, server.nodes_dir, 1);
+}, 120_000);

@@ -1,0 +1,96 @@
+/** A boot that takes most of its budget is waited for; under an operator's shorter budget the very same boot is killed. */
+import { expect } from 'vitest';
+import { secondsBetween } from '../../../src/base/clock.ts';
+import { allocate } from '../../support/machine-life.ts';
+import { becomesAllocation, becomesNode, changesOf, localPool, nodeOf, samplesOf } from '../support/machines.ts';
+import { judging, scenario } from '../support/scenario.ts';
+
+/** The measured boot and its budgets, a second for each minute of them: what is left of the budget is enough for a busy host. */
+const scaled = (measured_seconds: number) => measured_seconds / 60;
+const boot_stages = [
+  { name: 'before-script', seconds: scaled(42) },
+  { name: 'image-pull', seconds: scaled(107) },
+  { name: 'set-up', seconds: scaled(274) },
+];
+const boot_seconds = boot_stages.reduce((sum, stage) => sum + stage.seconds, 0);
+const patient_seconds = scaled(720);
+const hasty_seconds = scaled(400);
+
+scenario({
+  name: 'a slow but healthy boot',
+  async story(world) {
+    // Without a rescue window: the boot that came too late is not taken back.
+    const budgets = { rescue_seconds: 0 };
+    await localPool(world, 'patient', {
+      spec: { boot_stages },
+      budgets: { ...budgets, provision_seconds: patient_seconds },
+    });
+    await localPool(world, 'hasty', {
+      spec: { boot_stages },
+      budgets: { ...budgets, provision_seconds: hasty_seconds },
+    });
+    const slow = await allocate(world.client, 'patient');
+    const killed = await allocate(world.client, 'hasty');
+
+    const up = await becomesAllocation(world, slow, 'active', 'failed');
+    expect(up.status, 'the slow boot').toBe('active');
+    const over = await becomesAllocation(world, killed, 'active', 'failed');
+    expect(over.status, 'the same boot with less patience').toBe('failed');
+
+    const node = await nodeOf(world, up.node_id ?? '');
+    expect((await changesOf(world, node.node_id)).map((change) => change.by)).toEqual([
+      'node-provision',
+      'registration',
+      'claim-ready',
+    ]);
+    const [sample] = await samplesOf(world, node.node_id);
+    expect(sample).toMatchObject({
+      phase: 'provision',
+      outcome: 'completed',
+      budget_seconds: patient_seconds,
+      budget_source: 'pool',
+    });
+    expect(sample?.seconds).toBeGreaterThan(boot_seconds);
+    expect(sample?.seconds).toBeLessThan(patient_seconds);
+    const took = secondsBetween(new Date(node.created_at), new Date(node.registered_at ?? ''));
+    expect(sample?.seconds).toBeCloseTo(took, 2);
+
+    const { false_kills, current } = await world.client.call('pool-what-if', {
+      params: { pool: 'patient' },
+      body: { budget_seconds: hasty_seconds },
+    });
+    expect(false_kills, 'what the hasty budget would have killed').toMatchObject([
+      { node_id: node.node_id, seconds: sample?.seconds, rescued: false },
+    ]);
+    expect(current).toEqual({ budget_seconds: patient_seconds, budget_source: 'pool', false_kill_count: 0 });
+
+    expect(over.reason).toMatch(/^provisioning timed out.* \(waited \d+ s, budget from pool\)$/);
+    const gone = await becomesNode(world, over.node_id ?? '', 'retired');
+    expect((await changesOf(world, gone.node_id)).map((change) => change.by).slice(0, 3)).toEqual([
+      'node-provision',
+      'provision-deadline',
+      'rescue-over',
+    ]);
+    expect(await samplesOf(world, gone.node_id)).toMatchObject([
+      { phase: 'provision', outcome: 'timed_out', budget_seconds: hasty_seconds },
+    ]);
+  },
+  counters: [
+    {
+      broken: 'a budget that somebody wrote into the code',
+      composition: judging(({ resolveBudget }) => ({
+        resolveBudget: (question) =>
+          question.phase === 'provision' ? { seconds: hasty_seconds, source: 'default' } : resolveBudget(question),
+      })),
+      fails: /the slow boot: expected 'failed' to be 'active'/,
+    },
+    {
+      broken: "the operator's budget not looked up",
+      composition: judging(({ resolveBudget }) => ({
+        resolveBudget: (question) =>
+          resolveBudget(question.phase === 'provision' ? { ...question, pool: {} } : question),
+      })),
+      fails: /the same boot with less patience: expected 'active' to be 'failed'/,
+    },
+  ],
+});

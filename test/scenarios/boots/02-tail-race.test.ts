@@ -1,0 +1,94 @@
+/** The deadline passes, the machine is given up, and registers a little later: it is rescued, and whoever watched sees it recover. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished } from 'vitest';
+import { secondsBetween } from '../../../src/base/clock.ts';
+import { type EventReader, openEvents } from '../../api/support/event-reader.ts';
+import { allocate } from '../../support/machine-life.ts';
+import { becomesAllocation, becomesNode, changesOf, localPool, samplesOf } from '../support/machines.ts';
+import { judging, scenario, without } from '../support/scenario.ts';
+
+const provision_seconds = 2;
+/** How long after it was given up the machine is set up. */
+const late_by_seconds = 0.4;
+
+/** A file for which the machine's set-up waits. */
+async function starterPistol(): Promise<{ path: string; fire(): Promise<void> }> {
+  const dir = await mkdtemp(join(tmpdir(), 'slipway-scenario-'));
+  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  const path = join(dir, 'go');
+  return { path, fire: () => writeFile(path, '') };
+}
+
+/** What a banner that shows the allocation went through, without repeats. */
+const shown = (watching: EventReader): string[] =>
+  watching.events
+    .flatMap(({ name, data }) => (name === 'allocation' ? [String(data.status)] : []))
+    .filter((status, index, all) => status !== all[index - 1]);
+
+scenario({
+  name: 'a machine that registers just after its deadline',
+  async story(world) {
+    const pistol = await starterPistol();
+    await localPool(world, 'workspaces', {
+      spec: { setup: `while [ ! -e ${pistol.path} ]; do sleep 0.05; done; sleep ${late_by_seconds}` },
+      budgets: { provision_seconds },
+    });
+    const watching = await openEvents(world.server.url, world.server.token, '?topics=allocations&pool=workspaces');
+    onTestFinished(() => watching.close());
+    const id = await allocate(world.client, 'workspaces');
+
+    const failed = await becomesAllocation(world, id, 'failed');
+    expect(failed.verdict?.rule).toBe('node-failed');
+    await world.comes('the banner to show the failure', () => shown(watching).includes('failed'));
+    await pistol.fire();
+
+    const active = await becomesAllocation(world, id, 'active');
+    expect(active).toMatchObject({ node_id: failed.node_id, verdict: null });
+    await world.comes('the banner to recover', () => shown(watching).at(-1) === 'active');
+    expect(shown(watching).filter((status) => status === 'failed' || status === 'active')).toEqual([
+      'failed',
+      'active',
+    ]);
+    expect(watching.ended(), 'the stream was never opened again').toBe(false);
+
+    const node = await becomesNode(world, active.node_id ?? '', 'ready');
+    const changes = await changesOf(world, node.node_id);
+    expect(changes.map(({ to, by }) => `${to} by ${by}`)).toEqual([
+      'provisioning by node-provision',
+      'failed by provision-deadline',
+      'starting by late-registration',
+      'ready by claim-ready',
+    ]);
+    const [launched, givenUp, rescued] = changes;
+    if (!launched || !givenUp || !rescued) throw new Error('the timeline is not whole');
+    expect(secondsBetween(launched.at, givenUp.at)).toBeGreaterThanOrEqual(provision_seconds);
+    expect(givenUp.evidence).toMatchObject({ budget_seconds: provision_seconds, budget_source: 'pool' });
+    const lateness = secondsBetween(givenUp.at, rescued.at);
+    expect(lateness).toBeGreaterThanOrEqual(late_by_seconds);
+    expect(rescued.reason).toBe(`registered ${lateness.toFixed(1)} s after it was given up`);
+
+    const [provision, start] = await samplesOf(world, node.node_id);
+    expect(provision).toMatchObject({ phase: 'provision', outcome: 'late', budget_seconds: provision_seconds });
+    expect(provision?.lateness_seconds).toBeCloseTo(lateness, 2);
+    expect(provision?.seconds).toBeCloseTo(secondsBetween(launched.at, rescued.at), 2);
+    expect(start).toMatchObject({ phase: 'start', outcome: 'completed' });
+  },
+  counters: [
+    {
+      broken: 'a failed machine that is fenced when it registers',
+      composition: judging(({ effectOfRegistration }) => ({
+        effectOfRegistration: (node, now) => (node.status === 'failed' ? 'fenced' : effectOfRegistration(node, now)),
+      })),
+      fails: /waited .* for allocation to be active/,
+      patience_seconds: provision_seconds + late_by_seconds + 3,
+    },
+    {
+      broken: 'no rule provision-deadline',
+      composition: without('provision-deadline'),
+      fails: /waited .* for allocation to be failed/,
+      patience_seconds: provision_seconds + 2,
+    },
+  ],
+});

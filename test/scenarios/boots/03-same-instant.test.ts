@@ -1,0 +1,296 @@
+/**
+ * A thousand registrations collide with the sweeps of two replicas: each node has exactly one outcome, and its allocation
+ * follows it. And of several overdue rows, one overridden and one that cannot be written, the rest are decided in time, though
+ * a probe hangs.
+ */
+import { createServer } from 'node:net';
+import { expect } from 'vitest';
+import { pause, secondsLater, systemClock } from '../../../src/base/clock.ts';
+import type { Composition } from '../../../src/main.ts';
+import { lockDueNodes } from '../../../src/store/supervision/due.ts';
+import { transition } from '../../../src/store/transitions/node-transition.ts';
+import type { SweepServices } from '../../../src/sweeps/runner/services.ts';
+import type { Sweep } from '../../../src/sweeps/runner/sweep.ts';
+import { callRoute } from '../../api/support/calls.ts';
+import { registration } from '../../api/support/machine.ts';
+import { spawnServer } from '../../support/server.ts';
+import { externalPool, nodeOf } from '../support/machines.ts';
+import { judging, scenario, type World } from '../support/scenario.ts';
+
+const many = 1_000;
+/** As many as a mistake needs to be seen. */
+const enough = 200;
+let machines = many;
+/** So many more never come. */
+const strays = 100;
+const atOnce = 24;
+/** Deadlines are strewn over this time. Each machine registers at its own deadline, but for so much before or after it. */
+const strewnSeconds = 6;
+const jitterSeconds = 0.4;
+
+interface Expected {
+  node_id: string;
+  enrollment_token: string;
+}
+
+/** Works through a list with so many hands. */
+async function each<T>(items: T[], hands: number, work: (item: T, index: number) => Promise<void>): Promise<void> {
+  const queue = items.entries();
+  const hand = async () => {
+    for (const [index, item] of queue) await work(item, index);
+  };
+  await Promise.all(Array.from({ length: hands }, hand));
+}
+
+async function expectMachine(world: World, more: object = {}): Promise<Expected> {
+  const { node, enrollment_token } = await world.client.call('node-create', { body: { pool: 'crowd', ...more } });
+  return { node_id: node.node_id, enrollment_token };
+}
+
+async function expectMachines(world: World, count: number): Promise<Expected[]> {
+  const expected: Expected[] = [];
+  await each(Array.from({ length: count }), atOnce, async () => {
+    expected.push(await expectMachine(world));
+  });
+  return expected;
+}
+
+/**
+ * Deadlines that are strewn in the table are announced to nobody, and the rule might look only when all have come. One that is
+ * announced and soon over lets both replicas look, and from then on they know when the next is due.
+ */
+const wakeTheRule = (world: World) => expectMachine(world, { provision_timeout_seconds: 1 });
+
+/** A tenant waits for every second machine. */
+const waitForMachines = `
+  insert into allocations (allocation_id, pool, node_id, tenant, status, status_since, correlation_id, deadline_at, budget_seconds, budget_source, created_at)
+  select 'alloc_of_' || node_id, pool, node_id, 'acme', 'provisioning', status_since, correlation_id, deadline_at, budget_seconds, budget_source, created_at
+  from unnest($1::text[]) with ordinality as listed(id, place) join nodes on node_id = id where place % 2 = 0`;
+
+/** In the order in which they will register, so that each is judged while it does. */
+const strewDeadlines = `
+  update nodes set deadline_at = clock_timestamp() + make_interval(secs => ${strewnSeconds} * place / $2::float + ${jitterSeconds} * (random() - 0.5))
+  from unnest($1::text[]) with ordinality as listed(id, place) where node_id = id`;
+
+interface Outcome {
+  node_id: string;
+  status: string;
+  registrations: number;
+  verdicts: number;
+  rescues: number;
+  verdict_after_registration: number;
+  allocation: string | null;
+  allocation_failures: number;
+  allocation_rescues: number;
+}
+
+/** What happened to each node, from its facts in the order in which they were committed. */
+const outcomesSql = `
+  select node.node_id, node.status, allocation.status as allocation,
+    count(*) filter (where fact.kind like 'node.%' and fact.data ->> 'by' = 'registration')::int as registrations,
+    count(*) filter (where fact.kind like 'node.%' and fact.data ->> 'by' = 'provision-deadline')::int as verdicts,
+    count(*) filter (where fact.kind like 'node.%' and fact.data ->> 'by' = 'late-registration')::int as rescues,
+    count(*) filter (where fact.kind like 'node.%' and fact.data ->> 'by' = 'provision-deadline' and exists (select 1 from evidence before
+      where before.node_id = node.node_id and before.data ->> 'by' in ('registration', 'late-registration')
+        and (before.xid, before.seq) < (fact.xid, fact.seq)))::int as verdict_after_registration,
+    count(*) filter (where fact.kind = 'allocation.failed')::int as allocation_failures,
+    count(*) filter (where fact.kind = 'allocation.provisioning')::int as allocation_rescues
+  from nodes node join evidence fact on fact.node_id = node.node_id left join allocations allocation on allocation.node_id = node.node_id
+  where node.pool = 'crowd' group by 1, 2, 3`;
+
+/** Either it registered before any verdict, or it was given up once and taken back once; its allocation with it. */
+function isOneOutcome(node: Outcome, comes: boolean): boolean {
+  const given_up = node.verdicts === 1;
+  const taken_back = comes && given_up;
+  const held = node.allocation !== null;
+  return (
+    node.verdict_after_registration === 0 &&
+    node.verdicts <= 1 &&
+    (comes || given_up) &&
+    node.status === (comes ? 'starting' : 'failed') &&
+    node.rescues === Number(taken_back) &&
+    node.registrations === Number(comes && !given_up) &&
+    (!held || node.allocation === (comes ? 'provisioning' : 'failed')) &&
+    node.allocation_failures === Number(held && given_up) &&
+    node.allocation_rescues === Number(held && taken_back)
+  );
+}
+
+/** One rule runs otherwise than it should. */
+const runningOtherwise = (name: string, run: (services: SweepServices, right: Sweep) => Sweep['run']): Composition => ({
+  sweeps: (registry, services) =>
+    registry.map((sweep) => (sweep.name === name ? { ...sweep, run: run(services, sweep) } : sweep)),
+});
+
+/** Where the story fails anyhow, so many need not come. */
+const withFewer = async (telling: () => Promise<void>) => {
+  machines = enough;
+  await telling().finally(() => {
+    machines = many;
+  });
+};
+
+const given_up = { to: 'failed', by: 'provision-deadline', reason: 'it is too late' } as const;
+
+/** Looks first and writes later, as it saw it: whatever happened meanwhile is overwritten. */
+const unguarded = runningOtherwise('provision-deadline', ({ db }) => async (now) => {
+  const due = await db.transaction((tx) => lockDueNodes(tx, { status: 'provisioning', now }, many));
+  await pause(systemClock, 100);
+  const deadline_at = secondsLater(now, 3600);
+  await db.query(
+    `update nodes set status = 'failed', status_since = $2, deadline_at = $3, verdict = '{"rule": "provision-deadline"}' where node_id = any($1)`,
+    [due.map(({ node_id }) => node_id), now, deadline_at],
+  );
+  return { decided: due.length, next_in_seconds: 0.1 };
+});
+
+scenario({
+  name: 'a thousand registrations against the sweeps of two replicas',
+  async story(world) {
+    await externalPool(world, 'crowd', {
+      budgets: { provision_seconds: 3600, start_seconds: 3600 },
+      brake: { fraction: 1, min_nodes: machines + strays },
+    });
+    const expected = await expectMachines(world, machines + strays - 1);
+    const coming = expected.slice(0, machines);
+    const other = await spawnServer({ beside: world.server });
+    try {
+      expected.push(await wakeTheRule(world));
+      const ids = expected.map(({ node_id }) => node_id);
+      await world.ledger.rows(waitForMachines, [ids]);
+      const startedMs = systemClock.monotonicMs();
+      await world.ledger.rows(strewDeadlines, [ids, ids.length]);
+      const servers = [world.server.url, other.url];
+      await each(coming, atOnce, async ({ enrollment_token }, index) => {
+        const turnMs = startedMs + (1000 * strewnSeconds * index) / ids.length;
+        await pause(systemClock, Math.max(0, turnMs - systemClock.monotonicMs()));
+        const url = servers[index % 2] ?? world.server.url;
+        const reply = await callRoute(url, 'agent-register', { body: registration({ enrollment_token }) });
+        expect(reply.status, `a registration inside its window was refused: ${reply.text}`).toBe(201);
+      });
+      const comes = new Set(coming.map(({ node_id }) => node_id));
+      const outcomes = await world.comes('all that never came to be given up', async () => {
+        const found = await world.ledger.rows<Outcome>(outcomesSql);
+        const waiting = found.some(({ node_id, status }) => !comes.has(node_id) && status === 'provisioning');
+        return waiting ? undefined : found;
+      });
+      expect(outcomes).toHaveLength(expected.length);
+      const wrong = outcomes.filter((node) => !isOneOutcome(node, comes.has(node.node_id)));
+      expect(wrong, 'each node has exactly one outcome').toEqual([]);
+      const late = outcomes.filter((node) => node.rescues > 0).length;
+      expect(late, 'some came after they were given up').toBeGreaterThan(0);
+      expect(late, 'some came before it').toBeLessThan(machines);
+    } finally {
+      await other.stop();
+    }
+  },
+  counters: [
+    {
+      broken: 'failed machines that are not taken back',
+      around: withFewer,
+      composition: judging((right) => ({
+        effectOfRegistration: (node, now) =>
+          node.status === 'failed' ? 'fenced' : right.effectOfRegistration(node, now),
+      })),
+      fails: /a registration inside its window was refused/,
+    },
+    {
+      broken: 'a sweep that writes what it saw a moment ago',
+      around: withFewer,
+      composition: unguarded,
+      fails: /each node has exactly one outcome/,
+    },
+  ],
+});
+
+/** Takes connections and never says a word. */
+async function silentServer(): Promise<{ url: string; heard(): number; close(): void }> {
+  let heard = 0;
+  const server = createServer(() => {
+    heard++;
+  });
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+  const { port } = server.address() as { port: number };
+  return { url: `http://127.0.0.1:${port}`, heard: () => heard, close: () => server.close() };
+}
+
+const provision_seconds = 2;
+const hangs_seconds = 30;
+/** Longer than the story waits for anything. */
+const asked_seconds = 10;
+
+/** All that are due in one transaction, and nothing else is tried when it fails. */
+const allOrNothing = runningOtherwise('provision-deadline', ({ db, environment }) => (now) => {
+  return db.transaction(async (tx) => {
+    const due = await lockDueNodes(tx, { status: 'provisioning', now }, many);
+    const moves = due.map(({ node_id }) => ({ ...given_up, node_id }));
+    const outcomes = await transition(tx, moves, now, environment);
+    return { decided: outcomes.filter(({ moved }) => moved).length };
+  });
+});
+
+/** Asks the machine first, and waits for its answer. */
+const askingFirst = runningOtherwise('provision-deadline', ({ db }, right) => async (now) => {
+  const asked = await db.query<{ endpoint: string }>('select endpoint from nodes where endpoint is not null');
+  for (const { endpoint } of asked)
+    await fetch(endpoint, { signal: AbortSignal.timeout(asked_seconds * 1000) }).catch(() => {});
+  return right.run(now);
+});
+
+scenario({
+  name: 'one row that cannot be written, one overridden, and a probe that hangs delay nobody',
+  async story(world) {
+    const silent = await silentServer();
+    try {
+      await externalPool(world, 'mixed', {
+        budgets: { provision_seconds, start_seconds: 600 },
+        probe: { allow_private: true, timeout_seconds: hangs_seconds },
+        brake: { fraction: 1, min_nodes: 100 },
+      });
+      const expectOne = async (more: object = {}) =>
+        (await world.client.call('node-create', { body: { pool: 'mixed', ...more } })).node.node_id;
+      const hanging = await world.client.call('node-create', { body: { pool: 'mixed' } });
+      const body = { ...registration({ enrollment_token: hanging.enrollment_token }), base_url: silent.url };
+      await callRoute(world.server.url, 'agent-register', { body });
+      await world.comes('the machine that hangs to be asked', () => silent.heard() > 0);
+      const unwritable = await expectOne();
+      await world.ledger.rows(`create function refuse_verdict() returns trigger language plpgsql as $$
+        begin if new.node_id = '${unwritable}' and new.status = 'failed' then raise exception 'this row cannot be written'; end if; return new; end $$`);
+      await world.ledger.rows(
+        'create trigger refuse_verdict before update on nodes for each row execute function refuse_verdict()',
+      );
+      const overridden = await expectOne({ provision_timeout_seconds: 600 });
+      const others = [await expectOne(), await expectOne(), await expectOne()];
+      for (const id of others)
+        await world.comes('the others to be given up', async () => {
+          const node = await nodeOf(world, id);
+          return node.status === 'failed' ? node : undefined;
+        });
+      expect((await nodeOf(world, overridden)).status).toBe('provisioning');
+      expect((await nodeOf(world, unwritable)).status).toBe('provisioning');
+      await world.comes('the one that cannot be written to be on record', async () => {
+        const story = await world.client.call('node-timeline', { params: { id: unwritable }, query: { limit: 100 } });
+        return story.items.find((fact) => fact.kind === 'verdict.unwritable');
+      });
+      const { items } = await world.client.call('sweep-list', {});
+      const { lateness_seconds } = items.find(({ name }) => name === 'provision-deadline') ?? {};
+      expect(lateness_seconds, 'how late the verdicts were').toBeLessThan(hangs_seconds / 3);
+      expect(lateness_seconds).not.toBeNull();
+    } finally {
+      silent.close();
+    }
+  },
+  counters: [
+    {
+      broken: 'no rule provision-deadline',
+      composition: { sweeps: (registry) => registry.filter((sweep) => sweep.name !== 'provision-deadline') },
+      fails: /the others to be given up/,
+    },
+    {
+      broken: 'a sweep that gives up where one row cannot be written',
+      composition: allOrNothing,
+      fails: /the others to be given up/,
+    },
+    { broken: 'a sweep that asks machines itself', composition: askingFirst, fails: /the others to be given up/ },
+  ],
+});

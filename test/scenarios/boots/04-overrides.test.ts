@@ -1,0 +1,183 @@
+/** A budget comes from the server, the runtime class, the pool or the request; each is kept, waited out, and named in the verdict. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect } from 'vitest';
+import { secondsBetween } from '../../../src/base/clock.ts';
+import type { Node } from '../../../src/contract/node.ts';
+import {
+  type BudgetQuestion,
+  type BudgetSource,
+  defaultBudgets,
+  defaultRuntimeClasses,
+} from '../../../src/lifecycle/deadlines/budgets.ts';
+import { becomesNode, changesOf, externalPool, localPool } from '../support/machines.ts';
+import { judging, scenario, type World, without } from '../support/scenario.ts';
+
+/** In the proportions of 720, 1800, 1200 and 60 s, as far apart as a test can wait for. */
+const default_seconds = 1.2;
+const class_seconds = 3;
+const pool_seconds = 2;
+const own_seconds = 0.6;
+const ceiling_seconds = 2.4;
+
+const directory = mkdtempSync(join(tmpdir(), 'slipway-scenario-'));
+const config = join(directory, 'slipway.yaml');
+writeFileSync(
+  config,
+  JSON.stringify({
+    budgets: { provision_seconds: default_seconds },
+    runtime_classes: { hermes: { provision_seconds: class_seconds } },
+  }),
+);
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+async function declarePools(world: World, own: { provision_seconds: number; ceiling_seconds: number }): Promise<void> {
+  await externalPool(world, 'plain');
+  await externalPool(world, 'classed', { runtime_class: 'hermes' });
+  await externalPool(world, 'owned', { runtime_class: 'hermes', budgets: own });
+  // Its machines never come so far as to register.
+  await localPool(world, 'launched', {
+    runtime_class: 'hermes',
+    budgets: own,
+    spec: { setup: 'while :; do sleep 0.1; done' },
+  });
+}
+
+type Clocked = Pick<Node, 'node_id' | 'created_at' | 'deadline_at' | 'budget_seconds' | 'budget_source'>;
+
+async function expected(world: World, pool: string, provision_timeout_seconds?: number): Promise<Clocked> {
+  const body = { pool, ...(provision_timeout_seconds && { provision_timeout_seconds }) };
+  return (await world.client.call('node-create', { body })).node;
+}
+
+/** As its timeline tells it: a budget this short may be over before anybody has asked for the node. */
+async function allocated(world: World, provision_timeout_seconds: number): Promise<Clocked> {
+  const body = { pool: 'launched', provision_timeout_seconds };
+  const { allocation } = await world.client.call('allocation-create', { body });
+  const { allocation_id } = allocation;
+  const [node, shared] = await world.comes('a node for it', async () => {
+    const { items } = await world.client.call('timeline-get', { query: { allocation_id, limit: 500 } });
+    const set = (kind: string) => items.find((fact) => fact.kind === kind)?.data.set as Clocked | undefined;
+    const found = [set('node.provisioning'), set('allocation.provisioning')] as const;
+    return found[0] && found[1] ? ([found[0], found[1]] as const) : undefined;
+  });
+  const { deadline_at, budget_seconds, budget_source } = shared;
+  expect(node, 'node and allocation share one clock').toMatchObject({ deadline_at, budget_seconds, budget_source });
+  return node;
+}
+
+interface Case {
+  /** Which level, for the message of a failure. */
+  level: string;
+  seconds: number;
+  source: BudgetSource;
+  node: Clocked;
+}
+
+function isHonoured({ level, seconds, source, node }: Case): void {
+  expect(node.budget_seconds, `${level}: its budget`).toBe(seconds);
+  expect(node.budget_source, `${level}: where it comes from`).toBe(source);
+  expect(secondsBetween(new Date(node.created_at), new Date(node.deadline_at ?? '')), `${level}: its deadline`).toBe(
+    seconds,
+  );
+}
+
+async function isNamedInItsVerdict(world: World, { level, seconds, source, node }: Case): Promise<void> {
+  await becomesNode(world, node.node_id, 'failed');
+  const verdict = (await changesOf(world, node.node_id)).find((change) => change.to === 'failed');
+  expect(verdict?.by).toBe('provision-deadline');
+  expect(verdict?.reason, level).toMatch(
+    // On a busy machine such a short budget may end before the launch does.
+    new RegExp(`^provisioning timed out.* \\(waited \\d+ s, budget from ${source}\\)$`),
+  );
+  expect(verdict?.evidence, level).toMatchObject({ budget_seconds: seconds, budget_source: source });
+  expect(verdict?.at.getTime(), level).toBeGreaterThanOrEqual(Date.parse(node.deadline_at ?? ''));
+}
+
+/** A server that does not look at one level. */
+const unlooked = (blind: (question: BudgetQuestion) => BudgetQuestion) =>
+  judging(({ resolveBudget }) => ({ resolveBudget: (question) => resolveBudget(blind(question)) }));
+
+scenario({
+  name: 'budgets at every level',
+  args: ['--config', config],
+  async story(world) {
+    await declarePools(world, { provision_seconds: pool_seconds, ceiling_seconds });
+    const cases: Case[] = [
+      { level: 'server', seconds: default_seconds, source: 'default', node: await expected(world, 'plain') },
+      { level: 'class', seconds: class_seconds, source: 'class', node: await expected(world, 'classed') },
+      { level: 'pool', seconds: pool_seconds, source: 'pool', node: await expected(world, 'owned') },
+      { level: 'node', seconds: own_seconds, source: 'allocation', node: await expected(world, 'owned', own_seconds) },
+      { level: 'allocation', seconds: own_seconds, source: 'allocation', node: await allocated(world, own_seconds) },
+      {
+        level: 'allocation beyond the ceiling',
+        seconds: ceiling_seconds,
+        source: 'allocation',
+        node: await allocated(world, 2 * ceiling_seconds),
+      },
+    ];
+    for (const each of cases) isHonoured(each);
+    for (const each of cases) await isNamedInItsVerdict(world, each);
+  },
+  counters: [
+    {
+      broken: "the server's default not looked up",
+      composition: unlooked((question) => ({ ...question, server: {} })),
+      fails: /server: its budget: expected 720 to be/,
+    },
+    {
+      broken: 'the runtime class not looked up',
+      composition: unlooked((question) => ({ ...question, runtime_class: {} })),
+      fails: /class: its budget: expected 1.2 to be 3/,
+    },
+    {
+      broken: 'the pool not looked up',
+      composition: unlooked(({ pool: { ceiling_seconds }, ...question }) => ({
+        ...question,
+        pool: ceiling_seconds === undefined ? {} : { ceiling_seconds },
+      })),
+      fails: /pool: its budget: expected 3 to be 2/,
+    },
+    {
+      broken: 'the request not looked up',
+      composition: unlooked((question) => ({ ...question, requested_seconds: null })),
+      fails: /node: its budget: expected 2 to be 0.6/,
+    },
+    {
+      broken: 'no ceiling',
+      composition: unlooked(({ pool: { ceiling_seconds: _, ...pool }, ...question }) => ({ ...question, pool })),
+      fails: /beyond the ceiling: its budget: expected 4.8 to be 2.4/,
+    },
+    {
+      broken: 'no rule provision-deadline',
+      composition: without('provision-deadline'),
+      fails: /waited .* for node to be failed/,
+      patience_seconds: class_seconds + 2,
+    },
+  ],
+});
+
+scenario({
+  name: 'budgets as they ship',
+  async story(world) {
+    const own = { provision_seconds: 1200, ceiling_seconds: 3600 };
+    await declarePools(world, own);
+    const hermes = defaultRuntimeClasses.hermes?.provision_seconds ?? 0;
+    const asked = own.provision_seconds / 20;
+    const cases: Case[] = [
+      { level: 'server', seconds: defaultBudgets.provision, source: 'default', node: await expected(world, 'plain') },
+      { level: 'class', seconds: hermes, source: 'class', node: await expected(world, 'classed') },
+      { level: 'pool', seconds: own.provision_seconds, source: 'pool', node: await expected(world, 'owned') },
+      { level: 'node', seconds: asked, source: 'allocation', node: await expected(world, 'owned', asked) },
+    ];
+    for (const each of cases) isHonoured(each);
+  },
+  counters: [
+    {
+      broken: 'a class that ships without its budget',
+      composition: { environment: (built) => ({ ...built, runtime_classes: { hermes: {} } }) },
+      fails: /class: its budget: expected 720 to be 1800/,
+    },
+  ],
+});

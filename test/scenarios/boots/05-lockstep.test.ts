@@ -1,0 +1,123 @@
+/** The bootstrap watcher watches exactly as long as the rule waits, whatever the override; an early crash ends the wait at once. */
+import { expect } from 'vitest';
+import { secondsBetween, systemClock } from '../../../src/base/clock.ts';
+import { allocate, declarePool } from '../../support/machine-life.ts';
+import { scenario, type World } from '../support/scenario.ts';
+import { tryingDriver } from '../support/trying-driver.ts';
+
+const ended = (world: World, id: string) =>
+  world.comes('the allocation to have failed', async () => {
+    const allocation = await world.client.call('allocation-get', { params: { id } });
+    return allocation.status === 'failed' ? allocation : undefined;
+  });
+
+const factsOf = async (world: World, allocation_id: string, kind: string) =>
+  (await world.client.call('timeline-get', { query: { allocation_id, kind, limit: 100 } })).items;
+
+scenario({
+  name: 'an early crash is diagnosed and ends the provision long before its budget',
+  async story(world) {
+    const provision_seconds = 300;
+    await declarePool(world.client, 'crashing', {
+      budgets: { provision_seconds },
+      spec: { setup: 'echo "Out of memory: Killed process 42 (python)" >&2; exit 9' },
+    });
+    const id = await allocate(world.client, 'crashing');
+    const failed = await ended(world, id);
+    expect(failed.reason).toContain('setup exited with code 9');
+    // Before its end is seen, the last words alone may be diagnosed already.
+    const diagnosis = await world.comes('the diagnosis', async () => {
+      const found = await factsOf(world, id, 'bootstrap.diagnosis');
+      return found.find(({ data }) => data.certain === true);
+    });
+    expect(diagnosis.data).toMatchObject({ code: 'out_of_memory' });
+    const waited = secondsBetween(new Date(failed.created_at), new Date(failed.status_since));
+    expect(waited).toBeLessThan(provision_seconds / 2);
+    const operation = await world.comes('the operation to have failed', async () => {
+      const [only] = (await world.client.call('operation-list', { query: {} })).items;
+      return only?.status === 'failed' ? only : undefined;
+    });
+    expect(operation).toMatchObject({ error: { code: 'setup_failed', step: 'register' } });
+  },
+  counters: [
+    {
+      broken: 'a driver that diagnoses nothing',
+      composition: {
+        drivers: (built) =>
+          new Map(
+            [...built].map(([name, driver]) => [
+              name,
+              { ...driver, diagnose: async () => ({ summary: 'nothing', certain: false, attachments: [] }) },
+            ]),
+          ),
+      },
+      fails: /waited .* for the allocation to have failed/,
+    },
+  ],
+});
+
+let looks: number[] = [];
+const trying = tryingDriver({
+  /** A machine that never phones home and shows nothing. */
+  observe: async () => {
+    looks.push(systemClock.nowMs());
+    return { state: 'running', present: true, ready: false, detail: null };
+  },
+});
+
+/** Longer than a busy machine takes until the deadline is moved. */
+const provision_seconds = 5;
+const extended_by = 3;
+
+scenario({
+  name: 'the watcher looks until the deadline of the row and not beyond, whatever moved it',
+  async story(world) {
+    looks = [];
+    await world.client.call('pool-put', {
+      params: { pool: 'silent' },
+      body: { driver: 'trying', budgets: { provision_seconds, rescue_seconds: 600 } },
+    });
+    const id = await allocate(world.client, 'silent');
+    const node_id = await world.comes('its node', async () => {
+      const allocation = await world.client.call('allocation-get', { params: { id } });
+      return allocation.node_id ?? undefined;
+    });
+    const before = await world.client.call('node-get', { params: { id: node_id } });
+    const { node } = await world.client.call('node-act', {
+      params: { id: node_id, action: 'extend-deadline' },
+      body: { reason: 'a slow mirror today', seconds: extended_by },
+    });
+    const deadline = new Date(node.deadline_at ?? '');
+    expect(secondsBetween(new Date(before.deadline_at ?? ''), deadline)).toBeCloseTo(extended_by, 3);
+    await ended(world, id);
+    // It is shown once the operation that was waiting for the machine has ended as well.
+    await world.comes('its rescue window', async () => {
+      const { deadline_at } = await world.client.call('allocation-get', { params: { id } });
+      return deadline_at !== null;
+    });
+    const verdict = await world.client.call('node-get', { params: { id: node_id } });
+    expect(verdict.verdict).toMatchObject({ rule: 'provision-deadline' });
+    expect(new Date(verdict.status_since) >= deadline, 'not before the moved deadline').toBe(true);
+    // It kept looking after the first deadline had passed, and stopped at the one that was moved.
+    const decided = new Date(verdict.status_since).getTime();
+    const last = new Date(looks.findLast((at) => at < decided) ?? 0);
+    expect(last > new Date(before.deadline_at ?? '')).toBe(true);
+    expect(last <= deadline).toBe(true);
+    // Whoever looks for a late cause does so once in a while, and is not the watcher.
+    expect(looks.filter((at) => at >= decided).length).toBeLessThanOrEqual(1);
+    const [moved] = await factsOf(world, id, 'node.deadline_moved');
+    expect(moved).toMatchObject({ actor: { kind: 'token' } });
+    expect(moved?.summary).toContain('a slow mirror today');
+  },
+  counters: [
+    {
+      broken: 'a deadline that no rule keeps',
+      composition: {
+        sweeps: (registry) => registry.filter((sweep) => sweep.name !== 'provision-deadline'),
+      },
+      fails: /waited .* for the allocation to have failed/,
+      patience_seconds: provision_seconds + extended_by + 3,
+    },
+  ],
+  settings: { drivers: (built) => new Map([...built, ['trying', trying]]) },
+});

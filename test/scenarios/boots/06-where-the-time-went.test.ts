@@ -1,0 +1,172 @@
+/** What a boot spent its time on is told stage by stage, and the stages that made it long are named. */
+import { expect, vi } from 'vitest';
+import type * as BootReports from '../../../src/contract/agent/boot-report/read.ts';
+import type { BootStage } from '../../../src/contract/node.ts';
+import type * as Explaining from '../../../src/lifecycle/boots/slow-stages.ts';
+import type * as NodeLogs from '../../../src/store/agents/boot-stages.ts';
+import type { Machine } from '../../api/support/machine.ts';
+import { allocate } from '../../support/machine-life.ts';
+import { becomesAllocation, externalPool, joined, localPool } from '../support/machines.ts';
+import { scenario, type World, whileWrong } from '../support/scenario.ts';
+
+type Parts = Pick<typeof Explaining, 'slowStages'> &
+  Pick<typeof BootReports, 'readBootReport'> &
+  Pick<typeof NodeLogs, 'readBootStages'>;
+const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
+const right = vi.hoisted(() => ({}) as Parts);
+
+vi.mock(import('../../../src/lifecycle/boots/slow-stages.ts'), async (original) => {
+  const whole = await original();
+  right.slowStages = whole.slowStages;
+  return { ...whole, slowStages: (...given) => (wrong.slowStages ?? whole.slowStages)(...given) };
+});
+vi.mock(import('../../../src/contract/agent/boot-report/read.ts'), async (original) => {
+  const whole = await original();
+  right.readBootReport = whole.readBootReport;
+  return { ...whole, readBootReport: (text) => (wrong.readBootReport ?? whole.readBootReport)(text) };
+});
+vi.mock(import('../../../src/store/agents/boot-stages.ts'), async (original) => {
+  const whole = await original();
+  right.readBootStages = whole.readBootStages;
+  return { ...whole, readBootStages: (...given) => (wrong.readBootStages ?? whole.readBootStages)(...given) };
+});
+
+/** The boot that was measured: 423 s, most of them in a script, most of that in its set-up. */
+const measured: BootStage[] = [
+  { name: 'before-script', seconds: 42 },
+  { name: 'script', seconds: 381 },
+  { name: 'image-pull', seconds: 107, parent: 'script' },
+  { name: 'set-up', seconds: 270, parent: 'script' },
+];
+const usual_pull_seconds = 20;
+/** The same boot where the image comes from near by. */
+const usual = measured.map((stage) =>
+  stage.name === 'image-pull' ? { ...stage, seconds: usual_pull_seconds } : stage,
+);
+
+const blame = `-- Boot Record 01 --
+     381.00000s (modules-final/config-scripts_user)
+     30.50000s (init-network/config-growpart)
+     11.50000s (modules-config/config-apt_configure)
+     00.00100s (modules-final/config-final_message)
+
+1 boot records analyzed
+`;
+
+const bootOf = (world: World, id: string) => world.client.call('node-boot', { params: { id } });
+
+/** As they were told, without what the chart adds. */
+const toldOf = async (world: World, id: string) =>
+  (await bootOf(world, id)).stages.map(({ starts_seconds: _, usual_seconds: _usual, ...stage }) => stage);
+
+async function slowIn(world: World, id: string): Promise<string[]> {
+  const { slow_stages } = await world.client.call('node-explain', { params: { id } });
+  return slow_stages.map((stage) => stage.says);
+}
+
+async function booted(world: World, name: string, stages: BootStage[]): Promise<Machine> {
+  const machine = await joined(world, 'workspaces', name);
+  expect((await machine.call('agent-boot', { body: { stages } })).status).toBe(200);
+  return machine;
+}
+
+/** Nothing is known of such boots yet, then two, then three of them. */
+async function nestedStages(world: World): Promise<void> {
+  await externalPool(world, 'workspaces');
+  await booted(world, 'usual-1', usual);
+  await booted(world, 'usual-2', usual);
+  const first = await booted(world, 'slow-1', measured);
+  expect(await toldOf(world, first.node_id), 'the stages as they were reported').toEqual(measured);
+  expect(await slowIn(world, first.node_id), 'by their part of the whole').toEqual([
+    'script took 381 s of 423 s',
+    'set-up took 270 s of 423 s',
+    'image-pull took 107 s of 423 s',
+  ]);
+  const second = await booted(world, 'slow-2', measured);
+  expect(await slowIn(world, second.node_id), 'against the history of the pool').toEqual([
+    `image-pull took 107 s, usually ${usual_pull_seconds} s`,
+  ]);
+  const { stages } = await bootOf(world, second.node_id);
+  const chart = stages.map(({ name, starts_seconds, usual_seconds }) => [name, starts_seconds, usual_seconds]);
+  expect(chart, 'the chart, beside the median of the pool').toEqual([
+    ['before-script', 0, 42],
+    ['script', 42, 381],
+    ['image-pull', 42, usual_pull_seconds],
+    ['set-up', 149, 270],
+  ]);
+}
+
+async function blamedStages(world: World): Promise<void> {
+  await externalPool(world, 'images');
+  const machine = await joined(world, 'images', 'by-cloud-init');
+  const told = await machine.call('agent-boot', {}, { raw: blame, headers: { 'content-type': 'text/plain' } });
+  expect(told.status, told.text).toBe(200);
+  expect(await toldOf(world, machine.node_id), 'the stages as cloud-init blames them').toEqual([
+    { name: 'config-scripts_user', seconds: 381, parent: 'modules-final' },
+    { name: 'config-growpart', seconds: 30.5, parent: 'init-network' },
+    { name: 'config-apt_configure', seconds: 11.5, parent: 'modules-config' },
+    { name: 'config-final_message', seconds: 0.001, parent: 'modules-final' },
+  ]);
+  expect(await slowIn(world, machine.node_id), 'what cloud-init blames').toEqual([
+    'config-scripts_user took 381 s of 423 s',
+  ]);
+}
+
+/** What a chart needs: every stage with its begin, one after the other, by the server's clock. */
+async function stagesOfAnAgent(world: World, allocation_id: string, stages: BootStage[]): Promise<void> {
+  const { node_id } = await becomesAllocation(world, allocation_id, 'active');
+  const told = (await bootOf(world, node_id ?? '')).stages;
+  expect(told.map((stage) => stage.name)).toEqual(stages.map((stage) => stage.name));
+  for (const [index, { name, seconds, started_at }] of told.entries()) {
+    expect(seconds, name).toBeGreaterThanOrEqual(stages[index]?.seconds ?? 0);
+    const endedMs = Date.parse(started_at ?? '') + seconds * 1000;
+    const nextMs = Date.parse(told[index + 1]?.started_at ?? '9999-12-31T00:00:00Z');
+    // Both are rounded to the millisecond.
+    expect(endedMs, `${name} ends before the next begins`).toBeLessThanOrEqual(nextMs + 2);
+  }
+  expect(await slowIn(world, node_id ?? '')).toEqual([expect.stringMatching(/^set-up took [\d.]+ s of [\d.]+ s$/)]);
+}
+
+scenario({
+  name: 'where the time of a boot went',
+  async story(world) {
+    const simulated = [
+      { name: 'image-pull', seconds: 0.1 },
+      { name: 'set-up', seconds: 1.2 },
+    ];
+    await localPool(world, 'launched', { spec: { boot_stages: simulated } });
+    const launched = await allocate(world.client, 'launched');
+    await nestedStages(world);
+    await blamedStages(world);
+    await stagesOfAnAgent(world, launched, simulated);
+  },
+  counters: [
+    {
+      broken: 'stages whose nesting is forgotten',
+      around: whileWrong(wrong, {
+        readBootStages: async (...given) =>
+          (await right.readBootStages(...given)).map(({ parent: _, ...stage }) => stage),
+      }),
+      fails: /the stages as they were reported/,
+    },
+    {
+      broken: 'slow stages that are never named',
+      around: whileWrong(wrong, { slowStages: () => [] }),
+      fails: /by their part of the whole/,
+    },
+    {
+      broken: 'a history that is not looked at',
+      around: whileWrong(wrong, { slowStages: (stages) => right.slowStages(stages, new Map()) }),
+      fails: /against the history of the pool/,
+    },
+    {
+      broken: 'a reader of cloud-init that takes every stage for the whole',
+      around: whileWrong(wrong, {
+        readBootReport: (text) => ({
+          stages: right.readBootReport(text).stages.map(({ parent: _, ...stage }) => stage),
+        }),
+      }),
+      fails: /the stages as cloud-init blames them/,
+    },
+  ],
+});

@@ -1,0 +1,178 @@
+/** A machine that phones home before the store knows it is told to wait, and until when; it asks again, and nothing is lost. */
+import { expect, onTestFinished, vi } from 'vitest';
+import { exitCodes } from '../../../src/agent/exit.ts';
+import { now, secondsBetween, systemClock } from '../../../src/base/clock.ts';
+import { newCorrelationId, newNodeId, newNodeInstanceId } from '../../../src/base/ids.ts';
+import { ApiProblem } from '../../../src/contract/errors/errors.ts';
+import type * as Enrolment from '../../../src/store/agents/enrolment.ts';
+import { createInstance } from '../../../src/store/agents/instances.ts';
+import { openInstallation } from '../../../src/store/keys/installation.ts';
+import { openDatabase } from '../../../src/store/pg/database.ts';
+import { currentPool } from '../../../src/store/rows/pools.ts';
+import { createNode } from '../../../src/store/transitions/node-transition.ts';
+import { defaultEnvironment } from '../../../src/store/transitions/transition-rules.ts';
+import { callRoute, expectProblem } from '../../api/support/calls.ts';
+import { registration } from '../../api/support/machine.ts';
+import { type RealAgent, startAgent } from '../support/agents.ts';
+import { becomesNode, causesOf, externalPool, nodeOf } from '../support/machines.ts';
+import { scenario, type World, whileWrong } from '../support/scenario.ts';
+
+/** How a refused registration is told: as it is, unless a counter-test puts something else here. */
+const wrong = vi.hoisted(() => ({}) as { told?: (problem: ApiProblem) => ApiProblem });
+
+vi.mock(import('../../../src/store/agents/enrolment.ts'), async (original) => {
+  const whole = await original();
+  const register: typeof Enrolment.register = async (...given) => {
+    try {
+      return await whole.register(...given);
+    } catch (error) {
+      throw error instanceof ApiProblem && wrong.told ? wrong.told(error) : error;
+    }
+  };
+  return { ...whole, register };
+});
+
+/** For a machine that comes up, is refused more than once and registers, on a busy host. */
+const provision_seconds = 30;
+/** For one that is never known. */
+const hopeless_seconds = 4;
+/** Replies tell an agent the time by whole seconds, so it knows its deadline to half a one. */
+const told_to_seconds = 0.5;
+
+interface Unrecorded {
+  node_id: string;
+  /** When its ids were made: its clock runs from there, whoever knows of it. */
+  born: Date;
+  enrollment_token: string;
+  /** Makes the record of it, as the product does. */
+  record(): Promise<void>;
+}
+
+/** A machine whose token is signed and whose record is not written yet. */
+async function unrecorded(world: World, pool: string): Promise<Unrecorded> {
+  const db = openDatabase({ url: world.server.database_url, max_connections: 1 });
+  onTestFinished(() => db.close());
+  const born = now(systemClock);
+  const atBirth = { ...systemClock, nowMs: () => born.getTime() };
+  const node_id = newNodeId(atBirth);
+  const node_instance_id = newNodeInstanceId(atBirth);
+  const installation = await openInstallation(db, born);
+  const enrollment_token = installation.enrollmentToken({ pool, node_id, node_instance_id });
+  const record = () =>
+    db.transaction(async (tx) => {
+      const at = now(systemClock);
+      const found = await currentPool(tx, pool);
+      if (!found) throw new Error(`there is no pool ${pool}`);
+      const node = {
+        node_id,
+        node_instance_id,
+        pool,
+        pool_generation: found.generation,
+        name: 'quicker-than-its-record',
+        zone: null,
+        workflow_id: null,
+        correlation_id: newCorrelationId(),
+        requested_provision_seconds: null,
+        labels: {},
+      };
+      const cited = { by: 'node-create', reason: 'its record comes late' } as const;
+      await createNode(tx, node, found.document, cited, at, defaultEnvironment);
+      await createInstance(tx, { node_instance_id, node_id, enrollment_token }, at);
+    });
+  return { node_id, born, enrollment_token, record };
+}
+
+const refusals = (agent: RealAgent) => agent.output().split('enrollment_pending').length - 1;
+
+/** A real agent knocks before its record exists; it loses neither its turn nor what happened on the machine meanwhile. */
+async function asksAgain(world: World): Promise<void> {
+  const machine = await unrecorded(world, 'workspaces');
+  const { enrollment_token } = machine;
+  const agent = await startAgent(world, { enrollment_token, setup: 'echo set up before anybody knew' });
+  await world.comes('the machine to be refused twice', async () => {
+    if (agent.hasEnded()) throw new Error(`the agent gave up: ${(await agent.lastWord())?.reason}`);
+    return refusals(agent) >= 2;
+  });
+  await machine.record();
+
+  const node = await becomesNode(world, machine.node_id, 'ready');
+  expect(await causesOf(world, node.node_id)).toEqual(['node-create', 'registration', 'claim-ready']);
+  expect(node).toMatchObject({ restarts: 0, verdict: null });
+  const boot = await world.client.call('node-boot', { params: { id: node.node_id } });
+  expect(boot.stages.map((stage) => stage.name)).toEqual(['setup']);
+  await world.comes('what it wrote before its registration', async () => {
+    const { items } = await world.client.call('node-logs', { params: { id: node.node_id } });
+    return items.some(({ stream, line }) => stream === 'setup' && line === 'set up before anybody knew');
+  });
+  const kept = await world.comes('what it could not tell to be told', async () => {
+    const { items } = await world.client.call('node-timeline', { params: { id: node.node_id } });
+    return items.find((fact) => fact.kind === 'agent_call_failed' && fact.data.code === 'enrollment_pending');
+  });
+  expect(kept).toMatchObject({ layer: 'transport', data: { call: 'agent-register', detail_layer: 'credential' } });
+  expect(kept.data.count).toBeGreaterThanOrEqual(2);
+}
+
+/** Nobody ever writes its record: it gives up at the deadline that it was told, and says so. */
+async function givesUpInTime(world: World, agent: RealAgent, { born, node_id }: Unrecorded): Promise<void> {
+  await world.comes('the machine to give up', () => agent.hasEnded());
+  expect(await agent.ended).toBe(exitCodes.registration_deadline);
+  const word = await agent.lastWord();
+  expect(word?.reason).toMatch(/^not registered by the deadline .* last: credential\/enrollment_pending/);
+  expect(secondsBetween(born, new Date(word?.at ?? ''))).toBeGreaterThanOrEqual(hopeless_seconds - told_to_seconds);
+  await expect(nodeOf(world, node_id)).rejects.toMatchObject({ problem: { code: 'node_not_found' } });
+}
+
+/** Three situations, three answers: not yet, not ours, not known any more. */
+async function tellsThemApart(world: World): Promise<void> {
+  const { enrollment_token, born } = await unrecorded(world, 'workspaces');
+  const register = (token: string, bearer?: string) =>
+    callRoute(
+      world.server.url,
+      'agent-register',
+      { body: registration({ enrollment_token: token }) },
+      bearer ? { bearer } : {},
+    );
+  const early = await register(enrollment_token);
+  expectProblem(early, 'enrollment_pending');
+  expect(early.status).toBe(425);
+  expect(early.body.retry_after_seconds).toBeGreaterThan(0);
+  expect(early.headers.get('retry-after')).toBe(String(early.body.retry_after_seconds));
+  expect(secondsBetween(born, new Date(String(early.body.deadline_at)))).toBe(provision_seconds);
+
+  const forged = await register(enrollment_token.replace(/\.(.)/, (_, first) => (first === 'A' ? '.B' : '.A')));
+  expectProblem(forged, 'enrollment_invalid');
+  expect(forged.status).toBe(401);
+  const stranger = await register(enrollment_token, 'swc_nobody-was-ever-given-this');
+  expectProblem(stranger, 'credential_unknown');
+  expect(stranger.status).toBe(401);
+}
+
+scenario({
+  name: 'a machine that is quicker than its record',
+  async story(world) {
+    await externalPool(world, 'workspaces', { budgets: { provision_seconds } });
+    await externalPool(world, 'hopeless', { budgets: { provision_seconds: hopeless_seconds } });
+    const unknown = await unrecorded(world, 'hopeless');
+    const hopeless = await startAgent(world, { enrollment_token: unknown.enrollment_token });
+    await asksAgain(world);
+    await givesUpInTime(world, hopeless, unknown);
+    await tellsThemApart(world);
+  },
+  counters: [
+    {
+      broken: 'a machine that is not known yet taken for a stranger',
+      around: whileWrong(wrong, {
+        told: (problem) => (problem.code === 'enrollment_pending' ? new ApiProblem('enrollment_invalid') : problem),
+      }),
+      fails: /the agent gave up: the registration was refused: credential\/enrollment_invalid/,
+    },
+    {
+      broken: 'a "not yet" that does not say until when',
+      around: whileWrong(wrong, {
+        told: ({ code, extras: { deadline_at: _, ...extras } }) => new ApiProblem(code, extras),
+      }),
+      fails: /waited .* for the machine to give up/,
+      patience_seconds: 2 * hopeless_seconds,
+    },
+  ],
+});

@@ -1,0 +1,111 @@
+/** A pool may let a provision try several instances by itself; a paused pool and a pool that allows one try do not. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { expectNothingLeft, type Ledger, openLedger } from '../../support/ledger.ts';
+import { allocate, allocation, becomes, declarePool, release } from '../../support/machine-life.ts';
+import { inProcessServer, type TestServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
+
+vi.setConfig({ testTimeout: 150_000 });
+
+let server: TestServer;
+let ledger: Ledger;
+let files: string;
+beforeAll(async () => {
+  files = await mkdtemp(join(tmpdir(), 'slipway-scenario-'));
+  server = await inProcessServer();
+  ledger = await openLedger(server.database_url);
+});
+afterAll(async () => {
+  await ledger?.close();
+  await server?.stop();
+  await rm(files, { recursive: true, force: true });
+});
+
+const instances = (id: string) =>
+  ledger.count(
+    'select 1 from instances join allocations using (node_id) where allocation_id = $1 and instances.created_at >= allocations.created_at',
+    [id],
+  );
+
+it('a second instance succeeds where the first failed, and nobody had to ask', async () => {
+  const mark = join(files, 'tried');
+  await declarePool(server.client, 'stubborn', {
+    attempts: 3,
+    spec: { setup: `test -e ${mark} || { touch ${mark}; exit 5; }` },
+  });
+  const id = await allocate(server.client, 'stubborn');
+  const active = await becomes(server.client, id, 'active');
+  expect(await instances(id)).toBe(2);
+  expect(await ledger.facts(id, 'allocation.retrying')).toBe(1);
+  expect(active.workflow_id).not.toBeNull();
+  await release(server.client, id);
+  await becomes(server.client, id, 'released');
+  await expectNothingLeft(ledger, server.nodes_dir, 1);
+});
+
+it('stops at the allowed number, and while it tries again somebody works on it', async () => {
+  await declarePool(server.client, 'hopeless', { attempts: 2, spec: { setup: 'exit 6' } });
+  const id = await allocate(server.client, 'hopeless');
+  const over = await until('both attempts to have failed', async () => {
+    const allocation = await server.client.call('allocation-get', { params: { id } });
+    const { progress } = allocation;
+    const open = progress && ['queued', 'running', 'cancelling'].includes(progress.status);
+    // A failed allocation whose attempts are not used up is being worked on.
+    if (allocation.status === 'failed' && (await instances(id)) < 2) expect(open).toBe(true);
+    return allocation.status === 'failed' && !open ? allocation : undefined;
+  });
+  expect(await instances(id)).toBe(2);
+  expect(over.reason).toContain('code 6');
+  await release(server.client, id);
+  await becomes(server.client, id, 'released');
+});
+
+it('another try that waits for room says so, in its place, and goes before who came later', async () => {
+  const fit = join(files, 'fit');
+  await declarePool(server.client, 'narrow', {
+    max_nodes: 1,
+    budgets: { rescue_seconds: 0.1 },
+    spec: { setup: `test -e ${fit}` },
+  });
+  const first = await allocate(server.client, 'narrow');
+  const { node_id } = await becomes(server.client, first, 'failed');
+  await until('its machine to be gone', async () => {
+    const node = await server.client.call('node-get', { params: { id: node_id ?? '' } });
+    return node.status === 'retired';
+  });
+  await writeFile(fit, '');
+  const second = await allocate(server.client, 'narrow');
+  await becomes(server.client, second, 'active');
+  await server.client.call('allocation-retry', { params: { id: first } });
+  const third = await allocate(server.client, 'narrow');
+  const says = (id: string, message: string) =>
+    until(`"${message}"`, async () => {
+      const asked = await allocation(server.client, id);
+      return asked.progress?.message === message ? asked : undefined;
+    });
+  const waiting = await says(first, 'Waiting for room in the pool (1 nodes at most)');
+  expect(waiting).toMatchObject({ status: 'failed', deadline_at: null, progress: { status: 'running' } });
+  expect(waiting.reason).toMatch(/another try follows$/);
+  await says(third, 'Waiting for room in the pool (1 nodes at most), behind 1 other');
+  await release(server.client, second);
+  await becomes(server.client, first, 'active');
+  for (const id of [third, first]) await release(server.client, id);
+  for (const id of [third, first]) await becomes(server.client, id, 'released');
+});
+
+it('one try is one try where the pool says nothing', async () => {
+  const mark = join(files, 'once');
+  await writeFile(mark, '');
+  await declarePool(server.client, 'single', { spec: { setup: 'exit 7' } });
+  const id = await allocate(server.client, 'single');
+  await becomes(server.client, id, 'failed');
+  await until('the operation to end', async () => {
+    const { progress } = await server.client.call('allocation-get', { params: { id } });
+    return progress?.status === 'failed';
+  });
+  expect(await instances(id)).toBe(1);
+  expect(await ledger.facts(id, 'allocation.retrying')).toBe(0);
+});

@@ -1,0 +1,207 @@
+/** What a pool requires is looked for on the machine before it may be ready; what is missing is named. */
+import { expect, vi } from 'vitest';
+import type { Node } from '../../../src/contract/node.ts';
+import type * as Prerequisites from '../../../src/store/agents/prerequisites.ts';
+import type { Machine } from '../../api/support/machine.ts';
+import { allocate } from '../../support/machine-life.ts';
+import { startAgent } from '../support/agents.ts';
+import {
+  beating,
+  becomesAllocation,
+  becomesNode,
+  causesOf,
+  changesOf,
+  externalPool,
+  joined,
+  localPool,
+  nodeOf,
+} from '../support/machines.ts';
+import { judging, scenario, type World, whileWrong, without } from '../support/scenario.ts';
+
+type Parts = Pick<typeof Prerequisites, 'reportPrerequisites'>;
+const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
+vi.mock(import('../../../src/store/agents/prerequisites.ts'), async (original) => {
+  const whole = await original();
+  return {
+    ...whole,
+    reportPrerequisites: (...given) => (wrong.reportPrerequisites ?? whole.reportPrerequisites)(...given),
+  };
+});
+
+/** None of them is to be missed, however long a busy machine keeps it from beating. */
+const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 600 };
+/** Several turns of every rule. */
+const watchSeconds = 3;
+const beatEvery = 0.3;
+const start_seconds = 2;
+const requires = [
+  { name: 'gpu-driver', check: 'nvidia-smi -L' },
+  { name: 'scratch-disk', check: 'mountpoint /scratch' },
+];
+
+const pool = (world: World, budgets = {}) => externalPool(world, 'gpu', { heartbeat, requires, budgets });
+
+const reports = (machine: Machine, found: Record<string, boolean>) =>
+  machine.call('agent-prerequisites', {
+    body: {
+      results: Object.entries(found).map(([name, ok]) => ({ name, ok, ...(!ok && { detail: 'no device found' }) })),
+    },
+  });
+const met = { 'gpu-driver': true, 'scratch-disk': true };
+
+scenario({
+  name: 'a machine that says ready before it was looked at',
+  async story(world) {
+    await pool(world);
+    const machine = await joined(world, 'gpu', 'gpu-1');
+    await machine.beat('ready');
+    const beats = beating(machine, beatEvery, 'ready');
+    try {
+      await reports(machine, { 'gpu-driver': true });
+      await world.staysAway('it became ready', watchSeconds, async () => {
+        const { status, reported } = await nodeOf(world, machine.node_id);
+        expect(reported?.status).toBe('ready');
+        return status !== 'starting';
+      });
+      const told = await world.client.call('node-explain', { params: { id: machine.node_id } });
+      expect(told.waiting_for).toBe('its prerequisites to be checked and met');
+    } finally {
+      await beats.stop();
+    }
+    // It has said so and need not say it again.
+    await reports(machine, met);
+    await becomesNode(world, machine.node_id, 'ready');
+    expect(await causesOf(world, machine.node_id)).toEqual(['join', 'registration', 'claim-ready']);
+  },
+  counters: [
+    {
+      broken: 'claims that are believed unseen',
+      composition: judging((right) => ({
+        effectOfBeat: (node, beat, now) => right.effectOfBeat({ ...node, prerequisites: null }, beat, now),
+      })),
+      fails: /it became ready, and should not/,
+    },
+    {
+      broken: 'reports that nobody reads',
+      around: whileWrong(wrong, { reportPrerequisites: async () => 'starting' }),
+      fails: /waited .* for node to be ready/,
+    },
+  ],
+});
+
+scenario({
+  name: 'a machine that lacks something',
+  async story(world) {
+    await pool(world);
+    const machine = await joined(world, 'gpu', 'gpu-2');
+    await reports(machine, { ...met, 'gpu-driver': false });
+    const failed = await becomesNode(world, machine.node_id, 'failed');
+    expect(failed.verdict).toMatchObject({
+      rule: 'prerequisite-missing',
+      reason: 'prerequisite_missing: gpu-driver (no device found)',
+    });
+    const told = await world.client.call('node-explain', { params: { id: machine.node_id } });
+    expect(told.because).toMatchObject({ rule: 'prerequisite-missing', verdict: failed.verdict?.reason });
+    await machine.beat('ready');
+    expect((await nodeOf(world, machine.node_id)).status, 'a beat does not bring the driver').toBe('failed');
+
+    await reports(machine, met);
+    await machine.beat('ready');
+    await becomesNode(world, machine.node_id, 'ready');
+    const changes = await changesOf(world, machine.node_id);
+    expect(changes.map(({ by }) => by)).toEqual([
+      'join',
+      'registration',
+      'prerequisite-missing',
+      'late-registration',
+      'claim-ready',
+    ]);
+  },
+  counters: [
+    {
+      broken: 'reports that nobody reads',
+      around: whileWrong(wrong, { reportPrerequisites: async () => 'starting' }),
+      fails: /waited .* for node to be failed/,
+    },
+  ],
+});
+
+scenario({
+  name: 'a machine that never says whether it lacks something',
+  async story(world) {
+    await pool(world, { start_seconds });
+    const machine = await joined(world, 'gpu', 'gpu-3');
+    const beats = beating(machine, beatEvery, 'ready');
+    try {
+      const failed = await becomesNode(world, machine.node_id, 'failed');
+      expect(failed.verdict).toMatchObject({ rule: 'start-deadline' });
+      expect(failed.verdict?.reason).toMatch(/^start-up timed out: it never said whether its prerequisites are met/);
+    } finally {
+      await beats.stop();
+    }
+  },
+  counters: [
+    {
+      broken: 'no rule start-deadline',
+      composition: without('start-deadline'),
+      fails: /waited .* for node to be failed/,
+    },
+  ],
+});
+
+/** What real agents are asked to look for; the second takes its time, as asking a driver does. */
+const there = { name: 'gpu-driver', check: 'sleep 0.5' };
+const shell = { name: 'shell', check: 'true' };
+const absent = { name: 'gpu-driver', check: 'echo no device found; exit 3' };
+
+const facts = async (world: World, id: string, kind: string) =>
+  (await world.client.call('node-timeline', { params: { id }, query: { kind } })).items.map((fact) => fact.data.name);
+
+scenario({
+  name: 'real agents, on machines of our own and of others',
+  async story(world) {
+    for (const [pool, missing] of [
+      ['equipped', there],
+      ['bare', absent],
+    ] as const) {
+      const required = [shell, missing];
+      await localPool(world, pool, { heartbeat, requires: required });
+      await externalPool(world, `${pool}-others`, { heartbeat, requires: required });
+    }
+    const start = async (pool: string) => {
+      const { token } = await world.client.call('join-token-create', { params: { pool } });
+      await startAgent(world, { join_token: token, name: pool });
+    };
+    const nodeIn = (pool: string, status: Node['status']) =>
+      world.comes(`machine of ${pool} to be ${status}`, async () => {
+        const { items } = await world.client.call('node-list', { query: { pool } });
+        return items.find((node) => node.status === status);
+      });
+    await start('equipped-others');
+    await start('bare-others');
+    const active = await allocate(world.client, 'equipped');
+    const doomed = await allocate(world.client, 'bare');
+
+    const ready = [await nodeIn('equipped-others', 'ready'), await nodeIn('equipped', 'ready')];
+    for (const { node_id } of ready)
+      await world.comes('both to be told', async () => {
+        const met = await facts(world, node_id, 'prerequisite.met');
+        return met.includes('gpu-driver') && met.includes('shell');
+      });
+    await becomesAllocation(world, active, 'active');
+
+    const failed = await nodeIn('bare-others', 'failed');
+    expect(failed.verdict?.rule).toBe('prerequisite-missing');
+    expect(failed.verdict?.reason).toMatch(/^prerequisite_missing: gpu-driver \(its check exited with code 3/);
+    const { reason } = await becomesAllocation(world, doomed, 'failed');
+    expect(reason).toMatch(/gpu-driver is missing.*prerequisite_missing/);
+  },
+  counters: [
+    {
+      broken: 'reports that nobody reads',
+      around: whileWrong(wrong, { reportPrerequisites: async () => 'starting' }),
+      fails: /waited .* for machine of equipped-others to be ready/,
+      patience_seconds: 10,
+    },
+  ],
+});

@@ -1,0 +1,65 @@
+/** A pool that minds progress: a boot that advances is spared beyond its budget, up to a ceiling; one that falls silent fails sooner. */
+import { expect } from 'vitest';
+import { secondsBetween, systemClock } from '../../../src/base/clock.ts';
+import type { Composition } from '../../../src/main.ts';
+import { allocate } from '../../support/machine-life.ts';
+import { judging, scenario, type World } from '../support/scenario.ts';
+import { tryingDriver } from '../support/trying-driver.ts';
+
+/** Shows a new state of its one part for as long as it advances, then the same for ever. */
+const provider = (advancesForSeconds: number): Pick<Composition, 'drivers'> => ({
+  drivers(built) {
+    let sinceMs: number | undefined;
+    const ensure = async () => {
+      sinceMs ??= systemClock.monotonicMs();
+      const seconds = Math.min(advancesForSeconds, (systemClock.monotonicMs() - sinceMs) / 1000);
+      const parts = [
+        { name: 'cluster', kind: 'pool', state: `stage ${Math.ceil(seconds / 0.3)}`, tone: 'busy' as const },
+      ];
+      return { outcome: 'wait' as const, retry_seconds: 0.1, message: 'it builds', parts };
+    };
+    return new Map([...built, ['trying', tryingDriver({ ensure })]]);
+  },
+});
+
+async function failedAfter(world: World, budgets: { provision_seconds: number; silence_seconds: number }) {
+  await world.client.call('pool-put', {
+    params: { pool: 'minding' },
+    body: { driver: 'trying', budgets: { ...budgets, progress_aware: true, rescue_seconds: 600 } },
+  });
+  const id = await allocate(world.client, 'minding');
+  const failed = await world.comes('the boot to be given up', async () => {
+    const allocation = await world.client.call('allocation-get', { params: { id } });
+    return allocation.status === 'failed' ? allocation : undefined;
+  });
+  const node = await world.client.call('node-get', { params: { id: failed.node_id ?? '' } });
+  expect(node.verdict).toMatchObject({ rule: 'provision-deadline' });
+  return secondsBetween(new Date(node.created_at), new Date(node.status_since));
+}
+
+const blind = judging(() => ({ deadlineAfterAdvance: () => undefined }));
+
+scenario({
+  name: 'a boot that advances is spared beyond its budget, but not beyond twice of it',
+  settings: provider(60),
+  async story(world) {
+    // So long that a verdict which comes late on a busy machine is not taken for one that was put off.
+    const provision_seconds = 4;
+    const waited = await failedAfter(world, { provision_seconds, silence_seconds: 1 });
+    expect(waited, 'it was given up at its budget').toBeGreaterThanOrEqual(2 * provision_seconds);
+  },
+  counters: [{ broken: 'advance that counts for nothing', composition: blind, fails: /given up at its budget/ }],
+});
+
+scenario({
+  name: 'a boot that fell silent fails long before its budget',
+  settings: provider(0.5),
+  async story(world) {
+    const provision_seconds = 60;
+    const waited = await failedAfter(world, { provision_seconds, silence_seconds: 1 });
+    expect(waited).toBeLessThan(provision_seconds / 2);
+  },
+  counters: [
+    { broken: 'advance that counts for nothing', composition: blind, fails: /waited .* for the boot to be given up/ },
+  ],
+});

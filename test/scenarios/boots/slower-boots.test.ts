@@ -1,0 +1,77 @@
+/** The image pull has been twice as slow since yesterday: somebody is told, with the stage, before a healthy boot is given up. */
+import { expect } from 'vitest';
+import { now, secondsLater, systemClock } from '../../../src/base/clock.ts';
+import type { Finding } from '../../../src/contract/finding.ts';
+import { openDatabase } from '../../../src/store/pg/database.ts';
+import { recordStagedBoots } from '../../../src/store/testing/staged-boots.ts';
+import { scenario, type World, without } from '../support/scenario.ts';
+
+const pass_seconds = 0.5;
+const hour = 3600;
+
+const findings = async (world: World, status: Finding['status']): Promise<Finding[]> =>
+  (await world.client.call('drift-list', { query: { kind: 'boot-shift', status } })).items;
+const finding = (world: World, status: Finding['status']): Promise<Finding> =>
+  world.comes(`a finding to be ${status}`, async () => (await findings(world, status))[0]);
+
+scenario({
+  name: 'an image pull that is twice as slow since yesterday',
+  settings: {
+    environment: (built) => ({ ...built, boot_shift: { ...built.boot_shift, every_seconds: pass_seconds } }),
+  },
+  async story(world) {
+    await world.client.call('pool-put', {
+      params: { pool: 'gpu' },
+      body: { driver: 'external', budgets: { provision_seconds: 720 } },
+    });
+    const db = openDatabase({ url: world.server.database_url });
+    const yesterday = secondsLater(now(systemClock), -24 * hour);
+    const stages = { 'image-pull': 107, 'set-up': 270 };
+    const before = { from: secondsLater(yesterday, -100 * hour), every_seconds: hour, stages };
+    await recordStagedBoots(db, { pool: 'gpu', count: 100, ...before });
+    await world.staysAway('something was found', 3 * pass_seconds, async () => (await findings(world, 'open'))[0]);
+    // The last of them has just come.
+    const every_seconds = (24 * hour - 500) / 39;
+    const since = { from: yesterday, every_seconds, stages: { ...stages, 'image-pull': 230 } };
+    await recordStagedBoots(db, { pool: 'gpu', count: 40, after: 100, ...since });
+    await db.close();
+
+    const found = await finding(world, 'open');
+    expect(found).toMatchObject({
+      what: 'boots_slower',
+      pool: 'gpu',
+      ours: { phase: 'provision', boots: 100, budget_seconds: 720 },
+      theirs: { since: yesterday.toISOString(), boots: 40, past_budget_share: 0, stages: [{ stage: 'image-pull' }] },
+    });
+    expect(found.says).toContain(`since ${yesterday.toISOString()}`);
+    expect(found.says).toMatch(
+      /The stage image-pull went from 11\d s to 24\d s .*None of them has taken longer than the budget/,
+    );
+    const metrics = await fetch(`${world.server.url}/metrics`, {
+      headers: { authorization: `Bearer ${world.server.token}` },
+    });
+    expect(await metrics.text()).toMatch(/^slipway_findings\{kind="boot-shift"\} 1$/m);
+
+    // Whoever wonders about a machine that is coming up is told as well.
+    const { node } = await world.client.call('node-create', { body: { pool: 'gpu' } });
+    const told = await world.client.call('node-explain', { params: { id: node.node_id } });
+    expect(told.findings).toMatchObject([{ finding_id: found.finding_id }]);
+
+    const params = { id: found.finding_id };
+    const repair = world.client.call('drift-repair', { params, body: { reason: 'please' } });
+    await expect(repair).rejects.toMatchObject({ problem: { code: 'action_illegal' } });
+    await world.client.call('drift-accept', { params, body: { reason: 'the registry is being moved' } });
+    await world.staysAway('it was found anew', 3 * pass_seconds, async () => (await findings(world, 'open'))[0]);
+    expect(await findings(world, 'accepted')).toMatchObject([
+      { finding_id: found.finding_id, actor: { name: 'admin' } },
+    ]);
+  },
+  counters: [
+    {
+      broken: 'no rule boot-shift',
+      composition: without('boot-shift'),
+      fails: /waited .* for a finding to be open/,
+      patience_seconds: 10 * pass_seconds,
+    },
+  ],
+});

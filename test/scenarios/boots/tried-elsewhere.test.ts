@@ -1,0 +1,70 @@
+/** A tenant whose machine failed tries again and gets another one; the failed machine, though it comes back, is nobody's until it is proven clean. */
+import { expect, vi } from 'vitest';
+import type * as NodeRetire from '../../../src/operations/release/node-retire.ts';
+import { allocate } from '../../support/machine-life.ts';
+import { forgetful } from '../support/forgetful.ts';
+import { allocationOf, becomesAllocation, becomesNode, causesOf, externalPool, joined } from '../support/machines.ts';
+import { scenario, type World, whileWrong } from '../support/scenario.ts';
+
+type Parts = Pick<typeof NodeRetire, 'retireIn'>;
+const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
+vi.mock(import('../../../src/operations/release/node-retire.ts'), async (original) => {
+  const whole = await original();
+  return { ...whole, retireIn: (...given) => (wrong.retireIn ?? whole.retireIn)(...given) };
+});
+
+const pool = 'shared';
+/** Long enough for the failed machine to come back whenever it likes. */
+const budgets = { offline_seconds: 0.5, rescue_seconds: 600 };
+/** These machines leave when they say so; none is missed because it says nothing while a busy server is slow. */
+const heartbeat = { interval_seconds: 1, stale_after_seconds: 600 };
+
+async function readyMachine(world: World, name: string) {
+  const machine = await joined(world, pool, name);
+  await machine.beat('ready');
+  await becomesNode(world, machine.node_id, 'ready');
+  return machine;
+}
+
+scenario({
+  name: 'a tenant that tries again, and the failed machine that comes back',
+  async story(world) {
+    await externalPool(world, pool, { budgets, heartbeat });
+    const first = await readyMachine(world, 'm1');
+    const acme = await allocate(world.client, pool);
+    await becomesAllocation(world, acme, 'active');
+    await first.beat('stopping');
+    await becomesAllocation(world, acme, 'failed');
+
+    const second = await readyMachine(world, 'm2');
+    await world.client.call('allocation-retry', { params: { id: acme } });
+    expect((await becomesAllocation(world, acme, 'active')).node_id).toBe(second.node_id);
+
+    const bmart = await allocate(world.client, pool);
+    await first.beat('starting');
+    await first.beat('ready');
+    await world.comes('failed machine to be let go', async () => {
+      const { node_id } = await allocationOf(world, bmart);
+      expect(node_id, 'the next tenant got what nobody proved clean').toBeNull();
+      const { status } = await world.client.call('node-get', { params: { id: first.node_id } });
+      return status === 'retired';
+    });
+    const causes = await causesOf(world, first.node_id);
+    expect(causes.slice(-3)).toEqual(['offline-deadline', 'retire', 'proof']);
+
+    expect((await first.beat('ready')).body.code).toBe('instance_fenced');
+
+    // The same machine may join again, as a new one; what it was is cut off.
+    const again = await readyMachine(world, 'm1');
+    expect((await becomesAllocation(world, bmart, 'active')).node_id).toBe(again.node_id);
+  },
+  counters: [
+    {
+      broken: 'a window that a retry leaves open',
+      around: whileWrong<Parts>(wrong, { retireIn: async () => undefined }),
+      // That it served somebody would keep it from the next one all the same.
+      composition: forgetful,
+      fails: /the next tenant got what nobody proved clean/,
+    },
+  ],
+});

@@ -1,0 +1,260 @@
+/** A machine is imaged anew: checked again, as a new instance; what the old one left on record stays, and what it still says is refused as what it is. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, vi } from 'vitest';
+import { runCli } from '../../../src/cli/testing/run-cli.ts';
+import type { Evidence } from '../../../src/contract/evidence/evidence.ts';
+import type { PoolDocument } from '../../../src/contract/pool.ts';
+import type * as NewInstance from '../../../src/operations/provision/new-instance.ts';
+import type * as TakeDown from '../../../src/operations/release/take-down.ts';
+import type * as AgentSessions from '../../../src/store/agents/agent-sessions.ts';
+import { callRoute, expectProblem } from '../../api/support/calls.ts';
+import { expectFenced, recordOf, voiceOf } from '../support/instances.ts';
+import { becomesAllocation, becomesNode, causesOf, localPool, nodeOf } from '../support/machines.ts';
+import { scenario, type World, whileWrong } from '../support/scenario.ts';
+
+type Session = AgentSessions.AgentSession | undefined;
+type Parts = Pick<typeof NewInstance, 'followPool'> &
+  Pick<typeof TakeDown, 'takeDown'> & { recognized(session: Session): Session };
+const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
+vi.mock(import('../../../src/operations/provision/new-instance.ts'), async (original) => {
+  const whole = await original();
+  return { ...whole, followPool: (...given) => (wrong.followPool ?? whole.followPool)(...given) };
+});
+vi.mock(import('../../../src/operations/release/take-down.ts'), async (original) => {
+  const whole = await original();
+  return { ...whole, takeDown: (...given) => (wrong.takeDown ?? whole.takeDown)(...given) };
+});
+vi.mock(import('../../../src/store/agents/agent-sessions.ts'), async (original) => {
+  const whole = await original();
+  return {
+    ...whole,
+    createAgentSessions: (db) => {
+      const sessions = whole.createAgentSessions(db);
+      const recognized = (session: Session) => (wrong.recognized ? wrong.recognized(session) : session);
+      return { ...sessions, find: async (...given) => recognized(await sessions.find(...given)) };
+    },
+  };
+});
+
+let files: string;
+beforeAll(async () => {
+  files = await mkdtemp(join(tmpdir(), 'slipway-reimage-'));
+});
+afterAll(() => rm(files, { recursive: true, force: true }));
+
+const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 30 };
+const spec = {
+  setup: 'echo the rig is set up',
+  command: ['sleep', '600'],
+  boot_stages: [{ name: 'image-pull', seconds: 0.1 }],
+};
+const rig = (world: World, document: Partial<PoolDocument> = {}) =>
+  localPool(world, 'rig', { heartbeat, reuse: true, max_nodes: 1, spec, ...document });
+
+const act = (world: World, id: string, body: { reason: string; dry_run?: boolean }) =>
+  callRoute(world.server.url, 'node-act', { params: { id, action: 'reimage' }, body }, { bearer: world.server.token });
+
+const isRefused = async (world: World, id: string, why: RegExp) => {
+  const answer = await act(world, id, { reason: 'try' });
+  expectProblem(answer, 'action_illegal');
+  expect(String(answer.body.detail)).toMatch(why);
+};
+
+/** A machine that served somebody, was given back and is free. */
+async function freeMachine(world: World): Promise<{ node_id: string; node_instance_id: string }> {
+  const { allocation } = await world.client.call('allocation-create', { body: { pool: 'rig' } });
+  const { node_id } = await becomesAllocation(world, allocation.allocation_id, 'active');
+  await isRefused(world, node_id ?? '', /An allocation is served by it; release that first/);
+  await world.client.call('allocation-release', { params: { id: allocation.allocation_id } });
+  await becomesAllocation(world, allocation.allocation_id, 'released');
+  const node = await becomesNode(world, node_id ?? '', 'ready');
+  return { node_id: node.node_id, node_instance_id: node.node_instance_id ?? '' };
+}
+
+const becomesAnew = (world: World, id: string, former: string) =>
+  world.comes('node to be ready as a new instance', async () => {
+    const node = await nodeOf(world, id);
+    return node.status === 'ready' && node.node_instance_id !== former ? node : undefined;
+  });
+
+/** What was kept of an instance before it was replaced is there afterwards, and what its agent and its provider knew of it as well. */
+async function expectKept(world: World, id: string, instance: string, before: Awaited<ReturnType<typeof recordOf>>) {
+  const after = await world.comes('what the machine knew to be kept', async () => {
+    const found = await recordOf(world, id, instance);
+    const kept =
+      ['proof.absent', 'instance.revoked'].every((kind) => found.facts.includes(kind)) &&
+      ['node', 'provider'].every((layer) => found.frozen_by.includes(layer));
+    return kept ? found : undefined;
+  });
+  expect(after.stages).toEqual(before.stages);
+  expect(after.lines.slice(0, before.lines.length)).toEqual(before.lines);
+  expect(after.facts.slice(0, before.facts.length)).toEqual(before.facts);
+}
+
+/** The whole story of a node, oldest first. */
+async function storyOf(world: World, node_id: string): Promise<Evidence[]> {
+  const told: Evidence[] = [];
+  for (let cursor: string | null = ''; cursor !== null; ) {
+    const page: { items: Evidence[]; next_cursor: string | null } = await world.client.call('timeline-get', {
+      query: { node_id, order: 'oldest', limit: 500, ...(cursor && { cursor }) },
+    });
+    told.push(...page.items);
+    cursor = page.next_cursor;
+  }
+  return told;
+}
+
+/** When the machine is gone for good, every line and every verdict is where it was, under its instance. */
+async function expectOutlived(world: World, node_id: string, allocation_id: string, instances: string[]) {
+  const namedIn = (story: Evidence[]) =>
+    new Set(story.filter(({ kind }) => kind.startsWith('node.')).map(({ node_instance_id }) => node_instance_id));
+  // A timeline shows nothing while an older transaction is under way, so the newest facts may come a moment later.
+  const story = await world.comes('every instance on the timeline', async () => {
+    const told = await storyOf(world, node_id);
+    return namedIn(told).size >= instances.length ? told : undefined;
+  });
+  expect(namedIn(story)).toEqual(new Set(instances));
+  const before = {
+    story,
+    records: await Promise.all(instances.map((each) => recordOf(world, node_id, each))),
+  };
+  const failure = before.story.find(({ kind }) => kind === 'node.failed');
+  await world.client.call('allocation-release', { params: { id: allocation_id } });
+  await becomesAllocation(world, allocation_id, 'released');
+  await world.client.call('node-act', { params: { id: node_id, action: 'retire' }, body: { reason: 'scrapped' } });
+  await becomesNode(world, node_id, 'retired');
+
+  expect((await storyOf(world, node_id)).slice(0, before.story.length)).toEqual(before.story);
+  for (const [place, instance] of instances.entries()) {
+    const after = await recordOf(world, node_id, instance);
+    const kept = before.records[place];
+    expect(after.stages).toEqual(kept?.stages);
+    expect(after.lines.slice(0, kept?.lines.length)).toEqual(kept?.lines);
+    expect(after.facts.slice(0, kept?.facts.length)).toEqual(kept?.facts);
+  }
+  // And what stood when it failed can still be told from them.
+  const then = await world.client.call('node-state', { params: { id: node_id }, query: { at: failure?.at ?? '' } });
+  expect(then).toMatchObject({ status: 'failed', node_instance_id: failure?.node_instance_id });
+  expect(then.verdict).toMatchObject({ rule: 'provision-error', reason: failure?.data.reason });
+  const { items } = await world.client.call('store-verify', {});
+  expect(items).toEqual([]);
+}
+
+scenario({
+  name: 'a machine that is imaged anew, and whose pool asks for more by now',
+  async story(world) {
+    const scratch = join(files, `scratch-${world.ledger.installation_id}`);
+    await rig(world);
+    const { node_id, node_instance_id: former } = await freeMachine(world);
+    const voice = await voiceOf(world, former);
+    const before = await world.comes('its lines to be shipped', async () => {
+      const found = await recordOf(world, node_id, former);
+      return found.lines.some(({ line }) => line === 'the rig is set up') && found.stages.length > 0
+        ? found
+        : undefined;
+    });
+
+    await writeFile(scratch, '');
+    await rig(world, { requires: [{ name: 'scratch-disk', check: `test -e ${scratch}` }] });
+    const predicted = await act(world, node_id, { reason: 'try', dry_run: true });
+    expect(predicted.body).toMatchObject({
+      dry_run: true,
+      node: { status: 'ready' },
+      predicts: { status: 'cleaning' },
+    });
+    expect(predicted.body.predicts).toMatchObject({ says: expect.stringContaining('from generation 2 of its pool') });
+
+    const env = { SLIPWAY_TOKEN: world.server.token };
+    const args = ['act', node_id, 'reimage', '--reason', 'a new kernel'];
+    const told = await runCli(args, { server: world.server.url, env });
+    expect(told).toMatchObject({ code: 0, stdout: expect.stringContaining(`✔ reimage on ${node_id}: what it knows`) });
+    const anew = await becomesAnew(world, node_id, former);
+    expect((await causesOf(world, node_id)).slice(-4)).toEqual(['reimage', 'proof', 'registration', 'claim-ready']);
+    await expectFenced(world, voice);
+    await expectKept(world, node_id, former, before);
+    const present = await world.comes('its prerequisite to be told', async () => {
+      const found = await recordOf(world, node_id, anew.node_instance_id ?? '');
+      return found.facts.includes('prerequisite.met') ? found : undefined;
+    });
+    expect(present.lines.some(({ line }) => line === 'the rig is set up')).toBe(true);
+
+    await rm(scratch);
+    expect((await act(world, node_id, { reason: 'once more' })).status).toBe(200);
+    const failed = await becomesNode(world, node_id, 'failed');
+    expect(failed.verdict?.rule).toBe('provision-error');
+    expect(failed.verdict?.reason).toMatch(/scratch-disk is missing.*prerequisite_missing/);
+    expect(failed.deadline_at).not.toBeNull();
+
+    await writeFile(scratch, '');
+    expect((await act(world, node_id, { reason: 'the disk is back' })).status).toBe(200);
+    const back = await becomesAnew(world, node_id, failed.node_instance_id ?? '');
+    const { allocation } = await world.client.call('allocation-create', { body: { pool: 'rig' } });
+    const { node_id: served } = await becomesAllocation(world, allocation.allocation_id, 'active');
+    expect({ node_id: served, occupancy: back.occupancy }).toEqual({ node_id, occupancy: 'free' });
+    const stood = [anew, failed, back].map(({ node_instance_id }) => node_instance_id ?? '');
+    await expectOutlived(world, node_id, allocation.allocation_id, [former, ...stood]);
+  },
+  counters: [
+    {
+      broken: 'an instance that was replaced taken for a stranger',
+      around: whileWrong(wrong, {
+        recognized: (session) => (session?.fence.kind === 'fenced' ? undefined : session),
+      }),
+      fails: /credential_unknown/,
+    },
+    {
+      broken: 'a new instance of the pool as it was',
+      around: whileWrong(wrong, { followPool: async (_, node) => node }),
+      fails: /waited .* for its prerequisite to be told/,
+    },
+    {
+      broken: 'a log that goes with its machine',
+      around: whileWrong(wrong, {
+        async takeDown(context, services, down) {
+          const { takeDown } = await vi.importActual<typeof TakeDown>('../../../src/operations/release/take-down.ts');
+          const proof = await takeDown(context, services, down);
+          if (!down.reuse)
+            await services.db.query('delete from node_log_chunks where node_id = $1', [down.subject.node.node_id]);
+          return proof;
+        },
+      }),
+      fails: /expected \[.*\] to deeply equal \[/,
+    },
+  ],
+});
+
+scenario({
+  name: 'a machine that cannot be taken down',
+  async story(world) {
+    const cleanable = join(files, `cleanable-${world.ledger.installation_id}`);
+    await writeFile(cleanable, '');
+    const clean = `test -e ${cleanable} || { echo the array is busy; exit 3; }`;
+    await rig(world, { spec: { ...spec, clean }, release: { step_tries: 1, retry_base_seconds: 0.5 } });
+    const { node_id, node_instance_id: former } = await freeMachine(world);
+    const voice = await voiceOf(world, former);
+    await rm(cleanable);
+    expect((await act(world, node_id, { reason: 'a new kernel' })).status).toBe(200);
+    const aside = await becomesNode(world, node_id, 'quarantined');
+    expect(aside).toMatchObject({ node_instance_id: former, fenced: true, verdict: { rule: 'clean-error' } });
+    expect(aside.verdict?.reason).toMatch(/^imaging it anew failed at step clean \(owner node\): .*code 3/);
+    // Half taken down it must not be brought back by its own word, nor by somebody else's.
+    await expectFenced(world, voice);
+    const back = { params: { id: node_id, action: 'reactivate' }, body: { reason: 'try' } } as const;
+    const refused = await callRoute(world.server.url, 'node-act', back, { bearer: world.server.token });
+    expectProblem(refused, 'action_illegal');
+    expect(String(refused.body.detail)).toMatch(/Nothing that it says is believed any more .*reimage it/s);
+
+    await writeFile(cleanable, '');
+    expect((await act(world, node_id, { reason: 'the array is free' })).status).toBe(200);
+    await becomesAnew(world, node_id, former);
+  },
+  counters: [
+    {
+      broken: 'a machine that is taken for gone unseen',
+      around: whileWrong(wrong, { takeDown: async () => {} }),
+      fails: /waited .* for node to be quarantined/,
+    },
+  ],
+});

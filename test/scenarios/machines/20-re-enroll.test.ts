@@ -1,0 +1,203 @@
+/** A machine whose credential was lost enrols again, or one that was set aside is let back in; a ping proves that tasks and answers pass. */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, vi } from 'vitest';
+import { runCli } from '../../../src/cli/testing/run-cli.ts';
+import type { NodeActionName } from '../../../src/lifecycle/actions/actions.ts';
+import type * as Ping from '../../../src/operations/provision/ping.ts';
+import type * as TakeDown from '../../../src/operations/release/take-down.ts';
+import type * as DoorAllocation from '../../../src/store/transitions/allocation-transition.ts';
+import { callRoute, expectProblem } from '../../api/support/calls.ts';
+import { startMachine } from '../../api/support/machine.ts';
+import { allocate, release } from '../../support/machine-life.ts';
+import { startAgent } from '../support/agents.ts';
+import { expectFenced, voiceIn, voiceOf } from '../support/instances.ts';
+import { allocationOf, becomesAllocation, becomesNode, externalPool, joined, localPool } from '../support/machines.ts';
+import { scenario, type World, whileWrong } from '../support/scenario.ts';
+
+type Parts = Pick<typeof Ping, 'proveByPing'> &
+  Pick<typeof TakeDown, 'removeMachine'> & { mayMove(move: DoorAllocation.AllocationMove): boolean };
+const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
+vi.mock(import('../../../src/operations/provision/ping.ts'), async (original) => {
+  const whole = await original();
+  return { ...whole, proveByPing: (...given) => (wrong.proveByPing ?? whole.proveByPing)(...given) };
+});
+vi.mock(import('../../../src/operations/release/take-down.ts'), async (original) => {
+  const whole = await original();
+  return { ...whole, removeMachine: (...given) => (wrong.removeMachine ?? whole.removeMachine)(...given) };
+});
+vi.mock(import('../../../src/store/transitions/allocation-transition.ts'), async (original) => {
+  const whole = await original();
+  return {
+    ...whole,
+    moveAllocations: (tx, moves, ...rest) =>
+      whole.moveAllocations(
+        tx,
+        moves.filter((move) => wrong.mayMove?.(move) ?? true),
+        ...rest,
+      ),
+  };
+});
+
+const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 30 };
+
+const ask = (world: World, id: string, action: NodeActionName, body: object, bearer = world.server.token, key = '') =>
+  callRoute(
+    world.server.url,
+    'node-act',
+    { params: { id, action }, body: { reason: 'its disk was replaced', ...body } },
+    { bearer, ...(key && { headers: { 'idempotency-key': key } }) },
+  );
+
+/** The operation that an action began has ended well, and its ping was claimed and answered. */
+async function provenByPing(world: World, id: string): Promise<void> {
+  const { workflow_id } = await world.client.call('node-get', { params: { id } });
+  await world.comes('a ping to be claimed and answered', async () => {
+    const { items } = await world.client.call('timeline-get', {
+      query: { workflow_id: workflow_id ?? '', limit: 500 },
+    });
+    const told = (kind: string) => items.some((fact) => fact.kind === kind);
+    return told('task.leased') && told('task.succeeded') && told('ping.answered') && told('operation.succeeded');
+  });
+}
+
+const printed = /^ {2}SLIPWAY_ENROLLMENT_TOKEN=(swe_\S+) slipway agent --server (\S+)$/m;
+
+/** A secret that is shown once is kept nowhere. */
+async function isKeptNowhere(world: World, token: string): Promise<void> {
+  for (const table of ['evidence', 'operations', 'instances', 'nodes', 'idempotency_keys', 'step_receipts'])
+    expect(
+      await world.ledger.count(`select 1 from ${table} as kept where kept::text like $1`, [`%${token}%`]),
+      table,
+    ).toBe(0);
+}
+
+scenario({
+  name: 'a machine of others that lost its credential while a tenant had it, and that was set aside later',
+  async story(world) {
+    await externalPool(world, 'lab', { heartbeat });
+    const { token: join_token } = await world.client.call('join-token-create', { params: { pool: 'lab' } });
+    const first = await startAgent(world, { join_token, name: 'rack-1' });
+    const allocation = await allocate(world.client, 'lab');
+    const { node_id } = await becomesAllocation(world, allocation, 'active');
+    const id = node_id ?? '';
+    const voice = await voiceIn(first.dir);
+    await first.stop();
+    const { node_instance_id: former } = await becomesNode(world, id, 'offline');
+
+    const predicted = await ask(world, id, 're-enroll', { dry_run: true });
+    expect(predicted.body).toMatchObject({ node: { status: 'offline' }, predicts: { status: 'provisioning' } });
+    expect(predicted.body).not.toHaveProperty('enrollment_token');
+    const env = { SLIPWAY_TOKEN: world.server.token };
+    const args = ['act', id, 're-enroll', '--reason', 'its disk was replaced'];
+    const told = await runCli(args, { server: world.server.url, env });
+    expect(told).toMatchObject({ code: 0, stdout: expect.stringContaining('; its allocation stays active') });
+    const [, enrollment_token = '', server_url] = printed.exec(told.stdout) ?? [];
+    expect(server_url).toBe(world.server.url);
+    await expectFenced(world, voice);
+    expect(await allocationOf(world, allocation)).toMatchObject({
+      status: 'active',
+      reason: 'its machine enrols anew',
+    });
+
+    const second = await startAgent(world, { enrollment_token });
+    const back = await becomesNode(world, id, 'ready');
+    expect(back.node_instance_id).not.toBe(former);
+    await provenByPing(world, id);
+    expect(await allocationOf(world, allocation)).toMatchObject({ status: 'active', reason: 'its machine is back' });
+    await isKeptNowhere(world, enrollment_token);
+
+    await release(world.client, allocation);
+    await becomesAllocation(world, allocation, 'released');
+    await ask(world, id, 'quarantine', {});
+    await becomesNode(world, id, 'quarantined');
+    expect((await ask(world, id, 'reactivate', {})).status).toBe(200);
+    await becomesNode(world, id, 'ready');
+    await provenByPing(world, id);
+    expect(second.hasEnded()).toBe(false);
+  },
+  counters: [
+    {
+      broken: 'an operation that takes its heartbeat for a proof',
+      around: whileWrong(wrong, { proveByPing: async () => {} }),
+      fails: /waited .* for a ping to be claimed and answered/,
+    },
+  ],
+});
+
+scenario({
+  name: 'a machine of others that fell together with its allocation',
+  async story(world) {
+    await externalPool(world, 'yard', { heartbeat, budgets: { offline_seconds: 0.5 } });
+    const machine = await joined(world, 'yard', 'crane-1');
+    await machine.beat('ready');
+    const allocation = await allocate(world.client, 'yard');
+    await becomesAllocation(world, allocation, 'active');
+    const id = machine.node_id;
+    await machine.beat('stopping');
+    await becomesAllocation(world, allocation, 'failed');
+
+    const key = 'once-more';
+    const asked = await ask(world, id, 're-enroll', {}, world.server.token, key);
+    expect(asked.body).toMatchObject({ node: { status: 'provisioning' } });
+    expect(asked.body.node, 'whose it is').toMatchObject({ allocation_id: allocation, occupancy: 'reserved' });
+    const again = await ask(world, id, 're-enroll', {}, world.server.token, key);
+    expect(again.body).toEqual(asked.body);
+    // The same key in another hand is another request, and is told nothing.
+    const other = await world.client.call('token-create', { body: { name: 'another', role: 'operator' } });
+    const stranger = await ask(world, id, 're-enroll', {}, other.token ?? '', key);
+    expectProblem(stranger, 'action_illegal');
+    expect(stranger.text).not.toContain(String(asked.body.enrollment_token));
+
+    const anew = await startMachine(world.server.url, { enrollment_token: String(asked.body.enrollment_token) });
+    await anew.beat('ready');
+    await becomesAllocation(world, allocation, 'active');
+    await expectFenced(world, { credential: machine.credential, enrollment_token: null });
+    let proven = false;
+    const proof = provenByPing(world, id).finally(() => {
+      proven = true;
+    });
+    await Promise.all([proof, anew.work(async () => proven)]);
+    const imaged = await ask(world, id, 'reimage', {});
+    expect(String(imaged.body.detail)).toMatch(/brought by others.*then re-enroll it/);
+  },
+  counters: [
+    {
+      broken: 'an allocation that is forgotten',
+      around: whileWrong(wrong, { mayMove: ({ by, actor }) => by !== 'rescue' || !actor }),
+      fails: /whose it is/,
+    },
+  ],
+});
+
+scenario({
+  name: 'a machine of a driver',
+  async story(world) {
+    await localPool(world, 'rig', { heartbeat, reuse: true, max_nodes: 1, spec: { command: ['sleep', '600'] } });
+    const allocation = await allocate(world.client, 'rig');
+    const { node_id } = await becomesAllocation(world, allocation, 'active');
+    const id = node_id ?? '';
+    await release(world.client, allocation);
+    await becomesAllocation(world, allocation, 'released');
+    await ask(world, id, 'quarantine', {});
+    const { node_instance_id: former } = await becomesNode(world, id, 'quarantined');
+    const voice = await voiceOf(world, former ?? '');
+
+    const asked = await ask(world, id, 're-enroll', {});
+    expect(asked.status).toBe(200);
+    // Its driver gives the token to the machine; nobody else needs it.
+    expect(asked.body).not.toHaveProperty('enrollment_token');
+    const back = await becomesNode(world, id, 'ready');
+    expect(back.node_instance_id).not.toBe(former);
+    await provenByPing(world, id);
+    await expectFenced(world, voice);
+    expect(existsSync(join(world.server.nodes_dir, former ?? '')), 'what is left of the former instance').toBe(false);
+  },
+  counters: [
+    {
+      broken: 'a former machine that is left behind',
+      around: whileWrong(wrong, { removeMachine: async () => ({ kind: 'absent', nonce: '', checked: [] }) }),
+      fails: /what is left of the former instance/,
+    },
+  ],
+});

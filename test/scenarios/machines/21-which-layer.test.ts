@@ -1,0 +1,272 @@
+/** Each layer between a machine and us is broken, one at a time: doctor names it, from both ends, and so does the API. */
+import { cp, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, onTestFinished, vi } from 'vitest';
+import { type FaultyProxy, faultyProxy, type ProxyFault } from '../../../scripts/demo/faulty-proxy.ts';
+import { agentDoctor } from '../../../src/agent/doctor.ts';
+import { systemClock } from '../../../src/base/clock.ts';
+import { runCli } from '../../../src/cli/testing/run-cli.ts';
+import type { LayerReport } from '../../../src/doctor/examination.ts';
+import { examine } from '../../../src/doctor/examine.ts';
+import type * as ServerChecks from '../../../src/doctor/server-checks.ts';
+import { failureOf } from '../../../src/doctor/telling.ts';
+import type * as Checkup from '../../../src/lifecycle/explain/checkup.ts';
+import { callRoute } from '../../api/support/calls.ts';
+import { type RealAgent, startAgent } from '../support/agents.ts';
+import { becomesNode, externalPool } from '../support/machines.ts';
+import { scenario, type World, whileWrong } from '../support/scenario.ts';
+
+type Parts = Pick<typeof ServerChecks, 'recognise'> & Pick<typeof Checkup, 'judgePing'>;
+const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
+vi.mock(import('../../../src/doctor/server-checks.ts'), async (original) => {
+  const whole = await original();
+  return { ...whole, recognise: (...given) => (wrong.recognise ?? whole.recognise)(...given) };
+});
+vi.mock(import('../../../src/lifecycle/explain/checkup.ts'), async (original) => {
+  const whole = await original();
+  return { ...whole, judgePing: (...given) => (wrong.judgePing ?? whole.judgePing)(...given) };
+});
+
+const heartbeat = { interval_seconds: 0.3, stale_after_seconds: 6 };
+/** Of each layer, and of a ping. */
+const patience_seconds = 5;
+
+interface Stage {
+  world: World;
+  proxy: FaultyProxy;
+  agent: RealAgent;
+  node_id: string;
+}
+
+const authorityFile = ({ dir }: Pick<RealAgent, 'dir'>) => `${dir}/ca.pem`;
+const unnamed: Named = { layer: 'dns', code: 'dns_unresolved', owner_layer: 'transport' };
+const nowhere = 'https://nowhere.invalid';
+
+/** An agent that cannot find the server by its name; where it keeps what it met until it can. */
+async function withoutName(world: World, told: object): Promise<string> {
+  const agent = await startAgent(world, { ...told, server_url: nowhere });
+  await isMet({ world, agent }, unnamed);
+  await agent.stop();
+  return agent.dir;
+}
+
+/** A server behind a proxy that ends TLS under an authority of its own, and a real agent that comes through it. */
+async function staged(world: World, lost = false): Promise<Stage> {
+  const proxy = await faultyProxy(world.server.url);
+  onTestFinished(() => proxy.stop());
+  await externalPool(world, 'yard', { heartbeat });
+  const { token: join_token } = await world.client.call('join-token-create', { params: { pool: 'yard' } });
+  const told = { ca: proxy.ca, join_token, name: 'crane' };
+  const dir = lost ? { dir: await withoutName(world, told) } : {};
+  const agent = { ...(await startAgent(world, { ...told, server_url: proxy.url, ...dir })), ...dir };
+  await writeFile(authorityFile(agent), proxy.ca);
+  const [node] = await world.comes('machine to join', async () => {
+    const { items } = await world.client.call('node-list', { query: { pool: 'yard' } });
+    return items[0]?.status === 'ready' ? items : undefined;
+  });
+  return { world, proxy, agent, node_id: node?.node_id ?? '' };
+}
+
+interface Named {
+  layer: string;
+  code: string;
+  owner_layer: string;
+}
+
+const named = (reports: readonly LayerReport[]): Named | 'well' => {
+  const failure = failureOf(reports);
+  return failure ? { layer: failure.layer, code: failure.code ?? '', owner_layer: failure.owner_layer ?? '' } : 'well';
+};
+
+/** What doctor says on the machine, with the agent's own files. */
+async function fromNode({ agent, proxy }: Stage, dir = agent.dir, server = proxy.url): Promise<Named | 'well'> {
+  const told: string[] = [];
+  const args = ['--server', server, '--dir', dir, '--ca', authorityFile(agent), '--json'];
+  await agentDoctor(
+    [...args, '--patience', String(patience_seconds)],
+    {},
+    {
+      clock: systemClock,
+      out: (line) => told.push(line),
+      err: (line) => told.push(line),
+    },
+  );
+  return named(JSON.parse(told.join('\n')).layers);
+}
+
+/** What it says to an operator, who comes the same way. */
+async function fromOperator({ world, proxy, node_id }: Stage, given: { token?: string } = {}): Promise<Named | 'well'> {
+  const reports: LayerReport[] = [];
+  const examination = examine({
+    url: new URL(proxy.url),
+    ca: proxy.ca,
+    known_keys: null,
+    caller: { kind: 'person', token: given.token ?? world.server.token, node_id },
+    correlation_id: 'which-layer',
+    clock: systemClock,
+    signal: new AbortController().signal,
+    patience_seconds,
+  });
+  for await (const report of examination) reports.push(report);
+  return named(reports);
+}
+
+/** The agent, too, has met it, and keeps that until it can be told. */
+const isMet = ({ world, agent }: Pick<Stage, 'world' | 'agent'>, { layer, code }: Named): Promise<unknown> =>
+  world.comes(`${layer} to be met by the agent`, async () => {
+    const { failed_calls } = JSON.parse(await readFile(join(agent.dir, '.agent/facts.json'), 'utf8').catch(() => '{}'));
+    return failed_calls?.find((kept: { layer: string; code: string }) => kept.layer === layer && kept.code === code);
+  });
+
+/** Once the way is mended, what the agent met is on the timeline, under the layer and the owner that doctor named. */
+const isTold = ({ world, node_id }: Stage, { layer, code, owner_layer }: Named, call?: string): Promise<unknown> =>
+  world.comes(`${layer} on the timeline`, async () => {
+    const query = { layer: 'transport', kind: 'agent_call_failed', limit: 100 } as const;
+    const { items } = await world.client.call('node-timeline', { params: { id: node_id }, query });
+    return items.find(
+      ({ data }) =>
+        data.detail_layer === layer &&
+        data.code === code &&
+        data.owner_layer === owner_layer &&
+        (call === undefined || data.call === call),
+    );
+  });
+
+/** The fault that has its layer's own name is met by the agent as well; of the others doctor is asked alone. */
+const onTheWay: [ProxyFault, Named][] = [
+  ['tcp', { layer: 'tcp', code: 'tcp_refused', owner_layer: 'transport' }],
+  ['tls', { layer: 'tls', code: 'tls_failed', owner_layer: 'transport' }],
+  ['ca', { layer: 'ca', code: 'ca_untrusted', owner_layer: 'transport' }],
+  ['expired', { layer: 'ca', code: 'certificate_expired', owner_layer: 'transport' }],
+  ['name', { layer: 'ca', code: 'certificate_name_mismatch', owner_layer: 'transport' }],
+  ['ingress', { layer: 'ingress', code: 'ingress_stranger', owner_layer: 'transport' }],
+  ['bad-gateway', { layer: 'ingress', code: 'ingress_stranger', owner_layer: 'transport' }],
+];
+
+/** On the machine, and at an operator's prompt. */
+async function isNamedNowhere(stage: Stage): Promise<void> {
+  expect(await fromNode(stage, stage.agent.dir, nowhere)).toEqual(unnamed);
+  const env = { SLIPWAY_TOKEN: stage.world.server.token };
+  const told = await runCli(['doctor', nowhere, '--json'], { env });
+  expect(JSON.parse(told.stdout).failed).toMatchObject(unnamed);
+  expect(told.code).toBe(3);
+}
+
+scenario({
+  name: 'the way to the server',
+  async story(world) {
+    const stage = await staged(world, true);
+    await isTold(stage, unnamed);
+    await isNamedNowhere(stage);
+    expect([await fromNode(stage), await fromOperator(stage)]).toEqual(['well', 'well']);
+    await stage.proxy.break('other');
+    const other = { layer: 'ingress', code: 'ingress_other_installation', owner_layer: 'transport' };
+    expect(await fromNode(stage), 'another installation').toEqual(other);
+    await stage.proxy.break(null);
+    for (const [fault, layer] of onTheWay) {
+      await stage.proxy.break(fault);
+      expect(await fromNode(stage), `${fault}, from the machine`).toEqual(layer);
+      expect(await fromOperator(stage), `${fault}, from an operator`).toEqual(layer);
+      const agentToo = fault === layer.layer;
+      if (agentToo) await isMet(stage, layer);
+      await stage.proxy.break(null);
+      if (agentToo) await isTold(stage, layer);
+    }
+    expect(stage.agent.hasEnded()).toBe(false);
+    const env = { SLIPWAY_TOKEN: world.server.token, SLIPWAY_CA: authorityFile(stage.agent) };
+    const told = await runCli(['doctor', stage.node_id], { server: stage.proxy.url, env });
+    expect(told).toMatchObject({ code: 0, stderr: '', stdout: expect.stringContaining('✔ result') });
+  },
+  counters: [
+    {
+      broken: 'a doctor that takes whoever answers for us',
+      around: whileWrong(wrong, { recognise: async () => ({ state: 'ok', says: 'somebody answers' }) }),
+      fails: /^another installation/,
+    },
+  ],
+});
+
+/** The agent's files with another credential in them. */
+async function withWrongCredential({ agent }: Stage): Promise<string> {
+  const dir = `${agent.dir}-other`;
+  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  await cp(agent.dir, dir, { recursive: true });
+  const state = join(dir, '.agent/state.json');
+  const kept = JSON.parse(await readFile(state, 'utf8'));
+  await writeFile(state, JSON.stringify({ ...kept, identity: { ...kept.identity, credential: 'swc_none' } }));
+  return dir;
+}
+
+scenario({
+  name: 'the machine behind it',
+  async story(world) {
+    const stage = await staged(world);
+    const { proxy, agent, node_id } = stage;
+    // At once: an open ping is handed on to whoever asks for one.
+    const both = () => Promise.all([fromNode(stage), fromOperator(stage)]);
+    const twice = (layer: Named) => [layer, layer];
+
+    const nobody = { layer: 'credential', code: 'credential_unknown', owner_layer: 'auth' };
+    expect(await fromNode(stage, await withWrongCredential(stage)), 'credential').toEqual(nobody);
+    const refused = await callRoute(world.server.url, 'agent-checkup', {}, { bearer: 'swc_none' });
+    expect(refused.body).toMatchObject({ code: nobody.code, owner_layer: 'auth', detail_layer: 'credential' });
+    expect(await fromOperator(stage, { token: 'swt_none' })).toEqual({ ...nobody, code: 'token_unknown' });
+
+    for (const [layer, code, call] of [
+      ['result', 'result_missing', 'agent-task-result'],
+      ['claim', 'task_unclaimed', 'agent-task-next'],
+    ] as const) {
+      await proxy.break(layer);
+      const told = () => isTold(stage, { layer: 'ingress', code: 'ingress_stranger', owner_layer: 'transport' }, call);
+      // Until then the server may still hold a question of the agent's that nobody waits for, and answer that one.
+      if (layer === 'claim') await told();
+      const lost = { layer, code, owner_layer: 'node' };
+      const body = { within_seconds: patience_seconds };
+      const { task_id } = await world.client.call('node-ping', { params: { id: node_id }, body });
+      expect(await both(), layer).toEqual(twice(lost));
+      const query = { wait: 2 * patience_seconds };
+      const { over, checks } = await world.client.call('node-ping-get', { params: { id: node_id, task_id }, query });
+      expect({ over, checks }).toMatchObject({
+        over: true,
+        checks: expect.arrayContaining([
+          expect.objectContaining({ layer, ok: false, code, owner_layer: 'node', detail_layer: layer }),
+        ]),
+      });
+      await proxy.break(null);
+      await told();
+    }
+
+    const aside = { layer: 'fence', code: 'node_fenced', owner_layer: 'node' };
+    const act = (action: 'quarantine' | 'reactivate') =>
+      world.client.call('node-act', { params: { id: node_id, action }, body: { reason: 'to see' } });
+    await act('quarantine');
+    await becomesNode(world, node_id, 'quarantined');
+    expect(await both(), 'fence').toEqual(twice(aside));
+    const { credential } = JSON.parse(await readFile(join(agent.dir, '.agent/state.json'), 'utf8')).identity;
+    const barred = await callRoute(world.server.url, 'agent-task-next', {}, { bearer: credential });
+    expect(barred.body).toMatchObject({ code: aside.code, owner_layer: 'node', detail_layer: 'fence' });
+    await act('reactivate');
+    await becomesNode(world, node_id, 'ready');
+
+    const silent = { layer: 'heartbeat', code: 'heartbeat_stale', owner_layer: 'node' };
+    await agent.stop();
+    await world.comes('machine to count as silent', async () => {
+      const { checks } = await world.client.call('node-checkup', { params: { id: node_id } });
+      return checks.some(({ code }) => code === silent.code);
+    });
+    expect(await both(), 'heartbeat').toEqual(twice(silent));
+  },
+  counters: [
+    {
+      broken: 'a server that takes a claim for an answer',
+      around: whileWrong(wrong, {
+        judgePing: ({ leases }) => {
+          const ok = leases > 0;
+          const code = ok ? null : 'task_unclaimed';
+          return (['claim', 'result'] as const).map((layer) => ({ layer, ok, code, detail: '' }));
+        },
+      }),
+      fails: /^result/,
+    },
+  ],
+});

@@ -1,0 +1,292 @@
+/** Somebody removes machines behind our back, or writes past the door: found within two passes, with both sides, and seen to. */
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect } from 'vitest';
+import type { Allocation } from '../../../src/contract/allocation.ts';
+import type { Finding } from '../../../src/contract/finding.ts';
+import type { PoolDocument } from '../../../src/contract/pool.ts';
+import type { Composition } from '../../../src/main.ts';
+import { endTagged, taggedProcesses } from '../../support/tagged-processes.ts';
+import {
+  allocationOf,
+  becomesAllocation,
+  becomesNode,
+  causesOf,
+  externalPool,
+  joined,
+  localPool,
+  nodeOf,
+} from '../support/machines.ts';
+import { judging, scenario, type World, without } from '../support/scenario.ts';
+
+const pass_seconds = 0.5;
+const settings: Pick<Composition, 'environment'> = {
+  environment: (built) => ({ ...built, drift: { ...built.drift, every_seconds: pass_seconds } }),
+};
+/** Nobody is given up for silence here; what is found is found by looking. */
+const heartbeat = { interval_seconds: 1, stale_after_seconds: 600 };
+const patience_seconds = 10 * pass_seconds;
+
+async function activeIn(world: World, pool: string): Promise<Allocation & { node_id: string }> {
+  const { allocation } = await world.client.call('allocation-create', { body: { pool } });
+  const active = await becomesAllocation(world, allocation.allocation_id, 'active');
+  return { ...active, node_id: active.node_id ?? '' };
+}
+
+/** The machine and all that it leaves, as if it had never been. */
+async function removeBehindOurBack(world: World, node_id: string): Promise<string> {
+  const { node_instance_id } = await nodeOf(world, node_id);
+  const left = () =>
+    taggedProcesses(world.ledger.installation_id).filter((each) => each.node_instance_id === node_instance_id);
+  await world.comes('its processes to end', () => {
+    endTagged(world.ledger.installation_id, node_instance_id);
+    return left().length === 0 ? true : undefined;
+  });
+  rmSync(join(world.server.nodes_dir, node_instance_id ?? ''), { recursive: true });
+  return node_instance_id ?? '';
+}
+
+const findingsOf = async (world: World, subject: string, status: Finding['status'] = 'open'): Promise<Finding[]> => {
+  const { items } = await world.client.call('drift-list', { query: { status } });
+  return items.filter((finding) => finding.subject === subject);
+};
+
+const finding = (world: World, subject: string, status: Finding['status'] = 'open'): Promise<Finding> =>
+  world.comes(`a finding to be ${status}`, async () => (await findingsOf(world, subject, status))[0]);
+
+const factsOf = (world: World, node_id: string, kind: string) =>
+  world.ledger.count('select 1 from evidence where node_id = $1 and kind = $2', [node_id, kind]);
+
+const inPool = (policy: 'report' | 'repair' | 'quarantine'): Partial<PoolDocument> => ({
+  heartbeat,
+  drift: { policy },
+});
+
+scenario({
+  name: 'machines that somebody removes',
+  settings,
+  async story(world) {
+    await localPool(world, 'told', { heartbeat });
+    await localPool(world, 'mended', inPool('repair'));
+    await localPool(world, 'aside', inPool('quarantine'));
+    const [repaired, accepted, mended, aside] = await Promise.all(
+      ['told', 'told', 'mended', 'aside'].map((pool) => activeIn(world, pool)),
+    );
+    if (!repaired || !accepted || !mended || !aside) throw new Error('four machines were asked for');
+    const instances = await Promise.all(
+      [repaired, accepted, mended, aside].map(({ node_id }) => removeBehindOurBack(world, node_id)),
+    );
+
+    // Reported, with both sides; nothing is done about it before somebody decides.
+    const found = await finding(world, repaired.node_id);
+    expect(found).toMatchObject({
+      kind: 'drift',
+      what: 'machine_absent',
+      pool: 'told',
+      node_instance_id: instances[0],
+      allocation_id: repaired.allocation_id,
+      ours: { status: 'ready' },
+      theirs: { state: 'absent', driver: 'local' },
+    });
+    expect(found.passes, 'one look alone opens nothing').toBeGreaterThanOrEqual(2);
+    expect(await nodeOf(world, repaired.node_id)).toMatchObject({ status: 'ready', observed: { state: 'absent' } });
+    const told = await world.client.call('node-explain', { params: { id: repaired.node_id } });
+    expect(told.findings).toMatchObject([{ finding_id: found.finding_id }]);
+    const metrics = await (
+      await fetch(`${world.server.url}/metrics`, { headers: { authorization: `Bearer ${world.server.token}` } })
+    ).text();
+    expect(metrics).toMatch(/^slipway_findings\{kind="drift"\} [1-9]/m);
+
+    // A person decides: taken down with proof, or known.
+    const decide = { params: { id: found.finding_id }, body: { reason: 'the rack was sold' } };
+    const predicted = await world.client.call('drift-repair', {
+      ...decide,
+      body: { ...decide.body, dry_run: true },
+    });
+    expect(predicted).toMatchObject({ dry_run: true, finding: { status: 'open' } });
+    expect((await nodeOf(world, repaired.node_id)).status, 'a dry run changes nothing').toBe('ready');
+    const done = await world.client.call('drift-repair', decide);
+    expect(done.finding).toMatchObject({ status: 'repaired', reason: 'the rack was sold', actor: { name: 'admin' } });
+    await becomesNode(world, repaired.node_id, 'retired');
+    expect(await becomesAllocation(world, repaired.allocation_id, 'failed')).toMatchObject({
+      verdict: { rule: 'node-lost' },
+      reason: expect.stringContaining('the rack was sold'),
+    });
+    const again = world.client.call('drift-repair', decide);
+    await expect(again).rejects.toMatchObject({ problem: { code: 'action_illegal' } });
+
+    const known = await finding(world, accepted.node_id);
+    const params = { id: known.finding_id };
+    await world.client.call('drift-accept', { params, body: { reason: 'it comes back tomorrow' } });
+    await world.staysAway('it was found anew', 4 * pass_seconds, async () =>
+      (await findingsOf(world, accepted.node_id)).at(0),
+    );
+    expect((await nodeOf(world, accepted.node_id)).status).toBe('ready');
+
+    // By policy: taken down with proof, and its allocation hears why.
+    await becomesNode(world, mended.node_id, 'retired');
+    expect(await causesOf(world, mended.node_id)).toEqual(expect.arrayContaining(['claim-ready', 'drift', 'proof']));
+    const lost = await becomesAllocation(world, mended.allocation_id, 'failed');
+    expect(lost).toMatchObject({ verdict: { rule: 'node-lost' }, owner_layer: 'node' });
+    expect(lost.reason).toContain('its provider shows nothing of the machine any more');
+    expect(await finding(world, mended.node_id, 'repaired')).toMatchObject({ reason: 'by the policy of its pool' });
+
+    // Or set aside; the finding stays open until somebody decides.
+    const quarantined = await becomesNode(world, aside.node_id, 'quarantined');
+    expect(quarantined).toMatchObject({ fenced: true, verdict: { rule: 'drift' } });
+    expect(await findingsOf(world, aside.node_id)).toMatchObject([{ status: 'open' }]);
+    expect((await allocationOf(world, aside.allocation_id)).status).toBe('active');
+    expect(await factsOf(world, aside.node_id, 'finding.opened')).toBe(1);
+  },
+  counters: [
+    {
+      broken: 'no rule drift',
+      composition: without('drift'),
+      fails: /waited .* for a finding to be open/,
+      patience_seconds,
+    },
+    {
+      broken: 'findings that are opened at the first look',
+      composition: judging(() => ({ isConfirmed: () => true })),
+      fails: /one look alone opens nothing/,
+    },
+  ],
+});
+
+/** What somebody with a database client does when nobody looks. */
+const plant = (world: World, node_id: string, status: string) =>
+  world.ledger.rows('update nodes set status = $2 where node_id = $1', [node_id, status]);
+
+scenario({
+  name: 'rows that somebody writes past the door',
+  settings,
+  async story(world) {
+    await externalPool(world, 'dock', { heartbeat });
+    const { node_id } = await joined(world, 'dock', 'pier-1');
+    await externalPool(world, 'mended', inPool('repair'));
+    const mended = await joined(world, 'mended', 'pier-2');
+    const before = await nodeOf(world, node_id);
+
+    await plant(world, node_id, 'quarantined');
+    const found = await finding(world, node_id);
+    expect(found).toMatchObject({
+      what: 'row_differs',
+      ours: { status: 'quarantined' },
+      theirs: { status: before.status },
+    });
+    await world.client.call('drift-repair', { params: { id: found.finding_id }, body: { reason: 'not by us' } });
+    expect((await nodeOf(world, node_id)).status).toBe(before.status);
+    expect(await factsOf(world, node_id, 'node.restored')).toBe(1);
+
+    await plant(world, node_id, 'quarantined');
+    const kept = await finding(world, node_id);
+    await world.client.call('drift-accept', { params: { id: kept.finding_id }, body: { reason: 'we did that' } });
+    expect((await nodeOf(world, node_id)).status).toBe('quarantined');
+    await world.staysAway('row and evidence disagreed again', 4 * pass_seconds, async () =>
+      (await findingsOf(world, node_id)).at(0),
+    );
+
+    // Put back by whoever did it, it is over by itself.
+    await plant(world, node_id, 'offline');
+    await finding(world, node_id);
+    await plant(world, node_id, 'quarantined');
+    expect(await finding(world, node_id, 'resolved')).toMatchObject({ reason: 'row and evidence agree again' });
+
+    // By policy the row is put back, and told.
+    await plant(world, mended.node_id, 'failed');
+    await finding(world, mended.node_id, 'repaired');
+    expect((await nodeOf(world, mended.node_id)).status).toBe('starting');
+  },
+  counters: [
+    {
+      broken: 'no rule drift',
+      composition: without('drift'),
+      fails: /waited .* for a finding to be open/,
+      patience_seconds,
+    },
+  ],
+});
+
+/**
+ * Rows as version e08ab58 left them: an operator set the node aside while its release took the machine down, the machine was proven gone
+ * and the allocation released, and the node stayed where it was.
+ */
+async function leaveGhost(world: World, { allocation_id, node_id }: Allocation & { node_id: string }): Promise<void> {
+  await world.client.call('node-act', {
+    params: { id: node_id, action: 'quarantine' },
+    body: { reason: 'odd noises' },
+  });
+  const node_instance_id = await removeBehindOurBack(world, node_id);
+  await world.ledger.rows(
+    `with proven as (
+       insert into evidence (at, layer, kind, summary, node_id, node_instance_id, allocation_id, origin)
+       values (now(), 'provider', 'proof.absent', 'nothing is there', $1, $2, $3, 'internal')
+       returning at),
+     told as (
+       insert into evidence (at, layer, kind, summary, node_id, allocation_id, origin, data)
+       select at, 'workflow', 'allocation.released', 'its machine is proven gone', $1, $3, 'internal',
+         jsonb_build_object('from', 'active', 'to', 'released', 'by', 'proof',
+           'set', jsonb_build_object('status', 'released', 'status_since', at, 'released_at', at))
+       from proven)
+     update allocations set status = 'released', status_since = proven.at, released_at = proven.at
+     from proven
+     where allocation_id = $3`,
+    [node_id, node_instance_id, allocation_id],
+  );
+}
+
+scenario({
+  name: 'a node that an earlier version left behind, its machine proven gone',
+  settings,
+  async story(world) {
+    await localPool(world, 'ghosts', { heartbeat, max_nodes: 1 });
+    const ghost = await activeIn(world, 'ghosts');
+    await leaveGhost(world, ghost);
+    expect(await finding(world, ghost.node_id, 'repaired')).toMatchObject({
+      what: 'proven_gone',
+      owner_layer: 'control_plane',
+      reason: 'by the proof on record',
+      theirs: { proof: 'absent' },
+    });
+    expect((await nodeOf(world, ghost.node_id)).status).toBe('retired');
+    // Its place in the pool is free again.
+    await activeIn(world, 'ghosts');
+  },
+  counters: [
+    {
+      broken: 'no rule drift',
+      composition: without('drift'),
+      fails: /waited .* for a finding to be repaired/,
+      patience_seconds,
+    },
+  ],
+});
+
+scenario({
+  name: 'boots that fail again and again',
+  settings,
+  async story(world) {
+    const spec = { setup: 'exit 7' };
+    await localPool(world, 'broken', { heartbeat, attempts: 3, spec });
+    const { allocation } = await world.client.call('allocation-create', { body: { pool: 'broken' } });
+    const found = await finding(world, 'broken/1');
+    expect(found).toMatchObject({ kind: 'repeat-failure', what: 'pool_provisions', ours: { generation: 1 } });
+    expect(found.theirs.failures).toBe(3);
+    expect(found.theirs.newest).toHaveLength(3);
+    const { node_id } = await allocationOf(world, allocation.allocation_id);
+    expect(await finding(world, node_id ?? '')).toMatchObject({ what: 'node_provisions', node_id });
+
+    // What machines are made from has changed, so what became of the old ones says nothing about it any more.
+    await localPool(world, 'broken', { heartbeat, attempts: 3, spec: { setup: 'exit 0' } });
+    await world.client.call('allocation-release', { params: { id: allocation.allocation_id } });
+    expect(await finding(world, 'broken/1', 'resolved')).toMatchObject({ status: 'resolved' });
+  },
+  counters: [
+    {
+      broken: 'no rule repeat-failure',
+      composition: without('repeat-failure'),
+      fails: /waited .* for a finding to be open/,
+      patience_seconds,
+    },
+  ],
+});

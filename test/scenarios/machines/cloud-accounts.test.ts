@@ -1,0 +1,131 @@
+/**
+ * A server that holds accounts of clouds. Whatever these say back, no secret of an account is to be found in what the server
+ * writes down or shows; and a cloud that never answers keeps nobody from giving up what was asked of it.
+ */
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { secondsBetween } from '../../../src/base/clock.ts';
+import { usualSpec as clusterSpec } from '../../support/arm/aks-world.ts';
+import { type Arm, startArm } from '../../support/arm/arm.ts';
+import { paths } from '../../support/arm/faults.ts';
+import { Refusal } from '../../support/arm/refusal.ts';
+import { type Ec2Server, startEc2 } from '../../support/ec2/ec2-server.ts';
+import { accountSecrets, usualSpec as machineSpec } from '../../support/ec2/ec2-world.ts';
+import { type Ledger, openLedger } from '../../support/ledger.ts';
+import { allocate, allocation, becomes, release } from '../../support/machine-life.ts';
+import { type SpawnedServer, spawnServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
+
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 });
+
+/** Of the address of an operation in Azure: whoever has it may follow that operation. */
+const signature = 'planted-signature-of-an-address';
+
+let arm: Arm;
+let ec2: Ec2Server;
+let server: SpawnedServer;
+let ledger: Ledger;
+
+beforeAll(async () => {
+  arm = await startArm();
+  ec2 = await startEc2();
+  const env = { ...arm.environment(), ...accountSecrets, SLIPWAY_EC2_ENDPOINT: ec2.endpoint };
+  server = await spawnServer({ env, args: ['--log-level', 'trace'] });
+  ledger = await openLedger(server.database_url);
+  const release = { step_tries: 1, retry_base_seconds: 3600 };
+  await server.client.call('pool-put', {
+    params: { pool: 'clusters' },
+    body: { driver: 'aks', spec: clusterSpec(arm.subscription_id), release },
+  });
+  await server.client.call('pool-put', {
+    params: { pool: 'cloud' },
+    body: { driver: 'ec2', spec: machineSpec, release },
+  });
+});
+afterAll(async () => {
+  await ledger?.close();
+  await server?.stop();
+  await ec2?.close();
+  await arm?.stop();
+});
+
+/** Every row of every table, as text: of the product and of its engine. */
+async function everythingWritten(): Promise<string> {
+  const tables = await ledger.rows<{ name: string }>(
+    `select format('%I.%I', schemaname, tablename) as name from pg_tables where schemaname in ('public', 'dbos')
+     and tablename not in (select relid::regclass::text from pg_partition_tree('evidence') where not isleaf)`,
+  );
+  const texts: string[] = [];
+  for (const { name } of tables)
+    for (const { text } of await ledger.rows<{ text: string }>(`select each::text as text from ${name} each`))
+      texts.push(text);
+  return texts.join('\n');
+}
+
+const quoting = (secrets: string[]) => `denied for ${secrets.join(' and ')}, as you said`;
+
+test('what a cloud quotes of the account is struck from every record', async () => {
+  const { client } = server;
+  // Up and down again, in both clouds.
+  const cluster = await allocate(client, 'clusters');
+  await becomes(client, cluster, 'active');
+  const machine = await allocate(client, 'cloud');
+  await until('the machine to be asked for', () => ec2.asked.some(({ action }) => action === 'RunInstances'));
+  await release(client, cluster);
+  await release(client, machine);
+  await becomes(client, cluster, 'released');
+  await becomes(client, machine, 'released');
+
+  // And refused, in words that quote what nobody should see.
+  const azure = [arm.client_secret, `Bearer arm-planted-token-of-somebody`, `${arm.url}/op?t=1&c=c&s=${signature}&h=h`];
+  arm.faults.next({
+    method: 'PUT',
+    path: paths.cluster,
+    times: 9,
+    does: new Refusal(403, 'AuthorizationFailed', quoting(azure)),
+  });
+  const amazon = Object.values(accountSecrets).filter((secret) => secret !== accountSecrets.AWS_ACCESS_KEY_ID);
+  ec2.plant('RunInstances', { refuse: 'SignatureDoesNotMatch', message: quoting(amazon), status: 403 });
+  const refused = [await allocate(client, 'clusters'), await allocate(client, 'cloud')];
+  for (const id of refused) {
+    const { reason } = await becomes(client, id, 'failed');
+    expect(reason).toContain('denied for');
+    const { items } = await client.call('timeline-get', { query: { allocation_id: id, limit: 500 } });
+    expect(items.length).toBeGreaterThan(3);
+  }
+  arm.faults.clear();
+  ec2.heal();
+  for (const id of refused) await release(client, id);
+  for (const id of refused) await becomes(client, id, 'released');
+
+  const places = { 'the log': server.output(), 'the store': await everythingWritten() };
+  // Both places hold the stories at all.
+  expect(places['the store']).toContain('denied for');
+  expect(places['the log'].length).toBeGreaterThan(1000);
+  const secrets = [arm.client_secret, 'arm-planted-token-', signature, ...amazon];
+  for (const [place, text] of Object.entries(places))
+    for (const secret of secrets) expect(text.includes(secret), `${secret} in ${place}`).toBe(false);
+});
+
+describe('a cloud that accepts and never answers', () => {
+  const clouds = [
+    { cloud: 'aks', pool: 'clusters', hang: () => arm.hang(), goOn: () => arm.goOn() },
+    { cloud: 'ec2', pool: 'cloud', hang: () => ec2.plant('*', 'hang'), goOn: () => ec2.heal() },
+  ];
+  test.each(clouds)('$cloud: keeps nobody from giving up', async ({ cloud, pool, hang, goOn }) => {
+    const { client } = server;
+    hang();
+    const id = await allocate(client, pool);
+    const workflow_id = await until('it to be asked for', async () => {
+      const { progress } = await allocation(client, id);
+      return progress && progress.step > 1 ? progress.workflow_id : undefined;
+    });
+    const asked = new Date((await release(client, id)).operation?.created_at ?? '');
+    const given_up = await until('it to be given up', async () => {
+      const { status, finished_at } = await client.call('operation-get', { params: { id: workflow_id } });
+      return status === 'cancelled' ? new Date(finished_at ?? '') : undefined;
+    });
+    console.log(`${cloud}: given up ${secondsBetween(asked, given_up).toFixed(1)} s after that was asked`);
+    goOn();
+    await becomes(client, id, 'released');
+  });
+});

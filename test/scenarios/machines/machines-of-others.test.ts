@@ -1,0 +1,139 @@
+/** External pools: machines that others bring join by token, serve, leave, come back, and are let go with proof. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readFile, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { inProcessServer, type TestServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
+
+const bundle = fileURLToPath(new URL('../../../dist/agent.mjs', import.meta.url));
+
+let server: TestServer;
+const agents: ChildProcess[] = [];
+beforeAll(async () => {
+  server = await inProcessServer();
+});
+afterAll(async () => {
+  for (const agent of agents) agent.kill('SIGKILL');
+  await server.stop();
+});
+
+const newDirectory = () => mkdtemp(join(tmpdir(), 'slipway-test-agent-'));
+
+async function bring(pool: string, name: string): Promise<ChildProcess> {
+  const { token = '' } = await server.client.call('join-token-create', { params: { pool } });
+  return bringBy(token, name, await newDirectory());
+}
+
+function bringBy(token: string, name: string, dir: string): ChildProcess {
+  const args = [bundle, '--server', server.url, '--name', name, '--dir', dir];
+  const agent = spawn(process.execPath, args, { stdio: 'ignore', env: { ...process.env, SLIPWAY_JOIN_TOKEN: token } });
+  agents.push(agent);
+  return agent;
+}
+
+const nodeNamed = async (name: string) =>
+  (await server.client.call('node-list', { query: { q: name } })).items.find((node) => node.name === name);
+
+const statusIs = (name: string, status: string) =>
+  until(`${name} to be ${status}`, async () => {
+    const node = await nodeNamed(name);
+    return node?.status === status ? node : undefined;
+  });
+
+const allocationIs = (id: string, status: string) =>
+  until(`the allocation to be ${status}`, async () => {
+    const allocation = await server.client.call('allocation-get', { params: { id } });
+    return allocation.status === status ? allocation : undefined;
+  });
+
+/** A timeline shows a fact once nothing older can still be committed, which is a moment after the fact. */
+const toldOf = (id: string, kind: string) =>
+  until(`the timeline to tell ${kind}`, async () => {
+    const query = { allocation_id: id, limit: 500 };
+    const found = (await server.client.call('timeline-get', { query })).items.filter((fact) => fact.kind === kind);
+    return found.length > 0 ? found : undefined;
+  });
+
+it('hands a machine out twice, proven clean in between, when the pool reuses its machines', async () => {
+  await server.client.call('pool-put', { params: { pool: 'lab' }, body: { driver: 'external' } });
+  await bring('lab', 'rack-1');
+  const node = await statusIs('rack-1', 'ready');
+  for (const round of ['first', 'second']) {
+    const { allocation } = await server.client.call('allocation-create', { body: { pool: 'lab', name: round } });
+    expect((await allocationIs(allocation.allocation_id, 'active')).node_id).toBe(node.node_id);
+    await server.client.call('allocation-release', { params: { id: allocation.allocation_id } });
+    await allocationIs(allocation.allocation_id, 'released');
+    expect(await toldOf(allocation.allocation_id, 'proof.clean')).toHaveLength(1);
+  }
+  expect(await statusIs('rack-1', 'ready')).toMatchObject({ node_id: node.node_id, occupancy: 'free' });
+});
+
+it('lets a machine go with proof that its credential is gone, when the pool does not reuse them', async () => {
+  await server.client.call('pool-put', { params: { pool: 'guests' }, body: { driver: 'external', reuse: false } });
+  await bring('guests', 'guest-1');
+  await statusIs('guest-1', 'ready');
+  const { allocation } = await server.client.call('allocation-create', { body: { pool: 'guests' } });
+  await allocationIs(allocation.allocation_id, 'active');
+  await server.client.call('allocation-release', { params: { id: allocation.allocation_id } });
+  await allocationIs(allocation.allocation_id, 'released');
+  await statusIs('guest-1', 'retired');
+  await toldOf(allocation.allocation_id, 'proof.revoked');
+});
+
+it('lets an agent that lost its credential, and has its key, go on as the machine that it was', async () => {
+  await server.client.call('pool-put', { params: { pool: 'keyed' }, body: { driver: 'external' } });
+  const { token = '' } = await server.client.call('join-token-create', {
+    params: { pool: 'keyed' },
+    body: { max_uses: 1 },
+  });
+  const dir = await newDirectory();
+  const first = bringBy(token, 'keyed-1', dir);
+  const before = await statusIs('keyed-1', 'ready');
+  const { allocation } = await server.client.call('allocation-create', { body: { pool: 'keyed' } });
+  await allocationIs(allocation.allocation_id, 'active');
+  first.kill('SIGKILL');
+  await once(first, 'exit');
+  const path = join(dir, '.agent', 'state.json');
+  const kept = JSON.parse(await readFile(path, 'utf8'));
+  await writeFile(path, JSON.stringify({ ...kept, identity: null }));
+  bringBy(token, 'keyed-1', dir);
+  const after = await until('it to be registered again', async () => {
+    const node = await nodeNamed('keyed-1');
+    return node && node.restarts > 0 && node.status === 'ready' ? node : undefined;
+  });
+  expect(after).toMatchObject({
+    node_instance_id: before.node_instance_id,
+    allocation_id: allocation.allocation_id,
+  });
+
+  // Without its directory it is anybody.
+  const stranger = bringBy(token, 'keyed-1', await newDirectory());
+  const [code] = await once(stranger, 'exit');
+  expect(code).toBe(13);
+  expect(await nodeNamed('keyed-1')).toMatchObject({ node_instance_id: before.node_instance_id, status: 'ready' });
+});
+
+it('believes a goodbye at once, gives up at the deadline, and lets go when the rescue window is over', async () => {
+  const budgets = { offline_seconds: 1, rescue_seconds: 1 };
+  await server.client.call('pool-put', { params: { pool: 'visitors' }, body: { driver: 'external', budgets } });
+  const agent = await bring('visitors', 'visitor-1');
+  const node = await statusIs('visitor-1', 'ready');
+  agent.kill('SIGTERM');
+  await statusIs('visitor-1', 'retired');
+  const rules = await until('the timeline to tell its end', async () => {
+    const { items } = await server.client.call('node-timeline', {
+      params: { id: node.node_id },
+      query: { limit: 500, order: 'oldest' },
+    });
+    const found = items.flatMap((fact) =>
+      fact.kind.startsWith('node.') && fact.data.by ? [String(fact.data.by)] : [],
+    );
+    return found.includes('proof') ? found : undefined;
+  });
+  const inOrder = ['goodbye', 'offline-deadline', 'rescue-over', 'proof'];
+  expect(rules.filter((rule) => inOrder.includes(rule))).toEqual(inOrder);
+});

@@ -1,0 +1,268 @@
+/** A person drains, sets aside, brings back and retires machines: each with a reason, each told before it is done, none by a database edit. */
+import { expect } from 'vitest';
+import type { NodeActionName } from '../../../src/lifecycle/actions/actions.ts';
+import { callRoute, expectProblem } from '../../api/support/calls.ts';
+import {
+  allocationOf,
+  beating,
+  becomesAllocation,
+  becomesNode,
+  causesOf,
+  externalPool,
+  joined,
+  nodeOf,
+} from '../support/machines.ts';
+import { scenario, type World, without } from '../support/scenario.ts';
+
+const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 30 };
+const beatEvery = 0.3;
+
+interface Asked {
+  drain_then?: 'hold' | 'retire';
+  dry_run?: boolean;
+}
+
+const act = (world: World, id: string, action: NodeActionName, reason: string, asked: Asked = {}) =>
+  world.client.call('node-act', { params: { id, action }, body: { reason, ...asked } });
+
+const isRefused = async (world: World, id: string, action: NodeActionName, why: RegExp) => {
+  const answer = await callRoute(
+    world.server.url,
+    'node-act',
+    { params: { id, action }, body: { reason: 'try' } },
+    { bearer: world.server.token },
+  );
+  expectProblem(answer, 'action_illegal');
+  expect((answer.body as { detail: string }).detail).toMatch(why);
+};
+
+async function readyMachine(world: World, name: string) {
+  const machine = await joined(world, 'dock', name);
+  const life = beating(machine, beatEvery, 'ready');
+  await becomesNode(world, machine.node_id, 'ready');
+  return { ...machine, life };
+}
+
+scenario({
+  name: 'a machine that is drained, set aside, brought back and retired',
+  async story(world) {
+    await externalPool(world, 'dock', { heartbeat, reuse: true });
+    const machine = await readyMachine(world, 'pier-1');
+    const id = machine.node_id;
+    try {
+      const predicted = await act(world, id, 'drain', 'its disk is worn', { dry_run: true });
+      expect(predicted).toMatchObject({ dry_run: true, node: { status: 'ready' }, predicts: { status: 'draining' } });
+      expect((await nodeOf(world, id)).status, 'a dry run changes nothing').toBe('ready');
+
+      await act(world, id, 'drain', 'its disk is worn');
+      const aside = await becomesNode(world, id, 'quarantined');
+      expect(aside.fenced).toBe(true);
+      await isRefused(world, id, 'drain', /It is quarantined; this needs ready, degraded, offline/);
+
+      const back = await act(world, id, 'reactivate', 'the disk was replaced');
+      expect(back.predicts.status).toBe('starting');
+      await becomesNode(world, id, 'ready');
+      expect(await causesOf(world, id)).toEqual([
+        'join',
+        'registration',
+        'claim-ready',
+        'drain',
+        'drained',
+        'reactivate',
+        'claim-ready',
+      ]);
+
+      await act(world, id, 'drain', 'the pier is closed', { drain_then: 'retire' });
+      const gone = await becomesNode(world, id, 'retired');
+      expect(gone.fenced).toBe(true);
+      await isRefused(world, id, 'reactivate', /It is retired/);
+    } finally {
+      await machine.life.stop();
+    }
+  },
+  counters: [
+    {
+      broken: 'nobody who looks whether it is empty',
+      composition: without('drained'),
+      fails: /waited .* for node to be quarantined/,
+    },
+  ],
+});
+
+scenario({
+  name: 'a machine in use',
+  async story(world) {
+    await externalPool(world, 'dock', { heartbeat, reuse: true });
+    const machine = await readyMachine(world, 'pier-2');
+    const id = machine.node_id;
+    try {
+      const { allocation } = await world.client.call('allocation-create', { body: { pool: 'dock' } });
+      await becomesAllocation(world, allocation.allocation_id, 'active');
+      await isRefused(world, id, 'retire', /An allocation is served by it; release that first/);
+
+      await act(world, id, 'drain', 'later today');
+      await world.staysAway(
+        'it was taken for empty',
+        2 * beatEvery + 1,
+        async () => (await nodeOf(world, id)).status !== 'draining',
+      );
+      await act(world, id, 'undrain', 'not today after all');
+      await becomesNode(world, id, 'ready');
+
+      await act(world, id, 'quarantine', 'something is odd');
+      expect((await nodeOf(world, id)).status).toBe('quarantined');
+      await isRefused(world, id, 'retire', /reactivate lets the machine serve it again; for this, release it first/);
+      await act(world, id, 'reactivate', 'nothing was');
+      await becomesNode(world, id, 'ready');
+      expect((await allocationOf(world, allocation.allocation_id)).status, 'served all the time').toBe('active');
+    } finally {
+      await machine.life.stop();
+    }
+  },
+  counters: [
+    {
+      broken: 'a machine that is empty whoever uses it',
+      composition: {
+        sweeps: (registry, services) => [
+          ...registry,
+          {
+            name: 'hasty',
+            every_seconds: 0.2,
+            run: async () => {
+              await services.db.query("update nodes set status = 'quarantined' where status = 'draining'");
+              return { decided: 0 };
+            },
+          },
+        ],
+      },
+      fails: /it was taken for empty, and should not/,
+    },
+  ],
+});
+
+scenario({
+  name: 'a machine that is set aside or drained while somebody uses it',
+  async story(world) {
+    await externalPool(world, 'dock', { heartbeat, reuse: true });
+    const machine = await readyMachine(world, 'pier-4');
+    const id = machine.node_id;
+    const use = async () => {
+      const { allocation } = await world.client.call('allocation-create', { body: { pool: 'dock' } });
+      return becomesAllocation(world, allocation.allocation_id, 'active');
+    };
+    const giveBack = async (allocation_id: string) => {
+      await world.client.call('allocation-release', { params: { id: allocation_id }, body: {} });
+      let released = false;
+      await machine.work(async () => {
+        const { status } = await world.client.call('allocation-get', { params: { id: allocation_id } });
+        released = status === 'released';
+        return released;
+      });
+      return nodeOf(world, id);
+    };
+    try {
+      const first = await use();
+      await act(world, id, 'quarantine', 'something is odd');
+      expect((await giveBack(first.allocation_id)).status, 'clean, and still aside').toBe('quarantined');
+      await act(world, id, 'reactivate', 'nothing was');
+      await becomesNode(world, id, 'ready');
+
+      const second = await use();
+      await act(world, id, 'drain', 'its disk is worn');
+      expect((await giveBack(second.allocation_id)).status, 'drained to be held').toBe('quarantined');
+      await act(world, id, 'reactivate', 'the disk was replaced');
+      await becomesNode(world, id, 'ready');
+
+      const third = await use();
+      await act(world, id, 'drain', 'the pier is closed', { drain_then: 'retire' });
+      expect((await giveBack(third.allocation_id)).status, 'drained to be retired').toBe('retired');
+    } finally {
+      await machine.life.stop();
+    }
+  },
+  counters: [
+    {
+      broken: 'a release that overrules who set it aside',
+      composition: {
+        sweeps: (registry, services) => [
+          ...registry,
+          {
+            name: 'overruling',
+            every_seconds: 0.05,
+            run: async () => {
+              await services.db.query("update nodes set drain_then = null where status = 'cleaning'");
+              return { decided: 0 };
+            },
+          },
+        ],
+      },
+      fails: /clean, and still aside|drained to be held/,
+    },
+  ],
+});
+
+const kept = (world: World, id: string) =>
+  world.ledger.rows<{ layer: string; kind: string; allocation_id: string | null; workflow_id: string }>(
+    `select layer, kind, allocation_id, workflow_id from evidence where node_id = $1 and kind in ('evidence.frozen', 'evidence.missing') order by seq`,
+    [id],
+  );
+
+scenario({
+  name: 'a machine that is asked for what it alone knows',
+  async story(world) {
+    await externalPool(world, 'dock', { heartbeat, reuse: true });
+    const machine = await readyMachine(world, 'pier-3');
+    const id = machine.node_id;
+    try {
+      const { allocation } = await world.client.call('allocation-create', { body: { pool: 'dock' } });
+      const { allocation_id } = await becomesAllocation(world, allocation.allocation_id, 'active');
+
+      const asked = await act(world, id, 'collect-diagnostics', 'it is slow today');
+      const again = await act(world, id, 'collect-diagnostics', 'it is still slow');
+      expect(again.operation?.workflow_id, 'asked while it is asked').toBe(asked.operation?.workflow_id);
+      const ended = (workflow_id: string) =>
+        world.comes('the diagnosis to end', async () => {
+          const operation = await world.client.call('operation-get', { params: { id: workflow_id } });
+          return operation.status === 'succeeded' ? operation : undefined;
+        });
+      await machine.work(async () => (await kept(world, id)).length === 2);
+      const first = await ended(asked.operation?.workflow_id ?? '');
+      expect(first.progress.message).toBe('What its agent and its provider know was kept');
+      expect(await kept(world, id)).toMatchObject([
+        { layer: 'node', kind: 'evidence.frozen', allocation_id, workflow_id: first.workflow_id },
+        { layer: 'provider', kind: 'evidence.frozen', allocation_id, workflow_id: first.workflow_id },
+      ]);
+
+      // By way of its allocation, and with an agent that does not answer.
+      const through = await world.client.call('allocation-act', {
+        params: { id: allocation_id, action: 'collect-diagnostics' },
+        body: { reason: 'is it there?' },
+      });
+      expect(through.predicts.status).toBe('active');
+      const second = await ended(through.operation?.workflow_id ?? '');
+      expect(second.progress.message).toBe('What its provider knows was kept; its agent is silent');
+      expect((await kept(world, id)).slice(2)).toMatchObject([
+        { layer: 'workflow', kind: 'evidence.missing', allocation_id },
+        { layer: 'provider', kind: 'evidence.frozen', allocation_id },
+      ]);
+      expect(await nodeOf(world, id), 'it changes nothing').toMatchObject({ status: 'ready', allocation_id });
+    } finally {
+      await machine.life.stop();
+    }
+  },
+  counters: [
+    {
+      broken: 'a provider that cannot be asked',
+      composition: {
+        drivers: (built) =>
+          new Map(
+            [...built].map(([name, driver]) => [
+              name,
+              { ...driver, diagnose: () => Promise.reject(new Error('it is away')) },
+            ]),
+          ),
+      },
+      fails: /What its agent knows was k/,
+    },
+  ],
+});

@@ -1,0 +1,101 @@
+/** A person asks a machine whether it lives: at the address it gave, or by a task for its agent; what was seen is on the timeline. */
+import { Client } from 'pg';
+import { expect, inject } from 'vitest';
+import { httpServer } from '../../../src/probe/testing/loopback-servers.ts';
+import { named } from '../../support/database.ts';
+import { beating, becomesNode, externalPool, joined } from '../support/machines.ts';
+import { scenario, type World } from '../support/scenario.ts';
+
+const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 30 };
+const beatEvery = 0.3;
+
+/** Only the owner of the tables may break them. */
+async function asOwner(url: string, statement: string): Promise<void> {
+  const client = new Client({ connectionString: named(inject('postgresUrl'), new URL(url).pathname.slice(1)) });
+  await client.connect();
+  await client.query(statement);
+  await client.end();
+}
+
+const ask = async (world: World, id: string) => {
+  const { operation } = await world.client.call('node-act', {
+    params: { id, action: 'probe' },
+    body: { reason: 'somebody says that it hangs' },
+  });
+  return operation?.workflow_id ?? '';
+};
+
+const answerOf = (world: World, workflow_id: string) =>
+  world.comes('the answer', async () => {
+    const operation = await world.client.call('operation-get', { params: { id: workflow_id } });
+    return operation.status === 'succeeded' ? operation.progress.message : undefined;
+  });
+
+const seenBy = (world: World, workflow_id: string) =>
+  world.ledger.rows<{ kind: string; node_id: string }>(
+    "select kind, node_id from evidence where workflow_id = $1 and kind like 'probe.%' order by seq",
+    [workflow_id],
+  );
+
+scenario({
+  name: 'a machine that is asked whether it lives',
+  async story(world) {
+    await externalPool(world, 'pier', { heartbeat, probe: { path: '/well', allow_private: true } });
+    let status = 200;
+    const { port } = await httpServer((_, reply) => {
+      reply.statusCode = status;
+      reply.end();
+    });
+    const base_url = `http://127.0.0.1:${port}`;
+    const reached = await joined(world, 'pier', 'with-address', { base_url });
+    const quiet = await joined(world, 'pier', 'without-address');
+    const lives = [reached, quiet].map((machine) => beating(machine, beatEvery, 'ready'));
+    try {
+      for (const { node_id } of [reached, quiet]) await becomesNode(world, node_id, 'ready');
+
+      const first = await ask(world, reached.node_id);
+      expect(await answerOf(world, first)).toMatch(`It lives: ${base_url} answered, status 200`);
+      expect(await seenBy(world, first)).toEqual([{ kind: 'probe.answered', node_id: reached.node_id }]);
+      status = 503;
+      const second = await ask(world, reached.node_id);
+      expect(await answerOf(world, second)).toMatch(/^It does not answer at .*: bad_status: .*503/);
+      expect(await seenBy(world, second)).toEqual([{ kind: 'probe.unanswered', node_id: reached.node_id }]);
+
+      const third = await ask(world, quiet.node_id);
+      let answer: string | undefined;
+      await quiet.work(async () => {
+        const operation = await world.client.call('operation-get', { params: { id: third } });
+        answer = operation.status === 'succeeded' ? operation.progress.message : undefined;
+        return answer !== undefined;
+      });
+      expect(answer).toBe('It lives: its agent took a task and answered it');
+    } finally {
+      for (const life of lives) await life.stop();
+    }
+  },
+  counters: [
+    {
+      broken: 'a task that is over before anybody may take it',
+      composition: {
+        // They begin one after the other, and this one must have been there before anybody asks.
+        sweeps: (registry, services) => [
+          {
+            name: 'impatient',
+            every_seconds: 60,
+            run: async () => {
+              await asOwner(
+                services.db.url,
+                `create or replace function be_over() returns trigger language plpgsql as
+                   $$ begin new.expires_at := new.created_at; return new; end $$;
+                 create or replace trigger be_over before insert on tasks for each row when (new.type = 'ping') execute function be_over()`,
+              );
+              return { decided: 0 };
+            },
+          },
+          ...registry,
+        ],
+      },
+      fails: /its agent took a task/,
+    },
+  ],
+});

@@ -1,0 +1,250 @@
+/** Most of a pool falls silent at once: the brake holds the verdicts back, says so everywhere, and can be released. */
+import { expect, vi } from 'vitest';
+import { secondsBetween, secondsLater } from '../../../src/base/clock.ts';
+import type { Node } from '../../../src/contract/node.ts';
+import type { Brake } from '../../../src/contract/supervision.ts';
+import { defaultBrakePolicy, defaultBrakeSettings } from '../../../src/lifecycle/brake/brake.ts';
+import type { Composition } from '../../../src/main.ts';
+import { callRoute } from '../../api/support/calls.ts';
+import { type BeatingFleet, beatingFleet, type FleetMachine } from '../support/fleet.ts';
+import { becomesNode, externalPool, nodeOf } from '../support/machines.ts';
+import { judging, scenario, type World, whileWrong, without } from '../support/scenario.ts';
+
+const wrong = vi.hoisted(() => ({}) as { least?: number });
+vi.mock(import('../../../src/store/supervision/brake.ts'), async (original) => {
+  const whole = await original();
+  return {
+    ...whole,
+    brakeMemory: async (...given) => {
+      const found = await whole.brakeMemory(...given);
+      const { least } = wrong;
+      const policies = [...found.policies].map(
+        ([name, policy]) => [name, { ...policy, min_nodes: least ?? policy.min_nodes }] as const,
+      );
+      return { ...found, policies: new Map(policies) };
+    },
+  };
+});
+
+const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 2.5 };
+const beatEvery = 0.3;
+const poolSize = 20;
+const outage = 12;
+const mass_failure_seconds = 600;
+
+const settings: Pick<Composition, 'environment'> = {
+  environment: (built) => ({ ...built, brake: { ...built.brake, mass_failure_seconds } }),
+};
+
+const noBrake = judging(() => ({ leaveOf: () => ({ leave: 'all' }) }));
+
+const brakeOf = (world: World): Promise<Brake> => world.client.call('brake-get', {});
+type Hold = Brake['holds'][number];
+const openHolds = (brake: Brake) => brake.holds.filter((hold) => hold.ended_at === null && hold.resumed_at === null);
+
+const all = (world: World, machines: readonly FleetMachine[]): Promise<Node[]> =>
+  Promise.all(machines.map(({ node_id }) => nodeOf(world, node_id)));
+
+/** Every one of them was decided on or held; whoever fell silent before it was a mass failure was decided on. */
+const judged = (world: World, silent: readonly FleetMachine[]) =>
+  world.comes('the silent machines to be held', async () => {
+    const nodes = await all(world, silent);
+    // A busy machine may doubt its own hearing for a moment; such holds end by themselves.
+    const held = nodes.filter((node) => node.held?.kind === 'mass-failure');
+    const offline = nodes.filter((node) => node.status === 'offline');
+    return held.length > 0 && held.length + offline.length === silent.length ? { held, offline } : undefined;
+  });
+
+const metrics = async (world: World): Promise<string> =>
+  (await callRoute(world.server.url, 'metrics-get', {}, { bearer: world.server.token })).text;
+
+/** On a busy machine some may have been missed while the fleet came up, and be back: the brake counts them, as it should. */
+async function missedBefore(world: World, hold: Hold | undefined, offline: Node[]): Promise<number> {
+  const since = hold?.since ?? '';
+  const zone = hold?.scope === 'zone' ? hold.name : null;
+  const from = secondsLater(new Date(since), -defaultBrakeSettings.window_seconds);
+  const [tally] = await world.ledger.rows<{ verdicts: number }>(
+    `select coalesce(sum(verdicts), 0)::int as verdicts from brake_tally
+     where rule = 'liveness' and zone is not distinct from $3 and at > $1 and at < $2`,
+    [from, since, zone],
+  );
+  return (tally?.verdicts ?? 0) - offline.length;
+}
+
+async function showsTheHold(world: World, held: Node[], offline: Node[]): Promise<string> {
+  const brake = await brakeOf(world);
+  expect(brake.holding).toBe(true);
+  const [hold, ...more] = openHolds(brake);
+  expect(more, 'one failure is one incident').toEqual([]);
+  const missed = await missedBefore(world, hold, offline);
+  expect(hold).toMatchObject({ kind: 'mass-failure', rule: 'liveness', effect: 'hold' });
+  // Who was missed and is back counts twice, who was not back yet once.
+  expect(hold?.population).toBeGreaterThanOrEqual(poolSize);
+  expect(hold?.population).toBeLessThanOrEqual(poolSize + missed);
+  expect(hold?.negative).toBeGreaterThanOrEqual(defaultBrakePolicy.min_nodes);
+  expect(hold?.negative).toBeLessThanOrEqual(outage + missed);
+  expect(secondsBetween(new Date(hold?.since ?? ''), new Date(hold?.held_until ?? ''))).toBe(mass_failure_seconds);
+  expect(brake.held).toEqual([{ rule: 'liveness', kind: 'mass-failure', nodes: held.length }]);
+  for (const node of held) {
+    expect(node).toMatchObject({ status: 'ready', held: { rule: 'liveness', to: 'offline', kind: 'mass-failure' } });
+    expect(node.held).toMatchObject({ hold: hold?.hold_id, held_until: hold?.held_until, reason: hold?.reason });
+  }
+  const listed = await world.client.call('node-list', { query: { held: true, limit: 100 } });
+  expect(listed.items.map((node) => node.node_id).sort()).toEqual(held.map((node) => node.node_id).sort());
+  const told = await world.client.call('node-explain', { params: { id: held[0]?.node_id ?? '' } });
+  expect(told.held).toEqual(held[0]?.held);
+  expect(told.waiting_for).toContain(hold?.reason);
+  expect(told.next[0]?.then).toBe('liveness is asked again');
+  expect(told.next[0]?.at).toBe(hold?.held_until);
+  expect(told.actions).toContainEqual(expect.objectContaining({ action: 'apply-held-verdict', open: true }));
+  const exposed = await metrics(world);
+  expect(exposed).toMatch(
+    new RegExp(`^slipway_nodes_held\\{rule="liveness",kind="mass-failure"\\} ${held.length}$`, 'm'),
+  );
+  expect(exposed).toMatch(/^slipway_brake_holds\{rule="liveness"\} 1$/m);
+  return hold?.hold_id ?? '';
+}
+
+async function appliesOne(world: World, id: string): Promise<void> {
+  const act = (dry_run: boolean) =>
+    world.client.call('node-act', {
+      params: { id, action: 'apply-held-verdict' },
+      body: { reason: 'it burned down', dry_run },
+    });
+  const predicted = await act(true);
+  expect(predicted.predicts.status).toBe('offline');
+  expect(predicted.node).toMatchObject({ status: 'ready', held: { rule: 'liveness' } });
+  const { node } = await act(false);
+  expect(node).toMatchObject({ status: 'offline', held: null, verdict: { rule: 'liveness' } });
+  const told = await world.comes('the timeline to tell who applied it', async () => {
+    const page = await world.client.call('node-timeline', { params: { id }, query: { kind: 'node.offline' } });
+    return page.items[0];
+  });
+  expect(told.actor).not.toBeNull();
+  expect(told.summary).toContain('it burned down');
+}
+
+/** Longer than the brake waits before it takes a hold that holds nobody for over. */
+const longEnoughSeconds = 7;
+
+const allServe = (world: World, machines: readonly FleetMachine[]) =>
+  world.comes('the whole fleet to serve', async () =>
+    (await all(world, machines)).every((node) => node.status === 'ready'),
+  );
+
+async function outageOf(world: World, fleet: BeatingFleet): Promise<void> {
+  const silent = fleet.machines.slice(0, outage);
+  const serving = fleet.machines.slice(outage);
+  await allServe(world, fleet.machines);
+  fleet.hush(silent);
+  const { held, offline } = await judged(world, silent);
+  expect(offline.length).toBeLessThan(defaultBrakePolicy.min_nodes);
+  const hold_id = await showsTheHold(world, held, offline);
+
+  const [burned, back, alsoBack, ...rest] = held.map((node) => node.node_id);
+  await appliesOne(world, burned ?? '');
+  fleet.speak(silent.filter(({ node_id }) => node_id === back || node_id === alsoBack));
+  for (const id of [back ?? '', alsoBack ?? ''])
+    await world.comes('one that beats again to be let go', async () => (await nodeOf(world, id)).held === null);
+
+  await world.staysAway('a held machine was given up', longEnoughSeconds, async () => {
+    const nodes = await all(world, [...serving, ...silent.filter(({ node_id }) => rest.includes(node_id))]);
+    return nodes.some((node) => node.status !== 'ready');
+  });
+  const { allocation } = await world.client.call('allocation-create', { body: { pool: 'fleet' } });
+  await world.comes('the rest to go on serving', async () => {
+    const { status } = await world.client.call('allocation-get', { params: { id: allocation.allocation_id } });
+    return status === 'active';
+  });
+
+  await world.client.call('brake-resume', { body: { hold_id, reason: 'the zone is really gone' } });
+  for (const id of rest) {
+    const node = await becomesNode(world, id, 'offline');
+    expect(node.verdict).toMatchObject({ rule: 'liveness' });
+  }
+  expect(openHolds(await brakeOf(world)), 'what a person let go is not held again').toEqual([]);
+  expect((await all(world, serving)).every((node) => node.status === 'ready')).toBe(true);
+}
+
+scenario({
+  name: 'most of a pool falls silent',
+  settings,
+  async story(world) {
+    await externalPool(world, 'fleet', { heartbeat });
+    const fleet = await beatingFleet(world, 'fleet', poolSize, beatEvery);
+    try {
+      await outageOf(world, fleet);
+    } finally {
+      await fleet.end();
+    }
+  },
+  counters: [
+    { broken: 'no brake', composition: noBrake, fails: /waited .* for the silent machines to be held/ },
+    {
+      broken: 'nobody who lets go of held machines',
+      composition: without('brake-watch'),
+      fails: /waited .* for one that beats again to be let go/,
+    },
+  ],
+});
+
+/** Too many for a zone, and by the pools' own word none too many for a pool. */
+const unbraked = { fraction: 1, min_nodes: 1000 };
+
+scenario({
+  name: 'a zone that fails across its pools',
+  settings,
+  async story(world) {
+    for (const pool of ['blue', 'green']) await externalPool(world, pool, { heartbeat, zone: 'eu-1', brake: unbraked });
+    await externalPool(world, 'elsewhere', { heartbeat, zone: 'us-1' });
+    const fleets = [
+      await beatingFleet(world, 'blue', poolSize / 2, beatEvery),
+      await beatingFleet(world, 'green', poolSize / 2, beatEvery),
+    ];
+    const alone = await beatingFleet(world, 'elsewhere', 1, beatEvery);
+    try {
+      const silent = fleets.flatMap((fleet) => fleet.machines.slice(0, outage / 2));
+      await allServe(
+        world,
+        [...fleets, alone].flatMap(({ machines }) => machines),
+      );
+      for (const fleet of [...fleets, alone]) fleet.hush([...silent, ...alone.machines]);
+      const { held, offline } = await judged(world, silent);
+      const [hold, ...more] = openHolds(await brakeOf(world));
+      expect(more).toEqual([]);
+      const population = poolSize + (await missedBefore(world, hold, offline));
+      expect(hold).toMatchObject({ scope: 'zone', name: 'eu-1', rule: 'liveness', population });
+      for (const node of held) expect(node.held).toMatchObject({ hold: hold?.hold_id });
+      await becomesNode(world, alone.machines[0]?.node_id ?? '', 'offline');
+
+      await world.client.call('brake-resume', { body: { reason: 'the zone is really gone' } });
+      for (const { node_id } of silent) await becomesNode(world, node_id, 'offline');
+    } finally {
+      await Promise.all([...fleets, alone].map((fleet) => fleet.end()));
+    }
+  },
+  counters: [{ broken: 'no brake', composition: noBrake, fails: /waited .* for the silent machines to be held/ }],
+});
+
+scenario({
+  name: 'a small pool that falls silent altogether',
+  settings,
+  async story(world) {
+    await externalPool(world, 'few', { heartbeat });
+    const fleet = await beatingFleet(world, 'few', defaultBrakePolicy.min_nodes - 1, beatEvery);
+    try {
+      fleet.hush(fleet.machines);
+      for (const { node_id } of fleet.machines) await becomesNode(world, node_id, 'offline');
+      expect((await brakeOf(world)).holds).toEqual([]);
+    } finally {
+      await fleet.end();
+    }
+  },
+  counters: [
+    {
+      broken: 'a brake for which one machine is many',
+      around: whileWrong(wrong, { least: 1 }),
+      fails: /waited .* for node to be offline/,
+    },
+  ],
+});

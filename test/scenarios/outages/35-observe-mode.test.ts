@@ -1,0 +1,218 @@
+/** A fleet that is only watched: every rule decides, says what it would have done, once, and changes nothing. */
+import { expect } from 'vitest';
+import { pause, systemClock } from '../../../src/base/clock.ts';
+import type { Node } from '../../../src/contract/node.ts';
+import { callRoute } from '../../api/support/calls.ts';
+import { beatingFleet } from '../support/fleet.ts';
+import { beating, becomesNode, externalPool, joined, nodeOf } from '../support/machines.ts';
+import { judging, scenario, type World } from '../support/scenario.ts';
+
+const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 3 };
+/** Of machines that beat: a busy machine may make them wait, and none of them is to be missed. */
+const patient = { ...heartbeat, stale_after_seconds: 600 };
+const beatEvery = 0.3;
+const short = 2;
+const budgets = { provision_seconds: short, start_seconds: short, offline_seconds: short };
+/** Several turns of every rule. */
+const quietSeconds = 6;
+
+interface Watched {
+  id: string;
+  /** Where it stands, and what would have become of it. */
+  status: Node['status'];
+  rule: string;
+  to: string;
+}
+
+async function tellings(world: World, id: string, rule: string): Promise<number> {
+  const query = { kind: 'node.would_have', limit: 100 };
+  const { items } = await world.client.call('node-timeline', { params: { id }, query });
+  return items.filter((fact) => fact.data.by === rule).length;
+}
+
+const told = (world: World, { id, rule, to, status }: Watched) =>
+  world.comes(`${rule} to be told`, async () => {
+    const node = await nodeOf(world, id);
+    expect(node.status, 'changed, and should not').toBe(status);
+    return node.would_have?.rule === rule && node.would_have.to === to ? node : undefined;
+  });
+
+/** A machine that could not be brought up: there it is the operation, and no rule, that gives it up. */
+async function givenUp(world: World): Promise<string> {
+  await world.client.call('pool-put', {
+    params: { pool: 'own' },
+    body: { driver: 'local', mode: 'observe', budgets: { rescue_seconds: short }, spec: { setup: 'exit 1' } },
+  });
+  const { allocation } = await world.client.call('allocation-create', { body: { pool: 'own' } });
+  return world.comes('a machine to be given up', async () => {
+    const { node_id } = await world.client.call('allocation-get', { params: { id: allocation.allocation_id } });
+    return node_id && (await nodeOf(world, node_id)).status === 'failed' ? node_id : undefined;
+  });
+}
+
+async function everyRule(world: World): Promise<{ watched: Watched[]; end(): Promise<void> }> {
+  await externalPool(world, 'watched', { mode: 'observe', heartbeat: patient, budgets });
+  await externalPool(world, 'hushed', { mode: 'observe', heartbeat });
+  await externalPool(world, 'equipped', {
+    mode: 'observe',
+    heartbeat: patient,
+    requires: [{ name: 'gpu-driver', check: 'nvidia-smi -L' }],
+  });
+  const failed = await givenUp(world);
+  const { node: expected } = await world.client.call('node-create', { body: { pool: 'watched', name: 'expected' } });
+  const stuck = await joined(world, 'watched', 'stuck');
+  const stuckBeats = beating(stuck, beatEvery, 'starting');
+  const mute = await joined(world, 'watched', 'mute');
+  const leaving = await joined(world, 'watched', 'leaving');
+  await leaving.beat('ready');
+  await leaving.beat('stopping');
+  const silent = await joined(world, 'hushed', 'silent');
+  await silent.beat('ready');
+  const ill = await joined(world, 'watched', 'ill');
+  await ill.beat('ready');
+  const bare = await joined(world, 'equipped', 'bare');
+  const missing = { results: [{ name: 'gpu-driver', ok: false, detail: 'no device' }] };
+  await bare.call('agent-prerequisites', { body: missing });
+
+  const bareBeats = beating(bare, beatEvery);
+  let over = false;
+  const illBeats = (async () => {
+    while (!over) {
+      await ill.call('agent-heartbeat', { body: { error_rate: 0.9 } });
+      await pause(systemClock, beatEvery * 1000);
+    }
+  })();
+  return {
+    watched: [
+      { id: expected.node_id, status: 'provisioning', rule: 'provision-deadline', to: 'failed' },
+      { id: stuck.node_id, status: 'starting', rule: 'stuck-starting', to: 'ready' },
+      { id: mute.node_id, status: 'starting', rule: 'start-deadline', to: 'failed' },
+      { id: leaving.node_id, status: 'offline', rule: 'offline-deadline', to: 'failed' },
+      { id: silent.node_id, status: 'ready', rule: 'liveness', to: 'offline' },
+      { id: ill.node_id, status: 'ready', rule: 'degraded', to: 'degraded' },
+      { id: bare.node_id, status: 'starting', rule: 'prerequisite-missing', to: 'failed' },
+      { id: failed, status: 'failed', rule: 'rescue-over', to: 'cleaning' },
+    ],
+    async end() {
+      over = true;
+      await Promise.all([stuckBeats.stop(), bareBeats.stop(), illBeats]);
+    },
+  };
+}
+
+/** Said by the door in the moment of a claim; the others are sweeps and count what they say. */
+const byTheDoor = ['degraded', 'prerequisite-missing'];
+
+/** Once; and once more for each time at which nobody heard, which moves deadlines, and what was told of the former is told of the new one. */
+async function expectOnce(world: World, times: number, what: string): Promise<void> {
+  const gaps = await world.ledger.count('select 1 from ingest_gaps');
+  expect(times, `${what}, with ${gaps} gaps`).toBeGreaterThanOrEqual(1);
+  expect(times, `${what}, with ${gaps} gaps`).toBeLessThanOrEqual(1 + gaps);
+}
+
+async function counted(world: World, watched: Watched[]): Promise<void> {
+  const { items } = await world.client.call('sweep-list', {});
+  const metrics = await callRoute(world.server.url, 'metrics-get', {}, { bearer: world.server.token });
+  for (const { rule } of watched.filter((each) => !byTheDoor.includes(each.rule))) {
+    const sweep = items.find((each) => each.name === rule);
+    expect(sweep, rule).toMatchObject({ decided: 0, held: 0 });
+    await expectOnce(world, sweep?.would_have ?? 0, `${rule} is counted once`);
+    const line = new RegExp(`^slipway_sweep_would_have_total\\{sweep="${rule}"\\} (\\d+)$`, 'm');
+    await expectOnce(world, Number(line.exec(metrics.text)?.[1]), `the metric counts ${rule} once`);
+  }
+}
+
+async function explained(world: World, { id, rule, to, status }: Watched): Promise<void> {
+  const said = await world.client.call('node-explain', { params: { id } });
+  expect(said).toMatchObject({ status, would_have: { rule, to } });
+  expect(said.because.evidence.map((fact) => fact.kind)).toContain('node.would_have');
+  const step = said.next.find((each) => each.then.includes(`by ${rule}`));
+  if (step) expect(step.then).toMatch(/^would be .*; the pool is only observed$/);
+}
+
+scenario({
+  name: 'a pool that is only observed',
+  async story(world) {
+    const { watched, end } = await everyRule(world);
+    try {
+      const first: Node[] = [];
+      for (const each of watched) first.push(await told(world, each));
+      await world.staysAway('something changed', quietSeconds, async () => {
+        const nodes = await Promise.all(watched.map(({ id }) => nodeOf(world, id)));
+        return nodes.some((node, i) => node.status_since !== first[i]?.status_since);
+      });
+      for (const each of watched) {
+        await expectOnce(world, await tellings(world, each.id, each.rule), `${each.rule} is told once`);
+        await explained(world, each);
+      }
+      await counted(world, watched);
+      expect(await world.ledger.count(`select 1 from operations where kind = 'node-retire'`)).toBe(0);
+    } finally {
+      await end();
+    }
+  },
+  counters: [
+    {
+      broken: 'rules that do not know the mode',
+      composition: judging(() => ({ isObserved: () => false })),
+      fails: /changed, and should not/,
+    },
+  ],
+});
+
+scenario({
+  name: 'a watched machine that falls silent twice',
+  async story(world) {
+    await externalPool(world, 'watched', { mode: 'observe', heartbeat });
+    const fleet = await beatingFleet(world, 'watched', 1, beatEvery);
+    const [machine] = fleet.machines;
+    const id = machine?.node_id ?? '';
+    try {
+      for (const times of [1, 2]) {
+        const before = await tellings(world, id, 'liveness');
+        fleet.hush(fleet.machines);
+        await world.comes(
+          `silence number ${times} to be told`,
+          async () => (await tellings(world, id, 'liveness')) > before,
+        );
+        fleet.speak(fleet.machines);
+        const { at } = (await nodeOf(world, id)).would_have ?? { at: '' };
+        await world.comes('it to beat again', async () => ((await nodeOf(world, id)).last_seen_at ?? '') > at);
+      }
+      expect((await nodeOf(world, id)).status).toBe('ready');
+    } finally {
+      await fleet.end();
+    }
+  },
+  counters: [
+    {
+      broken: 'rules that do not know the mode',
+      composition: judging(() => ({ isObserved: () => false })),
+      fails: /waited .* for silence number 1 to be told/,
+    },
+  ],
+});
+
+scenario({
+  name: 'a pool that was watched long enough',
+  async story(world) {
+    const document = { heartbeat, budgets: { provision_seconds: short } };
+    await externalPool(world, 'watched', { ...document, mode: 'observe' });
+    const { node } = await world.client.call('node-create', { body: { pool: 'watched', name: 'expected' } });
+    const silent = await joined(world, 'watched', 'silent');
+    await silent.beat('ready');
+    await told(world, { id: node.node_id, status: 'provisioning', rule: 'provision-deadline', to: 'failed' });
+    await told(world, { id: silent.node_id, status: 'ready', rule: 'liveness', to: 'offline' });
+    await externalPool(world, 'watched', { ...document, mode: 'enforce' });
+    await becomesNode(world, node.node_id, 'failed');
+    await becomesNode(world, silent.node_id, 'offline');
+  },
+  counters: [
+    {
+      broken: 'rules that are only ever told of',
+      composition: judging(() => ({ isObserved: (_cause, trigger) => trigger === 'rule' })),
+      fails: /waited .* for node to be failed/,
+      patience_seconds: 10,
+    },
+  ],
+});

@@ -1,0 +1,204 @@
+/** Somebody works on machines: until that is over, negative verdicts on them are held back, and each says so. */
+import { expect, vi } from 'vitest';
+import { now, secondsLater, systemClock } from '../../../src/base/clock.ts';
+import type { Node } from '../../../src/contract/node.ts';
+import type { Maintenance } from '../../../src/contract/supervision.ts';
+import type * as Windows from '../../../src/store/rows/maintenance.ts';
+import { callRoute, expectProblem } from '../../api/support/calls.ts';
+import { type BeatingFleet, beatingFleet } from '../support/fleet.ts';
+import { becomesNode, causesOf, externalPool, nodeOf } from '../support/machines.ts';
+import { scenario, type World, whileWrong, without } from '../support/scenario.ts';
+
+type Parts = Pick<typeof Windows, 'activeWindows'>;
+const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
+vi.mock(import('../../../src/store/rows/maintenance.ts'), async (original) => {
+  const whole = await original();
+  return { ...whole, activeWindows: (...given) => (wrong.activeWindows ?? whole.activeWindows)(...given) };
+});
+
+const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 3 };
+const beatEvery = 0.3;
+const short = 1;
+/** Ends by itself while the story is told; long enough for its machine to fall silent and be held. */
+const endsByItselfSeconds = 5 * heartbeat.stale_after_seconds;
+const hour = 3600;
+
+const inSeconds = (seconds: number) => secondsLater(now(systemClock), seconds).toISOString();
+
+type Wanted = Partial<Pick<Maintenance, 'pool' | 'zone' | 'labels' | 'starts_at' | 'ends_at'>>;
+
+const declare = (
+  world: World,
+  name: string,
+  { pool, zone, labels, starts_at, ends_at }: Wanted,
+): Promise<Maintenance> =>
+  world.client.call('maintenance-put', {
+    params: { name },
+    body: {
+      ...(pool && { pool }),
+      ...(zone && { zone }),
+      ...(labels && { labels }),
+      ...(starts_at && { starts_at }),
+      ends_at: ends_at ?? inSeconds(hour),
+      reason: 'new racks',
+    },
+  });
+
+const heldBy = (world: World, id: string, rule: string): Promise<Node> =>
+  world.comes(`${rule} to be held`, async () => {
+    const node = await nodeOf(world, id);
+    return node.held?.rule === rule ? node : undefined;
+  });
+
+async function saysSo(world: World, { node_id, held, status }: Node, window: Maintenance): Promise<void> {
+  expect(held).toMatchObject({ kind: 'maintenance', hold: window.name, held_until: window.ends_at });
+  expect(held?.reason).toBe(`maintenance ${window.name}`);
+  const told = await world.client.call('node-explain', { params: { id: node_id } });
+  expect(told).toMatchObject({ status, held, waiting_for: `the end of a hold: ${held?.reason}` });
+  const items = await world.comes('the timeline to tell', async () => {
+    const query = { kind: 'node.held' };
+    const page = await world.client.call('node-timeline', { params: { id: node_id }, query });
+    return page.items.length > 0 ? page.items : undefined;
+  });
+  expect(items, 'told once').toHaveLength(1);
+}
+
+const decides = (world: World, id: string, rule: string) =>
+  world.comes(`${rule} to decide`, async () => (await causesOf(world, id)).includes(rule));
+
+const end = (world: World, name: string) => world.client.call('maintenance-delete', { params: { name } });
+
+async function silentOne(world: World, pool: string, labels?: Record<string, string>): Promise<[string, BeatingFleet]> {
+  const fleet = await beatingFleet(world, pool, 1, beatEvery, labels);
+  fleet.hush(fleet.machines);
+  return [fleet.machines[0]?.node_id ?? '', fleet];
+}
+
+scenario({
+  name: 'machines that somebody works on',
+  async story(world) {
+    await externalPool(world, 'racks', { heartbeat, budgets: { rescue_seconds: 4 * short } });
+    await externalPool(world, 'north', { heartbeat, zone: 'eu-1' });
+    await externalPool(world, 'mixed', { heartbeat });
+    const given = { pool: 'racks', provision_timeout_seconds: short };
+    const { node: gone } = await world.client.call('node-create', { body: { ...given, name: 'gone' } });
+    await becomesNode(world, gone.node_id, 'failed');
+    const byPool = await declare(world, 'by-pool', { pool: 'racks' });
+    const byZone = await declare(world, 'by-zone', { zone: 'eu-1', ends_at: inSeconds(endsByItselfSeconds) });
+    const byLabel = await declare(world, 'by-label', { labels: { rack: 'r7' } });
+    await declare(world, 'not-yet', { pool: 'mixed', starts_at: inSeconds(hour), ends_at: inSeconds(2 * hour) });
+
+    const { node: late } = await world.client.call('node-create', { body: { ...given, name: 'late' } });
+    const [inPool, inPoolBeats] = await silentOne(world, 'racks');
+    const [inZone, inZoneBeats] = await silentOne(world, 'north');
+    const labelled = await beatingFleet(world, 'mixed', 1, beatEvery, { rack: 'r7' });
+    labelled.hush(labelled.machines);
+    const id = labelled.machines[0]?.node_id ?? '';
+    try {
+      await saysSo(world, await heldBy(world, gone.node_id, 'rescue-over'), byPool);
+      await saysSo(world, await heldBy(world, late.node_id, 'provision-deadline'), byPool);
+      await saysSo(world, await heldBy(world, inPool, 'liveness'), byPool);
+      await saysSo(world, await heldBy(world, inZone, 'liveness'), byZone);
+      await saysSo(world, await heldBy(world, id, 'liveness'), byLabel);
+      const brake = await world.client.call('brake-get', {});
+      expect(brake.maintenance.map(({ name }) => name).sort()).toEqual(['by-label', 'by-pool', 'by-zone', 'not-yet']);
+      expect(brake.holds, 'no incident').toEqual([]);
+
+      labelled.speak(labelled.machines);
+      await world.comes('one that beats again to be let go', async () => (await nodeOf(world, id)).held === null);
+      expect((await nodeOf(world, id)).status).toBe('ready');
+
+      for (const [node, status] of [
+        [gone.node_id, 'failed'],
+        [late.node_id, 'provisioning'],
+        [inPool, 'ready'],
+      ])
+        expect((await nodeOf(world, node ?? '')).status, 'held while the work goes on').toBe(status);
+      await end(world, 'by-pool');
+      await decides(world, inPool, 'liveness');
+      await decides(world, late.node_id, 'provision-deadline');
+      await decides(world, gone.node_id, 'rescue-over');
+
+      const offline = await becomesNode(world, inZone, 'offline');
+      expect(offline.status_since >= byZone.ends_at, 'a window holds until its end').toBe(true);
+    } finally {
+      await Promise.all([inPoolBeats.end(), inZoneBeats.end(), labelled.end()]);
+    }
+  },
+  counters: [
+    {
+      broken: 'rules that do not ask for windows',
+      around: whileWrong(wrong, { activeWindows: async () => [] }),
+      fails: /waited .* for rescue-over to be held/,
+    },
+    {
+      broken: 'nobody who lets go when the work is over',
+      composition: without('brake-watch'),
+      fails: /waited .* for one that beats again to be let go/,
+    },
+  ],
+});
+
+scenario({
+  name: 'machines that a window does not speak of',
+  async story(world) {
+    await externalPool(world, 'mixed', { heartbeat });
+    await declare(world, 'not-yet', { pool: 'mixed', starts_at: inSeconds(hour), ends_at: inSeconds(2 * hour) });
+    await declare(world, 'other-rack', { pool: 'mixed', labels: { rack: 'r7' } });
+    await declare(world, 'other-zone', { pool: 'mixed', zone: 'eu-1' });
+    const [id, beats] = await silentOne(world, 'mixed', { rack: 'r8' });
+    try {
+      const node = await becomesNode(world, id, 'offline');
+      expect(node.verdict).toMatchObject({ rule: 'liveness' });
+    } finally {
+      await beats.end();
+    }
+  },
+  counters: [
+    {
+      broken: 'windows that hold everybody',
+      around: whileWrong(wrong, {
+        activeWindows: async (_, at) => [
+          {
+            name: 'all',
+            pool: null,
+            zone: null,
+            labels: {},
+            starts_at: at,
+            ends_at: secondsLater(at, hour),
+            reason: 'all',
+            actor: null,
+            created_at: at,
+          },
+        ],
+      }),
+      fails: /waited .* for node to be offline/,
+    },
+  ],
+});
+
+scenario({
+  name: 'windows that say nothing, or are over before they begin',
+  async story(world) {
+    const put = (body: object) =>
+      callRoute(world.server.url, 'maintenance-put', { params: { name: 'w' }, body }, { bearer: world.server.token });
+    const later = { ends_at: inSeconds(hour), reason: 'x' };
+    for (const body of [
+      later,
+      { ...later, labels: {} },
+      { pool: 'p', reason: 'x', ends_at: inSeconds(-short) },
+      { pool: 'p', reason: 'x', starts_at: inSeconds(2 * hour), ends_at: inSeconds(hour) },
+      { pool: 'p', ends_at: later.ends_at },
+      { pool: 'p', reason: 'x' },
+    ])
+      expectProblem(await put(body), 'invalid_request', JSON.stringify(body));
+    expect((await world.client.call('maintenance-list', {})).items).toEqual([]);
+    const unknown = { params: { name: 'nobody-declared-it' } };
+    const bearer = world.server.token;
+    expectProblem(
+      await callRoute(world.server.url, 'maintenance-delete', unknown, { bearer }),
+      'maintenance_not_found',
+    );
+  },
+  counters: [],
+});

@@ -1,0 +1,222 @@
+/** Watching a cluster come up: where it is, what it usually takes, what happens inside, and what went wrong. */
+import { expect, vi } from 'vitest';
+import { headline } from '../../../src/cli/render/allocations/progress.ts';
+import type { Progress } from '../../../src/contract/progress.ts';
+import type * as publishing from '../../../src/store/operations/publish-progress.ts';
+import { openEvents } from '../../api/support/event-reader.ts';
+import { becomesAllocation } from '../support/machines.ts';
+import { scenario, type World, whileWrong } from '../support/scenario.ts';
+import {
+  askForCluster,
+  offering,
+  phases,
+  pools,
+  progressOf,
+  type SlowCluster,
+  slowCluster,
+  stepOf,
+  totalSteps,
+  waiting,
+} from '../support/slow-cluster.ts';
+
+type Parts = Pick<typeof publishing, 'publishProgress'>;
+const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
+vi.mock(import('../../../src/store/operations/publish-progress.ts'), async (original) => {
+  const whole = await original();
+  return { ...whole, publishProgress: (...given) => (wrong.publishProgress ?? whole.publishProgress)(...given) };
+});
+const neverPublishing = whileWrong<Parts>(wrong, { publishProgress: async () => {} });
+
+let cluster: SlowCluster;
+const settings = offering(slowCluster, (made) => {
+  cluster = made;
+});
+const creating = 'arm_create_or_update';
+const stands = 'AKS state: Creating · ARM 1m 40s';
+
+const says = (world: World, id: string, what: string, fits: (progress: Progress) => boolean) =>
+  world.comes(what, async () => {
+    const progress = await progressOf(world, id);
+    return progress && fits(progress) ? progress : undefined;
+  });
+const reaches = (world: World, id: string, phase: string) =>
+  says(world, id, `its progress to be in ${phase}`, (progress) => progress.phase === phase);
+
+/** What counts on while one looks. */
+const counting = ['percent', 'elapsed_seconds', 'step_elapsed_seconds', 'eta_seconds', 'slower_than', 'stalled'];
+const standing = (progress: object | null) =>
+  Object.fromEntries(Object.entries(progress ?? {}).filter(([key]) => !counting.includes(key)));
+
+scenario({
+  name: 'a cluster comes up: its step, its usual time, its pools',
+  settings,
+  async story(world) {
+    const { client, server, ledger } = world;
+    // One that came up before: from it is known what to expect.
+    const first = await askForCluster(world);
+    for (const { phase } of phases) {
+      cluster.answer = waiting(phase, 'as ever');
+      await reaches(world, first, phase);
+    }
+    cluster.answer = { outcome: 'done', message: 'created' };
+    await reaches(world, first, 'register');
+
+    cluster.answer = waiting('creating_cluster', 'not visible at the provider yet');
+    const events = await openEvents(server.url, server.token, '?topics=operations,allocations');
+    const id = await askForCluster(world);
+    const unseen = await says(world, id, 'its first word', ({ message }) => message !== '');
+    expect(unseen).toMatchObject({ phase: 'creating_cluster', message: 'not visible at the provider yet', parts: [] });
+    cluster.answer = waiting(creating, stands, { parts: pools });
+    const progress = await says(world, id, 'the pools of the cluster', ({ parts }) => parts.length === pools.length);
+    expect(progress).toMatchObject({
+      ...{ status: 'running', phase: creating, label: 'Creating the cluster', message: stands, parts: pools },
+      ...{ step: stepOf(creating), total_steps: totalSteps, expected: { samples: 1 } },
+    });
+    expect(headline({ progress, bar: null, seen_seconds_ago: 0 })).toMatch(
+      new RegExp(`^Step ${stepOf(creating)}/${totalSteps} · Creating the cluster \\(usually .+, seen once\\) · \\d+s$`),
+    );
+
+    // The same object everywhere.
+    const { workflow_id } = progress;
+    const operation = await client.call('operation-get', { params: { id: workflow_id } });
+    expect(standing(operation.progress)).toEqual(standing(progress));
+    const live = await events.waitFor('the pools on the stream', ({ name, data }) => {
+      const { parts = [] } = (data.progress ?? {}) as Partial<Progress>;
+      return name === 'operation' && data.workflow_id === workflow_id && parts.length === pools.length;
+    });
+    expect(standing(live.data.progress as object)).toEqual(standing(progress));
+    await events.close();
+
+    const told = await ledger.rows<{ data: Record<string, unknown> }>(
+      `select data from evidence where workflow_id = $1 and kind = 'operation.progress'`,
+      [workflow_id],
+    );
+    expect(told.length).toBeGreaterThan(1);
+    for (const { data } of told) expect(data).toMatchObject({ step: expect.any(Number), total_steps: totalSteps });
+  },
+  counters: [{ broken: 'nobody who publishes', around: neverPublishing, fails: /for its first word/ }],
+});
+
+scenario({
+  name: 'a provider that says little: still its phase and the time, and again after a reload',
+  settings: offering(
+    () => slowCluster([]),
+    (made) => {
+      cluster = made;
+    },
+  ),
+  async story(world) {
+    cluster.answer = waiting(undefined, 'working on it');
+    const id = await askForCluster(world);
+    const first = await says(world, id, 'its word', ({ message }) => message === 'working on it');
+    expect(first).toMatchObject({
+      phase: 'launch',
+      step: 2,
+      total_steps: 4,
+      parts: [],
+      expected: null,
+      stalled: false,
+    });
+    expect(first).toMatchObject({ eta_seconds: null, slower_than: null });
+    // Whoever comes anew, with nothing but the address, finds what stood there.
+    const again = await progressOf(world, id);
+    expect(standing(again)).toEqual(standing(first));
+    expect(again?.elapsed_seconds).toBeGreaterThanOrEqual(first.elapsed_seconds);
+  },
+  counters: [{ broken: 'nobody who publishes', around: neverPublishing, fails: /for its word/ }],
+});
+
+/** Takes what runs for what is ready. */
+const hasty = (made: SlowCluster): SlowCluster => {
+  const { driver } = made;
+  const ensure: typeof driver.ensure = async (target) =>
+    made.observed === 'Running' ? { outcome: 'done', message: 'it runs' } : driver.ensure(target);
+  made.driver = { ...driver, ensure };
+  return made;
+};
+
+scenario({
+  name: 'what runs upstream while it is still created is not ready; what fails after that is shown',
+  settings,
+  async story(world) {
+    const id = await askForCluster(world);
+    cluster.observed = 'Running';
+    const runs = 'power state: Running · provisioning: Creating';
+    cluster.answer = waiting(creating, runs, { parts: pools });
+    const isTakenForFinished = (progress: Progress | null | undefined) =>
+      progress?.phase === 'register' || progress?.phase === 'start';
+    await says(world, id, 'its creation to go on', (progress) => {
+      if (isTakenForFinished(progress)) throw new Error('its creation is taken for finished');
+      return progress.message === runs;
+    });
+    await world.staysAway('its creation is taken for finished', 1, async () =>
+      isTakenForFinished(await progressOf(world, id)),
+    );
+    await reaches(world, id, creating);
+
+    const denied = 'the role assignment was denied';
+    const failure = { owner_layer: 'provider', code: 'role_assignment_denied', message: denied } as const;
+    cluster.answer = { outcome: 'failed', ...failure, retryable: false, phase: 'ensuring_rbac' };
+    const failed = await becomesAllocation(world, id, 'failed');
+    expect(failed.reason).toContain(denied);
+    const { steps, progress, error } = await world.comes('its operation to end', async () => {
+      const found = await world.client.call('operation-get', { params: { id: failed.workflow_id ?? '' } });
+      return found.status === 'failed' ? found : undefined;
+    });
+    expect(steps.find(({ name }) => name === creating)?.status).toBe('done');
+    expect(steps.find(({ name }) => name === 'ensuring_rbac')).toMatchObject({ status: 'failed', error: failure });
+    expect(progress).toMatchObject({ phase: 'ensuring_rbac', status: 'failed', error: { code: failure.code } });
+    expect(progress.percent).toBeLessThan(100);
+    expect(error?.message).toContain(denied);
+  },
+  counters: [
+    {
+      broken: 'a provider whose word is taken before it is done',
+      composition: offering(
+        () => hasty(slowCluster()),
+        (made) => {
+          cluster = made;
+        },
+      ),
+      fails: /its creation is taken for finished/,
+    },
+  ],
+});
+
+const conflict = 'another operation on the cluster is in progress';
+/** As long as is worth telling. */
+const retry_seconds = 5;
+
+scenario({
+  name: 'a provider that is busy with it is waited for: progress with a time, and no failure',
+  settings,
+  async story(world) {
+    cluster.answer = waiting(creating, conflict, { retry_seconds, put_off: true });
+    const id = await askForCluster(world);
+    const busy = await says(world, id, 'when it is tried again', (seen) => seen.retry_after_seconds !== undefined);
+    expect(busy).toMatchObject({ status: 'running', phase: creating, message: conflict, stalled: false });
+    expect(busy.error).toBeUndefined();
+    expect(busy.retry_after_seconds).toBeLessThanOrEqual(retry_seconds);
+    cluster.answer = waiting(creating, stands, { parts: pools });
+    const after = await says(world, id, 'its creation to go on', ({ message }) => message === stands);
+    expect(after.retry_after_seconds).toBeUndefined();
+    expect(after.percent).toBeGreaterThanOrEqual(busy.percent);
+  },
+  counters: [
+    {
+      broken: 'a provider whose conflict is a failure',
+      composition: offering(
+        () => {
+          const made = slowCluster();
+          const answer = { outcome: 'failed', owner_layer: 'provider', code: 'conflict', message: conflict } as const;
+          const ensure = async () => ({ ...answer, retryable: false });
+          return { ...made, driver: { ...made.driver, ensure } };
+        },
+        (made) => {
+          cluster = made;
+        },
+      ),
+      fails: /for when it is tried again/,
+    },
+  ],
+});

@@ -1,0 +1,65 @@
+/** What cannot be published is lost to whoever watches, and to nobody else: the machine comes up all the same. */
+import { expect, vi } from 'vitest';
+import type { Driver } from '../../../src/drivers/driver.ts';
+import type * as tries from '../../../src/engine/tries.ts';
+import { becomesAllocation, localPool } from '../support/machines.ts';
+import { scenario, whileWrong } from '../support/scenario.ts';
+
+type Parts = Pick<typeof tries, 'tell'>;
+const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
+vi.mock(import('../../../src/engine/tries.ts'), async (original) => {
+  const whole = await original();
+  return { ...whole, tell: (...given) => (wrong.tell ?? whole.tell)(...given) };
+});
+
+const word = 'the provider is at it';
+
+/** Says something before it launches, so that there is something to publish. */
+function talkative(driver: Driver): Driver {
+  let said = false;
+  const ensure: Driver['ensure'] = async (target) => {
+    if (said) return driver.ensure(target);
+    said = true;
+    return { outcome: 'wait', retry_seconds: 0.1, message: word };
+  };
+  return { ...driver, ensure };
+}
+
+scenario({
+  name: 'a publication that fails',
+  settings: {
+    drivers: (built) =>
+      new Map([...built].map(([name, driver]) => [name, name === 'local' ? talkative(driver) : driver])),
+  },
+  async story(world) {
+    const { client, ledger } = world;
+    // The store itself refuses whatever an operation says of itself.
+    await ledger.rows(`alter table operations add constraint mute check (progress ->> 'message' is null) not valid`);
+    await localPool(world, 'mute');
+    const { allocation, operation } = await client.call('allocation-create', { body: { pool: 'mute' } });
+    await becomesAllocation(world, allocation.allocation_id, 'active', 'failed');
+    const ended = await world.comes('its operation to end', async () => {
+      const found = await client.call('operation-get', { params: { id: operation?.workflow_id ?? '' } });
+      return found.finished_at ? found : undefined;
+    });
+    expect(ended.status, 'the work goes on').toBe('succeeded');
+    expect(ended.steps.map(({ status }) => status)).toEqual(['done', 'done', 'done', 'done']);
+    // Neither half of it is there: what is not on the row is not in the evidence either.
+    expect(ended.progress.message).toBe('');
+    expect(await ledger.facts(allocation.allocation_id, 'operation.progress')).toBe(0);
+
+    await ledger.rows('alter table operations drop constraint mute');
+    await client.call('allocation-release', { params: { id: allocation.allocation_id } });
+    await becomesAllocation(world, allocation.allocation_id, 'released');
+    await world.comes('what is said once it can be', async () =>
+      (await ledger.facts(allocation.allocation_id, 'operation.progress')) > 0 ? true : undefined,
+    );
+  },
+  counters: [
+    {
+      broken: 'an engine that insists on being heard',
+      around: whileWrong<Parts>(wrong, { tell: async (_, __, call) => call() }),
+      fails: /for allocation to be active or failed/,
+    },
+  ],
+});

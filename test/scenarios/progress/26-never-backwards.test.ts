@@ -1,0 +1,100 @@
+/** A bar that people watch: it does not go back for a word of the provider's, nor for a restart, and in a long step it moves. */
+import { expect, vi } from 'vitest';
+import type { Progress } from '../../../src/contract/progress.ts';
+import type { Composition } from '../../../src/main.ts';
+import type * as steps from '../../../src/store/operations/steps.ts';
+import { openEvents } from '../../api/support/event-reader.ts';
+import { testDatabase } from '../../support/database.ts';
+import { openLedger } from '../../support/ledger.ts';
+import { inProcessServer, type TestServer } from '../../support/server.ts';
+import { type Comes, toldTwice, whileWrong } from '../support/scenario.ts';
+import { phases, slowCluster, stepOf, waiting } from '../support/slow-cluster.ts';
+
+type Parts = Pick<typeof steps, 'stepReached'>;
+const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
+vi.mock(import('../../../src/store/operations/steps.ts'), async (original) => {
+  const whole = await original();
+  return { ...whole, stepReached: (...given) => (wrong.stepReached ?? whole.stepReached)(...given) };
+});
+
+/** Goes wherever the driver says it is. */
+const credulous: Parts['stepReached'] = async (db, { workflow_id }, stage, phase) => {
+  const name = `${stage}:${phase}`;
+  await db.query(
+    `update steps set status = case when name = $2 then 'running' when ordinal < named.at then 'done' else 'pending' end
+     from (select ordinal as at from steps where workflow_id = $1 and name = $2) named where workflow_id = $1`,
+    [workflow_id, name],
+  );
+};
+
+const creating = 'arm_create_or_update';
+
+async function tell(composition: Composition, comes: Comes): Promise<void> {
+  const database = await testDatabase();
+  const cluster = slowCluster();
+  const drivers: Composition['drivers'] = (built) => new Map([...built, ['trying', cluster.driver]]);
+  const start = () => inProcessServer({ database_url: database.url, composition: { ...composition, drivers } });
+  let server: TestServer = await start();
+  try {
+    await server.client.call('pool-put', { params: { pool: 'clusters' }, body: { driver: 'trying' } });
+    const { operation } = await server.client.call('allocation-create', { body: { pool: 'clusters' } });
+    const id = operation?.workflow_id ?? '';
+    let last: Progress | undefined;
+    const look = async (): Promise<Progress> => {
+      const { progress } = await server.client.call('operation-get', { params: { id } });
+      if (last && progress.step < last.step) throw new Error(`step went backwards: ${last.step} to ${progress.step}`);
+      if (last && progress.percent < last.percent)
+        throw new Error(`percent went backwards: ${last.percent} to ${progress.percent}`);
+      last = progress;
+      return progress;
+    };
+    const seen = (what: string, fits: (progress: Progress) => boolean) =>
+      comes(what, async () => {
+        const progress = await look();
+        return fits(progress) ? progress : undefined;
+      });
+
+    cluster.answer = waiting(creating, 'creating');
+    const created = await seen('its creation', ({ phase, message }) => phase === creating && message === 'creating');
+    // What the provider calls by an earlier name belongs to the step that is being taken.
+    cluster.answer = waiting('ensuring_resource_group', 'tagging the resource group again');
+    const tagged = await seen('its word', ({ message }) => message.startsWith('tagging'));
+    expect(tagged).toMatchObject({ phase: creating, step: stepOf(creating) });
+
+    await server.stop();
+    const stopped = last?.percent ?? 0;
+    server = await start();
+    cluster.answer = waiting(creating, 'still creating');
+    const after = await seen('it to go on after the restart', ({ message }) => message === 'still creating');
+    expect(after.percent).toBeGreaterThanOrEqual(stopped);
+    // In a long step the bar moves with the time, and keeps away from the step's end.
+    const moved = await seen('the bar to move within its step', ({ percent }) => percent > created.percent + 1);
+    expect(moved.step).toBe(stepOf(creating));
+    // Whoever only listens sees it move as well, while the provider has nothing new to say.
+    const events = await openEvents(server.url, server.token, `?topics=operations&workflow_id=${id}`);
+    const heard = await events.waitFor('the bar to move on the stream', ({ name, data }) => {
+      const { percent = 0, updated_at } = (data.progress ?? {}) as Partial<Progress>;
+      return name === 'operation' && updated_at === moved.updated_at && percent > moved.percent;
+    });
+    await events.close();
+    cluster.answer = waiting('ensuring_rbac', 'assigning roles');
+    const next = await seen('the next step', ({ phase }) => phase === 'ensuring_rbac');
+    expect(next.percent).toBeGreaterThan((heard.data.progress as Progress).percent);
+    const ledger = await openLedger(database.url);
+    const [row] = await ledger.rows<{ percent: number }>('select percent from operations where workflow_id = $1', [id]);
+    await ledger.close();
+    expect(row?.percent, 'what was told stands on the row').toBeGreaterThan(moved.percent / 2);
+    expect(phases.map(({ phase }) => phase)).toContain(next.phase);
+  } finally {
+    await server.stop();
+    await database.drop();
+  }
+}
+
+toldTwice('a cluster that takes its time', tell, [
+  {
+    broken: 'steps that go wherever the provider says it is',
+    around: whileWrong<Parts>(wrong, { stepReached: credulous }),
+    fails: /step went backwards/,
+  },
+]);

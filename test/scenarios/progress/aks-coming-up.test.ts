@@ -1,0 +1,156 @@
+/** A cluster of AKS comes up: in five steps, with its pools, with what Azure does not say, and with an Azure that asks to come again. */
+import { afterAll, beforeEach, expect } from 'vitest';
+import { headline } from '../../../src/cli/render/allocations/progress.ts';
+import type { Progress } from '../../../src/contract/progress.ts';
+import type { Driver } from '../../../src/drivers/driver.ts';
+import { startArm } from '../../support/arm/arm.ts';
+import { paths } from '../../support/arm/faults.ts';
+import { refusals } from '../../support/arm/refusal.ts';
+import { release } from '../../support/machine-life.ts';
+import { askForCluster, onAzure, phases, reaches, says, stepOf } from '../support/azure.ts';
+import { allocationOf, becomesAllocation } from '../support/machines.ts';
+import { scenario } from '../support/scenario.ts';
+
+const arm = await startArm();
+afterAll(() => arm.stop());
+beforeEach(() => arm.reset());
+
+const creating = 'arm_create_or_update';
+const total_steps = phases.length;
+
+/** Takes what runs for what is ready. */
+const hasty = (driver: Driver): Driver => ({
+  ...driver,
+  async ensure(target) {
+    const answer = await driver.ensure(target);
+    const { detail } = await driver.observe(target);
+    return detail?.includes('power Running') ? { outcome: 'done', phase: 'completed', message: 'it runs' } : answer;
+  },
+});
+
+/** Hears "come again" as a refusal. */
+const impatient = (driver: Driver): Driver => ({
+  ...driver,
+  async ensure(target) {
+    const answer = await driver.ensure(target);
+    if (answer.outcome !== 'wait' || answer.retry_seconds < 5) return answer;
+    const { message } = answer;
+    return { outcome: 'failed', owner_layer: 'provider', code: 'conflict', message, retryable: false };
+  },
+});
+
+const pools = [
+  { name: 'systempool', kind: 'pool', state: 'Succeeded', tone: 'ok', count: 1 },
+  { name: 'blastpool', kind: 'pool', state: 'Creating', tone: 'busy', count: 10 },
+];
+
+scenario({
+  name: 'a cluster comes up in five steps, and is ready when it is made and runs',
+  settings: onAzure(() => arm),
+  async story(world) {
+    const { client, ledger } = world;
+    arm.hold('group_visible');
+    arm.hold('cluster_visible');
+    arm.hold('pool:blastpool');
+    // However long Azure would like to be left alone: people see the pools more often.
+    arm.pace.retry_after = 60;
+    const id = await askForCluster(world, arm);
+    const group = await reaches(world, id, 'ensuring_resource_group');
+    expect(group).toMatchObject({ step: 2, total_steps, status: 'running', parts: [] });
+    arm.letGo('group_visible');
+    const unseen = await says(world, id, 'the cluster to be asked for', ({ message }) =>
+      /cluster .+ visible/.test(message),
+    );
+    expect(unseen).toMatchObject({
+      phase: creating,
+      step: 3,
+      parts: [],
+      message: expect.stringMatching(/not visible yet/),
+    });
+    arm.letGo('cluster_visible');
+
+    // Azure says `Running` of it by now, and of its pools one is made.
+    const isTakenForFinished = ({ phase }: Progress) => phase === 'ensuring_rbac' || phase === 'completed';
+    const shown = await says(world, id, 'its pools', (progress) => {
+      if (isTakenForFinished(progress)) throw new Error('its creation is taken for finished');
+      return progress.parts.some(({ tone }) => tone === 'ok');
+    });
+    expect(shown).toMatchObject({ status: 'running', phase: creating, step: 3, total_steps, parts: pools });
+    expect(shown).toMatchObject({ label: 'Creating AKS cluster', stalled: false });
+    expect(shown.message).toMatch(/^AKS state: Creating · ARM \d+s/);
+    expect(shown.retry_after_seconds ?? 0, 'a snapshot at least each 20 s').toBeLessThan(20);
+    expect(headline({ progress: shown, bar: null, seen_seconds_ago: 0 })).toMatch(
+      /^Step 3\/5 · Creating AKS cluster \(5–10 min\) · \d+s$/,
+    );
+    expect(await allocationOf(world, id)).toMatchObject({ status: 'provisioning' });
+    const told = await ledger.rows<{ data: Record<string, unknown> }>(
+      `select data from evidence where workflow_id = $1 and kind = 'operation.progress'`,
+      [shown.workflow_id],
+    );
+    for (const { data } of told) expect(data).toMatchObject({ step: expect.any(Number), total_steps });
+
+    arm.letGo();
+    const active = await becomesAllocation(world, id, 'active');
+    const ended = await world.comes('its operation to end', async () => {
+      const found = await client.call('operation-get', { params: { id: shown.workflow_id } });
+      return found.status === 'succeeded' ? found : undefined;
+    });
+    expect(ended.steps.map(({ name, status }) => [name, status])).toEqual(phases.map((phase) => [phase, 'done']));
+    expect(ended.progress).toMatchObject({ phase: 'completed', step: stepOf('completed'), percent: 100 });
+    expect(await client.call('node-get', { params: { id: active.node_id ?? '' } })).toMatchObject({ status: 'ready' });
+    expect(arm.clustersCreated()).toBe(1);
+    await release(client, id);
+    await becomesAllocation(world, id, 'released');
+    expect(arm.resources(), 'what is left in Azure').toEqual([]);
+    const everything = await ledger.rows('select data, summary from evidence');
+    expect(JSON.stringify(everything)).not.toMatch(/arm-planted/);
+  },
+  counters: [
+    {
+      broken: 'a driver that takes what runs for what is ready',
+      composition: onAzure(() => arm, hasty),
+      fails: /its creation is taken for finished/,
+    },
+  ],
+});
+
+scenario({
+  name: 'an Azure that is busy, throttles and says little: progress with a time, phase and elapsed time, and no failure',
+  settings: onAzure(() => arm),
+  async story(world) {
+    arm.hold('cluster_create');
+    arm.faults.operations_latest = 'missing';
+    const came_again_seconds = 5;
+    arm.faults.next({ method: 'PUT', path: paths.cluster, does: refusals.inProgress('Updating', came_again_seconds) });
+    arm.faults.next({ method: 'PUT', path: paths.cluster, does: refusals.throttled(came_again_seconds) });
+    const ids = [await askForCluster(world, arm), await askForCluster(world, arm)];
+    const busy = await Promise.all(
+      ids.map((id) => says(world, id, 'when it is tried again', (seen) => seen.retry_after_seconds !== undefined)),
+    );
+    for (const seen of busy) {
+      expect(seen).toMatchObject({ status: 'running', phase: creating, stalled: false });
+      expect(seen.error).toBeUndefined();
+      expect(seen.retry_after_seconds).toBeLessThanOrEqual(came_again_seconds);
+    }
+    expect(busy.map(({ message }) => message).join('\n')).toMatch(
+      /in progress[\s\S]*throttled|throttled[\s\S]*in progress/,
+    );
+    for (const [index, id] of ids.entries()) {
+      // No percent is offered: what is known is told all the same.
+      const after = await says(world, id, 'its creation to go on', ({ message }) => message.startsWith('AKS state'));
+      expect(after).toMatchObject({ phase: creating, step: 3, message: expect.stringMatching(/ARM \d+s$/) });
+      expect(after.retry_after_seconds).toBeUndefined();
+      expect(after.percent).toBeGreaterThanOrEqual(busy[index]?.percent ?? 100);
+    }
+    arm.letGo();
+    for (const id of ids) await becomesAllocation(world, id, 'active');
+    expect(arm.clustersCreated()).toBe(2);
+  },
+  counters: [
+    {
+      broken: 'a driver that takes it for a failure',
+      composition: onAzure(() => arm, impatient),
+      fails: /for when it is tried again/,
+    },
+  ],
+});

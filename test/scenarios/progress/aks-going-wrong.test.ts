@@ -1,0 +1,126 @@
+/** Clusters of AKS that are not wanted any more while Azure makes them, and one that fails after it exists. */
+import { afterAll, beforeEach, expect } from 'vitest';
+import type { Driver } from '../../../src/drivers/driver.ts';
+import { startArm } from '../../support/arm/arm.ts';
+import { paths } from '../../support/arm/faults.ts';
+import { refusals } from '../../support/arm/refusal.ts';
+import { release } from '../../support/machine-life.ts';
+import { askForCluster, onAzure, reaches, says } from '../support/azure.ts';
+import { allocationOf, becomesAllocation } from '../support/machines.ts';
+import { scenario, type World } from '../support/scenario.ts';
+
+/** Ends nothing, and says that nothing is there without looking. */
+const careless = (driver: Driver): Driver => {
+  const done = async () => ({ outcome: 'done' as const, message: 'surely gone' });
+  const prove: Driver['prove'] = async (_, { kind, nonce }) => ({
+    outcome: 'done',
+    proof: { kind, nonce, checked: [] },
+  });
+  return { ...driver, abort: done, destroy: done, prove };
+};
+
+const arm = await startArm();
+afterAll(() => arm.stop());
+beforeEach(() => arm.reset());
+
+const told = (world: World, id: string, kind: string) =>
+  world.comes(`the timeline to tell ${kind}`, async () => {
+    const { items } = await world.client.call('timeline-get', { query: { allocation_id: id, limit: 500 } });
+    return items.some((fact) => fact.kind === kind) || undefined;
+  });
+const asked = (method: string, path: RegExp) =>
+  arm.requests.filter((request) => request.method === method && path.test(request.path));
+
+scenario({
+  name: 'given back before Azure said a word, while it creates, and while roles are given',
+  settings: onAzure(() => arm),
+  async story(world) {
+    const { client, ledger } = world;
+    // A principal that was just made is not known everywhere: roles are waited for.
+    arm.faults.role_assignments = refusals.principalNotFound();
+    const inRoles = await askForCluster(world, arm);
+    await reaches(world, inRoles, 'ensuring_rbac');
+
+    arm.hold('pool:blastpool');
+    const creating = await askForCluster(world, arm);
+    await says(world, creating, 'its pools', ({ parts }) => parts.some(({ tone }) => tone === 'busy'));
+
+    arm.hold('group_visible');
+    const unseen = await askForCluster(world, arm);
+    await says(world, unseen, 'its group', ({ message }) => /not visible yet/.test(message));
+
+    const ids = [inRoles, creating, unseen];
+    arm.hold('abort');
+    for (const id of ids) await release(client, id);
+    await world.comes('the abort to be asked for', () => asked('POST', paths.abort).length > 0 || undefined);
+    expect((await allocationOf(world, creating)).status, 'released before the abort was seen').toBe('releasing');
+    arm.letGo('abort');
+    // What was asked for and is not seen yet is waited for: it would come after everybody has gone.
+    await says(world, unseen, 'its group to be waited for', ({ message }) => /does not show it yet/.test(message));
+    arm.letGo('group_visible');
+    for (const id of ids) {
+      await becomesAllocation(world, id, 'released');
+      await told(world, id, 'proof.absent');
+      expect((await ledger.facts(id, 'allocation.active')) + (await ledger.facts(id, 'node.starting'))).toBe(0);
+    }
+    expect(arm.resources(), 'what is left in Azure').toEqual([]);
+    expect(asked('POST', paths.abort).filter(({ status }) => status === 202)).toHaveLength(1);
+  },
+  counters: [
+    {
+      broken: 'a driver that ends nothing and proves what it did not see',
+      composition: onAzure(() => arm, careless),
+      fails: /waited \d+ s for the abort to be asked for/,
+    },
+  ],
+});
+
+scenario({
+  name: 'a role that is denied after the cluster exists: shown, a failure, and nothing is kept secret or left behind',
+  settings: onAzure(() => arm),
+  async story(world) {
+    const { client } = world;
+    arm.faults.role_assignments = refusals.denied();
+    const id = await askForCluster(world, arm);
+    const failed = await becomesAllocation(world, id, 'failed');
+    expect(failed.reason).toContain('AuthorizationFailed');
+    // It is Azure's no, which stands however long one waits.
+    expect(failed).toMatchObject({ owner_layer: 'provider', verdict: { certain: true } });
+    const { steps, progress, error } = await world.comes('its operation to end', async () => {
+      const found = await client.call('operation-get', { params: { id: failed.workflow_id ?? '' } });
+      return found.status === 'failed' ? found : undefined;
+    });
+    expect(steps.find(({ name }) => name === 'arm_create_or_update')?.status).toBe('done');
+    expect(steps.find(({ name }) => name === 'ensuring_rbac')).toMatchObject({
+      ...{ status: 'failed', error: { code: 'AuthorizationFailed', owner_layer: 'provider' } },
+    });
+    expect(progress).toMatchObject({
+      phase: 'ensuring_rbac',
+      status: 'failed',
+      error: { code: 'AuthorizationFailed' },
+    });
+    expect(progress.percent).toBeLessThan(100);
+    expect(error?.message).toContain('roleAssignments/write');
+    expect(arm.resources().some(({ kind, state }) => kind === 'cluster' && state === 'Succeeded')).toBe(true);
+    await release(client, id);
+    await becomesAllocation(world, id, 'released');
+    expect(arm.resources(), 'what is left in Azure').toEqual([]);
+  },
+  counters: [
+    {
+      broken: 'a driver that swallows what happens after the creation',
+      composition: onAzure(
+        () => arm,
+        (driver) => ({
+          ...driver,
+          async ensure(target) {
+            const answer = await driver.ensure(target);
+            if (answer.outcome !== 'failed' || answer.phase !== 'ensuring_rbac') return answer;
+            return { outcome: 'done', phase: 'completed', message: 'created' };
+          },
+        }),
+      ),
+      fails: /waited \d+ s for allocation to be failed/,
+    },
+  ],
+});

@@ -1,0 +1,94 @@
+/** A cluster of AKS takes its time, and the control plane is restarted meanwhile: the bar does not go back, and Azure is asked once. */
+import { afterAll, beforeEach, expect, vi } from 'vitest';
+import type { Progress } from '../../../src/contract/progress.ts';
+import type { Driver } from '../../../src/drivers/driver.ts';
+import type { Composition } from '../../../src/main.ts';
+import type * as steps from '../../../src/store/operations/steps.ts';
+import { startArm } from '../../support/arm/arm.ts';
+import { paths } from '../../support/arm/faults.ts';
+import { testDatabase } from '../../support/database.ts';
+import { inProcessServer, type TestServer } from '../../support/server.ts';
+import { askForCluster, onAzure } from '../support/azure.ts';
+import { type Comes, toldTwice, whileWrong } from '../support/scenario.ts';
+
+type Parts = Pick<typeof steps, 'stepReached'>;
+const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
+vi.mock(import('../../../src/store/operations/steps.ts'), async (original) => {
+  const whole = await original();
+  return { ...whole, stepReached: (...given) => (wrong.stepReached ?? whole.stepReached)(...given) };
+});
+
+/** Goes wherever the driver says it is. */
+const credulous: Parts['stepReached'] = async (db, { workflow_id }, _stage, phase) => {
+  await db.query(
+    `update steps set status = case when ordinal = named.at then 'running' when ordinal < named.at then 'done' else 'pending' end
+     from (select ordinal as at from steps where workflow_id = $1 and name like '%:' || $2) named where workflow_id = $1`,
+    [workflow_id, phase],
+  );
+};
+
+const arm = await startArm();
+afterAll(() => arm.stop());
+beforeEach(() => arm.reset());
+
+const creating = 'arm_create_or_update';
+
+/** After a restart it calls what it does by the name of an earlier phase, as one that looks at its resource group once more would. */
+const wandering = (driver: Driver): Driver => ({
+  ...driver,
+  async ensure(target) {
+    const answer = await driver.ensure(target);
+    return answer.outcome === 'wait' && answer.phase === creating
+      ? { ...answer, phase: 'ensuring_resource_group' }
+      : answer;
+  },
+});
+
+async function tell(composition: Composition, comes: Comes): Promise<void> {
+  const database = await testDatabase();
+  const start = (driven: Composition) =>
+    inProcessServer({ database_url: database.url, composition: { ...composition, ...driven } });
+  let server: TestServer = await start(onAzure(() => arm));
+  try {
+    arm.hold('pool:blastpool');
+    const id = await askForCluster(server, arm);
+    let last: Progress | undefined;
+    const seen = (what: string, fits: (progress: Progress) => boolean) =>
+      comes(what, async () => {
+        const { progress } = await server.client.call('allocation-get', { params: { id } });
+        if (!progress) return undefined;
+        if (last && progress.step < last.step) throw new Error(`step went backwards: ${last.step} to ${progress.step}`);
+        if (last && progress.percent < last.percent)
+          throw new Error(`percent went backwards: ${last.percent} to ${progress.percent}`);
+        last = progress;
+        return fits(progress) ? progress : undefined;
+      });
+    const shown = await seen('its pools', ({ parts }) => parts.some(({ tone }) => tone === 'busy'));
+    expect(shown).toMatchObject({ phase: creating, step: 3 });
+
+    await server.stop();
+    server = await start(onAzure(() => arm, wandering));
+    const after = await seen('it to go on after the restart', ({ updated_at }) => updated_at > shown.updated_at);
+    // It is the same cluster, and has been created since then.
+    expect(after).toMatchObject({
+      phase: creating,
+      step: 3,
+      message: expect.stringMatching(/^AKS state: Creating · ARM \d/),
+    });
+    arm.letGo();
+    await seen('the cluster to be completed', ({ phase, percent }) => phase === 'completed' && percent === 100);
+    const puts = arm.requests.filter(({ method, path }) => method === 'PUT' && paths.cluster.test(path));
+    expect(puts.map(({ status }) => status)).toEqual([201]);
+  } finally {
+    await server.stop();
+    await database.drop();
+  }
+}
+
+toldTwice('a cluster that outlives the control plane', tell, [
+  {
+    broken: 'steps that go wherever the provider says it is',
+    around: whileWrong<Parts>(wrong, { stepReached: credulous }),
+    fails: /step went backwards/,
+  },
+]);

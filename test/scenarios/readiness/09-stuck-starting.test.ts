@@ -1,0 +1,39 @@
+/** A machine that beats and says `starting` for ever becomes ready when its start-up must be over, and not before. */
+import { expect } from 'vitest';
+import { secondsBetween } from '../../../src/base/clock.ts';
+import { beating, becomesNode, causesOf, externalPool, joined } from '../support/machines.ts';
+import { scenario, without } from '../support/scenario.ts';
+
+const start_seconds = 2;
+/** It is not to be missed, however long a busy machine keeps it from beating. */
+const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 600 };
+
+scenario({
+  name: 'stuck in starting, but healthy',
+  async story(world) {
+    await externalPool(world, 'agents', {
+      budgets: { start_seconds },
+      heartbeat,
+    });
+    const machine = await joined(world, 'agents', 'stuck-1');
+    const beats = beating(machine, 0.3, 'starting');
+    try {
+      const ready = await becomesNode(world, machine.node_id, 'ready');
+      expect(ready.verdict).toMatchObject({ rule: 'stuck-starting' });
+      const waited = secondsBetween(new Date(ready.registered_at ?? ''), new Date(ready.status_since));
+      expect(waited).toBeGreaterThanOrEqual(start_seconds);
+      expect(await causesOf(world, machine.node_id)).toEqual(['join', 'registration', 'stuck-starting']);
+      const overview = await world.client.call('overview-get', {});
+      expect(overview.never_ready).toEqual([{ pool: 'agents', agent_version: 'test', nodes: 1 }]);
+    } finally {
+      await beats.stop();
+    }
+  },
+  counters: [
+    {
+      broken: 'no rule stuck-starting',
+      composition: without('stuck-starting'),
+      fails: /waited .* for node to be ready/,
+    },
+  ],
+});

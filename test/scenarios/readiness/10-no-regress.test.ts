@@ -1,0 +1,77 @@
+/** A machine that is ready and goes on to say `starting` stays ready: its beats prove life, its claim is kept, nothing goes back. */
+import { expect } from 'vitest';
+import type { Machine } from '../../api/support/machine.ts';
+import { beating, becomesNode, changesOf, externalPool, joined, nodeOf } from '../support/machines.ts';
+import { judging, scenario, type World } from '../support/scenario.ts';
+
+/** Long enough for the first beat of a machine to be stored on a busy host: one that is silent when its time is up is given up. */
+const start_seconds = 3;
+const moreBeats = 5;
+
+/** Five more beats with the claim of before; each is heard and none moves anything but the time it was heard. */
+async function staysReady(world: World, machine: Machine): Promise<void> {
+  const before = await nodeOf(world, machine.node_id);
+  let seen = before.last_seen_at ?? '';
+  for (let beat = 1; beat <= moreBeats; beat++) {
+    const reply = await machine.beat('starting');
+    expect(reply.body.node_status, `answer to beat ${beat}`).toBe('ready');
+    const heard = await world.comes(`beat ${beat} to be seen`, async () => {
+      const node = await nodeOf(world, machine.node_id);
+      return (node.last_seen_at ?? '') > seen ? node : undefined;
+    });
+    expect(heard).toMatchObject({ status: 'ready', status_since: before.status_since, verdict: before.verdict });
+    expect(heard.reported).toMatchObject({ status: 'starting' });
+    seen = heard.last_seen_at ?? '';
+  }
+}
+
+scenario({
+  name: 'a machine that says starting after it was ready',
+  async story(world) {
+    await externalPool(world, 'patient', {});
+    await externalPool(world, 'hurried', { budgets: { start_seconds } });
+
+    const promoted = await joined(world, 'hurried', 'promoted-by-rule');
+    const beats = beating(promoted, 0.2, 'starting');
+    const ready = await becomesNode(world, promoted.node_id, 'ready').finally(() => beats.stop());
+    expect(ready.verdict?.rule).toBe('stuck-starting');
+    // Beats are answered from memory, which hears of a verdict a moment after it is committed; from then on nothing goes back.
+    await world.comes(
+      'the machine to be told',
+      async () => (await promoted.beat('starting')).body.node_status === 'ready',
+    );
+    await staysReady(world, promoted);
+
+    // It was ready by its own word, and restarts its runtime without saying goodbye.
+    const restarting = await joined(world, 'patient', 'restarts-inside');
+    await restarting.beat('ready');
+    await staysReady(world, restarting);
+
+    for (const machine of [promoted, restarting]) {
+      expect((await machine.beat()).body.node_status, 'a beat that claims nothing').toBe('ready');
+      expect((await changesOf(world, machine.node_id)).map(({ to }) => to)).toEqual([
+        'provisioning',
+        'starting',
+        'ready',
+      ]);
+    }
+    const claims = await world.comes('both claims to be on the timeline', async () => {
+      const { items } = await world.client.call('node-timeline', { params: { id: restarting.node_id } });
+      const kept = items.filter((fact) => fact.kind === 'node.claim').map((fact) => fact.data.status);
+      return kept.length >= 2 ? kept : undefined;
+    });
+    expect(claims, 'a repeated claim is kept once').toEqual(['starting', 'ready']);
+  },
+  counters: [
+    {
+      broken: 'a claim of starting that is taken for a goodbye',
+      composition: judging(({ effectOfBeat }) => ({
+        effectOfBeat: (node, beat, now) =>
+          node.status === 'ready' && beat.status === 'starting'
+            ? { to: 'offline', by: 'goodbye', reason: 'it starts again' }
+            : effectOfBeat(node, beat, now),
+      })),
+      fails: /answer to beat 1: expected 'offline' to be 'ready'/,
+    },
+  ],
+});

@@ -1,0 +1,74 @@
+/** A machine that says ready is ready at once; one that registers and falls silent is failed when its start-up is over. */
+import { expect } from 'vitest';
+import { secondsBetween } from '../../../src/base/clock.ts';
+import type { Machine } from '../../api/support/machine.ts';
+import { becomesNode, changesOf, externalPool, joined, nodeOf, samplesOf } from '../support/machines.ts';
+import { judging, scenario, type World, without } from '../support/scenario.ts';
+
+const start_seconds = 3;
+/** One beat right after the registration is long stale when start-up is over. */
+const heartbeat = { interval_seconds: start_seconds / 15, stale_after_seconds: start_seconds / 6 };
+
+async function saysReady(world: World): Promise<void> {
+  const machine = await joined(world, 'agents', 'quick');
+  const said = { status: 'ready', health_score: 97 };
+  const answer = await machine.call('agent-heartbeat', { body: said });
+  expect(answer.body, 'the answer to its claim').toMatchObject({ node_status: 'ready' });
+  const ready = await nodeOf(world, machine.node_id);
+  expect(ready).toMatchObject({ status: 'ready', deadline_at: null });
+  expect(Date.parse(ready.status_since)).toBeLessThan(Date.parse(machine.deadline_at ?? ''));
+  expect((await changesOf(world, machine.node_id)).at(-1)).toMatchObject({ to: 'ready', by: 'claim-ready' });
+  await world.comes('all that it said to be kept', async () => {
+    const { reported } = await nodeOf(world, machine.node_id);
+    return reported?.health_score === said.health_score;
+  });
+}
+
+/** Its budget is what the pool says, and counts from its registration. */
+async function isStarting(world: World, { node_id, deadline_at }: Machine): Promise<void> {
+  const node = await nodeOf(world, node_id);
+  expect(node).toMatchObject({ status: 'starting', budget_seconds: start_seconds, budget_source: 'pool' });
+  expect(secondsBetween(new Date(node.registered_at ?? ''), new Date(deadline_at ?? ''))).toBe(start_seconds);
+}
+
+/** It failed by the rule, at its deadline and not before. */
+async function failedInTime(world: World, { node_id, deadline_at }: Machine): Promise<void> {
+  const failed = await becomesNode(world, node_id, 'failed');
+  expect(failed.verdict).toMatchObject({ rule: 'start-deadline', from: 'starting' });
+  expect(failed.verdict?.reason).toMatch(
+    /^start-up timed out: registered, then silent \(waited \d+ s, budget from pool\)$/,
+  );
+  expect(Date.parse(failed.status_since)).toBeGreaterThanOrEqual(Date.parse(deadline_at ?? ''));
+  expect(await samplesOf(world, node_id)).toMatchObject([
+    { phase: 'provision', outcome: 'completed' },
+    { phase: 'start', outcome: 'timed_out', budget_seconds: start_seconds, budget_source: 'pool' },
+  ]);
+}
+
+scenario({
+  name: 'ready by its own word, and silent after registration',
+  async story(world) {
+    await externalPool(world, 'agents', { budgets: { start_seconds }, heartbeat });
+    const mute = await joined(world, 'agents', 'never-beats');
+    const fading = await joined(world, 'agents', 'beats-once');
+    await fading.beat('starting');
+    for (const machine of [mute, fading]) await isStarting(world, machine);
+    await saysReady(world);
+    for (const machine of [mute, fading]) await failedInTime(world, machine);
+  },
+  counters: [
+    {
+      broken: 'no rule start-deadline',
+      composition: without('start-deadline'),
+      fails: /waited .* for node to be failed/,
+      patience_seconds: start_seconds + 2,
+    },
+    {
+      broken: 'a claim of ready that is only recorded',
+      composition: judging(({ effectOfBeat }) => ({
+        effectOfBeat: (node, beat, now) => (node.status === 'starting' ? undefined : effectOfBeat(node, beat, now)),
+      })),
+      fails: /the answer to its claim/,
+    },
+  ],
+});

@@ -1,0 +1,117 @@
+/** A machine whose beats jitter around the threshold changes at most once in a stale time; one that misses a single beat never does. */
+import { expect, vi } from 'vitest';
+import { pause, secondsBetween, systemClock } from '../../../src/base/clock.ts';
+import type * as Budgets from '../../../src/lifecycle/deadlines/budgets.ts';
+import type { Machine } from '../../api/support/machine.ts';
+import { type Change, changesOf, externalPool, joined } from '../support/machines.ts';
+import { judging, scenario, type World, whileWrong } from '../support/scenario.ts';
+
+const wrong = vi.hoisted(() => ({}) as Partial<Pick<typeof Budgets, 'effectiveStaleSeconds'>>);
+
+vi.mock(import('../../../src/lifecycle/deadlines/budgets.ts'), async (original) => {
+  const whole = await original();
+  return {
+    ...whole,
+    effectiveStaleSeconds: (...given) => (wrong.effectiveStaleSeconds ?? whole.effectiveStaleSeconds)(...given),
+  };
+});
+
+/** So far above three intervals that their jitter does not move it. */
+const stale_seconds = 1;
+const jittery = { interval_seconds: stale_seconds / 5, stale_after_seconds: stale_seconds };
+/** In stale times: beyond the threshold, then beats in haste, then around it again. */
+const gaps = [1.9, 0.2, 0.1, 0.3, 0.9, 1.1, 0.1, 1.8, 0.2, 0.4];
+/** Offline and back, twice. */
+const leastChanges = 4;
+const mostWindows = 100;
+
+/**
+ * Less patience is set than one interval; what counts is three of the intervals that it was told to keep. It misses one, and by
+ * less than another a busy machine may delay it.
+ */
+const interval_seconds = 3.5;
+const leastMissed = 3;
+const steady = { interval_seconds, stale_after_seconds: interval_seconds / 4 };
+
+/** Since it was ready for the first time. */
+async function sinceReady(world: World, { node_id }: Machine): Promise<Change[]> {
+  const changes = await changesOf(world, node_id);
+  return changes.slice(changes.findIndex((change) => change.to === 'ready') + 1);
+}
+
+function expectNoFlapping(changes: Change[]): void {
+  for (const [index, { at, to }] of changes.entries()) {
+    const before = changes[index - 1];
+    if (before)
+      expect(secondsBetween(before.at, at), `from ${before.to} to ${to} within a stale time`).toBeGreaterThanOrEqual(
+        stale_seconds,
+      );
+  }
+}
+
+interface Telling {
+  /** One of the machines has gone offline: silence of this length is noticed. */
+  noticed: boolean;
+  over: AbortSignal;
+}
+
+/** Beats around the threshold until it has changed often enough to tell how often it may. */
+async function jitters(world: World, machine: Machine, telling: Telling): Promise<void> {
+  const startedMs = systemClock.monotonicMs();
+  for (let beat = 0, changes: Change[] = []; changes.length < leastChanges; beat++) {
+    const windows = (systemClock.monotonicMs() - startedMs) / 1000 / stale_seconds;
+    expect(windows, `stale times for ${changes.length} changes`).toBeLessThan(mostWindows);
+    await pause(systemClock, (gaps[beat % gaps.length] ?? 0) * stale_seconds * 1000, telling.over);
+    if (telling.over.aborted) return;
+    await machine.beat();
+    changes = await sinceReady(world, machine);
+    telling.noticed ||= changes.length > 0;
+    expectNoFlapping(changes);
+    for (const { by } of changes) expect(['liveness', 'heartbeat-returned']).toContain(by);
+  }
+}
+
+/** From when on silence is noticed, every second beat is missed, so that each gap is two intervals long. */
+async function missesBeats(world: World, machine: Machine, telling: Telling): Promise<void> {
+  for (let missed = 0; missed < leastMissed; ) {
+    const { noticed } = telling;
+    await pause(systemClock, (noticed ? 2 : 1) * interval_seconds * 1000, telling.over);
+    if (telling.over.aborted) return;
+    await machine.beat();
+    expect(await sinceReady(world, machine), 'changes of a machine that missed one beat').toEqual([]);
+    if (noticed) missed++;
+  }
+}
+
+scenario({
+  name: 'a machine whose beats jitter around the threshold',
+  async story(world) {
+    await externalPool(world, 'jittery', { heartbeat: jittery });
+    await externalPool(world, 'steady', { heartbeat: steady });
+    const unsteady = await joined(world, 'jittery', 'jitters');
+    const forgetful = await joined(world, 'steady', 'misses-one');
+    for (const machine of [unsteady, forgetful]) await machine.beat('ready');
+    const over = new AbortController();
+    const telling: Telling = { noticed: false, over: over.signal };
+    const both = [jitters(world, unsteady, telling), missesBeats(world, forgetful, telling)];
+    // When one of them has failed, the other need not go on.
+    await Promise.all(both).finally(() => over.abort());
+  },
+  counters: [
+    {
+      broken: 'a machine that is believed at its first beat',
+      composition: judging(({ effectOfBeat }) => ({
+        effectOfBeat: (node, beat, now) =>
+          node.status === 'offline'
+            ? { to: 'ready', by: 'heartbeat-returned', reason: 'it beats again' }
+            : effectOfBeat(node, beat, now),
+      })),
+      fails: /from offline to ready within a stale time/,
+    },
+    {
+      broken: 'a stale time that forgets the interval it assigned',
+      around: whileWrong(wrong, { effectiveStaleSeconds: (stale_after_seconds) => stale_after_seconds }),
+      fails: /changes of a machine that missed one beat/,
+    },
+  ],
+});

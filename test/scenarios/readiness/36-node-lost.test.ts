@@ -1,0 +1,106 @@
+/** An allocation whose machine is silent stays active and says so; one whose machine is gone ends failed, with the reason. */
+import { expect } from 'vitest';
+import type { Allocation } from '../../../src/contract/allocation.ts';
+import { taggedProcesses } from '../../support/tagged-processes.ts';
+import { beatingFleet } from '../support/fleet.ts';
+import { allocationOf, becomesAllocation, becomesNode, externalPool, nodeOf } from '../support/machines.ts';
+import { scenario, type World, without } from '../support/scenario.ts';
+
+const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 3 };
+const beatEvery = 0.3;
+/** A machine that was silent comes back after a stale time at the earliest, so it must be given longer than that. */
+const offline_seconds = 3 * heartbeat.stale_after_seconds;
+const patience_seconds = offline_seconds + heartbeat.stale_after_seconds;
+
+async function activeIn(world: World, pool: string): Promise<Allocation> {
+  const { allocation } = await world.client.call('allocation-create', { body: { pool } });
+  return becomesAllocation(world, allocation.allocation_id, 'active');
+}
+
+async function expectLost(world: World, { allocation_id }: Allocation, because: string): Promise<void> {
+  const lost = await becomesAllocation(world, allocation_id, 'failed');
+  expect(lost.verdict).toMatchObject({ rule: 'node-lost' });
+  expect(lost.owner_layer).toBe('node');
+  expect(lost.reason).toContain(because);
+  const node = await nodeOf(world, lost.node_id ?? '');
+  expect(node).toMatchObject({ status: 'failed', verdict: { rule: 'offline-deadline' } });
+  const changes = await world.comes('the timeline to tell', async () => {
+    const query = { allocation_id, order: 'oldest', limit: 500 } as const;
+    const { items } = await world.client.call('timeline-get', { query });
+    const kinds = items.flatMap((fact) => (fact.kind.startsWith('allocation.') ? [fact.kind] : []));
+    return kinds.includes('allocation.failed') ? kinds : undefined;
+  });
+  expect(changes.slice(-2)).toEqual(['allocation.told', 'allocation.failed']);
+}
+
+scenario({
+  name: 'a machine that is silent, comes back, and is lost',
+  async story(world) {
+    await externalPool(world, 'fleet', { heartbeat, budgets: { offline_seconds } });
+    const fleet = await beatingFleet(world, 'fleet', 1, beatEvery);
+    try {
+      const allocation = await activeIn(world, 'fleet');
+      const { allocation_id: id, node_id } = allocation;
+      fleet.hush(fleet.machines);
+      await becomesNode(world, node_id ?? '', 'offline');
+      const silent = await allocationOf(world, id);
+      expect(silent).toMatchObject({ status: 'active', active_at: allocation.active_at });
+      expect(silent.reason).toMatch(/^its machine is offline: it has been silent for .* s/);
+
+      fleet.speak(fleet.machines);
+      await becomesNode(world, node_id ?? '', 'ready');
+      expect(await allocationOf(world, id)).toMatchObject({ status: 'active', reason: 'its machine is back' });
+
+      fleet.hush(fleet.machines);
+      await becomesNode(world, node_id ?? '', 'offline');
+      await expectLost(world, allocation, 'it went offline and did not come back in time');
+    } finally {
+      await fleet.end();
+    }
+  },
+  counters: [
+    { broken: 'no rule liveness', composition: without('liveness'), fails: /waited .* for node to be offline/ },
+    {
+      broken: 'no rule offline-deadline',
+      composition: without('offline-deadline'),
+      fails: /waited .* for allocation to be failed/,
+      patience_seconds,
+    },
+  ],
+});
+
+/** Longer than anybody waits here: what ends it is that its provider shows nothing of it any more. */
+const never = 3600;
+
+scenario({
+  name: 'a machine of our own whose agent is killed',
+  async story(world) {
+    await world.client.call('pool-put', {
+      params: { pool: 'own' },
+      body: { driver: 'local', heartbeat, budgets: { offline_seconds: never } },
+    });
+    const allocation = await activeIn(world, 'own');
+    const [agent] = taggedProcesses(world.ledger.installation_id).filter((each) => each.agent);
+    if (!agent) throw new Error('the machine runs no agent');
+    process.kill(agent.pid, 'SIGKILL');
+    await world.comes('the allocation to be told', async () => {
+      const { status, reason } = await allocationOf(world, allocation.allocation_id);
+      return status === 'failed' || reason?.startsWith('its machine is offline');
+    });
+    await expectLost(world, allocation, 'it fell silent, and its machine is gone');
+  },
+  counters: [
+    {
+      broken: 'nobody who asks the provider',
+      composition: without('absence'),
+      fails: /waited .* for allocation to be failed/,
+      patience_seconds,
+    },
+    {
+      broken: 'no rule offline-deadline',
+      composition: without('offline-deadline'),
+      fails: /waited .* for allocation to be failed/,
+      patience_seconds,
+    },
+  ],
+});

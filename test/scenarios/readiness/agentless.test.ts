@@ -1,0 +1,233 @@
+/** Machines that no agent speaks for: their provider says when they are ready, and each look at them is their heartbeat. */
+import { expect } from 'vitest';
+import type { DriverOutcome, Observation, PlannedStep } from '../../../src/drivers/driver.ts';
+import { becomesAllocation, becomesNode, nodeOf } from '../support/machines.ts';
+import { type Counter, scenario, type World, without } from '../support/scenario.ts';
+import { tryingDriver } from '../support/trying-driver.ts';
+
+/** Between the look that finds its provider away and the silence that would be judged lie several intervals: a busy machine may miss some. */
+const heartbeat = { interval_seconds: 1, stale_after_seconds: 6 };
+const phases: PlannedStep[] = ['asking', 'creating', 'completed'].map((phase) => ({
+  phase,
+  label: `${phase} it`,
+  usual_seconds: 1,
+  owner_layer: 'provider',
+}));
+
+/** Shorter than a beat counts, and longer than a busy machine takes for its next look. */
+const start_seconds = 3;
+
+type Shown = Pick<Observation, 'state'> & Partial<Observation>;
+
+/** Simulated: what it creates, and what it shows of it, is what the story says. */
+interface Provider {
+  answer: DriverOutcome;
+  /** Undefined: it cannot be asked. */
+  shows: Shown | undefined;
+  calls: string[];
+}
+
+let provider: Provider;
+const called =
+  (call: string): (() => Promise<DriverOutcome>) =>
+  async () => {
+    provider.calls.push(call);
+    return { outcome: 'done', message: call };
+  };
+const offering = {
+  drivers: (built: Map<string, ReturnType<typeof tryingDriver>>) => {
+    provider = {
+      answer: { outcome: 'wait', retry_seconds: 0.1, message: 'creating', phase: 'creating' },
+      shows: { state: 'Creating' },
+      calls: [],
+    };
+    const driver = tryingDriver({
+      supervision: 'observe',
+      plan: () => phases,
+      ensure: async () => provider.answer,
+      observe: async () => {
+        const seen = { present: true, ready: false, detail: null };
+        return provider.shows
+          ? { ...seen, ...provider.shows }
+          : { ...seen, state: 'unknown', detail: 'no route to it', unseen: true };
+      },
+      stop: called('stop'),
+      destroy: called('destroy'),
+    });
+    return new Map([...built, ['trying', driver]]);
+  },
+};
+
+const running: Shown = { state: 'Running', ready: true };
+
+async function asked(world: World, budgets = {}): Promise<string> {
+  const body = { driver: 'trying', heartbeat, budgets };
+  await world.client.call('pool-put', { params: { pool: 'clusters' }, body });
+  const { allocation } = await world.client.call('allocation-create', { body: { pool: 'clusters' } });
+  return allocation.allocation_id;
+}
+
+async function serving(world: World, budgets = {}) {
+  const id = await asked(world, budgets);
+  provider.answer = { outcome: 'done', message: 'created', phase: 'completed', endpoint: 'https://cluster.example' };
+  provider.shows = running;
+  const { node_id } = await becomesAllocation(world, id, 'active');
+  return { id, node_id: node_id ?? '' };
+}
+
+const neverLooked: Counter = {
+  broken: 'nobody who looks at it',
+  composition: without('observation'),
+  fails: /for it to be seen again/,
+  patience_seconds: 4 * heartbeat.stale_after_seconds,
+};
+
+scenario({
+  name: 'a machine without an agent comes up in its own steps, serves, and is taken down',
+  settings: offering,
+  async story(world) {
+    const requires = [{ name: 'git', check: 'git --version' }];
+    const refused = world.client.call('pool-put', {
+      params: { pool: 'clusters' },
+      body: { driver: 'trying', requires },
+    });
+    await expect(refused, 'what only an agent could check').rejects.toThrow(/none runs on machines of the driver/);
+    const id = await asked(world);
+    const creating = await world.comes('its second step', async () => {
+      const { progress } = await world.client.call('allocation-get', { params: { id } });
+      return progress?.phase === 'creating' ? progress : undefined;
+    });
+    expect(creating).toMatchObject({ step: 2, total_steps: phases.length, label: 'creating it' });
+    provider.answer = { outcome: 'done', message: 'created', phase: 'completed', endpoint: 'https://cluster.example' };
+    const { items } = await world.client.call('node-list', { query: {} });
+    const node_id = items[0]?.node_id ?? '';
+    const early = world.client.call('node-ping', { params: { id: node_id } });
+    await expect(early, 'nor is one waited for before it is there').rejects.toMatchObject({
+      problem: { code: 'no_agent' },
+    });
+    // Finished is not ready: that its provider must show.
+    await becomesNode(world, node_id, 'starting');
+    await world.staysAway('what is only finished was taken for ready', 1, async () => {
+      const { status } = await nodeOf(world, node_id);
+      return status === 'ready';
+    });
+    provider.shows = running;
+    await becomesAllocation(world, id, 'active');
+    expect(await nodeOf(world, node_id)).toMatchObject({ status: 'ready', endpoint: 'https://cluster.example' });
+    const { steps } = await world.comes('its operation to end', async () => {
+      const operation = await world.client.call('operation-get', { params: { id: creating.workflow_id } });
+      return operation.finished_at ? operation : undefined;
+    });
+    expect(steps.map(({ name, status }) => `${name} ${status}`)).toEqual(phases.map(({ phase }) => `${phase} done`));
+    // Each look is a sign of life, also once it has been up for longer than it may be silent.
+    const { registered_at } = await nodeOf(world, node_id);
+    const seenUntil = Date.parse(registered_at ?? '') + 2000 * heartbeat.stale_after_seconds;
+    await world.comes('it to be seen again', async () => {
+      const { last_seen_at } = await nodeOf(world, node_id);
+      return Date.parse(last_seen_at ?? '') > seenUntil || undefined;
+    });
+    expect((await nodeOf(world, node_id)).status).toBe('ready');
+    // Nobody is there who would answer a ping, and nothing is wrong with that.
+    const { checks } = await world.client.call('node-checkup', { params: { id: node_id } });
+    expect(checks.map(({ layer, ok }) => `${layer} ${ok}`)).toEqual([
+      'credential null',
+      'fence true',
+      'heartbeat true',
+    ]);
+    const pinged = world.client.call('node-ping', { params: { id: node_id } });
+    await expect(pinged).rejects.toMatchObject({ problem: { code: 'no_agent' } });
+    await world.client.call('allocation-release', { params: { id } });
+    await becomesAllocation(world, id, 'released');
+    expect(provider.calls).toContain('destroy');
+    const missed = await world.ledger.facts(id, 'evidence.missing');
+    expect(missed, 'words of an agent that never was').toBe(0);
+  },
+  counters: [
+    neverLooked,
+    {
+      broken: 'a provider that takes what is finished for ready',
+      composition: {
+        drivers: (built) => {
+          const made = offering.drivers(built as never);
+          const hasty = made.get('trying');
+          if (!hasty) throw new Error('no such driver');
+          const observe = async () => ({ state: 'Running', present: true, ready: true, detail: null });
+          return made.set('trying', { ...hasty, observe });
+        },
+      },
+      fails: /for node to be starting|what is only finished was taken for ready/,
+    },
+  ],
+});
+
+scenario({
+  name: 'what its provider shows of it counts: stopped, away, gone',
+  settings: offering,
+  async story(world) {
+    const { id, node_id } = await serving(world, { offline_seconds: 30, start_seconds });
+    provider.shows = { state: 'Stopped', detail: 'somebody stopped it' };
+    const stopped = await becomesNode(world, node_id, 'degraded');
+    expect(stopped.verdict?.reason).toBe('its provider shows it as Stopped (somebody stopped it)');
+    expect(stopped.observed).toMatchObject({ state: 'Stopped' });
+    const { waiting_for } = await world.client.call('node-explain', { params: { id: node_id } });
+    expect(waiting_for).toBe('its provider to show it as well again');
+    provider.shows = running;
+    await becomesNode(world, node_id, 'ready');
+
+    // A provider that cannot be asked has said nothing about it.
+    provider.shows = undefined;
+    const held = await world.comes('it to be held', async () => (await nodeOf(world, node_id)).held);
+    expect(held).toMatchObject({ rule: 'liveness', kind: 'provider-away' });
+    expect(held.reason).toContain('no route to it');
+    await world.staysAway('it was judged unseen', 2 * heartbeat.stale_after_seconds, async () => {
+      const { status } = await nodeOf(world, node_id);
+      return status !== 'ready';
+    });
+    provider.shows = running;
+    await world.comes('it to be held no more', async () => (await nodeOf(world, node_id)).held === null || undefined);
+    expect((await nodeOf(world, node_id)).status).toBe('ready');
+
+    // What was set aside has to be shown as ready anew: that it was seen before does not count, nor that nobody can look.
+    const act = (action: 'quarantine' | 'reactivate') =>
+      world.client.call('node-act', { params: { id: node_id, action }, body: { reason: 'looked at' } });
+    await act('quarantine');
+    provider.shows = undefined;
+    await act('reactivate');
+    await world.staysAway('it was judged unseen', start_seconds + 2 * heartbeat.stale_after_seconds, async () => {
+      const { status } = await nodeOf(world, node_id);
+      return status !== 'starting';
+    });
+    expect((await nodeOf(world, node_id)).held).toMatchObject({ rule: 'start-deadline', kind: 'provider-away' });
+    provider.shows = running;
+    expect((await becomesNode(world, node_id, 'ready')).held).toBeNull();
+
+    provider.shows = { state: 'absent', present: false };
+    const lost = await becomesAllocation(world, id, 'failed');
+    expect(lost.reason).toMatch(/the provider shows it as absent/);
+    const node = await becomesNode(world, node_id, 'failed');
+    expect(node.verdict?.rule).toBe('offline-deadline');
+    // Nobody can enrol where no agent runs.
+    const { actions } = await world.client.call('node-explain', { params: { id: node_id } });
+    const offered = actions.find(({ action }) => action === 're-enroll');
+    expect(offered).toMatchObject({ open: false, why_not: expect.stringContaining('No agent runs on it') });
+  },
+  counters: [
+    { ...neverLooked, fails: /for node to be degraded/ },
+    {
+      broken: 'a provider that is away and is believed to show nothing',
+      composition: {
+        drivers: (built) => {
+          const made = offering.drivers(built as never);
+          const rash = made.get('trying');
+          if (!rash) throw new Error('no such driver');
+          const observe: typeof rash.observe = async (target) => {
+            const { unseen, ...seen } = await rash.observe(target);
+            return unseen ? { ...seen, state: 'absent', present: false } : seen;
+          };
+          return made.set('trying', { ...rash, observe });
+        },
+      },
+      fails: /for it to be held/,
+    },
+  ],
+});

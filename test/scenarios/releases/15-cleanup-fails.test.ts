@@ -1,0 +1,126 @@
+/** Scenario 15: the clean-up of a machine fails. The release says where and whose problem it is, is tried again, and ends with proof. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, vi } from 'vitest';
+import type * as evidence from '../../../src/store/evidence/evidence.ts';
+import { allocate, allocation, becomes, declarePool, release } from '../../support/machine-life.ts';
+import { scenario, type World, whileWrong, without } from '../support/scenario.ts';
+
+/** For a counter-test: facts that get lost. */
+const wrong = vi.hoisted((): { forgets?: RegExp } => ({}));
+vi.mock('../../../src/store/evidence/evidence.ts', async (whole) => {
+  const real = await whole<typeof evidence>();
+  const recordEvidence: typeof evidence.recordEvidence = (db, facts) =>
+    real.recordEvidence(
+      db,
+      facts.filter(({ kind }) => !wrong.forgets?.test(kind)),
+    );
+  return { ...real, recordEvidence };
+});
+
+const stepTries = 2;
+
+async function story({ client, ledger, comes }: World, cleanable: string): Promise<void> {
+  await declarePool(client, 'dirty', {
+    reuse: true,
+    max_nodes: 1,
+    spec: {
+      command: ['sleep', '600'],
+      clean: `test -e ${cleanable} || { echo the volume is still mounted; exit 3; }`,
+    },
+    release: { step_tries: stepTries, retry_base_seconds: 0.5, retry_max_seconds: 1 },
+  });
+  const id = await allocate(client, 'dirty');
+  const { node_id } = await becomes(client, id, 'active');
+  const node = () => client.call('node-get', { params: { id: node_id ?? '' } });
+  expect(await node()).toMatchObject({ status: 'ready', fenced: false, occupancy: 'occupied' });
+
+  await release(client, id);
+  const failed = await becomes(client, id, 'release_failed');
+  expect(failed.reason).toMatch(/^release failed at step clean \(owner node\): clean exited with code 3: /);
+  expect(failed.reason).toContain('the volume is still mounted');
+  expect(failed).toMatchObject({ owner_layer: 'node', verdict: { rule: 'release-deadline' } });
+  const cleans = await ledger.rows(
+    `select 1 from tasks where allocation_id = $1 and type = 'release.clean' and status = 'failed'`,
+    [id],
+  );
+  expect(cleans.length, 'tries inside one release').toBeGreaterThanOrEqual(stepTries);
+
+  // Whoever asks is told what failed, and when it is tried again; the deadline of the try that is over is shown to nobody.
+  const told = await comes('an explanation between two tries', async () => {
+    const now = await client.call('node-explain', { params: { id: node_id ?? '' } });
+    // What was told last becomes readable a moment later.
+    const isTold = now.because.evidence.some(({ kind }) => kind === 'allocation.release_failed');
+    return now.holder?.status === 'release_failed' && isTold ? now : undefined;
+  });
+  expect(told).toMatchObject({ status: 'cleaning', deadline_at: null, slow_stages: [] });
+  expect(told.means).toMatch(/^The release of its allocation has failed/);
+  expect(told.actions[0]).toMatchObject({ action: 'retry-release', open: true });
+  const errors = await ledger.rows<{ step: string }>(
+    `select distinct error ->> 'step' as step from operations where allocation_id = $1 and status = 'failed'`,
+    [id],
+  );
+  expect(errors, 'as a person knows the step, and not by the name that the engine gave it').toEqual([
+    { step: 'clean' },
+  ]);
+  expect(told.holder).toMatchObject({ allocation_id: id, owner_layer: 'node', retry_at: expect.any(String) });
+  expect(told.waiting_for).toContain(
+    `try ${(told.holder?.release_tries ?? 0) + 1} of its release: ${told.holder?.reason}`,
+  );
+  expect(told.next[0]).toMatchObject({ at: told.holder?.retry_at });
+
+  // Nobody gets the machine meanwhile: it is fenced, and the next tenant waits.
+  const next = await allocate(client, 'dirty');
+  const releases = () => ledger.facts(id, 'allocation.release_failed');
+  await comes('another try by the rule', async () => ((await releases()) > 1 ? true : undefined));
+  const shown = await node();
+  expect(shown).toMatchObject({ status: 'cleaning', fenced: true, occupancy: 'cleanup' });
+  // Between two tries the wire shows no deadline; the row has that of the last one.
+  const [row] = await ledger.rows<{ given: number; budget_seconds: number }>(
+    'select extract(epoch from deadline_at - status_since)::float8 as given, budget_seconds from nodes where node_id = $1',
+    [node_id],
+  );
+  expect(row?.given, 'a new try has new time').toBeGreaterThan(row?.budget_seconds ?? Number.NaN);
+  expect(shown.fence_reason).toBeTruthy();
+  expect((await allocation(client, next)).status).toBe('requested');
+
+  await writeFile(cleanable, '');
+  await becomes(client, id, 'released');
+  expect(await becomes(client, next, 'active')).toMatchObject({ node_id });
+  expect(await node()).toMatchObject({ status: 'ready', fenced: false, occupancy: 'occupied' });
+  const kinds = await comes('the proof on the timeline', async () => {
+    const { items } = await client.call('timeline-get', { query: { allocation_id: id, limit: 500 } });
+    const seen = items.map(({ kind }) => kind).toReversed();
+    return seen.includes('proof.clean') && seen.includes('allocation.released') ? seen : undefined;
+  });
+  expect(kinds.indexOf('proof.clean')).toBeLessThan(kinds.indexOf('allocation.released'));
+  expect(kinds.filter((kind) => kind === 'allocation.released')).toHaveLength(1);
+  await release(client, next);
+  await becomes(client, next, 'released');
+  expect(await node()).toMatchObject({ status: 'ready', fenced: false, occupancy: 'free' });
+}
+
+scenario({
+  name: 'the clean-up of a release fails until its cause is removed',
+  async story(world) {
+    const files = await mkdtemp(join(tmpdir(), 'slipway-scenario-'));
+    try {
+      await story(world, join(files, 'cleanable'));
+    } finally {
+      await rm(files, { recursive: true, force: true });
+    }
+  },
+  counters: [
+    {
+      broken: 'nobody who tries the release again',
+      composition: without('release-retry'),
+      fails: /for another try by the rule/,
+    },
+    {
+      broken: 'proofs that are not kept',
+      around: whileWrong(wrong, { forgets: /^proof\./ }),
+      fails: /for the proof on the timeline/,
+    },
+  ],
+});

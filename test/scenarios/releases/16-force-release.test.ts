@@ -1,0 +1,257 @@
+/** A release that is forced never pretends: without a proof it leaves residue, which is looked at until it is gone; leaks are found the same way. */
+import { spawn } from 'node:child_process';
+import { rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from 'vitest';
+import type { Residue } from '../../../src/contract/residue.ts';
+import type { Driver } from '../../../src/drivers/driver.ts';
+import { declarePool } from '../../support/machine-life.ts';
+import { endTagged, taggedProcesses } from '../../support/tagged-processes.ts';
+import { allocationOf, becomesAllocation, becomesNode, nodeOf } from '../support/machines.ts';
+import { scenario, type World, without } from '../support/scenario.ts';
+
+const every_seconds = 1;
+const settings = {
+  environment: <E extends object>(built: E) => ({ ...built, orphans: { every_seconds } }),
+};
+/** No rule tries again while the story is told: what ends the release is the person who forces it. */
+const release = { step_tries: 1, retry_base_seconds: 600, retry_max_seconds: 600 };
+const reason = 'the tenant cannot wait';
+
+const actionsOf = async ({ client }: World, id: string) => {
+  const { items } = await client.call('node-actions', { params: { id } });
+  return Object.fromEntries(items.map(({ action, open, why_not }) => [action, open ? 'open' : why_not]));
+};
+
+const act = ({ client }: World, id: string, action: 'force-release' | 'reactivate' | 'retire', dry_run = false) =>
+  client.call('node-act', { params: { id, action }, body: { reason, dry_run } });
+
+async function residueOf({ client }: World, of: Partial<Residue>): Promise<Residue[]> {
+  const { items } = await client.call('residue-list', {});
+  return items.filter((each) => Object.entries(of).every(([key, value]) => each[key as keyof Residue] === value));
+}
+
+/** A machine whose release has failed at its `clean`. */
+async function stuck(world: World, pool: string): Promise<{ id: string; node_id: string; instance: string }> {
+  const { allocation } = await world.client.call('allocation-create', { body: { pool } });
+  const id = allocation.allocation_id;
+  const { node_id } = await becomesAllocation(world, id, 'active');
+  await world.client.call('allocation-release', { params: { id } });
+  await becomesAllocation(world, id, 'release_failed');
+  const { node_instance_id } = await nodeOf(world, node_id ?? '');
+  return { id, node_id: node_id ?? '', instance: node_instance_id ?? '' };
+}
+
+/** Everything of an instance is removed behind the server's back. */
+async function removeByHand({ server, ledger }: World, instance: string): Promise<void> {
+  endTagged(ledger.installation_id, instance);
+  // The end of an agent is noted in its directory by whoever launched it, perhaps while it is removed.
+  await rm(join(server.nodes_dir, instance), { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
+}
+
+const forceful = (fact: { kind: string; actor: unknown }) => fact.kind === 'residue.left' && fact.actor !== null;
+
+scenario({
+  name: 'a machine that is used again and cannot be proven clean',
+  settings,
+  async story(world) {
+    const { client, comes } = world;
+    const cleanable = join(world.server.data_dir, 'cleanable');
+    await declarePool(client, 'again', {
+      reuse: true,
+      max_nodes: 1,
+      release,
+      spec: { clean: `test -e ${cleanable} || { echo the disk is busy; exit 3; }` },
+    });
+    const { id, node_id, instance } = await stuck(world, 'again');
+    expect(await actionsOf(world, node_id)).toMatchObject({ 'force-release': 'open', retire: expect.any(String) });
+    const foreseen = await act(world, node_id, 'force-release', true);
+    expect(foreseen.predicts.says).toContain('residue');
+    expect((await allocationOf(world, id)).status).toBe('release_failed');
+
+    await act(world, node_id, 'force-release');
+    const released = await becomesAllocation(world, id, 'released');
+    expect(released.reason).toMatch(/^released by force \(the tenant cannot wait\) without proof: .*code 3/s);
+    expect(await nodeOf(world, node_id)).toMatchObject({
+      ...{ status: 'quarantined', fenced: true, occupancy: 'cleanup' },
+      verdict: { rule: 'force-release', reason: released.reason, owner: 'operator' },
+    });
+    const [left, ...others] = await residueOf(world, { allocation_id: id });
+    expect(others).toEqual([]);
+    expect(left).toMatchObject({
+      why: 'force-release',
+      status: 'open',
+      node_id,
+      node_instance_id: instance,
+      pool: 'again',
+    });
+    expect(left).toMatchObject({ kind: 'directory', forced_by: { name: expect.any(String) }, reason, proof: null });
+    expect((await actionsOf(world, node_id)).reactivate).toContain('residue');
+    await expect(act(world, node_id, 'reactivate')).rejects.toMatchObject({ problem: { code: 'action_illegal' } });
+    await comes('who forced it on the timeline', async () => {
+      const { items } = await client.call('timeline-get', { query: { allocation_id: id, limit: 500 } });
+      return items.find(forceful);
+    });
+
+    // Looked at again and again, by the driver and by its own agent, it stays what it is until the cause is gone.
+    const lookedAt = await comes('another look', async () => {
+      const [again] = await residueOf(world, { allocation_id: id });
+      return again && again.verified_at !== left?.verified_at && again.seen !== left?.seen ? again : undefined;
+    });
+    expect(lookedAt.status).toBe('open');
+    await writeFile(cleanable, '');
+    const gone = await comes('the residue to be gone', async () => {
+      const [entry] = await residueOf(world, { allocation_id: id, status: 'gone' });
+      return entry;
+    });
+    expect(gone.proof).toMatchObject({ kind: 'clean' });
+    const aside = await nodeOf(world, node_id);
+    expect(aside).toMatchObject({ status: 'quarantined', occupancy: 'free' });
+    // What kept it aside is settled; its reason says so, and no longer what could not be proven.
+    expect(aside.fence_reason).toMatch(/settled since, so it can be reactivated or retired/);
+    expect((await actionsOf(world, node_id)).reactivate).toBe('open');
+    await act(world, node_id, 'reactivate');
+    await becomesNode(world, node_id, 'ready');
+    const next = await client.call('allocation-create', { body: { pool: 'again' } });
+    const served = await becomesAllocation(world, next.allocation.allocation_id, 'active');
+    expect(served.node_id).toBe(node_id);
+  },
+  counters: [
+    {
+      broken: 'nobody who looks again',
+      composition: without('orphans'),
+      fails: /another look/,
+    },
+  ],
+});
+
+/** Says that nothing is there, without looking. */
+const lying = (driver: Driver): Driver => ({
+  ...driver,
+  prove: async (_, { kind, nonce }) => ({ outcome: 'done', proof: { kind, nonce, checked: [] } }),
+});
+
+scenario({
+  name: 'a machine that is taken down, without a proof and with one',
+  settings,
+  async story(world) {
+    const { client, comes, ledger } = world;
+    // The agent is gone, so the driver runs `clean`, which fails: the directory stays where it is.
+    const spec = { command: ['sleep', '600'], clean: 'echo the mount hangs; exit 4' };
+    await declarePool(client, 'once', { release, spec });
+    const { id, node_id, instance } = await stuck(world, 'once');
+    const agent = taggedProcesses(ledger.installation_id).find((each) => each.agent);
+    process.kill(agent?.pid ?? 0, 'SIGKILL');
+    await act(world, node_id, 'force-release');
+    const released = await becomesAllocation(world, id, 'released');
+    expect(released.reason).toContain('without proof: still there on host');
+    expect(await nodeOf(world, node_id)).toMatchObject({ status: 'quarantined', occupancy: 'cleanup' });
+    const [left] = await residueOf(world, { allocation_id: id });
+    expect(left).toMatchObject({ status: 'open', resource: join(world.server.nodes_dir, instance), kind: 'directory' });
+    const { text } = await metricsOf(world);
+    expect(text).toContain('slipway_residue_open{driver="local"} 1');
+    await removeByHand(world, instance);
+    const gone = await comes('the residue to be gone', async () => {
+      const [entry] = await residueOf(world, { allocation_id: id, status: 'gone' });
+      return entry;
+    });
+    expect(gone).toMatchObject({ proof: { kind: 'absent' }, seen: expect.stringContaining('does not exist') });
+    expect((await nodeOf(world, node_id)).status, 'what is proven gone is retired with the proof').toBe('retired');
+
+    const second = await stuck(world, 'once');
+    await removeByHand(world, second.instance);
+    await act(world, second.node_id, 'force-release');
+    const clean = await becomesAllocation(world, second.id, 'released');
+    expect(clean.reason).toBe('its machine is proven gone');
+    expect(await nodeOf(world, second.node_id)).toMatchObject({ status: 'retired' });
+    expect(await residueOf(world, { allocation_id: second.id })).toEqual([]);
+    expect(await ledger.facts(second.id, 'proof.absent')).toBe(1);
+  },
+  counters: [
+    {
+      broken: 'a driver that proves what it did not see',
+      composition: {
+        drivers: (built) =>
+          new Map([...built].map(([name, driver]) => [name, name === 'local' ? lying(driver) : driver])),
+      },
+      fails: /without proof/,
+    },
+  ],
+});
+
+async function metricsOf({ server }: World): Promise<{ text: string }> {
+  const reply = await fetch(`${server.url}/metrics`, { headers: { authorization: `Bearer ${server.token}` } });
+  return { text: await reply.text() };
+}
+
+/** A real process that carries our tags and that no row knows. */
+function leak({ ledger }: World, node_instance_id: string) {
+  const child = spawn('sleep', ['600'], {
+    cwd: '/',
+    detached: true,
+    stdio: 'ignore',
+    env: {
+      PATH: process.env.PATH ?? '',
+      SLIPWAY_INSTALLATION_ID: ledger.installation_id,
+      SLIPWAY_NODE_ID: 'node_nobody',
+      SLIPWAY_NODE_INSTANCE_ID: node_instance_id,
+    },
+  });
+  return { pid: child.pid ?? 0, ended: new Promise<void>((resolve) => child.once('exit', () => resolve())) };
+}
+
+scenario({
+  name: 'what runs under our name and nobody knows',
+  settings,
+  async story(world) {
+    const { client, comes } = world;
+    await declarePool(client, 'live', { spec: { command: ['sleep', '600'] } });
+    const { allocation } = await client.call('allocation-create', { body: { pool: 'live' } });
+    await becomesAllocation(world, allocation.allocation_id, 'active');
+    const deleted = leak(world, 'inst_deleted');
+    const adopted = leak(world, 'inst_adopted');
+    try {
+      const foundBy = (node_instance_id: string) =>
+        comes('the leak to be found', async () => (await residueOf(world, { node_instance_id }))[0]);
+      const found = await foundBy('inst_deleted');
+      expect(found).toMatchObject({ why: 'orphan', status: 'open', kind: 'process', resource: `pid:${deleted.pid}` });
+      const taken = await client.call('residue-adopt', {
+        params: { id: (await foundBy('inst_adopted')).residue_id },
+        body: { reason: 'it is my debugging session' },
+      });
+      expect(taken.residue).toMatchObject({ status: 'adopted', settled_by: { name: expect.any(String) } });
+
+      const asked = { params: { id: found.residue_id }, body: { reason: 'nobody misses it' } };
+      expect(await client.call('residue-delete', asked)).toMatchObject({ operation: { kind: 'residue-delete' } });
+      await deleted.ended;
+      const gone = await comes('the proof that it is gone', async () => {
+        const [entry] = await residueOf(world, { residue_id: found.residue_id, status: 'gone' });
+        return entry;
+      });
+      expect(gone).toMatchObject({ settled_reason: 'nobody misses it', proof: { kind: 'absent' } });
+      await expect(client.call('residue-delete', asked)).rejects.toMatchObject({ problem: { code: 'action_illegal' } });
+
+      // Several passes later: the machine that has a row is nobody's leak, and what was taken over is not found again.
+      const passes = async () =>
+        (await client.call('sweep-list', {})).items.find(({ name }) => name === 'orphans')?.runs ?? 0;
+      const before = await passes();
+      await comes('three more passes', async () => (await passes()) >= before + 3);
+      const { items } = await client.call('residue-list', { query: { status: 'open' } });
+      expect(items).toEqual([]);
+      process.kill(adopted.pid, 0);
+    } finally {
+      for (const { pid } of [deleted, adopted]) killIfAlive(pid);
+    }
+  },
+  counters: [
+    { broken: 'nobody who asks what the drivers hold', composition: without('orphans'), fails: /the leak to be found/ },
+  ],
+});
+
+function killIfAlive(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'ESRCH')) throw error;
+  }
+}

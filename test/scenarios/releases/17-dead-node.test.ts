@@ -1,0 +1,77 @@
+/** Scenario 17: a machine whose agent is dead is released by its driver: what it knew is frozen first, then it is ended and proven gone. */
+import { expect } from 'vitest';
+import type { Driver } from '../../../src/drivers/driver.ts';
+import type { Composition } from '../../../src/main.ts';
+import { expectNothingLeft } from '../../support/ledger.ts';
+import { allocate, allocation, becomes, declarePool, release } from '../../support/machine-life.ts';
+import { taggedProcesses } from '../../support/tagged-processes.ts';
+import { scenario } from '../support/scenario.ts';
+
+/** Far less than the agent would have been given to answer each question. */
+const withinSeconds = 25;
+/** Neither of them can be had from the agent any more. */
+const lastWords = 'these were its last words';
+
+const brokenDriver = (breaking: (whole: Driver) => Partial<Driver>): Composition => ({
+  drivers: (built) =>
+    new Map([...built].map(([name, driver]) => [name, name === 'local' ? { ...driver, ...breaking(driver) } : driver])),
+});
+
+scenario({
+  name: 'the release of a machine whose agent was killed',
+  async story({ server, client, ledger, comes }) {
+    await declarePool(client, 'orphaned', {
+      spec: { command: ['/bin/sh', '-c', `echo ${lastWords}; exec sleep 600`] },
+    });
+    const id = await allocate(client, 'orphaned');
+    await becomes(client, id, 'active');
+    const processes = () => taggedProcesses(ledger.installation_id);
+    await comes('its command to run', () => (processes().some(({ agent }) => !agent) ? true : undefined));
+    const agent = processes().find((each) => each.agent);
+    process.kill(agent?.pid ?? 0, 'SIGKILL');
+
+    const askedMs = performance.now();
+    await release(client, id);
+    await comes('the release to end', async () =>
+      (await allocation(client, id)).status === 'released' ? true : undefined,
+    );
+    expect((performance.now() - askedMs) / 1000, 'seconds for the release').toBeLessThan(withinSeconds);
+    await expectNothingLeft(ledger, server.nodes_dir, 1);
+
+    const told = await ledger.rows<{ kind: string; layer: string; summary: string; data: object }>(
+      'select kind, layer, summary, data from evidence where allocation_id = $1 order by xid, seq',
+      [id],
+    );
+    const firstOf = (kind: string, layer: string) =>
+      told.findIndex((fact) => fact.kind === kind && fact.layer === layer);
+    expect(told[firstOf('evidence.missing', 'workflow')]?.summary).toMatch(/^what the agent knew could not be had/);
+    const frozen = firstOf('evidence.frozen', 'provider');
+    expect(JSON.stringify(told[frozen]?.data), 'what was frozen').toContain(lastWords);
+    // Frozen, then ended by the driver, then proven absent, then released; and nothing of it in another order.
+    const order = [
+      frozen,
+      told.findIndex(({ kind, summary }) => kind === 'driver.done' && / removed$/.test(summary)),
+      firstOf('proof.absent', 'provider'),
+      told.findIndex(({ kind }) => kind === 'allocation.released'),
+    ];
+    expect(order.every((place) => place >= 0) && order).toEqual(order.toSorted((a, b) => a - b));
+    expect(told.filter(({ kind }) => kind === 'allocation.released')).toHaveLength(1);
+  },
+  counters: [
+    {
+      broken: 'a driver that does not see that the agent is gone',
+      composition: brokenDriver(() => ({
+        observe: async () => ({ state: 'running', present: true, ready: true, detail: null }),
+      })),
+      fails: /for the release to end/,
+      patience_seconds: withinSeconds,
+    },
+    {
+      broken: 'a driver that keeps nothing of what the machine knew',
+      composition: brokenDriver(() => ({
+        diagnose: async () => ({ summary: 'nothing is known', certain: false, attachments: [] }),
+      })),
+      fails: /what was frozen/,
+    },
+  ],
+});

@@ -1,0 +1,122 @@
+/** Many releases failed at once: one command brings all back, and a control plane that is killed meanwhile goes on where it stood. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, it } from 'vitest';
+import { buildTrap } from '../../chaos/trap.ts';
+import { freePort } from '../../support/free-port.ts';
+import { openLedger } from '../../support/ledger.ts';
+import { declarePool } from '../../support/machine-life.ts';
+import { spawnServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
+import {
+  askedToRelease,
+  ended,
+  expectCanaryFirst,
+  expectPace,
+  recover,
+  statuses,
+  targetsOf,
+} from '../support/recoveries.ts';
+import { fewAtOnce, stubbornMachines, stubbornPool } from '../support/stubborn-machines.ts';
+
+/** Enough for several rounds. SLIPWAY_RECOVER_MANY=200 is the incident itself, which takes minutes. */
+const crowd = Number(process.env.SLIPWAY_RECOVER_MANY ?? 40);
+const processes = 3;
+const quickly = 1200;
+
+it(`brings ${crowd + processes} back by one command, and a control plane killed in the middle goes on without acting twice`, async () => {
+  const files = await mkdtemp(join(tmpdir(), 'slipway-scenario-'));
+  const port = await freePort();
+  const first = await spawnServer({ port });
+  let server = first;
+  const ledger = await openLedger(first.database_url);
+  const trap = await buildTrap(ledger);
+  let machines: Awaited<ReturnType<typeof stubbornMachines>> | undefined;
+  cleanups.push(async () => {
+    await server.kill();
+    await machines?.end();
+    await ledger.close();
+    await first.stop();
+    await rm(files, { recursive: true, force: true });
+  });
+  const all = crowd + processes;
+  const { client } = first;
+  const count = (status: string, many: number) =>
+    until(`${many} to be ${status}`, async () => (await statuses(ledger))[status] === many, {
+      seconds: 240,
+      every_ms: 200,
+    });
+  const cleanable = join(files, 'cleanable');
+
+  await client.call('pool-put', { params: { pool: 'racks' }, body: stubbornPool });
+  await declarePool(client, 'local-ones', {
+    ...stubbornPool,
+    driver: 'local',
+    spec: { clean: `test -e ${cleanable} || { echo no space left; exit 3; }` },
+  });
+  machines = await stubbornMachines(first, 'racks', crowd);
+  const startedMs = performance.now();
+  const since = () => ((performance.now() - startedMs) / 1000).toFixed(1);
+  const ask = async (pool: string) => {
+    const { allocation } = await client.call('allocation-create', { body: { pool } });
+    return allocation.allocation_id;
+  };
+  const ids = await fewAtOnce(all, (i) => ask(i < processes ? 'local-ones' : 'racks'));
+  await count('active', all);
+  const activeAfter = since();
+  await fewAtOnce(all, (i) => client.call('allocation-release', { params: { id: ids[i] ?? '' } }));
+  await count('release_failed', all);
+  const failedAfter = since();
+
+  machines.relent();
+  await writeFile(cleanable, '');
+  await trap.set('rest:round#3');
+  const recovery = await recover(client, { filter: { status: 'release_failed' }, per_minute: quickly });
+  await trap.sprung();
+  const before = (await targetsOf(ledger, recovery)).filter(({ acted_ms }) => acted_ms !== null).length;
+  await server.kill();
+  await trap.clear('killed');
+  expect(before, 'it was killed in the middle').toBeGreaterThan(1);
+  expect(before).toBeLessThan(all);
+  const killedAfter = since();
+  server = await spawnServer({ beside: first, port });
+
+  const done = await until(
+    'the recovery to end',
+    async () => {
+      const operation = await server.client.call('operation-get', { params: { id: recovery } });
+      return ended(operation) ? operation : undefined;
+    },
+    { seconds: 240, every_ms: 250 },
+  );
+  console.log(
+    `${all} at once: active after ${activeAfter} s, failed to release after ${failedAfter} s, killed with ${before} acted on after ${killedAfter} s, recovered after ${since()} s`,
+  );
+  expect(done).toMatchObject({
+    status: 'succeeded',
+    progress: {
+      message: `${all} of ${all} recovered, 0 failed, canary held`,
+      parts: [{ state: 'recovered', tone: 'ok', count: all }],
+    },
+  });
+  expect(await statuses(ledger)).toEqual({ released: all });
+  const targets = await targetsOf(ledger, recovery);
+  expect(targets.filter(({ state }) => state === 'recovered')).toHaveLength(all);
+  expectCanaryFirst(targets);
+  expectPace(targets, quickly);
+  const asked = await askedToRelease(ledger, recovery);
+  expect(asked).toHaveLength(all);
+  expect(
+    asked.filter(({ times, actors }) => times !== 1 || actors !== 1),
+    'acted on twice, or by nobody',
+  ).toEqual([]);
+  expect(
+    await ledger.count(`select 1 from evidence where kind = 'operation.taken_over' and workflow_id = $1`, [recovery]),
+  ).toBe(1);
+}, 600_000);
+
+const cleanups: (() => Promise<void>)[] = [];
+afterAll(async () => {
+  for (const clean of cleanups) await clean();
+});

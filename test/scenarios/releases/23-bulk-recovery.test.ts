@@ -1,0 +1,154 @@
+/** Releases failed in an outage: one command brings them back, canary first, at a capped rate, and stops where the cause is still there. */
+import { expect, vi } from 'vitest';
+import type * as recoveries from '../../../src/store/operations/recoveries.ts';
+import {
+  askedToRelease,
+  ended,
+  expectCanaryFirst,
+  expectPace,
+  recover,
+  statuses,
+  targetsOf,
+} from '../support/recoveries.ts';
+import { judging, scenario, whileWrong } from '../support/scenario.ts';
+import { stubbornMachines, stubbornPool } from '../support/stubborn-machines.ts';
+
+type Parts = Pick<typeof recoveries, 'skipTargets'>;
+const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
+vi.mock(import('../../../src/store/operations/recoveries.ts'), async (original) => {
+  const whole = await original();
+  return { ...whole, skipTargets: (...given) => (wrong.skipTargets ?? whole.skipTargets)(...given) };
+});
+
+const few = 4;
+const slowly = 60;
+
+scenario({
+  name: 'a recovery stops at its canary while the cause is there, and brings all back at its pace once it is gone',
+  async story({ server, client, ledger, comes }) {
+    await client.call('pool-put', { params: { pool: 'lab' }, body: stubbornPool });
+    const machines = await stubbornMachines(server, 'lab', few);
+    try {
+      const becomes = (status: string) =>
+        comes(`all to be ${status}`, async () => (await statuses(ledger))[status] === few);
+      const ends = (id: string) =>
+        comes('the recovery to end', async () => {
+          const operation = await client.call('operation-get', { params: { id } });
+          return ended(operation) ? operation : undefined;
+        });
+      for (let i = 0; i < few; i++) await client.call('allocation-create', { body: { pool: 'lab' } });
+      await becomes('active');
+      const { items } = await client.call('allocation-list', { query: {} });
+      for (const { allocation_id } of items) await client.call('allocation-release', { params: { id: allocation_id } });
+      await becomes('release_failed');
+
+      const asked = { filter: { status: 'release_failed', pool: 'lab' }, per_minute: slowly };
+      const preview = await client.call('fleet-recover', {
+        body: { action: 'retry-release', reason: 'looking', dry_run: true, ...asked },
+      });
+      expect(preview).toMatchObject({ dry_run: true, matched: few, operation: null });
+      expect(preview.first).toHaveLength(few);
+      expect(await ledger.count('select 1 from recovery_targets')).toBe(0);
+
+      const vain = await recover(client, asked);
+      const stopped = await ends(vain);
+      const untouched = (await targetsOf(ledger, vain)).slice(1);
+      if (untouched.some(({ acted_ms }) => acted_ms !== null)) throw new Error('others than the canary were touched');
+      expect(untouched.every(({ state, reason }) => state === 'skipped' && reason !== null)).toBe(true);
+      expect(stopped).toMatchObject({
+        status: 'failed',
+        error: { code: 'recovery_stopped', owner_layer: 'node', step: 'canary' },
+      });
+      expect(stopped.error?.message).toMatch(
+        /^the canary failed, 3 left untouched: alloc_\w+: release failed at step clean \(owner node\): no space left/,
+      );
+      expect(await askedToRelease(ledger, vain)).toEqual([{ allocation_id: preview.first[0], times: 1, actors: 1 }]);
+      expect((await statuses(ledger)).release_failed).toBe(few);
+
+      machines.relent();
+      const useful = await recover(client, asked);
+      expect(await ends(useful)).toMatchObject({
+        status: 'succeeded',
+        progress: { message: `${few} of ${few} recovered, 0 failed, canary held`, percent: 100 },
+      });
+      expect(await statuses(ledger)).toEqual({ released: few });
+      const targets = await targetsOf(ledger, useful);
+      expect(targets.map(({ state }) => state)).toEqual(Array.from({ length: few }, () => 'recovered'));
+      expectCanaryFirst(targets);
+      expectPace(targets, slowly);
+    } finally {
+      await machines.end();
+    }
+  },
+  counters: [
+    {
+      broken: 'a recovery that goes on whatever fails',
+      composition: judging((right) => ({
+        nextOfRecovery: (facts) => right.nextOfRecovery({ ...facts, failed: 0 }),
+      })),
+      fails: /others than the canary were touched/,
+    },
+    {
+      broken: 'a recovery that knows no pace',
+      composition: judging((right) => ({
+        nextOfRecovery: (facts) => ({ ...right.nextOfRecovery(facts), act: facts.failed > 0 ? 0 : facts.waiting }),
+      })),
+      fails: /came faster than/,
+    },
+  ],
+});
+
+scenario({
+  name: 'a recovery that is called off in the middle touches nobody more, and others set aside and retire many',
+  async story({ server, client, ledger, comes }) {
+    await client.call('pool-put', { params: { pool: 'yard' }, body: stubbornPool });
+    const machines = await stubbornMachines(server, 'yard', few);
+    machines.relent();
+    const endOf = (id: string) =>
+      comes('the recovery to end', async () => {
+        const operation = await client.call('operation-get', { params: { id } });
+        return ended(operation) ? operation : undefined;
+      });
+    const standing = async () => {
+      const { items } = await client.call('node-list', { query: { pool: 'yard' } });
+      return items.map(({ status }) => status).sort();
+    };
+    const aside = { action: 'quarantine', reason: 'the rack is moved' } as const;
+    try {
+      await comes('all to be ready', async () => (await standing()).every((status) => status === 'ready'));
+      const filter = { status: 'ready', pool: 'yard' } as const;
+      const slow = await recover(client, { ...aside, filter, per_minute: 2 });
+      await comes('the canary to be set aside', async () => (await targetsOf(ledger, slow))[0]?.state === 'recovered');
+      await client.call('operation-cancel', { params: { id: slow } });
+      expect((await endOf(slow)).status).toBe('cancelled');
+      const [, ...rest] = await targetsOf(ledger, slow);
+      expect(
+        rest.map(({ state, reason, acted_ms }) => ({ state, reason, acted_ms })),
+        'those whose turn had not come',
+      ).toEqual(rest.map(() => ({ state: 'skipped', reason: 'the recovery was cancelled', acted_ms: null })));
+      expect(await standing()).toEqual(['quarantined', 'ready', 'ready', 'ready']);
+
+      const quick = await recover(client, { ...aside, filter, per_minute: 1200 });
+      expect(await endOf(quick)).toMatchObject({ status: 'succeeded', progress: { percent: 100 } });
+      expect(await targetsOf(ledger, quick)).toHaveLength(few - 1);
+      expect(await standing()).toEqual(Array.from({ length: few }, () => 'quarantined'));
+      const gone = { action: 'retire', reason: 'the rack is sold', per_minute: 1200 } as const;
+      const away = await recover(client, { ...gone, filter: { status: 'quarantined', pool: 'yard' } });
+      expect(await endOf(away)).toMatchObject({
+        status: 'succeeded',
+        progress: { message: `${few} of ${few} recovered, 0 failed, canary held` },
+      });
+      expect(await ledger.count("select 1 from nodes where status = 'retired'")).toBe(few);
+      expect(await ledger.count("select 1 from evidence where kind = 'proof.revoked'")).toBe(few);
+    } finally {
+      await machines.end();
+    }
+  },
+  counters: [
+    {
+      broken: 'a recovery that says nothing of those it leaves',
+      around: whileWrong<Parts>(wrong, { skipTargets: async () => {} }),
+      fails: /those whose turn had not come/,
+    },
+  ],
+});

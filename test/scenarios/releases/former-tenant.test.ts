@@ -1,0 +1,156 @@
+/** A machine goes from one tenant to another: neither sees anything of the other. */
+import { readdir, readFile } from 'node:fs/promises';
+import { join as pathOf } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { Client } from '../../../src/contract/client.ts';
+import { startMachine } from '../../api/support/machine.ts';
+import { type SpawnedServer, spawnServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
+
+let server: SpawnedServer;
+beforeAll(async () => {
+  server = await spawnServer();
+});
+afterAll(() => server.stop());
+
+const budgets = { offline_seconds: 0.5, rescue_seconds: 600 };
+/** These machines leave when they say so; none is missed because it says nothing while a busy server is slow. */
+const heartbeat = { interval_seconds: 1, stale_after_seconds: 600 };
+
+async function tenant(at: SpawnedServer, name: string): Promise<Client> {
+  const { token } = await at.client.call('token-create', { body: { name, role: 'operator', tenant: name } });
+  return at.as(token ?? '');
+}
+
+async function joinToken(): Promise<string> {
+  const { token } = await server.client.call('join-token-create', { params: { pool: 'shared' } });
+  return token ?? '';
+}
+
+async function join(name: string): Promise<Client> {
+  const token = await joinToken();
+  const { credential } = await server
+    .as('')
+    .call('agent-register', { body: { join_token: token, name, version: 'test' } });
+  const agent = server.as(credential ?? '');
+  await until(`${name} to be ready`, async () => {
+    const answer = await agent.call('agent-heartbeat', { body: { status: 'ready' } });
+    return answer.node_status === 'ready';
+  });
+  return agent;
+}
+
+const allocationOf = (client: Client, id: string) => client.call('allocation-get', { params: { id } });
+
+const allocationIs = (client: Client, id: string, status: string) =>
+  until(`the allocation to be ${status}`, async () => {
+    const allocation = await client.call('allocation-get', { params: { id } });
+    return allocation.status === status ? allocation : undefined;
+  });
+
+async function allocate(client: Client) {
+  const { allocation } = await client.call('allocation-create', { body: { pool: 'shared' } });
+  return allocationIs(client, allocation.allocation_id, 'active');
+}
+
+it('shows the present tenant alone what the machine says, also to a replica that has just started', async () => {
+  await server.client.call('pool-put', {
+    params: { pool: 'shared' },
+    body: { driver: 'external', budgets, heartbeat },
+  });
+  const acme = await tenant(server, 'acme');
+  const bmart = await tenant(server, 'bmart');
+  // The older allocation ends up on the machine that the newer one had.
+  const first = await join('m1');
+  const older = await allocate(bmart);
+  const second = await startMachine(server.url, { join_token: await joinToken(), name: 'm2' });
+  await second.beat('ready');
+  const newer = await allocate(acme);
+  await acme.call('allocation-release', { params: { id: newer.allocation_id } });
+  await second.work(async () => {
+    const { status } = await acme.call('allocation-get', { params: { id: newer.allocation_id } });
+    return status === 'released';
+  });
+  await first.call('agent-heartbeat', { body: { status: 'stopping' } });
+  await allocationIs(bmart, older.allocation_id, 'failed');
+  await bmart.call('allocation-retry', { params: { id: older.allocation_id } });
+  expect((await allocationIs(bmart, older.allocation_id, 'active')).node_id).toBe(newer.node_id);
+
+  const fresh = await spawnServer({ beside: server });
+  try {
+    const { credential } = second;
+    const line = JSON.stringify({ seq: 1, at: '2026-01-01T00:00:00Z', stream: 'stdout', line: 'for bmart only' });
+    const shipped = await fetch(`${fresh.url}/v1/agent/logs`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${credential}`, 'content-type': 'application/x-ndjson' },
+      body: line,
+    });
+    expect(shipped.status).toBe(200);
+  } finally {
+    await fresh.stop();
+  }
+  const params = { id: newer.node_id ?? '' };
+  expect((await bmart.call('node-logs', { params })).items.map((each) => each.line)).toEqual(['for bmart only']);
+  expect((await acme.call('node-logs', { params })).items).toEqual([]);
+
+  // What the machine still knows at the end goes back to its former tenant: it is kept, for the fleet's operators alone.
+  second.says = { 'release.freeze': { lines: ['a line of acme'] } };
+  await bmart.call('allocation-release', { params: { id: older.allocation_id } });
+  await second.work(async () => (await allocationOf(bmart, older.allocation_id)).status === 'released');
+  const told = async (client: Client) => {
+    const { items } = await client.call('timeline-get', { query: { node_id: newer.node_id ?? '', limit: 500 } });
+    const frozen = items.filter(({ kind }) => kind === 'evidence.frozen');
+    return { frozen: frozen.length, of_acme: items.filter((fact) => JSON.stringify(fact).includes('a line of acme')) };
+  };
+  const kept = await until('what it knew to be kept', async () => {
+    const seen = await told(server.client);
+    return seen.of_acme.length > 0 ? seen.of_acme.map(({ kind }) => kind) : undefined;
+  });
+  expect(kept).toContain('evidence.frozen');
+  expect((await told(bmart)).of_acme, 'what the next tenant reads of the former one').toEqual([]);
+});
+
+const manyLines = 20_000;
+
+it('hands a machine on with nothing of its former tenant, who wrote until the last moment', async () => {
+  // Written by the first tenant's work alone, most of it once it is told to stop; put together there, so the pool's command does not contain it.
+  const writes = `s=carol; echo "of-$s" | tee ../left; trap 'seq -f "of-$s-%.0f" ${manyLines}; exit' TERM`;
+  const command = [
+    '/bin/sh',
+    '-c',
+    // Again and again: what it says before the machine is the next tenant's is not for that one to read.
+    `mkdir ${server.data_dir}/served && { ${writes}; }; while echo at work; do sleep 1; done & wait`,
+  ];
+  await server.client.call('pool-put', {
+    params: { pool: 'again' },
+    body: { driver: 'local', reuse: true, max_nodes: 1, spec: { command } },
+  });
+  const carol = await tenant(server, 'carol');
+  const dave = await tenant(server, 'dave');
+  const ask = async (client: Client) =>
+    (await client.call('allocation-create', { body: { pool: 'again' } })).allocation.allocation_id;
+  const { allocation_id, node_id } = await allocationIs(carol, await ask(carol), 'active');
+  // It waits already, so the machine is its own as soon as it is called clean.
+  const waiting = await ask(dave);
+  await carol.call('allocation-release', { params: { id: allocation_id } });
+  const next = await allocationIs(dave, waiting, 'active');
+  expect(next.node_id).toBe(node_id);
+
+  const params = { id: node_id ?? '' };
+  const linesOf = async (client: Client, q: string) =>
+    (await client.call('node-logs', { params, query: { q, limit: 500 } })).items.map(({ line }) => line);
+  await until('the work of the next tenant to be heard of', async () => (await linesOf(dave, 'at work')).length > 0);
+  expect(await linesOf(dave, 'of-carol'), 'what the next tenant reads of the former one').toEqual([]);
+  const written = Array.from({ length: manyLines }, (_, i) => `of-carol-${i + 1}`);
+  const some = '500';
+  const kept = (await linesOf(server.client, some)).filter((line) => line.startsWith('of-carol-'));
+  expect(kept, 'what the fleet has kept').toEqual(written.filter((line) => line.includes(some)));
+  expect(await linesOf(server.client, `of-carol-${manyLines}`)).toHaveLength(1);
+
+  const left: string[] = [];
+  for (const each of await readdir(server.nodes_dir, { recursive: true, withFileTypes: true })) {
+    const path = pathOf(each.parentPath, each.name);
+    if (each.isFile() && /of-carol|alloc_/.test(await readFile(path, 'utf8'))) left.push(path);
+  }
+  expect(left, 'files that tell of the former tenant').toEqual([]);
+});

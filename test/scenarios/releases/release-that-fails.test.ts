@@ -1,0 +1,216 @@
+/** Releases and provisions that come at the wrong moment or go wrong on the machine's side: each ends in a state that says why, and each has a way out. */
+import { generateKeyPairSync } from 'node:crypto';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { expectNothingLeft, type Ledger, openLedger } from '../../support/ledger.ts';
+import { allocate, allocation, becomes, declarePool, release } from '../../support/machine-life.ts';
+import { inProcessServer, type TestServer } from '../../support/server.ts';
+import { taggedProcesses } from '../../support/tagged-processes.ts';
+import { until } from '../../support/until.ts';
+
+// Longer than any single wait, so that the wait itself says what did not come.
+vi.setConfig({ testTimeout: 150_000 });
+
+let server: TestServer;
+let ledger: Ledger;
+let files: string;
+beforeAll(async () => {
+  files = await mkdtemp(join(tmpdir(), 'slipway-scenario-'));
+  server = await inProcessServer();
+  ledger = await openLedger(server.database_url);
+});
+afterAll(async () => {
+  await ledger?.close();
+  await server?.stop();
+  await rm(files, { recursive: true, force: true });
+});
+
+const file = (name: string) => join(files, name);
+const touch = (name: string) => writeFile(file(name), '');
+const instancesOf = (node_id: string | null) =>
+  ledger.rows<{ node_instance_id: string }>(
+    'select node_instance_id from instances where node_id = $1 order by attempt',
+    [node_id],
+  );
+const agentsOf = (node_instance_id: string) =>
+  taggedProcesses(ledger.installation_id).filter((each) => each.agent && each.node_instance_id === node_instance_id);
+const instanceOf = async (id: string) => {
+  const { node_id } = await allocation(server.client, id);
+  return (await instancesOf(node_id)).at(-1)?.node_instance_id ?? '';
+};
+const released = async (id: string) => {
+  await becomes(server.client, id, 'released');
+  await expectNothingLeft(ledger, server.nodes_dir, 1);
+};
+
+it('a release before the registration is a verified cancel; a registration that comes later is fenced', async () => {
+  await declarePool(server.client, 'unborn', { spec: { setup: `while [ ! -e ${file('born')} ]; do sleep 0.1; done` } });
+  const id = await allocate(server.client, 'unborn');
+  const enrolment = await until('the agent to be launched', async () => {
+    const instance = await instanceOf(id);
+    if (!instance || agentsOf(instance).length === 0) return undefined;
+    return JSON.parse(await readFile(join(server.nodes_dir, instance, 'agent.json'), 'utf8')) as {
+      enrollment_token: string;
+    };
+  });
+  await release(server.client, id);
+  await released(id);
+  expect(await ledger.facts(id, 'instance.fenced')).toBe(1);
+
+  const agent_public_key = generateKeyPairSync('ed25519')
+    .publicKey.export({ format: 'der', type: 'spki' })
+    .toString('base64');
+  const late = server.as('').call('agent-register', {
+    body: { enrollment_token: enrolment.enrollment_token, version: 'late/1', agent_public_key },
+  });
+  await expect(late).rejects.toMatchObject({ problem: { code: 'instance_fenced' } });
+  expect((await allocation(server.client, id)).status).toBe('released');
+});
+
+it('a release during start-up ends the machine before it was ever ready', async () => {
+  // It ends again and again before it could be taken for ready.
+  await declarePool(server.client, 'starting', { spec: { command: ['false'] } });
+  const id = await allocate(server.client, 'starting');
+  await until('the node to be starting', async () => (await ledger.facts(id, 'node.starting')) === 1);
+  await release(server.client, id);
+  await released(id);
+  expect(await ledger.facts(id, 'allocation.active')).toBe(0);
+});
+
+it('a set-up that fails fails the provision at once with its cause, and another try brings a new instance', async () => {
+  await declarePool(server.client, 'unset', {
+    spec: { setup: `test -e ${file('settable')} || { echo the mirror is away >&2; exit 7; }` },
+  });
+  const id = await allocate(server.client, 'unset');
+  const failed = await becomes(server.client, id, 'failed');
+  expect(failed.reason).toContain('setup exited with code 7: the mirror is away (the agent gave up: setup_failed)');
+  // Its machine is seen to have ended, so nobody is told that it might come back.
+  expect(failed).toMatchObject({ owner_layer: 'node', verdict: { rule: 'node-failed', certain: true } });
+  const frozen = await until('what the machine knew to be kept', async () => {
+    const [kept] = await ledger.rows<{ data: object }>(
+      `select data from evidence where allocation_id = $1 and kind = 'evidence.frozen'`,
+      [id],
+    );
+    return kept;
+  });
+  expect(JSON.stringify(frozen.data)).toContain('the mirror is away');
+  const [first] = await instancesOf(failed.node_id);
+
+  await touch('settable');
+  await server.client.call('allocation-retry', { params: { id } });
+  const active = await becomes(server.client, id, 'active');
+  expect(active.node_id).toBe(failed.node_id);
+  const [former, present, ...others] = await instancesOf(failed.node_id);
+  expect(former).toEqual(first);
+  expect(present?.node_instance_id).not.toBe(first?.node_instance_id);
+  expect(others).toEqual([]);
+  await release(server.client, id);
+  await released(id);
+});
+
+it('a failed one whose machine was taken down has no deadline any more, and its release says what was left', async () => {
+  const { client } = server;
+  await declarePool(client, 'hopeless', {
+    spec: { setup: 'exit 7' },
+    budgets: { provision_seconds: 60, rescue_seconds: 6 },
+  });
+  const id = await allocate(client, 'hopeless');
+  const failed = await becomes(client, id, 'failed');
+  // From the first moment on, also while the operation that failed is still keeping what the machine knew.
+  expect(failed.deadline_at).not.toBeNull();
+  const node = await until('its machine to be taken down', async () => {
+    const found = await client.call('node-get', { params: { id: failed.node_id ?? '' } });
+    return found.status === 'retired' ? found : undefined;
+  });
+  expect(node.observed).toBeNull();
+  expect(await allocation(client, id)).toMatchObject({ status: 'failed', deadline_at: null, budget_seconds: null });
+  await release(client, id);
+  const { reason } = await becomes(client, id, 'released');
+  expect(reason).toBe('its machine had gone before, and nothing of it was left to take down');
+});
+
+it('a pool that reuses its machines hands a cleaned one to the next, and takes down one whose agent died', async () => {
+  await declarePool(server.client, 'again', { reuse: true, max_nodes: 1, spec: { command: ['sleep', '600'] } });
+  const first = await allocate(server.client, 'again');
+  const { node_id } = await becomes(server.client, first, 'active');
+  const instance = await instanceOf(first);
+  const work = join(server.nodes_dir, instance, 'work');
+  await writeFile(join(work, '.secret'), 'of the first tenant');
+  await release(server.client, first);
+  await becomes(server.client, first, 'released');
+  expect(await readdir(work), 'what the first tenant left').toEqual([]);
+  expect(await ledger.facts(first, 'proof.clean')).toBe(1);
+  const node = await server.client.call('node-get', { params: { id: node_id ?? '' } });
+  expect(node).toMatchObject({ status: 'ready', occupancy: 'free', fenced: false });
+
+  const second = await allocate(server.client, 'again');
+  expect(await becomes(server.client, second, 'active')).toMatchObject({ node_id });
+  expect(await instanceOf(second)).toBe(instance);
+  const [agent] = agentsOf(instance);
+  process.kill(agent?.pid ?? 0, 'SIGKILL');
+  await release(server.client, second);
+  await released(second);
+  expect(await ledger.facts(second, 'proof.absent')).toBe(1);
+});
+
+it('a retirement that fails sets the machine aside, says whose it is, and ends with what was left once it is retired again', async () => {
+  const { client } = server;
+  const clean = `test -e ${file('cleanable')} || { echo the volume is locked; exit 3; }`;
+  const impatient = { step_tries: 1, retry_base_seconds: 600 };
+  await declarePool(client, 'leaving', { spec: { command: ['sleep', '600'], clean }, release: impatient });
+  const id = await allocate(client, 'leaving');
+  await becomes(client, id, 'active');
+  await release(client, id);
+  const { node_id } = await becomes(client, id, 'release_failed');
+  const reason = 'the tenant cannot wait';
+  await client.call('allocation-act', { params: { id, action: 'force-release' }, body: { reason } });
+  await becomes(client, id, 'released');
+  const leftBehind = async () => {
+    const { items } = await client.call('residue-list', {});
+    return items.filter((each) => each.allocation_id === id).map(({ status }) => status);
+  };
+  expect(await leftBehind()).toEqual(['open']);
+
+  const node = () => client.call('node-get', { params: { id: node_id ?? '' } });
+  const retire = () => client.call('node-act', { params: { id: node_id ?? '', action: 'retire' }, body: { reason } });
+  const workflow_id = (await retire()).operation?.workflow_id ?? '';
+  await until('the retirement to fail', async () => {
+    const { status } = await client.call('operation-get', { params: { id: workflow_id } });
+    return status === 'failed';
+  });
+  expect(await node()).toMatchObject({
+    ...{ status: 'quarantined', fenced: true, occupancy: 'cleanup' },
+    verdict: { rule: 'clean-error', owner: 'node' },
+  });
+  expect((await node()).verdict?.reason).toMatch(
+    /^taking it down failed at step clean \(owner node\): .*the volume is locked/,
+  );
+  const again = client.call('operation-retry', { params: { id: workflow_id } });
+  await expect(again).rejects.toThrow(/the action `retire` on its node/);
+
+  await touch('cleanable');
+  await retire();
+  await until('it to be retired', async () => (await node()).status === 'retired');
+  // In the transaction that retires it: nobody has to look once more.
+  expect(await leftBehind()).toEqual(['gone']);
+  await expectNothingLeft(ledger, server.nodes_dir, 1);
+});
+
+it('a machine that comes after its deadline but inside its window is rescued and serves', async () => {
+  await declarePool(server.client, 'late', {
+    spec: { setup: `while [ ! -e ${file('awake')} ]; do sleep 0.1; done` },
+    // On a busy machine it takes a moment until there is anything that could come.
+    budgets: { provision_seconds: 4, rescue_seconds: 120 },
+  });
+  const id = await allocate(server.client, 'late');
+  const failed = await becomes(server.client, id, 'failed');
+  expect(failed.reason).toMatch(/^provisioning timed out.* \(waited \d+ s, budget from pool\)$/);
+  await touch('awake');
+  const active = await becomes(server.client, id, 'active');
+  expect(active.node_id).toBe(failed.node_id);
+  expect(await instancesOf(active.node_id)).toHaveLength(1);
+  await release(server.client, id);
+  await released(id);
+});
