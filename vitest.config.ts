@@ -1,8 +1,8 @@
-/** The suites. One embedded PostgreSQL serves the whole run (test/support/global-setup.ts); each test file clones a database. */
+/** The suites. One embedded PostgreSQL serves the whole run (test/support/run/global-setup.ts); each test file clones a database. */
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
-import { FileOrder } from './test/support/file-order.ts';
+import { FileOrder } from './test/support/run/file-order.ts';
 
 /** The suites start hundreds of processes of the same few programs; what Node compiled for one it need not compile again. */
 process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, 'node_modules/.cache/compiled');
@@ -12,7 +12,7 @@ const shared = {
   pool: 'forks' as const,
   // A worker keeps what it has loaded from file to file (shared-worker.ts).
   isolate: false,
-  setupFiles: ['test/support/shared-worker.ts'],
+  setupFiles: ['test/support/run/shared-worker.ts'],
   testTimeout: 120_000,
   hookTimeout: 120_000,
   teardownTimeout: 30_000,
@@ -57,7 +57,7 @@ export default defineConfig({
     ...shared,
     maxWorkers,
     sequence: { sequencer: FileOrder },
-    globalSetup: ['test/support/global-setup.ts'],
+    globalSetup: ['test/support/run/global-setup.ts'],
     projects: [
       ...(oneSuite
         ? Object.entries(suites).map(([name, include]) => suite(name, include))

@@ -2,7 +2,7 @@
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { readTree } from './support/tidy/source.ts';
-import { tidyRules } from './support/tidy-rules.ts';
+import { tidyRules } from './support/tidy/tidy-rules.ts';
 
 const repository = readTree(fileURLToPath(new URL('..', import.meta.url)));
 

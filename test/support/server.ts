@@ -13,7 +13,7 @@ import { type Client, createClient } from '../../src/contract/client.ts';
 import { routes } from '../../src/contract/routes.ts';
 import { type Composition, startServer } from '../../src/main.ts';
 import { testDatabase } from './database.ts';
-import { remembered } from './left-running.ts';
+import { remembered } from './run/left-running.ts';
 import { endProcessesIn } from './tagged-processes.ts';
 import { until } from './until.ts';
 

@@ -4,7 +4,7 @@ import { moment, systemClock } from '../../../src/base/clock.ts';
 import { keyProofBody } from '../../../src/contract/agent/key-proof.ts';
 import { httpServer } from '../../../src/probe/testing/loopback-servers.ts';
 import { callRoute } from '../../api/support/calls.ts';
-import { agentField, molecule, startWorkspace } from '../../api/support/doors.ts';
+import { agentField, molecule, startWorkspace } from '../../api/support/compat-clients.ts';
 import { startMachine } from '../../api/support/machine.ts';
 import { openTables } from '../../api/support/tables.ts';
 import { freePort } from '../../support/free-port.ts';

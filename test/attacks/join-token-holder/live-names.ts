@@ -1,5 +1,5 @@
 /** A process with a join token of its own goes after the name of a live AgentField process whose address does not answer. */
-import { agentField, doorPool } from '../../api/support/doors.ts';
+import { agentField, doorPool } from '../../api/support/compat-clients.ts';
 import { openTables } from '../../api/support/tables.ts';
 import { freePort } from '../../support/free-port.ts';
 import type { SpawnedServer } from '../../support/server.ts';

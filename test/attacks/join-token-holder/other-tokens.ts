@@ -1,6 +1,6 @@
 /** Somebody with one join token of a pool goes after machines that another one let in. */
 import { systemClock } from '../../../src/base/clock.ts';
-import { agentField, doorPool } from '../../api/support/doors.ts';
+import { agentField, doorPool } from '../../api/support/compat-clients.ts';
 import { openTables } from '../../api/support/tables.ts';
 import { freePort } from '../../support/free-port.ts';
 import type { SpawnedServer } from '../../support/server.ts';

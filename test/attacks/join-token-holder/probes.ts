@@ -1,7 +1,7 @@
 /** Somebody with a join token has the server probe addresses for it. */
 import { fileURLToPath } from 'node:url';
 import { httpServer } from '../../../src/probe/testing/loopback-servers.ts';
-import { agentField, doorPool } from '../../api/support/doors.ts';
+import { agentField, doorPool } from '../../api/support/compat-clients.ts';
 import { freePort } from '../../support/free-port.ts';
 import { until } from '../../support/until.ts';
 import type { Attack } from '../support/attack.ts';

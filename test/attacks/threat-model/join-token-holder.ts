@@ -8,14 +8,14 @@ export const joinTokenHolder: Attacker = {
     {
       says: 'Add new machines to that pool while the token is valid, up to its uses and the pool’s `max_nodes`.',
       shown_by: test(
-        'test/api/agent-protocol.test.ts',
+        'test/api/agents/agent-protocol.test.ts',
         'by join token: bounded in uses, time and until revoked, for new names only',
       ),
     },
     {
       says: 'Speak for AgentField machines of that pool from their own endpoint: that protocol has no credential.',
       shown_by: test(
-        'test/api/door-returns.test.ts',
+        'test/api/compat/returns.test.ts',
         'with a number of uses speaks for the machines that it let in, and for no others',
       ),
     },
@@ -35,7 +35,7 @@ export const joinTokenHolder: Attacker = {
           '2: sends the recorded proof of a key along with a key of its own',
         ),
         ...test(
-          'test/api/agent-protocol.test.ts',
+          'test/api/agents/agent-protocol.test.ts',
           'a known name needs its credential or its key, and never comes back on a join token alone',
         ),
       ],

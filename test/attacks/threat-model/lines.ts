@@ -25,4 +25,4 @@ export const attack =
 
 export const test = (file: string, title: string): ShownBy[] => [{ file, title }];
 
-export const authorization = (title: string) => test('test/api/authorization.test.ts', title);
+export const authorization = (title: string) => test('test/api/access/authorization.test.ts', title);

@@ -32,7 +32,7 @@ export const nobody: Attacker = {
           '1: has a body parsed at the session route that is larger than any token',
           '1: has a refusal repeat a name of 100 KB',
         ),
-        ...test('test/api/hostile-bodies.test.ts', 'keep /healthz from nobody'),
+        ...test('test/api/input/hostile-bodies.test.ts', 'keep /healthz from nobody'),
       ],
     },
     {

@@ -7,11 +7,14 @@ export const node: Attacker = {
   can: [
     {
       says: 'Beat, report its health and boot, ship logs, and answer its tasks. All of it is marked as its statement.',
-      shown_by: test('test/api/evidence.test.ts', 'join the story of whatever they name, with who told them'),
+      shown_by: test('test/api/evidence/evidence.test.ts', 'join the story of whatever they name, with who told them'),
     },
     {
       says: 'Lie about its own health. Rules decide by what the server hears and measures.',
-      shown_by: test('test/api/agent-protocol.test.ts', 'that change a status are durable before they are answered'),
+      shown_by: test(
+        'test/api/agents/agent-protocol.test.ts',
+        'that change a status are durable before they are answered',
+      ),
     },
   ],
   cannot: [
@@ -50,7 +53,7 @@ export const node: Attacker = {
           '13: joins as the machine with a key that it put in place of another',
         ),
         ...test(
-          'test/api/agent-keys.test.ts',
+          'test/api/agents/agent-keys.test.ts',
           'a key that a replica of an earlier version stored is in doubt, and the one before it is not',
         ),
       ],
@@ -93,7 +96,7 @@ export const node: Attacker = {
       says: 'Speak for another machine, or after it was replaced.',
       shown_by: [
         ...authorization('refuses whoever is no live machine'),
-        ...test('test/api/agent-protocol.test.ts', 'an old instance is told that it was replaced'),
+        ...test('test/api/agents/agent-protocol.test.ts', 'an old instance is told that it was replaced'),
       ],
     },
   ],

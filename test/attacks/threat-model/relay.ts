@@ -7,7 +7,7 @@ export const relay: Attacker = {
   can: [
     {
       says: 'Pass on beats with the machines’ own credentials, delay them, or drop them.',
-      shown_by: test('test/api/relay.test.ts', 'serves a real agent, from its registration to its goodbye'),
+      shown_by: test('test/api/relay/relay.test.ts', 'serves a real agent, from its registration to its goodbye'),
     },
   ],
   cannot: [
@@ -21,7 +21,10 @@ export const relay: Attacker = {
     },
     {
       says: 'Use any route of people.',
-      shown_by: test('test/api/relay.test.ts', 'passes on all else of the agent protocol as it is, and nothing more'),
+      shown_by: test(
+        'test/api/relay/relay.test.ts',
+        'passes on all else of the agent protocol as it is, and nothing more',
+      ),
     },
   ],
 };

@@ -7,12 +7,12 @@ export const tenant: Attacker = {
   can: [
     {
       says: 'Allocate, read and release its own allocations, and state facts about them.',
-      shown_by: test('test/api/evidence.test.ts', 'may be told by a tenant of its own, and of nobody else’s'),
+      shown_by: test('test/api/evidence/evidence.test.ts', 'may be told by a tenant of its own, and of nobody else’s'),
     },
     {
       says: 'Fetch a release certificate of its own allocation, and verify it offline.',
       shown_by: test(
-        'test/api/evidence-seals.test.ts',
+        'test/api/evidence/evidence-seals.test.ts',
         'there is no certificate before the release, and a tenant gets its own',
       ),
     },

@@ -4,7 +4,7 @@
  */
 import { expect } from 'vitest';
 import { sdkVersions } from '../../../scripts/setup/agentfield-sdk.mjs';
-import { startWorkspace } from '../../api/support/doors.ts';
+import { startWorkspace } from '../../api/support/compat-clients.ts';
 import { freePort } from '../../support/free-port.ts';
 import { startSdkNode } from '../support/agentfield-node.ts';
 import { becomesNode, causesOf, externalPool, nodeOf } from '../support/machines.ts';

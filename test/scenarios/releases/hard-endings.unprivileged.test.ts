@@ -1,6 +1,6 @@
 /** Root is refused almost nothing: what the host refuses a plain user ends a release as truthfully. */
 import type { Driver } from '../../../src/drivers/driver.ts';
-import { becomePlainUser } from '../../support/plain-user.ts';
+import { becomePlainUser } from '../../support/run/plain-user.ts';
 import { undeletable } from '../support/hard-endings.ts';
 import { scenario } from '../support/scenario.ts';
 

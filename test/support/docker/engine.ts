@@ -7,7 +7,7 @@ import { createWriteStream, existsSync, mkdtempSync, readFileSync, rmSync } from
 import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { remembered } from '../left-running.ts';
+import { remembered } from '../run/left-running.ts';
 import { until } from '../until.ts';
 import { imageLayer } from './image-layer.ts';
 

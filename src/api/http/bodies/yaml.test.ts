@@ -1,4 +1,4 @@
-/** What YAML is read as, and what is refused. How its cost grows is tested in test/api/linear-input.test.ts. */
+/** What YAML is read as, and what is refused. How its cost grows is tested in test/api/input/linear-input.test.ts. */
 import { expect, it } from 'vitest';
 import { hostileYaml } from '../../../../test/api/support/hostile-input.ts';
 import { expectLinear } from '../../../../test/support/growth.ts';

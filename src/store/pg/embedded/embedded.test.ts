@@ -14,7 +14,7 @@ import {
   query,
   startOwner,
   until,
-} from '../../../../test/support/embedded-owners.ts';
+} from '../../../../test/support/run/embedded-owners.ts';
 import { systemClock } from '../../../base/clock.ts';
 import { startEmbeddedPostgres } from './embedded.ts';
 import { isProcessAlive } from './postmaster.ts';

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { chmodSync, chownSync, linkSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
-import { endOwners, isRoot, newDirectory } from '../../../../test/support/embedded-owners.ts';
+import { endOwners, isRoot, newDirectory } from '../../../../test/support/run/embedded-owners.ts';
 import { until } from '../../../../test/support/until.ts';
 import { EmbeddedPostgresError } from './embedded-error.ts';
 import { takeOver } from './take-over.ts';

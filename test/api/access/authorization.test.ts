@@ -1,0 +1,333 @@
+/** Every route of the table refuses everybody whom it is not for, changes nothing by it, and the refusal is on record. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { DoorRoute } from '../../../src/contract/compat/door.ts';
+import { doorPath, doorRoutes } from '../../../src/contract/compat/routes.ts';
+import { type ErrorCode, errorCatalogue } from '../../../src/contract/errors/errors.ts';
+import { roles } from '../../../src/contract/roles.ts';
+import type { Access, RouteDeclaration } from '../../../src/contract/route.ts';
+import { type OperationName, routes } from '../../../src/contract/routes.ts';
+import { until } from '../../support/until.ts';
+import { callRoute, expectProblem, type Input, type Sent, send } from '../support/calls.ts';
+import { expectTheirError } from '../support/compat-clients.ts';
+import { examplesFor } from '../support/examples.ts';
+import { enrolledAgain, readyMachine, type TenantWorld, tenantWorld } from '../support/tenants.ts';
+
+let world: TenantWorld;
+const bearers = { viewer: '', operator: '', admin: '', expired: '', revoked: '', machine: '', fenced: '', relay: '' };
+let examples: Record<OperationName, Input>;
+
+/** An open stream does not end by itself. */
+const ownTests: OperationName[] = ['stream-open'];
+const names = Object.keys(routes) as OperationName[];
+const accessOf = (name: OperationName): Access => (routes[name] as RouteDeclaration).access;
+const withAccess = <K extends Access['kind']>(kind: K) =>
+  names.flatMap((name) => {
+    const access = accessOf(name);
+    return access.kind === kind ? [{ name, access: access as Extract<Access, { kind: K }> }] : [];
+  });
+
+/** Over and done with, so that nothing of it changes while a test looks whether it changed something. */
+async function answeredPing(): Promise<string> {
+  const { machine } = world.acme;
+  const { task_id } = await world.client.call('node-ping', { params: { id: machine.node_id }, body: {} });
+  const params = { id: machine.node_id, task_id };
+  await machine.work(async () => (await world.client.call('node-ping-get', { params })).over);
+  return task_id;
+}
+
+beforeAll(async () => {
+  // It sends hundreds of wrong tokens from one address.
+  world = await tenantWorld({ args: ['--token-failures', '1000000'] });
+  for (const role of roles) bearers[role] = (await world.tokenFor(role)).token;
+  bearers.expired = (await world.tokenFor('admin', { ttl_seconds: 0.001 })).token;
+  const revoked = await world.tokenFor('admin');
+  await world.client.call('token-delete', { params: { id: revoked.token_id } });
+  bearers.revoked = revoked.token;
+  bearers.relay = (await world.tokenFor('relay', { pool: 'outside' })).token;
+  bearers.machine = world.acme.machine.credential;
+  const join = await world.client.call('join-token-create', { params: { pool: 'outside' } });
+  const task_id = await answeredPing();
+  examples = examplesFor(world, { join_token_id: join.token_id, task_id });
+  // A machine whose node was made anew: the old instance is fenced.
+  const old = await readyMachine(world, 'twice');
+  bearers.fenced = old.credential;
+  await old.beat('stopping');
+  await enrolledAgain(world, old);
+});
+afterAll(() => world.stop());
+
+/** To look at every table takes longer than to be refused: it is done before the first call and after the last. */
+async function changesNothing(name: string, calls: () => Promise<void>): Promise<void> {
+  const before = await world.tables.snapshot();
+  await calls();
+  expect(await world.tables.snapshot(), `${name} changed something`).toEqual(before);
+}
+
+const refuses = (name: OperationName, ...all: [Sent, ErrorCode][]): Promise<void> =>
+  changesNothing(name, async () => {
+    for (const [sent, code] of all) {
+      const answer = await callRoute(world.url, name, examples[name], sent);
+      expectProblem(answer, code, `${name} ${JSON.stringify(sent).slice(0, 80)}`);
+    }
+  });
+
+it('has exactly the public routes of the specification, public keys, and the agent, which holds no secret', async () => {
+  expect(withAccess('public').map(({ name }) => name)).toEqual([
+    'health-get',
+    'readiness-get',
+    'key-list',
+    'agent-bundle',
+  ]);
+  for (const path of ['/healthz', '/readyz', '/docs', '/openapi.json', '/docs/errors'])
+    expect((await send(world.url, 'GET', path)).status, path).toBe(200);
+});
+
+describe.each(withAccess('person'))('$name', ({ name, access }) => {
+  it('refuses whoever is nobody', async () => {
+    await refuses(
+      name,
+      [{}, 'token_missing'],
+      [{ bearer: 'swt_wrong' }, 'token_unknown'],
+      [{ headers: { authorization: 'Basic YTpi' } }, 'token_unknown'],
+      [{ headers: { authorization: "Bearer ' or 1=1 --" } }, 'token_unknown'],
+      [{ headers: { cookie: 'slipway_session=sws_forged.forged' } }, 'token_unknown'],
+      [{ bearer: bearers.expired }, 'token_expired'],
+      [{ bearer: bearers.revoked }, 'token_unknown'],
+      [{ bearer: bearers.machine }, 'token_unknown'],
+      [{ bearer: bearers.relay }, 'role_insufficient'],
+    );
+  });
+
+  it('refuses a foreign page', async () => {
+    await refuses(
+      name,
+      [{ bearer: bearers.admin, headers: { origin: 'https://elsewhere.example' } }, 'origin_refused'],
+      [{ bearer: bearers.admin, headers: { origin: 'null' } }, 'origin_refused'],
+    );
+  });
+
+  const lower = roles.slice(0, roles.indexOf(access.role));
+  if (lower.length > 0)
+    it('refuses every lower role', async () => {
+      await refuses(name, ...lower.map((role): [Sent, ErrorCode] => [{ bearer: bearers[role] }, 'role_insufficient']));
+    });
+
+  if (access.tenants === 'none')
+    it('refuses the token of a tenant', async () => {
+      const { token } = await world.tokenFor(access.role, { tenant: 'acme' });
+      await refuses(name, [{ bearer: token }, 'scope_insufficient']);
+    });
+
+  const { method } = routes[name];
+  if (method === 'GET' && name !== 'stream-open')
+    it('answers whom it is for', async () => {
+      // The example is in use; a certificate is about a release (evidence-seals.test.ts).
+      const answer = name === 'allocation-certificate' ? 409 : 200;
+      expect((await callRoute(world.url, name, examples[name], { bearer: bearers[access.role] })).status).toBe(answer);
+    });
+
+  // What makes something new for the caller has nothing of another tenant to show; the stream has its own test.
+  const namesSomething = method === 'GET' || (routes[name] as RouteDeclaration).params !== undefined;
+  if (access.tenants === 'own' && namesSomething && !ownTests.includes(name))
+    it('shows and gives another tenant nothing', async () => {
+      const { acme, globex } = world;
+      const before = await world.tables.snapshot();
+      const answer = await callRoute(world.url, name, examples[name], { bearer: globex.token });
+      if (examples[name].params)
+        expectProblem(answer, ['allocation_not_found', 'node_not_found', 'operation_not_found', 'session_not_found']);
+      expect(await world.tables.snapshot()).toEqual(before);
+      const { allocation, machine } = acme;
+      for (const own of [allocation.allocation_id, machine.node_id, machine.node_instance_id, 'acme'])
+        expect(answer.text, `${name} shows ${own}`).not.toContain(own);
+    });
+});
+
+/** What the token of a relay opens besides the batches, of which it names whose each beat is. */
+const forRelays: OperationName[] = ['agent-stream'];
+
+describe.each(withAccess('agent'))('$name', ({ name, access }) => {
+  it('refuses whoever is no live machine', async () => {
+    await refuses(
+      name,
+      [{}, 'token_missing'],
+      [{ bearer: 'swc_wrong' }, 'credential_unknown'],
+      [{ bearer: bearers.admin }, 'credential_unknown'],
+      [{ bearer: world.acme.token }, 'credential_unknown'],
+      [{ headers: { cookie: 'slipway_session=sws_forged.forged' } }, 'token_missing'],
+      [{ bearer: bearers.fenced }, 'instance_fenced'],
+    );
+    expect(access.relays ?? false).toBe(forRelays.includes(name));
+    if (!access.relays) await refuses(name, [{ bearer: bearers.relay }, 'credential_unknown']);
+  });
+});
+
+describe.each(Object.entries(doorRoutes))('%s', (name, route: DoorRoute) => {
+  it('refuses whoever has no token of its pool, or no credential', async () => {
+    const wrong = route.access === 'join' ? 'join_token_invalid' : 'credential_unknown';
+    const refused: [Sent, ErrorCode][] = [
+      [{}, 'token_missing'],
+      [{ bearer: 'swc_wrong' }, route.access === 'join' ? 'token_missing' : 'credential_unknown'],
+      [{ bearer: bearers.machine }, route.access === 'join' ? 'token_missing' : 'credential_unknown'],
+      [{ bearer: bearers.admin }, route.access === 'either' ? 'join_token_invalid' : wrong],
+      [{ headers: { 'x-api-key': 'swj_wrong' } }, route.access === 'instance' ? 'token_missing' : 'join_token_invalid'],
+      [{ headers: { cookie: 'slipway_session=sws_forged.forged' } }, 'token_missing'],
+      [{ bearer: world.join_token, headers: { origin: 'https://elsewhere.example' } }, 'origin_refused'],
+    ];
+    const path = doorPath(route).replace('{id}', 'acme-machine');
+    await changesNothing(name, async () => {
+      for (const [sent, denied] of refused) {
+        const answer = await send(world.url, route.method, path, { ...(route.body && { body: {} }), ...sent });
+        expectTheirError(answer, errorCatalogue[denied].status, `${name} ${JSON.stringify(sent).slice(0, 80)}`);
+      }
+    });
+  });
+});
+
+describe('credentials in the body', () => {
+  it('are judged by each route that takes them', () => {
+    expect(withAccess('body').map(({ name }) => name)).toEqual([
+      'session-create',
+      'agent-register',
+      'agent-heartbeats',
+    ]);
+  });
+
+  it.each(['expired', 'revoked', 'machine', 'relay'] as const)(
+    'a session is not opened by a token that is %s',
+    async (kind) => {
+      const answer = await callRoute(world.url, 'session-create', { body: { token: bearers[kind] } });
+      const codes = { expired: 'token_expired', relay: 'role_insufficient' } as const;
+      expectProblem(answer, (codes as Partial<Record<string, ErrorCode>>)[kind] ?? 'token_unknown');
+      expect(answer.headers.get('set-cookie')).toBeNull();
+      await refuses('session-create', [{}, 'token_unknown']);
+    },
+  );
+
+  it('a registration is not taken from a stranger', async () => {
+    await refuses(
+      'agent-register',
+      [{}, 'join_token_invalid'],
+      [{ bearer: 'swc_wrong' }, 'credential_unknown'],
+      [{ bearer: bearers.admin }, 'credential_unknown'],
+      [{ bearer: bearers.fenced }, 'instance_fenced'],
+    );
+  });
+
+  it('a beat of a batch counts only with its own credential', async () => {
+    const before = await world.tables.snapshot();
+    const beats = ['swc_wrong', bearers.admin, bearers.fenced].map((credential) => ({
+      credential,
+      status: 'stopping',
+    }));
+    const answer = await callRoute(world.url, 'agent-heartbeats', { body: { beats } }, { bearer: bearers.admin });
+    expect((answer.body.results as { code: string }[]).map(({ code }) => code)).toEqual([
+      'credential_unknown',
+      'credential_unknown',
+      'instance_fenced',
+    ]);
+    expect(await world.tables.snapshot()).toEqual(before);
+  });
+});
+
+it('keeps every denial in the audit, with who was refused what', async () => {
+  // A sign-in page asks who is signed in; being told that nobody is, is no refusal.
+  const notKept = 'session-get token_missing';
+  const expected = [
+    ...withAccess('person').flatMap(({ name, access }) => {
+      const codes = ['token_missing', 'token_unknown', 'token_expired', 'origin_refused'];
+      if (access.role !== 'viewer') codes.push('role_insufficient');
+      if (access.tenants === 'none') codes.push('scope_insufficient');
+      return codes.map((code) => `${name} ${code}`);
+    }),
+    ...withAccess('agent').map(({ name }) => `${name} credential_unknown`),
+    'agent-register join_token_invalid',
+    ...Object.keys(doorRoutes).flatMap((name) => [`${name} token_missing`, `${name} origin_refused`]),
+  ].filter((each) => each !== notKept);
+  let missing = expected;
+  // The audit shows a fact once nothing older can still be committed, and the last of them may be this young.
+  await until('the audit to have every denial', async () => {
+    const pages = await Promise.all(
+      (['newest', 'oldest'] as const).map((order) =>
+        world.client.call('audit-list', { query: { kind: 'request.denied', limit: 500, order } }),
+      ),
+    );
+    const told = new Set(pages.flatMap(({ items }) => items.map(({ data }) => `${data.operation} ${data.code}`)));
+    expect(told).not.toContain(notKept);
+    missing = expected.filter((each) => !told.has(each));
+    return missing.length === 0;
+  }).catch((error) => {
+    throw new Error(`${error.message}; missing: ${missing.join(', ')}`);
+  });
+});
+
+describe('a refused action', () => {
+  const found = (query: { target_id: string; actor?: string; action: string; code: ErrorCode }) =>
+    until(`${query.action} of ${query.target_id} in the audit`, async () => {
+      const { items } = await world.client.call('audit-list', { query });
+      return items.length > 0 ? items : undefined;
+    });
+
+  it("on another tenant's thing is found by who tried what on which; neither tenant reads of it", async () => {
+    const { acme, globex } = world;
+    const { allocation_id, workflow_id } = acme.allocation;
+    for (const name of ['allocation-release', 'allocation-retry', 'allocation-act', 'operation-cancel'] as const)
+      for (let times = 0; times < 2; times++)
+        await callRoute(world.url, name, examples[name], { bearer: globex.token });
+    const { items: tokens } = await world.client.call('token-list', {});
+    for (const [action, target_id] of [
+      ['allocation-release', allocation_id],
+      ['allocation-retry', allocation_id],
+      ['release', allocation_id],
+      ['operation-cancel', workflow_id ?? ''],
+    ] as const) {
+      const code = target_id === allocation_id ? 'allocation_not_found' : 'operation_not_found';
+      const facts = await found({ target_id, action, code });
+      expect(facts, `${action} is told once`).toHaveLength(1);
+      expect(facts[0]).toMatchObject({ kind: 'action.refused', allocation_id: null, data: { target_id } });
+      expect(tokens.find(({ token_id }) => token_id === facts[0]?.actor?.id)).toMatchObject({ tenant: 'globex' });
+    }
+    for (const { client } of [acme, globex]) {
+      const { items } = await client.call('timeline-get', { query: { allocation_id, limit: 500 } });
+      expect(items.filter(({ kind }) => kind === 'action.refused')).toEqual([]);
+    }
+  });
+
+  it('is found by its target also where the role was not enough, or nobody was known', async () => {
+    const { node_id } = world.acme.machine;
+    for (const sent of [{ bearer: bearers.viewer }, {}, { bearer: 'swt_wrong' }])
+      await callRoute(world.url, 'node-act', examples['node-act'], sent);
+    for (const code of ['role_insufficient', 'token_missing', 'token_unknown'] as const)
+      expect((await found({ target_id: node_id, action: 'extend-deadline', code }))[0]).toMatchObject({
+        kind: 'request.denied',
+        node_id: code === 'role_insufficient' ? node_id : null,
+      });
+  });
+
+  it('about residue or a finding carries the ids of what that is about', async () => {
+    const { node_id, node_instance_id } = world.acme.machine;
+    const ids = [node_id, node_instance_id];
+    await world.tables.query(
+      `insert into residue (residue_id, driver, kind, resource, node_id, node_instance_id, why, reason, since, status)
+       values ('res_gone', 'external', 'vm', 'vm/1', $1, $2, 'orphan', 'left', now(), 'gone')`,
+      ids,
+    );
+    await world.tables.query(
+      `insert into findings (finding_id, kind, what, subject, pool, node_id, node_instance_id, ours, theirs, first_seen_at, seen_at, status, closed_at)
+       values ('find_done', 'drift', 'machine_absent', $1, 'outside', $1, $2, '{}', '{}', now(), now(), 'resolved', now())`,
+      ids,
+    );
+    for (const [name, target_id] of [
+      ['residue-delete', 'res_gone'],
+      ['residue-adopt', 'res_gone'],
+      ['drift-repair', 'find_done'],
+    ] as const) {
+      const asked = { params: { id: target_id }, body: { reason: 'away with it' } };
+      expectProblem(await callRoute(world.url, name, asked, { bearer: bearers.operator }), 'action_illegal');
+      expect((await found({ target_id, action: name, code: 'action_illegal' }))[0]).toMatchObject({
+        node_id,
+        node_instance_id,
+        data: { target_id, reason: 'away with it' },
+      });
+    }
+  });
+});

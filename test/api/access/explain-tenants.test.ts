@@ -1,0 +1,94 @@
+/** An explanation is put together from many tables; of none of them does a tenant hear what is another's, on a machine that is its own. */
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { explanationHandlers } from '../../../src/api/routes/explanations.ts';
+import type { ApiServices } from '../../../src/api/services.ts';
+import { now, systemClock } from '../../../src/base/clock.ts';
+import type { AllocationId, NodeId, NodeInstanceId } from '../../../src/base/ids.ts';
+import type { Client } from '../../../src/contract/client.ts';
+import { recordEvidence } from '../../../src/store/evidence/evidence.ts';
+import { type Database, openDatabase } from '../../../src/store/pg/database.ts';
+import { until } from '../../support/until.ts';
+import { type Tenant, type TenantWorld, tenantWorld } from '../support/tenants.ts';
+
+let world: TenantWorld;
+let db: Database;
+beforeAll(async () => {
+  world = await tenantWorld();
+  db = openDatabase({ url: world.database_url });
+});
+afterAll(async () => {
+  await db.close();
+  await world.stop();
+});
+
+const explained = (client: Client) => client.call('node-explain', { params: { id: world.globex.machine.node_id } });
+
+/** As if the machine of globex had served this one before. */
+const idsOf = ({ allocation }: Pick<Tenant, 'allocation'>) => ({
+  node_id: world.globex.machine.node_id as NodeId,
+  node_instance_id: world.globex.machine.node_instance_id as NodeInstanceId,
+  allocation_id: allocation.allocation_id as AllocationId,
+});
+
+it('cites only evidence of its own', async () => {
+  const fact = { at: now(systemClock), layer: 'rule', kind: 'node.explained', data: {} } as const;
+  await recordEvidence(db, [
+    { ...fact, summary: 'told of acme', ...idsOf(world.acme) },
+    { ...fact, summary: 'told of globex', ...idsOf(world.globex) },
+  ]);
+  const summaries = async (client: Client) => {
+    const { because } = await explained(client);
+    return because.evidence.map(({ summary }) => summary).filter((summary) => summary.startsWith('told of'));
+  };
+  await until('operators to be told of both', async () => (await summaries(world.client)).length === 2);
+  expect(await summaries(world.globex.client)).toEqual(['told of globex']);
+});
+
+it('shows neither findings nor what was left behind, which may be of whoever was there before', async () => {
+  const { node_id, node_instance_id, allocation_id } = idsOf(world.acme);
+  const ids = [node_id, node_instance_id, allocation_id];
+  await world.tables.query(
+    `insert into findings (finding_id, kind, what, subject, pool, node_id, node_instance_id, allocation_id, ours, theirs, first_seen_at, seen_at, opened_at, status)
+     values ('find_acme', 'drift', 'row_differs', $1, 'outside', $1, $2, $3, '{}', '{}', now(), now(), now(), 'open')`,
+    ids,
+  );
+  await world.tables.query(
+    `insert into residue (residue_id, driver, pool, kind, resource, node_id, node_instance_id, allocation_id, why, reason, since)
+     values ('res_acme', 'external', 'outside', 'machine', 'disk of acme', $1, $2, $3, 'force-release', 'no proof', now())`,
+    ids,
+  );
+  const seen = async (client: Client) => {
+    const { findings, residue } = await explained(client);
+    return { findings: findings.map(({ finding_id }) => finding_id), residue };
+  };
+  expect(await seen(world.client)).toEqual({ findings: ['find_acme'], residue: ['res_acme'] });
+  expect(await seen(world.globex.client)).toEqual({ findings: [], residue: [] });
+  expect(JSON.stringify(await explained(world.globex.client))).not.toContain('acme');
+});
+
+it('names no holder that took the machine over while it was looked at', async () => {
+  const { allocation_id, node_id } = idsOf(world.globex);
+  const ownedBy = (tenant: string) =>
+    world.tables.query('update allocations set tenant = $1 where allocation_id = $2', [tenant, allocation_id]);
+  let reads = 0;
+  const overtaken: Database = {
+    ...db,
+    async query(text, values, how) {
+      const rows = await db.query<never>(text, values, how);
+      // The first of them finds the machine, as one of its tenant.
+      if (reads++ === 0) await ownedBy('acme');
+      return rows;
+    },
+  };
+  const person = (tenant: string) => () => ({ token_id: 't', name: 'op', role: 'operator', tenant });
+  const asked = (tenant: string) => ({ params: { id: node_id }, person: person(tenant) }) as never;
+  const services = { db: overtaken, clock: systemClock, drivers: new Map() } as unknown as ApiServices;
+  try {
+    expect((await explanationHandlers['node-explain'](asked('globex'), services))?.holder).toBeNull();
+    expect((await explanationHandlers['node-explain'](asked('acme'), services))?.holder).toMatchObject({
+      allocation_id,
+    });
+  } finally {
+    await ownedBy('globex');
+  }
+});

@@ -1,0 +1,270 @@
+/** Secrets and privileged pool fields over the API, with machines that really run. */
+import { readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/base/clock.ts';
+import { rotateKeyRing } from '../../../src/base/credentials/key-ring.ts';
+import { runCli } from '../../../src/cli/testing/run-cli.ts';
+import { type Client, RequestRefused } from '../../../src/contract/client.ts';
+import type { Pool, PoolDocument } from '../../../src/contract/pool.ts';
+import { maskedValue } from '../../../src/contract/pool-fields/masked.ts';
+import { inProcessServer, type SpawnedServer, spawnServer, type TestServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
+
+/** Assembled here, so that nothing recognizes it by its shape or its name. */
+const value = ['plum', 'quartz', 'meadow', '93'].join('~');
+
+const tokenOf = async ({ client }: TestServer, role: 'viewer' | 'operator') =>
+  (await client.call('token-create', { body: { name: role, role } })).token ?? '';
+
+const codeOf = (call: Promise<unknown>): Promise<string> =>
+  call.then(
+    () => 'done',
+    (error: unknown) => {
+      if (error instanceof RequestRefused) return error.problem.code;
+      throw error;
+    },
+  );
+
+/** A pool as it is read becomes a document again. */
+const asDocument = ({ generation: _, created_at: __, updated_at: ___, nodes: ____, ...document }: Pool): PoolDocument =>
+  document;
+
+describe('a server', () => {
+  let server: TestServer;
+  let viewer: Client;
+  let operator: Client;
+  beforeAll(async () => {
+    server = await inProcessServer();
+    viewer = server.as(await tokenOf(server, 'viewer'));
+    operator = server.as(await tokenOf(server, 'operator'));
+  });
+  afterAll(() => server.stop());
+
+  const put = (client: Client, pool: string, body: PoolDocument) => client.call('pool-put', { params: { pool }, body });
+
+  it('launches a process that sees the secret, and shows it nowhere', async () => {
+    const { client } = server;
+    const stored = await client.call('secret-put', { params: { name: 'greeting' }, body: { value } });
+    expect(stored).toMatchObject({ name: 'greeting', version: 1, readable: true, used_by: [] });
+    expect(JSON.stringify(stored)).not.toContain(value);
+    const seen = join(server.data_dir, 'seen');
+    const spec = {
+      env: { GREETING: { secret: 'greeting' }, PLAIN: 'in the open' },
+      setup: `printf '%s %s' "$GREETING" "$PLAIN" > ${seen}; echo "set up with $GREETING"; echo "and failed with $GREETING" >&2`,
+      command: ['sh', '-c', 'echo "running with $GREETING"; sleep 600'],
+      clean: `printf '%s' "$GREETING" > ${seen}.clean`,
+    };
+    await put(client, 'greeted', { driver: 'local', spec });
+    const { allocation, node } = await allocate(client, 'greeted');
+    expect(await readFile(seen, 'utf8')).toBe(`${value} in the open`);
+    await until('its last line', async () => {
+      const { items } = await client.call('node-logs', { params: { id: node }, query: { limit: 200 } });
+      return items.some(({ line }) => line.startsWith('running with'));
+    });
+    await client.call('allocation-release', { params: { id: allocation } });
+    await until('its release', async () => {
+      const { status } = await client.call('allocation-get', { params: { id: allocation } });
+      return status === 'released';
+    });
+    expect(await readFile(`${seen}.clean`, 'utf8')).toBe(value);
+
+    const logs = await client.call('node-logs', { params: { id: node }, query: { limit: 500 } });
+    expect(logs.items.map(({ line }) => line).join('\n')).toContain('set up with [struck out]');
+    const facts = await client.call('node-timeline', { params: { id: node }, query: { limit: 200 } });
+    const pool = await client.call('pool-get', { params: { pool: 'greeted' } });
+    const secrets = await client.call('secret-list', {});
+    for (const shown of [logs, facts, pool, secrets]) expect(JSON.stringify(shown)).not.toContain(value);
+    expect(secrets.items[0]).toMatchObject({
+      name: 'greeting',
+      used_by: ['greeted'],
+      last_used_at: expect.any(String),
+    });
+  });
+
+  it('keeps a secret that a pool names, unless forced; then launches fail with the reason', async () => {
+    const { client } = server;
+    await client.call('secret-put', { params: { name: 'needed' }, body: { value: `${value}-needed` } });
+    await put(client, 'needy', { driver: 'local', spec: { env: { X: { secret: 'needed' } } } });
+    const params = { name: 'needed' };
+    expect(await codeOf(client.call('secret-delete', { params, query: {} }))).toBe('secret_in_use');
+    expect(await codeOf(client.call('secret-delete', { params, query: { force: true } }))).toBe('done');
+    expect(await codeOf(client.call('secret-delete', { params, query: {} }))).toBe('secret_not_found');
+    const { allocation } = await client.call('allocation-create', { body: { pool: 'needy', name: 'waits' } });
+    const failed = await until('the failure', async () => {
+      const found = await client.call('allocation-get', { params: { id: allocation.allocation_id } });
+      return found.status === 'failed' ? found : undefined;
+    });
+    expect(failed).toMatchObject({ owner_layer: 'operator' });
+    expect(failed.reason).toContain('needed');
+    const unknown = put(client, 'unknowing', { driver: 'local', spec: { env: { X: { secret: 'needed' } } } });
+    expect(await codeOf(unknown)).toBe('invalid_spec');
+  });
+
+  it('refuses a value that can be guessed or that is a word of its own', async () => {
+    const { client } = server;
+    for (const unsuitable of ['internal', 'allocation.released', 'short-one-123', '-'.repeat(40)])
+      expect(await codeOf(client.call('secret-put', { params: { name: 'x' }, body: { value: unsuitable } }))).toBe(
+        'secret_value_unsuitable',
+      );
+    const { items } = await client.call('secret-list', {});
+    expect(items.map(({ name }) => name)).not.toContain('x');
+  });
+
+  it('lets nobody but admins see or store secrets', async () => {
+    for (const client of [viewer, operator]) {
+      expect(await codeOf(client.call('secret-list', {}))).toBe('role_insufficient');
+      expect(await codeOf(client.call('secret-put', { params: { name: 'x' }, body: { value } }))).toBe(
+        'role_insufficient',
+      );
+    }
+  });
+
+  it('masks literal values below admin in every answer that shows a pool', async () => {
+    const literal = 'walnut~harbor~17';
+    const spec = { env: { A: literal }, setup: `: ${literal}`, command: ['true', literal], clean: `: ${literal}` };
+    await put(server.client, 'masked', { driver: 'local', spec, requires: [{ name: 'r', check: `: ${literal}` }] });
+    const params = { pool: 'masked' };
+    const shown = [
+      await viewer.call('pool-get', { params }),
+      await viewer.call('pool-list', {}),
+      await operator.call('pool-get', { params }),
+      await operator.call('pool-budget', { params, body: { budget_seconds: 333, reason: 'test' } }),
+      await put(operator, 'masked', {
+        ...asDocument(await operator.call('pool-get', { params })),
+        max_nodes: 7,
+      }),
+    ];
+    for (const each of shown) expect(JSON.stringify(each)).not.toContain(literal);
+    expect(shown[0]).toMatchObject({ spec: { env: { A: maskedValue } } });
+    expect(await server.client.call('pool-get', { params })).toMatchObject({ spec, max_nodes: 7 });
+  });
+
+  it('lets an operator change what is not privileged, and nothing else', async () => {
+    const params = { pool: 'guarded' };
+    const requires = [{ name: 'disk', check: 'df /' }];
+    await put(server.client, 'guarded', { driver: 'external', requires, probe: { allow_private: true } });
+    const read = asDocument(await operator.call('pool-get', { params }));
+    await put(operator, 'guarded', { ...read, budgets: { provision_seconds: 77 } });
+    expect(await server.client.call('pool-get', { params })).toMatchObject({
+      requires,
+      probe: { allow_private: true },
+      budgets: { provision_seconds: 77 },
+    });
+    const changed = { ...read, requires: [{ name: 'disk', check: 'id > owned' }] };
+    expect(await codeOf(put(operator, 'guarded', changed))).toBe('pool_field_privileged');
+    expect(await codeOf(put(operator, 'fresh', { driver: 'external', requires }))).toBe('pool_field_privileged');
+    expect(await codeOf(put(operator, 'fresh', { driver: 'external' }))).toBe('done');
+    expect(
+      await codeOf(put(operator, 'fresh', { driver: 'external', requires: [{ name: 'x', check: maskedValue }] })),
+    ).toBe('masked_value_unknown');
+  });
+
+  it('names the field and who may set it', async () => {
+    const body = {
+      driver: 'ec2',
+      spec: {
+        region: 'eu-central-1',
+        image_id: 'ami-01234567',
+        instance_type: 't3.small',
+        iam_instance_profile: 'root',
+      },
+    };
+    const problem = await put(operator, 'cloud', body).then(
+      () => null,
+      (error: RequestRefused) => error.problem,
+    );
+    expect(problem).toMatchObject({ code: 'pool_field_privileged', status: 403 });
+    expect(problem?.errors?.map(({ path }) => path)).toEqual([
+      '/body/spec/iam_instance_profile',
+      '/body/spec/image_id',
+    ]);
+    expect(problem?.detail).toContain('operators_may.iam_instance_profiles');
+  });
+
+  it('takes a value from standard input or a file and lists names on the command line', async () => {
+    const file = join(server.data_dir, 'value.txt');
+    await writeFile(file, `${value}-by-cli\n`);
+    const cli = (...args: string[]) => runCli(args, { server: server.url, env: { SLIPWAY_TOKEN: server.token } });
+    const set = await cli('secrets', 'set', 'by-cli', '--file', file);
+    expect(set).toMatchObject({ code: 0 });
+    const list = await cli('secrets', 'list');
+    expect(list.stdout).toContain('by-cli');
+    expect(set.stdout + list.stdout).not.toContain(value);
+    expect((await cli('secrets', 'rotate')).code).toBe(0);
+    expect((await cli('secrets', 'delete', 'by-cli')).code).toBe(0);
+    await rm(file);
+  });
+});
+
+describe('the settings file', () => {
+  let server: SpawnedServer;
+  beforeAll(async () => {
+    const config = join(process.env.TMPDIR ?? '/tmp', `slipway-operators-may-${process.pid}.yaml`);
+    await writeFile(config, 'operators_may:\n  requires: ["df /"]\n');
+    server = await spawnServer({ args: ['--config', config] });
+    await rm(config);
+  });
+  afterAll(() => server.stop());
+
+  it('allows operators the values that it lists', async () => {
+    const operator = server.as(await tokenOf(server, 'operator'));
+    const put = (check: string) =>
+      operator.call('pool-put', {
+        params: { pool: 'listed' },
+        body: { driver: 'external', requires: [{ name: 'disk', check }] },
+      });
+    expect(await codeOf(put('df /'))).toBe('done');
+    expect(await codeOf(put('df /; id'))).toBe('pool_field_privileged');
+  });
+});
+
+describe('a key file', () => {
+  it('is rotated under a running server; without it launches fail and name the file', async () => {
+    const first = await spawnServer();
+    try {
+      const { client } = first;
+      await client.call('secret-put', { params: { name: 'kept' }, body: { value } });
+      const keys = join(first.data_dir, 'keys.json');
+      const kid = rotateKeyRing(keys, systemClock);
+      expect(await client.call('secret-rotate', {})).toEqual({ kid, rotated: 1, unreadable: [] });
+      await client.call('pool-put', {
+        params: { pool: 'kept' },
+        body: { driver: 'local', spec: { env: { X: { secret: 'kept' } } } },
+      });
+      await allocate(client, 'kept');
+
+      // A replica with a key file of its own: it must not pretend.
+      const second = await spawnServer({ beside: first });
+      try {
+        expect(second.output()).toContain('stored secrets cannot be decrypted');
+        expect(second.output()).toContain(join(second.data_dir, 'keys.json'));
+        const { items } = await second.client.call('secret-list', {});
+        expect(items).toMatchObject([{ name: 'kept', kid, readable: false }]);
+        await first.kill();
+        const { allocation } = await second.client.call('allocation-create', { body: { pool: 'kept', name: 'later' } });
+        const failed = await until('the failure', async () => {
+          const found = await second.client.call('allocation-get', { params: { id: allocation.allocation_id } });
+          return found.status === 'failed' ? found : undefined;
+        });
+        expect(failed.reason).toContain(join(second.data_dir, 'keys.json'));
+      } finally {
+        await second.stop();
+      }
+    } finally {
+      await first.stop();
+    }
+  });
+});
+
+/** Until the machine is up. */
+async function allocate(client: Client, pool: string): Promise<{ allocation: string; node: string }> {
+  const { allocation } = await client.call('allocation-create', { body: { pool, name: 'one' } });
+  const id = allocation.allocation_id;
+  const node = await until('the machine', async () => {
+    const found = await client.call('allocation-get', { params: { id } });
+    if (found.status === 'failed') throw new Error(`it failed: ${found.reason}`);
+    return found.status === 'active' ? (found.node_id ?? undefined) : undefined;
+  });
+  return { allocation: id, node };
+}

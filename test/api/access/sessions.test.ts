@@ -1,0 +1,99 @@
+/** Sessions of the console as their owners use them. */
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { inProcessServer, type TestServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
+import { callRoute, expectProblem } from '../support/calls.ts';
+import { openStreamBy, signIn } from '../support/sign-in.ts';
+import { openTables, type Tables } from '../support/tables.ts';
+
+let server: TestServer;
+let tables: Tables;
+beforeAll(async () => {
+  server = await inProcessServer();
+  tables = await openTables(server.database_url);
+});
+afterAll(async () => {
+  await tables?.close();
+  await server?.stop();
+});
+
+const by = (cookie: string) => ({ headers: { cookie } });
+const statusOf = async (cookie: string) => (await callRoute(server.url, 'session-get', {}, by(cookie))).status;
+type Listed = { session_id: string; name: string; current: boolean; user_agent: string | null; address: string | null };
+const listed = async (cookie: string) =>
+  (await callRoute(server.url, 'session-list', {}, by(cookie))).body.items as Listed[];
+
+it('only the hash of the cookie is stored', async () => {
+  const cookie = await signIn(server.url, server.token);
+  const secret = cookie.slice(cookie.indexOf('=') + 1);
+  expect(secret).toMatch(/^sws_[\w-]{43}$/);
+  const [row] = await tables.query<{ all: string }>(`select string_agg(s::text, '|') as all from sessions s`);
+  expect(row?.all).not.toContain(secret);
+});
+
+it('signing out ends this session and no other, and clears both names of the cookie', async () => {
+  const [one, other] = [await signIn(server.url, server.token), await signIn(server.url, server.token)];
+  const { status, headers } = await callRoute(server.url, 'session-delete', {}, by(one));
+  expect(status).toBe(204);
+  expect(headers.getSetCookie().map((line) => line.split('=')[0])).toEqual([
+    'slipway_session',
+    '__Host-slipway_session',
+  ]);
+  expect([await statusOf(one), await statusOf(other)]).toEqual([401, 200]);
+  expectProblem(await callRoute(server.url, 'session-get', {}, by(one)), 'token_unknown');
+});
+
+it('people list and end sessions of their own token; an admin those of all', async () => {
+  const { token = '' } = await server.client.call('token-create', { body: { name: 'own', role: 'viewer' } });
+  const [admin, one, two] = [
+    await signIn(server.url, server.token),
+    await signIn(server.url, token),
+    await signIn(server.url, token),
+  ];
+  const own = await listed(one);
+  expect(own.map(({ name }) => name)).toEqual(['own', 'own']);
+  expect(own.map(({ current }) => current)).toEqual([true, false]);
+  expect(own[0]?.address).toMatch(/^(127\.0\.0\.1|::1)$/);
+  expect((await listed(admin)).map(({ name }) => name)).toEqual(expect.arrayContaining(['admin', 'own']));
+  const params = { id: own[1]?.session_id ?? '' };
+  expect((await callRoute(server.url, 'session-revoke', { params }, by(one))).status).toBe(204);
+  expect([await statusOf(one), await statusOf(two)]).toEqual([200, 401]);
+  expectProblem(await callRoute(server.url, 'session-revoke', { params }, by(one)), 'session_not_found');
+});
+
+it('an open stream ends with its session, and that of another session stays', async () => {
+  const [gone, kept] = [await signIn(server.url, server.token), await signIn(server.url, server.token)];
+  const [goneStream, keptStream] = [await openStreamBy(server.url, gone), await openStreamBy(server.url, kept)];
+  await callRoute(server.url, 'session-delete', {}, by(gone));
+  await until('the stream to end', () => goneStream.ended());
+  await server.client.call('token-create', { body: { name: 'shown-to-the-other', role: 'viewer' } });
+  await until('the other to go on', () => keptStream.text().includes('shown-to-the-other'));
+  keptStream.close();
+});
+
+it('revoking the token ends its sessions', async () => {
+  const { token = '', token_id } = await server.client.call('token-create', {
+    body: { name: 'short', role: 'viewer' },
+  });
+  const cookie = await signIn(server.url, token);
+  await server.client.call('token-delete', { params: { id: token_id } });
+  expect(await statusOf(cookie)).toBe(401);
+});
+
+it('a token keeps a hundred sessions; the least recently used one ends for the next', async () => {
+  const { token = '', token_id } = await server.client.call('token-create', { body: { name: 'many', role: 'viewer' } });
+  const first = await signIn(server.url, token);
+  for (let more = 0; more < 100; more++) await signIn(server.url, token);
+  expect(await statusOf(first)).toBe(401);
+  expect(await tables.query('select from sessions where token_id = $1', [token_id])).toHaveLength(100);
+});
+
+it('wrong tokens from one address are answered 429 with Retry-After, and a valid one still works', async () => {
+  for (let tries = 0; tries < 20; tries++)
+    expectProblem(await callRoute(server.url, 'session-get', {}, { bearer: 'wrong' }), 'token_unknown');
+  const refused = await callRoute(server.url, 'session-create', { body: { token: 'wrong' } });
+  expectProblem(refused, 'too_many_failures');
+  expect(Number(refused.headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
+  expect((await callRoute(server.url, 'session-get', {}, { bearer: server.token })).status).toBe(200);
+  expect(await statusOf(await signIn(server.url, server.token))).toBe(200);
+});

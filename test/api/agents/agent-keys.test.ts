@@ -1,0 +1,148 @@
+/** A machine whose agent changes its key while it serves: signed changes pass, others wait for a person. */
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { newKeyPair, publicKeyOf, signed } from '../../../src/agent/connection/keys.ts';
+import { fingerprintOf } from '../../../src/base/credentials/ed25519.ts';
+import { keyChangeBody } from '../../../src/contract/agent/key-change.ts';
+import { expectProblem } from '../support/calls.ts';
+import type { Machine } from '../support/machine.ts';
+import { activeOne, externalServer, readyMachine } from '../support/tenants.ts';
+
+let server: Awaited<ReturnType<typeof externalServer>>;
+beforeAll(async () => {
+  server = await externalServer();
+});
+afterAll(() => server.stop());
+
+async function serving(name: string): Promise<{ machine: Machine; id: string }> {
+  const heartbeat = { stale_after_seconds: 24 * 3600 };
+  await server.client.call('pool-put', { params: { pool: name }, body: { driver: 'external', heartbeat } });
+  const { token: join_token = '' } = await server.client.call('join-token-create', { params: { pool: name } });
+  const machine = await readyMachine({ url: server.url, join_token }, name);
+  const { allocation } = await server.client.call('allocation-create', { body: { pool: name } });
+  await activeOne(server.client, allocation.allocation_id);
+  return { machine, id: allocation.allocation_id };
+}
+
+async function changeKey(machine: Machine, isSigned: boolean) {
+  const [former, next] = [machine.private_key, newKeyPair()];
+  const [former_public_key, agent_public_key] = [publicKeyOf(former), publicKeyOf(next)];
+  const body = keyChangeBody({ node_instance_id: machine.node_instance_id, former_public_key, agent_public_key });
+  const key_change = isSigned && { key_change: { signature: signed(former, body) } };
+  const reply = await machine.call('agent-register', { body: { version: 'test', agent_public_key, ...key_change } });
+  expect(reply.status, reply.text).toBe(200);
+  machine.private_key = next;
+}
+
+const stands = async (id: string) => (await server.client.call('allocation-get', { params: { id } })).status;
+
+const worksUntil = (machine: Machine, id: string, ...ends: string[]) =>
+  machine.work(async () => ends.includes(await stands(id)));
+
+const release = async (machine: Machine, id: string) => {
+  await server.client.call('allocation-release', { params: { id }, body: {} });
+  await worksUntil(machine, id, 'released', 'release_failed');
+  return stands(id);
+};
+
+const nodeOf = ({ node_id }: Machine) => server.client.call('node-get', { params: { id: node_id } });
+
+const changes = ({ node_id }: Machine) =>
+  server.tables.query<{ data: object }>(
+    "select data from evidence where kind = 'credential.key_changed' and node_id = $1 order by at",
+    [node_id],
+  );
+
+it('its first key proves it clean, also after it registered again', async () => {
+  const { machine, id } = await serving('first-key');
+  const body = { version: 'test', agent_public_key: publicKeyOf(machine.private_key) };
+  expect((await machine.call('agent-register', { body })).status).toBe(200);
+  expect(await release(machine, id)).toBe('released');
+  expect(await nodeOf(machine)).toMatchObject({ status: 'ready', occupancy: 'free' });
+  expect(await changes(machine)).toEqual([]);
+});
+
+it('a key that the former one signed proves it clean', async () => {
+  const { machine, id } = await serving('signed-change');
+  await changeKey(machine, true);
+  expect(await release(machine, id)).toBe('released');
+  expect(await changes(machine)).toMatchObject([
+    { data: { proven: true, needs_acceptance: false, via: 'credential' } },
+  ]);
+});
+
+it('another key proves nothing until an operator accepts it, and nobody gets the machine meanwhile', async () => {
+  const { machine, id } = await serving('unsigned-change');
+  await changeKey(machine, false);
+  expect(await release(machine, id)).toBe('release_failed');
+  expect(await nodeOf(machine)).toMatchObject({ status: 'cleaning', occupancy: 'cleanup' });
+  expect(await changes(machine)).toMatchObject([{ data: { proven: false, needs_acceptance: true } }]);
+  const [failure] = await server.tables.query<{ data: object }>(
+    "select data from evidence where kind = 'allocation.release_failed' and allocation_id = $1",
+    [id],
+  );
+  expect(failure).toMatchObject({ data: { evidence: { code: 'proof_key_unproven' } } });
+
+  const { token } = await server.tokenFor('operator', { tenant: 'acme' });
+  const act = { params: { id: machine.node_id, action: 'accept-key' as const }, body: { reason: 'its disk was lost' } };
+  await expect(server.as(token).call('node-act', act)).rejects.toMatchObject({
+    problem: { code: 'scope_insufficient' },
+  });
+  const offers = await server.client.call('allocation-actions', { params: { id } });
+  expect(offers.items.find(({ action }) => action === 'accept-key')).toMatchObject({ open: true });
+  const looked = await server.client.call('node-act', { ...act, body: { ...act.body, dry_run: true } });
+  const { fingerprint = '' } = looked.predicts;
+  expect(fingerprint).toBe(fingerprintOf(publicKeyOf(machine.private_key)));
+  await expect(server.client.call('node-act', act)).rejects.toMatchObject({ problem: { code: 'invalid_request' } });
+  const accepting = { ...act, body: { ...act.body, fingerprint } };
+  await server.client.call('node-act', accepting);
+  const again = { params: { id, action: 'retry-release' as const }, body: { reason: 'the key is accepted' } };
+  await server.client.call('allocation-act', again);
+  await worksUntil(machine, id, 'released');
+  expect(await nodeOf(machine)).toMatchObject({ status: 'ready', occupancy: 'free' });
+  await expect(server.client.call('node-act', accepting)).rejects.toMatchObject({
+    problem: { code: 'action_illegal' },
+  });
+});
+
+it('the last proven key still proves it clean, whatever key was put in its place', async () => {
+  const { machine, id } = await serving('robbed');
+  const own = machine.private_key;
+  await changeKey(machine, false);
+  await changeKey(machine, true);
+  machine.private_key = own;
+  expect(await release(machine, id)).toBe('released');
+});
+
+it('an agent that registers with its last proven key again is in doubt no more', async () => {
+  const { machine, id } = await serving('back-again');
+  const own = machine.private_key;
+  await changeKey(machine, false);
+  const body = { version: 'test', agent_public_key: publicKeyOf(own) };
+  expect((await machine.call('agent-register', { body })).status).toBe(200);
+  expect(await changes(machine)).toMatchObject([{ data: { proven: false } }, { data: { proven: true } }]);
+  const offers = await server.client.call('allocation-actions', { params: { id } });
+  expect(offers.items.find(({ action }) => action === 'accept-key')).toMatchObject({ open: false });
+});
+
+it('a key that a replica of an earlier version stored is in doubt, and the one before it is not', async () => {
+  const { machine, id } = await serving('older-replica');
+  const stranger = publicKeyOf(newKeyPair());
+  // As version 0.1.0 wrote it: it knows of no doubt.
+  await server.tables.query('update instances set agent_public_key = $2 where node_instance_id = $1', [
+    machine.node_instance_id,
+    stranger,
+  ]);
+  const [row] = await server.tables.query(
+    'select agent_public_key, trusted_public_key, key_unproven_since from instances where node_instance_id = $1',
+    [machine.node_instance_id],
+  );
+  const trusted_public_key = publicKeyOf(machine.private_key);
+  expect(row).toEqual({ agent_public_key: stranger, trusted_public_key, key_unproven_since: expect.any(Date) });
+  expect(await release(machine, id)).toBe('released');
+});
+
+it('a signature that is none of Ed25519 is no request', async () => {
+  const machine = await readyMachine(server, 'odd-signature');
+  const body = { version: 'test', key_change: { signature: 'x' } };
+  expectProblem(await machine.call('agent-register', { body }), 'invalid_request');
+});

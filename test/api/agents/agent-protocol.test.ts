@@ -1,0 +1,274 @@
+/** The agent protocol's promises: four situations with four codes, lost replies, join tokens, rotation, batches, and what a beat costs. */
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { newKeyPair, publicKeyOf, signed } from '../../../src/agent/connection/keys.ts';
+import { moment, systemClock } from '../../../src/base/clock.ts';
+import { newNodeId, newNodeInstanceId } from '../../../src/base/ids.ts';
+import { keyProofBody } from '../../../src/contract/agent/key-proof.ts';
+import { type Installation, openInstallation } from '../../../src/store/keys/installation.ts';
+import { openDatabase } from '../../../src/store/pg/database.ts';
+import { transition } from '../../../src/store/transitions/node-transition.ts';
+import { defaultEnvironment } from '../../../src/store/transitions/transition-rules.ts';
+import { until } from '../../support/until.ts';
+import { callRoute, expectProblem } from '../support/calls.ts';
+import { type Machine, registration, startMachine } from '../support/machine.ts';
+import { externalPool, externalServer, readyMachine } from '../support/tenants.ts';
+
+let server: Awaited<ReturnType<typeof externalServer>>;
+let installation: Installation;
+beforeAll(async () => {
+  server = await externalServer();
+  const db = openDatabase({ url: server.database_url });
+  installation = await openInstallation(db, new Date(systemClock.nowMs()));
+  await db.close();
+});
+afterAll(() => server.stop());
+
+const expectMachine = (name: string) => server.client.call('node-create', { body: { pool: externalPool, name } });
+const register = (body: object, bearer?: string) =>
+  callRoute(server.url, 'agent-register', { body }, bearer === undefined ? {} : { bearer });
+const join = (name: string, join_token = server.join_token) => register(registration({ join_token, name }));
+const joinToken = (body: object) => server.client.call('join-token-create', { params: { pool: externalPool }, body });
+
+async function statusOf(machine: Pick<Machine, 'node_id'>): Promise<string> {
+  const [row] = await server.tables.query<{ status: string }>('select status from nodes where node_id = $1', [
+    machine.node_id,
+  ]);
+  return row?.status ?? '';
+}
+
+async function quarantine(machine: Machine): Promise<void> {
+  const db = openDatabase({ url: server.database_url });
+  const move = {
+    node_id: machine.node_id as never,
+    to: 'quarantined' as const,
+    by: 'quarantine' as const,
+    reason: 'test',
+  };
+  await db.transaction((tx) => transition(tx, [move], new Date(systemClock.nowMs()), defaultEnvironment));
+  await db.close();
+}
+
+describe('four situations, four codes', () => {
+  it('an old instance is told that it was replaced', async () => {
+    const old = await readyMachine(server, 'replaced');
+    await old.beat('stopping');
+    const params = { id: old.node_id, action: 're-enroll' } as const;
+    await server.client.call('node-act', { params, body: { reason: 'its disk was replaced' } });
+    for (const call of ['agent-heartbeat', 'agent-task-next', 'agent-credential-rotate'] as const)
+      expectProblem(await old.call(call), 'instance_fenced');
+    expectProblem(await register({ version: '1' }, old.credential), 'instance_fenced');
+  });
+
+  it('a fenced node gets no task and is not let in again', async () => {
+    const { enrollment_token } = await expectMachine('fenced');
+    const machine = await startMachine(server.url, { enrollment_token });
+    await machine.beat('ready');
+    await quarantine(machine);
+    const answer = await until('the replica to know', async () => {
+      const next = await machine.call('agent-task-next');
+      return next.status === 200 ? undefined : next;
+    });
+    expectProblem(answer, 'node_fenced');
+    expectProblem(await register({ version: '1' }, machine.credential), 'node_fenced');
+    expect((await machine.beat('ready')).body.node_status).toBe('quarantined');
+  });
+
+  it('a credential that was never given is unknown', async () => {
+    expectProblem(await register({ version: '1' }, 'swc_nobody'), 'credential_unknown');
+    expectProblem(await callRoute(server.url, 'agent-heartbeat', {}, { bearer: 'swc_nobody' }), 'credential_unknown');
+  });
+
+  it('a machine quicker than its record waits; one with a forged token does not', async () => {
+    const claims = {
+      pool: externalPool,
+      node_id: newNodeId(systemClock),
+      node_instance_id: newNodeInstanceId(systemClock),
+    };
+    const enrollment_token = installation.enrollmentToken(claims);
+    const early = await register(registration({ enrollment_token }));
+    expectProblem(early, 'enrollment_pending');
+    const again = await register(registration({ enrollment_token }));
+    expect(early.body.retry_after_seconds).toBe(1);
+    expect(early.headers.get('retry-after')).toBe('1');
+    // The deadline does not move with the asking, or a lost machine would ask for ever.
+    expect(again.body.deadline_at).toBe(early.body.deadline_at);
+    const seconds = (Date.parse(String(early.body.deadline_at)) - systemClock.nowMs()) / 1000;
+    expect(seconds).toBeGreaterThan(600);
+    expect(seconds).toBeLessThanOrEqual(721);
+    const signature = enrollment_token.lastIndexOf('.') + 1;
+    const other = enrollment_token[signature] === 'A' ? 'B' : 'A';
+    const forged = `${enrollment_token.slice(0, signature)}${other}${enrollment_token.slice(signature + 1)}`;
+    expectProblem(await register(registration({ enrollment_token: forged })), 'enrollment_invalid');
+    expectProblem(await register({ version: '1' }), 'token_missing');
+  });
+});
+
+describe('registration', () => {
+  it('survives a lost reply until the credential is used', async () => {
+    const { enrollment_token, node } = await expectMachine('lost-reply');
+    const lost = await register(registration({ enrollment_token }));
+    const second = await startMachine(server.url, { enrollment_token });
+    expect([second.node_id, second.node_instance_id]).toEqual([node.node_id, lost.body.node_instance_id]);
+    expectProblem(
+      await callRoute(server.url, 'agent-heartbeat', {}, { bearer: String(lost.body.credential) }),
+      'credential_unknown',
+    );
+    expect((await second.beat('ready')).status).toBe(200);
+    expectProblem(await register(registration({ enrollment_token })), 'enrollment_invalid');
+    expect((await second.beat()).body.node_status).toBe('ready');
+  });
+
+  it('with the credential is a restart: counted, and nothing moves', async () => {
+    const machine = await readyMachine(server, 'restarting');
+    const before = await server.client.call('node-get', { params: { id: machine.node_id } });
+    const again = await register({ version: '2' }, machine.credential);
+    expect(again.status).toBe(200);
+    expect(again.body).not.toHaveProperty('credential');
+    const after = await server.client.call('node-get', { params: { id: machine.node_id } });
+    expect(after).toMatchObject({
+      status: 'ready',
+      registered_at: before.registered_at,
+      restarts: before.restarts + 1,
+    });
+  });
+
+  it('by join token: bounded in uses, time and until revoked, for new names only', async () => {
+    const twice = await joinToken({ max_uses: 2 });
+    const token = twice.token ?? '';
+    expect((await join('one', token)).status).toBe(201);
+    expect((await join('two', token)).status).toBe(201);
+    expectProblem(await join('three', token), 'join_token_spent');
+    const short = (await joinToken({ ttl_seconds: 0.001 })).token ?? '';
+    expectProblem(await join('late', short), 'join_token_expired');
+    expectProblem(await join('one', token), 'join_token_spent');
+    expectProblem(await register({ join_token: token, version: '1' }), 'invalid_request');
+    const { items } = await server.client.call('join-token-list', { params: { pool: externalPool } });
+    expect(items.find(({ token_id }) => token_id === twice.token_id)).toMatchObject({ uses: 2, max_uses: 2 });
+  });
+
+  it('a known name needs its credential or its key, and never comes back on a join token alone', async () => {
+    const { token = '', token_id } = await joinToken({});
+    const private_key = newKeyPair();
+    const agent_public_key = publicKeyOf(private_key);
+    const asked = { join_token: token, name: 'returning', version: 'test', agent_public_key };
+    const first = await register(asked);
+    expect(first.status).toBe(201);
+    const beat = (bearer: unknown, status: string) =>
+      callRoute(server.url, 'agent-heartbeat', { body: { status } }, { bearer: String(bearer) });
+    await beat(first.body.credential, 'ready');
+    expectProblem(await join('returning', token), 'name_taken');
+    await beat(first.body.credential, 'stopping');
+    expectProblem(await join('returning', token), 'identity_unproven');
+
+    const signed_at = moment(systemClock.nowMs()).toISOString();
+    const signature = signed(private_key, keyProofBody({ ...asked, signed_at }));
+    const again = await register({ ...asked, key_proof: { signed_at, signature } });
+    expect(again.status).toBe(200);
+    expect(again.body).toMatchObject({ node_id: first.body.node_id, node_instance_id: first.body.node_instance_id });
+    expectProblem(await beat(first.body.credential, 'ready'), 'credential_unknown');
+    expect((await beat(again.body.credential, 'ready')).body.node_status).toBe('ready');
+
+    await server.client.call('join-token-delete', { params: { pool: externalPool, id: token_id } });
+    expectProblem(await join('returning', token), 'join_token_invalid');
+  });
+});
+
+it('a rotated credential replaces the former one at its first use', async () => {
+  const machine = await readyMachine(server, 'rotating');
+  const rotated = await machine.call('agent-credential-rotate');
+  expect((await machine.beat()).status).toBe(200);
+  const fresh = { bearer: String(rotated.body.credential) };
+  expect((await callRoute(server.url, 'agent-heartbeat', {}, fresh)).status).toBe(200);
+  expectProblem(await machine.beat(), 'credential_unknown');
+  expect((await callRoute(server.url, 'agent-heartbeat', {}, fresh)).status).toBe(200);
+});
+
+describe('heartbeats', () => {
+  it('beats of one instance in a batch keep their order, however many others have news as well', async () => {
+    const machines = await Promise.all(
+      Array.from({ length: 6 }, (_, index) => readyMachine(server, `ordered-${index}`)),
+    );
+    const turns = ['degraded', 'ready', 'stopping', 'ready', 'degraded'] as const;
+    const beats = turns.flatMap((status) => machines.map(({ credential }) => ({ credential, status })));
+    const { body } = await callRoute(server.url, 'agent-heartbeats', { body: { beats } });
+    const { results } = body as unknown as { results: { node_status: string }[] };
+    const heard = machines.map((_, index) =>
+      turns.map((__, turn) => results[turn * machines.length + index]?.node_status),
+    );
+    expect(heard).toEqual(machines.map(() => ['degraded', 'ready', 'offline', 'ready', 'degraded']));
+    expect(await Promise.all(machines.map(statusOf)), 'and all of it is durable').toEqual(
+      machines.map(() => 'degraded'),
+    );
+  });
+
+  it('of a batch each have their own result', async () => {
+    const [well, leaving] = [await readyMachine(server, 'well'), await readyMachine(server, 'leaving')];
+    const beats = [
+      { credential: well.credential, health_score: 90 },
+      { credential: 'swc_nobody' },
+      { credential: leaving.credential, status: 'stopping' },
+    ];
+    const { body } = await callRoute(server.url, 'agent-heartbeats', { body: { beats } });
+    expect(body.results).toEqual([
+      expect.objectContaining({ node_status: 'ready' }),
+      expect.objectContaining({ code: 'credential_unknown', status: 401 }),
+      expect.objectContaining({ node_status: 'offline' }),
+    ]);
+  });
+
+  it('that change a status are durable before they are answered', async () => {
+    const machine = await startMachine(server.url, { join_token: server.join_token, name: 'prompt' });
+    for (const [claim, status] of [
+      ['ready', 'ready'],
+      ['degraded', 'degraded'],
+      ['ready', 'ready'],
+      ['stopping', 'offline'],
+      [undefined, 'ready'],
+    ] as const) {
+      expect((await machine.beat(claim)).body.node_status).toBe(status);
+      expect(await statusOf(machine), `after ${claim}`).toBe(status);
+    }
+  });
+
+  /** Around every statement of every rule, and nothing by itself. */
+  const isFrame = (text: string) => /^(begin|commit|set local \w+ = \w+)$/i.test(text);
+
+  it('that change nothing ask the database nothing', async () => {
+    const machine = await readyMachine(server, 'steady');
+    await machine.beat();
+    const statements = new Map<string, number>();
+    const spy = vi.spyOn(pg.Client.prototype, 'query');
+    // Many side by side: what comes again by the time alone comes seldom meanwhile, however slow the machine.
+    const [rounds, together] = [15, 20];
+    const beats = rounds * together;
+    for (let round = 0; round < rounds; round++) {
+      const replies = await Promise.all(Array.from({ length: together }, () => machine.beat('ready')));
+      expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([200]));
+    }
+    for (const [query] of spy.mock.calls as unknown[][]) {
+      const text = typeof query === 'string' ? query : String((query as { text?: string }).text);
+      // The tail looks again while transactions of other tests, on the same cluster, hold facts back; beats have no part in that.
+      if (text.includes('as settled from evidence') || isFrame(text)) continue;
+      statements.set(text, (statements.get(text) ?? 0) + 1);
+    }
+    spy.mockRestore();
+    expect(statements.size).toBeGreaterThan(0);
+    const most = Math.max(...statements.values());
+    expect(most, JSON.stringify([...statements])).toBeLessThan(beats / 3);
+    await until('the beats to be in the table', async () => {
+      const node = await server.client.call('node-get', { params: { id: machine.node_id } });
+      return node.last_seen_at;
+    });
+  });
+});
+
+it('strangers who knock again and again leave few facts, not a thousand', async () => {
+  const denials = () =>
+    server.tables.query(`select 1 from evidence where kind in ('request.denied', 'registration.refused')`);
+  expectProblem(await join('stranger', 'swj_nobody'), 'join_token_invalid');
+  const before = (await denials()).length;
+  for (let knock = 0; knock < 20; knock++) expectProblem(await join('stranger', `swj_${knock}`), 'join_token_invalid');
+  // The tenth is told, with how many came since the first.
+  expect((await denials()).length).toBe(before + 1);
+});

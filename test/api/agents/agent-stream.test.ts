@@ -1,0 +1,287 @@
+/** The stream of an agent and of a relay: the same checks and answers as by HTTP, bounded, and told when it counts no more. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { moment, systemClock } from '../../../src/base/clock.ts';
+import type { SignedTask } from '../../../src/contract/agent/agent.ts';
+import { fenceInstance } from '../../../src/store/agents/instances.ts';
+import { openDatabase } from '../../../src/store/pg/database.ts';
+import { until } from '../../support/until.ts';
+import { callRoute, expectProblem } from '../support/calls.ts';
+import type { Machine } from '../support/machine.ts';
+import { openStream, refusedStream, type StreamClient } from '../support/stream-client.ts';
+import { enrolledAgain, externalPool, externalServer, readyMachine } from '../support/tenants.ts';
+
+let server: Awaited<ReturnType<typeof externalServer>>;
+let machine: Machine;
+let stream: StreamClient;
+beforeAll(async () => {
+  server = await externalServer();
+  machine = await readyMachine(server, 'streaming');
+  stream = await openStream(server.url, machine.credential);
+});
+afterAll(() => server.stop());
+
+let sent = 0;
+/** Sends it under a number of its own, and waits for what comes back under that. */
+function ask(on: StreamClient, frame: object) {
+  const seq = ++sent;
+  on.send({ seq, ...frame });
+  return on.frame(`the answer to ${JSON.stringify(frame)}`, (each) => each.seq === seq);
+}
+
+const brokenConnections = () =>
+  server.tables.query<{ node_id: string | null; data: Record<string, unknown>; layer: string }>(
+    "select node_id, data, layer from evidence where kind = 'connection.broken' order by seq",
+  );
+
+const relayToken = async (pool = externalPool) => {
+  const body = { name: `relay-of-${pool}`, role: 'relay' as const, pool };
+  return (await server.client.call('token-create', { body })) as { token: string; token_id: string };
+};
+
+describe('whoever is not let in is told so by an ordinary reply', () => {
+  it.each([
+    ['nobody', {}, 401, 'token_missing'],
+    ['a stranger', { authorization: 'Bearer swc_wrong' }, 401, 'credential_unknown'],
+    ['an unknown relay', { authorization: 'Bearer swr_wrong' }, 401, 'token_unknown'],
+    ['a foreign page', { origin: 'https://elsewhere.example' }, 403, 'origin_refused'],
+  ])('%s', async (_, headers, status, code) => {
+    expect(await refusedStream(server.url, headers)).toMatchObject({ status, body: { status, code } });
+  });
+
+  it('a person, a former instance, and one who asks for no WebSocket', async () => {
+    expect(await refusedStream(server.url, { authorization: `Bearer ${server.token}` })).toMatchObject({
+      body: { code: 'credential_unknown' },
+    });
+    const old = await readyMachine(server, 'replaced');
+    await old.beat('stopping');
+    await enrolledAgain(server, old);
+    // What was decided of it comes to this replica's memory a moment later.
+    const refused = await until('the former instance to be refused', () =>
+      refusedStream(server.url, { authorization: `Bearer ${old.credential}` }).catch(() => undefined),
+    );
+    expect(refused).toMatchObject({ body: { code: 'instance_fenced' } });
+    const plain = await callRoute(server.url, 'agent-stream', {}, { bearer: machine.credential });
+    expectProblem(plain, 'upgrade_required');
+    expect(plain.headers.get('sec-websocket-version')).toBe('13');
+  });
+
+  it('and who would like another protocol elsewhere is served in this one', async () => {
+    const headers = { connection: 'upgrade', upgrade: 'h2c' };
+    const { request } = await import('node:http');
+    const status = await new Promise((resolve, reject) =>
+      request(`${server.url}/healthz`, { headers }, (response) => resolve(response.resume().statusCode))
+        .on('error', reject)
+        .end(),
+    );
+    expect(status).toBe(200);
+  });
+});
+
+/** What is told of others may come a moment after it happened, and so in the middle of a test. */
+const standing = async () => ({
+  ...(await server.tables.snapshot()),
+  evidence: await server.tables.query('select kind, summary from evidence where node_id = $1 order by seq', [
+    machine.node_id,
+  ]),
+});
+
+describe('an agent', () => {
+  it('is answered as by HTTP, and what is news is durable before', async () => {
+    expect(await ask(stream, {})).toMatchObject({
+      node_status: 'ready',
+      tasks_waiting: 0,
+      heartbeat_interval_seconds: expect.any(Number),
+    });
+    expect(await ask(stream, { status: 'degraded' })).toMatchObject({ node_status: 'degraded' });
+    const [row] = await server.tables.query('select status from nodes where node_id = $1', [machine.node_id]);
+    expect(row).toEqual({ status: 'degraded' });
+    expect(await ask(stream, { status: 'ready', error_rate: 0 })).toMatchObject({ node_status: 'ready' });
+  });
+
+  it.each([
+    ['an unknown claim', { status: 'splendid' }, 'claim_status_unknown'],
+    ['a number that cannot be', { health_score: 101 }, 'claim_out_of_range'],
+    ['an unknown key', { mood: 'fine' }, 'invalid_request'],
+    ['another instance', { node_instance_id: 'inst_other' }, 'credential_mismatch'],
+    ['a batch', { beats: [{ credential: 'swc_x' }] }, 'invalid_request'],
+  ])('with %s is told what is wrong, and nothing changes', async (_, frame, code) => {
+    const before = await standing();
+    expect(await ask(stream, frame)).toMatchObject({ problem: { code } });
+    expect(await standing()).toEqual(before);
+  });
+
+  it('with a frame that is no JSON goes on all the same', async () => {
+    stream.send('{"status": ');
+    await stream.frame('the problem', ({ problem }) => (problem as { code?: string })?.code === 'malformed_json');
+    expect(await ask(stream, {})).toMatchObject({ node_status: 'ready' });
+  });
+
+  it('gets a task when it has time for one, leased to it and signed', async () => {
+    const { task_id } = await server.client.call('node-ping', { params: { id: machine.node_id }, body: {} });
+    await until('the beat to say that a task waits', async () => (await ask(stream, {})).tasks_waiting === 1);
+    expect(stream.frames.filter(({ task }) => task)).toEqual([]);
+    stream.send({ tasks: true });
+    const { task } = (await stream.frame('the task', (each) => each.task !== undefined)) as { task: SignedTask };
+    expect(task).toMatchObject({ task_id, type: 'ping', signature: expect.any(String) });
+    const [row] = await server.tables.query('select status from tasks where task_id = $1', [task_id]);
+    expect(row).toEqual({ status: 'leased' });
+    const result = { nonce: task.params.nonce };
+    await machine.call('agent-task-result', { params: { id: task_id }, body: { status: 'succeeded', result } });
+
+    stream.send({ tasks: true });
+    const later = await server.client.call('node-ping', { params: { id: machine.node_id }, body: {} });
+    await stream.frame('the task that came later', (each) => (each.task as SignedTask)?.task_id === later.task_id);
+  });
+
+  it('has one stream, and the newest counts', async () => {
+    const newer = await openStream(server.url, machine.credential);
+    expect(await stream.closed).toEqual({ code: 4410, reason: 'stream_replaced' });
+    expect(await ask(newer, {})).toMatchObject({ node_status: 'ready' });
+    stream = newer;
+  });
+
+  it('that sends what no beat is, is closed', async () => {
+    const [large, binary] = await Promise.all(
+      ['large', 'binary'].map(async (name) =>
+        openStream(server.url, (await readyMachine(server, `sends-${name}`)).credential),
+      ),
+    );
+    large?.send({ message: 'x'.repeat(64 * 1024) });
+    binary?.socket.send(Buffer.from('{}'), { binary: true });
+    expect(await large?.closed).toMatchObject({ code: 1009 });
+    expect(await binary?.closed).toEqual({ code: 1003, reason: 'unsupported_media_type' });
+  });
+
+  it('is answered each ping once, and closed for a flood of them', async () => {
+    const own = await openStream(server.url, (await readyMachine(server, 'pinging')).credential);
+    const pongs: string[] = [];
+    own.socket.on('pong', (data) => pongs.push(String(data)));
+    own.socket.ping('one');
+    own.socket.ping('two');
+    await ask(own, {});
+    expect(pongs).toEqual(['one', 'two']);
+    // They leave together, and so come faster than their answers can leave.
+    for (let pings = 0; pings < 20_000; pings++) own.socket.ping();
+    expect(await own.closed).toEqual({ code: 1013, reason: 'stream_overrun' });
+    expect(pongs.length).toBeLessThan(20_000);
+  });
+
+  it('that breaks off is evidence once, and no verdict; one that says goodbye is neither', async () => {
+    const leaving = await readyMachine(server, 'leaving');
+    const goodbye = await openStream(server.url, leaving.credential);
+    goodbye.socket.close(1000);
+    await goodbye.closed;
+    const broken = await readyMachine(server, 'breaking');
+    const ofIt = async () => (await brokenConnections()).filter(({ node_id }) => node_id === broken.node_id);
+    for (let times = 0; times < 3; times++) {
+      const each = await openStream(server.url, broken.credential);
+      expect(await ask(each, {})).toMatchObject({ node_status: 'ready' });
+      each.socket.terminate();
+      await until('the server to notice', async () => {
+        const metrics = await callRoute(server.url, 'metrics-get', {}, { bearer: server.token });
+        return /slipway_agent_streams\{of="agent"\} 1\n/.test(metrics.text);
+      });
+    }
+    await until('the evidence', async () => (await ofIt()).length > 0);
+    expect(await ofIt()).toMatchObject([
+      { layer: 'transport', data: { of: 'agent', why: 'it ended without a goodbye' } },
+    ]);
+    expect((await broken.beat()).body).toMatchObject({ node_status: 'ready' });
+    expect((await brokenConnections()).filter(({ node_id }) => node_id === leaving.node_id)).toEqual([]);
+  });
+
+  it('that is fenced or gets another credential while it is connected is told and closed', async () => {
+    const old = await readyMachine(server, 'fenced-while-connected');
+    const its = await openStream(server.url, old.credential);
+    await old.beat('stopping');
+    await enrolledAgain(server, old);
+    expect(await its.closed).toEqual({ code: 4409, reason: 'instance_fenced' });
+    expect(its.frames.at(-1)).toMatchObject({ problem: { code: 'instance_fenced', status: 409 } });
+
+    const rotating = await readyMachine(server, 'rotating');
+    const former = await openStream(server.url, rotating.credential);
+    const { body } = await rotating.call('agent-credential-rotate');
+    const next = await openStream(server.url, String(body.credential));
+    // Facts come in order: whoever is handed this task has heard of the replacement.
+    next.send({ tasks: true });
+    await server.client.call('node-ping', { params: { id: rotating.node_id }, body: {} });
+    await next.frame('the task', (each) => each.task !== undefined);
+    expect(await ask(next, {})).toMatchObject({ node_status: 'ready' });
+    expect([4401, 4410]).toContain((await former.closed).code);
+  });
+});
+
+it('whoever is fenced by another replica is told and closed as well', async () => {
+  const machine = await readyMachine(server, 'fenced-elsewhere');
+  const its = await openStream(server.url, machine.credential);
+  const elsewhere = openDatabase({ url: server.database_url });
+  const fence = { reason: 'it was given up elsewhere', revoke: true, node_id: machine.node_id as never };
+  await elsewhere.transaction((tx) =>
+    fenceInstance(tx, machine.node_instance_id as never, fence, moment(systemClock.nowMs())),
+  );
+  await elsewhere.close();
+  expect(await its.closed).toEqual({ code: 4409, reason: 'instance_fenced' });
+  expect(its.frames.at(-1)).toMatchObject({ problem: { detail: expect.stringContaining('given up elsewhere') } });
+});
+
+describe('a relay', () => {
+  it('passes on beats that carry the credential of a machine of its pool, and no others', async () => {
+    await server.client.call('pool-put', { params: { pool: 'elsewhere' }, body: { driver: 'external' } });
+    const [own, other] = [await relayToken(), await relayToken('elsewhere')];
+    const beats = [
+      { node_instance_id: machine.node_instance_id, status: 'ready' },
+      { credential: machine.credential },
+      { node_instance_id: 'inst_none' },
+      {},
+    ];
+    const taken = { node_status: 'ready' };
+    const unproven = { code: 'beat_credential_missing', status: 401 };
+    for (const [token, expected] of [
+      [own.token, [unproven, taken, unproven, unproven]],
+      [other.token, [unproven, { code: 'scope_insufficient' }, unproven, unproven]],
+    ] as const) {
+      const line = await openStream(server.url, token);
+      expect(await ask(line, { beats })).toMatchObject({ results: expected });
+      const posted = await callRoute(server.url, 'agent-heartbeats', { body: { beats } }, { bearer: token });
+      expect(posted.body).toMatchObject({ results: expected });
+      line.socket.close(1000);
+    }
+    const without = await callRoute(server.url, 'agent-heartbeats', { body: { beats } });
+    expect(without.body.results).toMatchObject([unproven, taken, unproven, unproven]);
+  });
+
+  it('whose batch is wrong is told so, and nothing of it counts', async () => {
+    const line = await openStream(server.url, (await relayToken()).token);
+    const before = await server.tables.snapshot();
+    const wrong = [{ credential: machine.credential, status: 'stopping' }, { status: 'splendid' }];
+    expect(await ask(line, { beats: wrong })).toMatchObject({ problem: { code: 'claim_status_unknown' } });
+    expect(await ask(line, { status: 'ready' })).toMatchObject({ problem: { code: 'invalid_request' } });
+    expect(await server.tables.snapshot()).toEqual(before);
+    line.socket.close(1000);
+  });
+
+  it('is told and closed when its token is revoked', async () => {
+    const { token, token_id } = await relayToken();
+    const line = await openStream(server.url, token);
+    await server.client.call('token-delete', { params: { id: token_id } });
+    expect(await line.closed).toEqual({ code: 4401, reason: 'token_unknown' });
+    const posted = await callRoute(server.url, 'agent-heartbeats', { body: { beats: [{}] } }, { bearer: token });
+    expectProblem(posted, 'token_unknown');
+  });
+
+  it.each([
+    ['without a pool', { role: 'relay' }, 'invalid_request'],
+    ['with a tenant', { role: 'relay', pool: externalPool, tenant: 'acme' }, 'invalid_request'],
+    ['of no pool', { role: 'relay', pool: 'nowhere' }, 'pool_not_found'],
+    ['that is none', { role: 'viewer', pool: externalPool }, 'invalid_request'],
+  ] as const)('gets no token %s', async (_, asked, code) => {
+    const body = { name: 'wrong', ...asked };
+    expectProblem(await callRoute(server.url, 'token-create', { body }, { bearer: server.token }), code);
+  });
+});
+
+it('ends its streams in a way that tells agents to come back, when it stops', async () => {
+  const { closed } = await openStream(server.url, machine.credential);
+  await server.stop();
+  expect(await closed).toEqual({ code: 1001, reason: 'not_ready' });
+});

@@ -1,0 +1,137 @@
+/** The short way of a beat and the ordinary one give the same answer to whatever is sent: status, headers and body. */
+import { Writable } from 'node:stream';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { createLog } from '../../../src/base/telemetry/log.ts';
+import type { Machine } from '../support/machine.ts';
+import { enrolledAgain, externalServer, readyMachine } from '../support/tenants.ts';
+import { openWire, type Wire } from '../support/wire.ts';
+
+let server: Awaited<ReturnType<typeof externalServer>>;
+let wire: Wire;
+let machine: Machine;
+let fenced: Machine;
+
+const nowhere = new Writable({ write: (_, __, done) => done() });
+const log = createLog({ level: 'error', destination: nowhere as never });
+
+/** A server that tells of each request in its log takes the ordinary way with all of them. */
+const ways = { short: 'error', ordinary: 'debug' } as const;
+
+beforeAll(async () => {
+  server = await externalServer({ log });
+  wire = openWire(server.url);
+  machine = await readyMachine(server, 'steady');
+  fenced = await readyMachine(server, 'replaced');
+  await fenced.beat('stopping');
+  await enrolledAgain(server, fenced);
+});
+afterAll(async () => {
+  wire.close();
+  await server.stop();
+});
+
+const path = '/v1/agent/heartbeat';
+const json = { 'content-type': 'application/json' };
+const own = () => ({ ...json, authorization: `Bearer ${machine.credential}` });
+const trace = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+
+interface Sent {
+  method?: string;
+  path?: string;
+  headers: Record<string, string | string[]>;
+  body?: string;
+}
+
+const requests: Record<string, () => Sent> = {
+  'a plain beat': () => ({ headers: own(), body: '{}' }),
+  'a beat that says all it can': () => ({
+    headers: own(),
+    body: `{"status":"ready","health_score":97.5,"error_rate":0,"active_tasks":3,"message":"wéll","boot_stage":"done","node_instance_id":"${machine.node_instance_id}"}`,
+  }),
+  'no body': () => ({ headers: { authorization: own().authorization } }),
+  'an empty body': () => ({ headers: own(), body: '' }),
+  'a charset': () => ({ headers: { ...own(), 'content-type': 'application/json; charset=utf-8' }, body: '{}' }),
+  'a charset of another spelling': () => ({ headers: { ...own(), 'content-type': 'Application/JSON' }, body: '{}' }),
+  'a body that is marked': () => ({ headers: own(), body: '\ufeff{}' }),
+  'two scores': () => ({ headers: own(), body: '{"health_score":1,"health_score":2}' }),
+  'a correlation id': () => ({ headers: { ...own(), 'x-correlation-id': 'mine' }, body: '{}' }),
+  'a trace': () => ({ headers: { ...own(), traceparent: trace }, body: '{}' }),
+  'a scheme of another spelling': () => ({ headers: { ...own(), authorization: `bearer  ${machine.credential}` } }),
+  'an idempotency key': () => ({ headers: { ...own(), 'idempotency-key': 'k1' }, body: '{}' }),
+  'a question mark': () => ({ path: `${path}?`, headers: own(), body: '{}' }),
+  'a query': () => ({ path: `${path}?a=1`, headers: own(), body: '{}' }),
+  'a slash at the end': () => ({ path: `${path}/`, headers: own(), body: '{}' }),
+  'another method': () => ({ method: 'PUT', headers: own(), body: '{}' }),
+  'not JSON': () => ({ headers: own(), body: '{' }),
+  'not an object': () => ({ headers: own(), body: '[]' }),
+  nothing: () => ({ headers: own(), body: 'null' }),
+  'a key that is not known': () => ({ headers: own(), body: '{"cpu":1}' }),
+  'a foreign prototype': () => ({ headers: own(), body: '{"__proto__":{"status":"ready"}}' }),
+  'a constructor': () => ({ headers: own(), body: '{"constructor":{"prototype":{}}}' }),
+  'a status that is none': () => ({ headers: own(), body: '{"status":"fine"}' }),
+  'a rate above one': () => ({ headers: own(), body: '{"error_rate":1.5}' }),
+  'a number that is too large for one': () => ({ headers: own(), body: '{"health_score":1e999}' }),
+  'a message with NUL': () => ({ headers: own(), body: '{"message":"a\\u0000b"}' }),
+  'half a character': () => ({ headers: own(), body: '{"message":"\\ud800"}' }),
+  'a message that is too long': () => ({ headers: own(), body: JSON.stringify({ message: 'm'.repeat(1025) }) }),
+  'more than a beat has': () => ({ headers: own(), body: JSON.stringify({ message: 'm'.repeat(5_000) }) }),
+  'too large a body': () => ({ headers: own(), body: JSON.stringify({ message: 'm'.repeat(300_000) }) }),
+  'another instance': () => ({ headers: own(), body: '{"node_instance_id":"inst_another"}' }),
+  'another kind of body': () => ({ headers: { ...own(), 'content-type': 'text/plain' }, body: '{}' }),
+  'no kind of body': () => ({ headers: { authorization: own().authorization }, body: '{}' }),
+  'no credential': () => ({ headers: json, body: '{}' }),
+  'an unknown credential': () => ({ headers: { ...own(), authorization: 'Bearer swc_nobody' }, body: '{}' }),
+  'a credential that is none': () => ({ headers: { ...own(), authorization: 'Basic abc' }, body: '{}' }),
+  'a person': () => ({ headers: { ...own(), authorization: `Bearer ${server.token}` }, body: '{}' }),
+  'a fenced instance': () => ({ headers: { ...own(), authorization: `Bearer ${fenced.credential}` }, body: '{}' }),
+  'another host': () => ({ headers: { ...own(), host: 'elsewhere.example' }, body: '{}' }),
+  'a forwarded host': () => ({ headers: { ...own(), 'x-forwarded-host': 'elsewhere.example' }, body: '{}' }),
+  'another origin': () => ({ headers: { ...own(), origin: 'http://elsewhere.example' }, body: '{}' }),
+  'no origin at all': () => ({ headers: { ...own(), origin: 'null' }, body: '{}' }),
+  'the last of its connection': () => ({ headers: { ...own(), connection: 'close' }, body: '{}' }),
+};
+
+/** What is by chance or by the clock in an answer is only said to be there. */
+function comparable(text: string): string {
+  return text
+    .replaceAll(/"heartbeat_interval_seconds":[\d.]+/g, '"heartbeat_interval_seconds":N')
+    .replaceAll(/"correlation_id":"[0-9a-f]{32}"/g, '"correlation_id":ID');
+}
+
+const anyId = /[0-9a-f]{32}/g;
+const anySpan = /-[0-9a-f]{16}-/;
+
+it.each(Object.keys(requests))('%s', async (name) => {
+  const sent = requests[name]?.();
+  if (!sent) return expect.fail('no such request');
+  const answers = [];
+  for (const level of Object.values(ways)) {
+    log.level = level;
+    const answer = await wire.send(sent.method ?? 'POST', sent.path ?? path, sent.headers, sent.body);
+    const headers = [...answer.headers].map(([header, value]) => {
+      if (header === 'date') return [header, 'now'];
+      // The interval of the reply is by chance, and so is its length.
+      if (header === 'content-length') return [header, comparable(answer.text).length > 0];
+      return [header, value.replace(trace.slice(3, 35), 'ours').replaceAll(anyId, 'ID').replace(anySpan, '-SPAN-')];
+    });
+    answers.push({ status: answer.status, body: comparable(answer.text), headers });
+  }
+  expect(answers[0]).toEqual(answers[1]);
+  expect(answers[0]?.status).toBeGreaterThanOrEqual(200);
+});
+
+it('says the same of a status that it changes', async () => {
+  log.level = ways.short;
+  const moving = await readyMachine(server, 'moving');
+  const headers = { ...json, authorization: `Bearer ${moving.credential}` };
+  for (const [status, reached] of [
+    ['degraded', 'degraded'],
+    ['ready', 'ready'],
+    ['stopping', 'offline'],
+    [undefined, 'ready'],
+    ['ready', 'ready'],
+  ] as const) {
+    const answer = await wire.send('POST', path, headers, JSON.stringify({ status }));
+    expect(answer.body.node_status, `after ${status}`).toBe(reached);
+  }
+});

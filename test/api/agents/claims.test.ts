@@ -1,0 +1,185 @@
+/** What a machine may not say about itself is refused by a code of its own, and leaves nothing behind but the refusal. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { moment, systemClock } from '../../../src/base/clock.ts';
+import { type ErrorCode, errorCatalogue } from '../../../src/contract/errors/errors.ts';
+import type { OperationName } from '../../../src/contract/routes.ts';
+import { until } from '../../support/until.ts';
+import { type Answer, callRoute, expectProblem } from '../support/calls.ts';
+import type { Machine } from '../support/machine.ts';
+import { enrolledAgain, readyMachine, type TenantWorld, tenantWorld } from '../support/tenants.ts';
+
+let world: TenantWorld;
+let fenced: Machine;
+beforeAll(async () => {
+  world = await tenantWorld();
+  fenced = await readyMachine(world, 'replaced');
+  await fenced.beat('stopping');
+  await enrolledAgain(world, fenced);
+  await until('the replica to know', async () => (await fenced.beat()).status === 409);
+});
+afterAll(() => world.stop());
+
+const inMinutes = (minutes: number) => moment(systemClock.nowMs() + minutes * 60_000).toISOString();
+/** The server lets clocks be five minutes apart. */
+const tooFarAhead = () => inMinutes(6);
+const text = { 'content-type': 'text/plain' };
+
+/** When each instance was last heard, and with what; no part of the snapshot, because machines beat. */
+const heard = () => world.tables.query('select * from heartbeats order by node_instance_id');
+
+/** Everything that was heard before this call is in its table: beats are written together, in the order they came. */
+async function written(): Promise<void> {
+  const witness = world.globex.machine;
+  const health_score = 1 + Math.floor(Math.random() * 1e6) / 1e5;
+  await witness.call('agent-heartbeat', { body: { health_score } });
+  await until('the beat to be in the table', async () =>
+    JSON.stringify(await heard()).includes(`"health_score":${health_score}`),
+  );
+}
+
+async function expectNothingOf(request: () => Promise<Answer>, code: ErrorCode): Promise<void> {
+  await written();
+  const others = async () => JSON.stringify((await heard()).filter(isNot(world.globex.machine)));
+  const [tables, beats] = [await world.tables.snapshot(), await others()];
+  const answer = await request();
+  expectProblem(answer, code);
+  const { owner_layer, detail_layer } = { detail_layer: undefined, ...errorCatalogue[code] };
+  expect([answer.body.owner_layer, answer.body.detail_layer]).toEqual([owner_layer, detail_layer]);
+  await written();
+  expect(await world.tables.snapshot()).toEqual(tables);
+  expect(await others()).toBe(beats);
+}
+const isNot = (machine: Machine) => (row: object) =>
+  (row as { node_instance_id?: string }).node_instance_id !== machine.node_instance_id;
+
+const acme = (name: OperationName, body: unknown) => world.acme.machine.call(name, { body });
+const beat = (claim: object) => acme('agent-heartbeat', { ...claim });
+const boot = (stage: object) => acme('agent-boot', { stages: [{ name: 'early', seconds: 1 }, stage] });
+const join = (stage: object) =>
+  callRoute(world.url, 'agent-register', {
+    body: { join_token: world.join_token, name: 'newcomer', version: '1', boot: { stages: [stage] } },
+  });
+const batch = (...beats: object[]) =>
+  callRoute(world.url, 'agent-heartbeats', {
+    body: { beats: beats.map((claim) => ({ credential: world.acme.machine.credential, ...claim })) },
+  });
+
+describe('a claim that cannot be', () => {
+  it.each<[string, () => Promise<Answer>, ErrorCode]>([
+    ['an unknown status', () => beat({ status: 'splendid' }), 'claim_status_unknown'],
+    ['a status of the server', () => beat({ status: 'retired' }), 'claim_status_unknown'],
+    ['a status that is no text', () => beat({ status: 7 }), 'claim_status_unknown'],
+    ['a negative score', () => beat({ status: 'stopping', health_score: -1 }), 'claim_out_of_range'],
+    ['a score over the top', () => beat({ status: 'stopping', health_score: 101 }), 'claim_out_of_range'],
+    ['a negative rate', () => beat({ status: 'degraded', error_rate: -0.1 }), 'claim_out_of_range'],
+    ['more errors than calls', () => beat({ status: 'degraded', error_rate: 1.1 }), 'claim_out_of_range'],
+    ['fewer than no tasks', () => beat({ active_tasks: -1 }), 'claim_out_of_range'],
+    ['a score that is no number', () => beat({ status: 'stopping', health_score: 'low' }), 'invalid_request'],
+    ['a stage that ended before it began', () => boot({ name: 'pull', seconds: -1 }), 'claim_out_of_range'],
+    ['the same with a registration', () => join({ name: 'pull', seconds: -1 }), 'claim_out_of_range'],
+    [
+      'a stage from the future',
+      () => boot({ name: 'pull', seconds: 1, started_at: tooFarAhead() }),
+      'claim_from_future',
+    ],
+    [
+      'the same with a registration',
+      () => join({ name: 'pull', seconds: 1, started_at: tooFarAhead() }),
+      'claim_from_future',
+    ],
+    ['one bad status in a batch', () => batch({ status: 'stopping' }, { status: 'splendid' }), 'claim_status_unknown'],
+    ['one bad score in a batch', () => batch({ status: 'stopping' }, { health_score: -1 }), 'claim_out_of_range'],
+  ])('%s', (_, request, code) => expectNothingOf(request, code));
+
+  it('the first fault decides, and all are listed', async () => {
+    const answer = await beat({ status: 'splendid', health_score: -1 });
+    expectProblem(answer, 'claim_status_unknown');
+    expect(answer.body.errors).toEqual([
+      expect.objectContaining({ path: '/body/status' }),
+      expect.objectContaining({ path: '/body/health_score' }),
+    ]);
+  });
+
+  it('a clock that is a little ahead is believed', async () => {
+    const started_at = inMinutes(4);
+    expect((await boot({ name: 'ahead', seconds: 1, started_at })).status).toBe(200);
+    const { node_id } = world.acme.machine;
+    const { stages } = await world.client.call('node-boot', { params: { id: node_id } });
+    expect(stages.find(({ name }) => name === 'ahead')).toMatchObject({ started_at });
+  });
+});
+
+describe("another node's credential", () => {
+  const ofGlobex = () => ({ node_instance_id: world.globex.machine.node_instance_id, status: 'stopping' });
+
+  it('says nothing about either of them', () => expectNothingOf(() => beat(ofGlobex()), 'credential_mismatch'));
+
+  it('in a batch spoils its own beat only', async () => {
+    const { node_instance_id } = world.acme.machine;
+    const { status, body } = await batch(ofGlobex(), { node_instance_id, health_score: 77 });
+    expect(status).toBe(200);
+    expect(body.results).toEqual([
+      expect.objectContaining({ code: 'credential_mismatch', status: 403 }),
+      expect.objectContaining({ node_status: 'ready' }),
+    ]);
+  });
+
+  it('its own, named, is as good as unnamed, and no part of what it reports', async () => {
+    const { node_instance_id, node_id } = world.acme.machine;
+    expect((await beat({ node_instance_id, health_score: 78 })).status).toBe(200);
+    const node = await until('the beat to be shown', async () => {
+      const seen = await world.client.call('node-get', { params: { id: node_id } });
+      return seen.reported?.health_score === 78 ? seen : undefined;
+    });
+    expect(node.reported).not.toHaveProperty('node_instance_id');
+  });
+});
+
+describe('a fenced instance', () => {
+  it.each<[OperationName, unknown]>([
+    ['agent-heartbeat', { status: 'ready' }],
+    ['agent-boot', { stages: [{ name: 'late', seconds: 1 }] }],
+    ['agent-prerequisites', { results: [{ name: 'disk', ok: false }] }],
+    ['agent-evidence', { facts: [{ at: inMinutes(0), layer: 'node', kind: 'late', summary: 'late' }] }],
+    ['agent-register', { version: '2' }],
+  ])('%s', (name, body) => expectNothingOf(() => fenced.call(name, { body }), 'instance_fenced'));
+
+  it('in a batch', async () => {
+    await written();
+    const before = await world.tables.snapshot();
+    const { body } = await batch({ credential: fenced.credential, status: 'ready' });
+    expect(body.results).toEqual([expect.objectContaining({ code: 'instance_fenced', status: 409 })]);
+    await written();
+    expect(await world.tables.snapshot()).toEqual(before);
+  });
+});
+
+describe('a boot report in the words of cloud-init', () => {
+  const report = (raw: string) => world.acme.machine.call('agent-boot', {}, { raw, headers: text });
+
+  it('is read like any other', async () => {
+    const raw = '-- Boot Record 01 --\n     01.20300s (init-network/config-growpart)\n\n1 boot records analyzed\n';
+    expect((await report(raw)).status).toBe(200);
+    const { stages } = await world.client.call('node-boot', { params: { id: world.acme.machine.node_id } });
+    const growpart = { name: 'config-growpart', parent: 'init-network', seconds: 1.203 };
+    expect(stages).toContainEqual(expect.objectContaining(growpart));
+  });
+
+  it('keeps how far into the boot each part began, where it says so', async () => {
+    expect((await report('|`->config-ssh ran successfully @04.79500s +00.50000s\n')).status).toBe(200);
+    const { stages } = await world.client.call('node-boot', { params: { id: world.acme.machine.node_id } });
+    expect(stages).toContainEqual(expect.objectContaining({ name: 'config-ssh', seconds: 0.5, starts_seconds: 4.795 }));
+  });
+
+  it.each<[string, string, ErrorCode]>([
+    ['something else', '     01.20300s (a/b)\nKernel panic\n', 'invalid_request'],
+    ['nothing', '', 'invalid_request'],
+    ['a stage that ended before it began', '     -01.20300s (a/b)\n', 'claim_out_of_range'],
+    ['NUL', '     01.20300s (a/\0)\n', 'invalid_request'],
+  ])('%s is refused', (_, raw, code) => expectNothingOf(() => report(raw), code));
+
+  it('only where boot reports are read', async () => {
+    const answer = await world.acme.machine.call('agent-evidence', {}, { raw: 'hello', headers: text });
+    expectProblem(answer, 'unsupported_media_type');
+  });
+});

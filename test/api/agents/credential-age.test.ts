@@ -1,0 +1,97 @@
+/** Credentials that expire: refused by name, exchanged for new ones by the agent's key, and no machine is called silent for it. */
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { newKeyPair, publicKeyOf, signed } from '../../../src/agent/connection/keys.ts';
+import { rotationBody } from '../../../src/contract/agent/credential-rotation.ts';
+import { until } from '../../support/until.ts';
+import { callRoute, expectProblem } from '../support/calls.ts';
+import { type Machine, startMachine } from '../support/machine.ts';
+import { externalServer } from '../support/tenants.ts';
+
+let server: Awaited<ReturnType<typeof externalServer>>;
+beforeAll(async () => {
+  server = await externalServer({ args: ['--credential-seconds', '2', '--credential-grace-seconds', '20'] });
+});
+afterAll(() => server.stop());
+
+const ageing = (name: string): Promise<Machine> =>
+  startMachine(server.url, { join_token: server.join_token, name }, { rotates_credential: true });
+
+const rotate = (machine: Machine, private_key: string | null) => {
+  const { node_instance_id, credential } = machine;
+  const body = private_key ? { signature: signed(private_key, rotationBody({ node_instance_id, credential })) } : {};
+  return machine.call('agent-credential-rotate', { body });
+};
+
+const expired = (machine: Machine) =>
+  until('its credential to be refused', async () => {
+    const { status, body } = await machine.beat();
+    return status === 401 && body.code === 'credential_expired';
+  });
+
+it('is refused as expired, said to be so, and exchanged with a signature by the key alone', async () => {
+  const machine = await ageing('sleeper');
+  expect(Date.parse(machine.credential_expires_at ?? '')).toBeGreaterThan(0);
+  await machine.beat('ready');
+  await expired(machine);
+
+  const { credential, node_id } = machine;
+  const batch = await callRoute(server.url, 'agent-heartbeats', { body: { beats: [{ credential }] } });
+  expect(batch.body).toMatchObject({ results: [{ code: 'credential_expired', status: 401 }] });
+  for (const call of ['agent-task-next', 'agent-register'] as const)
+    expectProblem(
+      await machine.call(call, { body: call === 'agent-register' ? { version: 't' } : undefined }),
+      'credential_expired',
+    );
+  await until('its explanation to say so', async () => {
+    const { waiting_for } = await server.client.call('node-explain', { params: { id: node_id } });
+    return waiting_for?.includes('its credential has expired');
+  });
+
+  expectProblem(await rotate(machine, null), 'rotation_unsigned');
+  expectProblem(await rotate(machine, newKeyPair()), 'rotation_unsigned');
+  const fresh = await rotate(machine, machine.private_key);
+  expect(fresh.status, fresh.text).toBe(200);
+  const again = await rotate(machine, machine.private_key);
+  expect(again.status, 'a lost reply strands nobody').toBe(200);
+  machine.credential = String(again.body.credential);
+  expect((await machine.beat()).status).toBe(200);
+  await until('that to be over', async () => {
+    const { waiting_for } = await server.client.call('node-explain', { params: { id: node_id } });
+    return waiting_for === null;
+  });
+});
+
+it('of an agent that does not rotate it does not expire', async () => {
+  const machine = await startMachine(server.url, { join_token: server.join_token, name: 'plain' });
+  expect(machine.credential_expires_at).toBeNull();
+});
+
+it('is not renewed by a key that somebody put in place of another', async () => {
+  const machine = await ageing('robbed');
+  machine.private_key = newKeyPair();
+  const body = { version: 'test', agent_public_key: publicKeyOf(machine.private_key) };
+  expect((await machine.call('agent-register', { body })).status).toBe(200);
+  expectProblem(await rotate(machine, machine.private_key), 'rotation_unsigned');
+});
+
+it('is renewed by the last proven key, which drops the one that was put in its place', async () => {
+  const machine = await ageing('robbed-and-back');
+  const body = { version: 'test', agent_public_key: publicKeyOf(newKeyPair()) };
+  expect((await machine.call('agent-register', { body })).status).toBe(200);
+  const fresh = await rotate(machine, machine.private_key);
+  expect(fresh.status, fresh.text).toBe(200);
+  const [row] = await server.tables.query(
+    'select agent_public_key, key_unproven_since from instances where node_instance_id = $1',
+    [machine.node_instance_id],
+  );
+  expect(row).toEqual({ agent_public_key: publicKeyOf(machine.private_key), key_unproven_since: null });
+});
+
+it('is not exchanged after its grace period', async () => {
+  const machine = await ageing('gone-for-long');
+  await server.tables.query(
+    "update instances set credential_expires_at = now() - interval '1 day' where node_instance_id = $1",
+    [machine.node_instance_id],
+  );
+  expectProblem(await rotate(machine, machine.private_key), 'credential_expired');
+});

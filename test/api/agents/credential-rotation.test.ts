@@ -1,0 +1,63 @@
+/** A real agent under a short lifetime: it rotates in time, and comes back after it slept or was away past the expiry. */
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type AgentBench, type AgentProcess, agentBench } from '../../../src/agent/testing/agent-process.ts';
+import { type SpawnedServer, spawnServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
+import { openTables, type Tables } from '../support/tables.ts';
+
+let server: SpawnedServer;
+let tables: Tables;
+let bench: AgentBench;
+beforeAll(async () => {
+  server = await spawnServer({ args: ['--credential-seconds', '6'] });
+  tables = await openTables(server.database_url);
+  bench = agentBench();
+});
+afterAll(async () => {
+  await bench.clear();
+  await tables.close();
+  await server.stop();
+});
+
+const count = async (kind: string) =>
+  Number((await tables.query<{ n: string }>('select count(*) as n from evidence where kind = $1', [kind]))[0]?.n);
+
+const isExpired = async () =>
+  (await tables.query('select 1 from instances where credential_expires_at < now()')).length > 0;
+
+const isHeard = async (since: Date) =>
+  (await tables.query('select 1 from heartbeats where last_seen_at > $1', [since])).length > 0;
+
+const databaseNow = async () => (await tables.query<{ at: Date }>('select now() as at'))[0]?.at as Date;
+
+const comesBack = async (what: string) => {
+  const since = await databaseNow();
+  await until(`it to be heard after ${what}`, () => isHeard(since), { seconds: 60 });
+};
+
+it('rotates in time, after a sleep, and after a restart', async () => {
+  const pool = 'rotating';
+  const heartbeat = { interval_seconds: 1, stale_after_seconds: 3600 };
+  await server.client.call('pool-put', { params: { pool }, body: { driver: 'external', heartbeat } });
+  const { enrollment_token, node } = await server.client.call('node-create', { body: { pool, name: 'real' } });
+  const { node_id, node_instance_id } = node;
+  const dir = bench.dir();
+  const start = (): AgentProcess =>
+    bench.start(dir, { server_url: server.url, enrollment_token, node_id, node_instance_id });
+  const agent = start();
+  await until('two rotations', async () => (await count('credential.replaced')) >= 2, { seconds: 60 });
+  expect(await count('beat.refused'), 'all in time').toBe(0);
+
+  agent.kill('SIGSTOP');
+  await until('its credential to expire', isExpired, { seconds: 60 });
+  agent.kill('SIGCONT');
+  await comesBack('its sleep');
+
+  agent.kill('SIGKILL');
+  await agent.exit;
+  await until('its credential to expire again', isExpired, { seconds: 60 });
+  start();
+  await comesBack('its restart');
+  expect((await server.client.call('node-get', { params: { id: node_id } })).node_instance_id).toBe(node_instance_id);
+  expect(await count('node.offline')).toBe(0);
+});

@@ -1,0 +1,133 @@
+/** Logs over the wire: a server that is behind says so and loses nothing, and what it stored it sends on with the five ids. */
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import pg from 'pg';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { until } from '../../support/until.ts';
+import { expectProblem } from '../support/calls.ts';
+import type { Machine } from '../support/machine.ts';
+import { activeOne, externalPool, externalServer, readyMachine } from '../support/tenants.ts';
+
+let status = 204;
+const heard: { path: string; text: string }[] = [];
+const receiver = createServer(async (request, response) => {
+  let text = '';
+  for await (const chunk of request) text += chunk;
+  heard.push({ path: request.url ?? '', text });
+  response.writeHead(status).end();
+});
+let server: Awaited<ReturnType<typeof externalServer>>;
+let machine: Machine;
+
+beforeAll(async () => {
+  receiver.listen(0, '127.0.0.1');
+  await once(receiver, 'listening');
+  const address = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}`;
+  server = await externalServer({ args: ['--loki-endpoint', address, '--otlp-logs-endpoint', address] });
+  machine = await readyMachine(server, 'writer');
+});
+afterAll(async () => {
+  await server?.stop();
+  receiver.close();
+});
+
+const linesOf = async (id: string) =>
+  (await server.client.call('node-logs', { params: { id } })).items.map(({ line }) => line);
+const metrics = async () =>
+  (await fetch(`${server.url}/metrics`, { headers: { authorization: `Bearer ${server.token}` } })).text();
+const textsTo = (path: string) => heard.filter((each) => each.path === path).map(({ text }) => text);
+
+it('a server that cannot store says when to come again, and holds no more than two batches of a node', async () => {
+  expect((await machine.log(1, 'first')).body).toEqual({ acknowledged_seq: 1 });
+  const other = new pg.Client(server.database_url);
+  await other.connect();
+  await other.query('begin');
+  await other.query('select 1 from node_log_ends for update');
+  const waiting = [machine.log(2, 'second'), machine.log(2, 'second')];
+  // One batch has less than a hundred bytes.
+  await until('both to be under way', async () => /^slipway_logs_held_bytes [1-9]\d\d/m.test(await metrics()));
+  const refused = await until('one that is told to wait', async () => {
+    const answer = await machine.log(2, 'second');
+    return answer.status === 429 ? answer : undefined;
+  });
+  expectProblem(refused, 'logs_slow_down');
+  expect(refused.body).toMatchObject({ retry_after_seconds: 1, owner_layer: 'control_plane' });
+  expect(refused.headers.get('retry-after')).toBe('1');
+  await other.query('rollback');
+  await other.end();
+  for (const each of await Promise.all(waiting)) expect(each.body).toEqual({ acknowledged_seq: 2 });
+  expect((await machine.log(2, 'second')).body).toEqual({ acknowledged_seq: 2 });
+  expect(await linesOf(machine.node_id)).toEqual(['first', 'second']);
+  expect(await metrics()).toMatch(/^slipway_logs_slowed_total [1-9]/m);
+});
+
+it('what is stored is sent on with its ids, struck out where it is secret; a receiver that refuses costs nothing here', async () => {
+  const { allocation } = await server.client.call('allocation-create', { body: { pool: externalPool } });
+  const active = await activeOne(server.client, allocation.allocation_id);
+  expect(active.node_id).toBe(machine.node_id);
+  await machine.log(3, 'listening, password=hunter2');
+  const texts = await until('both to have heard', () => {
+    const found = ['/loki/api/v1/push', '/v1/logs'].map((path) =>
+      textsTo(path).find((text) => text.includes('listening')),
+    );
+    return found.every((text) => text !== undefined) ? found : undefined;
+  });
+  const [row] = await server.tables.query<{ correlation_id: string; workflow_id: string }>(
+    'select correlation_id, workflow_id from allocations where allocation_id = $1',
+    [allocation.allocation_id],
+  );
+  const { node_id, node_instance_id } = machine;
+  const ids = {
+    node_id,
+    node_instance_id,
+    allocation_id: allocation.allocation_id,
+    correlation_id: row?.correlation_id,
+  };
+  for (const text of texts) {
+    for (const id of Object.values(ids)) expect(text).toContain(`"${id}"`);
+    expect(text).toContain('"workflow_id"');
+    expect(text).not.toContain('hunter2');
+  }
+  status = 400;
+  await machine.log(4, 'nobody wants this');
+  await until('the drop', async () =>
+    /^slipway_logs_forward_dropped_lines_total{receiver="loki"} 1$/m.test(await metrics()),
+  );
+  expect((await linesOf(machine.node_id)).slice(2)).toEqual(['listening, password=[struck out]', 'nobody wants this']);
+});
+
+it('what an instance that counts no more still has to say is refused, and kept for those who run the fleet', async () => {
+  const former = await readyMachine(server, 'former');
+  const { allocation } = await server.client.call('allocation-create', { body: { pool: externalPool } });
+  const { node_id: id, tenant } = await activeOne(server.client, allocation.allocation_id);
+  expect(id).toBe(former.node_id);
+  await former.log(1, 'while it was theirs');
+  const { token } = await server.tokenFor('viewer', { tenant });
+  const theirs = async () =>
+    (await server.as(token).call('node-logs', { params: { id: former.node_id } })).items.map(({ line }) => line);
+  expect(await theirs()).toEqual(['while it was theirs']);
+  await former.beat('stopping');
+  const asked = { params: { id: former.node_id, action: 're-enroll' }, body: { reason: 'its disk was lost' } } as const;
+  await server.client.call('node-act', asked);
+  await until('the replica to know', async () => (await former.beat()).status === 409);
+  const refused = await former.log(2, 'late words');
+  expectProblem(refused, 'instance_fenced');
+  expect(refused.body).toMatchObject({ acknowledged_seq: 2 });
+  expect(await linesOf(former.node_id)).toEqual(['while it was theirs', 'late words']);
+  expect(await theirs()).toEqual(['while it was theirs']);
+});
+
+it('nothing that is said for a retired machine is kept', async () => {
+  const machine = await readyMachine(server, 'gone');
+  const params = { id: machine.node_id, action: 'retire' } as const;
+  await server.client.call('node-act', { params, body: { reason: 'it is sold' } });
+  await until('it to be retired', async () => {
+    const { status } = await server.client.call('node-get', { params: { id: machine.node_id } });
+    return status === 'retired';
+  });
+  await until('its words to be refused', async () => {
+    const { body } = await machine.log(1, 'words of one that is no more');
+    return body.code === 'instance_fenced' && !('acknowledged_seq' in body);
+  });
+});

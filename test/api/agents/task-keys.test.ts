@@ -1,0 +1,111 @@
+/** A real agent and two replicas, while the key that signs tasks rotates. */
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
+import { keptState } from '../../../src/agent/state/state-file.ts';
+import { type AgentBench, type AgentProcess, agentBench } from '../../../src/agent/testing/agent-process.ts';
+import { systemClock } from '../../../src/base/clock.ts';
+import { recognise } from '../../../src/doctor/server-checks.ts';
+import { type SpawnedServer, spawnServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
+
+const args = ['--task-key-overlap-seconds', '3'];
+let server: SpawnedServer;
+let beside: SpawnedServer;
+let bench: AgentBench;
+beforeAll(async () => {
+  server = await spawnServer({ args });
+  beside = await spawnServer({ beside: server, args });
+  bench = agentBench();
+});
+afterAll(async () => {
+  await bench.clear();
+  await beside.stop();
+  await server.stop();
+});
+
+interface StartedAgent {
+  node_id: string;
+  process: AgentProcess;
+}
+
+async function startAgent(name: string): Promise<StartedAgent> {
+  const heartbeat = { interval_seconds: 1, stale_after_seconds: 3600 };
+  await server.client.call('pool-put', { params: { pool: name }, body: { driver: 'external', heartbeat } });
+  const { enrollment_token, node } = await server.client.call('node-create', { body: { pool: name, name } });
+  const { node_id, node_instance_id } = node;
+  const config = { server_url: server.url, enrollment_token, node_id, node_instance_id };
+  const process = bench.start(bench.dir(), config);
+  await until('its registration', () => keptState(process.dir)?.identity != null, { seconds: 30 });
+  return { node_id, process };
+}
+
+/** Whether the agent ran a task that was signed now. */
+async function isPinged({ node_id: id }: StartedAgent): Promise<boolean> {
+  const { task_id } = await server.client.call('node-ping', { params: { id }, body: { within_seconds: 20 } });
+  const { over, checks } = await server.client.call('node-ping-get', { params: { id, task_id }, query: { wait: 25 } });
+  return over && checks.every(({ ok }) => ok !== false);
+}
+
+const signingKey = async ({ client }: SpawnedServer) =>
+  (await client.call('health-get', { query: { nonce: '0123456789abcdef0123456789abcdef' } })).identity;
+const kidsOf = ({ process }: StartedAgent) => (keptState(process.dir)?.task_keys ?? []).map(({ kid }) => kid);
+
+const rotate = () => server.client.call('task-key-rotate', {});
+const signsOnBoth = (kid: string) =>
+  until(
+    'both replicas to sign with the new key',
+    async () => (await signingKey(server))?.kid === kid && (await signingKey(beside))?.kid === kid,
+    { seconds: 30 },
+  );
+const isPast = (at: string) => until(`it to be ${at}`, () => systemClock.nowMs() > Date.parse(at), { seconds: 30 });
+
+it('two rotations cost a real agent no task, and it drops each retired key', async () => {
+  const agent = await startAgent('rotating');
+  expect(await isPinged(agent)).toBe(true);
+  for (const round of ['first', 'second']) {
+    const before = await signingKey(beside);
+    const { kid, former_kid, former_accepted_until } = await rotate();
+    expect(before?.kid).toBe(former_kid);
+    await expect(rotate()).rejects.toMatchObject({ problem: { code: 'task_key_pending' } });
+    await until('the agent to know the announced key', () => kidsOf(agent).includes(kid), { seconds: 30 });
+    expect((await signingKey(server))?.kid, 'announced, not yet in use').toBe(former_kid);
+    expect(await isPinged(agent), `${round}: before the new key signs`).toBe(true);
+    await signsOnBoth(kid);
+    expect(await isPinged(agent), `${round}: signed by the new key`).toBe(true);
+    await isPast(former_accepted_until);
+    await until('the agent to drop the retired key', () => !kidsOf(agent).includes(former_kid), { seconds: 30 });
+    expect(await isPinged(agent), `${round}: after the former key was retired`).toBe(true);
+  }
+  expect(agent.process.output()).not.toContain('task refused');
+  const { items } = await server.client.call('audit-list', {});
+  expect(items.filter(({ kind }) => kind === 'task_key.rotated').length).toBe(2);
+}, 120_000);
+
+it('an agent that was away for a whole rotation runs tasks, and its doctor recognises the server', async () => {
+  const agent = await startAgent('away');
+  onTestFinished(() => agent.process.kill('SIGCONT'));
+  const known_keys = (keptState(agent.process.dir)?.task_keys ?? []).map(({ public_key }) => public_key);
+  agent.process.kill('SIGSTOP');
+  const { kid, former_kid, former_accepted_until } = await rotate();
+  await signsOnBoth(kid);
+  await isPast(former_accepted_until);
+  expect(kidsOf(agent)).not.toContain(kid);
+  const patient = {
+    url: new URL(beside.url),
+    ca: null,
+    known_keys,
+    caller: { kind: 'agent', credential: null } as const,
+    correlation_id: 'c',
+    clock: systemClock,
+    signal: new AbortController().signal,
+    patience_seconds: 10,
+  };
+  expect(await recognise(patient)).toMatchObject({ state: 'ok' });
+  const strange = ['MCowBQYDK2VwAyEAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA='];
+  expect(await recognise({ ...patient, known_keys: strange })).toMatchObject({ code: 'ingress_other_installation' });
+  agent.process.kill('SIGCONT');
+  expect(await isPinged(agent)).toBe(true);
+  expect(kidsOf(agent)).toContain(kid);
+  expect(kidsOf(agent)).not.toContain(former_kid);
+  // The retired key's endorsement led from the key it knew to the present one.
+  expect(agent.process.output()).not.toMatch(/task refused|continues no key/);
+}, 90_000);

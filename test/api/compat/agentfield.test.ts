@@ -1,0 +1,288 @@
+/** The AgentField door: its nodes call in their own words, and are answered in them; what they say takes the way of our own agents. */
+import { isDeepStrictEqual } from 'node:util';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { httpServer } from '../../../src/probe/testing/loopback-servers.ts';
+import { until } from '../../support/until.ts';
+import { send } from '../support/calls.ts';
+import {
+  type AgentField,
+  agentField,
+  type DoorWorld,
+  doorPool,
+  doorWorld,
+  expectTheirError,
+  nodeRegistration,
+} from '../support/compat-clients.ts';
+import { startMachine } from '../support/machine.ts';
+
+const base_url = 'http://127.0.0.1:8001';
+let world: DoorWorld;
+let fleet: AgentField;
+let token: string;
+let others: string;
+
+beforeAll(async () => {
+  world = await doorWorld();
+  ({ join_token: token, others } = world);
+  fleet = agentField(world.url, token);
+});
+afterAll(() => world.stop());
+
+it('registers, beats, is read and says goodbye, in its own words', async () => {
+  const registered = await fleet.register('scout', { lifecycle_status: 'starting', base_url });
+  expect(registered.status).toBe(201);
+  expect(registered.body).toMatchObject({ success: true, message: expect.any(String), node_id: 'scout' });
+  const beaten = await fleet.beat('scout');
+  expect(beaten.status).toBe(200);
+  expect(beaten.body).toMatchObject({ success: true, message: expect.any(String), timestamp: expect.any(String) });
+  await fleet.beat('scout', { status: 'starting', timestamp: '2030-01-01T00:00:00' });
+  expect(await world.node('scout')).toMatchObject({
+    status: 'starting',
+    pool: 'fleet',
+    endpoint: base_url,
+    reported: { status: 'starting' },
+  });
+
+  await fleet.beat('scout', { status: 'ready', health_score: 97 });
+  const ready = await until('its beat to be stored', async () => {
+    const node = await world.node('scout');
+    return node.reported?.health_score === 97 ? node : undefined;
+  });
+  expect(ready.status).toBe('ready');
+  const read = { id: 'scout', lifecycle_status: 'ready', health_status: 'active', base_url };
+  expect((await fleet.call('GET', '/nodes/scout')).body).toMatchObject(read);
+  expect((await fleet.call('GET', '/nodes/scout/status')).body).toMatchObject({
+    success: true,
+    node_id: 'scout',
+    status: { lifecycle_status: 'ready' },
+  });
+  expect((await fleet.call('GET', '/nodes')).body).toMatchObject({ nodes: [read], count: 1, filters: {} });
+
+  await fleet.beat('scout', { status: 'degraded' });
+  expect(await world.status('scout')).toBe('degraded');
+  const said = await fleet.call('POST', '/nodes/scout/lifecycle/status', { lifecycle_status: 'ready' });
+  expect(said.body).toMatchObject({ success: true, lifecycle_status: 'ready', timestamp: expect.any(String) });
+  expect((await fleet.call('POST', '/nodes/scout/actions/ack', { action_id: 'a', status: 'done' })).status).toBe(200);
+  const goodbye = await fleet.call('POST', '/nodes/scout/shutdown', { reason: 'signal' });
+  expect(goodbye.status).toBe(202);
+  expect(await world.node('scout')).toMatchObject({ status: 'offline', verdict: { rule: 'goodbye' } });
+  expect((await fleet.call('GET', '/nodes/scout')).body).toMatchObject({
+    lifecycle_status: 'offline',
+    health_status: 'inactive',
+  });
+  await fleet.register('scout');
+  expect(await world.status('scout'), 'it has not said yet that it is ready').toBe('starting');
+  await fleet.beat('scout', { status: 'ready' });
+  expect(await world.status('scout')).toBe('ready');
+});
+
+it('is let in by a join token as bearer, as X-API-Key or in the address, and by nothing else', async () => {
+  const body = nodeRegistration('keyed');
+  const plain = '/compat/agentfield/api/v1/nodes';
+  expect((await send(world.url, 'POST', plain, { body, bearer: token })).status).toBe(201);
+  const beat = (sent: object, path = plain) => send(world.url, 'POST', `${path}/keyed/heartbeat`, sent);
+  expect((await beat({ headers: { 'x-api-key': token } })).status).toBe(200);
+  expect((await beat({}, `/compat/agentfield/${token}/api/v1/nodes`)).status).toBe(200);
+  expectTheirError(await beat({}), 401);
+  expectTheirError(await beat({ bearer: 'swj_wrong' }), 401);
+  expectTheirError(await beat({ bearer: world.token }), 401);
+  expectTheirError(await beat({ headers: { 'x-api-key': 'swj_wrong' } }), 401);
+  expectTheirError(await beat({}, '/compat/agentfield/swj_wrong/api/v1/nodes'), 401);
+  expectTheirError(await beat({ bearer: token, headers: { origin: 'https://elsewhere.example' } }), 403);
+});
+
+it("opens its own pool, and nobody's nodes of another", async () => {
+  await fleet.register('guarded', { lifecycle_status: 'ready' });
+  const strangers = agentField(world.url, others);
+  for (const [method, path, body] of [
+    ['POST', '/nodes/guarded/heartbeat', { status: 'offline' }],
+    ['PATCH', '/nodes/guarded/status', { phase: 'offline' }],
+    ['POST', '/nodes/guarded/lifecycle/status', { lifecycle_status: 'offline' }],
+    ['POST', '/nodes/guarded/actions/ack', {}],
+    ['POST', '/nodes/guarded/shutdown', {}],
+    ['GET', '/nodes/guarded', undefined],
+    ['GET', '/nodes/guarded/status', undefined],
+  ] as const)
+    expectTheirError(await strangers.call(method, path, body), 404, path);
+  expect(await world.status('guarded')).toBe('ready');
+  expect((await strangers.call('GET', '/nodes')).body).toMatchObject({ nodes: [], count: 0 });
+  // A name of another pool is another node.
+  expect((await strangers.register('guarded')).status).toBe(201);
+  expect((await fleet.call('GET', '/nodes/guarded')).body).toMatchObject({ lifecycle_status: 'ready' });
+});
+
+it('does not speak for a machine that has a credential of its own', async () => {
+  const machine = await startMachine(world.url, { join_token: token, name: 'own-agent' });
+  await machine.beat('ready');
+  expectTheirError(await fleet.call('POST', '/nodes/own-agent/shutdown', {}), 404);
+  expectTheirError(await fleet.register('own-agent'), 409);
+  expect(await world.status('own-agent')).toBe('ready');
+});
+
+it('is judged by the pace that it announced, or renews, and not by one that it was never told', async () => {
+  const { token: paced } = await doorPool(world, 'paced', {
+    heartbeat: { interval_seconds: 60, stale_after_seconds: 5 },
+  });
+  const client = agentField(world.url, paced);
+  await client.register('announces');
+  await world.pace('announces', { interval_seconds: 2, stale_seconds: 6 });
+  await client.register('says-nothing', { communication_config: null });
+  await world.pace('says-nothing', { interval_seconds: 60, stale_seconds: 180 });
+  await client.register('leases', { communication_config: { protocols: null, heartbeat_interval: '1m30s' } });
+  await world.pace('leases', { interval_seconds: 90, stale_seconds: 270 });
+  const lease = await client.call('PATCH', '/nodes/leases/status', { phase: 'ready', health_score: 100 });
+  expect(lease.body).toMatchObject({ lease_seconds: 300, next_lease_renewal: expect.any(String) });
+  await world.pace('leases', { interval_seconds: 90, stale_seconds: 300 });
+  expect(await world.status('leases')).toBe('ready');
+});
+
+it('is one instance: a process that another has replaced must register first, and a restart is counted', async () => {
+  await fleet.register('twin', { instance_id: 'first', lifecycle_status: 'ready', base_url });
+  expect((await fleet.beat('twin', { status: 'ready', instance_id: 'first' })).status).toBe(200);
+  expectTheirError(await fleet.beat('twin', { status: 'degraded', instance_id: 'second' }), 404);
+  const before = await world.node('twin');
+  expect(before.status).toBe('ready');
+  await fleet.register('twin', { instance_id: 'second', base_url });
+  expect((await fleet.beat('twin', { status: 'ready', instance_id: 'second' })).status).toBe(200);
+  expectTheirError(await fleet.beat('twin', { status: 'offline', instance_id: 'first' }), 404);
+  const { node_instance_id, registered_at, restarts, status } = await world.node('twin');
+  expect([node_instance_id, registered_at, restarts, status]).toEqual([
+    before.node_instance_id,
+    before.registered_at,
+    before.restarts + 1,
+    'ready',
+  ]);
+  // Once the former process is gone, another one is another instance, and begins anew.
+  await fleet.call('POST', '/nodes/twin/shutdown', {});
+  await fleet.register('twin', { instance_id: 'third', lifecycle_status: 'starting', base_url });
+  const anew = await world.node('twin');
+  expect(anew.status).toBe('starting');
+  expect(anew.node_instance_id).not.toBe(before.node_instance_id);
+});
+
+it('is let go when its tenant releases it, and begins anew as another node', async () => {
+  const { token: leased } = await doorPool(world, 'leased');
+  const client = agentField(world.url, leased);
+  await client.register('lent', { lifecycle_status: 'ready' });
+  const { node_id } = await world.node('lent');
+  const { allocation } = await world.client.call('allocation-create', { body: { pool: 'leased' } });
+  const params = { id: allocation.allocation_id };
+  const becomes = (status: string) =>
+    until(`the allocation to be ${status}`, async () => {
+      const { status: now } = await world.client.call('allocation-get', { params });
+      return now === status;
+    });
+  await becomes('active');
+  await world.client.call('allocation-release', { params, body: {} });
+  await becomes('released');
+  // A replica hears of it a moment after it is so.
+  const refused = await until('its beat to be refused', async () => {
+    const answer = await client.beat('lent', { status: 'ready' });
+    return answer.status === 200 ? undefined : answer;
+  });
+  expectTheirError(refused, 404);
+  await client.register('lent', { lifecycle_status: 'ready' });
+  expect(await world.node('lent')).toMatchObject({ status: 'ready', allocation_id: null });
+  expect((await world.node('lent')).node_id).not.toBe(node_id);
+});
+
+it('keeps its id, also where that is no name of ours', async () => {
+  const id = 'Team:Scout/1';
+  expect((await fleet.register(id)).body).toMatchObject({ node_id: id });
+  expect((await fleet.beat(id)).status).toBe(200);
+  expect((await fleet.call('GET', `/nodes/${encodeURIComponent(id)}`)).body).toMatchObject({ id });
+  expect((await fleet.register(id)).status).toBe(201);
+  const { items } = await world.client.call('node-list', { query: { q: 'team-scout-1-' } });
+  expect(items.map(({ labels, restarts }) => [labels.client_id, restarts])).toEqual([[id, 1]]);
+});
+
+it('may say more than is known here: it is kept, without secrets, and not without bounds', async () => {
+  const more = { shiny: { new: true }, api_key: 'hush-hush-hush', novel: 'x'.repeat(200_000) };
+  expect((await fleet.register('chatty', more)).status).toBe(201);
+  const { node_id } = await world.node('chatty');
+  const registered = await world.fact(node_id, 'client.registered');
+  expect(registered.data.said).toMatchObject({ shiny: { new: true }, left_out: ['novel (200002 bytes)'] });
+  expect(JSON.stringify(registered)).not.toContain('hush');
+  await fleet.beat('chatty', { status: 'moonlit', health_score: 1000, mood: 'blue', password: 'hush-hush-hush' });
+  const said = await world.fact(node_id, 'client.said');
+  expect(said.data.said).toMatchObject({ mood: 'blue' });
+  expect(JSON.stringify(said)).not.toContain('hush');
+  await until('what it says to be with its beats', async () => {
+    const { reported } = await world.node('chatty');
+    const words = JSON.stringify(reported);
+    return words.includes('moonlit') && words.includes('1000') && !words.includes('hush');
+  });
+});
+
+const badBodies: [string, string, string, unknown][] = [
+  ['no body', 'POST', '/nodes/register', undefined],
+  ['a list', 'POST', '/nodes/register', []],
+  ['no id', 'POST', '/nodes/register', { ...nodeRegistration('x'), id: undefined }],
+  ['a number as id', 'POST', '/nodes', nodeRegistration('x', { id: 7 })],
+  ['an id with a line break', 'POST', '/nodes', nodeRegistration('two\nlines')],
+  ['an address that is none', 'POST', '/nodes', nodeRegistration('x', { base_url: 'file:///etc/passwd' })],
+  ['an address with a password', 'POST', '/nodes', nodeRegistration('x', { base_url: 'http://a:b@host' })],
+  ['text as reasoners', 'POST', '/nodes', nodeRegistration('x', { reasoners: 'all' })],
+  ['a list as metadata', 'POST', '/nodes', nodeRegistration('x', { metadata: [] })],
+  [
+    'a number as interval',
+    'POST',
+    '/nodes',
+    nodeRegistration('x', { communication_config: { heartbeat_interval: 2 } }),
+  ],
+  ['NUL in a field that nobody reads', 'POST', '/nodes', nodeRegistration('x', { novel: 'a\0b' })],
+  ['a list as beat', 'POST', '/nodes/scout/heartbeat', []],
+  ['a number as status', 'POST', '/nodes/scout/heartbeat', { status: 1 }],
+  ['text as score', 'POST', '/nodes/scout/heartbeat', { health_score: 'high' }],
+  ['text as lists of servers', 'POST', '/nodes/scout/heartbeat', { mcp_servers: 'none' }],
+  ['a number as phase', 'PATCH', '/nodes/scout/status', { phase: 3 }],
+  ['no lifecycle status', 'POST', '/nodes/scout/lifecycle/status', {}],
+  ['text as acknowledgement', 'POST', '/nodes/scout/actions/ack', 'yes'],
+  ['text as goodbye', 'POST', '/nodes/scout/shutdown', 'bye'],
+];
+
+it('is refused what has the wrong type, and nothing is changed by it', async () => {
+  // A sweep may write something of its own meanwhile; what these calls change, they change in every round.
+  await until('a round in which nothing is changed', async () => {
+    const before = await world.tables.snapshot();
+    for (const [what, method, path, body] of badBodies)
+      expectTheirError(await fleet.call(method, path, body), 400, what);
+    return isDeepStrictEqual(await world.tables.snapshot(), before);
+  });
+});
+
+it('is ready once it answers at the address it gave, where the pool lets us ask there', async () => {
+  const { port } = await httpServer((_, reply) => reply.end('well'));
+  const { token: open } = await doorPool(world, 'probed', { probe: { allow_private: true } });
+  await agentField(world.url, open).register('answers', { base_url: `http://127.0.0.1:${port}` });
+  const ready = await until('it to be ready', async () => {
+    const node = await world.node('answers');
+    return node.status === 'ready' ? node : undefined;
+  });
+  expect(ready).toMatchObject({ verdict: { rule: 'probe-promotes' }, reported: { status: 'starting' } });
+});
+
+it('is told in its own shape what is not here, whatever it sends', async () => {
+  for (const [method, path] of [
+    ['POST', '/executions/e1/status'],
+    ['POST', '/did/register'],
+    ['GET', '/memory/events/ws'],
+    ['POST', '/workflow/executions/events'],
+    ['PUT', '/nodes/scout/health'],
+    ['DELETE', '/nodes/scout'],
+    ['PATCH', '/nodes'],
+  ] as const) {
+    expectTheirError(await fleet.call(method, path, method === 'GET' ? undefined : { a: 1 }), 404, path);
+    const headers = { 'content-type': 'multipart/form-data; boundary=x' };
+    expectTheirError(await fleet.call(method, path, method === 'GET' ? undefined : {}, { headers }), 404, path);
+  }
+  for (const path of ['', '/', '/nothing', '/swj_x', '/swj_x/api/v2/nodes'])
+    expectTheirError(await send(world.url, 'GET', `/compat/agentfield${path}`), 404, path);
+  expectTheirError(await fleet.call('GET', '/nodes/%ZZ'), 400);
+  expectTheirError(await fleet.beat('nobody'), 404);
+  expectTheirError(await fleet.call('POST', '/nodes/register', { novel: 'x'.repeat(2 ** 20) }), 413);
+  const broken = { raw: '{', headers: { 'content-type': 'application/json' } };
+  expectTheirError(await fleet.call('POST', '/nodes/register', undefined, broken), 400);
+  const text = { raw: 'x', headers: { 'content-type': 'text/html' } };
+  expectTheirError(await fleet.call('POST', '/nodes/scout/heartbeat', undefined, text), 415);
+});

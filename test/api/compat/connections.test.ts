@@ -1,0 +1,45 @@
+/** A client of another protocol that has shown its join token keeps its connection when many others show nothing. */
+import { once } from 'node:events';
+import { Agent, request } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { expect, it } from 'vitest';
+import { spawnServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
+import { send } from '../support/calls.ts';
+import { nodeRegistration } from '../support/compat-clients.ts';
+
+it('keeps the connection of an AgentField node beside silent ones from its address', async () => {
+  const server = await spawnServer({ open_files: 600 });
+  const { client, url } = server;
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  const silent: Socket[] = [];
+  try {
+    await client.call('pool-put', { params: { pool: 'fleet' }, body: { driver: 'external' } });
+    const { token: bearer } = await client.call('join-token-create', { params: { pool: 'fleet' } });
+    const nodes = '/compat/agentfield/api/v1/nodes';
+    expect((await send(url, 'POST', nodes, { bearer, body: nodeRegistration('scout') })).status).toBe(201);
+    const headers = { authorization: `Bearer ${bearer}` };
+    const read = () =>
+      new Promise<{ status: number; isKept: boolean }>((resolve, reject) => {
+        const sent = request(`${url}${nodes}/scout`, { agent, headers }, (reply) => {
+          reply.resume().on('end', () => resolve({ status: reply.statusCode ?? 0, isKept: sent.reusedSocket }));
+        });
+        sent.on('error', reject);
+        sent.end();
+      });
+    expect(await read()).toEqual({ status: 200, isKept: false });
+    // Twice as many as may show nothing from one address.
+    for (let count = 0; count < 120; count++) {
+      const socket = connect(Number(new URL(url).port), '127.0.0.1');
+      socket.on('error', () => {});
+      silent.push(socket);
+      await Promise.race([once(socket, 'connect'), once(socket, 'close')]);
+    }
+    await until('the older silent ones to be closed', () => silent.filter(({ closed }) => closed).length >= 60);
+    expect(await read()).toEqual({ status: 200, isKept: true });
+  } finally {
+    for (const socket of silent) socket.destroy();
+    agent.destroy();
+    await server.stop();
+  }
+});

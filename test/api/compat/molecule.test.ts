@@ -1,0 +1,339 @@
+/** The molecule door, and what holds for the tokens of both: who they let in, and that nobody reads them anywhere. */
+
+import { Writable } from 'node:stream';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { pause, systemClock } from '../../../src/base/clock.ts';
+import { createLog } from '../../../src/base/telemetry/log.ts';
+import { until } from '../../support/until.ts';
+import { send } from '../support/calls.ts';
+import { type Collector, startCollector } from '../support/collector.ts';
+import {
+  type AgentField,
+  agentField,
+  type DoorWorld,
+  doorPool,
+  doorWorld,
+  expectTheirError,
+  molecule,
+  nodeRegistration,
+  startWorkspace,
+} from '../support/compat-clients.ts';
+import { startMachine } from '../support/machine.ts';
+
+let world: DoorWorld;
+let collector: Collector;
+let fleet: AgentField;
+let token: string;
+let others: string;
+let log = '';
+
+beforeAll(async () => {
+  collector = await startCollector();
+  const destination = new Writable({
+    write(chunk, _, done) {
+      log += chunk;
+      done();
+    },
+  });
+  world = await doorWorld({
+    args: ['--otlp-endpoint', collector.url],
+    log: createLog({ level: 'trace', destination }),
+  });
+  ({ join_token: token, others } = world);
+  fleet = agentField(world.url, token);
+});
+afterAll(async () => {
+  await world.stop();
+  await collector.stop();
+});
+
+const url = 'http://127.0.0.1:9000';
+const id = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c01';
+const other = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c02';
+
+it('is refused with an address that is none, and told which field of its own holds it', async () => {
+  const body = { id: other, url: 'not an address' };
+  const answer = await send(world.url, 'POST', '/compat/molecule/registry/register', { bearer: token, body });
+  expectTheirError(answer, 400);
+  expect(answer.body.error).toContain('/body/url ');
+});
+
+it('registers, is told its token once, and beats with it from then on', async () => {
+  const workspace = await startWorkspace(world.url, token, id, { url });
+  expect(await world.status(id)).toBe('starting');
+  expect((await workspace.beat()).body).toEqual({ status: 'ok' });
+  expect(await world.node(id)).toMatchObject({ status: 'ready', verdict: null, endpoint: url });
+  await world.pace(id, { interval_seconds: 30, stale_seconds: 24 * 3600 });
+
+  expectTheirError(await workspace.beat({}, {}), 401);
+  expectTheirError(await workspace.beat({}, { bearer: token }), 401);
+  expectTheirError(await workspace.beat({}, { bearer: 'swc_wrong' }), 401);
+  expectTheirError(await molecule(world.url, token, '/registry/register', { body: { id } }), 401);
+  const again = await molecule(world.url, token, '/registry/register', {
+    body: { id },
+    bearer: workspace.auth_token,
+  });
+  expect(again.body).toEqual({ status: 'registered' });
+  const neighbour = await startWorkspace(world.url, token, other);
+  expectTheirError(await workspace.beat({ runtime_state: 'wedged' }, { bearer: neighbour.auth_token }), 403);
+  expectTheirError(
+    await workspace.beat(
+      {},
+      { bearer: (await startMachine(world.url, { join_token: token, name: 'spy' })).credential },
+    ),
+    401,
+  );
+  expect(await world.status(id)).toBe('ready');
+  expectTheirError(await fleet.beat(id, { status: 'offline' }), 404);
+
+  const card = { workspace_id: id, agent_card: { name: 'renamed', skills: ['a'] } };
+  const updated = await molecule(world.url, token, '/registry/update-card', {
+    body: card,
+    bearer: workspace.auth_token,
+  });
+  expect(updated.body).toEqual({ status: 'updated' });
+  const said = await world.fact((await world.node(id)).node_id, 'client.said');
+  expect(said.data.said).toEqual({ agent_card: card.agent_card });
+});
+
+it('is degraded from half of its work failing, or wedged, and well again below a tenth', async () => {
+  const sick = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c03';
+  const { beat } = await startWorkspace(world.url, token, sick);
+  const stands: [object, string][] = [
+    [{ error_rate: 0.49 }, 'ready'],
+    [{ error_rate: 0.5, sample_error: 'no answer' }, 'degraded'],
+    [{ error_rate: 0.3 }, 'degraded'],
+    [{ error_rate: 0.09 }, 'ready'],
+    [{ error_rate: 0, runtime_state: 'wedged' }, 'degraded'],
+    [{ error_rate: 0.2, runtime_state: 'idle' }, 'degraded'],
+    [{ error_rate: 0, runtime_state: null }, 'ready'],
+  ];
+  for (const [said, status] of stands) {
+    expect((await beat(said)).status).toBe(200);
+    expect(await world.status(sick), JSON.stringify(said)).toBe(status);
+  }
+  await beat({
+    error_rate: 17,
+    active_tasks: -1,
+    monthly_spend: 12.5,
+    current_task: 'think',
+    secret: 'hush-hush-hush',
+  });
+  await until('what it says to be with its beats', async () => {
+    const words = JSON.stringify((await world.node(sick)).reported);
+    return words.includes('12.5') && words.includes('think') && words.includes('17') && !words.includes('hush');
+  });
+  expect(await world.status(sick)).toBe('ready');
+  const told = await world.fact((await world.node(sick)).node_id, 'client.said');
+  expect(told.data.said).toEqual({ secret: '[struck out]' });
+});
+
+const refused = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c04';
+
+const badBodies: [string, string, unknown][] = [
+  ['no id', '/registry/register', {}],
+  ['an id that is no UUID', '/registry/register', { id: 'workspace' }],
+  ['a list as card', '/registry/register', { id: other, agent_card: [] }],
+  ['an address that is none', '/registry/register', { id: '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c09', url: 'nowhere' }],
+  ['text as error rate', '/registry/heartbeat', { workspace_id: refused, error_rate: 'low' }],
+  ['no workspace', '/registry/heartbeat', { error_rate: 0 }],
+  ['a list as metadata', '/registry/heartbeat', { workspace_id: refused, runtime_metadata: [] }],
+  ['no card', '/registry/update-card', { workspace_id: refused }],
+  ['no error', `/admin/workspaces/${id}/bootstrap-failed`, { log_tail: 'x' }],
+  ['a number as log', `/admin/workspaces/${id}/bootstrap-failed`, { error: 'x', log_tail: 1 }],
+];
+
+it('is refused what has the wrong type, and nothing is changed by it', async () => {
+  const { auth_token: bearer } = await startWorkspace(world.url, others, refused);
+  const before = await world.tables.snapshot();
+  for (const [what, path, body] of badBodies) {
+    const isBound = path === '/registry/heartbeat' || path === '/registry/update-card';
+    expectTheirError(await molecule(world.url, others, path, { body, ...(isBound && { bearer }) }), 400, what);
+  }
+  expect(await world.tables.snapshot()).toEqual(before);
+});
+
+it('comes back by a beat after it was given up; a crash that its watcher is certain of ends what waits for it', async () => {
+  const name = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c07';
+  const { token: timed } = await doorPool(world, 'timed', {
+    budgets: { offline_seconds: 0.5 },
+    heartbeat: { stale_after_seconds: 1 },
+  });
+  const becomes = (status: string) =>
+    until(`the workspace to be ${status}`, async () => {
+      const node = await world.node(name);
+      return node.status === status ? node : undefined;
+    });
+  const { beat, auth_token } = await startWorkspace(world.url, timed, name);
+  /** Three of the intervals that it is taken to keep are a minute and a half; as if they were over. */
+  const fallSilent = async () => {
+    await world.pace(name, { interval_seconds: 30, stale_seconds: 90 });
+    // A beat that was heard before may be written after this, and with it the patience that it has.
+    await until('the workspace to be failed', async () => {
+      await world.tables.query(
+        `update heartbeats set stale_seconds = 0.1 where node_instance_id = (select node_instance_id from nodes where name = $1)`,
+        [name],
+      );
+      return (await world.node(name)).status === 'failed';
+    });
+  };
+  await beat();
+  await fallSilent();
+  await beat();
+  const { node_id } = await becomes('ready');
+  const changes = await until('the timeline to tell of it', async () => {
+    const { items } = await world.client.call('node-timeline', { params: { id: node_id }, query: { order: 'oldest' } });
+    const told = items.flatMap(({ data }) => (data.to ? [`${data.by} ${data.to}`] : []));
+    return told.length >= 7 ? told : undefined;
+  });
+  expect(changes.slice(2)).toEqual([
+    'claim-ready ready',
+    'liveness offline',
+    'offline-deadline failed',
+    'late-registration starting',
+    'claim-ready ready',
+  ]);
+
+  await fallSilent();
+  const { operation } = await world.client.call('node-act', {
+    params: { id: node_id, action: 're-enroll' },
+    body: { reason: 'it lost its token' },
+  });
+  await becomes('provisioning');
+  const panic = { error: 'it never came up', log_tail: 'Kernel panic - not syncing: VFS' };
+  await molecule(world.url, timed, `/admin/workspaces/${name}/bootstrap-failed`, { body: panic });
+  const failed = await becomes('failed');
+  expect(failed.verdict).toMatchObject({ rule: 'provision-error', reason: expect.stringContaining('kernel panicked') });
+  const ended = await until('the operation to have ended', async () => {
+    const found = await world.client.call('operation-get', { params: { id: operation?.workflow_id ?? '' } });
+    return found.status === 'failed' ? found : undefined;
+  });
+  expect(ended.error).toMatchObject({ code: 'kernel_panic' });
+
+  expectTheirError(await beat(), 409, 'the former instance no longer counts');
+  const again = await startWorkspace(world.url, timed, name, {}, { bearer: auth_token });
+  expect(again.auth_token).not.toBe(auth_token);
+  await again.beat();
+  await becomes('ready');
+});
+
+it('has a watcher whose findings are attached, and reach only its own pool', async () => {
+  const failed = `/admin/workspaces/${id}/bootstrap-failed`;
+  const found = { error: 'it did not come up', log_tail: `${'y'.repeat(20_000)}\nNo space left on device` };
+  expect((await molecule(world.url, token, failed, { body: found })).status).toBe(200);
+  const { node_id, status } = await world.node(id);
+  const diagnosis = await world.fact(node_id, 'bootstrap.diagnosis');
+  expect(diagnosis.origin).toBe('report');
+  expect(diagnosis.data).toMatchObject({ code: 'disk_full', certain: false, error: found.error });
+  expect(String(diagnosis.data.log_tail).length).toBe(8192);
+  expect(status).toBe('ready');
+  expectTheirError(await molecule(world.url, 'swj_wrong', failed, { body: found }), 401);
+  const nobody = `/admin/workspaces/${other.replace('02', '77')}/bootstrap-failed`;
+  expectTheirError(await molecule(world.url, token, nobody, { body: found }), 404);
+});
+
+it('is told in its own shape what is not here', async () => {
+  for (const path of ['/registry/discover', '/registry', '/admin/workspaces', '', '/workspaces/1'])
+    expectTheirError(await molecule(world.url, token, path, { body: {} }), 404, path);
+});
+
+describe('a token', () => {
+  it('in an address is in no log, no evidence, no trace and no answer', async () => {
+    // One that looks like none of ours shows that nothing depends on how it looks.
+    const plain = 'a-plain-word-that-was-meant-to-be-secret';
+    const traced = { headers: { traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01' } };
+    const answers = [
+      await fleet.call('POST', '/nodes/register', nodeRegistration('discreet'), traced),
+      await fleet.call('POST', '/nodes/discreet/heartbeat', { status: 'ready' }, traced),
+    ];
+    for (const secret of [token, plain])
+      for (const path of [
+        '/api/v1/nodes',
+        '/api/v1/nothing',
+        '/nothing',
+        '',
+        '/api/v1/nodes/%ZZ',
+        '/api/v1/nodes/x/status?a=1',
+      ])
+        answers.push(
+          await send(world.url, 'GET', `/compat/agentfield/${secret}${path}`, traced),
+          await molecule(world.url, secret, path, { body: {}, ...traced }),
+        );
+    const spans = await until('the spans to have come', () =>
+      collector.spans.some(({ name }) => name === 'agentfield-node-heartbeat')
+        ? JSON.stringify(collector.spans)
+        : undefined,
+    );
+    await until('the denial on record', async () => {
+      const rows = await world.tables.query(
+        `select 1 from evidence where data ->> 'operation' = 'agentfield-node-list' and kind = 'request.denied'`,
+      );
+      return rows.length > 0;
+    });
+    const [kept] = await world.tables.query<{ text: string }>(
+      `select string_agg(e::text, ' ') as text from evidence e`,
+    );
+    const told = [
+      log,
+      spans,
+      kept?.text ?? '',
+      ...answers.map(({ text, headers }) => text + JSON.stringify([...headers])),
+    ];
+    for (const secret of [plain, token, others, world.token])
+      expect(
+        told.map((text) => text.includes(secret)),
+        secret,
+      ).toEqual(told.map(() => false));
+    expect(log).toContain('agentfield-node-heartbeat');
+  });
+
+  it('of a workspace is in no log and no evidence either', async () => {
+    const workspace = await startWorkspace(world.url, token, '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c05');
+    await workspace.beat({ sample_error: `refused: ${workspace.auth_token}`, note: workspace.auth_token });
+    const [kept] = await world.tables.query<{ text: string }>(
+      `select string_agg(e::text, ' ') as text from evidence e`,
+    );
+    expect([log, kept?.text ?? ''].map((text) => text.includes(workspace.auth_token))).toEqual([false, false]);
+  });
+
+  it('that is revoked opens nothing any more', async () => {
+    const { token: lost, token_id } = await doorPool(world, 'fleet');
+    const client = agentField(world.url, lost);
+    await client.register('scout');
+    expect((await client.beat('scout')).status).toBe(200);
+    await world.client.call('join-token-delete', { params: { pool: 'fleet', id: token_id } });
+    await until('it to be refused', async () => (await client.beat('scout')).status === 401);
+    expect((await fleet.beat('scout')).status).toBe(200);
+  });
+});
+
+it('a beat needs no query: it is answered while nobody can read a table', async () => {
+  const workspace = await startWorkspace(world.url, token, '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c06');
+  await workspace.beat();
+  await fleet.register('steady', { lifecycle_status: 'ready' });
+  await fleet.beat('steady', { status: 'ready' });
+  const beats = async () => {
+    const statuses = new Set<number>();
+    for (let beat = 0; beat < 3; beat++) {
+      statuses.add((await fleet.beat('steady', { status: 'ready', timestamp: String(beat) })).status);
+      statuses.add((await workspace.beat()).status);
+    }
+    return [...statuses].join();
+  };
+  // Facts of the joining come a moment later and make a replica ask once more; after that it asks for nothing. Whoever asks
+  // while the tables are being locked one by one may meet us in a circle, which ends with one of us refused.
+  await until('beats to be answered while nobody can read a table', async () => {
+    await world.tables.query('begin');
+    try {
+      await world.tables.query('lock table nodes, instances, join_tokens, heartbeats in access exclusive mode');
+    } catch {
+      await world.tables.query('rollback');
+      return false;
+    }
+    const answered = beats();
+    const inTime = await Promise.race([answered, pause(systemClock, 2_000).then(() => 'too late')]);
+    await world.tables.query('rollback');
+    await answered;
+    return inTime === '200';
+  });
+});

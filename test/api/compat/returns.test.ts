@@ -1,0 +1,303 @@
+/** Names that come back through other protocols: what is a restart, what is refused, and what an ending token does. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/base/clock.ts';
+import type { Finding } from '../../../src/contract/finding.ts';
+import { httpServer, type LoopbackServer } from '../../../src/probe/testing/loopback-servers.ts';
+import { freePort } from '../../support/free-port.ts';
+import { until } from '../../support/until.ts';
+import {
+  agentField,
+  type DoorWorld,
+  doorPool,
+  doorWorld,
+  expectTheirError,
+  molecule,
+  startWorkspace,
+} from '../support/compat-clients.ts';
+import { startMachine } from '../support/machine.ts';
+
+let world: DoorWorld;
+beforeAll(async () => {
+  world = await doorWorld();
+});
+afterAll(() => world.stop());
+
+const open = { probe: { allow_private: true }, heartbeat: { stale_after_seconds: 24 * 3600 } };
+const listens = (): Promise<LoopbackServer> => httpServer((_, reply) => reply.end('well'));
+const at = (port: number) => `http://127.0.0.1:${port}`;
+const ready = { lifecycle_status: 'ready' };
+
+async function allocated(pool: string, name: string): Promise<string> {
+  const { allocation } = await world.client.call('allocation-create', { body: { pool } });
+  return until(`${name} to serve a tenant`, async () =>
+    (await world.node(name)).allocation_id === allocation.allocation_id ? allocation.allocation_id : undefined,
+  );
+}
+
+async function contested(node_id: string): Promise<Finding | undefined> {
+  const { items } = await world.client.call('drift-list', { query: { kind: 'identity', node_id } });
+  return items[0];
+}
+
+describe('an AgentField node', () => {
+  it('that returns at its address is a restart, also while it serves a tenant', async () => {
+    const { token } = await doorPool(world, 'same', open);
+    const client = agentField(world.url, token);
+    const base_url = at((await listens()).port);
+    await client.register('steady', { ...ready, instance_id: 'one', base_url });
+    const allocation = await allocated('same', 'steady');
+    const before = await world.node('steady');
+    expect((await client.register('steady', { ...ready, instance_id: 'two', base_url: `${base_url}/` })).status).toBe(
+      201,
+    );
+    const after = await world.node('steady');
+    expect(after).toMatchObject({ node_instance_id: before.node_instance_id, allocation_id: allocation, restarts: 1 });
+    expect(await contested(before.node_id)).toBeUndefined();
+  });
+
+  it('whose former address answers no more is a restart at another one', async () => {
+    const { token } = await doorPool(world, 'moves', open);
+    const client = agentField(world.url, token);
+    await client.register('mover', { ...ready, instance_id: 'one', base_url: at(await freePort()) });
+    const base_url = at((await listens()).port);
+    expect((await client.register('mover', { ...ready, instance_id: 'two', base_url })).status).toBe(201);
+    expect(await world.node('mover')).toMatchObject({ endpoint: base_url, restarts: 1, status: 'ready' });
+  });
+
+  it('is refused beside a live process of its name, which becomes a finding', async () => {
+    const { token } = await doorPool(world, 'twice', open);
+    const client = agentField(world.url, token);
+    const base_url = at((await listens()).port);
+    await client.register('one-of-two', { ...ready, instance_id: 'one', base_url });
+    const { node_id } = await world.node('one-of-two');
+    const second = await client.register('one-of-two', { instance_id: 'two', base_url: at((await listens()).port) });
+    expectTheirError(second, 409);
+    expect(second.body.code).toBe('name_taken');
+    expect(await world.node('one-of-two')).toMatchObject({ endpoint: base_url, status: 'ready', restarts: 0 });
+    expect(await contested(node_id)).toMatchObject({
+      what: 'name_contested',
+      status: 'open',
+      ours: { name: 'one-of-two', endpoint: base_url },
+      theirs: { because: 'second_process', protocol: 'agentfield', endpoint: expect.stringContaining('http://') },
+      owner_layer: 'operator',
+    });
+    // Said goodbye or not, what still answers still runs.
+    await client.call('POST', '/nodes/one-of-two/shutdown', {});
+    expectTheirError(await client.register('one-of-two', { instance_id: 'two', base_url: at(await freePort()) }), 409);
+  });
+
+  it('without an address is refused while the former process beats, and let in once it said goodbye', async () => {
+    const { token } = await doorPool(world, 'nowhere', open);
+    const client = agentField(world.url, token);
+    await client.register('homeless', { ...ready, instance_id: 'one' });
+    // A server that is busy puts beats off.
+    await until('a beat that is taken', async () => {
+      const { status } = await client.beat('homeless', { status: 'ready', instance_id: 'one' });
+      return status === 200;
+    });
+    await world.pace('homeless', { stale_seconds: 24 * 3600 });
+    expectTheirError(await client.register('homeless', { instance_id: 'two' }), 409);
+    expect((await client.call('POST', '/nodes/homeless/shutdown', {})).status).toBe(202);
+    expect(await client.register('homeless', { instance_id: 'two' })).toMatchObject({ status: 201 });
+  });
+
+  it('that serves a tenant returns at another address only where the pool allows it', async () => {
+    const { token } = await doorPool(world, 'served', open);
+    const client = agentField(world.url, token);
+    const former = at(await freePort());
+    await client.register('served', { ...ready, instance_id: 'one', base_url: former });
+    const allocation = await allocated('served', 'served');
+    const moved = { ...ready, instance_id: 'two', base_url: at((await listens()).port) };
+    const refused = await client.register('served', moved);
+    expectTheirError(refused, 409);
+    expect(refused.body.code).toBe('identity_unproven');
+    expect(await world.node('served')).toMatchObject({ endpoint: former, allocation_id: allocation });
+
+    const body = { driver: 'external', ...open, compat: { allow_takeover: true } };
+    await world.client.call('pool-put', { params: { pool: 'served' }, body });
+    expect((await client.register('served', moved)).status).toBe(201);
+    expect(await world.node('served')).toMatchObject({ endpoint: moved.base_url, allocation_id: allocation });
+  });
+
+  it('that an operator let enrol again comes back at any address', async () => {
+    const { token } = await doorPool(world, 'renewed', open);
+    const client = agentField(world.url, token);
+    await client.register('renewed', { ...ready, base_url: at((await listens()).port) });
+    await client.call('POST', '/nodes/renewed/shutdown', {});
+    const { node_id } = await world.node('renewed');
+    await world.client.call('node-act', { params: { id: node_id, action: 're-enroll' }, body: { reason: 'moved' } });
+    const base_url = at((await listens()).port);
+    expect((await client.register('renewed', { ...ready, base_url })).status).toBe(201);
+    expect(await world.node('renewed')).toMatchObject({ node_id, endpoint: base_url });
+  });
+
+  it('does not take the name of a machine with an agent of ours, whatever became of that', async () => {
+    const { token } = await doorPool(world, 'both', open);
+    const machine = await startMachine(world.url, { join_token: token, name: 'ours' });
+    await machine.beat('ready');
+    await machine.beat('stopping');
+    const refused = await agentField(world.url, token).register('ours', ready);
+    expectTheirError(refused, 409);
+    expect(await contested(machine.node_id)).toMatchObject({ theirs: { because: 'key_unproven' } });
+    expect((await machine.beat('ready')).status).toBe(200);
+  });
+});
+
+describe('a workspace of molecule', () => {
+  const id = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7d01';
+
+  const registers = (token: string, body: object) => molecule(world.url, token, '/registry/register', { body });
+
+  /** A workspace that beat once and then fell silent. Nobody answers at its address, so no probe excuses its silence. */
+  async function fellSilent(pool: string, name: string, isServing: boolean) {
+    const { token } = await doorPool(world, pool, { ...open, heartbeat: { stale_after_seconds: 1 } });
+    const url = at(await freePort());
+    const workspace = await startWorkspace(world.url, token, name, { url });
+    await workspace.beat();
+    await world.pace(name, { interval_seconds: 30, stale_seconds: 90 });
+    const allocation_id = isServing ? await allocated(pool, name) : null;
+    const { node_id } = await world.node(name);
+    expectTheirError(await registers(token, { id: name, url }), 401);
+    await until('the workspace to be offline', async () => {
+      await world.tables.query(
+        `update heartbeats set stale_seconds = 0.1 where node_instance_id = (select node_instance_id from nodes where node_id = $1)`,
+        [node_id],
+      );
+      return (await world.status(name)) === 'offline';
+    });
+    return { token, url, node_id, allocation_id };
+  }
+
+  it('that lost its token and serves nobody returns at its address once it is offline', async () => {
+    const { token, url, node_id } = await fellSilent('spaces', id, false);
+    const again = await startWorkspace(world.url, token, id, { url });
+    await again.beat();
+    expect(await world.node(id)).toMatchObject({ node_id, status: 'ready', endpoint: url });
+  });
+
+  it('that serves a tenant returns on a join token only after an operator let it enrol again', async () => {
+    const name = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7d03';
+    const { token, url, node_id, allocation_id } = await fellSilent('serving', name, true);
+    for (const claimed of [url, at((await listens()).port), undefined]) {
+      const refused = await registers(token, { id: name, ...(claimed && { url: claimed }) });
+      expectTheirError(refused, 409);
+      expect(refused.body.code).toBe('identity_unproven');
+    }
+    expect(await contested(node_id)).toMatchObject({ theirs: { because: 'key_unproven', protocol: 'molecule' } });
+    const act = { params: { id: node_id, action: 're-enroll' as const }, body: { reason: 'its token was lost' } };
+    await world.client.call('node-act', act);
+    const again = await startWorkspace(world.url, token, name, { url });
+    await again.beat();
+    expect(await world.node(name)).toMatchObject({ node_id, status: 'ready', allocation_id });
+  });
+
+  it('is the only one that its watcher may speak of', async () => {
+    const { token } = await doorPool(world, 'watched', open);
+    const native = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7d02';
+    await startMachine(world.url, { join_token: token, name: native });
+    const failed = `/admin/workspaces/${native}/bootstrap-failed`;
+    expectTheirError(await molecule(world.url, token, failed, { body: { error: 'Kernel panic - not syncing' } }), 404);
+  });
+});
+
+describe('a join token', () => {
+  const newToken = async (pool: string, body: object) =>
+    world.client.call('join-token-create', { params: { pool }, body });
+
+  it('that expires is refused from that moment on, says why, and its machines are not blamed', async () => {
+    await doorPool(world, 'expiring', { heartbeat: { stale_after_seconds: 1 } });
+    const { token = '', token_id, expires_at } = await newToken('expiring', { ttl_seconds: 4 });
+    const client = agentField(world.url, token);
+    const communication_config = { protocols: ['http'], heartbeat_interval: '500ms' };
+    await client.register('loyal', { ...ready, communication_config });
+    const refused = await until('its beat to be refused', async () => {
+      const answer = await client.beat('loyal', { status: 'ready' });
+      return answer.status === 200 ? undefined : answer;
+    });
+    expectTheirError(refused, 401);
+    expect(refused.body).toMatchObject({ code: 'join_token_expired', error: expect.stringContaining(token_id) });
+    expect(systemClock.nowMs()).toBeGreaterThanOrEqual(Date.parse(expires_at ?? ''));
+    for (const [method, path, body] of [
+      ['POST', '/nodes/register', { id: 'loyal', base_url: 'http://127.0.0.1:1' }],
+      ['POST', '/nodes/register', { id: 'another' }],
+      ['GET', '/nodes', undefined],
+      ['GET', '/nodes/loyal', undefined],
+      ['POST', '/nodes/loyal/shutdown', {}],
+    ] as const)
+      expect((await client.call(method, path, body)).body.code, path).toBe('join_token_expired');
+
+    const offline = await until('it to be offline', async () => {
+      await client.beat('loyal', { status: 'ready' });
+      const node = await world.node('loyal');
+      return node.status === 'offline' ? node : undefined;
+    });
+    expect(offline.verdict).toMatchObject({
+      rule: 'liveness',
+      owner: 'operator',
+      reason: expect.stringContaining('its join token has expired'),
+    });
+    const explained = await until('the explanation to name the token', async () => {
+      await client.beat('loyal', { status: 'ready' });
+      const told = await world.client.call('node-explain', { params: { id: offline.node_id } });
+      return told.waiting_for?.includes(token_id) ? told : undefined;
+    });
+    expect(explained.waiting_for).toContain('slipway join-token create expiring');
+    // With another token it is back, as the machine that it was.
+    const { token: fresh = '' } = await newToken('expiring', { no_expiry: true });
+    expect((await agentField(world.url, fresh).register('loyal', ready)).status).toBe(201);
+    expect((await world.node('loyal')).node_id).toBe(offline.node_id);
+  });
+
+  it('may be without an expiry where that is asked for, and only then', async () => {
+    await doorPool(world, 'lasting', open);
+    expect(await newToken('lasting', { no_expiry: true })).toMatchObject({ expires_at: null });
+    expect(await newToken('lasting', {})).toMatchObject({ expires_at: expect.any(String) });
+    await expect(newToken('lasting', { no_expiry: true, ttl_seconds: 60 })).rejects.toMatchObject({
+      problem: { code: 'invalid_request' },
+    });
+  });
+
+  it('with a number of uses speaks for the machines that it let in, and for no others', async () => {
+    const { token: unlimited } = await doorPool(world, 'counted', open);
+    const { token = '' } = await newToken('counted', { max_uses: 1 });
+    const base_url = at(await freePort());
+    await agentField(world.url, unlimited).register('not-its-own', { ...ready, base_url });
+    const client = agentField(world.url, token);
+    await client.register('its-own', { ...ready, instance_id: 'one', base_url });
+    expect((await client.beat('its-own', { status: 'ready' })).status).toBe(200);
+    expect((await client.register('its-own', { ...ready, instance_id: 'two', base_url })).status).toBe(201);
+    expectTheirError(await client.beat('not-its-own', { status: 'offline' }), 404);
+    for (const refused of [
+      await client.register('not-its-own', { ...ready, base_url }),
+      await client.register('a-third', ready),
+      await client.call('GET', '/nodes'),
+      await client.call('GET', '/nodes/not-its-own'),
+    ])
+      expect(refused.body.code).toBe('join_token_spent');
+    expect(await world.status('not-its-own')).toBe('ready');
+  });
+
+  it('that expires soon, while machines beat with it, is a finding', async () => {
+    const { token, token_id } = await doorPool(world, 'soon', open);
+    await agentField(world.url, token).register('depends', ready);
+    const expiring = async () =>
+      (await world.client.call('drift-list', { query: { kind: 'join-token', pool: 'soon' } })).items[0];
+    expect(await expiring()).toBeUndefined();
+    await world.tables.query(
+      `update join_tokens set created_at = now() - interval '23 hours', expires_at = now() + interval '1 hour' where token_id = $1`,
+      [token_id],
+    );
+    // A new token wakes the sweep.
+    const { token: next = '' } = await newToken('soon', { no_expiry: true });
+    const finding = await until('the finding', expiring);
+    expect(finding).toMatchObject({
+      what: 'join_token_expiring',
+      subject: token_id,
+      ours: { token_id, expires_at: expect.any(String) },
+      theirs: { machines: 1 },
+    });
+    await agentField(world.url, next).register('depends', ready);
+    await newToken('soon', {});
+    await until('the finding to be closed', async () => (await expiring()) === undefined);
+  });
+});

@@ -1,0 +1,197 @@
+/** Boots on record: what they say of the budget, what another would have done to them, and how one is set or learned. */
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { moment, systemClock } from '../../../src/base/clock.ts';
+import type { TimedBoot } from '../../../src/lifecycle/boots/survival.ts';
+import { whatIf } from '../../../src/lifecycle/boots/what-if.ts';
+import { evenBoots, recordBoots } from '../../../src/store/testing/recorded-boots.ts';
+import { inProcessServer, type TestServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
+import { openTables, type Tables } from '../support/tables.ts';
+
+let server: TestServer;
+let tables: Tables;
+const now = () => moment(systemClock.nowMs());
+
+beforeAll(async () => {
+  server = await inProcessServer();
+  tables = await openTables(server.database_url);
+});
+afterAll(async () => {
+  await tables.close();
+  await server.stop();
+});
+
+const pool = (name: string, budgets = {}) =>
+  server.client.call('pool-put', { params: { pool: name }, body: { driver: 'external', budgets } });
+const record = (name: string, boots: readonly TimedBoot[]) => recordBoots(tables, { pool: name, boots, until: now() });
+const boots = (name: string) => server.client.call('pool-boots', { params: { pool: name } });
+const asked = (name: string, budget_seconds: number) =>
+  server.client.call('pool-what-if', { params: { pool: name }, body: { budget_seconds } });
+
+/** Facts are shown in the order in which they were committed, so one may have to wait for an earlier transaction. */
+const deedOn = (name: string, seconds: number) =>
+  until('the budget set to stand in the audit', async () => {
+    const { items } = await server.client.call('audit-list', {});
+    return items.find(({ kind, data }) => kind === 'pool.budget_set' && data.pool === name && data.seconds === seconds);
+  });
+
+describe('another budget', () => {
+  it('names the boot that it would have killed, beside the budget in force', async () => {
+    await pool('slow', { provision_seconds: 720, rescue_seconds: 0 });
+    const ids = await record('slow', [
+      { seconds: 423, outcome: 'completed' },
+      { seconds: 95, outcome: 'completed' },
+      { seconds: 720, outcome: 'timed_out' },
+    ]);
+    expect(await asked('slow', 400)).toMatchObject({
+      pool: 'slow',
+      phase: 'provision',
+      boots: 3,
+      false_kills: [{ node_id: ids[0], seconds: 423, over_seconds: 23, rescued: false }],
+      false_kill_count: 1,
+      stuck: [{ node_id: ids[2], sooner_seconds: 320 }],
+      stuck_found_sooner_seconds: 320,
+      predicted_false_kill_share: expect.closeTo(0.5, 9),
+      current: { budget_seconds: 720, budget_source: 'pool', false_kill_count: 0 },
+    });
+    expect((await asked('slow', 430)).false_kills).toEqual([]);
+  });
+
+  it('has its own rescue window, half of it, where the pool sets none', async () => {
+    await pool('rescued');
+    await server.client.call('pool-budget', {
+      params: { pool: 'rescued' },
+      body: { budget_seconds: 800, reason: 'to begin with' },
+    });
+    await record('rescued', [{ seconds: 500, outcome: 'completed' }]);
+    const external = await asked('rescued', 400);
+    expect(external.rescue_seconds, 'a machine of others has a week').toBe(7 * 86_400);
+    expect(external.false_kills).toMatchObject([{ rescued: true }]);
+  });
+
+  it('is answered where the boots lie as the rule itself answers', async () => {
+    await pool('any', { rescue_seconds: 60 });
+    const any: fc.Arbitrary<TimedBoot> = fc.record({
+      seconds: fc.integer({ min: 1, max: 1000 }),
+      outcome: fc.constantFrom('completed', 'late', 'timed_out', 'cancelled'),
+    });
+    const all = fc.sample(any, { numRuns: 400, seed: 7 });
+    await record('any', all);
+    for (const budget_seconds of [1, 100, 500, 999, 1000]) {
+      const told = whatIf(all, { budget_seconds, rescue_seconds: 60 });
+      const { false_kills, stuck, ...counted } = await asked('any', budget_seconds);
+      expect(counted).toMatchObject({
+        boots: told.boots,
+        false_kill_count: told.false_kills.length,
+        rescued_count: told.rescued,
+        stuck_count: told.stuck.length,
+        undecided_count: told.undecided,
+      });
+      expect(counted.stuck_found_sooner_seconds).toBeCloseTo(told.stuck_found_sooner_seconds ?? 0, 9);
+      expect(false_kills.map((kill) => kill.over_seconds)).toEqual(told.false_kills.map((kill) => kill.over_seconds));
+      expect(stuck.map((each) => each.sooner_seconds)).toEqual(told.stuck.map((each) => each.sooner_seconds));
+    }
+  });
+
+  it('is asked of no boots before a moment, when one is named', async () => {
+    const since = new Date(systemClock.nowMs() + 60_000).toISOString();
+    const told = await server.client.call('pool-what-if', {
+      params: { pool: 'any' },
+      body: { budget_seconds: 1, since },
+    });
+    expect(told).toMatchObject({ boots: 0, false_kills: [], oldest_at: null, stuck_found_sooner_seconds: null });
+  });
+});
+
+describe('a budget', () => {
+  it('is set with a reason, which stands in the audit', async () => {
+    await pool('set', { provision_seconds: 600 });
+    const told = await server.client.call('pool-budget', {
+      params: { pool: 'set' },
+      body: { budget_seconds: 900, reason: 'the mirror is slow' },
+    });
+    expect(told).toMatchObject({ generation: 2, budgets: { provision_seconds: 900 } });
+    expect((await deedOn('set', 900)).data).toMatchObject({
+      pool: 'set',
+      from_seconds: 600,
+      seconds: 900,
+      reason: 'the mirror is slow',
+    });
+    const { items } = await server.client.call('audit-list', { query: { target_id: 'set' } });
+    expect(items.map(({ kind }) => kind)).toEqual(expect.arrayContaining(['pool.declared', 'pool.budget_set']));
+    await expect(
+      server.client.call('pool-budget', {
+        params: { pool: 'set' },
+        body: { phase: 'start', budget_seconds: 9, policy: 'learned', reason: 'x' },
+      }),
+    ).rejects.toMatchObject({ problem: { code: 'invalid_request' } });
+  });
+
+  it('has no floor above its ceiling', async () => {
+    await expect(pool('crossed', { floor_seconds: 100, ceiling_seconds: 99 })).rejects.toMatchObject({
+      problem: { code: 'invalid_request', errors: [{ path: '/body/budgets/floor_seconds' }] },
+    });
+    expect(await pool('crossed', { floor_seconds: 99, ceiling_seconds: 99 })).toMatchObject({ generation: 1 });
+  });
+
+  it('is learned where the pool asks for that, and the next machine gets it', async () => {
+    await record('taught', evenBoots(60, 400));
+    await pool('taught', { policy: 'learned', provision_seconds: 720 });
+    const phase = await until('the boots to have taught it', async () => {
+      const [provision] = (await boots('taught')).phases;
+      return provision?.budget_source === 'learned' ? provision : undefined;
+    });
+    expect(phase).toMatchObject({
+      budget_seconds: 600,
+      policy: 'learned',
+      learning: { aim_seconds: 600, stratum: 'make-in-zone', completions: 60, frozen: null },
+      since_change: { boots: 0, late: 0, killed: 0 },
+      predicted_false_kill_share: { share: 0 },
+      p50_seconds: 200,
+    });
+    expect(phase.survival).toHaveLength(61);
+    const { node } = await server.client.call('node-create', { body: { pool: 'taught' } });
+    expect(node).toMatchObject({ budget_seconds: 600, budget_source: 'learned' });
+    expect((await boots('taught')).phases[0]).toMatchObject({ running: 1 });
+  });
+
+  it('that an operator says again takes the place of what was learned', async () => {
+    const body = { budget_seconds: 720, reason: 'the mirror is slow today' };
+    await server.client.call('pool-budget', { params: { pool: 'taught' }, body });
+    const deed = await deedOn('taught', 720);
+    expect(deed.data).toMatchObject({ pool: 'taught', from_source: 'learned', from_seconds: 600, seconds: 720 });
+    expect(deed.summary).toBe('pool taught gives 720 s to provision instead of 600 s: the mirror is slow today');
+    const fixed = { ...body, budget_seconds: 900, policy: 'fixed' as const };
+    await server.client.call('pool-budget', { params: { pool: 'taught' }, body: fixed });
+    expect((await deedOn('taught', 900)).summary).toMatch(
+      /^pool taught gives 900 s .*, and learns no more: the mirror is slow today$/,
+    );
+  });
+
+  it('to start keeps the rescue window that follows from what was learned', async () => {
+    await record('hosted', evenBoots(60, 400));
+    await server.client.call('pool-put', {
+      params: { pool: 'hosted' },
+      body: { driver: 'local', budgets: { policy: 'learned', provision_seconds: 720 } },
+    });
+    const [, start] = await until('the boots to have taught it', async () => {
+      const { phases } = await boots('hosted');
+      return phases[0]?.budget_source === 'learned' ? phases : undefined;
+    });
+    const told = await server.client.call('pool-what-if', {
+      params: { pool: 'hosted' },
+      body: { phase: 'start', budget_seconds: 60 },
+    });
+    expect(told.rescue_seconds).toBe(300);
+    expect(told.rescue_seconds).toBe(start?.rescue_seconds);
+  });
+});
+
+it('says nothing of the boot of a machine that joined by itself, which nobody saw begin', async () => {
+  await pool('joined');
+  const { token = '' } = await server.client.call('join-token-create', { params: { pool: 'joined' }, body: {} });
+  await server.as('').call('agent-register', { body: { join_token: token, name: 'mine', version: '1.0.0' } });
+  const [provision] = (await boots('joined')).phases;
+  expect(provision).toMatchObject({ samples: [], p50_seconds: null, running: 0 });
+});

@@ -1,0 +1,127 @@
+/** `slipway bundle`: one archive with all that is known about a machine, in which none of the planted secrets is found. */
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { runCli } from '../../../src/cli/testing/run-cli.ts';
+import { until } from '../../support/until.ts';
+import { type TenantWorld, tenantWorld } from '../support/tenants.ts';
+
+let world: TenantWorld;
+const dir = mkdtempSync(join(tmpdir(), 'slipway-bundle-'));
+beforeAll(async () => {
+  world = await tenantWorld();
+});
+afterAll(async () => {
+  await world.stop();
+  rmSync(dir, { recursive: true, force: true });
+});
+
+/** Name → text, as any tar would unpack it. */
+function unpacked(path: string): Map<string, string> {
+  const bytes = gunzipSync(readFileSync(path));
+  const files = new Map<string, string>();
+  for (let at = 0; bytes[at] !== 0; ) {
+    const text = (from: number, to: number) => bytes.toString('utf8', at + from, at + to).replace(/\0.*$/s, '');
+    const size = Number.parseInt(text(124, 136), 8);
+    files.set(text(0, 100).replace(/^[^/]*\//, ''), bytes.toString('utf8', at + 512, at + 512 + size));
+    at += 512 + Math.ceil(size / 512) * 512;
+  }
+  return files;
+}
+
+const bundle = (id: string, token: string, output: string) =>
+  runCli(['bundle', id, '--output', output, '--json'], { server: world.url, env: { SLIPWAY_TOKEN: token } });
+
+const planted = {
+  environment: 'no-name-gives-it-away-7391',
+  password: 'hunter2-in-a-line',
+  header: 'abcdef0123456789abcdef',
+  token: `swt_${'x'.repeat(40)}`,
+  key: 'AKIAABCDEFGHIJKLMNOP',
+  private_key: 'plantedKeyLine'.padEnd(64, 'x'),
+};
+
+it('holds everything that is known, and no secret', async () => {
+  const { machine, allocation } = world.acme;
+  const { client } = world;
+  const body = {
+    driver: 'local',
+    spec: { env: { GREETING: planted.environment }, setup: `export PASSWORD=${planted.password}` },
+  };
+  await client.call('pool-put', { params: { pool: 'rig' }, body });
+  await machine.log(2, `psql: password=${planted.password}`);
+  await machine.log(3, `curl -H "Authorization: Bearer ${planted.header}"`);
+  await machine.log(4, `a token of ours: ${planted.token}, a key of theirs: ${planted.key}, and ${world.token}`);
+  await machine.log(5, '-----BEGIN PRIVATE KEY-----');
+  await machine.log(6, planted.private_key);
+  const facts = [
+    {
+      at: '2030-01-01T00:00:00Z',
+      layer: 'node',
+      kind: 'said',
+      summary: `it said ${planted.token}`,
+      data: { password: planted.password },
+    },
+  ];
+  await machine.call('agent-evidence', { body: { facts } });
+  await until('the fact on the timeline', async () => {
+    const { items } = await client.call('node-timeline', { params: { id: machine.node_id }, query: { kind: 'said' } });
+    return items.length > 0;
+  });
+
+  const path = join(dir, 'all.tar.gz');
+  const told = await bundle(machine.node_id, world.token, path);
+  expect(told).toMatchObject({ code: 0, stderr: '' });
+  expect(statSync(path).mode & 0o777).toBe(0o600);
+  const files = unpacked(path);
+  const listed: { name: string; missing: string | null }[] = JSON.parse(told.stdout).files;
+  expect(listed.filter(({ missing }) => missing !== null)).toEqual([]);
+  expect([...files.keys()]).toEqual(['bundle.json', ...listed.map(({ name }) => name)]);
+  expect(files.get('logs.ndjson')).toContain('acme keeps this to itself');
+  expect(files.get('timeline.ndjson')).toContain('"kind":"node.ready"');
+  expect(JSON.parse(files.get('explain.json') ?? '')).toMatchObject({ status: 'ready' });
+  expect(JSON.parse(files.get('allocation.json') ?? '')).toMatchObject({ allocation_id: allocation.allocation_id });
+  expect(JSON.parse(files.get('server/settings.json') ?? '')).toHaveProperty(['decides_by', 'brake']);
+  const secrets = {
+    ...planted,
+    own: world.token,
+    credential: machine.credential,
+    database: new URL(world.database_url).password,
+  };
+  for (const [what, secret] of Object.entries(secrets).filter(([, text]) => text !== ''))
+    for (const [name, text] of files) expect(text.includes(secret), `${what} in ${name}`).toBe(false);
+
+  const again = await bundle(machine.node_id, world.token, path);
+  expect(again).toMatchObject({ code: 1, stderr: expect.stringContaining('could not be written') });
+});
+
+it('hides the values of an environment, whatever they are called', async () => {
+  const { allocation } = await world.client.call('allocation-create', { body: { pool: 'rig' } });
+  const path = join(dir, 'rig.tar.gz');
+  expect(await bundle(allocation.allocation_id, world.token, path)).toMatchObject({ code: 0 });
+  const files = unpacked(path);
+  expect(files.get('pool.json')).toContain('GREETING');
+  for (const secret of [planted.environment, planted.password])
+    for (const [name, text] of files) expect(text.includes(secret), name).toBe(false);
+});
+
+it('holds for a tenant what the tenant may see, and says what is missing', async () => {
+  const path = join(dir, 'tenant.tar.gz');
+  const { code, stdout } = await bundle(world.acme.allocation.allocation_id, world.acme.token, path);
+  expect(code).toBe(0);
+  const missing = JSON.parse(stdout).files.filter((file: { missing: string | null }) => file.missing !== null);
+  expect(missing.map(({ name }: { name: string }) => name)).toEqual(
+    expect.arrayContaining(['pool.json', 'server/settings.json']),
+  );
+  for (const { missing: why } of missing) expect(why).toMatch(/^(scope_insufficient|role_insufficient): /);
+  for (const [name, text] of unpacked(path)) expect(text.includes('globex'), name).toBe(false);
+});
+
+it('is not made of nothing', async () => {
+  const path = join(dir, 'nothing.tar.gz');
+  expect((await bundle('node_0000000000', world.token, path)).code).toBe(4);
+  expect((await bundle('never-heard-of', world.token, path)).code).toBe(1);
+  expect(existsSync(path)).toBe(false);
+});

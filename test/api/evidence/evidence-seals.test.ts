@@ -1,0 +1,314 @@
+/** Sealed evidence end to end: a server seals by itself, and the command names what somebody did to the database. */
+import { generateKeyPairSync } from 'node:crypto';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { runCli, startCli } from '../../../src/cli/testing/run-cli.ts';
+import type { Client, RequestRefused } from '../../../src/contract/client.ts';
+import type { Certificate } from '../../../src/contract/evidence/certificate.ts';
+import { signCheckpoint } from '../../../src/contract/evidence/integrity/checkpoint.ts';
+import { type Database, openDatabase } from '../../../src/store/pg/database.ts';
+import { inProcessServer, type TestServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
+
+let server: TestServer;
+let dba: Database;
+let key_file: string;
+
+beforeAll(async () => {
+  server = await inProcessServer();
+  dba = openDatabase({ url: server.database_url });
+  key_file = await publicKeys('public.pem');
+});
+/** As an operator keeps them elsewhere. */
+async function publicKeys(name: string): Promise<string> {
+  const { stdout } = await runCli(['keys', 'public', '--data-dir', server.data_dir]);
+  const file = join(server.data_dir, name);
+  await writeFile(file, stdout);
+  return file;
+}
+
+afterAll(async () => {
+  await dba?.close();
+  await server?.stop();
+});
+
+const slipway = (...args: string[]) => runCli(args, { server: server.url, env: { SLIPWAY_TOKEN: server.token } });
+
+interface Report {
+  evidence: {
+    rows: number;
+    faults: { code: string; partition: string; cursor: string }[];
+    unsealed: { rows: number };
+    head: { position: number; hash: string };
+    pinned: boolean;
+  };
+}
+
+async function verify(...args: string[]): Promise<Report['evidence'] & { code: number | null }> {
+  const { code, stdout } = await slipway('verify-store', '--json', ...args);
+  return { code, ...(JSON.parse(stdout) as Report).evidence };
+}
+
+const sealed = () =>
+  until('everything to be sealed', async () => {
+    const report = await verify();
+    return report.unsealed.rows === 0 && report.rows > 0 ? report : undefined;
+  });
+
+test('a server seals its evidence by itself, and it verifies with a key from the key file', async () => {
+  await server.client.call('pool-put', { params: { pool: 'outside' }, body: { driver: 'external' } });
+  await sealed();
+  const report = await verify('--public-key', key_file);
+  expect(report).toMatchObject({ code: 0, faults: [], pinned: true });
+  const { stdout } = await slipway('verify-store', '--public-key', key_file, '--expect-head', report.head.hash);
+  expect(stdout).toMatch(/evidence rows are as sealed, in \d+ checkpoints since 20/);
+  expect(stdout).toContain('checked with your public keys');
+  expect((await verify('--expect-head', '0'.repeat(64))).faults).toEqual([
+    expect.objectContaining({ code: 'head_missing' }),
+  ]);
+});
+
+test('a deleted row is named with its partition, and the command fails', async () => {
+  const { rows } = await sealed();
+  await dba.query('create table spare as select * from evidence');
+  const [gone] = await dba.query<{ cursor: string; layer: string }>(
+    `delete from evidence where (xid, seq) = (select xid, seq from evidence order by xid, seq limit 1)
+     returning xid || '-' || seq as cursor, layer`,
+  );
+  const report = await verify('--public-key', key_file);
+  expect(report).toMatchObject({
+    code: 1,
+    rows: expect.any(Number),
+    faults: [{ code: 'row_deleted', partition: gone?.layer, cursor: gone?.cursor }],
+  });
+  expect(report.rows).toBeGreaterThanOrEqual(rows - 1);
+  const { stdout } = await slipway('verify-store');
+  expect(stdout).toContain(`${gone?.layer}: row ${gone?.cursor} was deleted`);
+  await dba.query(`insert into evidence select * from spare where xid || '-' || seq = $1`, [gone?.cursor]);
+  expect((await verify()).faults).toEqual([]);
+});
+
+test('a key that nobody knows proves nothing', async () => {
+  const other = join(server.data_dir, 'other.json');
+  await runCli(['keys', 'rotate', '--key-file', join(server.data_dir, 'keys.json')]);
+  await writeFile(
+    other,
+    JSON.stringify({
+      keys: [{ kid: 'x', public_key: 'MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=' }],
+    }),
+  );
+  const report = await verify('--public-key', other);
+  expect(report.code).toBe(1);
+  expect(report.faults[0]).toMatchObject({ code: 'checkpoint_unsigned' });
+});
+
+test('a key that somebody planted in the database is not trusted', async () => {
+  await sealed();
+  const { privateKey, publicKey } = generateKeyPairSync('ed25519');
+  const planted = publicKey.export({ type: 'spki', format: 'der' }).toString('base64');
+  await dba.query(`insert into evidence_keys values ('key_planted', $1, 1, now())`, [planted]);
+  const [first] = await dba.query<{ body: string; signature: Buffer }>(
+    'select body, signature from evidence_checkpoints where position = 2',
+  );
+  const sign = (signature: Buffer | undefined) =>
+    dba.query('update evidence_checkpoints set signature = $1 where position = 2', [signature]);
+  await sign(signCheckpoint(first?.body ?? '', privateKey));
+  await until('the planted key to be listed', async () => {
+    const { keys } = await server.client.call('key-list', {});
+    return keys.some(({ kid, held }) => kid === 'key_planted' && !held);
+  });
+  expect((await verify()).faults).toEqual([expect.objectContaining({ code: 'checkpoint_unsigned', checkpoint: 2 })]);
+  const { stdout } = await slipway('verify-store');
+  expect(stdout).toContain("checked with the keys of the server's key file");
+  expect(stdout).toContain('The keys come from the server itself');
+  await sign(first?.signature);
+  await dba.query(`delete from evidence_keys where kid = 'key_planted'`);
+  expect(await verify()).toMatchObject({ code: 0, faults: [] });
+});
+
+test('after a rotation the former public key still verifies: it vouches for the new one', async () => {
+  await server.client.call('pool-put', { params: { pool: 'after-rotation' }, body: { driver: 'external' } });
+  await sealed();
+  expect(await verify('--public-key', key_file)).toMatchObject({ code: 0, faults: [] });
+  await until('the new key to be listed', async () => {
+    const { keys } = await server.client.call('key-list', {});
+    return keys.length === 2 && keys.every(({ held }) => held);
+  });
+});
+
+let tenant: Client;
+async function acme(): Promise<Client> {
+  if (!tenant) {
+    const made = await server.client.call('token-create', { body: { name: 'acme', role: 'operator', tenant: 'acme' } });
+    tenant = server.as(made.token ?? '');
+  }
+  return tenant;
+}
+
+async function released(pool: string): Promise<string> {
+  const { allocation } = await (await acme()).call('allocation-create', { body: { pool } });
+  const id = allocation.allocation_id;
+  if (pool === 'local')
+    await until(
+      'the allocation to be active',
+      async () => {
+        const { status } = await server.client.call('allocation-get', { params: { id } });
+        return status === 'active';
+      },
+      { seconds: 60 },
+    );
+  await server.client.call('allocation-release', { params: { id }, body: { reason: 'for a test' } });
+  await until(
+    'the allocation to be released',
+    async () => {
+      const { status } = await server.client.call('allocation-get', { params: { id } });
+      return status === 'released';
+    },
+    { seconds: 60 },
+  );
+  return id;
+}
+
+test('a released allocation has a certificate that verifies offline, and one flipped byte fails', async () => {
+  const id = await released('local');
+  const file = join(server.data_dir, 'certificate.json');
+  expect(await slipway('certificate', id, '--output', file)).toMatchObject({ code: 0 });
+  const bytes = await readFile(file);
+  const certificate = JSON.parse(bytes.toString()) as Certificate;
+  expect(certificate).toMatchObject({
+    allocation_id: id,
+    tenant: 'acme',
+    pool: 'local',
+    release: 'proven',
+    residue: [],
+    instances: [{ driver: 'local', spec_sha256: expect.stringMatching(/^[0-9a-f]{64}$/) }],
+  });
+  expect(certificate.proofs.length).toBeGreaterThan(0);
+  // Nobody is asked: the address leads nowhere. The key was rotated above, and a file does not carry who vouches for it.
+  const newest = await publicKeys('rotated.pem');
+  const offline = (path: string) => runCli(['verify', path, '--public-key', newest], { server: 'http://127.0.0.1:9' });
+  expect(await offline(file)).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining(`Valid: ${id} of tenant acme`),
+  });
+  const broken = Buffer.from(bytes);
+  broken[bytes.length >> 1] = (broken[bytes.length >> 1] ?? 0) ^ 1;
+  await writeFile(`${file}.broken`, broken);
+  expect(await offline(`${file}.broken`)).toMatchObject({ code: 1, stdout: expect.stringContaining('INVALID') });
+  // The place in the chain that it names is the one in the store.
+  const [row] = await dba.query<{ kind: string; allocation_id: string }>(
+    `select kind, allocation_id from evidence where layer = $1 and xid || '-' || seq = $2`,
+    [certificate.chain.partition, certificate.chain.cursor],
+  );
+  expect(row).toEqual({ kind: 'allocation.released', allocation_id: id });
+}, 120_000);
+
+test('no certificate is issued once retention may have dropped the proofs of the release', async () => {
+  const id = await released('local');
+  const issue = () => server.client.call('allocation-certificate', { params: { id } });
+  await until('the certificate to be issued', () => issue().catch(() => undefined));
+  const [operation] = await dba.query<{ created_at: Date }>(
+    `select created_at from operations where allocation_id = $1 and kind = 'allocation-release'`,
+    [id],
+  );
+  const began = operation?.created_at.getTime() ?? 0;
+  const cut = async (layer: string, before: Date) => {
+    await dba.transaction(async (tx) => {
+      // Retention takes months; this skips the trigger that wants the signed checkpoint of a cut.
+      await tx.query(`set local session_replication_role = 'replica'`);
+      await tx.query(
+        `insert into evidence_cuts (piece, layer, before, cut_at, facts) values ('test', $1, $2, now(), 0)`,
+        [layer, before],
+      );
+    });
+    const answer = await issue().then(
+      (certificate) => certificate.release,
+      (error: RequestRefused) => error.problem.code,
+    );
+    await dba.query(`delete from evidence_cuts where piece = 'test'`);
+    return answer;
+  };
+  expect(await cut('provider', new Date(began + 1))).toBe('evidence_cut');
+  expect(await cut('node', new Date(began + 1))).toBe('evidence_cut');
+  // The allocation may be older than evidence is kept, and other layers hold no proofs.
+  expect(await cut('provider', new Date(began))).toBe('proven');
+  expect(await cut('transport', new Date(began + 1))).toBe('proven');
+}, 120_000);
+
+test('there is no certificate before the release, and a tenant gets its own', async () => {
+  const { allocation } = await (await acme()).call('allocation-create', { body: { pool: 'outside' } });
+  const params = { id: allocation.allocation_id };
+  await expect(server.client.call('allocation-certificate', { params })).rejects.toMatchObject({
+    problem: { code: 'allocation_not_released', status: 409 },
+  });
+  const id = await released('outside');
+  const certificate = await until('the certificate to be issued', async () =>
+    (await acme()).call('allocation-certificate', { params: { id } }).catch(() => undefined),
+  );
+  expect(certificate).toMatchObject({ release: 'no_machine', node_id: null, proofs: [] });
+});
+
+test('an export verifies offline, goes on where it ended, and names a line that was changed, removed or moved', async () => {
+  await sealed();
+  const file = join(server.data_dir, 'evidence.jsonl');
+  expect((await slipway('export', '--output', file)).code).toBe(0);
+  const offline = async (path: string) => {
+    const { code, stdout } = await runCli(['verify', path, '--public-key', key_file, '--json'], {
+      server: 'http://127.0.0.1:9',
+    });
+    return {
+      code,
+      ...(JSON.parse(stdout) as { faults: { code: string; cursor: string }[]; rows: number; uncovered: number }),
+    };
+  };
+  const whole = await offline(file);
+  expect(whole).toMatchObject({ code: 0, faults: [], uncovered: 0 });
+
+  const lines = (await readFile(file, 'utf8')).trimEnd().split('\n');
+  const last = JSON.parse(lines.at(-1) ?? '') as { type: string; body: string };
+  expect(last.type).toBe('checkpoint');
+  await server.client.call('pool-put', { params: { pool: 'later' }, body: { driver: 'external' } });
+  await sealed();
+  const { through } = JSON.parse(last.body) as { through: string };
+  expect((await slipway('export', '--since', through, '--output', file)).code).toBe(0);
+  const more = await offline(file);
+  expect(more).toMatchObject({ code: 0, faults: [] });
+  expect(more.rows).toBeGreaterThan(whole.rows);
+
+  const rowAt = lines.findIndex((line) => line.startsWith('{"type":"row"'));
+  const cursor = (JSON.parse(lines[rowAt] ?? '') as { cursor: string }).cursor;
+  const changed = async (edit: (all: string[]) => string[]) => {
+    await writeFile(`${file}.changed`, `${edit([...lines]).join('\n')}\n`);
+    return offline(`${file}.changed`);
+  };
+  expect(await changed((all) => all.toSpliced(rowAt, 1))).toMatchObject({
+    code: 1,
+    faults: [{ code: 'row_deleted', cursor }],
+  });
+  expect(
+    await changed((all) => all.with(rowAt, (all[rowAt] ?? '').replace('"summary":"', '"summary":"x'))),
+  ).toMatchObject({ code: 1, faults: [{ code: 'row_changed', cursor }] });
+  expect(
+    await changed((all) => all.with(rowAt, (all[rowAt] ?? '').replace(/"number":\d+/, '"number":99999'))),
+  ).toMatchObject({ code: 1, faults: [{ code: 'row_changed', cursor }] });
+  expect((await changed((all) => all.slice(0, rowAt + 1))).code).toBe(1);
+});
+
+test('the other formats have one line for each record', async () => {
+  const count = async (format: string) => (await slipway('export', '--format', format)).stdout.trimEnd().split('\n');
+  const cef = await count('cef');
+  const syslog = await count('syslog');
+  expect(cef.length).toBeGreaterThan(10);
+  expect(cef.every((line) => line.startsWith('CEF:0|Slipway|Slipway|'))).toBe(true);
+  expect(syslog.every((line) => /^<\d+>1 \S+ slipway-\w+ slipway - \S+ \[slipway@32473 /.test(line))).toBe(true);
+});
+
+test('a followed export goes on with what is sealed later', async () => {
+  const running = startCli(['export', '--follow'], { server: server.url, env: { SLIPWAY_TOKEN: server.token } });
+  await running.printed('"type":"checkpoint"');
+  await server.client.call('pool-put', { params: { pool: 'followed' }, body: { driver: 'external' } });
+  await running.printed('"pool": "followed"');
+  running.interrupt();
+  await running.finished;
+}, 60_000);

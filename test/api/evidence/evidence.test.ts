@@ -1,0 +1,281 @@
+/** Facts from outside: whose they may be, what they may not pretend to be; and secrets, by whatever entrance they come. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { moment, now, systemClock } from '../../../src/base/clock.ts';
+import type { SignedTask } from '../../../src/contract/agent/agent.ts';
+import type { Driver } from '../../../src/drivers/driver.ts';
+import { until } from '../../support/until.ts';
+import { callRoute, expectProblem } from '../support/calls.ts';
+import { type TenantWorld, tenantWorld } from '../support/tenants.ts';
+
+const token = `swt_${'Planted0'.repeat(5)}abc`;
+const password = 'plantedPassword77';
+const own = 'ACME-31337';
+const said = `Authorization: Bearer ${token} password=${password} and ${own}`;
+const plants = [token, password, own];
+
+let world: TenantWorld;
+let directory: string;
+
+/** What the provider shows of a machine is what its console printed. */
+const talking = (driver: Driver): Driver => ({
+  ...driver,
+  diagnose: async () => ({
+    summary: `the console says ${said}`,
+    certain: false,
+    attachments: [{ name: 'console', text: `login\n${said}\n` }],
+  }),
+});
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'slipway-redact-'));
+  const config = join(directory, 'slipway.yaml');
+  await writeFile(config, "redact: {patterns: ['ACME-\\d+']}\n");
+  world = await tenantWorld({
+    args: ['--config', config],
+    composition: { drivers: (built) => new Map([...built].map(([name, driver]) => [name, talking(driver)])) },
+  });
+});
+afterAll(async () => {
+  await world.stop();
+  await rm(directory, { recursive: true });
+});
+
+const fact = (more: object = {}) => ({ layer: 'transport', kind: 'ingress.refused', summary: 'a 502', ...more });
+const tell = (bearer: string, ...facts: object[]) =>
+  callRoute(world.url, 'evidence-create', { body: { facts } }, { bearer });
+
+describe('facts from outside', () => {
+  it('join the story of whatever they name, with who told them', async () => {
+    const { allocation, machine } = world.acme;
+    const ids = {
+      node_id: machine.node_id,
+      node_instance_id: machine.node_instance_id,
+      allocation_id: allocation.allocation_id,
+      workflow_id: allocation.workflow_id ?? '',
+      correlation_id: 'deploy-4711',
+    };
+    const answer = await tell(world.token, fact({ ...ids, at: '2030-01-01T00:00:00Z', data: { code: 502 } }), fact());
+    expect(answer).toMatchObject({ status: 201, body: { facts: 2 } });
+    for (const [id, value] of Object.entries(ids)) {
+      const found = await until(`it to be found by ${id}`, async () => {
+        const { items } = await world.client.call('timeline-get', { query: { [id]: value, limit: 500 } });
+        return items.find(({ kind }) => kind === 'ingress.refused');
+      });
+      expect(found).toMatchObject({ ...ids, layer: 'transport', origin: 'person', actor: { kind: 'token' } });
+      expect(found.data).toEqual({ code: 502, reported_at: '2030-01-01T00:00:00Z' });
+    }
+  });
+
+  it('may be told by a tenant of its own, and of nobody else’s', async () => {
+    const { acme, globex } = world;
+    const { allocation_id } = acme.allocation;
+    expect((await tell(acme.token, fact({ allocation_id, node_id: acme.machine.node_id }))).status).toBe(201);
+    const before = await world.tables.snapshot();
+    const wrong: [string, object][] = [
+      ['allocation_id', {}],
+      ['allocation_id', { allocation_id: globex.allocation.allocation_id }],
+      ['allocation_id', { allocation_id: 'alloc_none' }],
+      ['node_id', { allocation_id, node_id: globex.machine.node_id }],
+      ['node_instance_id', { allocation_id, node_instance_id: globex.machine.node_instance_id }],
+      ['workflow_id', { allocation_id, workflow_id: globex.allocation.workflow_id }],
+    ];
+    for (const [id, ids] of wrong) {
+      const answer = await tell(acme.token, fact({ allocation_id }), fact(ids));
+      expectProblem(answer, 'invalid_request', JSON.stringify(ids));
+      expect(answer.body.errors, JSON.stringify(ids)).toEqual([
+        expect.objectContaining({ path: `/body/facts/1/${id}` }),
+      ]);
+    }
+    expectProblem(await tell(world.token, fact({ node_id: 'node_none' })), 'invalid_request');
+    expectProblem(
+      await tell(
+        world.token,
+        fact({ node_id: acme.machine.node_id, node_instance_id: globex.machine.node_instance_id }),
+      ),
+      'invalid_request',
+    );
+    expect(await world.tables.snapshot()).toEqual(before);
+  });
+
+  it('never pass for our own, whoever tells them', async () => {
+    const forged = { data: { set: { status: 'retired' } }, node_id: world.acme.machine.node_id };
+    for (const kind of ['node.retired', 'allocation.released', 'proof.clean', 'request.served']) {
+      expectProblem(await tell(world.token, fact({ ...forged, kind })), 'invalid_request', kind);
+      const body = { facts: [{ at: '2026-01-01T00:00:00Z', layer: 'node', kind, summary: 'x', data: forged.data }] };
+      expectProblem(await world.acme.machine.call('agent-evidence', { body }), 'invalid_request', kind);
+    }
+    expectProblem(await tell(world.token, fact({ layer: 'rule' })), 'invalid_request');
+    expectProblem(await tell(world.token, fact({ origin: 'internal' })), 'invalid_request');
+    expectProblem(await tell(world.token, fact({ data: { long: 'x'.repeat(1024 * 1024) } })), 'body_too_large');
+  });
+});
+
+describe('a node as it stood', () => {
+  const stateAt = (bearer: string, at: string, id = world.acme.machine.node_id) =>
+    callRoute(world.url, 'node-state', { params: { id }, query: { at } }, { bearer });
+
+  it('is what it was while it was theirs, to whoever may see it', async () => {
+    const { machine, allocation } = world.acme;
+    const shown = await world.client.call('node-get', { params: { id: machine.node_id } });
+    const { occupancy: _, last_seen_at: __, reported, ...written } = shown;
+    const asked = now(systemClock).toISOString();
+    const stands = (await stateAt(world.acme.token, asked)).body;
+    expect(stands).toEqual({
+      ...written,
+      reported_status: reported?.status,
+      at: expect.any(String),
+      cursor: expect.any(String),
+    });
+    const { items } = await world.client.call('node-timeline', {
+      params: { id: machine.node_id },
+      query: { kind: 'node.starting', limit: 1 },
+    });
+    const before = items[0]?.at ?? '';
+    expect((await stateAt(world.token, before)).body).toMatchObject({ status: 'starting', allocation_id: null });
+    // It was nobody's then.
+    expectProblem(await stateAt(world.acme.token, before), 'node_not_found');
+    const soon = moment(systemClock.nowMs() + 60_000).toISOString();
+    expectProblem(await stateAt(world.globex.token, soon), 'node_not_found');
+    // A clock that is ahead is told of the present; what is still to come, nobody is told.
+    const present = (await stateAt(world.token, soon)).body as { at: string };
+    expect(present.at < soon).toBe(true);
+    expectProblem(await stateAt(world.token, '2099-01-01T00:00:00Z'), 'invalid_request');
+    expectProblem(await stateAt(world.token, '2000-01-01T00:00:00Z'), 'node_not_found');
+    expect(stands.allocation_id).toBe(allocation.allocation_id);
+  });
+
+  it('is not guessed where evidence was cut', async () => {
+    // As if it had been cut long ago; otherwise a cut commits only with its signed checkpoint.
+    await world.tables.query(`
+      set session_replication_role = replica;
+      insert into evidence_cuts values ('gone', 'rule', '2010-01-01', now(), 1);
+      reset session_replication_role`);
+    expectProblem(await stateAt(world.token, '2009-12-31T00:00:00Z'), 'evidence_cut');
+    expect((await stateAt(world.token, now(systemClock).toISOString())).status).toBe(200);
+  });
+});
+
+describe('the store', () => {
+  it('is what its evidence says, and whoever writes past the door is told of', async () => {
+    const verify = async () => {
+      let page = await world.client.call('store-verify', { query: { limit: 1 } });
+      const pages = [page];
+      while (page.next_cursor) {
+        page = await world.client.call('store-verify', { query: { limit: 1, cursor: page.next_cursor } });
+        pages.push(page);
+      }
+      return {
+        compared: pages.reduce((sum, { compared }) => sum + compared, 0),
+        items: pages.flatMap(({ items }) => items),
+      };
+    };
+    const { node_id } = world.globex.machine;
+    expect(await verify()).toEqual({ compared: 4, items: [] });
+    await world.tables.query(`update nodes set endpoint = 'http://elsewhere' where node_id = $1`, [node_id]);
+    const pool = 'outside';
+    const apart = { subject: node_id, pool, ours: { endpoint: 'http://elsewhere' }, theirs: { endpoint: null } };
+    expect((await verify()).items).toEqual([apart]);
+    await world.tables.query('update nodes set endpoint = null where node_id = $1', [node_id]);
+    expect((await verify()).items).toEqual([]);
+    // Neither a row nor its whole story can be made away with: replica mode, or a foreign key would keep the first from it.
+    const past = (...statements: string[]) =>
+      world.tables.query(['set session_replication_role = replica', ...statements].join(';'));
+    const { allocation_id } = world.globex.allocation;
+    await past(
+      `create table aside as select * from allocations where allocation_id = '${allocation_id}'`,
+      'delete from allocations where allocation_id in (select allocation_id from aside)',
+    );
+    expect((await verify()).items).toEqual([{ subject: allocation_id, pool, ours: {}, theirs: { status: 'active' } }]);
+    await past('insert into allocations select * from aside', 'drop table aside');
+    await past(
+      `create table aside as select * from evidence where node_id = '${node_id}' and kind like 'node.%'`,
+      'delete from evidence where (xid, seq) in (select xid, seq from aside)',
+    );
+    expect((await verify()).items).toEqual([{ subject: node_id, pool, ours: { status: 'ready' }, theirs: {} }]);
+    await past('insert into evidence select * from aside', 'drop table aside');
+    expect((await verify()).items).toEqual([]);
+    expectProblem(
+      await callRoute(world.url, 'store-verify', { query: { cursor: 'tokens:' } }, { bearer: world.token }),
+      'invalid_cursor',
+    );
+  });
+});
+
+describe('a planted secret', () => {
+  /** Whoever asks a machine what it knows hears what it has in its environment. */
+  async function answerDiagnostics(): Promise<void> {
+    const { machine } = world.acme;
+    const { body } = await machine.call('agent-task-next', { query: { wait: 5 } });
+    const { task_id } = body.task as SignedTask;
+    const params = { id: task_id };
+    await machine.call('agent-task-progress', { params, body: { message: said } });
+    const result = { environment: { DB_PASSWORD: password, words: said } };
+    expect((await machine.call('agent-task-result', { params, body: { status: 'succeeded', result } })).status).toBe(
+      200,
+    );
+  }
+
+  it('is in no table, by whatever entrance it came, and what was said around it is', async () => {
+    const { machine, allocation } = world.acme;
+    const { node_id } = machine;
+    const ask = async (name: Parameters<typeof machine.call>[0], body: unknown) =>
+      expect((await machine.call(name, { body })).status, name).toBe(200);
+    await ask('agent-heartbeat', { status: 'degraded', message: `claim ${said}`, boot_stage: `stage ${token}` });
+    await ask('agent-evidence', {
+      facts: [
+        {
+          at: '2026-01-01T00:00:00Z',
+          layer: 'node',
+          kind: 'saw',
+          summary: said,
+          data: { headers: { authorization: token } },
+        },
+      ],
+    });
+    await ask('agent-boot', { stages: [{ name: `boot ${token}`, seconds: 1 }] });
+    await ask('agent-prerequisites', { results: [{ name: 'disk', ok: false, detail: said }] });
+    expect((await machine.log(2, `a line with ${said}`)).status).toBe(200);
+    expect((await tell(world.token, fact({ summary: said, data: { [own]: said, join_token: 'x' } }))).status).toBe(201);
+    const asked = await world.client.call('node-act', {
+      params: { id: node_id, action: 'collect-diagnostics' },
+      body: { reason: `because ${said}` },
+    });
+    await answerDiagnostics();
+    const workflow_id = asked.operation?.workflow_id ?? '';
+    await until('what provider and agent know to be kept', async () => {
+      const { items } = await world.client.call('timeline-get', { query: { workflow_id, limit: 500 } });
+      return items.filter(({ kind }) => kind === 'evidence.frozen').length === 2;
+    });
+    await world.client.call('maintenance-put', {
+      params: { name: 'planted' },
+      body: { zone: 'nowhere', ends_at: '2099-01-01T00:00:00Z', reason: said },
+    });
+    await world.client.call('allocation-create', {
+      body: { pool: 'outside', name: 'labelled', labels: { password, words: said } },
+    });
+    await until('the beat to be stored', async () => {
+      const rows = await world.tables.query(`select 1 from heartbeats where reported::text like '%claim%'`);
+      return rows.length > 0;
+    });
+
+    const tables = await world.tables.query<{ name: string }>(
+      `select format('%I.%I', table_schema, table_name) as name from information_schema.tables
+       where table_schema in ('public', 'dbos') and table_type = 'BASE TABLE'`,
+    );
+    for (const plant of plants)
+      for (const { name } of tables) {
+        const found = await world.tables.query(`select t::text from ${name} t where t::text like $1`, [`%${plant}%`]);
+        expect(found, `${plant} in ${name}`).toEqual([]);
+      }
+    const { items } = await world.client.call('timeline-get', { query: { node_id, limit: 500 } });
+    const kept = items.filter((each) => JSON.stringify(each).includes('[struck out]')).map(({ kind }) => kind);
+    for (const kind of ['node.claim', 'saw', 'boot.stage', 'prerequisite.missing', 'task.succeeded', 'evidence.frozen'])
+      expect(kept).toContain(kind);
+    const lines = await world.client.call('node-logs', { params: { id: node_id }, query: { q: 'a line with' } });
+    expect(lines.items[0]?.line).toMatch(/^a line with Authorization: Bearer \[struck out\]/);
+    expect(allocation.allocation_id).toBeTruthy();
+  });
+});

@@ -1,0 +1,137 @@
+/** Any id leads to what it names, for whoever may see that; and a tenant hears what became of its own, and nothing of others. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { runCli } from '../../../src/cli/testing/run-cli.ts';
+import type { Client } from '../../../src/contract/client.ts';
+import { until } from '../../support/until.ts';
+import { externalPool, readyMachine, type Tenant, type TenantWorld, tenantWorld } from '../support/tenants.ts';
+
+let world: TenantWorld;
+beforeAll(async () => {
+  world = await tenantWorld();
+});
+afterAll(() => world.stop());
+
+const found = async (client: Client, id: string) => {
+  const { items, ...told } = await client.call('thing-find', { query: { id } });
+  return { ...told, ids: items.map((item) => item.id) };
+};
+
+/** Everything by which the story of a tenant's machine can be asked for, and what it leads to. */
+const namesOf = ({ allocation, machine, name }: Tenant) => {
+  const { allocation_id, workflow_id, correlation_id } = allocation;
+  return {
+    allocation_id: [allocation_id, allocation_id],
+    claim: [`${name}-claim`, allocation_id],
+    workflow_id: [workflow_id ?? '', workflow_id ?? ''],
+    correlation_id: [correlation_id, allocation_id],
+    node_id: [machine.node_id, machine.node_id],
+    node_instance_id: [machine.node_instance_id, machine.node_id],
+    machine: [`${name}-machine`, machine.node_id],
+  } as const;
+};
+
+describe('any id', () => {
+  it('leads to what it names, for the fleet’s operators and for its tenant', async () => {
+    for (const [kind, [id, leads_to]] of Object.entries(namesOf(world.acme)))
+      for (const client of [world.client, world.acme.client]) {
+        const { known, ids } = await found(client, id);
+        expect({ known, ids }, kind).toEqual({ known: true, ids: expect.arrayContaining([leads_to]) });
+      }
+    const { as_request, ids, meant } = await found(world.client, world.acme.allocation.correlation_id);
+    expect(meant?.id).toBe(world.acme.allocation.allocation_id);
+    expect(as_request).toBe(true);
+    expect(ids).toContain(world.acme.allocation.workflow_id);
+  });
+
+  it('of another tenant is as unknown as one that nobody has', async () => {
+    const nobodys = await world.globex.client.call('thing-find', { query: { id: 'node_nobodys' } });
+    expect(nobodys).toEqual({ known: false, as_request: false, items: [], meant: null, requests: [] });
+    for (const [kind, [id]] of Object.entries(namesOf(world.acme)))
+      expect(await world.globex.client.call('thing-find', { query: { id } }), kind).toEqual(nobodys);
+  });
+
+  it('of an allocation tells every request that touched it', async () => {
+    const { allocation, client } = world.acme;
+    const { requests } = await client.call('thing-find', { query: { id: allocation.allocation_id } });
+    expect(requests[0]).toMatchObject({ correlation_id: allocation.correlation_id, actor: expect.any(String) });
+  });
+
+  it('finds what was done under it in the audit', async () => {
+    const { correlation_id } = world.acme.allocation;
+    await until('the request to be on record', async () => {
+      const { items } = await world.client.call('audit-list', { query: { target_id: correlation_id } });
+      return items.length > 0 && items.every((fact) => fact.correlation_id === correlation_id);
+    });
+  });
+});
+
+describe('on the command line', () => {
+  const slipway = (token: string, ...words: string[]) =>
+    runCli(words, { server: world.url, env: { SLIPWAY_TOKEN: token } });
+
+  it('logs, timeline and explain take each of them', async () => {
+    const { acme } = world;
+    for (const [kind, [id]] of Object.entries(namesOf(acme))) {
+      const logs = await slipway(acme.token, 'logs', id);
+      expect({ code: logs.code, stdout: logs.stdout }, `logs by ${kind}`).toEqual({
+        code: 0,
+        stdout: expect.stringContaining('acme keeps this to itself'),
+      });
+      const timeline = await slipway(acme.token, 'timeline', id);
+      expect({ code: timeline.code, stderr: timeline.stderr }, `timeline by ${kind}`).toEqual({ code: 0, stderr: '' });
+      const explained = await slipway(acme.token, 'explain', id);
+      expect(explained.stdout, `explain by ${kind}`).toContain(acme.machine.node_id);
+      expect((await slipway(world.globex.token, 'logs', id)).code, `another’s logs by ${kind}`).not.toBe(0);
+    }
+    const unknown = await slipway(acme.token, 'explain', 'fee1dead');
+    expect(unknown).toMatchObject({ code: 1, stderr: expect.stringContaining('Nothing is known about fee1dead') });
+  });
+
+  it('explain says of one that waits what for, and how its pool stands to whoever may see the fleet', async () => {
+    const { client, token } = world.acme;
+    const { allocation } = await client.call('allocation-create', { body: { pool: externalPool } });
+    const id = allocation.allocation_id;
+    const explained = async (as: string) => {
+      const { code, stdout, stderr } = await slipway(as, 'explain', id);
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+      return stdout.replaceAll(/\s+/g, ' ');
+    };
+    const ofTenant = await until('it to say what it waits for', async () => {
+      const told = await explained(token);
+      return told.includes('It waits for a free machine in the pool') ? told : undefined;
+    });
+    expect(ofTenant).not.toMatch(/has \d machines|globex/);
+    expect(await explained(world.token)).toContain(
+      `Pool ${externalPool} has 2 machines: 2 are held by other allocations. Its machines are not made by Slipway`,
+    );
+    await client.call('allocation-release', { params: { id } });
+  });
+
+  it('a tenant hears what became of what it gave back, and nothing of who has the machine now', async () => {
+    const { globex, acme } = world;
+    const id = globex.allocation.allocation_id;
+    await globex.client.call('allocation-release', { params: { id }, body: { reason: 'done with it' } });
+    await globex.machine.work(
+      async () => (await globex.client.call('allocation-get', { params: { id } })).status === 'released',
+    );
+    await readyMachine(world, 'another');
+    for (const word of [id, globex.machine.node_id, globex.machine.node_instance_id]) {
+      const { code, stdout, stderr } = await until(`explain ${word} to name who asked`, async () => {
+        const told = await slipway(globex.token, 'explain', word);
+        return told.stdout.includes('done with it') ? told : undefined;
+      });
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+      expect(stdout).toMatch(new RegExp(`${id} .*released for`));
+      expect(stdout).toMatch(/released +\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ {2}\((just now|\d+s ago)\)/);
+      expect(stdout).toMatch(/by +test-\d/);
+      expect(stdout).toMatch(new RegExp(`See what happened: +\\S*slipway timeline ${id}`));
+      expect(stdout).not.toContain(acme.name);
+    }
+    const doctor = await slipway(globex.token, 'doctor', id);
+    expect(doctor.stderr).toContain(`${id} is released, so it has no machine to examine`);
+    const { requests } = await globex.client.call('thing-find', { query: { id } });
+    expect(requests.length).toBeGreaterThan(1);
+    const { stdout } = await slipway(globex.token, 'allocation', id);
+    for (const { correlation_id } of [globex.allocation, ...requests]) expect(stdout).toContain(correlation_id);
+  });
+});

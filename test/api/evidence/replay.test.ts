@@ -1,0 +1,239 @@
+/** A history that the rules and doors themselves wrote is replayed over HTTP: what would have been otherwise, node by node. */
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { secondsLater } from '../../../src/base/clock.ts';
+import type { NodeId } from '../../../src/base/ids.ts';
+import { runCli } from '../../../src/cli/testing/run-cli.ts';
+import type { ProposedPool } from '../../../src/contract/pool.ts';
+import type { ReplayedPool } from '../../../src/contract/replay.ts';
+import { recordClaim } from '../../../src/store/agents/reports.ts';
+import { readHistory, replayPolicyOf } from '../../../src/store/replay/replay-history.ts';
+import type { NodeRow } from '../../../src/store/rows/nodes.ts';
+import { declarePool } from '../../../src/store/rows/pools.ts';
+import type { NodeMove } from '../../../src/store/transitions/node-move.ts';
+import { transition } from '../../../src/store/transitions/node-transition.ts';
+import { liveness } from '../../../src/sweeps/rules/liveness.ts';
+import { offlineDeadline } from '../../../src/sweeps/rules/offline-deadline.ts';
+import { provisionDeadline } from '../../../src/sweeps/rules/provision-deadline.ts';
+import { ruleStage, type Stage, staleSeconds } from '../../../src/sweeps/testing/stage.ts';
+import { testDatabase } from '../../support/database.ts';
+import { inProcessServer, type TestServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
+import { callRoute, expectProblem } from '../support/calls.ts';
+
+let stage: Stage;
+let server: TestServer;
+/** Machines by what became of them. */
+const became: Record<'stuck' | 'late' | 'arrived' | 'silent' | 'lost' | 'crowd', NodeId[]> = {
+  ...{ stuck: [], late: [], arrived: [], silent: [], lost: [], crowd: [] },
+};
+
+/** A placed machine stands where it stands since an hour before the start, with a minute to boot. */
+const booted = (seconds: number) => stage.at(seconds - 3600);
+const build = { budgets: { provision_seconds: 60, rescue_seconds: 600, offline_seconds: 600 } };
+
+const instanceOf = async (id: NodeId): Promise<NodeRow> => {
+  const [row] = await stage.rows([id]);
+  if (!row) throw new Error(`there is no ${id}`);
+  return row;
+};
+
+const move = (moves: NodeMove[], at: Date) =>
+  stage.db.transaction((tx) => transition(tx, moves, at, stage.environment));
+
+async function arrives(ids: NodeId[], at: Date, by: 'registration' | 'late-registration'): Promise<void> {
+  await move(
+    ids.map((node_id) => ({ node_id, to: 'starting', by, reason: 'its agent registered', set: { registered_at: at } })),
+    at,
+  );
+}
+
+async function beatsAgain(id: NodeId, at: Date): Promise<void> {
+  const { node_id, node_instance_id } = await instanceOf(id);
+  if (!node_instance_id) throw new Error('it has no instance');
+  const claiming = { node_id, node_instance_id, stale_seconds: staleSeconds };
+  await recordClaim(stage.db, claiming, { status: 'ready' }, at, stage.environment);
+}
+
+/** Boots of the pool build: two arrive in time, two late, two never. */
+async function boots(): Promise<void> {
+  const booting = { pool: 'build', status: 'provisioning' as const, deadline_at: booted(60) };
+  became.arrived = await stage.nodes({ ...booting, count: 2 });
+  became.late = await stage.nodes({ ...booting, count: 2 });
+  became.stuck = await stage.nodes({ ...booting, count: 2 });
+  await arrives(became.arrived, booted(50), 'registration');
+  await provisionDeadline(stage.services).run(booted(61));
+  await arrives(became.late, booted(100), 'late-registration');
+}
+
+/** Machines of the pool build that fall silent: one is back, one never again. */
+async function silences(): Promise<void> {
+  const [silent, lost] = await stage.nodes({ pool: 'build', count: 2 });
+  await stage.nodes({ pool: 'build', count: 4, last_seen_at: stage.at(2000) });
+  became.silent = silent ? [silent] : [];
+  became.lost = lost ? [lost] : [];
+  await stage.hear(stage.at(31));
+  await liveness(stage.services).run(stage.at(31));
+  if (silent) await beatsAgain(silent, stage.at(80));
+  await stage.beat(became.silent, stage.at(2000));
+  await offlineDeadline(stage.services).run(stage.at(632));
+}
+
+/** Six of twenty fall silent at once in the pool crowded, and are held. */
+async function crowd(): Promise<void> {
+  became.crowd = await stage.nodes({ pool: 'crowded', count: 6 });
+  await stage.nodes({ pool: 'crowded', count: 14, last_seen_at: stage.at(2000) });
+  await stage.hear(stage.at(700));
+  await liveness(stage.services).run(stage.at(700));
+}
+
+beforeAll(async () => {
+  const database = await testDatabase();
+  stage = ruleStage(database);
+  await stage.pool('build', build);
+  await stage.pool('crowded', {});
+  await boots();
+  await silences();
+  await crowd();
+  server = await inProcessServer({ database_url: database.url, composition: { sweeps: () => [] } });
+});
+afterAll(async () => {
+  await server.stop();
+  await stage.close();
+});
+
+const since = () => secondsLater(stage.start, -86_400).toISOString();
+
+async function replayed(policy: ProposedPool[]): Promise<ReplayedPool[]> {
+  return (await server.client.call('policy-replay', { body: { policy, since: since() } })).pools;
+}
+const told = ([pool]: ReplayedPool[]) =>
+  Object.fromEntries(
+    [...Map.groupBy(pool?.differences ?? [], ({ kind }) => kind)].map(([kind, all]) => [
+      kind,
+      all.map(({ node_id }) => node_id).sort(),
+    ]),
+  );
+const untold = ([pool]: ReplayedPool[]) => pool?.untold.map(({ kind }) => kind);
+
+describe('a replay', () => {
+  it('of the policy that is in force finds nothing', async () => {
+    const [pool, ...others] = await replayed([{ name: 'build', driver: 'external', ...build }]);
+    expect(others).toEqual([]);
+    expect(pool).toMatchObject({ pool: 'build', otherwise: 0, differences: [], untold: [] });
+    // The boots with the starts that still run, and the absences.
+    expect(pool).toMatchObject({ boots: 10, absences: 2, decisions: 12 });
+    expect(await replayed([{ name: 'crowded', driver: 'external' }])).toMatchObject([{ otherwise: 0, decisions: 6 }]);
+  });
+
+  it('of another budget names each boot that it would have spared, given up or found later', async () => {
+    const larger = await replayed([{ name: 'build', budgets: { provision_seconds: 120 } }]);
+    expect(told(larger)).toEqual({ boot_spared: became.late, stuck_later: became.stuck });
+    expect(larger[0]?.differences.find(({ kind }) => kind === 'boot_spared')).toMatchObject({
+      pool: 'build',
+      rule: 'provision-deadline',
+      was: { verdict: 'failed', at: booted(61).toISOString(), reason: expect.stringContaining('timed out') },
+      would_be: { verdict: 'starting', at: booted(100).toISOString(), reason: 'it registered after 100 s' },
+      sure: true,
+    });
+    const smaller = await replayed([{ name: 'build', budgets: { provision_seconds: 40, rescue_seconds: 30 } }]);
+    expect(told(smaller)).toEqual({
+      boot_given_up: became.arrived,
+      boot_lost: became.late,
+      stuck_sooner: became.stuck,
+    });
+  });
+
+  it('of another threshold or time to be away names each machine', async () => {
+    const patient = await replayed([{ name: 'build', heartbeat: { stale_after_seconds: 90 } }]);
+    expect(told(patient)).toEqual({ silence_spared: became.silent, offline_later: became.lost });
+    const hasty = await replayed([{ name: 'build', budgets: { offline_seconds: 30 } }]);
+    expect(told(hasty)).toEqual({ absent_given_up: became.silent, absent_sooner: became.lost });
+    const sharp = await replayed([{ name: 'build', heartbeat: { interval_seconds: 5, stale_after_seconds: 15 } }]);
+    expect(untold(sharp)).toContain('short_silences');
+  });
+
+  it('of another brake names each verdict that was held', async () => {
+    const loose = await replayed([{ name: 'crowded', brake: { fraction: 0.5 } }]);
+    expect(told(loose)).toEqual({ not_held: [...became.crowd].sort() });
+    expect(loose[0]?.differences[0]).toMatchObject({
+      was: { verdict: 'held', reason: expect.stringContaining('6 of 20 machines') },
+      would_be: { verdict: 'offline' },
+    });
+    expect(told(await replayed([{ name: 'build', brake: { fraction: 0.1, min_nodes: 2 } }]))).toMatchObject({
+      held: [...became.silent, ...became.lost].sort(),
+    });
+  });
+
+  it('without a name speaks of every pool; a whole document takes back what it does not say', async () => {
+    const all = await replayed([{ budgets: { provision_seconds: 120 } }]);
+    expect(all.map(({ pool, otherwise }) => [pool, otherwise])).toEqual([
+      ['build', 4],
+      ['crowded', 0],
+      ['local', 0],
+    ]);
+    const whole = await replayed([{ name: 'build', driver: 'external' }]);
+    expect(told(whole)).toMatchObject({ boot_spared: became.late, stuck_later: became.stuck });
+  });
+
+  it('is read by a person from the command line', async () => {
+    const path = join(server.data_dir, 'policy.yaml');
+    await writeFile(path, 'name: build\nbudgets: {provision_seconds: 40}\nheartbeat: {stale_after_seconds: 90}\n');
+    const { code, stdout } = await runCli(['replay', '--policy', path, '--since', since()], {
+      server: server.url,
+      env: { SLIPWAY_TOKEN: server.token },
+    });
+    expect(code).toBe(0);
+    expect(stdout).toContain('✖ build: 8 of 12 decisions would have been otherwise');
+    expect(stdout).toContain('– 2 boots given up though they arrived');
+  });
+
+  it('judges each machine by the generation that it was made from', async () => {
+    await stage.db.transaction((tx) => declarePool(tx, 'build', { driver: 'external', budgets: {} }, stage.at(800)));
+    expect(await replayed([{ name: 'build', driver: 'external', ...build }])).toMatchObject([{ otherwise: 0 }]);
+    expect(told(await replayed([{ name: 'build', budgets: {} }]))).toMatchObject({ boot_spared: became.late });
+  });
+
+  it('says when there is more on record than it reads', async () => {
+    const asked = { pool: 'build', since: booted(0), until: stage.at(1000), most: 3 };
+    const history = await readHistory(stage, asked);
+    expect(history).toMatchObject({
+      boots: { length: 3 },
+      changes: { length: 3 },
+      cut: { boots: true, changes: true },
+    });
+    expect(replayPolicyOf({ driver: 'external' }, stage.environment)).toMatchObject({ mode: 'enforce', budgets: {} });
+  });
+});
+
+describe('what cannot be replayed', () => {
+  const ask = (policy: object[]) =>
+    callRoute(server.url, 'policy-replay', { body: { policy } }, { bearer: server.token });
+
+  it('is refused by the catalogue', async () => {
+    expectProblem(await ask([{ name: 'nowhere', budgets: {} }]), 'pool_not_found');
+    expectProblem(await ask([{ name: 'build' }, { name: 'build' }]), 'invalid_request');
+    expectProblem(await ask([{ budgets: {} }, { brake: {} }]), 'invalid_request');
+    expectProblem(await ask([{ name: 'build', runtime_class: 'none' }]), 'invalid_request');
+    expectProblem(await ask([{ name: 'build', budgets: { provision_second: 5 } }]), 'invalid_request');
+    expectProblem(await ask([{ name: 'build', driver: 'local' }]), 'driver_fixed');
+  });
+
+  it('and nothing is written of a question', async () => {
+    const written = () =>
+      stage.db.query<{ told: string }>(
+        `select concat_ws(' ', kind, data->>'operation') as told from evidence order by seq`,
+      );
+    const before = (await written()).length;
+    await replayed([{ name: 'build' }]);
+    for (const refused of [{ name: 'nowhere' }, { name: 'build', driver: 'local' }]) await ask([refused]);
+    // What is told of a refusal is written after its answer. Once the last one is told, so would be those before it.
+    await callRoute(server.url, 'pool-delete', { params: { pool: 'nowhere' } }, { bearer: server.token });
+    const since = await until('a refusal to be told', async () => {
+      const told = (await written()).slice(before).map((fact) => fact.told);
+      return told.includes('action.refused pool-delete') ? told : undefined;
+    });
+    expect(since).toEqual(['action.refused pool-delete']);
+  });
+});

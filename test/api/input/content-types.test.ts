@@ -1,0 +1,63 @@
+/** A route reads the content types that it declares, and the server refuses others before it reads a body. */
+import { request } from 'node:http';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { RouteDeclaration } from '../../../src/contract/route.ts';
+import { routes } from '../../../src/contract/routes.ts';
+import { inProcessServer, type TestServer } from '../../support/server.ts';
+import { expectProblem, send } from '../support/calls.ts';
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await inProcessServer();
+});
+afterAll(() => server?.stop());
+
+/** Announces a body and sends none of it. */
+const statusWithoutBody = (method: string, path: string, headers: Record<string, string>): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const announced = { 'content-length': '2000', ...headers };
+    const asked = request(server.url + path, { method, headers: announced, agent: false }, (reply) => {
+      resolve(reply.statusCode ?? 0);
+      asked.destroy();
+    });
+    asked.on('error', reject);
+    asked.flushHeaders();
+  });
+
+const withBody = (Object.entries(routes) as [string, RouteDeclaration][]).filter(([, { method }]) => method !== 'GET');
+const types = ['application/yaml', 'text/yaml', 'application/x-ndjson', 'text/plain', 'application/xml', 'x'];
+const declares = ({ also_reads = [] }: RouteDeclaration, type: string) =>
+  also_reads.includes(type.endsWith('/yaml') ? 'application/yaml' : type);
+
+it.for(withBody)('%s refuses other types before the body comes', async ([, route]) => {
+  const path = route.path.replaceAll(/\{\w+\}/g, 'x');
+  for (const type of types) {
+    if (declares(route, type)) continue;
+    const authorization = `Bearer ${server.token}`;
+    const status = await statusWithoutBody(route.method, path, { 'content-type': type, authorization });
+    // The routes of agents do not know the admin's token, and say so first.
+    expect([401, 415], type).toContain(status);
+    if (route.access.kind !== 'agent') expect(status, type).toBe(415);
+  }
+});
+
+it.for(['application/yaml', 'text/yaml', 'application/x-yaml', 'application/yaml; charset=utf-8'])(
+  'a pool is declared by %s',
+  async (type) => {
+    const answer = await send(server.url, 'PUT', '/v1/pools/by-yaml', {
+      bearer: server.token,
+      headers: { 'content-type': type },
+      raw: '# a pool\ndriver: external\nheartbeat:\n  stale_after_seconds: 77\n',
+    });
+    expect(answer.status).toBe(200);
+    expect(answer.body).toMatchObject({ driver: 'external', heartbeat: { stale_after_seconds: 77 } });
+  },
+);
+
+it('a body where none is taken is refused, an empty one is not', async () => {
+  const end = (raw: string) => send(server.url, 'DELETE', '/v1/session', { bearer: server.token, raw });
+  expectProblem(await end('{"a":1}'), 'invalid_request');
+  expectProblem(await end(JSON.stringify({ a: 'x'.repeat(2000) })), 'body_too_large');
+  expect((await end('{}')).status).toBe(204);
+  expect((await end('')).status).toBe(204);
+});

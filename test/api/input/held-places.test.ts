@@ -1,0 +1,43 @@
+/** While one tenant holds as many streams as it may, the others still open theirs. */
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { streamShares } from '../../../src/api/limits/held/places.ts';
+import { holdStreams } from '../../attacks/support/held-streams.ts';
+import { inProcessServer, type TestServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
+import { callRoute, expectProblem } from '../support/calls.ts';
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await inProcessServer();
+});
+afterAll(() => server?.stop());
+
+const tokenOf = async (name: string, tenant?: string): Promise<string> =>
+  (await server.client.call('token-create', { body: { name, role: 'viewer', ...(tenant && { tenant }) } })).token ?? '';
+
+it('the fleet and another tenant open streams while a tenant is at its limit', async () => {
+  const acme = [await tokenOf('acme-1', 'acme'), await tokenOf('acme-2', 'acme')] as const;
+  const first = await holdStreams(server.url, acme[0], streamShares.one_token);
+  const second = await holdStreams(server.url, acme[1], streamShares.one_token);
+  expect(first).toMatchObject({ opened: streamShares.one_token, refused: null });
+  expect(first.opened + second.opened).toBe(streamShares.one_tenant);
+
+  const answer = await callRoute(server.url, 'stream-open', {}, { bearer: acme[1] });
+  expectProblem(answer, 'rate_limited');
+  expect(answer.headers.get('retry-after')).toBe('15');
+  expect(answer.body.detail).toContain('acme');
+
+  const others = [await tokenOf('globex-1', 'globex'), await tokenOf('fleet-1'), server.token];
+  for (const token of others) {
+    const held = await holdStreams(server.url, token, 3);
+    expect(held).toMatchObject({ opened: 3, refused: null });
+    held.close();
+  }
+  first.close();
+  second.close();
+  await until('the places to be given back', async () => {
+    const again = await holdStreams(server.url, acme[0], 1);
+    again.close();
+    return again.opened === 1;
+  });
+});

@@ -1,0 +1,97 @@
+/**
+ * Hostile bodies of 200 KB, at every address, in every content type, without a credential, from another thread and eight at
+ * a time. Meanwhile /healthz is asked all the time and must answer. What is judged is the longest stretch of CPU time in
+ * which the server's main thread did not get back to its event loop: nobody is answered meanwhile, and unlike a
+ * time on the wall it does not grow when other processes use the machine.
+ */
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { Worker } from 'node:worker_threads';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { systemClock } from '../../../src/base/clock.ts';
+import { doorPath, doorRoutes } from '../../../src/contract/compat/routes.ts';
+import type { RouteDeclaration } from '../../../src/contract/route.ts';
+import { routes } from '../../../src/contract/routes.ts';
+import { type SpawnedServer, spawnServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
+import { type HostileRequest, shapesOf } from '../support/hostile-sender.ts';
+
+const maxStretchMs = 200;
+const size = 200_000;
+
+let server: SpawnedServer;
+beforeAll(async () => {
+  const hook = fileURLToPath(new URL('../support/longest-stretch.mjs', import.meta.url));
+  server = await spawnServer({ node_args: ['--import', hook] });
+});
+afterAll(() => server?.stop());
+
+let asked = 0;
+/** The longest stretch since it was last asked for. */
+async function longestStretchMs(): Promise<number> {
+  const mark = new RegExp(`stretch ${++asked} ([\\d.]+) ms`);
+  process.kill(server.pid, 'SIGUSR2');
+  const [, ms] = await until('the server to print its longest stretch', () => mark.exec(server.output()) ?? undefined);
+  return Number(ms);
+}
+
+const declared: RouteDeclaration[] = Object.values(routes);
+const withId = (path: string) => path.replaceAll(/\{\w+\}/g, 'x');
+
+/** Every type at every address; where a body is read before the caller is known, in every shape, and just below the limit. */
+function hostileRequests(): HostileRequest[] {
+  const requests: HostileRequest[] = [];
+  const add = (method: string, path: string, isRead: boolean, limit: number) => {
+    for (const [type, shapes] of Object.entries(shapesOf))
+      for (const shape of isRead ? Object.keys(shapes) : Object.keys(shapes).slice(0, 1)) {
+        requests.push({ method, path, type, shape, size, chunked: false });
+        if (!isRead) continue;
+        requests.push({ method, path, type, shape, size, chunked: true });
+        requests.push({ method, path, type, shape, size: Math.min(0.9 * limit, size), chunked: false });
+      }
+  };
+  for (const { method, path, access, body_limit_bytes = size } of declared) {
+    const isRead = method !== 'GET' && (access.kind === 'body' || access.kind === 'public');
+    add(method, withId(path), isRead, body_limit_bytes);
+  }
+  for (const route of Object.values(doorRoutes)) add(route.method, withId(doorPath(route)), false, size);
+  for (const path of ['/', '/nowhere', '/docs/json', '/v1/nowhere', '/compat/agentfield/token/api/v1/nowhere'])
+    add('POST', path, false, size);
+  return requests;
+}
+
+it('keep /healthz from nobody', { timeout: 300_000 }, async () => {
+  const probe = async () => {
+    const beganMs = systemClock.monotonicMs();
+    const { status } = await fetch(`${server.url}/healthz`);
+    expect(status).toBe(200);
+    return systemClock.monotonicMs() - beganMs;
+  };
+  for (let warm = 0; warm < 20; warm++) await probe();
+  await longestStretchMs();
+  for (let quiet = 0; quiet < 50; quiet++) await probe();
+  const quietMs = await longestStretchMs();
+
+  const requests = hostileRequests();
+  const sender = new Worker(new URL('../support/hostile-sender.ts', import.meta.url), {
+    workerData: { url: server.url, requests },
+  });
+  let statuses: Record<string, number> | undefined;
+  const finished = once(sender, 'message').then(([message]) => {
+    statuses = message;
+  });
+  let [probes, slowestMs] = [0, 0];
+  while (!statuses) {
+    slowestMs = Math.max(slowestMs, await probe());
+    probes++;
+  }
+  await finished;
+  await sender.terminate();
+  const stretchMs = await longestStretchMs();
+  console.log(
+    `${requests.length} hostile requests answered ${JSON.stringify(statuses)}; ${probes} probes of /healthz, the slowest ` +
+      `${slowestMs.toFixed(0)} ms on the wall; longest stretch of the server's thread ${stretchMs} ms of CPU (quiet: ${quietMs} ms)`,
+  );
+  expect(probes).toBeGreaterThan(0);
+  expect(stretchMs).toBeLessThan(maxStretchMs);
+});

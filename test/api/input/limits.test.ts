@@ -1,0 +1,127 @@
+/** Legitimate use beside the write limits, and how a machine over its limit is shown. All limits are the shipped ones but where a test says so. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { joinToken, machineIn, refusedOf, tenantToken, tightLimits } from '../../attacks/support/floods.ts';
+import { openSlowBody } from '../../attacks/support/slow-bodies.ts';
+import { type SpawnedServer, spawnServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
+import { callRoute } from '../support/calls.ts';
+import { startMachine } from '../support/machine.ts';
+
+const statusOf = async ({ client }: SpawnedServer, id: string) =>
+  (await client.call('node-get', { params: { id } })).status;
+
+describe('with the shipped limits', () => {
+  let server: SpawnedServer;
+  beforeAll(async () => {
+    server = await spawnServer();
+  });
+  afterAll(() => server?.stop());
+
+  it('a boot of a hundred stages, each reported as it ends and all of them once more, passes', async () => {
+    const machine = await machineIn(server, 'long-boot');
+    const stages = Array.from({ length: 100 }, (_, index) => ({ name: `stage-${index}`, seconds: index }));
+    const refused = await refusedOf(100, (index) => machine.call('agent-boot', { body: { stages: [stages[index]] } }));
+    expect(refused).toBe(0);
+    expect((await machine.call('agent-boot', { body: { stages } })).status).toBe(200);
+  });
+
+  it('a rack of machines behind one address registers, restarts and reports', async () => {
+    const join_token = await joinToken(server, 'rack');
+    const names = Array.from({ length: 300 }, (_, index) => `rack-${index}`);
+    const answers: number[] = [];
+    const left = names.values();
+    const boot = async () => {
+      for (const name of left) {
+        const machine = await startMachine(server.url, { join_token, name });
+        const again = await machine.call('agent-register', { body: { version: 'test' } });
+        const stage = await machine.call('agent-boot', { body: { stages: [{ name: 'disk', seconds: 1 }] } });
+        answers.push(again.status, stage.status, (await machine.beat('ready')).status);
+      }
+    };
+    await Promise.all(Array.from({ length: 10 }, boot));
+    expect(answers).toHaveLength(3 * names.length);
+    expect(new Set(answers)).toEqual(new Set([200]));
+  });
+
+  it('three hundred machines behind one address register in the same moment', async () => {
+    const join_token = await joinToken(server, 'stampede');
+    const names = Array.from({ length: 300 }, (_, index) => `stampede-${index}`);
+    const machines = await Promise.all(names.map((name) => startMachine(server.url, { join_token, name })));
+    const beats = machines.map(({ credential }) => ({ credential }));
+    const batches = await Promise.all(
+      Array.from({ length: 20 }, () => callRoute(server.url, 'agent-heartbeats', { body: { beats } })),
+    );
+    for (const { body } of batches)
+      expect((body.results as object[]).every((result) => 'node_status' in result)).toBe(true);
+  });
+
+  it('a relay sends many large batches at once', async () => {
+    const machine = await machineIn(server, 'relayed');
+    const body = { name: 'large', role: 'relay', pool: 'relayed' } as const;
+    const { token: bearer = '' } = await server.client.call('token-create', { body });
+    const padded = { credential: machine.credential, message: 'x'.repeat(800) };
+    const beats = Array.from({ length: 1000 }, () => padded);
+    const batches = Array.from({ length: 30 }, () =>
+      openSlowBody(server.url, 'agent-heartbeats', { beats }, { bearer }),
+    );
+    await machine.beat('ready');
+    for (const batch of batches) batch.finish();
+    const statuses = await Promise.all(batches.map(({ replied }) => replied));
+    expect(new Set(statuses)).toEqual(new Set([200]));
+  });
+
+  it('a tenant asks for sixty machines in the same moment', async () => {
+    await joinToken(server, 'sixty');
+    const bearer = await tenantToken(server, 'sixty');
+    const asked = await Promise.all(
+      Array.from({ length: 60 }, (_, index) =>
+        callRoute(server.url, 'allocation-create', { body: { pool: 'sixty', name: `one-${index}` } }, { bearer }),
+      ),
+    );
+    expect(asked.filter(({ status }) => status === 429)).toEqual([]);
+  });
+});
+
+describe('over its limit', () => {
+  let server: SpawnedServer;
+  beforeAll(async () => {
+    server = await spawnServer({ args: tightLimits });
+  });
+  afterAll(() => server?.stop());
+
+  it('a machine that flaps ends where its newest report says, and its timeline and explanation say what was coalesced', async () => {
+    const machine = await machineIn(server, 'flapping');
+    const { node_id } = machine;
+    await refusedOf(200, (index) => machine.beat(index % 2 === 0 ? 'degraded' : 'ready'));
+    await machine.beat('degraded');
+    expect(await statusOf(server, node_id)).not.toBe('offline');
+    const report = await until('the coalesced reports to be reported', async () => {
+      const { items } = await server.client.call('node-timeline', {
+        params: { id: node_id },
+        query: { kind: 'evidence.dropped' },
+      });
+      return items[0];
+    });
+    expect(Number(report.data.reports_coalesced)).toBeGreaterThan(0);
+    const { because } = await server.client.call('node-explain', { params: { id: node_id } });
+    expect(because.evidence.map(({ kind }) => kind)).toContain('evidence.dropped');
+    await until('the newest report to be recorded', async () => (await statusOf(server, node_id)) === 'degraded', {
+      seconds: 90,
+    });
+  });
+
+  it('a machine over its limit is told when to come back, and does not keep others from writing', async () => {
+    const loud = await machineIn(server, 'loud');
+    const quiet = await machineIn(server, 'quiet');
+    const stages = (seconds: number) => Array.from({ length: 150 }, (_, index) => ({ name: `s-${index}`, seconds }));
+    await refusedOf(3, (index) => loud.call('agent-boot', { body: { stages: stages(index) } }));
+    const refused = await loud.call('agent-boot', { body: { stages: stages(9) } });
+    expect(refused.status).toBe(429);
+    expect(refused.body.code).toBe('write_limit_reached');
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+    expect((await loud.beat('ready')).status, 'its beats are heard').toBe(200);
+    expect((await quiet.call('agent-boot', { body: { stages: stages(1) } })).status).toBe(200);
+    const metrics = await server.client.call('metrics-get', {});
+    expect(String(metrics)).toMatch(/slipway_limited_total\{of="instance",what="requests_refused"\} \d/);
+  });
+});

@@ -1,0 +1,85 @@
+/** Real agents behind a real relay: both the relay and the server restart, and no machine is given up. */
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type AgentBench, agentBench } from '../../../src/agent/testing/agent-process.ts';
+import { systemClock } from '../../../src/base/clock.ts';
+import { createLog } from '../../../src/base/telemetry/log.ts';
+import { type Relay, startRelay } from '../../../src/relay/relay.ts';
+import { type SpawnedServer, spawnServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
+import { openTables, type Tables } from '../support/tables.ts';
+
+const pool = 'rack';
+const names = ['one', 'two', 'three'];
+
+let first: SpawnedServer;
+let server: SpawnedServer;
+let relay: Relay;
+let tables: Tables;
+let bench: AgentBench;
+let token: string;
+
+const listens = {
+  host: '127.0.0.1',
+  ca: null,
+  tls_cert: null,
+  tls_key: null,
+  behind_proxy: false,
+  log_level: 'silent',
+};
+const relayAt = (port: number): Promise<Relay> =>
+  startRelay(
+    { ...listens, port, server_urls: [first.url], token },
+    { clock: systemClock, log: createLog({ level: 'silent' }) },
+  );
+
+beforeAll(async () => {
+  first = await spawnServer();
+  server = first;
+  tables = await openTables(first.database_url);
+  bench = agentBench();
+  const heartbeat = { interval_seconds: 1 };
+  await first.client.call('pool-put', { params: { pool }, body: { driver: 'external', heartbeat } });
+  ({ token = '' } = await first.client.call('token-create', { body: { name: 'rack', role: 'relay', pool } }));
+  relay = await relayAt(0);
+});
+afterAll(async () => {
+  await bench.clear();
+  await relay.stop();
+  await tables.close();
+  if (server !== first) await server.stop();
+  await first.stop();
+});
+
+const lastSeen = async () =>
+  (await tables.query<{ at: Date }>('select last_seen_at as at from heartbeats order by node_instance_id')).map(
+    ({ at }) => at.getTime(),
+  );
+
+const heardAgain = async (what: string) => {
+  const before = Math.max(...(await lastSeen()));
+  await until(what, async () => (await lastSeen()).every((at) => at > before), { seconds: 60 });
+};
+
+it('beats before, after a restart of the relay, and after one of the server', async () => {
+  for (const name of names) {
+    const { enrollment_token, node } = await server.client.call('node-create', { body: { pool, name } });
+    const { node_id, node_instance_id } = node;
+    bench.start(bench.dir(), { server_url: relay.url, enrollment_token, node_id, node_instance_id });
+  }
+  const statuses = async () =>
+    (await tables.query<{ status: string }>('select status from nodes')).map(({ status }) => status);
+  await until('all to be ready', async () => (await statuses()).join() === names.map(() => 'ready').join());
+
+  const port = Number(new URL(relay.url).port);
+  await relay.stop();
+  relay = await relayAt(port);
+  await heardAgain('every machine to be heard through the new relay');
+
+  await first.kill();
+  server = await spawnServer({ beside: first, port: Number(new URL(first.url).port) });
+  await heardAgain('every machine to be heard by the new server');
+
+  expect(await statuses()).toEqual(names.map(() => 'ready'));
+  const verdicts = "select kind from evidence where kind in ('node.offline', 'node.failed', 'beat.refused')";
+  expect(await tables.query(verdicts)).toEqual([]);
+});

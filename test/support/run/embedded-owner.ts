@@ -1,0 +1,25 @@
+/**
+ * A server process reduced to its database: starts the embedded PostgreSQL on the directory it is given, reports in one
+ * line of JSON, and then waits to be killed. The tests of the embedded PostgreSQL run it as a child.
+ */
+import { systemClock } from '../../../src/base/clock.ts';
+import { startEmbeddedPostgres } from '../../../src/store/pg/embedded/embedded.ts';
+import { EmbeddedPostgresError } from '../../../src/store/pg/embedded/embedded-error.ts';
+
+const [, , dataDir = '', relocateTo] = process.argv;
+const said: string[] = [];
+const report = (value: object) => process.stdout.write(`${JSON.stringify({ ...value, said })}\n`);
+
+try {
+  const { url, application_url, pid, adopted, clusterDir, stop } = await startEmbeddedPostgres({
+    dataDir,
+    clock: systemClock,
+    log: (line) => said.push(line),
+    ...(relocateTo === undefined ? {} : { relocateTo }),
+  });
+  process.once('SIGTERM', () => stop().then(() => process.exit(0)));
+  report({ url, application_url, pid, adopted, clusterDir });
+} catch (error) {
+  if (!(error instanceof EmbeddedPostgresError)) throw error;
+  report({ refused: error.code, message: error.message, remedy: error.remedy });
+}

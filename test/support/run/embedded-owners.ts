@@ -1,0 +1,114 @@
+/**
+ * Servers reduced to their database, each a process of its own that a test can kill; whatever they leave behind is ended and
+ * removed by `endOwners`.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { chmod, chown, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { Client } from 'pg';
+import { systemClock } from '../../../src/base/clock.ts';
+import { isProcessAlive } from '../../../src/store/pg/embedded/postmaster.ts';
+
+export const ownerProgram = fileURLToPath(new URL('./embedded-owner.ts', import.meta.url));
+export const isRoot = process.getuid?.() === 0;
+export const nobody = 65534;
+
+export interface Owner {
+  child: ChildProcess;
+  url: string;
+  application_url: string;
+  pid: number;
+  adopted: boolean;
+  clusterDir: string;
+  said: string[];
+  refused?: string;
+  message?: string;
+  remedy?: string;
+}
+
+const children = new Set<ChildProcess>();
+const directories = new Set<string>();
+const postmasters = new Set<number>();
+
+/** A server process of its own, which a test can kill. */
+export async function startOwner(dataDir: string, launch: Launch = {}): Promise<Owner> {
+  const { program = ownerProgram, relocateTo, ...as } = launch;
+  const args = [program, dataDir, ...(relocateTo === undefined ? [] : [relocateTo])];
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'], cwd: '/', ...as });
+  children.add(child);
+  const [line] = await Promise.race([
+    once(createInterface({ input: child.stdout }), 'line') as Promise<[string]>,
+    once(child, 'close').then(([code]): never => {
+      throw new Error(`the owner ended with ${code} and said nothing; its error stands above`);
+    }),
+  ]);
+  const owner = { child, ...(JSON.parse(line) as Omit<Owner, 'child'>) };
+  if (owner.clusterDir) directories.add(owner.clusterDir);
+  if (owner.pid) postmasters.add(owner.pid);
+  return owner;
+}
+
+interface Launch {
+  uid?: number;
+  gid?: number;
+  program?: string;
+  /** Stands for the place of our own, so that a test leaves nothing on the host. */
+  relocateTo?: string;
+}
+
+export async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exited = once(child, 'exit');
+  child.kill(signal);
+  await exited;
+}
+
+export async function newDirectory(mode = 0o711): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'slipway-embedded-'));
+  directories.add(directory);
+  await chmod(directory, mode);
+  return directory;
+}
+
+export async function query(url: string, sql: string): Promise<unknown[]> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  try {
+    return (await client.query(sql)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+export async function until(what: string, holds: () => boolean): Promise<void> {
+  const giveUpAt = systemClock.monotonicMs() + 20_000;
+  while (!holds()) {
+    if (systemClock.monotonicMs() > giveUpAt) throw new Error(`waited in vain until ${what}`);
+    await new Promise((resolve) => systemClock.after(10, () => resolve(undefined)));
+  }
+}
+
+/** What they leave behind is ended and removed. Each file says so itself, since a module is loaded once for many files. */
+export async function endOwners(): Promise<void> {
+  for (const child of children) await end(child, 'SIGTERM');
+  for (const pid of postmasters) {
+    if (isProcessAlive(pid) && readFileSync(`/proc/${pid}/comm`, 'utf8').trim() === 'postgres')
+      process.kill(pid, 'SIGINT');
+    await until(`postmaster ${pid} is gone`, () => !isProcessAlive(pid));
+  }
+  for (const directory of directories) await rm(directory, { recursive: true, force: true });
+  for (const set of [children, directories, postmasters]) set.clear();
+}
+
+/** As root these run as `nobody`; a plain user already is one. */
+export async function plainUser(dataDir: string): Promise<Launch> {
+  if (!isRoot) return {};
+  await chown(dataDir, nobody, nobody);
+  for (const name of await readdir(dataDir)) await chown(join(dataDir, name), nobody, nobody);
+  return { uid: nobody, gid: nobody };
+}

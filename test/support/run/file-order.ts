@@ -1,0 +1,71 @@
+/**
+ * The order in which test files begin. All suites share the workers: files that mostly wait (for deadlines, for machines that
+ * boot) are dealt out between files that mostly work, so that the processors always have something to do; and what takes long
+ * begins early, so that nobody waits for it in the end.
+ */
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
+
+/** The longest of all, by the end of their path. One that is missing here only makes the end of a run a little longer. */
+export const longest = [
+  'chaos/killed-server-aks.test.ts',
+  'operations/every-step.test.ts',
+  'chaos/killed-server.test.ts',
+  'browser/usable.test.ts',
+  'scenarios/allocations/50-at-once.test.ts',
+  'scenarios/machines/cloud-accounts.test.ts',
+  'scenarios/boots/03-same-instant.test.ts',
+  'chaos/two-replicas.test.ts',
+  'scenarios/machines/containers.test.ts',
+  'scenarios/outages/32-store-down.test.ts',
+  'scenarios/releases/23-bulk-recovery-of-many.test.ts',
+  'browser/recovery.test.ts',
+  'scenarios/outages/31-restart-of-everything.test.ts',
+  'scenarios/machines/19-reimage.test.ts',
+  'properties/invariants.test.ts',
+  'browser/fleet-at-scale.test.ts',
+  'api/stream/stream.test.ts',
+  'local/local-driver.crash.test.ts',
+  'scenarios/machines/22-drift.test.ts',
+  'browser/first-machine.test.ts',
+  'api/actions.test.ts',
+  'scenarios/readiness/agentless.test.ts',
+  'browser/supervision.test.ts',
+  'scenarios/releases/reuse.test.ts',
+  'browser/survives.test.ts',
+  'browser/screenshots.test.ts',
+  'api/input/bad-input.test.ts',
+  'scenarios/outages/35-observe-mode.test.ts',
+  'scenarios/releases/release-that-fails.test.ts',
+  'scenarios/boots/prerequisites.test.ts',
+  'browser/progress.test.ts',
+  'scenarios/boots/attempts.test.ts',
+  'scenarios/releases/hard-endings.test.ts',
+  'scenarios/outages/maintenance.test.ts',
+  'engine/dbos-engine.test.ts',
+  'agent/agent.tasks.test.ts',
+  'embedded/embedded-root.test.ts',
+  'scenarios/progress/aks-going-wrong.test.ts',
+  'scenarios/outages/33-zone-outage.test.ts',
+];
+
+const rank = ({ moduleId }: TestSpecification): number => {
+  const place = longest.findIndex((end) => moduleId.endsWith(end));
+  return place === -1 ? longest.length : place;
+};
+
+/** Both lists, each in its own order, spread evenly over one another. */
+export function dealt<T>(some: readonly T[], others: readonly T[]): T[] {
+  const placed = [some, others].flatMap((list) => list.map((item, i) => ({ item, at: i / list.length })));
+  return placed.sort((a, b) => a.at - b.at).map(({ item }) => item);
+}
+
+export class FileOrder extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = (await super.sort(files)).sort((a, b) => rank(a) - rank(b));
+    const waits = ({ moduleId }: TestSpecification) => /\/test\/(scenarios|chaos|browser)\//.test(moduleId);
+    return dealt(
+      sorted.filter(waits),
+      sorted.filter((file) => !waits(file)),
+    );
+  }
+}

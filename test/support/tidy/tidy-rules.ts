@@ -1,0 +1,8 @@
+/** The house rules that a machine can check; each knows trees that break it, so that the test shows that it bites. */
+import { callRules } from './call-rules.ts';
+import { cycleRules } from './cycle-rules.ts';
+import { formRules } from './form-rules.ts';
+import { importRules } from './import-rules.ts';
+import type { Rule } from './source.ts';
+
+export const tidyRules: Rule[] = [...importRules, ...cycleRules, ...callRules, ...formRules];
