@@ -5,6 +5,7 @@ import { useDisclosure, useMediaQuery } from '@mantine/hooks';
 import { useQueryClient } from '@tanstack/react-query';
 import { Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router';
 import { type ReactNode, useEffect } from 'react';
+import { glossary } from '../../../src/lifecycle/glossary.ts';
 import { sessionQuery, useSession } from '../api/session.ts';
 import { FindBox } from '../features/find/FindBox.tsx';
 import { HeldLink, HeldMark } from '../features/supervision/HeldSign.tsx';
@@ -93,12 +94,13 @@ export function Frame() {
         <FindBox onGone={menu.close} />
         <AppShell.Section grow className={styles.places}>
           <nav aria-label="Places">
-            {open.map(({ to, covers, label, icon: Icon, key }) => (
+            {open.map(({ to, covers, label, word, icon: Icon, key }) => (
               <NavLink
                 key={to}
                 component={Link}
                 to={to}
                 label={label}
+                title={glossary[word].means}
                 leftSection={<Icon size={18} stroke={1.75} aria-hidden />}
                 rightSection={<PlaceMark to={to} otherwise={chord(key)} />}
                 active={covers.some((path) => pathname.startsWith(path))}

@@ -13,6 +13,7 @@ import {
   IconStack2,
 } from '@tabler/icons-react';
 import type { Session } from '../../../src/contract/token.ts';
+import type { GlossaryWord } from '../../../src/lifecycle/glossary.ts';
 import { mayOperate, seesWholeFleet } from '../api/session.ts';
 
 export interface Place {
@@ -31,6 +32,8 @@ export interface Place {
   /** Addresses below which this place is where one is. */
   covers: string[];
   label: string;
+  /** Its entry in the glossary is the tooltip. */
+  word: GlossaryWord;
   icon: typeof IconBox;
   /** Pressed after `g`. */
   key: string;
@@ -40,22 +43,54 @@ export interface Place {
 const operatesFleet = (session: Session) => mayOperate(session) && seesWholeFleet(session);
 
 export const places: Place[] = [
-  { to: '/attention', covers: ['/attention'], label: 'Attention', icon: IconBell, key: 'a' },
-  { to: '/fleet', covers: ['/fleet', '/nodes'], label: 'Fleet', icon: IconGridDots, key: 'f' },
-  { to: '/allocations', covers: ['/allocations'], label: 'Allocations', icon: IconBox, key: 'l' },
-  { to: '/operations', covers: ['/operations'], label: 'Operations', icon: IconProgressCheck, key: 'o' },
-  { to: '/pools', covers: ['/pools'], label: 'Pools', icon: IconStack2, key: 'p', isFor: seesWholeFleet },
-  { to: '/boots', covers: ['/boots'], label: 'Boots', icon: IconRocket, key: 'b', isFor: seesWholeFleet },
+  { to: '/attention', covers: ['/attention'], label: 'Attention', word: 'attention', icon: IconBell, key: 'a' },
+  { to: '/fleet', covers: ['/fleet', '/nodes'], label: 'Fleet', word: 'fleet', icon: IconGridDots, key: 'f' },
+  { to: '/allocations', covers: ['/allocations'], label: 'Allocations', word: 'allocation', icon: IconBox, key: 'l' },
+  {
+    to: '/operations',
+    covers: ['/operations'],
+    label: 'Operations',
+    word: 'operation',
+    icon: IconProgressCheck,
+    key: 'o',
+  },
+  { to: '/pools', covers: ['/pools'], label: 'Pools', word: 'pool', icon: IconStack2, key: 'p', isFor: seesWholeFleet },
+  { to: '/boots', covers: ['/boots'], label: 'Boots', word: 'boot', icon: IconRocket, key: 'b', isFor: seesWholeFleet },
   {
     to: '/supervision',
     covers: ['/supervision'],
     label: 'Supervision',
+    word: 'supervision',
     icon: IconGavel,
     key: 's',
     isFor: seesWholeFleet,
   },
-  { to: '/residue', covers: ['/residue'], label: 'Residue', icon: IconLeaf, key: 'r', isFor: seesWholeFleet },
-  { to: '/drift', covers: ['/drift'], label: 'Drift', icon: IconScale, key: 'd', isFor: seesWholeFleet },
-  { to: '/audit', covers: ['/audit'], label: 'Audit', icon: IconFileSearch, key: 'u', isFor: operatesFleet },
-  { to: '/settings', covers: ['/settings'], label: 'Settings', icon: IconSettings, key: 't', isFor: operatesFleet },
+  {
+    to: '/residue',
+    covers: ['/residue'],
+    label: 'Residue',
+    word: 'residue',
+    icon: IconLeaf,
+    key: 'r',
+    isFor: seesWholeFleet,
+  },
+  { to: '/drift', covers: ['/drift'], label: 'Drift', word: 'drift', icon: IconScale, key: 'd', isFor: seesWholeFleet },
+  {
+    to: '/audit',
+    covers: ['/audit'],
+    label: 'Audit',
+    word: 'audit',
+    icon: IconFileSearch,
+    key: 'u',
+    isFor: operatesFleet,
+  },
+  {
+    to: '/settings',
+    covers: ['/settings'],
+    label: 'Settings',
+    word: 'setting',
+    icon: IconSettings,
+    key: 't',
+    isFor: operatesFleet,
+  },
 ];

@@ -1,0 +1,119 @@
+/**
+ * The words of the product, one meaning each. `docs/glossary.md` and the console's tooltips are made from this table.
+ * A word that a screen, an error or a folder uses has an entry; statuses have theirs in model/states.ts.
+ */
+
+export interface GlossaryEntry {
+  /** At most 30 words. */
+  means: string;
+  /** Words that we used before, and that mean nothing else now. */
+  formerly?: readonly string[];
+}
+
+const entries = {
+  action: { means: 'Something that an operator can do about a node or an allocation. A table says when, and who may.' },
+  agent: { means: 'Our program on a machine. It registers, sends heartbeats, runs tasks and ships logs.' },
+  agentless: {
+    means: 'Supervised through its provider, because no agent runs on the machine.',
+    formerly: ['observed'],
+  },
+  allocation: { means: "A tenant's claim on one machine, from the request until the machine is given back." },
+  attempt: { means: 'One try of an operation, or one instance of a machine that comes up again.' },
+  attention: { means: 'The list of everything that waits for a person, worst first.' },
+  audit: { means: 'The record of who changed or tried to change what, and why.' },
+  batch: {
+    means: 'Many requests that are served by one statement or one call.',
+    formerly: ['gathered', 'gatherer'],
+  },
+  bisect: { means: 'Finding the one bad row of a batch by halving the batch.', formerly: ['by-halves'] },
+  boot: { means: 'The time from launching a machine until it is ready, with its stages.' },
+  brake: {
+    means: 'Holds verdicts back when so many machines fail at once that we are the likelier cause.',
+    formerly: ['sift'],
+  },
+  budget: {
+    means: 'How long a phase may take before a rule gives a verdict. Set by the pool, or learned from its boots.',
+  },
+  caller: { means: 'The person, program, agent or relay that made a request.', formerly: ['asker', 'asked'] },
+  certificate: {
+    means: 'A signed file that shows what ran for an allocation, when it was released, and by which proofs.',
+  },
+  checkpoint: { means: 'A signed statement about all evidence up to one row.' },
+  claim: { means: "A tenant's request for a machine." },
+  credential: { means: 'The secret by which one instance of a machine proves who it is.' },
+  deadline: { means: 'The moment at which a rule gives a verdict, unless something happens before.' },
+  diagnosis: {
+    means: 'What lines of a console or a log say about the cause of a failure. It explains; it never decides.',
+  },
+  drain: { means: 'To give a machine nothing new, and wait until it is empty.' },
+  drift: { means: 'A difference between our record and the world: rows, machines, or proofs that do not agree.' },
+  driver: { means: 'The code that launches, inspects, tears down and proves machines of one provider.' },
+  enrolment: { means: 'The first registration of a machine, by a token that works once.' },
+  evidence: { means: 'Append-only facts: what happened, when, who says so, and which ids it concerns.' },
+  explanation: { means: 'Why a machine is where it is, what happens next and when, and what you can do.' },
+  fact: { means: 'One row of evidence.' },
+  fence: { means: 'To refuse everything that an earlier instance of a machine still sends.' },
+  finding: {
+    means: 'Something that disagrees, repeats or got slower. Opened when seen twice, closed when it is settled.',
+  },
+  fleet: { means: 'All machines of an installation.' },
+  heartbeat: { means: 'The message by which a machine shows, at an interval, that it lives.', formerly: ['beat'] },
+  hold: { means: 'A verdict that the brake, or a maintenance window, keeps from being written.' },
+  holder: { means: 'The allocation that has a machine now.' },
+  inspect: { means: 'To ask a provider what it shows of a machine.', formerly: ['looking'] },
+  instance: { means: 'One incarnation of a node. Imaging or enrolling it again makes the next one.' },
+  join: { means: 'How a machine that somebody else started becomes a node of a pool, by a join token.' },
+  layer: { means: 'The part of the system that states a fact or owns a problem: node, rule, provider, operator, …' },
+  lease: { means: 'The right to work on something for a limited time.' },
+  maintenance: { means: 'A window in which verdicts pause for the machines that it covers.' },
+  node: { means: 'A machine as Slipway knows it, over all its instances.' },
+  'observe-only': { means: 'A pool whose rules only record what they would have done.', formerly: ['isObserved'] },
+  operation: {
+    means: 'Durable work in named steps, such as bringing a machine up. It survives crashes and goes on elsewhere.',
+  },
+  orphan: { means: 'Something at a provider that carries our tags and has no owner in our records.' },
+  owner: { means: 'The layer that has to act on a verdict.' },
+  pool: { means: 'A class of machines: driver, image, budgets, limits, heartbeat and release policy.' },
+  prerequisite: { means: 'Something that a machine must have before it may be ready.' },
+  probe: { means: 'A request that the server sends to a machine to see whether it answers.' },
+  progress: { means: 'How far an operation is, computed by the server from its steps and from earlier runs.' },
+  proof: { means: 'A checked statement that a machine is clean, gone or cut off, bound to a fresh nonce.' },
+  protocol: {
+    means: 'A foreign wire format that we speak, such as that of AgentField or molecule.',
+    formerly: ['door', 'front door'],
+  },
+  provider: { means: 'Who runs the machines: this host, a container engine, a cloud, or somebody else.' },
+  quota: { means: 'How much a caller may cause within a time: rows, bytes or requests.' },
+  recovery: { means: 'One action on many machines: a canary first, then the rest at a capped rate.' },
+  redact: { means: 'To replace secrets in a text before it is stored, shown or sent.', formerly: ['strike', 'tame'] },
+  relay: { means: 'A program that passes on the heartbeats of machines that cannot reach the server.' },
+  release: { means: 'Giving an allocation back: fence, drain, stop, clean, prove.' },
+  replay: { means: 'Recorded history judged by a proposed policy.' },
+  replica: { means: 'One server process. Several share one database.' },
+  report: { means: 'What a node says about itself.', formerly: ['claim'] },
+  rescue: { means: 'Taking a failed machine back when it comes up late, within its rescue window.' },
+  residue: { means: 'Something that a forced release may have left behind, on record until it is proven gone.' },
+  rule: { means: 'A sweep that gives verdicts. Its name stands on every verdict that it gave.' },
+  seal: { means: 'To hash evidence rows into a chain and sign checkpoints over it.' },
+  setting: { means: 'What the server was started with, and where each value came from.' },
+  supervision: { means: 'Judging machines by heartbeat, probe and time, and what the rules decided lately.' },
+  sweep: { means: 'One rule or job, applied to every row that it concerns, at an interval or when something changed.' },
+  task: { means: 'Signed work that an agent runs, such as stopping the workload or proving it clean.' },
+  teardown: { means: 'Stopping and removing a machine.', formerly: ['ending', 'take-down'] },
+  tenant: { means: 'Whose allocations are kept apart from those of everybody else.' },
+  token: { means: 'The secret by which a person or a program signs in.' },
+  transition: {
+    means: 'A change of status by the transition table. Only store/transitions writes one.',
+    formerly: ['door'],
+  },
+  verdict: { means: 'A decision of a rule about a machine, with its evidence, its owner and the ways out.' },
+  visibility: {
+    means: 'Which rows a caller may see: those of one tenant, or of the whole fleet.',
+    formerly: ['tenancy'],
+  },
+  watcher: { means: 'A sweep that observes, and opens or closes findings, but gives no verdict.' },
+} as const satisfies Record<string, GlossaryEntry>;
+
+export type GlossaryWord = keyof typeof entries;
+
+export const glossary: Record<GlossaryWord, GlossaryEntry> = entries;
