@@ -3,6 +3,7 @@ import { callRules } from './call-rules.ts';
 import { cycleRules } from './cycle-rules.ts';
 import { formRules } from './form-rules.ts';
 import { importRules } from './import-rules.ts';
+import { roomRules } from './room-rules.ts';
 import type { Rule } from './source.ts';
 
-export const tidyRules: Rule[] = [...importRules, ...cycleRules, ...callRules, ...formRules];
+export const tidyRules: Rule[] = [...importRules, ...cycleRules, ...callRules, ...formRules, ...roomRules];

@@ -1,0 +1,101 @@
+/** How the tree is laid out: small folders, a README for each part of src, and links that lead somewhere. */
+import { posix } from 'node:path';
+import { eachFile, file, type Rule, type SourceFile, type Violation } from './source.ts';
+
+const maxEntries = 25;
+
+/** Folders that may hold more, each with its reason. */
+const mayHoldMore: Record<string, string> = {
+  'src/store/migrations': 'migrations are only ever added',
+  'docs/decisions': 'decisions are only ever added',
+  'src/contract': 'one file per noun of the API',
+  'src/agent': 'not divided yet',
+  'src/api/http': 'not divided yet',
+  'src/store/rows': 'not divided yet',
+};
+
+/** Every folder below the root with its entries; a folder inside it counts as one. */
+function foldersOf(files: SourceFile[]): Map<string, Set<string>> {
+  const folders = new Map<string, Set<string>>();
+  for (const { path } of files)
+    for (let at = path; at.includes('/'); at = posix.dirname(at)) {
+      const folder = posix.dirname(at);
+      const entries = folders.get(folder) ?? new Set();
+      folders.set(folder, entries.add(at));
+    }
+  return folders;
+}
+
+function largeFolders(files: SourceFile[]): Violation[] {
+  return [...foldersOf(files)]
+    .filter(([path, entries]) => entries.size > maxEntries && !Object.hasOwn(mayHoldMore, path))
+    .map(([path, entries]) => ({ path, what: `has ${entries.size} entries; the most is ${maxEntries}` }));
+}
+
+const manyFiles = (folder: string, count: number) =>
+  Array.from({ length: count }, (_, i) => file(`${folder}/f${i}.ts`, ''));
+
+const smallFolders: Rule = {
+  name: `no folder has more than ${maxEntries} entries`,
+  check: largeFolders,
+  broken: [
+    manyFiles('src/store/pg', maxEntries + 1),
+    [...manyFiles('docs', maxEntries), file('docs/inside/a.md', '')],
+    Array.from({ length: maxEntries + 1 }, (_, i) => file(`test/room-${i}/a.ts`, '')),
+  ],
+  fine: [
+    ...manyFiles('src/store/pg', maxEntries),
+    ...manyFiles('src/store/migrations', maxEntries + 1),
+    ...manyFiles('src/store/rows/tokens', maxEntries),
+  ],
+};
+
+const readmes: Rule = {
+  name: 'each folder directly under src has a README',
+  check: (files) => {
+    const paths = new Set(files.map(({ path }) => path));
+    const parts = [...foldersOf(files).keys()].filter((path) => /^src\/[^/]+$/.test(path));
+    return parts.filter((path) => !paths.has(`${path}/README.md`)).map((path) => ({ path, what: 'has no README.md' }));
+  },
+  broken: [[file('src/store/a.ts', '')], [file('src/store/pg/a.ts', ''), file('src/store/pg/README.md', '')]],
+  fine: [file('src/store/a.ts', ''), file('src/store/README.md', ''), file('src/main.ts', ''), file('bench/a.ts', '')],
+};
+
+const isImage = /\.(png|jpg|jpeg|gif|svg)$/;
+
+/** The files and folders that a page links to, as paths from the root. */
+function linksOf({ path, text }: SourceFile): string[] {
+  const written = [...text.matchAll(/\]\(([^)#\s]+)(?:#[^)\s]*)?\)/g)].map(([, target = '']) => target);
+  return written
+    .filter((target) => !/^[a-z]+:|^\//.test(target) && !isImage.test(target))
+    .map((target) => posix.join(posix.dirname(path), target).replace(/\/$/, ''));
+}
+
+const deadLinks = (files: SourceFile[]): Violation[] => {
+  const known = new Set([...files.map(({ path }) => path), ...foldersOf(files).keys()]);
+  return eachFile(
+    (path) => path.endsWith('.md'),
+    (page) =>
+      linksOf(page)
+        .filter((target) => !known.has(target))
+        .map((target) => `links to ${target}, which is not there`),
+  )(files);
+};
+
+const linksLeadSomewhere: Rule = {
+  name: 'pages link to files that exist',
+  check: deadLinks,
+  broken: [
+    [file('docs/a.md', 'See [b](b.md).')],
+    [file('docs/a.md', 'See [b](../README.md#start).')],
+    [file('docs/a/b.md', 'See [c](c.md).'), file('docs/c.md', '')],
+  ],
+  fine: [
+    file('docs/a.md', 'See [b](b.md#part), [c](../src/c/), [d](https://example.org/x.md), [e](#here), ![f](f.png).'),
+    file('docs/b.md', ''),
+    file('src/c/d.ts', ''),
+    file('src/c/README.md', ''),
+  ],
+};
+
+export const roomRules: Rule[] = [smallFolders, readmes, linksLeadSomewhere];
