@@ -1,5 +1,5 @@
 /**
- * Records what the benchmarks of scale printed with `--json`, and writes docs/scale.md from all that is recorded. Without
+ * Records what the benchmarks of scale printed with `--json`, and writes docs/explanation/scale.md from all that is recorded. Without
  * `--from` the page is only written anew. Where one line may not be recorded, nothing is.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -12,7 +12,7 @@ const { from } = readOptions(import.meta.url, {
   options: { from: { kind: 'path', what: 'directory with what benchmarks printed with --json, to be recorded first' } },
 });
 const figures = new URL('./page/scale.jsonl', import.meta.url);
-const page = new URL('../docs/scale.md', import.meta.url);
+const page = new URL('../docs/explanation/scale.md', import.meta.url);
 
 /** A file may hold what else was printed; the figures are its lines that are JSON. */
 const linesIn = (path: string): { path: string; line: Line }[] =>

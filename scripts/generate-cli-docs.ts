@@ -1,5 +1,5 @@
 /**
- * Writes docs/cli.md from the command line's own declarations: `node scripts/generate-cli-docs.ts`. A test compares the
+ * Writes docs/reference/cli.md from the command line's own declarations: `node scripts/generate-cli-docs.ts`. A test compares the
  * page with what would be written, so it cannot go stale.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -14,7 +14,7 @@ import { exitCodes } from '../src/cli/terminal/exit-codes.ts';
 import { silentCli } from '../src/cli/testing/silent-cli.ts';
 import { relayUsage } from '../src/relay/options.ts';
 
-export const page = join(import.meta.dirname, '../docs/cli.md');
+export const page = join(import.meta.dirname, '../docs/reference/cli.md');
 
 const cell = (text: string) => text.replaceAll('|', '\\|').replaceAll('\n', ' ');
 const code = (text: string) => `\`${text}\``;

@@ -7,7 +7,7 @@ import { conceptsPath, withSections } from './generate-concepts.ts';
 
 const written = readFileSync(conceptsPath, 'utf8');
 
-test('docs/concepts.md is what the tables say (else: node scripts/generate-concepts.ts)', () => {
+test('docs/explanation/concepts.md is what the tables say (else: node scripts/generate-concepts.ts)', () => {
   expect(written).toBe(withSections(written));
 });
 

@@ -1,4 +1,4 @@
-/** Writes the tables and diagrams of docs/concepts.md from the code's own tables: `node scripts/generate-concepts.ts`. */
+/** Writes the tables and diagrams of docs/explanation/concepts.md from the code's own tables: `node scripts/generate-concepts.ts`. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ActionRow } from '../src/lifecycle/actions/action-table.ts';
@@ -144,15 +144,15 @@ export function withSections(document: string): string {
   const seen = new Set<string>();
   const written = document.replace(section, (_, name: string) => {
     const render = sections[name];
-    if (!render) throw new Error(`docs/concepts.md marks a section that nobody writes: ${name}`);
+    if (!render) throw new Error(`docs/explanation/concepts.md marks a section that nobody writes: ${name}`);
     seen.add(name);
     return `<!-- generated: ${name} -->\n${render()}\n<!-- end -->`;
   });
   const missing = Object.keys(sections).filter((name) => !seen.has(name));
-  if (missing.length > 0) throw new Error(`docs/concepts.md has no place for ${missing.join(', ')}`);
+  if (missing.length > 0) throw new Error(`docs/explanation/concepts.md has no place for ${missing.join(', ')}`);
   return written;
 }
 
-export const conceptsPath = join(import.meta.dirname, '../docs/concepts.md');
+export const conceptsPath = join(import.meta.dirname, '../docs/explanation/concepts.md');
 
 if (import.meta.main) writeFileSync(conceptsPath, withSections(readFileSync(conceptsPath, 'utf8')));

@@ -1,4 +1,4 @@
-/** Writes docs/errors.md and docs/api.md from the contract: `node scripts/generate-contract-docs.ts`. */
+/** Writes docs/reference/errors.md and docs/reference/api.md from the contract: `node scripts/generate-contract-docs.ts`. */
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { FaultEntry } from '../src/contract/errors/error-entry.ts';
@@ -65,8 +65,8 @@ function apiPage(): string {
 
 /** Path from the root of the repository → what belongs there. */
 export const contractDocs: Record<string, () => string> = {
-  'docs/errors.md': errorsPage,
-  'docs/api.md': apiPage,
+  'docs/reference/errors.md': errorsPage,
+  'docs/reference/api.md': apiPage,
 };
 
 export const fromRoot = (path: string) => fileURLToPath(new URL(`../${path}`, import.meta.url));

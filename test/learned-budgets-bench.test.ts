@@ -142,7 +142,7 @@ describe('the page', () => {
   });
 
   test('keeps what is written around its tables, and shows the tables alone anew', async () => {
-    const page = await readFile(new URL('../docs/learned-budgets.md', import.meta.url), 'utf8');
+    const page = await readFile(new URL('../docs/explanation/learned-budgets.md', import.meta.url), 'utf8');
     const anew = withTables(page, writeTables(result));
     expect(withTables(anew, 'nothing')).toBe(withTables(page, 'nothing'));
     expect(anew).toContain(writeTables(result));

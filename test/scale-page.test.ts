@@ -16,7 +16,7 @@ const read = (path: string) => readFile(new URL(path, import.meta.url), 'utf8');
 const records = async () => readRecords(await read('../bench/page/scale.jsonl'));
 
 test('the page is what the recorded figures give', async () => {
-  expect(await read('../docs/scale.md')).toBe(writePage(await records()));
+  expect(await read('../docs/explanation/scale.md')).toBe(writePage(await records()));
 });
 
 test('what is recorded is written again as it was', async () => {

@@ -25,7 +25,7 @@ const options = readOptions(import.meta.url, {
   },
 });
 
-const pagePath = new URL('../../docs/learned-budgets.md', import.meta.url);
+const pagePath = new URL('../../docs/explanation/learned-budgets.md', import.meta.url);
 const figurePath = new URL('../../docs/images/learned-budgets.svg', import.meta.url);
 
 const monotonicSeconds = () => systemClock.monotonicMs() / 1000;

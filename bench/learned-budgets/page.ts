@@ -1,4 +1,4 @@
-/** The tables of docs/learned-budgets.md, and where they stand in it. Pure. */
+/** The tables of docs/explanation/learned-budgets.md, and where they stand in it. Pure. */
 import {
   type Against,
   against,

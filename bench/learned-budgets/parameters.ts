@@ -1,6 +1,6 @@
 /**
  * The fleets on which learned budgets are held against fixed ones. Written and committed before the first result was known, so
- * that nobody could choose them by it. What had to be changed since is told in docs/learned-budgets.md.
+ * that nobody could choose them by it. What had to be changed since is told in docs/explanation/learned-budgets.md.
  */
 
 /** One pool: how long its boots take, how that changes, and how much they say of themselves meanwhile. */

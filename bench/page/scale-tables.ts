@@ -1,4 +1,4 @@
-/** docs/scale.md from the recorded figures: what each benchmark measures and how, its figures, and which targets were missed. Pure. */
+/** docs/explanation/scale.md from the recorded figures: what each benchmark measures and how, its figures, and which targets were missed. Pure. */
 import { type Figure, type Machine, shown } from '../harness/measure.ts';
 
 export interface Recorded {
@@ -142,8 +142,8 @@ const forYou = `## What this means for you
 |---|---|
 | how many machines a replica bears | it is beats that count, not machines: machines ÷ interval = beats a second. The interval grows with the fleet by itself ([pace](pace.md)): a larger fleet does not mean more beats, but a dead machine is found later, and each takes some memory ([how much](#what-a-replica-remembers)) |
 | which \`--beat-rate\` | at most half of what a replica answers on your machine: see [where the limit lies](#where-the-limit-lies-with-two-replicas), and run it there. The other half is for people, for operations, and for the minutes after a restart, when every agent is met anew and a beat costs more ([first contact](#a-fleet-that-beats)). The default, 5000, is 50,000 machines that beat every 10 s |
-| plain calls, a stream or a relay | plain calls, until something speaks against them. A [stream](agent.md#the-stream) saves the server about a third of a beat, and the long poll for tasks, for some memory while it is open; a replica holds 100,000. A [relay](relay.md) where many machines stand together: a beat in a batch costs least by far (compare [one beat](#one-beat) with [batches](#batches-of-a-relay)), and only one machine needs a way to the control plane |
-| when a second replica helps | when one replica's own thread is the limit (its process uses a whole core) and there are cores to spare; and always for the day on which the first one dies. Not when the cores or the database are the limit: both share the database, and on the same cores they share those too. See [replicas](replicas.md) |
+| plain calls, a stream or a relay | plain calls, until something speaks against them. A [stream](../reference/agent.md#the-stream) saves the server about a third of a beat, and the long poll for tasks, for some memory while it is open; a replica holds 100,000. A [relay](../how-to/relay.md) where many machines stand together: a beat in a batch costs least by far (compare [one beat](#one-beat) with [batches](#batches-of-a-relay)), and only one machine needs a way to the control plane |
+| when a second replica helps | when one replica's own thread is the limit (its process uses a whole core) and there are cores to spare; and always for the day on which the first one dies. Not when the cores or the database are the limit: both share the database, and on the same cores they share those too. See [replicas](../how-to/replicas.md) |
 | what to do when the database is the limit | a larger interval (a smaller \`--beat-rate\`) and relays first; then a quicker database, on cores and disks of its own |`;
 
 type Verdict = 'met' | '**missed**' | '';

@@ -38,7 +38,7 @@ describe('the error catalogue', () => {
   });
 
   it('documents every code, and every documented code exists', () => {
-    const documented = [...readFileSync(fromRoot('docs/errors.md'), 'utf8').matchAll(/^### (\S+)$/gm)];
+    const documented = [...readFileSync(fromRoot('docs/reference/errors.md'), 'utf8').matchAll(/^### (\S+)$/gm)];
     expect(documented.map(([, code]) => code).sort()).toEqual(codes);
   });
 

@@ -1,4 +1,4 @@
-/** What the exit status of every command means; `--help` and docs/cli.md are made from this table. */
+/** What the exit status of every command means; `--help` and docs/reference/cli.md are made from this table. */
 
 export const exitCodes = {
   ok: { code: 0, means: 'It worked.' },

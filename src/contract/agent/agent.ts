@@ -15,7 +15,7 @@ export const TaskKey = Type.Object({
   ),
   endorsed_by: Type.Optional(Type.String({ description: 'The key before it, which signed this one.' })),
   endorsement: Type.Optional(
-    Type.String({ description: 'Ed25519 by that key, base64; docs/agent.md says over what.' }),
+    Type.String({ description: 'Ed25519 by that key, base64; docs/reference/agent.md says over what.' }),
   ),
 });
 export type TaskKey = Static<typeof TaskKey>;
@@ -57,7 +57,7 @@ export const RegisterRequest = Type.Object(
         {
           signature: Type.String({
             pattern: '^[A-Za-z0-9+/]{86}==$',
-            description: 'Ed25519 by the former key, base64; docs/agent.md says over what.',
+            description: 'Ed25519 by the former key, base64; docs/reference/agent.md says over what.',
           }),
         },
         { ...strict, description: 'Shows that the holder of the former key wants `agent_public_key` in its place.' },
@@ -168,7 +168,7 @@ const idle = Type.Optional(
   }),
 );
 
-/** What goes up an agent's stream: beats, and that it has time for a task. A relay's carries batches. docs/agent.md shows them all. */
+/** What goes up an agent's stream: beats, and that it has time for a task. A relay's carries batches. docs/reference/agent.md shows them all. */
 export const BeatFrame = Type.Object({ ...seq, ...beatFields }, strict);
 export const TasksFrame = Type.Object({ tasks: Type.Literal(true), idle }, strict);
 export const BatchFrame = Type.Object({ ...seq, ...batchFields }, strict);
@@ -291,7 +291,7 @@ export const CredentialRotation = Type.Object(
     signature: Type.Optional(
       Type.String({
         pattern: '^[A-Za-z0-9+/]{86}==$',
-        description: "Ed25519 by the agent's key, base64; docs/agent.md says over what.",
+        description: "Ed25519 by the agent's key, base64; docs/reference/agent.md says over what.",
       }),
     ),
   },

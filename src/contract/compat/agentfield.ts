@@ -1,4 +1,4 @@
-/** What AgentField nodes call (`{base}/api/v1`). Its node ids are our names; see docs/compat-agentfield.md. */
+/** What AgentField nodes call (`{base}/api/v1`). Its node ids are our names; see docs/how-to/compat-agentfield.md. */
 import { type Static, Type } from 'typebox';
 import { HttpUrlOrEmpty } from '../agent/agent.ts';
 import { nullable } from '../primitives.ts';

@@ -1,4 +1,4 @@
-/** What molecule workspaces and their watchers call. A workspace's id is the name of our node; see docs/compat-molecule.md. */
+/** What molecule workspaces and their watchers call. A workspace's id is the name of our node; see docs/how-to/compat-molecule.md. */
 import { type Static, Type } from 'typebox';
 import { HttpUrlOrEmpty } from '../agent/agent.ts';
 import { nullable } from '../primitives.ts';

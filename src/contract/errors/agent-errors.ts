@@ -40,7 +40,7 @@ export const agentErrors = {
     detail_layer: 'credential',
     cause: 'A credential that expires is renewed only with a signature by the last proven key of the agent.',
     remedy:
-      'Sign the rotation as docs/agent.md says. To accept an unproven key: `slipway act NODE accept-key --fingerprint … --reason …`. A machine that lost its key must enrol again.',
+      'Sign the rotation as docs/reference/agent.md says. To accept an unproven key: `slipway act NODE accept-key --fingerprint … --reason …`. A machine that lost its key must enrol again.',
   },
   beat_credential_missing: {
     status: 401,
@@ -185,7 +185,7 @@ export const agentErrors = {
     detail_layer: 'credential',
     cause: 'A machine of this name is known. A join token alone cannot take it over.',
     remedy:
-      'Start the agent with the directory that holds its key, or let the node enrol again (`slipway act NODE re-enroll`). For compat pools see `compat.allow_takeover` in docs/pools.md.',
+      'Start the agent with the directory that holds its key, or let the node enrol again (`slipway act NODE re-enroll`). For compat pools see `compat.allow_takeover` in docs/reference/pools.md.',
   },
   instance_fenced: {
     status: 409,

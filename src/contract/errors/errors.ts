@@ -1,5 +1,5 @@
 /**
- * The catalogue of every error code: what it means, who owns it, what to do. `docs/errors.md` is made from it and a test
+ * The catalogue of every error code: what it means, who owns it, what to do. `docs/reference/errors.md` is made from it and a test
  * compares the two, so a code that is not here cannot be sent and one that is not documented cannot exist.
  */
 import { agentErrors } from './agent-errors.ts';
@@ -75,7 +75,7 @@ export const errorCatalogue = {
     title: "The pool's spec does not fit its driver",
     owner_layer: 'request',
     cause: "The driver's own schema refused `spec`.",
-    remedy: 'Correct the listed fields; docs/pools.md documents every one.',
+    remedy: 'Correct the listed fields; docs/reference/pools.md documents every one.',
   },
   unsupported_media_type: {
     status: 415,

@@ -1,6 +1,6 @@
 /**
  * What can be wrong on the way to the control plane, or with a machine behind it, when no answer of ours says so. Doctor, the
- * agent and the CLI use the same codes; they have no HTTP status because nobody sends them. `docs/errors.md` has them too.
+ * agent and the CLI use the same codes; they have no HTTP status because nobody sends them. `docs/reference/errors.md` has them too.
  */
 import type { OwnerLayer } from './problem.ts';
 

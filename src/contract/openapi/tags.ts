@@ -12,6 +12,6 @@ export const tags: Readonly<Record<string, string>> = {
   supervision: 'Rules at work, the brake, maintenance windows and findings.',
   residue: 'What is left upstream without a live owner.',
   agent: 'What agents and relays call.',
-  'compat-agentfield': 'What AgentField nodes call, in their protocol; see docs/compat-agentfield.md.',
-  'compat-molecule': 'What molecule workspaces call, in their protocol; see docs/compat-molecule.md.',
+  'compat-agentfield': 'What AgentField nodes call, in their protocol; see docs/how-to/compat-agentfield.md.',
+  'compat-molecule': 'What molecule workspaces call, in their protocol; see docs/how-to/compat-molecule.md.',
 };

@@ -46,7 +46,7 @@ const externalRescueSeconds = 7 * 24 * 3600;
 
 /**
  * For our own machines, where nobody sets one. A pool that minds progress gives up early whoever falls silent, so it leaves more time
- * to come back: with half of the budget, a machine that had spoken was destroyed long before one that never had (docs/learned-budgets.md).
+ * to come back: with half of the budget, a machine that had spoken was destroyed long before one that never had (docs/explanation/learned-budgets.md).
  */
 export const usualRescueSeconds = (provision_seconds: number, progress_aware = false): number =>
   Math.max(rescueFloorSeconds, progress_aware ? provision_seconds : provision_seconds / 2);
