@@ -1,11 +1,14 @@
-/** Builds the console into dist/console, where the server picks it up; `vite` alone serves it against a running server. */
+/**
+ * Builds the console into dist/console, which the server serves. `vite` alone serves it against a
+ * running server.
+ */
 import { fileURLToPath } from 'node:url';
 import react from '@vitejs/plugin-react';
 import { defineConfig } from 'vite';
 
 const server = process.env.SLIPWAY_URL ?? 'http://127.0.0.1:7070';
 
-/** Fields that no page has by itself. */
+/** Modules that only dialogs use. */
 const onlyInDialogs =
   /react-number-format|components\/(NumberInput|Radio|Textarea|Modal|ModalBase)\/|console\/src\/[\w/-]+\/(\w+Dialog|\w+Form|ExtraField|ForesightBox|EnrolmentToken|KeyboardHelp)\.tsx/;
 
@@ -16,12 +19,13 @@ export default defineConfig({
     outDir: fileURLToPath(new URL('../dist/console', import.meta.url)),
     emptyOutDir: true,
     target: 'es2022',
-    // Inlined fonts and pictures would count as script and could not be cached by themselves.
+    // Inlined fonts and images would count as script and could not be cached separately.
     assetsInlineLimit: 0,
     rolldownOptions: {
       output: {
-        // Pages share much in small pieces; asked for one by one, dozens of them would queue for a handful of connections.
-        // Each group takes along what its files need and no group before it has: what the first page does not need is not in it.
+        // Small shared modules would mean dozens of requests over few connections. Each group
+        // includes the dependencies that no earlier group has, so the first page loads nothing it
+        // does not need.
         codeSplitting: {
           groups: [
             { name: 'framework', priority: 5, test: /node_modules\/(react|react-dom|scheduler|@tanstack)\// },

@@ -1,5 +1,5 @@
-// Runs before the first paint, so that a dark console never flashes white. A file of its own, because a page that
-// forbids inline scripts is the safer page.
+// Runs before the first paint, so that a dark console never flashes white. It is a separate file,
+// because the page forbids inline scripts.
 (() => {
   const stored = window.localStorage.getItem('mantine-color-scheme-value');
   const system = window.matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';

@@ -1,4 +1,6 @@
-/** The console's one way to the server. The session rides in a cookie that scripts cannot read, so no token is kept here. */
+/**
+ * The typed client. The session is in a cookie that scripts cannot read, so no token is kept here.
+ */
 import { systemClock } from '../../../src/base/clock.ts';
 import { type CallInput, createClient } from '../../../src/contract/client.ts';
 import type { OperationName } from '../../../src/contract/routes.ts';
@@ -17,12 +19,15 @@ const client = createClient({ base_url: '', addresses: routes, fetch: fetchAndNo
 export const call = client.call;
 export const addressOf = client.address;
 
-/** A mutating call made once, however often it has to be sent. */
+/** A mutating call that takes effect once, however often it is sent. */
 export const act = <Name extends OperationName>(name: Name, input: CallInput<Name>) =>
   client.call(name, { idempotency_key: newKey(), ...input });
 
 export type BodyOf<Name extends OperationName> = NonNullable<CallInput<Name>['body']>;
 
-/** `crypto.randomUUID` exists only on secure pages; a console behind a plain proxy needs keys too. */
+/**
+ * `crypto.randomUUID` exists only in secure contexts; a console behind a plain proxy needs keys
+ * too.
+ */
 export const newKey = (): string =>
   Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');

@@ -11,7 +11,7 @@ const busy = refused({ code: 'server_busy', status: 429, retry_after_seconds: 5 
 let end = () => {};
 afterEach(() => end());
 
-/** Somebody who looks at one question, and a server that refuses it with `error` until it is well. */
+/** One active query, and a server that refuses it with `error` while it is not well. */
 function scene(error: Error) {
   const clock = virtualClock();
   const server = { isWell: false, asked: 0 };

@@ -1,6 +1,6 @@
 /**
- * The console's only clock: the server's time as this browser knows it, and one tick a second that everything which
- * counts up or down shares. Deadlines are the server's, so a laptop whose clock is wrong must not miscount them.
+ * The console's only clock: the server's time as this browser knows it, with one shared tick a
+ * second. Deadlines are the server's, so a wrong clock on a laptop must not miscount them.
  */
 import { useSyncExternalStore } from 'react';
 import { systemClock } from '../../../src/base/clock.ts';
@@ -12,8 +12,8 @@ const trustedDifferenceMs = 1500;
 let offsetMs = 0;
 
 /**
- * Learns the server's time from a reply's `Date` header. It was stamped at some time between the question and now, and a reply
- * that was long on its way says nothing against our own clock.
+ * Learns the server's time from the `Date` header of a reply. The server stamped it between the
+ * request and now, so a slow reply does not prove that our own clock is wrong.
  */
 export function noteServerDate(header: string | null, askedMs: number, nowMs: number): void {
   const stamped = header === null ? Number.NaN : Date.parse(header) + 500;
@@ -50,6 +50,6 @@ const present = () => {
   return lastTickMs;
 };
 
-/** What `words` makes of the present, second by second; the component renders again only when the words change. */
+/** Calls `words` every second; the component renders again only when the result changes. */
 export const useTicking = <T extends string | number | boolean>(words: (nowMs: number) => T): T =>
   useSyncExternalStore(subscribe, () => words(present()));

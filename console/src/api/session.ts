@@ -1,4 +1,4 @@
-/** Who is signed in, and what that allows. The server decides; this only keeps the console from offering what it would refuse. */
+/** Reads who is signed in. The server enforces roles; this only hides what it would refuse. */
 import { queryOptions, useSuspenseQuery } from '@tanstack/react-query';
 import type { Role, Session } from '../../../src/contract/token.ts';
 import { call } from './client.ts';
@@ -18,5 +18,5 @@ export const mayOperate = (session: Session): boolean => rank[session.role] >= r
 
 export const isAdmin = (session: Session): boolean => session.role === 'admin' && session.tenant === null;
 
-/** Pools and counts are not for tenants. */
+/** Tenants see neither pools nor fleet-wide counts. */
 export const seesWholeFleet = (session: Session): boolean => session.tenant === null;

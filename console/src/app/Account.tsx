@@ -1,4 +1,4 @@
-/** Who is signed in, with a menu that comes when it is asked for. */
+/** Shows who is signed in; its menu loads on demand. */
 import { useState } from 'react';
 import type { Session } from '../../../src/contract/token.ts';
 import { part, usePart } from '../ui/loading/lazy-part.tsx';

@@ -1,4 +1,4 @@
-/** Who is signed in. */
+/** Shows who is signed in. */
 import { UnstyledButton } from '@mantine/core';
 import { IconSelector } from '@tabler/icons-react';
 import type { ComponentProps } from 'react';

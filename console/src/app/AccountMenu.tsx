@@ -1,4 +1,6 @@
-/** The few things that concern the person and not the fleet. Loaded when it is first opened. */
+/**
+ * The account menu: colours, keyboard help, API reference, sign out. Loads when it is first opened.
+ */
 import { Menu, useComputedColorScheme, useMantineColorScheme } from '@mantine/core';
 import { IconBook2, IconKeyboard, IconLogout, IconMoon, IconSun } from '@tabler/icons-react';
 import { useQueryClient } from '@tanstack/react-query';

@@ -1,4 +1,4 @@
-/** What every page stands in: navigation, who is signed in, whether the stream is live, and the keys that work everywhere. */
+/** Surrounds every page: navigation, account, stream state and global keys. */
 
 import { AppShell, Burger, Group, NavLink } from '@mantine/core';
 import { useDisclosure, useMediaQuery } from '@mantine/hooks';
@@ -25,7 +25,7 @@ const chord = (key: string) => (
   </kbd>
 );
 
-/** What there is to know of a place before one goes there. */
+/** Marks beside a place, such as how much is open there. */
 const marks: Partial<Record<Place['to'], typeof HeldMark>> = {
   '/attention': AttentionMark,
   '/supervision': HeldMark,
@@ -47,7 +47,7 @@ export function Frame() {
   const isNarrow = useMediaQuery('(max-width: 48em)');
   const [helping, help] = useDisclosure(false);
 
-  // Asking who one is ends in the sign-in page when the answer is nobody.
+  // If the session has ended, reading it leads to the sign-in page.
   useEffect(() => startLive(cache, () => void cache.invalidateQueries(sessionQuery)), [cache]);
 
   const findAnyId = () => {
@@ -85,7 +85,7 @@ export function Frame() {
         </Group>
       </AppShell.Header>
 
-      {/* Out of sight it must be out of the tab order too. */}
+      {/* Inert while hidden, so that it is out of the tab order too. */}
       <AppShell.Navbar className={styles.navbar} withBorder={false} inert={isNarrow && !opened}>
         <Group className={styles.top} justify="space-between" wrap="nowrap">
           <Brand />

@@ -1,4 +1,4 @@
-/** The keys that work, in one place. */
+/** Lists the keys that work everywhere. */
 import { Modal, Table } from '@mantine/core';
 import styles from './KeyboardHelp.module.css';
 import type { Place } from './navigation.ts';

@@ -1,4 +1,4 @@
-/** Where notices appear, once there was one. */
+/** Shows notices; loads with the first one. */
 import { useSyncExternalStore } from 'react';
 import { part, usePart } from '../ui/loading/lazy-part.tsx';
 import { areNoticesWanted, loadNotices, watchNotices } from '../ui/notices.ts';

@@ -1,4 +1,6 @@
-/** How much is open at a place, beside the way to it. Takes the place of `otherwise`, so that nothing moves when it comes and goes. */
+/**
+ * Counts of open things beside a navigation link. A count replaces `otherwise`, so nothing moves.
+ */
 import { IconBell } from '@tabler/icons-react';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
@@ -45,7 +47,7 @@ export const AttentionMark = ({ otherwise }: { otherwise: ReactNode }) => (
   <Mark count={useAttentionCount()} otherwise={otherwise} tone="bad" />
 );
 
-/** For the narrow header, where the navigation is out of sight. */
+/** For the narrow header, which hides the navigation. */
 export function AttentionLink() {
   const count = useAttentionCount();
   return (

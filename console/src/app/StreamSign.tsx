@@ -1,4 +1,4 @@
-/** Whether what is on the screen is the present: a small word while all is well, a sign nobody overlooks when it is not. */
+/** Shows whether the page is live: a small label normally, a banner when it is not. */
 import { IconPlugConnectedX } from '@tabler/icons-react';
 import { useStreamState } from '../live/live.ts';
 import type { StreamState } from '../live/stream.ts';
@@ -27,7 +27,7 @@ export function StreamSign() {
   );
 }
 
-/** Floats above the page, so that nothing moves when the stream breaks and when it is back. */
+/** The banner floats above the page, so nothing moves when the stream breaks and recovers. */
 const signs: Partial<Record<StreamState, { title: string; text: string }>> = {
   stale: { title: 'The live stream is stale.', text: 'Reconnecting; what you see may be out of date.' },
   refused: {

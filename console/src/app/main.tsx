@@ -1,4 +1,6 @@
-/** The composition root of the console: joins cache, router, theme and the reaction to a session that has ended. */
+/**
+ * The composition root of the console: cache, router, theme, and what happens when a session ends.
+ */
 import '@fontsource-variable/inter';
 import '@fontsource-variable/jetbrains-mono';
 import '@mantine/core/styles.layer.css';
@@ -26,12 +28,14 @@ const queryClient = new QueryClient({
   }),
   defaultOptions: {
     queries: {
-      // The stream keeps what was read fresh, so there is nothing to poll for.
+      // The stream keeps data fresh, so nothing polls.
       staleTime: Number.POSITIVE_INFINITY,
       refetchOnWindowFocus: false,
-      // Patched values keep their identity; comparing whole fleets deeply on every change would be wasted work.
+      // Patched values keep their identity; comparing a whole fleet on every change would be wasted
+      // work.
       structuralSharing: false,
-      // Only silence is worth another try at once; a refusal is shown, and asked again when the server said.
+      // Only an unreachable server is retried at once. A refusal is shown; api/retry-policy.ts
+      // repeats it.
       retry: (failures, error) => problemOf(error) === null && failures < 3,
     },
   },

@@ -1,4 +1,4 @@
-/** The places of the console, in order. A page that is not built yet is not listed; adding it here is all it takes. */
+/** The places in the navigation, in order. */
 import {
   IconBell,
   IconBox,
@@ -29,13 +29,13 @@ export interface Place {
     | '/drift'
     | '/audit'
     | '/settings';
-  /** Addresses below which this place is where one is. */
+  /** This place is highlighted below these paths. */
   covers: string[];
   label: string;
   /** Its entry in the glossary is the tooltip. */
   word: GlossaryWord;
   icon: typeof IconBox;
-  /** Pressed after `g`. */
+  /** The letter after `g`. */
   key: string;
   isFor?: (session: Session) => boolean;
 }

@@ -1,4 +1,6 @@
-/** Every address of the console. Each page is its own chunk, and what it shows is said by its address. */
+/**
+ * Every address of the console. Each page is a chunk of its own, and the address holds its state.
+ */
 import type { QueryClient } from '@tanstack/react-query';
 import {
   createRootRouteWithContext,
@@ -190,7 +192,7 @@ export const createConsoleRouter = (queryClient: QueryClient) =>
     defaultPendingComponent: LoadingPage,
     defaultErrorComponent: FailedPage,
     scrollRestoration: true,
-    // Plain words in the address bar: `?status=failed`, never quoted JSON.
+    // Plain values in the address bar: `?status=failed`, never quoted JSON.
     parseSearch: parseSearchWith((value) => value),
     stringifySearch: stringifySearchWith(String),
   });

@@ -1,4 +1,4 @@
-/** Joins the stream to the cache, and tells the frame how the stream is. */
+/** Joins the stream to the cache, and exposes the state of the stream. */
 import type { QueryClient } from '@tanstack/react-query';
 import { useSyncExternalStore } from 'react';
 import { type CancelTimer, systemClock } from '../../../src/base/clock.ts';
@@ -10,11 +10,11 @@ import type { ServerEvent } from './sse.ts';
 import { staleAfter } from './stale.ts';
 import { LiveStream, type StreamState } from './stream.ts';
 
-/** Changes are gathered this long: a burst costs one render, and nobody sees the difference. */
+/** Batches changes this long: a burst costs one render. */
 const gatherMs = 60;
-/** Counts that the stream does not carry are read again, at most this often, after something that they count changed. */
+/** Counts are not in the stream. After a change they are read again, at most this often. */
 const recountMs = 2000;
-/** A tab out of sight gives its connection back: browsers allow only a handful to one server. */
+/** A hidden tab closes its connection: browsers allow only a few per server. */
 const hiddenMs = 30_000;
 
 const topics: ReadonlySet<string> = new Set<Topic>(['node', 'allocation', 'operation', 'evidence']);
@@ -44,7 +44,7 @@ export function startLive(cache: QueryClient, onSignedOut: () => void): () => vo
     fetch: (input, init) => fetch(input, init),
     onEvent: (event) => inbox.take(event),
     onState: setState,
-    // What was read before the stream was open, or while it was broken, may have missed a change.
+    // Data read before the stream opened, or while it was broken, may have missed a change.
     onOpen: () => void cache.invalidateQueries({ predicate: (query) => query.queryKey[0] !== 'session' }),
     onSignedOut,
   });
@@ -77,7 +77,7 @@ class Inbox {
   take({ event, data }: ServerEvent): void {
     if (!topics.has(event)) return;
     if (this.#waiting.length === 0) systemClock.after(gatherMs, () => this.#flush());
-    // The server's response validation vouches for the shape.
+    // The server validates its responses against the schema.
     this.#waiting.push({ topic: event, value: JSON.parse(data) } as Change);
   }
 

@@ -1,6 +1,7 @@
 /**
- * Server-sent events out of a byte stream. Not the browser's `EventSource`: that hides the keep-alive comments by which
- * we tell a quiet stream from a dead one, and the status and problem of a refused request.
+ * Parses server-sent events from a byte stream. Not the browser's `EventSource`, which hides the
+ * keep-alive comments that tell a quiet stream from a dead one, and the status of a refused
+ * request.
  */
 export interface ServerEvent {
   event: string;
@@ -14,7 +15,7 @@ export class EventParser {
   #data: string[] = [];
   #id: string | null = null;
 
-  /** Takes text as it comes, cut anywhere, and returns the events that it completes. */
+  /** Takes text cut anywhere, and returns the events it completes. */
   feed(text: string): ServerEvent[] {
     const lines = (this.#rest + text).split(/\r\n|\n|\r(?!$)/);
     this.#rest = lines.pop() ?? '';

@@ -1,4 +1,4 @@
-/** What has to be read again after live changes, because the stream does not carry it. Pure. */
+/** Which queries a live change makes stale, because the stream does not carry their data. Pure. */
 
 import type { Change } from '../api/cache/journal.ts';
 import { keys } from '../api/cache/keys.ts';
@@ -6,11 +6,14 @@ import { keys } from '../api/cache/keys.ts';
 type Key = readonly unknown[];
 
 export interface Stale {
-  /** Nodes and allocations of which it is asked anew why they stand where they stand and what may be done; there may be thousands, of which one is looked at. */
+  /**
+   * Nodes and allocations whose explanation and actions may have changed; thousands, of which few
+   * are shown.
+   */
   explained: Set<string>;
-  /** Somebody may be looking at the very thing that changed. */
+  /** Refetched at once: it may be on screen. */
   now: Key[];
-  /** Counts: many changes are one recount. */
+  /** Counts, refetched together after a pause. */
   soon: Key[];
 }
 
@@ -26,7 +29,7 @@ const residues = keys.residues();
 const audits = keys.audits();
 const counted: Key[] = [keys.pools(), keys.overview()];
 
-/** Facts that change what another read answers. */
+/** Kinds of evidence that change the answer of other queries. */
 const watched: Watched[] = [
   { kinds: /^boot\./, now: [keys.boots()], soon: [] },
   { kinds: /^(brake|maintenance)\./, now: [brake], soon: [] },
@@ -39,7 +42,7 @@ const watched: Watched[] = [
   { kinds: /^node\.held(_over)?$/, now: [], soon: [brake] },
 ];
 
-/** An explanation rests on the thing itself, on the operation that works on it, and on what was found out about it. */
+/** An explanation depends on the thing, on its operation, and on its evidence. */
 const explainedBy = ({ value: { node_id, allocation_id } }: Change): string[] =>
   [node_id, allocation_id].filter((id) => typeof id === 'string');
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { virtualClock } from '../../../src/base/virtual-clock.ts';
 import { LiveStream, type StreamState } from './stream.ts';
 
-/** A server whose streams the test writes itself. */
+/** A server whose streams the test writes. */
 function scene() {
   const clock = virtualClock();
   const states: StreamState[] = [];

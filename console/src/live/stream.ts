@@ -1,11 +1,11 @@
 /**
- * The one connection that keeps the console live. Reconnects by itself and resumes where it was, says when it is stale,
- * and never decides what an event means.
+ * The one connection that keeps the console live. It reconnects, resumes and reports its state; it
+ * does not interpret events.
  */
 import { type CancelTimer, type Clock, pause } from '../../../src/base/clock.ts';
 import { EventParser, type ServerEvent } from './sse.ts';
 
-/** `paused`: the page is hidden and has given its connection back. `refused`: as many streams are open as may be. */
+/** `paused`: the tab is hidden. `refused`: the limit of open streams is reached. */
 export type StreamState = 'connecting' | 'live' | 'stale' | 'paused' | 'refused';
 
 export interface StreamOptions {
@@ -14,9 +14,9 @@ export interface StreamOptions {
   fetch: typeof fetch;
   onEvent: (event: ServerEvent) => void;
   onState: (state: StreamState) => void;
-  /** Open again; `resumed` says that nothing was missed in between. */
+  /** After each connect; `resumed` means that nothing was missed. */
   onOpen: (resumed: boolean) => void;
-  /** The server knows nobody under this session any more. */
+  /** The session has ended. */
   onSignedOut: () => void;
 }
 
@@ -24,7 +24,7 @@ const silenceMs = 15_000;
 const firstWaitMs = 500;
 const longestWaitMs = 5000;
 const tooMany = 429;
-/** Where a refusal says no time of its own. */
+/** When the server sends no Retry-After. */
 const refusedWaitSeconds = 15;
 const longestRefusedWaitSeconds = 60;
 
@@ -32,7 +32,7 @@ export class LiveStream {
   readonly #options: StreamOptions;
   #cursor: string | null = null;
   #running: AbortController | null = null;
-  /** Set by a refusal that says when to come again. */
+  /** Set from the Retry-After of a refusal. */
   #refusedWaitMs = 0;
 
   constructor(options: StreamOptions) {
@@ -63,7 +63,7 @@ export class LiveStream {
     }
   }
 
-  /** True once anything was heard. However it ends, the answer is the same: connect again. */
+  /** True once anything arrived. Whatever ends the connection, the caller reconnects. */
   async #connectOnce(stopped: AbortSignal): Promise<boolean> {
     const connection = new AbortController();
     const signal = AbortSignal.any([stopped, connection.signal]);
@@ -91,8 +91,8 @@ export class LiveStream {
       }
       return heard;
     } catch (error) {
-      // An abort is ours, and a network error is what reconnecting is for. Anything else is a defect: it must be seen,
-      // and still must not leave a console that looks live and is not.
+      // Aborts are ours, and network errors lead to a reconnect. Anything else is a bug: report it,
+      // and still reconnect so that the console does not look live when it is not.
       if (!signal.aborted && !(error instanceof TypeError)) reportError(error);
       return heard;
     } finally {
@@ -101,7 +101,7 @@ export class LiveStream {
   }
 
   #take(event: ServerEvent): void {
-    // First, so that an event which cannot be read is not asked for again and again.
+    // First, so that an unreadable event is not requested again and again.
     if (event.id) this.#cursor = event.id;
     if (event.data !== '') this.#options.onEvent(event);
   }
@@ -115,7 +115,7 @@ export class LiveStream {
       this.#running?.abort();
       this.#options.onSignedOut();
     }
-    // The server no longer accepts where we were: start from its present, and read everything again.
+    // The server no longer accepts the cursor: start from now and read everything again.
     if (status === 400) this.#cursor = null;
   }
 }

@@ -1,21 +1,24 @@
-/** Keys that work everywhere: `/` to search, `g` then a letter to go (`g i` to any id), `?` for help. Typing in a field is left alone. */
+/**
+ * Global keys: `/` searches, `g` and a letter goes to a place (`g i` to any id), `?` shows help.
+ * Ignored while typing.
+ */
 import { useEffect, useRef } from 'react';
 import { isDialogOpen } from './dialog/open-dialogs.ts';
 
 /** How long `g` waits for its letter. */
 const chordMs = 1500;
 
-/** A page marks its search field with this attribute; `/` finds it. */
+/** Marks the search field of a page for `/`. */
 export const searchMark = { 'data-search': true } as const;
 
-/** The frame marks its own box, which takes any id, with this one. */
+/** Marks the box in the navigation that takes any id. */
 export const findMark = { 'data-find': true } as const;
 
-/** A choice among few is made by clicking or by arrows; letters mean nothing to it. */
+/** Radio buttons and checkboxes take no letters. */
 const isChoice = (target: HTMLElement): boolean =>
   target instanceof HTMLInputElement && ['radio', 'checkbox', 'button'].includes(target.type);
 
-/** A field of a dialog that was closed is on its way out, and takes nothing any more. */
+/** A field of a closing dialog takes no keys. */
 const isLeaving = (target: HTMLElement): boolean => !isDialogOpen() && target.closest('[role="dialog"]') !== null;
 
 const isTyping = (target: EventTarget | null): boolean =>
@@ -25,8 +28,8 @@ const isTyping = (target: EventTarget | null): boolean =>
   (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
 
 /**
- * Which letter was pressed in time after `g`, if one was. By the time of the events themselves: the server's time, which
- * everything else here goes by, may be learned anew between two keys.
+ * Returns the letter pressed in time after `g`. It uses the time of the events: the server's time,
+ * used elsewhere, may be corrected between two keys.
  */
 export function chordReader(): (key: string, atMs: number) => { go: string } | 'begun' | null {
   let goUntilMs = Number.NEGATIVE_INFINITY;
@@ -41,7 +44,7 @@ export function chordReader(): (key: string, atMs: number) => { go: string } | '
 interface Keys {
   onGo: (letter: string) => void;
   onHelp: () => void;
-  /** The page has no search field of its own. */
+  /** The page has no search field. */
   onSearchElsewhere: () => void;
 }
 
@@ -56,7 +59,7 @@ export function useKeyboard(keys: Keys): void {
       const read = chord(event.key, event.timeStamp);
       if (read === 'begun') return;
       if (read) {
-        // The letter must not be typed into the field that it leads to.
+        // Keeps the letter out of the field that it focuses.
         event.preventDefault();
         latest.current.onGo(read.go);
       } else if (event.key === '?') latest.current.onHelp();
@@ -79,5 +82,5 @@ function focusField(selector: string): boolean {
 
 export const focusSearch = (): boolean => focusField('input[data-search]');
 
-/** False where it is out of sight, as on a phone. */
+/** False if it is hidden, as on a phone. */
 export const focusFind = (): boolean => focusField('input[data-find]');

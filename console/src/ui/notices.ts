@@ -1,4 +1,7 @@
-/** Short notices that pass by. What a person must act on belongs on the page instead. Loaded with the first one there is. */
+/**
+ * Short notices that disappear by themselves. Anything to act on belongs on the page. Loads with
+ * the first notice.
+ */
 import { failureOf } from '../api/failure.ts';
 
 const closeButtonProps = { 'aria-label': 'Close' };

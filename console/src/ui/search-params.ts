@@ -1,8 +1,8 @@
-/** State that lives in the address: every field is a word or absent, and an unknown one is dropped. */
+/** State in the address: every field is a string or absent, and unknown fields are dropped. */
 
 type Search<Names extends string> = { [Name in Names]?: string };
 
-/** The router reads `?q=123` as a number; to us it is still a word. */
+/** The router parses `?q=123` as a number. */
 export const text = (value: unknown): string | undefined =>
   value === undefined || value === null || value === '' ? undefined : String(value);
 

@@ -1,10 +1,10 @@
 /**
- * The design tokens, all of them: type, space, surfaces and what each status looks like. Style sheets use the variables
- * made here and name no colour of their own, so light and dark, and later a second brand, are changed in this file only.
+ * All design tokens: type, space, surfaces and tones. Style sheets use these variables and name no
+ * colour of their own, so themes change in this file only.
  */
 import { type CSSVariablesResolver, createTheme, type MantineColorsTuple } from '@mantine/core';
 
-/** Harbour water; shade 8 carries white text at AA. */
+/** Shade 8 carries white text at AA. */
 const harbour: MantineColorsTuple = [
   '#eef6fb',
   '#dcebf5',
@@ -18,7 +18,7 @@ const harbour: MantineColorsTuple = [
   '#0f4a70',
 ];
 
-/** Greys with a little blue in them; shade 6 is the dimmed text and passes AA on every light surface. */
+/** Bluish greys; shade 6 is dimmed text and passes AA on every light surface. */
 const gray: MantineColorsTuple = [
   '#f5f7f9',
   '#ebeff3',
@@ -69,7 +69,7 @@ export const theme = createTheme({
   cursorType: 'pointer',
   focusRing: 'auto',
   respectReducedMotion: true,
-  // Plain objects: naming a component by its import would load it with the very first page.
+  // Plain objects: importing a component would load it with the first page.
   components: {
     Modal: {
       defaultProps: {
@@ -85,17 +85,17 @@ export const theme = createTheme({
 });
 
 /**
- * Eight tones carry every status of every layer. Fewer hues than statuses, chosen to stay apart under the common colour
- * blindnesses; within a tone the icon and the word tell statuses apart, so colour is never the only sign.
+ * Eight tones for every status. They stay apart under the common colour blindnesses; icon and word
+ * tell statuses of one tone apart, so colour is never the only sign.
  */
 export type Tone = 'ok' | 'busy' | 'warn' | 'off' | 'bad' | 'leaving' | 'held' | 'idle';
 
 interface ToneColours {
   /** Text and icons, on `bg` and on the page's surfaces. */
   fg: string;
-  /** A tint that stays quiet in a crowd. */
+  /** A quiet tint. */
   bg: string;
-  /** A fill that is seen across the room, with `on` upon it. */
+  /** A strong fill, with `on` as its text colour. */
   solid: string;
   on: string;
 }
@@ -159,6 +159,8 @@ export const cssVariables: CSSVariablesResolver = () => ({
   },
 });
 
-/** The variables of one tone, for the `style` of an element whose style sheet uses `--fg`, `--bg`, `--solid`, `--on`. */
+/**
+ * The variables of one tone, for elements whose style sheet uses `--fg`, `--bg`, `--solid`, `--on`.
+ */
 export const toneStyle = (tone: Tone): Record<string, string> =>
   Object.fromEntries(['fg', 'bg', 'solid', 'on'].map((part) => [`--${part}`, `var(--tone-${tone}-${part})`]));

@@ -1,4 +1,7 @@
-/** Puts live changes into the query cache. The only writer of server data besides the queries themselves. */
+/**
+ * Applies live changes to the query cache. Besides the queries themselves, the only writer of
+ * server data.
+ */
 import type { QueryClient } from '@tanstack/react-query';
 import type { Allocation } from '../../../../src/contract/allocation.ts';
 import type { Evidence } from '../../../../src/contract/evidence/evidence.ts';
@@ -14,7 +17,7 @@ export const nodeId = (node: Node) => node.node_id;
 export const allocationId = (allocation: Allocation) => allocation.allocation_id;
 export const operationId = (operation: Operation) => operation.workflow_id;
 
-/** Of several changes to one thing, only the last is worth the work. */
+/** Keeps only the last of several changes to the same thing. */
 function latest<T>(values: T[], idOf: (value: T) => string): T[] {
   return [...new Map(values.map((value) => [idOf(value), value])).values()];
 }
@@ -52,7 +55,9 @@ function applyOperations(cache: QueryClient, operations: Operation[]) {
   applyAllocations(cache, withNewProgress(cache, operations));
 }
 
-/** An allocation shows the progress of its operation, which moves more often than the allocation itself. */
+/**
+ * An allocation shows the progress of its operation, which changes more often than the allocation.
+ */
 function withNewProgress(cache: QueryClient, operations: Operation[]): Allocation[] {
   const byId = new Map(operations.map((operation) => [operation.workflow_id, operation.progress]));
   const lists = cache.getQueriesData<Pages<Allocation>>({ queryKey: keys.lists('allocations') });

@@ -1,4 +1,7 @@
-/** A node as the fleet page keeps it: the little that fifty thousand cells need, unpacked from the server's columns. Pure. */
+/**
+ * A node as the fleet page stores it, unpacked from the server's columns: only what a cell needs.
+ * Pure.
+ */
 import type { FleetPage } from '../../../../src/contract/fleet.ts';
 import type { Node } from '../../../../src/contract/node.ts';
 

@@ -1,7 +1,7 @@
 /**
- * Every living node, changed in place. A fleet of fifty thousand is too large to be copied for each change, so whoever shows
- * it watches what changed instead of comparing values. Retired nodes leave it; they are read elsewhere, when asked for. Of a fleet
- * that is too large even for that, it holds one pool.
+ * Every living node, changed in place. Copying a fleet of fifty thousand for each change is too
+ * slow, so views subscribe to changes instead of comparing values. Retired nodes leave the store; a
+ * separate query reads them. For a fleet too large for one store, it holds one pool.
  */
 import type { Node } from '../../../../src/contract/node.ts';
 import { type FleetNode, fleetNodeOf } from './fleet-node.ts';

@@ -1,6 +1,7 @@
 /**
- * The last changes that came over the stream. A reply to a read may be older than a change that overtook it; whoever
- * reads marks its start here and replays what came since, so the cache never falls back behind the stream.
+ * The last changes that came over the stream. A reply may be older than a change that overtook it,
+ * so each read marks its start here and replays the changes since. The cache never falls behind the
+ * stream.
  */
 import type { Allocation } from '../../../../src/contract/allocation.ts';
 import type { Evidence } from '../../../../src/contract/evidence/evidence.ts';
@@ -26,7 +27,7 @@ export class Journal {
   add(changes: Change[]): void {
     this.#changes.push(...changes);
     const excess = this.#changes.length - 2 * kept;
-    // Cut in halves, not one by one: each cut copies what is left.
+    // Drops half at a time: each cut copies the rest.
     if (excess < 0) return;
     this.#changes = this.#changes.slice(-kept);
     this.#dropped += kept + excess;

@@ -1,11 +1,14 @@
-/** Names of everything in the query cache. The live stream finds what to patch by these, so nobody writes one by hand. */
+/**
+ * The keys of the query cache. The live stream finds what to patch by these, so never write one by
+ * hand.
+ */
 
 export type ListKind = 'nodes' | 'allocations' | 'operations';
 
-/** Filters that the server applied to a list, and that a live change must pass to be in it. */
+/** Filters that the server applied to a list. A live change must pass them to enter it. */
 export type Filters = Record<string, string>;
 
-/** Leaves out what is not set, so that equal filters make equal keys. */
+/** Leaves out unset filters, so that equal filters make equal keys. */
 export const filters = (given: Record<string, string | undefined>): Filters =>
   Object.fromEntries(Object.entries(given).filter((entry): entry is [string, string] => !!entry[1]));
 

@@ -1,4 +1,4 @@
-/** Reading lists page by page, newest first, without ever falling behind the live stream. */
+/** Reads lists page by page, newest first, and replays the live changes that overtook the reply. */
 import type { Page } from '../../../../src/contract/primitives.ts';
 import { journal, type Topic, type ValueOf } from './journal.ts';
 import type { Filters } from './keys.ts';

@@ -1,4 +1,4 @@
-/** How one live change alters what has been read. Pure: the cache is a value in, a value out. */
+/** Applies one live change to data that was read. Pure: returns a new value. */
 import type { InfiniteData } from '@tanstack/react-query';
 import type { Evidence } from '../../../../src/contract/evidence/evidence.ts';
 import type { Page } from '../../../../src/contract/primitives.ts';
@@ -8,11 +8,14 @@ export type Pages<T> = InfiniteData<Page<T>, string | null>;
 
 type Fields = Record<string, unknown>;
 
-/** Whether the server would have put `value` into a list it was asked for with `by`. */
+/** Whether the server would include `value` in a list filtered with `by`. */
 export const passes = (value: object, by: Filters): boolean =>
   Object.entries(by).every(([field, wanted]) => (value as Fields)[field] === wanted);
 
-/** Changed in place, taken out when it no longer passes, put on top when it is new and the list starts with the newest. */
+/**
+ * Replaces a known item, removes one that no longer passes, and prepends a new one to the first
+ * page.
+ */
 export function patchPage<T extends object>(
   page: Page<T>,
   value: T,
@@ -42,10 +45,10 @@ export function patchPages<T extends object>(
   return patched === page ? data : { ...data, pages: data.pages.with(at, patched) };
 }
 
-/** What a list that was read in one page holds at most, however much comes in: in a mass outage thousands would. */
+/** Upper bound for a list read in one page; in a mass outage thousands of items arrive. */
 export const mostLive = 300;
 
-/** The rest is read again by whoever goes on from the last that is kept. */
+/** Moves the cursor, so that the next page starts after the last item that is kept. */
 export function cutLive<T>(data: Pages<T>, idOf: (value: T) => string): Pages<T> {
   const [only, ...more] = data.pages;
   if (!only || more.length > 0 || only.items.length <= mostLive) return data;
@@ -56,7 +59,7 @@ export function cutLive<T>(data: Pages<T>, idOf: (value: T) => string): Pages<T>
 
 const byCursor = (evidence: Evidence) => evidence.cursor;
 
-/** Evidence never changes; it is only ever new. */
+/** Evidence never changes; there is only new evidence. */
 export const patchTimeline = (data: Pages<Evidence>, value: Evidence, by: Filters): Pages<Evidence> =>
   data.pages.some((page) => page.items.some((item) => item.cursor === value.cursor))
     ? data

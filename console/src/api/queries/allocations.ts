@@ -1,4 +1,4 @@
-/** Reads of allocations, and what may be done with them. */
+/** Reads allocations and acts on them. */
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
 import type { AllocationCreate } from '../../../../src/contract/allocation.ts';
 import type { AllocationActionName } from '../../../../src/lifecycle/actions/allocation-actions.ts';
@@ -37,14 +37,14 @@ export const allocationQuery = (id: string) =>
       }),
   });
 
-/** The key is made when the dialog opens, so that a second click on the same dialog never makes a second machine. */
+/** The dialog makes the key when it opens, so a second click never creates a second allocation. */
 export const allocate = (body: AllocationCreate, idempotency_key: string) =>
   act('allocation-create', { body, idempotency_key });
 
 export const release = (id: string, reason: string | undefined, idempotency_key: string) =>
   act('allocation-release', { params: { id }, body: { reason }, idempotency_key });
 
-/** What may be done about it, and what not, and why not; the same table that the server asks when it is done. */
+/** The actions on an allocation, open and closed, from the table that the server enforces. */
 export const offersQuery = (id: string) =>
   queryOptions({
     queryKey: keys.offer(id),

@@ -1,4 +1,4 @@
-/** Who did what, and what was refused; only for operators of the whole fleet. */
+/** Reads the audit log; only for operators of the whole fleet. */
 import { infiniteQueryOptions } from '@tanstack/react-query';
 import type { AuditQuery } from '../../../../src/contract/evidence/evidence.ts';
 import { type Filters, keys } from '../cache/keys.ts';

@@ -1,10 +1,15 @@
-/** A pool's recorded boots, what another budget would have done to them, and setting one; only for those who see the whole fleet. */
+/**
+ * Reads a pool's recorded boots, asks what another budget would have done, and sets one; not for
+ * tenants.
+ */
 import { queryOptions } from '@tanstack/react-query';
 import type { BootPhase, PoolBoots } from '../../../../src/contract/boots.ts';
 import { keys } from '../cache/keys.ts';
 import { act, type BodyOf, call } from '../client.ts';
 
-/** That the boots were asked and taught nothing is no fact in the stream; whoever has just let them decide waits for their word. */
+/**
+ * A learning run that learned nothing leaves no evidence, so poll until the first result is there.
+ */
 const firstWordMs = 2000;
 const awaitsFirstWord = ({ phases }: PoolBoots) =>
   phases.some(({ policy, learning }) => policy === 'learned' && learning === null);
@@ -16,7 +21,7 @@ export const poolBootsQuery = (pool: string) =>
     refetchInterval: ({ state: { data } }) => data !== undefined && awaitsFirstWord(data) && firstWordMs,
   });
 
-/** Over the whole record, of which a page has only the newest. Asked anew whenever the boots are. */
+/** Judged by the server over the whole record; a page holds only the newest boots. */
 export const whatIfQuery = (pool: string, phase: BootPhase['phase'], budget_seconds: number) =>
   queryOptions({
     queryKey: keys.whatIf(pool, phase, budget_seconds),

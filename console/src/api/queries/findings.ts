@@ -1,4 +1,4 @@
-/** Reads of findings, and what a person decides about one; only for those who see the whole fleet. */
+/** Reads findings and records decisions about them; not for tenants. */
 import { infiniteQueryOptions } from '@tanstack/react-query';
 import { type Filters, keys } from '../cache/keys.ts';
 import { firstPage, nextPage } from '../cache/lists.ts';

@@ -1,8 +1,14 @@
-/** How much of a fleet is drawn: every machine as a cell, or counts by pool when they are too many to be kept in a page. Pure. */
+/**
+ * Decides how to draw a fleet: each machine as a cell, or counts by pool when there are too many.
+ * Pure.
+ */
 import type { FleetCounts } from '../../../../src/contract/fleet.ts';
 import type { NodeStatus } from '../../../../src/lifecycle/model/states.ts';
 
-/** A page keeps and draws so many cells with ease; a million would be fifty replies before anything is seen, and hundreds of megabytes. */
+/**
+ * A page stores and draws this many with ease. A million would take fifty replies and hundreds of
+ * megabytes.
+ */
 export const mostCells = 100_000;
 
 type Counts = FleetCounts['items'];
@@ -28,7 +34,9 @@ export function countsByPool(items: Counts): PoolCount[] {
 
 export const totalOf = (items: Counts): number => items.reduce((sum, { nodes }) => sum + nodes, 0);
 
-/** Until it is known how many there are, nothing is read; who sees only some of them is never told, and has few. */
+/**
+ * Nothing is read until the total is known. Tenants cannot read the total, and have few machines.
+ */
 export function howToShow(
   items: Counts | undefined,
   pool: string | undefined,

@@ -1,4 +1,4 @@
-/** A node's log as it grows: the last lines first, then whatever comes, by waiting for it and not by asking again and again. */
+/** Follows the log of a node: the last lines first, then new ones by long polling. */
 import { useDocumentVisibility } from '@mantine/hooks';
 import { queryOptions } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
@@ -8,7 +8,7 @@ import { keys } from '../cache/keys.ts';
 import { call } from '../client.ts';
 import { oneFact } from './timeline.ts';
 
-/** Looked for once in each status: a machine that is given up is looked at then. */
+/** Read once per status: the provider is asked for it when a machine is given up. */
 export const leftOnMachineQuery = ({ node_id, status_since }: Node) =>
   queryOptions({
     queryKey: keys.leftOnMachine(node_id, status_since),
@@ -24,10 +24,10 @@ interface Wanted {
 
 interface Log {
   lines: LogLine[];
-  /** Where the next line will be. */
+  /** The cursor of the next line. */
   cursor: string | undefined;
   loaded: boolean;
-  /** A search has not looked at the oldest lines yet. */
+  /** The search has not reached the oldest lines yet. */
   searching: boolean;
   error: unknown;
 }
@@ -42,7 +42,7 @@ export function useLog({ node_id, instance, q, follow }: Wanted): Log {
   const visible = useDocumentVisibility() === 'visible';
   const following = follow && visible;
 
-  // Another node, instance or search is another log.
+  // Another node, instance or search starts another log.
   useEffect(() => {
     const stop = new AbortController();
     setLog(nothing);
@@ -56,7 +56,7 @@ export function useLog({ node_id, instance, q, follow }: Wanted): Log {
       before = page.continue_at ?? undefined;
       const searching = before !== undefined && lines.length < firstLines;
       setLog((known) => ({
-        // What was followed meanwhile is newer than all of the search.
+        // Lines followed meanwhile are newer than everything the search finds.
         lines: [...page.items, ...known.lines],
         cursor: isFirst ? (page.next_cursor ?? undefined) : known.cursor,
         loaded: true,
@@ -87,7 +87,7 @@ export function useLog({ node_id, instance, q, follow }: Wanted): Log {
   return log;
 }
 
-/** Repeats `read` while there is more, and after a failure once more in a while; says what failed meanwhile. */
+/** Repeats `read` until it is done. After a failure, shows the error and retries. */
 async function readWithRetry(
   stopped: AbortSignal,
   setLog: (change: (known: Log) => Log) => void,

@@ -1,4 +1,4 @@
-/** Reads of nodes and their boot stages, why each stands where it stands, and what may be done with one. */
+/** Reads nodes, their boot stages and explanations, and acts on them. */
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
 import type { Node } from '../../../../src/contract/node.ts';
 import type { NodeActionName } from '../../../../src/lifecycle/actions/actions.ts';
@@ -13,13 +13,15 @@ import { act, type BodyOf, call } from '../client.ts';
 import { mostCells } from './fleet-size.ts';
 
 const pageSize = 500;
-/** As many as the server gives at once. */
+/** The server's page limit. */
 const mostFleetNodes = 20_000;
-/** More would make an address that is longer than servers like. */
+/** Keeps the URL short enough. */
 const idsAtOnce = 100;
 const heartbeatMs = 10_000;
 
-/** Every node that is still something, of the fleet or of one pool, in as few replies as the server gives it in. */
+/**
+ * Reads every node that is not retired, of the fleet or of one pool, in as few replies as possible.
+ */
 export const fleetQuery = (pool?: string) =>
   queryOptions({
     queryKey: keys.fleet(pool),
@@ -40,14 +42,14 @@ export const fleetQuery = (pool?: string) =>
 
 const recountMs = 5_000;
 
-/** How many there are, which is known of a million as quickly as of ten. */
+/** Counts are cheap, also in a fleet of a million. */
 export const fleetCountsQuery = queryOptions({
   queryKey: keys.fleetCounts(),
   refetchInterval: recountMs,
   queryFn: async ({ signal }) => (await call('fleet-count', { signal })).items,
 });
 
-/** Machines of a fleet that is too large to be kept here, looked for by the server. */
+/** Searches on the server, for a fleet too large to keep in the page. */
 export const fleetSearchQuery = (q: string | undefined, status: NodeStatus | undefined) =>
   queryOptions({
     queryKey: keys.fleetSearch(filters({ q, status })),
@@ -55,7 +57,7 @@ export const fleetSearchQuery = (q: string | undefined, status: NodeStatus | und
     queryFn: ({ signal }) => call('node-list', { query: { q, status, limit: idsAtOnce }, signal }),
   });
 
-/** What the fleet does not keep of the few nodes that are looked at as rows. */
+/** The fields that a table shows and the fleet store does not keep. */
 export const nodeRowsQuery = (ids: readonly string[]) =>
   queryOptions({
     queryKey: keys.nodeRows(ids),
@@ -74,7 +76,7 @@ export const nodeRowsQuery = (ids: readonly string[]) =>
 
 const idOfAnother = /^(inst|alloc)_\w+$/;
 
-/** The node behind an instance or an allocation, which the fleet does not keep. */
+/** The node of an instance or an allocation; the fleet store knows neither. */
 export const nodeBehindQuery = (q: string | undefined) =>
   queryOptions({
     queryKey: keys.nodeBehind(q ?? ''),
@@ -90,12 +92,13 @@ export const nodeBehindQuery = (q: string | undefined) =>
 export const nodeQuery = (id: string) =>
   queryOptions({
     queryKey: keys.one('nodes', id),
-    // Heartbeats are not evidence and do not come over the stream, and an old "last seen" would look like silence.
+    // Heartbeats are not evidence and do not come over the stream; an old "last seen" would look
+    // like silence.
     refetchInterval: heartbeatMs,
     queryFn: ({ signal }) => readOne('node', id, nodeId, () => call('node-get', { params: { id }, signal })),
   });
 
-/** Why it stands where it stands; what comes next moves with its heartbeat, which does not come over the stream. */
+/** The next steps depend on the heartbeat, which does not come over the stream. */
 export const explanationQuery = (id: string) =>
   queryOptions({
     queryKey: keys.explanation(id),
@@ -112,7 +115,7 @@ export const bootQuery = (id: string, instance: string | null) =>
     queryFn: ({ signal }) => call('node-boot', { params: { id }, query: { instance: instance ?? undefined }, signal }),
   });
 
-/** The nodes in one status, newest first and page by page. */
+/** The nodes in one status, newest first, page by page. */
 export const nodesIn = (status: NodeStatus) => {
   const by = { status };
   return infiniteQueryOptions({
@@ -126,5 +129,5 @@ export const nodesIn = (status: NodeStatus) => {
   });
 };
 
-/** Only read when somebody asks for them: in time they outnumber the living. */
+/** Read only on request: in time they outnumber the living. */
 export const retiredQuery = nodesIn('retired');

@@ -1,4 +1,4 @@
-/** Reads of operations, and what may be done with them. */
+/** Reads operations and acts on them. */
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
 import { operationId } from '../cache/apply.ts';
 import { type Filters, keys } from '../cache/keys.ts';

@@ -1,4 +1,4 @@
-/** Reads of pools and of the counts over everything; both only for those who see the whole fleet. */
+/** Reads pools and the counts over everything; not for tenants. */
 import { queryOptions } from '@tanstack/react-query';
 import { keys } from '../cache/keys.ts';
 import { call } from '../client.ts';

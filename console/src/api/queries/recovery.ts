@@ -1,4 +1,4 @@
-/** Bulk recovery: what it would take hold of, and its start. */
+/** Previews and starts a bulk recovery. */
 import { act, type BodyOf } from '../client.ts';
 
 export type RecoveryAsked = BodyOf<'fleet-recover'>;

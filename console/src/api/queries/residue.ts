@@ -1,4 +1,4 @@
-/** Reads of what is left upstream, and what a person does about it; only for those who see the whole fleet. */
+/** Reads the residue ledger and acts on its entries; not for tenants. */
 import { infiniteQueryOptions } from '@tanstack/react-query';
 import { type Filters, keys } from '../cache/keys.ts';
 import { firstPage, nextPage } from '../cache/lists.ts';

@@ -1,4 +1,4 @@
-/** Reads of the rules at work, and the way to let go what they hold; only for those who see the whole fleet. */
+/** Reads the brake and the sweeps, and resumes a hold; not for tenants. */
 import { queryOptions, useQuery } from '@tanstack/react-query';
 import { keys } from '../cache/keys.ts';
 import { act, call } from '../client.ts';
@@ -9,7 +9,9 @@ export const brakeQuery = queryOptions({
   queryFn: ({ signal }) => call('brake-get', { signal }),
 });
 
-/** Runs are not evidence: nobody would read one a second for each rule. */
+/**
+ * Runs leave no evidence, so they are polled: one a second for each rule would flood the timeline.
+ */
 const sweepsMs = 5000;
 
 export const sweepsQuery = queryOptions({
@@ -21,5 +23,5 @@ export const sweepsQuery = queryOptions({
 export const resumeBrake = (hold_id: string, reason: string, idempotency_key: string) =>
   act('brake-resume', { body: { hold_id, reason }, idempotency_key });
 
-/** Nothing for tenants, and while it is being read. */
+/** Undefined for tenants and while loading. */
 export const useBrake = () => useQuery({ ...brakeQuery, enabled: seesWholeFleet(useSession()) }).data;

@@ -1,4 +1,4 @@
-/** Reads of evidence, joined by any of the five ids, newest first. */
+/** Reads evidence by any of the five ids, newest first. */
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
 import type { Evidence, JoinedTimelineQuery } from '../../../../src/contract/evidence/evidence.ts';
 import type { Page } from '../../../../src/contract/primitives.ts';
@@ -27,7 +27,7 @@ export const timelineQuery = (by: Filters) =>
       ),
   });
 
-/** A page that had to look through many facts may be empty before the end. */
+/** A page that scanned many facts may be empty before the end. */
 export async function oneFact(query: JoinedTimelineQuery, signal: AbortSignal): Promise<Evidence | null> {
   for (let cursor: string | undefined; ; ) {
     const page: Page<Evidence> = await call('timeline-get', { query: { ...query, limit: 1, cursor }, signal });
@@ -37,8 +37,8 @@ export async function oneFact(query: JoinedTimelineQuery, signal: AbortSignal): 
 }
 
 /**
- * The fact that brought an allocation into its status; it says why even where no rule had to decide. A new status is a new
- * question, so what was answered never has to be read again.
+ * The fact that brought an allocation into its status; it carries the reason even where no rule
+ * decided. The key holds the status, so an answer never goes stale.
  */
 export const statusFactQuery = (allocation_id: string, status: string, since: string) =>
   queryOptions({
@@ -46,14 +46,14 @@ export const statusFactQuery = (allocation_id: string, status: string, since: st
     queryFn: ({ signal }) => oneFact({ allocation_id, kind: `allocation.${status}`, order: 'newest' }, signal),
   });
 
-/** The same of a machine; it names the person who moved it. */
+/** The same for a machine; it names the person who acted. */
 export const nodeStatusFactQuery = (node_id: string, status: string, since: string) =>
   queryOptions({
     queryKey: [...keys.statusFacts(), node_id, status, since],
     queryFn: ({ signal }) => oneFact({ node_id, kind: `node.${status}`, order: 'newest' }, signal),
   });
 
-/** When the release of an allocation first failed; no later try changes that. */
+/** When the release of an allocation first failed; later tries do not change it. */
 export const firstFailureQuery = (allocation_id: string) =>
   queryOptions({
     queryKey: [...keys.statusFacts(), allocation_id, 'first-failure'],

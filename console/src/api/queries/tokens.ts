@@ -1,4 +1,4 @@
-/** Reads and makes tokens, and reads what the server goes by; only for admins. */
+/** Reads and creates tokens, and reads the server's settings; only for admins. */
 import { queryOptions } from '@tanstack/react-query';
 import { keys } from '../cache/keys.ts';
 import { act, type BodyOf, call } from '../client.ts';

@@ -1,4 +1,4 @@
-/** Asks once more before something is done, says what will come of it, and takes a reason that is kept as evidence. */
+/** Confirms an action: shows its prediction and takes a reason, which is recorded as evidence. */
 import { Modal } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { keepPreviousData, useMutation, useQuery } from '@tanstack/react-query';
@@ -35,7 +35,7 @@ export function ActionDialog({ action, onClose }: Props) {
       onClose={close}
       title={action?.title}
       closeButtonProps={{ 'aria-label': 'Close' }}
-      // A slip must not lose what is never shown again.
+      // A stray click must not lose a token that is shown only once.
       closeOnClickOutside={token === null}
       closeOnEscape={token === null}
     >
@@ -45,10 +45,10 @@ export function ActionDialog({ action, onClose }: Props) {
   );
 }
 
-/** Whoever types a number is not asked about for each digit. */
+/** Wait until typing stops before asking for a prediction. */
 const typingMs = 300;
 
-/** Nothing to foresee counts as foreseen. */
+/** An action without a prediction is always ready. */
 function useForesight(action: Action, extras: Extras, key: string) {
   const [asked] = useDebouncedValue(extras, typingMs);
   const foresight = useQuery({

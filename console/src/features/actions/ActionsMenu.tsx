@@ -1,4 +1,4 @@
-/** Everything that the server offers about one thing: what can be pressed, what should be pressed with care, and what cannot be and why. */
+/** The menu of actions that the server offers: open, drastic, and closed with the reason. */
 
 import { Button, Menu } from '@mantine/core';
 import { IconAlertTriangle, IconChevronDown } from '@tabler/icons-react';
@@ -21,7 +21,7 @@ export function ActionsMenu<Name extends string>({ offers, onChoose, labelOf = a
       position="bottom-end"
       shadow="md"
       width="min(24rem, calc(100vw - 2rem))"
-      // Where the page's landmarks hold it, and with nothing in it that can have the focus but its items.
+      // Inside the page's landmarks, and only its items take the focus.
       withinPortal={false}
       withInitialFocusPlaceholder={false}
       classNames={{ dropdown: styles.dropdown, item: styles.item }}
@@ -52,7 +52,7 @@ export function ActionsMenu<Name extends string>({ offers, onChoose, labelOf = a
           )}
         </Shelf>
         <Shelf name="Not now" of={closed}>
-          {/* Not `disabled`: what cannot be pressed can still be reached by keyboard, so that its reason is read. */}
+          {/* Not `disabled`: closed actions stay reachable by keyboard, so that their reason can be read. */}
           {(offer) => (
             <Menu.Item key={offer.action} aria-disabled closeMenuOnClick={false} title={toSentence(offer.does)}>
               <Words label={labelOf(offer.action)} says={offer.why_not ?? ''} />

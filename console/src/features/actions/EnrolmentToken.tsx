@@ -1,4 +1,4 @@
-/** The token with which a machine enrols again, shown once, inside the line that uses it. */
+/** Shows a new enrolment token once, inside the command that uses it. */
 import { Button, Group, Stack, Text } from '@mantine/core';
 import { useClipboard } from '@mantine/hooks';
 import { IconCheck, IconCopy } from '@tabler/icons-react';

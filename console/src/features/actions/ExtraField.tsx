@@ -1,4 +1,4 @@
-/** The few things that an action wants to know besides its reason. */
+/** The fields that some actions need besides a reason. */
 import { NumberInput, Radio, Stack } from '@mantine/core';
 import { useState } from 'react';
 import type { Extras } from './action.ts';
@@ -17,7 +17,7 @@ export const firstExtras = (asks: readonly ExtraName[]): Extras =>
 interface Props {
   name: ExtraName;
   extras: Extras;
-  /** Null while what stands there means nothing. */
+  /** Null while the input is invalid. */
   onChange: (extras: Extras | null) => void;
 }
 

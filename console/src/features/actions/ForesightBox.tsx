@@ -1,4 +1,4 @@
-/** What will come of it, before it is done; the place is kept while the server is asked, so that nothing jumps. */
+/** Shows the prediction of an action. Keeps its height while loading, so nothing jumps. */
 import { Skeleton } from '@mantine/core';
 import { IconArrowRight } from '@tabler/icons-react';
 import { FailurePanel } from '../../ui/layout/FailurePanel.tsx';

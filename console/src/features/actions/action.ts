@@ -1,46 +1,46 @@
-/** What a dialog is told about something that a person may do: its words, what it wants to know, how it looks ahead, how it is done. */
+/** Describes an action to the dialog: its texts, fields, prediction and call. */
 import type { ReactNode } from 'react';
 import type { AllocationStatus, NodeStatus } from '../../../../src/lifecycle/model/states.ts';
 import type { ExtraName } from './words.ts';
 
-/** As the wire names them. */
+/** Named as on the wire. */
 export interface Extras {
   seconds?: number;
   drain_then?: 'hold' | 'retire';
-  /** Of the key that the look ahead showed. */
+  /** The fingerprint of the key that the prediction showed. */
   fingerprint?: string;
 }
 
-/** What would come of it, as the server says without doing it. */
+/** The prediction of the server, which ran the action without effect. */
 export interface Foresight {
   says: string;
   leads?:
     | { of: 'node'; from: NodeStatus; to: NodeStatus }
     | { of: 'allocation'; from: AllocationStatus; to: AllocationStatus };
   deadline_at?: string | null;
-  /** accept-key: sent along, so that no other key is accepted than the one shown. */
+  /** accept-key: sent along, so that only the key that was shown is accepted. */
   fingerprint?: string;
 }
 
 export interface Outcome {
-  /** In a few words, for the notice that passes by. */
+  /** Short text for the notice. */
   says: string;
-  /** It has only begun: nobody should read it as done. */
+  /** The operation has only started. */
   begun?: boolean;
-  /** Shown once; the dialog stays open until it has been read. */
+  /** Shown once; the dialog stays open until you close it. */
   enrollment_token?: string | undefined;
 }
 
 export interface Action {
   title: string;
-  /** What will happen, for somebody who has not done it before. */
+  /** Explains what happens, for somebody who does it for the first time. */
   says: ReactNode;
   button: string;
-  /** Takes something away. */
+  /** Shown in red. */
   destructive?: boolean;
-  /** False where the server keeps none. */
+  /** False if the server stores no reason. */
   takesReason?: boolean;
-  /** It is refused without a reason. */
+  /** The server refuses it without a reason. */
   needsReason?: boolean;
   asks?: readonly ExtraName[];
   foresee?: (extras: Extras) => Promise<Foresight>;
@@ -52,5 +52,5 @@ export async function andSay(says: string, doing: Promise<unknown>): Promise<Out
   return { says };
 }
 
-/** The wire wants a reason for a look ahead as well, and keeps none of it. */
+/** The API requires a reason for a dry run too, and does not store it. */
 export const lookingAhead = { reason: 'to see what would come of it', dry_run: true } as const;

@@ -1,5 +1,5 @@
-/** The line that starts an agent with a new token, as the command line prints it. Pure. */
+/** The command that starts an agent with a new token, as the CLI prints it. Pure. */
 
-/** Given by the environment: a command line can be read by everybody on the machine. */
+/** In the environment: every user on the machine can read a command line. */
 export const enrolLine = (token: string, server: string): string =>
   `SLIPWAY_ENROLLMENT_TOKEN=${token} slipway agent --server ${server}`;

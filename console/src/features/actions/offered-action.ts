@@ -1,4 +1,6 @@
-/** An action that the server offers, as a dialog: its own words for what it does, and its own prediction before it is done. */
+/**
+ * Turns an action that the server offers into a dialog, with the server's own text and prediction.
+ */
 
 import type { AllocationActed } from '../../../../src/contract/allocation-action.ts';
 import type { NodeActed } from '../../../../src/contract/explanation.ts';

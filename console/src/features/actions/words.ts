@@ -1,4 +1,7 @@
-/** What an action is called, and how it is set apart. Which there are, what they do and which are open is the server's word. Pure. */
+/**
+ * Labels and groups of actions. The server decides which exist, what they do and which are open.
+ * Pure.
+ */
 
 import type { Offer } from '../../../../src/lifecycle/actions/action-table.ts';
 import type { NodeActionName } from '../../../../src/lifecycle/actions/actions.ts';
@@ -16,25 +19,27 @@ const labels: Readonly<Record<string, string>> = {
 
 export const actionLabel = (action: string): string => labels[action] ?? humanize(action);
 
-/** Before it is active, giving it back is a cancel that is verified. */
+/** Releasing an allocation before it is active cancels it. */
 const notYetActive: ReadonlySet<AllocationStatus> = new Set(['requested', 'provisioning']);
 
 export const allocationActionLabel = (action: string, status: AllocationStatus): string =>
   action === 'release' && notYetActive.has(status) ? 'Cancel' : actionLabel(action);
 
-/** They take a machine, or what is on it, away from somebody; nobody should press one while looking for another. */
+/**
+ * Actions that take a machine or its data away from somebody; listed apart to avoid a wrong click.
+ */
 const drastic: ReadonlySet<string> = new Set(['force-release', 'retire', 'reimage', 'quarantine']);
 export const isDrastic = (action: string): boolean => drastic.has(action);
 
-/** Something ends by them, so that the button is red. */
+/** Their buttons are red. */
 const ending: ReadonlySet<string> = new Set([...drastic, 'release', 'apply-held-verdict']);
 export const isEnding = (action: string): boolean => ending.has(action);
 
-/** What leads out of where a thing is stuck; open, it stands on the page itself and not only in the menu. */
+/** Actions that lead out of a stuck status; while open, they get a button on the page. */
 const waysOut: ReadonlySet<string> = new Set(['retry', 'retry-release', 'accept-key', 'undrain', 'reactivate']);
 export const isWayOut = (action: string): boolean => waysOut.has(action);
 
-/** What some want to know besides the reason, as the wire names it. */
+/** The fields besides the reason, named as on the wire. */
 export type ExtraName = 'seconds' | 'drain_then';
 const extras: Readonly<Record<string, readonly ExtraName[]>> = {
   'extend-deadline': ['seconds'],
@@ -48,7 +53,7 @@ export interface Shelves<Name extends string> {
   closed: Offer<Name>[];
 }
 
-/** What can be pressed goes first, what should not be pressed by mistake apart, and what is closed last, with its reason. */
+/** Groups the offers: open ones, open but drastic ones, and closed ones. */
 export const onShelves = <Name extends string>(offers: readonly Offer<Name>[]): Shelves<Name> => ({
   open: offers.filter(({ open, action }) => open && !isDrastic(action)),
   drastic: offers.filter(({ open, action }) => open && isDrastic(action)),

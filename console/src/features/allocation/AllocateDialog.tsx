@@ -1,4 +1,4 @@
-/** Claims a machine of a pool. Tenants may not list pools, so they name theirs. */
+/** Allocates a machine from a pool. Tenants may not list pools, so they type the name. */
 import { Modal, NumberInput, Select, TextInput } from '@mantine/core';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
@@ -52,7 +52,7 @@ function AllocateForm({ onClose, pool }: { onClose: () => void; pool: string | u
           name: name || undefined,
           provision_timeout_seconds: typeof giveUpAfter === 'number' ? giveUpAfter : undefined,
         },
-        // The same words sent again are the same wish; other words are another one.
+        // Sending the same values again repeats the request; other values make a new one.
         `${key}-${[poolName, name, giveUpAfter].join('-')}`.slice(0, 120),
       ),
     onSuccess: ({ allocation }) => {

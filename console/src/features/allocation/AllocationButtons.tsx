@@ -1,4 +1,4 @@
-/** The actions on an allocation: the open ways out as buttons, everything in the menu. Empty for viewers. */
+/** The actions on an allocation: the ways out as buttons, everything in the menu. */
 import { useQuery } from '@tanstack/react-query';
 import type { Allocation } from '../../../../src/contract/allocation.ts';
 import { offersQuery } from '../../api/queries/allocations.ts';

@@ -1,4 +1,4 @@
-/** One claim on a machine: where it stands and why, how far its operation is, and all evidence that carries its id. */
+/** One allocation: its status and why, its operation, and all evidence with its id. */
 
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
@@ -42,7 +42,7 @@ export function AllocationPage() {
       </>
     );
   }
-  // Buttons that come later would push the page about.
+  // Wait for the buttons, so that the page does not jump.
   if (!allocation || offers.isLoading) return <DetailSkeleton />;
 
   return (

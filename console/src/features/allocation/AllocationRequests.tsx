@@ -1,4 +1,4 @@
-/** Every request that touched an allocation, oldest first: who asked for what, under which correlation id. */
+/** Every request that touched an allocation, oldest first, with caller and correlation id. */
 import { Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
@@ -13,7 +13,7 @@ import styles from './AllocationRequests.module.css';
 
 export function AllocationRequests({ allocation }: { allocation: Allocation }) {
   const { allocation_id, correlation_id, status } = allocation;
-  // A request leaves its mark on the row, or moves it.
+  // A request changes one of the two.
   const { data, error } = useQuery(findQuery(allocation_id, `${correlation_id} ${status}`));
   if (error) return <FailurePanel error={error} />;
   const requests = data?.requests ?? [];

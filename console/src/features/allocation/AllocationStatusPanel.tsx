@@ -1,4 +1,4 @@
-/** Why an allocation is in its status, since when, and what happens if nothing does. */
+/** Explains the status of an allocation: since when, why, and what happens next. */
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { Allocation } from '../../../../src/contract/allocation.ts';
@@ -35,7 +35,7 @@ export function AllocationBecause({ allocation }: { allocation: Allocation }) {
   );
 }
 
-/** A rule's verdict goes first; without one, the fact that brought it here says why. */
+/** Prefers the verdict of a rule; otherwise the fact that changed the status. */
 function Reason({
   allocation,
   fact,

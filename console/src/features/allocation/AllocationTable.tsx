@@ -1,4 +1,4 @@
-/** Allocations as rows, each with what can be done about it. */
+/** The table of allocations with their actions. */
 import { Button, Group } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { useMemo } from 'react';
@@ -67,7 +67,7 @@ const columns: Column<Row>[] = [
   { key: 'id', heading: 'Id', cell: ({ allocation_id }) => <CopyId id={allocation_id} short />, roomyOnly: true },
 ];
 
-/** While an operation runs, its progress; otherwise why the allocation is where it is. */
+/** Shows progress while an operation runs, otherwise the reason of the status. */
 function Happening({ allocation }: { allocation: Row }) {
   const { progress, verdict } = allocation;
   if (progress && !hasEnded(progress)) return <ProgressLine progress={progress} />;

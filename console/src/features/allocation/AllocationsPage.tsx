@@ -1,4 +1,4 @@
-/** Every claim on a machine, newest first, and the way to make one. */
+/** All allocations, newest first, with the allocate and recover dialogs. */
 
 import { Button, Group } from '@mantine/core';
 import { IconBox, IconPlus } from '@tabler/icons-react';

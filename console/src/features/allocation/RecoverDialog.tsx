@@ -1,4 +1,6 @@
-/** Tries every failed release again: canary first, at a capped rate; says beforehand whom it takes hold of. */
+/**
+ * Retries every failed release: canary first, then at a capped rate. Previews what it would retry.
+ */
 import { Modal, NumberInput, SimpleGrid } from '@mantine/core';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
@@ -41,7 +43,7 @@ const paceFields: { name: PaceName; label: string; description: string; max: num
   { name: 'stop_after_failures', label: 'Stop after', description: 'So many failures', max: 100_000 },
 ];
 
-/** Empty while what stands there means nothing. */
+/** Empty while the input is invalid. */
 type PaceDraft = Record<PaceName, number | string>;
 const isWhole = (draft: PaceDraft): draft is Record<PaceName, number> =>
   Object.values(draft).every((value) => typeof value === 'number' && value >= 1);

@@ -1,4 +1,4 @@
-/** What may be done about an allocation. */
+/** The actions on an allocation. */
 import type { Allocation } from '../../../../src/contract/allocation.ts';
 import {
   type AllocationActionName,
@@ -12,14 +12,14 @@ import { type Action, andSay } from '../actions/action.ts';
 import { offeredAction } from '../actions/offered-action.ts';
 import { allocationActionLabel, isWayOut } from '../actions/words.ts';
 
-/** As much of an allocation as it takes to do something about it. */
+/** The fields that an action needs. */
 export type ActedOn = Pick<Allocation, 'allocation_id' | 'status' | 'name'>;
 
 export const nameOf = (allocation: ActedOn): string => allocation.name ?? allocation.allocation_id;
 
 type WithoutReason = (id: string, reason: string | undefined, idempotency_key: string) => Promise<unknown>;
 
-/** What everybody does every day goes without a reason too, by a route of its own. */
+/** Everyday actions have a route of their own and need no reason. */
 const everyday: Partial<Record<AllocationActionName, { send: WithoutReason; says: string }>> = {
   release: { send: release, says: 'Releasing' },
   retry: { send: retryAllocation, says: 'Trying again:' },
@@ -43,10 +43,10 @@ export function allocationAction(allocation: ActedOn, offer: OfferedAllocationAc
   };
 }
 
-/** What stands on the page itself while it is open: the ways out, and giving it back. */
+/** The actions that get a button on the page while they are open. */
 export const isPlain = (action: string): boolean => isWayOut(action) || action === 'release';
 
-/** Where the table opens it by the status alone; whether more stands in its way, the look ahead says. */
+/** Open by the status alone; the prediction checks the rest. */
 export const offerOf = (action: AllocationActionName): OfferedAllocationAction => ({
   action,
   does: allocationActions[action].does,
@@ -54,7 +54,9 @@ export const offerOf = (action: AllocationActionName): OfferedAllocationAction =
   why_not: null,
 });
 
-/** For a list, where to ask about every row would be a request a row: the same table, by the status alone. */
+/**
+ * For lists: decides by the status alone, because asking the server would take a request per row.
+ */
 export const plainByStatus = (status: AllocationStatus): OfferedAllocationAction[] =>
   allocationActionNames
     .filter((action) => isPlain(action) && allocationActions[action].from.some((from) => from === status))

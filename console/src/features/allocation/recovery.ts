@@ -1,4 +1,4 @@
-/** What a recovery would take hold of, in words. Pure. */
+/** Describes what a recovery would retry. Pure. */
 
 interface Matched {
   matched: number;
@@ -29,6 +29,6 @@ interface Pace {
   stop_after_failures: number;
 }
 
-/** As the command line says it. */
+/** As the CLI prints it. */
 export const paceWords = ({ canary, per_minute, stop_after_failures }: Pace): string =>
   `Canary ${canary}, then at most ${per_minute} a minute, until ${stop_after_failures} failed.`;

@@ -1,4 +1,7 @@
-/** What a concern does not carry itself and is read beside it: who is hurt, who did it, and since when it really is so. */
+/**
+ * Details that a row of trouble loads: the allocation, who set the machine aside, and since when it
+ * fails.
+ */
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { Allocation } from '../../../../src/contract/allocation.ts';
@@ -7,7 +10,7 @@ import { allocationQuery } from '../../api/queries/allocations.ts';
 import { firstFailureQuery, nodeStatusFactQuery } from '../../api/queries/timeline.ts';
 import { shortId } from '../../ui/layout/CopyId.tsx';
 
-/** The claim on a machine, by the name that its tenant gave it. */
+/** Links the allocation on a machine by the name its tenant gave it. */
 export function HurtAllocation({ allocation_id }: { allocation_id: string }) {
   const { data } = useQuery(allocationQuery(allocation_id));
   return (
@@ -21,7 +24,7 @@ export function HurtAllocation({ allocation_id }: { allocation_id: string }) {
   );
 }
 
-/** Whoever set it aside, where that was a person. */
+/** Names the person who set the machine aside, or else the owner. */
 export function SetAsideBy({ node: { node_id, status, status_since, verdict } }: { node: Node }) {
   const { data } = useQuery(nodeStatusFactQuery(node_id, status, status_since));
   const owner = verdict?.owner && `owner: ${verdict.owner}`;
@@ -30,7 +33,7 @@ export function SetAsideBy({ node: { node_id, status, status_since, verdict } }:
 
 type Failing = Pick<Allocation, 'allocation_id' | 'release_tries' | 'status_since'>;
 
-/** Every try that fails moves the status anew; whoever waits has waited since the first. */
+/** Each failed try renews the status, so take the time of the first failure. */
 export function useFailingSince(failing: Failing | null): string | undefined {
   const { data } = useQuery({
     ...firstFailureQuery(failing?.allocation_id ?? ''),

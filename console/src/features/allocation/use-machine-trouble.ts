@@ -1,4 +1,4 @@
-/** Reads which machines of active allocations are in trouble, from the lists that Attention keeps anyway. */
+/** Reads which machines of active allocations are in trouble, from the lists of Attention. */
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
 import { nodesIn } from '../../api/queries/nodes.ts';

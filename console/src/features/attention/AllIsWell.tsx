@@ -1,4 +1,4 @@
-/** Nothing needs a person; and what was looked at, so that one may believe it. */
+/** Shown when nothing needs a person, with counts of what was checked. */
 import { IconCircleCheck } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { overviewQuery } from '../../api/queries/pools.ts';

@@ -1,4 +1,4 @@
-/** Where one arrives: only what needs a person, worst first, each with its reason and what to press. */
+/** The start page: what needs a person, worst first, with reasons and actions. */
 import { Button } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -19,9 +19,9 @@ import { shelfLooks } from './attention-looks.ts';
 import { attentionHeadline, concernId, countOf, type Shelf } from './concerns.ts';
 import { useAttention } from './use-attention.ts';
 
-/** More of one kind are better looked at in their own list. */
+/** Beyond this, the list page is the better place. */
 const mostShown = 5;
-/** From so many on, one by one is no longer the way. */
+/** From this many failed releases on, offer bulk recovery. */
 const worthRecovering = 2;
 
 export function AttentionPage() {

@@ -1,4 +1,4 @@
-/** One thing that needs a person: what, since when, why and by which rule, and what to press. */
+/** One thing that needs a person: what, since when, why, and the actions on it. */
 
 import { Button } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
@@ -22,16 +22,16 @@ import { type Concern, concernedSince } from './concerns.ts';
 
 interface Told {
   title: ReactNode;
-  /** For those who hear the button and not the row. */
+  /** For the accessible name of the buttons. */
   name: string;
   why: ReactNode;
-  /** Rule, owner, what comes next; each a short piece. */
+  /** Rule, owner, what comes next. */
   facts: ReactNode[];
 }
 
 const Code = ({ children }: { children: string }) => <code>{children}</code>;
 
-/** What happened stands above it; this is who decided, with what the name stands for. */
+/** The tooltip explains the name of the rule. */
 const Rule = ({ name }: { name: string }) => (
   <span title={causeSays(name)}>
     rule: <code>{name}</code>
@@ -209,7 +209,7 @@ function FailingFor({ allocation }: { allocation: Allocation }) {
 
 interface Props {
   concern: Concern;
-  /** Left out for those who may only look. */
+  /** Undefined for viewers. */
   onAction: ((action: Action) => void) | undefined;
 }
 

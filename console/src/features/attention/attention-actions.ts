@@ -1,4 +1,4 @@
-/** The next thing to press about a concern, first the one that usually helps; each opens a dialog with a look ahead. */
+/** The actions on a concern, the one that usually helps first. */
 import type { Node } from '../../../../src/contract/node.ts';
 import type { AllocationActionName } from '../../../../src/lifecycle/actions/allocation-actions.ts';
 import type { Occupancy } from '../../../../src/lifecycle/model/states.ts';
@@ -14,7 +14,7 @@ import type { Concern } from './concerns.ts';
 
 export interface NextAction {
   label: string;
-  /** It helps, and neither ends anything nor looks away; the first that does leads. */
+  /** It helps without ending anything; the first such action leads. */
   mends: boolean;
   open: () => Action;
 }

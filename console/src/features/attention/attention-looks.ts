@@ -1,4 +1,4 @@
-/** What each shelf of Attention is called, looks like and means, and where all of it is. */
+/** Title, meaning and look of each shelf on Attention, and the page that lists all of it. */
 import {
   IconActivityHeartbeat,
   IconAlertTriangle,
@@ -22,7 +22,7 @@ interface ShelfLook {
   means: string;
   icon: StatusIcon;
   tone: Tone;
-  /** Where all of them are listed. */
+  /** The page that lists all of them. */
   all: { to: '/supervision' | '/allocations' | '/fleet' | '/residue' | '/drift'; search?: { status: string } };
 }
 

@@ -1,4 +1,7 @@
-/** What needs a person, on which shelf and in which order: worst first, and on each shelf what has waited longest. Pure. */
+/**
+ * Decides what needs a person, on which shelf and in which order: worst first, then longest first.
+ * Pure.
+ */
 import type { Allocation } from '../../../../src/contract/allocation.ts';
 import type { Finding } from '../../../../src/contract/finding.ts';
 import type { Node } from '../../../../src/contract/node.ts';
@@ -44,7 +47,7 @@ export interface Shelf {
   concerns: Concern[];
 }
 
-/** Undefined: not read yet, or not for those who see only their own. */
+/** Undefined while not read, and for tenants. */
 export interface Known {
   brake: Brake | undefined;
   sweeps: readonly Sweep[] | undefined;
@@ -61,16 +64,16 @@ export interface Known {
   findings: readonly Finding[] | undefined;
 }
 
-/** What a pool that names none gets. */
+/** The default of a pool. */
 const usualRetries = 8;
 
-/** After its last try a release is only looked at hourly, until a person does something. */
+/** After its last quick try, a release is retried hourly until a person acts. */
 export const gaveUp = ({ pool, release_tries }: Allocation, pools: readonly Pool[] | undefined): boolean =>
   release_tries > (pools?.find(({ name }) => name === pool)?.release?.max_retries ?? usualRetries);
 
 type Of<Kind extends Concern['kind']> = Extract<Concern, { kind: Kind }>;
 
-/** By which id each kind is known, and since when it waits. */
+/** The id of each kind of concern, and since when it waits. */
 const kinds: { [Kind in Concern['kind']]: { id: (of: Of<Kind>) => string; since: (of: Of<Kind>) => string } } = {
   hold: { id: ({ hold }) => hold.hold_id, since: ({ hold }) => hold.since },
   rule: { id: ({ sweep }) => sweep.name, since: ({ sweep }) => sweep.failed_at ?? '' },
@@ -85,28 +88,28 @@ const kinds: { [Kind in Concern['kind']]: { id: (of: Of<Kind>) => string; since:
   },
 };
 
-// Each entry takes its own kind, which the type of a lookup cannot say.
+// Each entry takes its own kind, which the type of a lookup cannot express.
 const kindOf = (concern: Concern) => kinds[concern.kind] as Record<'id' | 'since', (of: Concern) => string>;
 
 export const concernId = (concern: Concern): string => kindOf(concern).id(concern);
 export const concernedSince = (concern: Concern): string => kindOf(concern).since(concern);
 
 const longestFirst = (a: Concern, b: Concern) => (concernedSince(a) < concernedSince(b) ? -1 : 1);
-/** A silent machine that somebody is served by hurts more than one that has merely been silent for longer. */
+/** A silent machine with an allocation comes before one that is merely silent for longer. */
 const servingFirst = (a: Node, b: Node) => Number(a.allocation_id === null) - Number(b.allocation_id === null);
-/** What costs most goes before what has merely waited longer. */
+/** Higher cost first. */
 const dearestFirst = (a: Residue, b: Residue) =>
   (b.cost_per_hour ?? 0) - (a.cost_per_hour ?? 0) || (a.since < b.since ? -1 : 1);
 
-/** Boots that are already given up although they come go before those that are merely slower. */
+/** Boots that overrun their budget come before those that are only slower. */
 const nearestFirst = (a: Of<'finding'>, b: Of<'finding'>) =>
   Number(b.finding.theirs.past_budget_share ?? 0) - Number(a.finding.theirs.past_budget_share ?? 0);
 
 const underWay: ReadonlySet<string> = new Set(['queued', 'running', 'cancelling']);
 
 /**
- * Allocations that failed and that nobody would be told of otherwise: their machine does not stand here, because it was taken down or
- * there never was one. They stay until somebody retries or releases them.
+ * Failed allocations without a machine on another shelf: it was taken down, or there never was one.
+ * They stay until a person retries or releases them.
  */
 function unserved({ failed_allocations, failed, quarantined }: Known): Allocation[] {
   const standing = new Set([...(failed ?? []), ...(quarantined ?? [])].map(({ allocation_id }) => allocation_id));
@@ -115,14 +118,14 @@ function unserved({ failed_allocations, failed, quarantined }: Known): Allocatio
   );
 }
 
-/** A machine that is ill for a moment comes back by itself; one that stays so, as a command that ends again and again, wants a person. */
+/** A machine is often degraded for a moment; only one that stays so needs a person. */
 export const lastingSeconds = 120;
 const lasts =
   (nowMs: number) =>
   ({ status_since }: Node) =>
     nowMs - Date.parse(status_since) >= lastingSeconds * 1000;
 
-/** Take-downs of a machine's own of which a try has failed: a failed release stands on shelves of its own. */
+/** Take-downs with a failed try, except those of a release, which have shelves of their own. */
 function triedAgain({ cleaning, running }: Known): Concern[] {
   return (cleaning ?? []).flatMap((node) => {
     const operation = running?.find(({ workflow_id }) => workflow_id === node.workflow_id);
@@ -164,7 +167,7 @@ export function shelvesOf(known: Known, nowMs: number): Shelf[] {
 export const countOf = (shelves: readonly Shelf[]): number =>
   shelves.reduce((sum, { concerns }) => sum + concerns.length, 0);
 
-/** Why something is not known, and after how long it is asked again; null: not by itself. */
+/** Why something is unknown, and when it is retried; null if never. */
 export interface Unanswered {
   why: string;
   again_seconds: number | null;
@@ -184,7 +187,7 @@ export function attentionHeadline(count: number, isAll: boolean, unanswered: Una
   return `${what}: ${why}${again_seconds === null ? '' : `; asked again every ${again_seconds} s`}`;
 }
 
-/** Beside the way to Attention; null: nothing needs a person. */
+/** The count beside the Attention link; null if nothing needs a person. */
 export function attentionMark(count: number, isAll: boolean, isKnown: boolean): string | null {
   if (count === 0) return isKnown ? null : '?';
   return `${count}${isAll && isKnown ? '' : '+'}`;

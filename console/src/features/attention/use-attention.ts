@@ -1,4 +1,7 @@
-/** Everything that may need a person, read once and kept live by the stream; the mark beside its place reads the same. */
+/**
+ * Reads everything that may need a person; the stream keeps it live. The navigation mark uses it
+ * too.
+ */
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
 import type {
@@ -17,11 +20,11 @@ import { useTicking } from '../../api/server-clock.ts';
 import { seesWholeFleet, useSession } from '../../api/session.ts';
 import { type Known, type Shelf, shelvesOf } from './concerns.ts';
 
-/** What only lasts becomes a concern without any news. */
+/** Some concerns arise by lasting, without any event. */
 const lookEveryMs = 10_000;
 
 const open = { status: 'open' };
-// An overloaded server answers these, and only these, lists.
+// An overloaded server still answers these lists, and no others.
 const running: { status: AttentionOperationStatus } = { status: 'running' };
 const failedAllocations: { status: AttentionAllocationStatus } = { status: 'failed' };
 const failedReleases: { status: AttentionAllocationStatus } = { status: 'release_failed' };
@@ -33,11 +36,11 @@ const itemsOf = <T>(list: { data?: { pages: { items: T[] }[] } | undefined }): T
 export interface Attention {
   shelves: Shelf[];
   known: Known;
-  /** Everything was answered or refused; what is not for tenants counts as answered. */
+  /** Every query was answered, refused, or is not for tenants. */
   isRead: boolean;
-  /** No list goes on beyond what was read. */
+  /** No list has a further page. */
   isAll: boolean;
-  /** Something was refused and is not known, also while it is asked again. */
+  /** A query failed; kept while it is retried. */
   error: Error | null;
 }
 
@@ -79,9 +82,9 @@ export function useAttention(): Attention {
     }),
     [brake.data, sweeps.data, pools.data, operations.data, ...lists.map(({ data }) => data)],
   );
-  // What is disabled is pending for ever, and idle.
+  // A disabled query is pending and idle.
   const isSettled = reads.every(({ isPending, fetchStatus }) => !isPending || fetchStatus === 'idle');
-  // A question that is asked again forgets that it was refused; the page would go and come with every try.
+  // A query forgets its error while it is retried; without this the panel would flicker.
   const [refusal, setRefusal] = useState<Error | null>(null);
   const error = reads.find(({ error }) => error)?.error ?? (isSettled ? null : refusal);
   if (error !== refusal) setRefusal(error);

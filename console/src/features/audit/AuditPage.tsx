@@ -1,4 +1,4 @@
-/** Who did what and why, and what was refused to whom; what is asked for is in the address. */
+/** The audit log: who did what and why, and what was refused. The filters are in the address. */
 import { Button, SegmentedControl, TextInput } from '@mantine/core';
 import { useDebouncedCallback } from '@mantine/hooks';
 import { IconFileSearch } from '@tabler/icons-react';
@@ -89,7 +89,7 @@ interface FieldProps {
   onChange: (value: string | undefined) => void;
 }
 
-/** Whoever types is not asked about for each letter. */
+/** Filter when typing stops. */
 const typingMs = 300;
 
 function FilterField({ label, placeholder, value, isSearch, onChange }: FieldProps) {

@@ -1,4 +1,4 @@
-/** Deeds and refusals, a row each: when, who, what, to what, why; and the id to find the rest by. */
+/** One row per action or refusal: when, who, what, target and reason. */
 import { IconBan } from '@tabler/icons-react';
 import { Link } from '@tanstack/react-router';
 import type { Evidence } from '../../../../src/contract/evidence/evidence.ts';
@@ -15,7 +15,7 @@ const refused = { tone: 'bad', icon: IconBan, letter: 'R' } as const;
 
 interface Props {
   facts: Evidence[];
-  /** A word in a row narrows the list to itself. */
+  /** A click on a value filters by it. */
   onFilter: (filter: AuditFilter) => void;
 }
 

@@ -1,4 +1,4 @@
-/** What an audited fact says beside its summary. Pure. */
+/** Fields of an audited fact that its summary does not show. Pure. */
 import type { Evidence } from '../../../../src/contract/evidence/evidence.ts';
 
 export interface AuditFilter {
@@ -11,11 +11,11 @@ export interface AuditFilter {
 
 const word = (value: unknown): string | null => (typeof value === 'string' && value !== '' ? value : null);
 
-/** The code by which it was refused; null where it was done. */
+/** The error code of a refusal; null if the action was done. */
 export const codeOf = ({ kind, data }: Pick<Evidence, 'kind' | 'data'>): string | null =>
   kind === 'request.denied' || kind === 'action.refused' ? (word(data.code) ?? 'refused') : null;
 
-/** Where the summary does not say it already. */
+/** Null if the summary already contains it. */
 export function reasonOf({ data, summary }: Pick<Evidence, 'data' | 'summary'>): string | null {
   const reason = word(data.reason);
   return reason !== null && summary.includes(reason) ? null : reason;
@@ -24,7 +24,7 @@ export function reasonOf({ data, summary }: Pick<Evidence, 'data' | 'summary'>):
 export const targetOf = ({ data }: Pick<Evidence, 'data'>): string | null =>
   word(data.target_id) ?? word(data.pool) ?? word(data.token_id) ?? word(data.residue_id) ?? word(data.name);
 
-/** The kinds one asks for; what a request served is read elsewhere. */
+/** The kinds to filter by. */
 export const auditKinds = [
   { value: '', label: 'Everything' },
   { value: 'request.denied', label: 'Denied' },

@@ -1,6 +1,6 @@
 /**
- * Recorded boots on one axis of time: the share still on its way with its band, below it how many took how long, and the budget as a
- * line through both that one can move by hand, by touch and by keys.
+ * Recorded boots on a time axis: above, the share still booting with its confidence band; below, a
+ * histogram. The budget is a line through both that moves by pointer and by keys.
  */
 import { type CSSProperties, type KeyboardEvent, type MouseEvent, type PointerEvent, useMemo, useRef } from 'react';
 import { marksOn, placeOf, secondsAt } from '../../../../src/base/duration-scale.ts';
@@ -13,9 +13,9 @@ import { bandPath, binsOf, curvePath, nudged, type Outcome, outcomes, scaleOf, t
 interface Props {
   phase: BootPhase;
   budget_seconds: number;
-  /** How long after that budget a boot is still rescued. */
+  /** How long after the budget a boot is still rescued. */
   rescue_seconds: number;
-  /** What it means to stand there, for those who hear the line and do not see it. */
+  /** What this budget would do, for screen readers. */
   says: string;
   onBudget: (seconds: number) => void;
 }
@@ -24,7 +24,7 @@ const width = 1000;
 const curveHeight = 200;
 const binHeight = 80;
 
-/** A key moves the line by a step, with shift or by the page by five; home and end are the ends of the chart. */
+/** Keys move the line by one step; with shift, or page up and down, by five. */
 const keySteps: Record<string, number> = {
   ArrowRight: 1,
   ArrowUp: 1,
@@ -35,7 +35,7 @@ const keySteps: Record<string, number> = {
 };
 const keyPlaces: Record<string, number> = { Home: 0, End: 1 };
 
-/** Told apart by their pattern too: a boot that came late is striped, one that never came is hollow. */
+/** The pattern differs too: late boots are striped, boots that never arrived are hollow. */
 const fills: Record<Outcome, string> = {
   completed: styles.completed ?? '',
   late: styles.late ?? '',
@@ -128,7 +128,7 @@ const curveWords = ({ p50_seconds, p99_seconds }: BootPhase): string =>
     ? 'The share of boots still on its way: none has arrived yet'
     : `The share of boots still on its way: half arrived within ${inSeconds(p50_seconds)}, 99 of 100 within ${inSeconds(p99_seconds)}`;
 
-/** What does not change while the line is moved. */
+/** The parts that do not change while the line moves. */
 function Lanes({ phase }: { phase: BootPhase }) {
   const scale = useMemo(() => scaleOf(phase), [phase]);
   return useMemo(() => {
@@ -166,7 +166,7 @@ function Lanes({ phase }: { phase: BootPhase }) {
             let top = binHeight;
             return outcomes.map((outcome) => {
               if (bin.counts[outcome] === 0) return null;
-              // One boot among hundreds is still seen.
+              // A single boot among hundreds stays visible.
               const tall = Math.max(4, (bin.counts[outcome] / tallest) * binHeight * 0.95);
               top -= tall;
               return (

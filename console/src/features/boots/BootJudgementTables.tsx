@@ -1,4 +1,6 @@
-/** The boots that a budget would have given up although they arrived, and those that were stuck in truth, each with its machine. */
+/**
+ * The boots that a budget would have given up although they arrived, and the boots that were stuck.
+ */
 import { IconLifebuoy, IconX } from '@tabler/icons-react';
 import { useState } from 'react';
 import type { WhatIf } from '../../../../src/contract/boots.ts';
@@ -70,7 +72,7 @@ const stuckColumns: Column<Stuck>[] = [
   when,
 ];
 
-/** A list is read from its top; whoever wants the last of hundreds asks the command line. */
+/** Nobody scrolls further; the CLI lists all of them. */
 const most = 100;
 
 interface ListProps<Row> {

@@ -1,4 +1,4 @@
-/** Whose boot it was, with the way to that very boot. */
+/** Links to the boot of a machine. */
 import { Link } from '@tanstack/react-router';
 import type { BootSample } from '../../../../src/contract/boots.ts';
 import { shortId } from '../../ui/layout/CopyId.tsx';

@@ -1,4 +1,4 @@
-/** Each recorded boot of a phase: whose, how long, how it ended, and the budget it had. */
+/** The recorded boots of a phase: machine, duration, outcome and budget. */
 import { IconCheck, IconClock, IconMinus, IconX } from '@tabler/icons-react';
 import { useState } from 'react';
 import type { BootSample } from '../../../../src/contract/boots.ts';

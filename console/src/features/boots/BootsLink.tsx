@@ -1,4 +1,4 @@
-/** From slower boots to the page that shows them, with another budget drawn in where one is to be tried. */
+/** Links slower boots to their page, optionally with a budget to try. */
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import type { Finding } from '../../../../src/contract/finding.ts';

@@ -1,4 +1,6 @@
-/** How long the boots of a pool take, what another budget would have done to them, and the budget they have. */
+/**
+ * How long the boots of a pool take, what another budget would have done, and the budget in force.
+ */
 import { SegmentedControl, Select } from '@mantine/core';
 import { IconRocket } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';

@@ -1,4 +1,7 @@
-/** Sets a budget of a pool, with a reason: says what it would have done so far, and asks whether boots may move it from there on. */
+/**
+ * Sets a budget of a pool with a reason. Shows what it would have done, and offers to learn from
+ * boots.
+ */
 import { Modal, Radio, Stack } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
@@ -47,7 +50,7 @@ function BudgetForm({ onClose, onDone, pool, phase, judged }: Omit<Props, 'opene
   const [reason, setReason] = useState('');
   const [policy, setPolicy] = useState<BudgetPolicy>(phase.policy);
   const { budget_seconds } = judged;
-  // Only what machines take to register is learned.
+  // Only the time to register is learned.
   const takesPolicy = phase.phase === 'provision';
   const mutation = useMutation({
     mutationFn: () =>

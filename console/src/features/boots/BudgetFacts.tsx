@@ -1,4 +1,7 @@
-/** The budget that boots have now: where it comes from, what moves it and why, what happened since it changed, and what boots come to. */
+/**
+ * The budget in force: its source, what moves it, what happened since it changed, and usual boot
+ * times.
+ */
 import type { BootPhase, PoolBoots } from '../../../../src/contract/boots.ts';
 import { stratumWords } from '../../../../src/lifecycle/boots/learned-budget.ts';
 import { arrived } from '../../../../src/lifecycle/boots/survival.ts';
@@ -78,7 +81,7 @@ const quantiles = [
   { name: '99 of 100', seconds: 'p99_seconds', band: 'p99' },
 ] as const;
 
-/** Where the boots on record end before the band does, only its near end is known. */
+/** If the record ends before the band does, only the near end is known. */
 function bandWords({ low_seconds, high_seconds }: BootPhase['bands']['p50']): string {
   if (low_seconds === null) return '–';
   return high_seconds === null

@@ -1,6 +1,7 @@
 /**
- * A budget that is asked about: the line among the boots, what it would have done to them, and the way to set it. While it is moved the
- * boots on the page answer; once it rests, the server does over the whole record.
+ * A budget to try: the line in the chart, what it would have done, and the button that sets it.
+ * While the line moves, the boots on the page answer; when it rests, the server does for the whole
+ * record.
  */
 import { Button, TextInput } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
@@ -28,14 +29,14 @@ import { type Judgement, judge } from './what-if.ts';
 interface Props {
   pool: string;
   phase: BootPhase;
-  /** From the address; nothing where the budget in force is looked at. */
+  /** From the address; undefined shows the budget in force. */
   first: number | undefined;
   onRest: (seconds: number | undefined) => void;
-  /** Stands beside the chart: the budget that is in force. */
+  /** The budget in force, shown beside the chart. */
   children: ReactNode;
 }
 
-/** Whoever moves the line is answered at once by the page, and by the server when it has stood still for so long. */
+/** Ask the server when the line has rested this long. */
 const restMs = 300;
 
 export function BudgetQuestion({ pool, phase, first, onRest, children }: Props) {
@@ -115,12 +116,12 @@ interface ControlsProps {
   onApply: () => void;
 }
 
-/** Every part keeps its place, shown or not: nothing may jump under a hand that moves the line. */
+/** Every part keeps its place, so that nothing jumps while the line moves. */
 function Controls({ phase, budget_seconds, onBudget, onApply }: ControlsProps) {
   const isMoved = budget_seconds !== phase.budget_seconds;
   const session = useSession();
   const [typed, setTyped] = useState<string | null>(null);
-  // What was typed stands as it was typed (`40.`, or nothing yet), until the line is moved elsewhere.
+  // Keeps the text as typed (`40.`, or empty) until the line moves.
   const isStanding = typed !== null && (Number(typed) === budget_seconds || !(Number(typed) > 0));
   const type = (text: string) => {
     setTyped(text);
@@ -146,7 +147,7 @@ function Controls({ phase, budget_seconds, onBudget, onApply }: ControlsProps) {
       <Button
         variant="default"
         className={styles.back}
-        // Not taken away, or the focus would go with it.
+        // Hidden instead of removed, so that it keeps the focus.
         data-disabled={!isMoved || undefined}
         aria-disabled={!isMoved}
         onClick={() => onBudget(undefined)}
@@ -189,7 +190,7 @@ const Fact = ({ name, value, of, bad }: { name: string; value: string; of?: stri
   </div>
 );
 
-/** Whom the answer rests on. */
+/** The boots that the answer is based on. */
 const Basis = ({ boots, answer }: { boots: number; answer: WhatIf | undefined }) => (
   <p className={styles.basis} role="status">
     {answer?.oldest_at ? (

@@ -1,4 +1,4 @@
-/** What moves a budget once it is set, in words. */
+/** Describes what moves a budget after it is set. */
 import { mostMovePerDay } from '../../../../src/lifecycle/boots/learned-budget.ts';
 
 export type BudgetPolicy = 'fixed' | 'learned';

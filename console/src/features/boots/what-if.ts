@@ -1,14 +1,17 @@
-/** What another budget would have done to the boots on a page, as the server would say it of the whole record. Pure. */
+/** Judges a budget over the boots on the page, as the server does over the whole record. Pure. */
 import type { BootPhase, WhatIf } from '../../../../src/contract/boots.ts';
 import { falseKillShare, whatIf } from '../../../../src/lifecycle/boots/what-if.ts';
 import { usualRescueSeconds } from '../../../../src/lifecycle/deadlines/budgets.ts';
 
-/** The server's answer without what only the server knows: how far back the record goes. */
+/** The server's answer without the age of the record, which only the server knows. */
 export type Judgement = Omit<WhatIf, 'pool' | 'phase' | 'oldest_at' | 'current'>;
 
 type Judged = Pick<BootPhase, 'phase' | 'budget_seconds' | 'rescue_seconds' | 'samples' | 'survival'>;
 
-/** A window that is as usual, with or without progress, follows the budget; one that was set stays. The server, which knows, has the last word. */
+/**
+ * A default rescue window follows the budget; one that was set stays. The server decides in the
+ * end.
+ */
 function rescueOf({ phase, budget_seconds, rescue_seconds }: Judged, asked_seconds: number): number {
   const aware = [false, true].find((each) => rescue_seconds === usualRescueSeconds(budget_seconds, each));
   return phase === 'provision' && aware !== undefined ? usualRescueSeconds(asked_seconds, aware) : rescue_seconds;

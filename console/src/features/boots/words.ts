@@ -1,4 +1,4 @@
-/** Where recorded boots stand on a chart, and how a budget is moved among them. Pure: numbers in, places out. */
+/** Geometry of the boot chart, and stepping of the budget. Pure. */
 import { type DurationScale, placeOf, scaleOver, secondsAt } from '../../../../src/base/duration-scale.ts';
 import type { BootPhase, BootSample } from '../../../../src/contract/boots.ts';
 
@@ -40,7 +40,9 @@ interface Drawing {
 type Step = BootPhase['survival'][number];
 type Height = 'share' | 'low' | 'high';
 
-/** Level until the next step, then down to it; the last one goes on to the right end. */
+/**
+ * A step function: level until the next step, then down; the last step extends to the right end.
+ */
 function levels(steps: readonly Step[], of: Height, { width, height, scale }: Drawing): string {
   const x = (seconds: number) => (placeOf(seconds, scale) * width).toFixed(1);
   const y = (share: number) => ((1 - share) * height).toFixed(1);
@@ -49,7 +51,7 @@ function levels(steps: readonly Step[], of: Height, { width, height, scale }: Dr
 
 export const curvePath = (steps: readonly Step[], drawing: Drawing): string => `M0,0${levels(steps, 'share', drawing)}`;
 
-/** Between both ends of the band: along the upper one, and back along the lower one, which is drawn from the right. */
+/** Along the upper bound, and back along the lower one. */
 export function bandPath(steps: readonly Step[], drawing: Drawing): string {
   const { width, height, scale } = drawing;
   const x = (seconds: number) => (placeOf(seconds, scale) * width).toFixed(1);
@@ -61,7 +63,7 @@ export function bandPath(steps: readonly Step[], drawing: Drawing): string {
   return `M0,0${levels(steps, 'high', drawing)}${back}Z`;
 }
 
-/** What a person would write down: to the tenth below ten, to two digits beyond. */
+/** Rounds as a person would: to tenths below ten, to two digits above. */
 const stepAt = (seconds: number): number => 10 ** Math.max(-1, Math.floor(Math.log10(seconds)) - 1);
 
 export function tidySeconds(seconds: number): number {
@@ -69,9 +71,9 @@ export function tidySeconds(seconds: number): number {
   return Number((Math.round(seconds / step) * step).toFixed(1));
 }
 
-/** By so many steps up or down, and always to a number that a person would write down. */
+/** Moves by steps, always to a round number. */
 export function nudged(seconds: number, steps: number): number {
-  // A hundred goes down to ninety-nine, and up to a hundred and ten.
+  // A hundred goes down to 99 and up to 110.
   const step = stepAt(steps < 0 ? seconds * 0.999 : seconds);
   const from = steps < 0 ? Math.ceil(seconds / step - 1e-9) : Math.floor(seconds / step + 1e-9);
   return Number(Math.max(step, (from + steps) * step).toFixed(1));

@@ -1,4 +1,4 @@
-/** Where what we hold and what is there disagree, what fails again and again, and boots that became slower; with both sides, for a person to decide. */
+/** Findings: where rows, evidence and providers disagree, repeated failures, and slower boots. */
 import { Button } from '@mantine/core';
 import { IconScale } from '@tabler/icons-react';
 import { useInfiniteQuery } from '@tanstack/react-query';

@@ -1,4 +1,4 @@
-/** Findings, each with both sides, and the way to decide about it. */
+/** Findings with both sides and the decisions on them. */
 
 import { Button, Group } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
@@ -18,9 +18,9 @@ import { aboutWords, foundSince, sideFacts, sideNames, titleAndDetail } from './
 
 interface Props {
   findings: Finding[];
-  /** Left out for those who may only look. */
+  /** Undefined for viewers. */
   onAction: ((action: Action) => void) | undefined;
-  /** On the page of what they are about, that need not be said. */
+  /** Hides the subject, on its own page. */
   bare?: boolean;
 }
 
@@ -106,7 +106,7 @@ const Side = ({ heading, side }: { heading: string; side: Finding['ours'] }) => 
   </div>
 );
 
-/** The newest stands there; the others wait until somebody wants them. */
+/** Shows the newest; the others unfold. */
 const Folded = ({ words: [first, ...others] }: { words: string[] }) => (
   <>
     {first}

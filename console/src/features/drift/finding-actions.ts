@@ -1,4 +1,4 @@
-/** What a person decides about a finding. */
+/** The decisions on a finding. */
 
 import type { Finding } from '../../../../src/contract/finding.ts';
 import { newKey } from '../../api/client.ts';
@@ -15,7 +15,7 @@ const decisionSays: Record<Decision, string> = {
   accept: 'You know of it, and it may stay so.',
 };
 
-/** Nothing here can mend what makes a provision fail again and again; such a finding can only be known of. */
+/** A repeated provision failure cannot be repaired here; it can only be accepted. */
 export const decisionsOn = ({ kind, status }: Finding): Decision[] => {
   if (status !== 'open') return [];
   return kind === 'drift' ? ['repair', 'accept'] : ['accept'];

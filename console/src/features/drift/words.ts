@@ -1,4 +1,4 @@
-/** The words of a finding: what it is about, and what each side says. Pure. */
+/** Words of a finding: its subject, and what each side says. Pure. */
 
 import type { Finding } from '../../../../src/contract/finding.ts';
 import { findingWhats } from '../../../../src/lifecycle/findings/findings.ts';
@@ -7,7 +7,7 @@ import { precise, roughly } from '../../ui/time/durations.ts';
 import { withLocalTimes } from '../../ui/time/times.ts';
 import { tidySeconds } from '../boots/words.ts';
 
-/** Its own id, or the pool where it is about no one machine. */
+/** The id of the subject, or the pool if it is about no single machine. */
 export function aboutWords({ kind, subject, node_id, allocation_id, pool }: About): string {
   if (kind === 'boot-shift') return `boots of ${pool}`;
   if (kind === 'token') return `token ${subject}`;
@@ -16,7 +16,7 @@ export function aboutWords({ kind, subject, node_id, allocation_id, pool }: Abou
 
 type About = Pick<Finding, 'kind' | 'subject' | 'node_id' | 'allocation_id' | 'pool'>;
 
-/** What was compared, in the order of the two sides. */
+/** Headings of the two sides. */
 export const sideNames: Record<Finding['kind'], [ours: string, theirs: string]> = {
   drift: ['We hold', 'Found'],
   'repeat-failure': ['We hold', 'Found'],
@@ -32,11 +32,14 @@ export const titleAndDetail = ({ kind, what, says }: Pick<Finding, 'kind' | 'wha
     ? { title: findingWhats[what].says, detail: withLocalTimes(says) }
     : { title: withLocalTimes(says), detail: null };
 
-/** Boots are slower from when they began to be, which is before anybody could tell. */
+/** Slower boots began before they could be detected. */
 export const foundSince = ({ kind, theirs, opened_at, first_seen_at }: Finding): string =>
   kind === 'boot-shift' && typeof theirs.since === 'string' ? theirs.since : (opened_at ?? first_seen_at);
 
-/** Half as much again as the slowest took, where that is more than they have; as budgets are learned. */
+/**
+ * One and a half times the slowest boot, as learned budgets are; null if the budget is already
+ * larger.
+ */
 export function roomierBudget({ ours, theirs }: Pick<Finding, 'ours' | 'theirs'>): number | null {
   const { budget_seconds } = ours;
   const { slowest_seconds } = theirs;
@@ -51,7 +54,7 @@ function valueWords(value: unknown): string {
   return typeof value === 'object' && value !== null ? partWords(value) : String(value);
 }
 
-/** They read as they are; every other part is named. */
+/** Shown without their name. */
 const unnamed: ReadonlySet<string> = new Set(['at', 'reason']);
 
 const partWords = (value: object): string =>
@@ -66,10 +69,10 @@ const partWords = (value: object): string =>
 const inSeconds = /_seconds$/;
 const asShare = /_share$/;
 
-/** Of boots the seconds matter; of whole hours nobody counts them. */
+/** Boots need seconds; hours do not. */
 const lasting = (seconds: number) => (seconds < 3600 ? precise(seconds) : roughly(seconds));
 
-/** Numbers whose names say what they are measured in. */
+/** Formats numbers by the unit in their name. */
 function measured(name: string, value: unknown): [name: string, words: string] | undefined {
   if (typeof value !== 'number') return undefined;
   if (name === 'seconds') return ['took', lasting(value)];
@@ -84,10 +87,10 @@ function factOf(name: string, value: unknown): SideFact {
   return [humanize(name), isLong ? value.map(valueWords) : valueWords(value)];
 }
 
-/** Several things that each take a line are told one by one. */
+/** A list of objects shows one per line. */
 export type SideFact = [name: string, words: string | string[]];
 
-/** What is kept has no order of its own: these are read first, and the rest as it comes. */
+/** Stored objects have no order; show these first. */
 const readFirst = [
   'since',
   'boots',
@@ -102,13 +105,13 @@ const placeOf = ([name]: [string, unknown]) => {
   return place < 0 ? readFirst.length : place;
 };
 
-/** What is not known is left out. */
+/** Leaves out unknown values. */
 export const sideFacts = (side: Finding['ours']): SideFact[] =>
   Object.entries(side)
     .toSorted((one, other) => placeOf(one) - placeOf(other))
     .filter(([, value]) => value !== null && value !== undefined && !(Array.isArray(value) && value.length === 0))
     .map(([name, value]) => factOf(name, value));
 
-/** As few words as fit beside a link; null while there is nothing. A page that is full may not be all. */
+/** Short text for a link; null if empty. A full page may not be everything. */
 export const openCount = (page: { items: unknown[]; next_cursor: string | null } | undefined): string | null =>
   page && page.items.length > 0 ? `${page.items.length}${page.next_cursor ? '+' : ''} open` : null;

@@ -1,4 +1,6 @@
-/** Marks a fact that a machine or an outside program states, so that it is not taken for what the control plane knows. */
+/**
+ * Marks facts that a machine or an outside program reports and the control plane has not verified.
+ */
 import type { Evidence } from '../../../../src/contract/evidence/evidence.ts';
 import { originMeans, voiceOf } from '../../../../src/lifecycle/explain/evidence-origins.ts';
 import styles from './OriginLabel.module.css';

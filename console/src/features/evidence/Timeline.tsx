@@ -1,4 +1,4 @@
-/** Evidence of every layer in one order, newest first; new facts arrive on top by themselves. */
+/** Evidence of every layer, newest first; new facts arrive on top. */
 import { Button, Skeleton } from '@mantine/core';
 import { IconTimeline } from '@tabler/icons-react';
 import { useInfiniteQuery } from '@tanstack/react-query';
@@ -12,7 +12,7 @@ import styles from './Timeline.module.css';
 import { TimelineRow } from './TimelineRow.tsx';
 
 interface Props {
-  /** Which of the five ids joins it. */
+  /** One of the five ids. */
   by: { node_id: string } | { allocation_id: string } | { workflow_id: string } | { correlation_id: string };
   layer: string | undefined;
   onLayer: (layer: string | undefined) => void;
@@ -61,7 +61,7 @@ export function Timeline({ by, layer, onLayer }: Props) {
   );
 }
 
-/** Each layer has a column of its own; the pills above say which icon is whose. */
+/** One column per layer; the pills above name the icons. */
 const LaneHeads = () => (
   <div className={styles.heads} aria-hidden>
     <span>time</span>

@@ -1,4 +1,4 @@
-/** One fact: when, from which layer, what; opened, all that it carries. */
+/** One fact: time, layer, summary; unfolded, everything it carries. */
 import { IconChevronRight } from '@tabler/icons-react';
 import { useState } from 'react';
 import type { Evidence } from '../../../../src/contract/evidence/evidence.ts';

@@ -1,4 +1,4 @@
-/** How each layer of evidence is marked in a timeline: an icon and a word, so that eight layers need no eight colours. */
+/** Icon, tone and meaning of each evidence layer. */
 import {
   IconCloud,
   IconDatabase,

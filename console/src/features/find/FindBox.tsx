@@ -1,4 +1,4 @@
-/** Takes any id that somebody has copied from somewhere, and goes to what it names. */
+/** The box that takes any id and opens its page. */
 import { TextInput } from '@mantine/core';
 import { IconFocus2 } from '@tabler/icons-react';
 import { useNavigate } from '@tanstack/react-router';
@@ -18,7 +18,7 @@ export function FindBox({ onGone }: { onGone: () => void }) {
         const id = typed.trim();
         if (id === '') return;
         setTyped('');
-        // On the page that it leads to, letters are keys again.
+        // On the next page, letters are shortcuts again.
         field.current?.blur();
         onGone();
         void navigate({ to: '/find', search: { id } });

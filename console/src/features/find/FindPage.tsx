@@ -1,4 +1,4 @@
-/** Where any id leads: to the page of what it names; of a request, to all that was done under it. */
+/** Redirects an id to its page; for a correlation id, shows everything done under it. */
 import { Button, Group, Text } from '@mantine/core';
 import { IconFocus2, IconMapOff } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
@@ -53,7 +53,7 @@ export function FindPage() {
   return <Nothing id={id} />;
 }
 
-/** A pool has no id; its name is asked for here all the same, and means its machines. */
+/** A pool has no id; its name leads to its machines. */
 function Nothing({ id }: { id: string }) {
   const whole = seesWholeFleet(useSession());
   const pools = useQuery({ ...poolsQuery, enabled: whole });

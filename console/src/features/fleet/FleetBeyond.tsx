@@ -1,4 +1,4 @@
-/** A fleet beyond what a page can keep: counts by pool, or what the server finds for a word or a status. */
+/** A fleet too large for one page: counts by pool, or the server's search results. */
 import { Skeleton, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import type { FleetCounts as Counted } from '../../../../src/contract/fleet.ts';
@@ -15,7 +15,7 @@ interface Props {
   counted: Counted['items'];
   q: string | undefined;
   statuses: ReadonlySet<NodeStatus>;
-  /** Nodes whose release has failed, and why. */
+  /** Nodes with a failed release, and why. */
   stuck: ReadonlyMap<string, string>;
 }
 

@@ -1,4 +1,4 @@
-/** The cells of one group. Drawn again only where something changed; walked by arrow keys, by place on the screen. */
+/** The cells of one group on a canvas. Redraws only changed cells; arrow keys move between them. */
 import { useComputedColorScheme } from '@mantine/core';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { type KeyboardEvent, type MouseEvent, useEffect, useLayoutEffect, useRef, useState } from 'react';
@@ -148,7 +148,8 @@ export function FleetCells({ group, stuck, onPeek }: Props) {
       onClick={(event) => {
         const at = under(event);
         const hit = at === null ? undefined : group.nodes[at];
-        // The link follows the pointer, and does it by itself. Where it came under it between press and release, neither of the two was clicked.
+        // The link follows the pointer. If it moved between press and release, the browser reports
+        // no click on it.
         if (hit && !(event.target as Element).closest('a'))
           void navigate({ to: '/nodes/$id', params: { id: hit.node_id } });
       }}

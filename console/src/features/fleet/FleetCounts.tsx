@@ -1,4 +1,4 @@
-/** A fleet that is too large to be drawn machine by machine: how each pool is made up, and the way into it. */
+/** Counts by pool for a fleet too large to draw, with links into each pool. */
 import { Text } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import type { PoolCount } from '../../api/queries/fleet-size.ts';

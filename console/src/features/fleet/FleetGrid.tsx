@@ -1,4 +1,4 @@
-/** Every node a cell on a canvas, grouped; one real link a group lies over the cell under the pointer or the focus. */
+/** Every node as a cell on a canvas, grouped. One real link per group covers the cell in focus. */
 import { useMemo, useState } from 'react';
 import type { Pool } from '../../../../src/contract/pool.ts';
 import { StatusBar } from '../../ui/status/StatusBar.tsx';
@@ -12,7 +12,7 @@ interface Props {
   view: FleetView;
   by: GroupBy;
   pools: Pool[] | undefined;
-  /** Nodes whose release has failed, and why. */
+  /** Nodes with a failed release, and why. */
   stuck: ReadonlyMap<string, string>;
 }
 

@@ -1,4 +1,4 @@
-/** Every machine at a glance: which there are, how they are, and the way to each. */
+/** All machines at a glance, as cells or rows, with filters. */
 
 import { Button, SegmentedControl, Select, Skeleton, Text } from '@mantine/core';
 import { IconGridDots, IconList, IconPlus, IconServerOff } from '@tabler/icons-react';
@@ -186,12 +186,12 @@ export function FleetPage() {
   );
 }
 
-/** More rows are nothing to read, and too many to draw. */
+/** More rows are unreadable and too slow to draw. */
 const mostRows = 500;
 
 const failedReleases = { status: 'release_failed' };
 
-/** Machines whose release has failed say so on the fleet too: their own status is only that they are being cleaned. */
+/** A machine with a failed release is only `cleaning`, so the fleet shows the failure as well. */
 function useStuckReleases(): ReadonlyMap<string, string> {
   const { data } = useInfiniteQuery(allocationsQuery(failedReleases));
   return useMemo(

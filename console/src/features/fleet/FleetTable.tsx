@@ -1,4 +1,4 @@
-/** The fleet as rows, for those who compare. */
+/** The fleet as a table. */
 
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
@@ -15,7 +15,7 @@ import { Countdown } from '../../ui/time/Countdown.tsx';
 import { isoOf } from '../../ui/time/times.ts';
 import { HeldTag } from '../supervision/HeldSign.tsx';
 
-/** What the fleet keeps follows the stream; the rest is read for the rows that are shown. */
+/** The fleet store follows the stream; the other columns are read for the visible rows. */
 type Row = FleetNode & { more: Node | undefined; stuck: boolean };
 
 const columns: Column<Row>[] = [
@@ -72,7 +72,7 @@ const columns: Column<Row>[] = [
 
 interface Props {
   nodes: FleetNode[];
-  /** Those whose release has failed. */
+  /** Nodes with a failed release. */
   stuck: ReadonlyMap<string, string>;
   sort: string | undefined;
   onSort: (sort: string | undefined) => void;

@@ -1,4 +1,4 @@
-/** A glance at the node under the pointer or the focus; one for the whole grid, because ten thousand would be too many. */
+/** A preview of the node under the pointer or the focus; one for the whole grid. */
 import { Portal } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
@@ -17,7 +17,7 @@ const widthPx = 288;
 const heightPx = 150;
 const gapPx = 8;
 
-/** Whoever only passes over a cell asks the server nothing. */
+/** Passing over a cell sends no request. */
 const lingerMs = 120;
 
 function useMore(node_id: string) {
@@ -29,7 +29,7 @@ function useMore(node_id: string) {
 interface Props {
   node: FleetNode;
   at: DOMRect;
-  /** Why its release has failed, where it has. */
+  /** Why its release failed, if it did. */
   stuck?: string | undefined;
 }
 

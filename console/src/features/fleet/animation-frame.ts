@@ -1,10 +1,10 @@
-/** One animation frame for every canvas that has something new to draw, and only then. */
+/** One animation frame for all canvases, requested only when something changed. */
 import { useEffect, useRef } from 'react';
 
 const painters = new Set<() => void>();
 let asked = false;
 
-/** Draws once before the next frame is shown, however many changes asked for it. */
+/** Draws once per frame, however many changes there are. */
 export function askForFrame(): void {
   if (asked || painters.size === 0) return;
   asked = true;

@@ -1,6 +1,6 @@
 /**
- * What a cell of the fleet looks like, drawn once for each status, mark and size and then only copied. Every status has a
- * stroke of its own, every mark a shape and a corner of its own, so that nothing is said by colour alone.
+ * The look of a cell, drawn once per status, mark and size, then copied. Every status has its own
+ * stroke and every mark its own shape and corner, so colour is never the only sign.
  */
 import type { NodeStatus } from '../../../../src/lifecycle/model/states.ts';
 import { nodeLooks } from '../../ui/status/status-looks.ts';
@@ -8,12 +8,12 @@ import { nodeLooks } from '../../ui/status/status-looks.ts';
 export type CellMark = 'held' | 'stuck' | 'overdue' | null;
 
 export interface CellSize {
-  /** From one cell to the next. */
+  /** Distance between cells. */
   pitch: number;
   side: number;
 }
 
-/** On a square of one, as paths are written; what a person should not miss has strokes that fill it. */
+/** Paths on a unit square; loud statuses have strokes that fill it. */
 const strokes: Record<NodeStatus, string> = {
   provisioning: 'M.5 .74V.28M.32 .46L.5 .28L.68 .46',
   starting: 'M.38 .28L.7 .5L.38 .72Z',
@@ -28,11 +28,11 @@ const strokes: Record<NodeStatus, string> = {
 };
 
 const moving: ReadonlySet<NodeStatus> = new Set(['provisioning', 'starting', 'draining', 'cleaning']);
-/** In a small cell the calm ones are left plain: a thousand checks are no news. */
+/** Small cells draw no icon for calm statuses. */
 const plainWhenSmall: ReadonlySet<NodeStatus> = new Set(['ready', 'retired']);
 const smallPx = 14;
 
-/** So many cells fit a glance at this size; more are drawn smaller. */
+/** How many cells fit at each size; more are drawn smaller. */
 const sizes: { upTo: number; side: number; gap: number }[] = [
   { upTo: 600, side: 30, gap: 5 },
   { upTo: 3000, side: 18, gap: 3 },
@@ -57,7 +57,7 @@ export class CellSprites {
   readonly #size: CellSize;
   readonly #ratio: number;
 
-  /** `root` has the colours of the scheme in its style. */
+  /** `root` carries the colours of the scheme. */
   constructor(root: Element, size: CellSize, ratio: number) {
     this.#styles = getComputedStyle(root);
     this.#size = size;
@@ -114,7 +114,7 @@ export class CellSprites {
     pen.restore();
   }
 
-  /** In the upper right corner, ringed by the ground so that it stands off the cell. */
+  /** In the upper right corner, with a ring that sets it off the cell. */
   #mark(pen: CanvasRenderingContext2D, mark: Exclude<CellMark, null>): void {
     const { side, pitch } = this.#size;
     const { tone, round } = markLooks[mark];

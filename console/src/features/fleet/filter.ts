@@ -1,4 +1,4 @@
-/** Which nodes the fleet page shows, in which groups, and what is counted. Pure. */
+/** Filters, groups and counts of the fleet page. Pure. */
 import { type NodeStatus, nodeStatusNames } from '../../../../src/lifecycle/model/states.ts';
 import type { FleetNode } from '../../api/cache/fleet-node.ts';
 
@@ -12,7 +12,7 @@ export type GroupBy = 'pool' | 'zone';
 
 export const groupOf = (node: FleetNode, by: GroupBy): string => (by === 'pool' ? node.pool : (node.zone ?? 'no zone'));
 
-/** A search looks at the same words of the same node again with every letter. */
+/** A search tests the same node again with every letter. */
 const searchedWords = new WeakMap<FleetNode, string>();
 
 function searched(node: FleetNode): string {
@@ -26,7 +26,10 @@ function searched(node: FleetNode): string {
 
 export const wordsOf = (q: string | undefined): string[] => q?.toLowerCase().split(/\s+/).filter(Boolean) ?? [];
 
-/** All but the status; counted, it becomes the status filter. Retired nodes count only when asked for. */
+/**
+ * Everything but the status, whose counts become the status filter. Retired nodes count only when
+ * shown.
+ */
 export const isMatching = (node: FleetNode, { pool, statuses }: FleetFilter, words: readonly string[]): boolean =>
   (node.status !== 'retired' || statuses.has('retired')) &&
   (pool === undefined || node.pool === pool) &&
@@ -34,14 +37,14 @@ export const isMatching = (node: FleetNode, { pool, statuses }: FleetFilter, wor
 
 export type StatusCounts = Partial<Record<NodeStatus, number>>;
 
-/** One less or one more; what nobody has is not listed. */
+/** Adds to a count and drops it at zero. */
 export function count(counts: StatusCounts, status: NodeStatus, by: 1 | -1): void {
   const next = (counts[status] ?? 0) + by;
   if (next === 0) delete counts[status];
   else counts[status] = next;
 }
 
-/** `12 ready, 1 failed`, worst last as declared; for summaries and for those who do not see the cells. */
+/** `12 ready, 1 failed`, in the declared order; for summaries and screen readers. */
 export const countWords = (counts: StatusCounts): string =>
   nodeStatusNames
     .filter((status) => counts[status])

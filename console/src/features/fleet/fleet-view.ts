@@ -1,6 +1,6 @@
 /**
- * The fleet as it is drawn: groups of cells, each in the order of its birth, and counts; kept up change by change, so that a
- * change costs the same in a fleet of fifty and of fifty thousand. Pure: it reads no clock and draws nothing.
+ * The fleet as it is drawn: groups of cells in order of creation, and counts. Updated change by
+ * change, so a change costs the same in a fleet of fifty and of fifty thousand. Pure.
  */
 import type { NodeStatus } from '../../../../src/lifecycle/model/states.ts';
 import type { FleetNode } from '../../api/cache/fleet-node.ts';
@@ -13,7 +13,7 @@ export class CellGroup {
   readonly counts: StatusCounts = {};
   readonly #nodes: FleetNode[] = [];
   readonly #deadlines: number[] = [];
-  /** Cells that look different since they were last taken; null: all of them. */
+  /** Cells to redraw; null means all. */
   #dirty: Set<number> | null = null;
 
   constructor(name: string) {
@@ -32,7 +32,7 @@ export class CellGroup {
     return (this.#deadlines[at] ?? Number.POSITIVE_INFINITY) < nowMs;
   }
 
-  /** Where it is, or where it belongs. */
+  /** The index where it is or belongs. */
   placeOf(node_id: string): number {
     let low = 0;
     let high = this.#nodes.length;
@@ -44,7 +44,7 @@ export class CellGroup {
     return low;
   }
 
-  /** In any order, before the first cell is drawn. */
+  /** In any order, before the first draw. */
   fill(nodes: FleetNode[]): void {
     nodes.sort((a, b) => (a.node_id < b.node_id ? -1 : 1));
     for (const node of nodes) {
@@ -80,7 +80,7 @@ export class CellGroup {
     this.#dirty = null;
   }
 
-  /** Whose deadline passed between the two moments. */
+  /** Cells whose deadline passed between two moments. */
   passDeadlines(sinceMs: number, nowMs: number): void {
     const deadlines = this.#deadlines;
     for (let at = 0; at < deadlines.length; at++) {
@@ -89,7 +89,7 @@ export class CellGroup {
     }
   }
 
-  /** What is to be drawn again; null: everything. From then on it is as it was drawn. */
+  /** Returns the cells to redraw, or null for all, and clears the list. */
   takeDirty(): ReadonlySet<number> | null {
     const dirty = this.#dirty;
     this.#dirty = new Set();
@@ -102,14 +102,14 @@ export class CellGroup {
 }
 
 export class FleetView {
-  /** Of what matches, whatever statuses are chosen. */
+  /** Of all matching nodes, whatever statuses are chosen. */
   readonly counts: StatusCounts = {};
   #matched = 0;
   readonly #filter: FleetFilter;
   readonly #words: readonly string[];
   readonly #by: GroupBy;
   readonly #groups = new Map<string, CellGroup>();
-  /** Matching nodes as they were last counted, and where they were put. */
+  /** Matching nodes as they were last counted, with their place. */
   readonly #known = new Map<string, { status: NodeStatus; group: CellGroup | null }>();
 
   constructor(nodes: Iterable<FleetNode>, filter: FleetFilter, by: GroupBy) {

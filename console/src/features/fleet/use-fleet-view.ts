@@ -1,4 +1,7 @@
-/** A view of the fleet that follows the stream: cells are drawn with the next frame, counts a few times a second. */
+/**
+ * A view of the fleet that follows the stream: cells redraw with the next frame, counts a few times
+ * a second.
+ */
 import { useEffect, useMemo, useReducer } from 'react';
 import { systemClock } from '../../../../src/base/clock.ts';
 import type { FleetNode } from '../../api/cache/fleet-node.ts';
@@ -7,7 +10,7 @@ import { askForFrame } from './animation-frame.ts';
 import type { FleetFilter, GroupBy } from './filter.ts';
 import { FleetView } from './fleet-view.ts';
 
-/** Numbers that change faster cannot be read, and each time costs a render. */
+/** Faster numbers are unreadable, and each costs a render. */
 const recountMs = 250;
 
 export function useFleetView(

@@ -1,4 +1,4 @@
-/** How a boot spent its time, stage by stage, on one scale. */
+/** The stages of a boot on one time scale. */
 import { Skeleton } from '@mantine/core';
 import { IconRocket } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';

@@ -1,4 +1,4 @@
-/** What was collected of a machine, newest first, and how it answered whoever asked whether it lives. */
+/** Diagnostics collected from a machine, newest first, and the results of probes. */
 
 import { Skeleton } from '@mantine/core';
 import { IconStethoscope } from '@tabler/icons-react';
@@ -15,7 +15,7 @@ import { Ago } from '../../ui/time/Ago.tsx';
 import { elapsed, precise } from '../../ui/time/durations.ts';
 import styles from './Diagnostics.module.css';
 
-/** What was collected longer ago stays on the timeline. */
+/** Older ones are on the timeline. */
 const mostShown = 4;
 
 export function Diagnostics({ node_id }: { node_id: string }) {

@@ -1,4 +1,4 @@
-/** A verdict that did not take effect: the machine is not what its status says, and here is why it still says so. */
+/** Explains a verdict that did not take effect: the status does not show how the machine is. */
 import { Button } from '@mantine/core';
 import { IconEye, IconPlayerPause } from '@tabler/icons-react';
 import type { Explanation } from '../../../../src/contract/explanation.ts';

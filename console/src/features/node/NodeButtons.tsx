@@ -1,4 +1,4 @@
-/** The actions on a machine at the top of its page: the ways out as buttons, everything in the menu. */
+/** The actions on a machine: the ways out as buttons, everything in the menu. */
 import type { Node } from '../../../../src/contract/node.ts';
 import type { OfferedAction } from '../../../../src/lifecycle/actions/actions.ts';
 import { ActionsMenu } from '../actions/ActionsMenu.tsx';

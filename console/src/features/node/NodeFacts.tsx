@@ -1,4 +1,4 @@
-/** What is known of a node, by layer: ours, the machine's own word, and what the driver sees. */
+/** Facts of a node by layer: ours, its own report, and what the driver sees. */
 
 import { Link } from '@tanstack/react-router';
 import type { Node } from '../../../../src/contract/node.ts';
@@ -15,7 +15,7 @@ const id = (value: string | null) => value && <CopyId id={value} />;
 const ago = (value: string | null) => value && <Ago at={value} />;
 const words = (value: unknown) => (typeof value === 'object' ? JSON.stringify(value) : String(value));
 
-/** Cleanup that no allocation owns any more is what a forced release left behind. */
+/** Cleanup without an allocation is left from a forced release. */
 const Occupied = ({ node: { occupancy, allocation_id } }: { node: Node }) =>
   occupancy === 'cleanup' && allocation_id === null ? (
     <>

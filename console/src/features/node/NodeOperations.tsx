@@ -1,4 +1,4 @@
-/** Everything that was ever done to one node. */
+/** Every operation on one node. */
 import { IconProgressCheck } from '@tabler/icons-react';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { useState } from 'react';

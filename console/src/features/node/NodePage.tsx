@@ -1,4 +1,4 @@
-/** One machine: its status and why, what runs on it, all that every layer knows, its logs and how it booted. */
+/** One machine: status and why, evidence, logs, boot stages and operations. */
 
 import { Button, Tabs } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
@@ -141,7 +141,7 @@ const Back = ({ pool }: { pool?: string }) => (
   </>
 );
 
-/** Whoever may act on machines finds the machine's own actions here; a tenant's operator, those of the claim on it. */
+/** Operators see the actions on the machine; a tenant's operator sees those on the allocation. */
 interface ButtonsProps {
   node: Node;
   offers: Explanation['actions'] | undefined;

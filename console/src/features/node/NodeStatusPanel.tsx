@@ -1,4 +1,4 @@
-/** Why a machine stands where it stands and what happens next, as the server explains it; with the way to do something. */
+/** Explains the status of a machine and what happens next, with the action that helps. */
 
 import { Button } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
@@ -24,7 +24,7 @@ import { nodeAction } from './node-actions.ts';
 interface Props {
   node: Node;
   explanation: Explanation;
-  /** Left out for those who may only look. */
+  /** Undefined for viewers. */
   onAction: ((action: Action) => void) | undefined;
 }
 
@@ -99,7 +99,7 @@ function Reason({ explanation }: { explanation: Explanation }) {
 function Next({ node, explanation, onAction }: Props) {
   const { next, held, residue } = explanation;
   const waiting = waitingWords(explanation, node);
-  // More time helps what may still come; one that has ended is tried again instead.
+  // More time helps a machine that may still arrive; one that has ended needs a retry.
   const helps = openOffer(explanation, node.verdict?.certain ? 'retry' : 'extend-deadline');
   return (
     <>
@@ -153,7 +153,7 @@ function Step({ step: { at, if: condition, then: leads_to }, explanation }: Step
   );
 }
 
-/** A deadline calls out when it comes close; the next heartbeat, which is always close, does not. */
+/** Only a deadline counts down; the next heartbeat is always close. */
 function When({ at, explanation: { deadline_at, budget_seconds } }: { at: string; explanation: Explanation }) {
   const isDue = useTicking((nowMs) => Date.parse(at) <= nowMs);
   if (isDue)

@@ -1,4 +1,4 @@
-/** Places boot stages on one scale, each beside what the pool usually takes for it. Pure. */
+/** Places boot stages on one scale, beside the pool's usual duration. Pure. */
 import type { Boot } from '../../../../src/contract/node.ts';
 
 type BootStage = Boot['stages'][number];
@@ -11,7 +11,7 @@ export interface StageBar {
   from_percent: number;
   width_percent: number;
   usual_seconds: number | null;
-  /** How wide it would be at its usual pace; never beyond the scale. */
+  /** Its width at the usual duration, never beyond the scale. */
   usual_percent: number | null;
 }
 
@@ -37,7 +37,7 @@ export function placeStages(stages: BootStage[]): { bars: StageBar[]; total_seco
 function depthOf(stage: BootStage, stages: BootStage[]): number {
   let depth = 0;
   let parent = stage.parent;
-  // Bounded by the number of stages, because a machine may well claim to be its own grandfather.
+  // Bounded by the number of stages: a machine may report a stage as its own ancestor.
   while (parent !== undefined && depth < stages.length) {
     depth++;
     const name: string = parent;

@@ -11,7 +11,7 @@ type Doubt = Pick<Explanation, 'held' | 'would_have'>;
 /** A verdict did not take effect, so the status does not show how the machine really is. */
 export const isInDoubt = ({ held, would_have }: Doubt): boolean => held !== null || would_have !== null;
 
-/** A step that is held back or only observed was due already; the end of a hold is shown with the hold. */
+/** Steps that are held or only observed were due already; the end of a hold is shown with it. */
 export const isAhead = (at: string | null, doubt: Doubt, nowMs: number): boolean =>
   at === null || !isInDoubt(doubt) || (Date.parse(at) > nowMs && at !== doubt.held?.held_until);
 
@@ -24,7 +24,7 @@ const heldBecause: Record<Held['kind'], string> = {
 
 export const whyHeld = (held: Held): string => `${heldBecause[held.kind]}: ${held.reason}`;
 
-/** The allocation whose release failed on this machine; cleaning pauses until that release is tried again. */
+/** The allocation whose release failed here; cleaning pauses until the release is retried. */
 export const stuckRelease = ({ status, holder }: Pick<Explanation, 'status' | 'holder'>): Holder | null =>
   status === 'cleaning' && holder?.status === 'release_failed' ? holder : null;
 
@@ -33,7 +33,7 @@ type Waiting = Pick<Explanation, 'status' | 'holder' | 'waiting_for' | 'progress
 /** Statuses in which the operation on the machine does the work. */
 const workedOn: ReadonlySet<NodeStatus> = new Set(['provisioning', 'cleaning']);
 
-/** The running step while an operation works on the machine, otherwise what the machine waits for. */
+/** The running step of the operation on the machine, otherwise what the machine waits for. */
 export function waitingWords(explanation: Waiting, node: Pick<Node, 'waiting_for'>): string | null {
   const { status, waiting_for, progress } = explanation;
   const stuck = stuckRelease(explanation);
@@ -50,7 +50,7 @@ const stepWords = ({ label, message }: Progress): string =>
 /** Shown elsewhere on the page, or of no use beside the verdict. */
 const shownElsewhere = ['node.held', 'node.would_have'];
 
-/** The evidence since the change, newest of each kind. The change itself is shown as the verdict. */
+/** The evidence since the change, newest of each kind. The verdict shows the change itself. */
 export function findings(explanation: Pick<Explanation, 'status' | 'because' | 'holder'>): Evidence[] {
   const { status, because } = explanation;
   const released = stuckRelease(explanation) ? ['allocation.release_failed'] : [];

@@ -1,12 +1,15 @@
-/** What to press about a machine in trouble, first the one that usually helps; Attention and the machine's own page read the same. Pure. */
+/**
+ * The actions for a machine in trouble, the one that usually helps first. Attention and the node
+ * page share it. Pure.
+ */
 import type { Node } from '../../../../src/contract/node.ts';
 import type { NodeActionName } from '../../../../src/lifecycle/actions/actions.ts';
 import type { NodeStatus, Occupancy } from '../../../../src/lifecycle/model/states.ts';
 
-/** What is served is given back first; that is done to the allocation and not to the machine. */
+/** An allocation is released first; that acts on the allocation, not on the machine. */
 export type NextStep = NodeActionName | 'release';
 
-/** As the table of actions opens them. */
+/** Matches the table of actions. */
 const nextSteps = {
   offline: {
     reserved: ['probe', 'extend-deadline'],
@@ -38,16 +41,16 @@ const isNamed = (status: NodeStatus): status is keyof typeof nextSteps => Object
 
 type Standing = Pick<Node, 'status' | 'occupancy' | 'verdict'>;
 
-/** More time does not help what has ended. */
+/** More time does not help a machine that has ended. */
 export function nextStepsFor({ status, occupancy, verdict }: Standing): NextStep[] {
   const steps: readonly NextStep[] = isNamed(status) ? nextSteps[status][occupancy] : [];
   return steps.filter((name) => name !== 'extend-deadline' || !verdict?.certain);
 }
 
-/** Told on the page beside what they are about, so that they need no second button above it. */
+/** These have a button elsewhere on the page. */
 const besideElsewhere: ReadonlySet<string> = new Set(['extend-deadline', 'release']);
 
-/** In the order of the table, and after it every other way out. */
+/** In the order of the table, then every other way out. */
 export const leadingOffers = <O extends { action: string; open: boolean }>(
   node: Standing,
   offers: readonly O[],

@@ -1,4 +1,4 @@
-/** An operation that ended well some time ago: worth one line, and the way to its story. */
+/** A finished operation in one line, with a link. */
 import { IconCheck } from '@tabler/icons-react';
 import { Link } from '@tanstack/react-router';
 import type { Operation } from '../../../../src/contract/operation.ts';

@@ -1,4 +1,4 @@
-/** One durable workflow: how far it is, what each step did, and the evidence it left. */
+/** One operation: its progress, its steps and its evidence. */
 
 import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';

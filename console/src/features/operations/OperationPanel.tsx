@@ -1,4 +1,4 @@
-/** The operation that matters now on a page about something else: its banner, and the way to all of it. */
+/** The operation on a page about something else: its banner and a link. */
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { Progress } from '../../../../src/contract/progress.ts';
@@ -9,14 +9,14 @@ import { hasEnded } from './progress.ts';
 
 interface Props {
   workflow_id: string;
-  /** Known already, so that the banner stands before the operation is read. */
+  /** Shown until the operation is read. */
   progress?: Progress | null;
 }
 
 export function OperationPanel({ workflow_id, progress }: Props) {
   const { data } = useQuery(operationQuery(workflow_id));
   const shown = data?.progress ?? progress;
-  // Whoever watched it end keeps the banner; whoever comes later needs only the line.
+  // If you watched it end, the banner stays; later visits show one line.
   const [watched, setWatched] = useState(false);
   if (shown && !hasEnded(shown) && !watched) setWatched(true);
   if (data?.status === 'succeeded' && !watched) return <DoneLine operation={data} />;

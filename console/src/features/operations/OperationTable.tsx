@@ -1,4 +1,4 @@
-/** Operations as rows. */
+/** The table of operations. */
 
 import { Link } from '@tanstack/react-router';
 import type { Operation } from '../../../../src/contract/operation.ts';

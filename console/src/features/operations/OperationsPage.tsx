@@ -1,4 +1,4 @@
-/** Every durable workflow, newest first. */
+/** All operations, newest first. */
 import { Button } from '@mantine/core';
 import { IconProgressCheck } from '@tabler/icons-react';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';

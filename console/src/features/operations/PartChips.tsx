@@ -1,4 +1,4 @@
-/** The parts of what is being made, each with its state in words, its count, and an icon beside the colour. */
+/** The parts of an operation, each with its state, count and icon. */
 import { IconCircleCheck, IconCircleDashed, IconCircleX, IconProgress } from '@tabler/icons-react';
 import type { ProgressPart } from '../../../../src/contract/progress.ts';
 import type { StatusIcon } from '../../ui/status/status-looks.ts';

@@ -1,4 +1,7 @@
-/** The running operation in words: step, label, usual duration, elapsed; a bar that never goes backwards; a chip per part. */
+/**
+ * The running operation: step, label, usual duration, elapsed time, a bar that never goes back, and
+ * its parts.
+ */
 
 import type { Step } from '../../../../src/contract/operation.ts';
 import type { Progress } from '../../../../src/contract/progress.ts';

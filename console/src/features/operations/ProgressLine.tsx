@@ -1,4 +1,4 @@
-/** Progress in the width of a table's cell: the bar, and one line of words. */
+/** Progress in a table cell: the bar and one line. */
 import type { OperationError } from '../../../../src/contract/operation.ts';
 import type { Progress } from '../../../../src/contract/progress.ts';
 import { operationLooks } from '../../ui/status/status-looks.ts';

@@ -1,4 +1,4 @@
-/** The steps of an operation in order: what is done, what runs, what is still to come, and how long each took. */
+/** The steps of an operation in order, with their durations. */
 
 import type { Step } from '../../../../src/contract/operation.ts';
 import { useTicking } from '../../api/server-clock.ts';

@@ -1,4 +1,4 @@
-/** What may be done with an operation, and in which of its statuses. */
+/** The actions on an operation, and the statuses that allow them. */
 
 import type { Operation } from '../../../../src/contract/operation.ts';
 import { cancelOperation, retryOperation } from '../../api/queries/operations.ts';

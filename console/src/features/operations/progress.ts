@@ -1,6 +1,6 @@
 /**
- * The words of a progress banner. A reader may rely only on `workflow_id`, `status`, `phase` and `elapsed_seconds`: an
- * older driver or a first publish lacks the rest, and the banner then says less instead of something wrong.
+ * The words of the progress banner. Only `workflow_id`, `status`, `phase` and `elapsed_seconds` are
+ * certain: an older driver or the first event lacks the rest, and the banner then shows less.
  */
 
 import type { Progress, ProgressPart } from '../../../../src/contract/progress.ts';
@@ -18,7 +18,10 @@ export const position = ({ step, total_steps }: SparseProgress): string | null =
 export const labelOf = ({ status, kind, label, phase }: SparseProgress): string =>
   status === 'succeeded' ? `${humanize(kind ?? 'operation')} done` : label || humanize(phase);
 
-/** `agent · registering`, `targets ×3 · under way`, `systempool · Succeeded · 1n` for a pool of nodes: as the command line counts. */
+/**
+ * `agent · registering`, `targets ×3 · under way`; `systempool · Succeeded · 1n` for a node pool.
+ * As in the CLI.
+ */
 export const partWords = ({ kind, name, state, count }: ProgressPart): string => {
   if (count === undefined) return `${name} · ${state}`;
   return kind === 'pool' ? `${name} · ${state} · ${count}n` : `${name} ×${count} · ${state}`;
@@ -34,7 +37,7 @@ export function headline(progress: SparseProgress, elapsed_seconds: number): str
   return [position(progress), what, elapsed(elapsed_seconds)].filter(Boolean).join(' · ');
 }
 
-/** What can honestly be said about how long it will still take. Nothing, when nothing is known. */
+/** What is known about the time left; empty if nothing is. */
 export function outlook(progress: SparseProgress, since_receipt_seconds: number): string[] {
   if (hasEnded(progress)) return [];
   const { eta_seconds, slower_than, stalled, retry_after_seconds } = progress;
@@ -56,7 +59,10 @@ export function outlook(progress: SparseProgress, since_receipt_seconds: number)
 const highest = new Map<string, number>();
 const remembered = 1000;
 
-/** The width of the bar. Whatever arrives, in whatever order, it never goes backwards; null while nothing is known. */
+/**
+ * The width of the bar in percent. It never goes back, in whatever order updates arrive; null if
+ * unknown.
+ */
 export function barPercent(progress: SparseProgress): number | null {
   const { workflow_id, status, percent } = progress;
   const before = highest.get(workflow_id);

@@ -1,4 +1,4 @@
-/** What machines of each class look like: driver, budgets, policy, and how many there are. */
+/** Every pool: driver, budgets, policies and counts. */
 
 import { IconStack2 } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
@@ -118,7 +118,7 @@ function PoolCard({ pool }: { pool: Pool }) {
       {pool.spec && Object.keys(pool.spec).length > 0 && (
         <details className={styles.spec}>
           <summary>Spec</summary>
-          {/* Masked for admins as well: a screen is seen by more people than its owner. */}
+          {/* Masked for admins too: other people may see the screen. */}
           <pre>{JSON.stringify(maskPool(pool).spec, null, 2)}</pre>
           <p>
             Values, scripts and commands are masked. Admins read them with <code>slipway pools --json</code>.

@@ -1,4 +1,4 @@
-/** The residue ledger: what may be left upstream without a live owner, looked at until it is proven gone or somebody owns it. */
+/** The residue ledger: resources that may be left at a provider without an owner. */
 import { Button } from '@mantine/core';
 import { IconLeaf } from '@tabler/icons-react';
 import { useInfiniteQuery } from '@tanstack/react-query';

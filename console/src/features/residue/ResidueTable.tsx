@@ -1,4 +1,4 @@
-/** What may be left upstream, a row each, with what was last seen of it and what can be done. */
+/** The rows of the residue ledger, with the last check and the actions. */
 
 import { Button, Group } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
@@ -98,7 +98,7 @@ interface Props {
   rows: Residue[];
   sort: string | undefined;
   onSort: (sort: string | undefined) => void;
-  /** Left out for those who may only look. */
+  /** Undefined for viewers. */
   onAction: ((action: Action) => void) | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** What a person does about something that is left upstream. */
+/** The actions on residue. */
 
 import type { Residue } from '../../../../src/contract/residue.ts';
 import { newKey } from '../../api/client.ts';
@@ -13,7 +13,7 @@ interface DeedWords {
   done: string;
 }
 
-/** As the command line says them. */
+/** As in the CLI. */
 export const deeds: Record<Deed, DeedWords> = {
   verify: { label: 'Verify', says: 'Look now whether it is still there.', done: 'is being looked at' },
   adopt: {

@@ -1,4 +1,4 @@
-/** The words of what is left upstream: what, where, why, and what it costs. Pure. */
+/** Words of residue: what, where, why and cost. Pure. */
 import type { Residue } from '../../../../src/contract/residue.ts';
 import type { ResidueReason } from '../../../../src/lifecycle/findings/residue.ts';
 
@@ -17,10 +17,10 @@ export const cameBy = ({ why, forced_by }: Pick<Residue, 'why' | 'forced_by'>): 
 
 const amount = new Intl.NumberFormat(undefined, { maximumFractionDigits: 4 });
 
-/** In whatever money the driver counts. */
+/** In the currency of the driver. */
 export const costWords = (per_hour: number): string => `${amount.format(per_hour)}/h`;
 
-/** What is known to cost something, together; null where nothing is. */
+/** The sum of the known costs; null if none is known. */
 export function totalCost(rows: readonly Pick<Residue, 'cost_per_hour'>[]): number | null {
   const known = rows.flatMap(({ cost_per_hour }) => cost_per_hour ?? []);
   return known.length === 0 ? null : known.reduce((sum, cost) => sum + cost, 0);

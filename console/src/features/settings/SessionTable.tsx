@@ -1,4 +1,4 @@
-/** Who is signed in to the console, from where, until when; and the way to end a session. */
+/** The console sessions, with the button that ends one. */
 import { Button } from '@mantine/core';
 import { useMemo } from 'react';
 import type { ConsoleSession } from '../../../../src/contract/token.ts';

@@ -1,4 +1,4 @@
-/** Who may use this server, what it goes by, and the way to the rules at work. */
+/** Tokens, sessions and the server's settings. */
 import { Button, Text } from '@mantine/core';
 import { IconPlus } from '@tabler/icons-react';
 import { useQuery, useQueryClient } from '@tanstack/react-query';

@@ -1,4 +1,4 @@
-/** Makes a token: for whom, what it may do, of which tenant, how long. Its secret is shown once. */
+/** Creates a token: name, role, tenant and lifetime. Shows its secret once. */
 import { Button, Group, Modal, NumberInput, Radio, Stack, Text, TextInput } from '@mantine/core';
 import { useClipboard } from '@mantine/hooks';
 import { IconCheck, IconCopy } from '@tabler/icons-react';
@@ -29,7 +29,7 @@ export function TokenDialog({ opened, onClose }: Props) {
       onClose={close}
       title={made ? `Token ${made.name}` : 'Make a token'}
       closeButtonProps={{ 'aria-label': 'Close' }}
-      // A slip must not lose what is never shown again.
+      // A stray click must not lose a secret that is shown only once.
       closeOnClickOutside={made === null}
       closeOnEscape={made === null}
     >

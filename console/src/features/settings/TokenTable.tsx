@@ -1,4 +1,4 @@
-/** Every token, without its secret: whose, what it may do, until when; and the way to end it. */
+/** Every token without its secret, with the button that revokes it. */
 import { Button } from '@mantine/core';
 import { IconEye, IconKey, IconTool, IconTransfer } from '@tabler/icons-react';
 import { useMemo } from 'react';
@@ -19,7 +19,7 @@ const roleLooks: Record<TokenRole, Look> = {
 
 interface Props {
   tokens: Token[];
-  /** The one in use, which would end its own session. */
+  /** The token in use; revoking it would end its own session. */
   own: string;
   sort: string | undefined;
   onSort: (sort: string | undefined) => void;

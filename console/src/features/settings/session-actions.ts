@@ -1,4 +1,4 @@
-/** Ending a session of the console. */
+/** Ends a session. */
 import type { QueryClient } from '@tanstack/react-query';
 import type { ConsoleSession } from '../../../../src/contract/token.ts';
 import { keys } from '../../api/cache/keys.ts';

@@ -1,4 +1,4 @@
-/** Ending a token. */
+/** Revokes a token. */
 import type { QueryClient } from '@tanstack/react-query';
 import type { Token } from '../../../../src/contract/token.ts';
 import { keys } from '../../api/cache/keys.ts';

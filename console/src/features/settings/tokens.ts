@@ -1,4 +1,4 @@
-/** What a role may do, in words. Pure. */
+/** Describes what a role may do. Pure. */
 import type { Role, TokenRole } from '../../../../src/contract/token.ts';
 
 /** From least to most. */

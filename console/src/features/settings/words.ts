@@ -1,4 +1,4 @@
-/** Settings as rows that a person reads: nested ones by their path, as the settings file names them. Pure. */
+/** Settings as rows, with nested ones named by their path as in the settings file. Pure. */
 
 const isGroup = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -10,17 +10,17 @@ const words = (value: unknown): string =>
       ? JSON.stringify(value)
       : String(value);
 
-/** What is not set is left out. */
+/** Leaves out unset settings. */
 export const settingRows = (settings: Record<string, unknown>, path = ''): [string, string][] =>
   Object.entries(settings).flatMap(([name, value]): [string, string][] => {
     if (value === null || value === undefined) return [];
     return isGroup(value) ? settingRows(value, `${path}${name}.`) : [[`${path}${name}`, words(value)]];
   });
 
-/** Each with where it came from. */
+/** Adds where each setting comes from. */
 export const sourcedRows = (settings: Record<string, unknown>, sources: Record<string, string>): [string, string][] =>
   settingRows(settings).map(([name, value]) => [name, sources[name] ? `${value} (${sources[name]})` : value]);
 
-/** Of what is too much for a flag: the settings file that was named, if one was. */
+/** Names the settings file, for settings that have no flag. */
 export const whereFrom = (file: unknown): string =>
   typeof file === 'string' ? `from ${file}; what it leaves out is default` : 'defaults: it was given no settings file';

@@ -1,4 +1,4 @@
-/** Exchanges a token for a session, and says where a newcomer finds the first one. */
+/** Exchanges a token for a session, and explains where to find the first token. */
 import { Button, PasswordInput, Stack, Text, Title } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, useRouter } from '@tanstack/react-router';
@@ -11,7 +11,9 @@ import styles from './SignInPage.module.css';
 
 const route = getRouteApi('/sign-in');
 
-/** Only ways within this console are followed: a link must not be able to send a signed-in person elsewhere. */
+/**
+ * Follows only paths within the console, so a link cannot redirect a signed-in person elsewhere.
+ */
 const safeNext = (next: string | undefined): string => (next?.startsWith('/') && !next.startsWith('//') ? next : '/');
 
 export function SignInPage() {

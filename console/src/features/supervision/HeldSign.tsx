@@ -1,4 +1,7 @@
-/** That something is held back, on every page: a count beside the way to Supervision, and in words above the fleet. */
+/**
+ * Shows on every page that verdicts are held: a count in the navigation, and a banner above the
+ * fleet.
+ */
 import { IconPlayerPause } from '@tabler/icons-react';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
@@ -8,7 +11,7 @@ import { toneStyle } from '../../ui/theme.ts';
 import styles from './HeldSign.module.css';
 import { heldCount, heldHeadline, isOpenHold } from './words.ts';
 
-/** Takes the place of `otherwise`, so that nothing moves when it comes and goes. */
+/** Replaces `otherwise`, so that nothing moves. */
 export function HeldMark({ otherwise }: { otherwise: ReactNode }) {
   const brake = useBrake();
   const count = brake ? heldCount(brake) : null;
@@ -20,7 +23,7 @@ export function HeldMark({ otherwise }: { otherwise: ReactNode }) {
   );
 }
 
-/** For the narrow header, where the navigation is out of sight. */
+/** For the narrow header, which hides the navigation. */
 export function HeldLink() {
   const brake = useBrake();
   const count = brake ? heldCount(brake) : null;
@@ -33,7 +36,7 @@ export function HeldLink() {
   );
 }
 
-/** Beside the status of a machine that is not what its status says. */
+/** Marks a machine whose verdict is held. */
 export const HeldTag = ({ node: { held } }: { node: { held: Held | boolean | null } }) =>
   held && (
     <span

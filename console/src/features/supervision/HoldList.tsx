@@ -1,4 +1,4 @@
-/** What the brake holds now, each with its reason, its end and the way to let it go on. */
+/** The open holds of the brake: reason, end, and the button that resumes. */
 import { Button } from '@mantine/core';
 import { toneStyle } from '../../ui/theme.ts';
 import { Ago } from '../../ui/time/Ago.tsx';
@@ -10,7 +10,7 @@ import { afterwardsWords, effectWords, type Hold } from './words.ts';
 
 interface Props {
   holds: Hold[];
-  /** Left out for those who may only look. */
+  /** Undefined for viewers. */
   onAction: ((action: Action) => void) | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** Windows in which nobody is given up, because somebody works on the machines. */
+/** Maintenance windows; verdicts pause for the machines they cover. */
 import type { Maintenance } from '../../../../src/contract/supervision.ts';
 import { useTicking } from '../../api/server-clock.ts';
 import { type Column, DataTable } from '../../ui/table/DataTable.tsx';

@@ -1,4 +1,4 @@
-/** What was held and is over, and when the control plane itself was away. */
+/** Past holds, and gaps in which the control plane was down. */
 import type { Brake } from '../../../../src/contract/supervision.ts';
 import { type Column, DataTable } from '../../ui/table/DataTable.tsx';
 import { Ago } from '../../ui/time/Ago.tsx';

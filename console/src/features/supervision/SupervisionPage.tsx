@@ -1,4 +1,4 @@
-/** The rules at work: what they hold back and why, where somebody works, whether they run, and when we were away ourselves. */
+/** Held verdicts, maintenance windows, the state of each rule, and gaps of the control plane. */
 import { Text } from '@mantine/core';
 import { IconShieldCheck } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
@@ -97,7 +97,7 @@ const newest = (all: unknown[]) =>
     </Text>
   );
 
-/** What is over; each only where there is something to show. */
+/** Each part only if it has entries. */
 function Past({ brake }: { brake: Brake }) {
   const past = brake.holds.filter((hold) => !isOpenHold(hold));
   return (

@@ -1,4 +1,4 @@
-/** The rules at work: when each ran last, how late its verdicts were, and what it did. */
+/** The rules at work: last run, lateness, and results. */
 import type { ReplyOf } from '../../../../src/contract/route.ts';
 import type { Routes } from '../../../../src/contract/routes.ts';
 import { type Column, DataTable } from '../../ui/table/DataTable.tsx';

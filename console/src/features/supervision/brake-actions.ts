@@ -1,4 +1,4 @@
-/** Letting go what the brake holds. */
+/** Resumes a hold of the brake. */
 import { resumeBrake } from '../../api/queries/supervision.ts';
 import { type Action, andSay } from '../actions/action.ts';
 import type { Hold } from './words.ts';

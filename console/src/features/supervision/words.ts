@@ -1,4 +1,4 @@
-/** The words of the brake: what is held back, what that does, and how it ends. Pure. */
+/** Words of the brake: what it holds, the effect, and how a hold ends. Pure. */
 import type { Brake } from '../../../../src/contract/supervision.ts';
 
 export type Hold = Brake['holds'][number];
@@ -7,7 +7,7 @@ export const isOpenHold = (hold: Hold): boolean => hold.ended_at === null && hol
 
 const heldNodes = ({ held }: Pick<Brake, 'held'>): number => held.reduce((sum, { nodes }) => sum + nodes, 0);
 
-/** As few words as fit beside a link; null while nothing is held. */
+/** Short text for a link; null while nothing is held. */
 export function heldCount(brake: Pick<Brake, 'held' | 'holding'>): string | null {
   if (!brake.holding) return null;
   const nodes = heldNodes(brake);
@@ -31,7 +31,7 @@ export const afterwardsWords: Record<Hold['effect'], string> = {
   'pause-launches': 'or until a machine comes up there',
 };
 
-/** Longer than this without hearing everything is worth a word; it is heard several times a second. */
+/** Heartbeats arrive several times a second; a longer delay is worth showing. */
 const quietSeconds = 10;
 
 export function hearingWords({ heard_through, at }: Pick<Brake, 'heard_through' | 'at'>): string {

@@ -1,11 +1,11 @@
-/** The end of every form in a dialog: what went wrong, and the two ways out. */
+/** The end of every dialog form: the error, and the two buttons. */
 import { Button, Group, Stack } from '@mantine/core';
 import type { FormEvent, ReactNode } from 'react';
 import { FailurePanel } from '../layout/FailurePanel.tsx';
 
 interface Props {
   children: ReactNode;
-  /** Everything is as it must be. */
+  /** All fields are valid. */
   isReady: boolean;
   button: string;
   destructive?: boolean | undefined;

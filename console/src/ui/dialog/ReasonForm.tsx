@@ -1,16 +1,16 @@
-/** The frame of everything that is done with a reason: what it is, what will come of it, why, and the two ways out. */
+/** A form that takes a reason. */
 import { Textarea } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { DialogForm } from './DialogForm.tsx';
 
 interface Props {
-  /** What is asked for, and what is known of it beforehand. */
+  /** The fields and the prediction. */
   children: ReactNode;
   reason: string;
   onReason: (reason: string) => void;
   takesReason?: boolean | undefined;
   needsReason?: boolean | undefined;
-  /** Everything besides the reason is as it must be. */
+  /** All fields but the reason are valid. */
   isReady: boolean;
   button: string;
   destructive?: boolean | undefined;

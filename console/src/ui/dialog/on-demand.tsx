@@ -1,13 +1,16 @@
-/** Dialogs are loaded when they are first opened: no page should wait for what most visits never need. */
+/** Loads a dialog when it is first opened, so that no page waits for it. */
 import { type ComponentType, useEffect, useLayoutEffect, useRef, useState } from 'react';
 import { systemClock } from '../../../../src/base/clock.ts';
 import { part, usePart } from '../loading/lazy-part.tsx';
 import { isDialogOpen, useOpenDialog } from './open-dialogs.ts';
 
-/** The dialog gives the focus back by itself, but not when it came only after it was opened, nor to what is gone. */
+/**
+ * Mantine restores the focus, but not if the dialog loaded after it was opened or its opener is
+ * gone.
+ */
 const givenBackMs = 30;
 
-/** Whoever closes a dialog goes on where they were, and never from the top of the document. */
+/** Returns the focus to where it was before the dialog opened. */
 function useFocusBack(isOpen: boolean): void {
   const opener = useRef<Element | null>(null);
   useLayoutEffect(() => {
@@ -31,7 +34,7 @@ export function onDemand<Props extends object>(
   const its = part(load);
   return function OnDemand(props: Props) {
     const [wanted, setWanted] = useState(false);
-    // Stays mounted once it was open, so that it can close in peace.
+    // Stays mounted after the first opening, so that it can animate its close.
     if (!wanted && isOpen(props)) setWanted(true);
     useFocusBack(isOpen(props));
     useOpenDialog(isOpen(props));

@@ -1,6 +1,6 @@
 /**
- * Whether a dialog is open. The document cannot be asked: one that was closed stays in it for some frames, and would swallow
- * the keys that are pressed next.
+ * Counts open dialogs. The DOM is no source: a closed dialog stays in it for some frames and would
+ * swallow the next keys.
  */
 import { useLayoutEffect } from 'react';
 

@@ -1,4 +1,4 @@
-/** The mark and the name. */
+/** The logo and the name. */
 import styles from './Brand.module.css';
 
 export function Brand({ large }: { large?: boolean }) {

@@ -1,4 +1,4 @@
-/** An id that can be copied with one click, whole even where only its end is shown. */
+/** An id that copies with one click, whole even if shortened. */
 import { UnstyledButton } from '@mantine/core';
 import { useClipboard } from '@mantine/hooks';
 import { IconCheck, IconCopy } from '@tabler/icons-react';
@@ -6,7 +6,7 @@ import styles from './CopyId.module.css';
 
 interface Props {
   id: string;
-  /** Shows `…` and the last letters: the front of sortable ids is their birth time and looks alike. */
+  /** Shows `…` and the end: sortable ids share their beginning. */
   short?: boolean;
 }
 

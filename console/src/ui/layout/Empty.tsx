@@ -1,4 +1,4 @@
-/** Nothing to show, and why that is so: an empty page still answers the person who opened it. */
+/** An empty state with a reason. */
 import { Stack, Text } from '@mantine/core';
 import type { ReactNode } from 'react';
 import type { StatusIcon } from '../status/status-looks.ts';

@@ -1,8 +1,8 @@
-/** Names and values; a value that is not known is left out. */
+/** Names and values; leaves out unknown values. */
 import { Fragment, type ReactNode } from 'react';
 import styles from './Facts.module.css';
 
-/** The name of a setting is one long word; it may go on below after each of its parts. */
+/** Setting names are long; allow a line break after each underscore. */
 const breakable = (name: string): ReactNode =>
   name.split(/(?<=_)/).map((part, at) => (
     <Fragment key={part}>

@@ -1,10 +1,10 @@
-/** The top of every page: where one is, what it is, what may be done here. */
+/** The head of every page: title, context and actions. */
 import type { ReactNode } from 'react';
 import styles from './PageHeader.module.css';
 
 interface Props {
   title: ReactNode;
-  /** What the browser's tab says; the title, where that is plain words. */
+  /** The title of the browser tab. */
   tab: string;
   above?: ReactNode;
   beside?: ReactNode;

@@ -5,7 +5,7 @@ import styles from './Panel.module.css';
 interface Props {
   title?: ReactNode;
   aside?: ReactNode;
-  /** Its content reaches the edges: tables, logs. */
+  /** The content reaches the edges, as for tables and logs. */
   flush?: boolean;
   children: ReactNode;
 }

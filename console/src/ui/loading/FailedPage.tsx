@@ -1,4 +1,4 @@
-/** What stands where a page should be, when it could not be shown at all. Goes by itself once the server answers. */
+/** Shown instead of a page that failed. Retries by itself once the server answers. */
 import { Button, Center, Stack } from '@mantine/core';
 import { useRouter } from '@tanstack/react-router';
 import { useEffect } from 'react';

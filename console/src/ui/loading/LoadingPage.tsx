@@ -1,4 +1,4 @@
-/** Shown only when a page takes long enough to be noticed. */
+/** Shown when a page takes noticeably long. */
 import { Center, Loader } from '@mantine/core';
 
 export function LoadingPage() {

@@ -1,4 +1,4 @@
-/** The shape of a page that is still being read, so that nothing jumps when it is there. */
+/** Placeholders in the shape of the page, so that nothing jumps. */
 import { Skeleton } from '@mantine/core';
 import columns from '../layout/Columns.module.css';
 

@@ -1,6 +1,6 @@
 /**
- * Parts of the console that are fetched when they are first needed. One that does not come is asked for again as soon as the
- * server answers, by itself and in place: the page around it stays, whatever the network does.
+ * Parts of the console that load on demand. If one fails, it is retried in place as soon as the
+ * server answers; the page around it stays.
  */
 import { type ComponentType, type ReactNode, useEffect, useState } from 'react';
 import { systemClock } from '../../../../src/base/clock.ts';
@@ -28,7 +28,9 @@ export function part<Props>(fetch: () => Promise<ComponentType<Props>>): Part<Pr
   };
 }
 
-/** After an update of the server the files that this page knows are gone; only the new page knows the new ones. */
+/**
+ * After an update of the server the chunks of this page are gone; only a reload finds the new ones.
+ */
 const reloadedKey = 'slipway_reloaded_for';
 function reloadOnce(error: unknown): boolean {
   const reason = String(error);
@@ -40,7 +42,7 @@ function reloadOnce(error: unknown): boolean {
 
 const againMs = 2000;
 
-/** The part, or nothing while it is on its way, or why it did not come yet. */
+/** The part once it is loaded, and the error while it is not. */
 export function usePart<Props>(
   of: Part<Props>,
   wanted: boolean,
@@ -68,8 +70,8 @@ export function usePart<Props>(
 }
 
 /**
- * A page for the router, which fetches it before it goes there; one that did not come says so in its own place. Its type says
- * nothing of the page: pages know the router's addresses, and the two would wait for each other.
+ * A page for the router, which preloads it; if that fails, the error shows in its place. Its type
+ * omits the page: pages use the router's types, which would be a cycle.
  */
 export function page(fetch: () => Promise<object>, name: string): (() => ReactNode) & { preload: () => Promise<void> } {
   const its = part(async () => {

@@ -1,4 +1,4 @@
-/** A status as a pill: icon, word and tone together, so that none of them has to be seen alone. */
+/** A status as a pill with icon, word and tone. */
 
 import { toneStyle } from '../theme.ts';
 import styles from './StatusBadge.module.css';

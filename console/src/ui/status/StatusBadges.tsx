@@ -1,4 +1,4 @@
-/** The badges of the three layers of state that a person meets; each knows its words and its look. */
+/** The status badges of nodes, allocations and operations. */
 import {
   type AllocationStatus,
   allocationStatuses,

@@ -1,4 +1,4 @@
-/** How a group is made up, as one thin bar. The numbers stand in words elsewhere; this is for the glance. */
+/** The composition of a group as a thin bar. The numbers are shown elsewhere. */
 import { type NodeStatus, nodeStatusNames } from '../../../../src/lifecycle/model/states.ts';
 import { toneStyle } from '../theme.ts';
 import styles from './StatusBar.module.css';

@@ -1,4 +1,4 @@
-/** Why a thing is in its status, since when, and what happens next: the answer to "is anyone on it?". */
+/** Explains a status: since when, why, and what happens next. */
 import { IconGavel, IconHourglass } from '@tabler/icons-react';
 import type { ReactNode } from 'react';
 import type { BudgetSource } from '../../../../src/contract/node.ts';
@@ -12,7 +12,7 @@ interface Props {
   means: ReactNode;
   because: ReactNode;
   next: ReactNode;
-  /** What must be read before all else. */
+  /** Shown first. */
   notice?: ReactNode;
 }
 

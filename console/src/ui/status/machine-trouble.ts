@@ -1,4 +1,7 @@
-/** The trouble of a machine that an active allocation runs on. The allocation's own status does not show it. Pure. */
+/**
+ * Trouble of a machine that an active allocation runs on, which the allocation's own status hides.
+ * Pure.
+ */
 import type { Allocation } from '../../../../src/contract/allocation.ts';
 import type { Node } from '../../../../src/contract/node.ts';
 
@@ -33,6 +36,6 @@ export const troubleOf = (
   troubles: ReadonlyMap<string, MachineTrouble>,
 ): MachineTrouble | null => (status === 'active' ? (troubles.get(allocation_id) ?? null) : null);
 
-/** The allocation's own reason says that it became ready, which no longer holds while its machine is in trouble. */
+/** The reason of the allocation says that it became ready, which no longer explains it. */
 export const reasonOf = ({ reason }: Pick<Allocation, 'reason'>, trouble: MachineTrouble | null): string | null =>
   trouble ? troubleWords[trouble.status].sentence : reason;

@@ -1,4 +1,4 @@
-/** What each status looks like: a tone, an icon of its own, a letter where an icon does not fit, and whether it calls out. */
+/** The look of each status: tone, icon, letter, and whether it stands out. */
 import {
   IconAlertTriangle,
   IconArrowBarToDown,
@@ -36,7 +36,7 @@ export interface Look {
   tone: Tone;
   icon: StatusIcon;
   letter: string;
-  /** Drawn as a solid fill: a person should see it first. */
+  /** Drawn as a solid fill, to be seen first. */
   loud?: boolean;
 }
 

@@ -1,4 +1,7 @@
-/** A table that sorts by its headings and, on a phone, turns its rows into cards. Its sorting lives in the address. */
+/**
+ * A table that sorts by its headings; on a phone, rows become cards. The sort order is in the
+ * address.
+ */
 import { UnstyledButton } from '@mantine/core';
 import { IconArrowDown, IconArrowUp } from '@tabler/icons-react';
 import { type ReactNode, useMemo } from 'react';
@@ -8,13 +11,13 @@ export interface Column<Row> {
   key: string;
   heading: string;
   cell: (row: Row) => ReactNode;
-  /** What the column is sorted by; without it, it is not sorted. */
+  /** The sort value; without it, the column does not sort. */
   by?: (row: Row) => string | number;
-  /** Numbers stand on the right. */
+  /** Aligned right, for numbers. */
   end?: boolean;
-  /** Not worth its place on a phone. */
+  /** Hidden on phones. */
   wideOnly?: boolean;
-  /** Left out before what can be pressed would be pushed out of sight. */
+  /** Hidden first when space is short. */
   roomyOnly?: boolean;
 }
 
@@ -23,7 +26,7 @@ interface Props<Row> {
   columns: Column<Row>[];
   rows: Row[];
   rowKey: (row: Row) => string;
-  /** A column's key, with `-` in front for descending. */
+  /** The key of a column, with a leading `-` for descending. */
   sort: string | undefined;
   onSort: (sort: string | undefined) => void;
 }

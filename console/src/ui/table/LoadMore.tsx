@@ -1,4 +1,4 @@
-/** The rest of a list that is read page by page. */
+/** Loads the next page of a list. */
 import { Button, Center } from '@mantine/core';
 
 interface Props {

@@ -1,4 +1,6 @@
-/** The search field of a page; `/` finds it, Escape empties it, and what it holds is in the address. */
+/**
+ * The search field of a page: `/` focuses it, Escape clears it, and the address keeps its value.
+ */
 import { CloseButton, TextInput } from '@mantine/core';
 import { IconSearch } from '@tabler/icons-react';
 import { useEffect, useState } from 'react';

@@ -1,12 +1,12 @@
-/** A moment: relative to now, with the absolute time on hover. */
+/** A moment relative to now, with the absolute time on hover. */
 import { useTicking } from '../../api/server-clock.ts';
 import { absolute, age, due, relative } from './times.ts';
 
 interface Props {
   at: string;
-  /** `3m` instead of `3m ago`, where the words around it say that it is an age. */
+  /** `3m` instead of `3m ago`. */
   asAge?: boolean;
-  /** It is to come: `now` once it is due, instead of `just now`. */
+  /** For the future: `now` once it is due, instead of `just now`. */
   asDue?: boolean;
 }
 

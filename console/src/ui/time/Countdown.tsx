@@ -1,4 +1,4 @@
-/** A deadline, counted down to the second and past it. */
+/** Counts down to a deadline and past it. */
 import { useTicking } from '../../api/server-clock.ts';
 import { toneStyle } from '../theme.ts';
 import styles from './Countdown.module.css';
@@ -10,7 +10,7 @@ interface Props {
   budget_seconds?: number | null;
 }
 
-/** The last fifth of a budget deserves a second look. */
+/** Highlight the last fifth of a budget. */
 const closeFraction = 0.2;
 
 export function Countdown({ at, budget_seconds }: Props) {

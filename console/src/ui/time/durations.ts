@@ -1,4 +1,4 @@
-/** Durations as a person reads them. Pure: seconds in, words out. */
+/** Formats durations. Pure. */
 
 const minute = 60;
 const hour = 60 * minute;
@@ -6,7 +6,7 @@ const day = 24 * hour;
 
 const two = (value: number) => String(value).padStart(2, '0');
 
-/** How long something has taken so far or took: `38s`, `4m 12s`, `1h 04m`, `3d 4h`. */
+/** Elapsed time: `38s`, `4m 12s`, `1h 04m`, `3d 4h`. */
 export function elapsed(seconds: number): string {
   const whole = Math.max(0, Math.floor(seconds));
   if (whole < minute) return `${whole}s`;
@@ -15,7 +15,7 @@ export function elapsed(seconds: number): string {
   return `${Math.floor(whole / day)}d ${Math.floor((whole % day) / hour)}h`;
 }
 
-/** A short duration keeps its fraction: `0.8s`, `12.4s`, then as `elapsed`. */
+/** Short durations keep a fraction: `0.8s`, `12.4s`; longer ones as `elapsed`. */
 export const precise = (seconds: number): string =>
   seconds < minute ? `${seconds.toFixed(seconds < 10 ? 2 : 1)}s` : elapsed(seconds);
 
@@ -33,13 +33,15 @@ const inUnit = (seconds: number, unit: { seconds: number }) => {
   return value < 1.5 && value !== Math.round(value) ? Number(value.toFixed(1)) : Math.max(1, Math.round(value));
 };
 
-/** About how long: `40 s`, `5 min`, `2 h`. */
+/** Rounded: `40 s`, `5 min`, `2 h`. */
 export function roughly(seconds: number): string {
   const unit = unitOf(seconds);
   return `${inUnit(seconds, unit)} ${unit.word}`;
 }
 
-/** The usual range, in the larger one's unit: `5–10 min`, `20–45 s`; one number where both round to it. */
+/**
+ * A range in the unit of the larger value: `5–10 min`, `20–45 s`; one number if both round to it.
+ */
 export function range(low: number, high: number): string {
   const unit = unitOf(high);
   const [from, to] = [inUnit(low, unit), inUnit(high, unit)];

@@ -1,4 +1,4 @@
-/** What a machine wrote that never got as far as sending it, as its provider found it when the machine was given up. */
+/** Output that a machine never sent, collected by its provider when the machine was given up. */
 
 import { IconFileText } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
@@ -11,7 +11,7 @@ import { Ago } from '../../../ui/time/Ago.tsx';
 import { LogRow } from './LogRow.tsx';
 import styles from './Logs.module.css';
 
-/** A person looks in the log first; where nothing was sent, what was found is the answer. */
+/** Shown in the log, because people look there first. */
 export function LeftOnMachine({ node }: { node: Node }) {
   const { data: fact, isPending, error } = useQuery(leftOnMachineQuery(node));
   if (isPending) return null;

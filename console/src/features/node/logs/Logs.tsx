@@ -1,4 +1,7 @@
-/** The log of every instance of a node, kept after the machine is gone; follows the end until a person scrolls away. */
+/**
+ * The log of every instance of a node, kept after the machine is gone. Follows the end until you
+ * scroll up.
+ */
 import { Button, Group, Select, Switch, TextInput } from '@mantine/core';
 import { useDebouncedCallback } from '@mantine/hooks';
 import { IconArrowDown, IconFileText, IconSearch } from '@tabler/icons-react';

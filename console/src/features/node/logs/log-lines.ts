@@ -1,16 +1,16 @@
-/** Log lines as a person reads them. Pure. */
+/** Formats log lines. Pure. */
 
 export interface ReadableLine {
   level: 'warn' | 'error' | null;
   text: string;
-  /** What else a structured line says, as `name=value`. */
+  /** The other fields of a structured line, as `name=value`. */
   more: string;
 }
 
 const escapeCode = String.fromCharCode(27);
 const terminalCodes = new RegExp(`${escapeCode}(?:\\[[0-9;?]*[ -/]*[@-~]|\\][^\\u0007]*\\u0007|[@-_])`, 'g');
 
-/** Said by the page around the line or by its own columns; the whole line is still there on hover. */
+/** Shown by the page or in columns of their own; the tooltip has the whole line. */
 const saidElsewhere = new Set([
   'at',
   'time',
@@ -25,7 +25,7 @@ const saidElsewhere = new Set([
 ]);
 const longestValue = 120;
 
-/** Structured lines are taken apart; others lose only the codes that colour them in a terminal. */
+/** Parses structured lines; strips terminal colours from others. */
 export function readableLine(line: string): ReadableLine {
   const fields = fieldsOf(line);
   if (!fields) return { level: null, text: line.replaceAll(terminalCodes, ''), more: '' };
@@ -39,7 +39,7 @@ export function readableLine(line: string): ReadableLine {
 const asText = (value: unknown): string =>
   (typeof value === 'string' ? value : (JSON.stringify(value) ?? '')).slice(0, longestValue);
 
-/** By name, or by pino's numbers. */
+/** A name, or pino's number. */
 function levelOf(level: unknown): ReadableLine['level'] {
   if (level === 'error' || level === 'fatal' || (typeof level === 'number' && level >= 50)) return 'error';
   if (level === 'warn' || level === 40) return 'warn';
@@ -52,7 +52,7 @@ function fieldsOf(line: string): Record<string, unknown> | null {
     const parsed: Record<string, unknown> = JSON.parse(line);
     return typeof (parsed.msg ?? parsed.message) === 'string' ? parsed : null;
   } catch (error) {
-    // A line may look like JSON and be none; then it is shown as it is.
+    // Shows a line as it is if it is not JSON after all.
     if (error instanceof SyntaxError) return null;
     throw error;
   }
