@@ -1,6 +1,6 @@
 /**
- * Shows how far a whole run is: files done of all, failures so far, and about how long the rest takes.
- * Failed tests are printed as soon as their file ends; files that pass are only counted.
+ * Shows how far a whole run is: files done of all, failures so far, and about how long the rest
+ * takes. Failed tests are printed as soon as their file ends; files that pass are only counted.
  */
 import { MinimalReporter, type TestModule, type TestSpecification, type Vitest } from 'vitest/node';
 import { estimateLeftMs, progressLine } from './progress.ts';
@@ -48,7 +48,7 @@ export default class ProgressReporter extends MinimalReporter {
   }
 }
 
-/** What a file takes that was never run here: stories with real processes and browsers take longest. */
+/** Estimate for a file that was never run here. */
 const estimatedFileMs = (path: string): number => {
   if (/\/test\/(scenarios|chaos|browser|outsiders|attacks)\//.test(path)) return 15_000;
   return /\/test\/(api|operations|properties)\//.test(path) ? 5_000 : 1_500;

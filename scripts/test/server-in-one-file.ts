@@ -1,13 +1,14 @@
 /**
- * The server's own code in one file, for the servers that a whole run starts as processes: reading and stripping four hundred files
- * takes each of them a quarter of its start. Packages stay where they are, and whoever runs a single test file has the sources.
+ * Bundles the server's own code for the server processes that a whole run starts. Reading and
+ * stripping hundreds of files takes a quarter of each start. Packages stay where they are, and a
+ * single test file runs the sources.
  */
 import { rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { rolldown } from 'rolldown';
 import { root } from './stage.ts';
 
-/** Beside the sources' own folder: what the server finds from where it lies is found from here too. */
+/** As deep in the tree as `src`, so that paths relative to the module stay valid. */
 const folder = join(root, 'dist');
 const isPackage = /^[^./]/;
 

@@ -1,4 +1,4 @@
-/** One stage of the test run: a program under this same Node, with its output shown, its result and its time kept. */
+/** One stage of the test run: a program under this Node, its output, its result and its time. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 

@@ -1,4 +1,4 @@
-/** Reads what the test runner reported and says what a green run may not contain: a skipped test, an empty suite. */
+/** Reads the test runner's report. A green run has no skipped test and no empty suite. */
 import { existsSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { relative } from 'node:path';
@@ -6,7 +6,7 @@ import { stripVTControlCharacters } from 'node:util';
 
 export interface Suite {
   name: string;
-  /** What a test file's path, from the root, starts with. */
+  /** Prefixes of the paths of its test files. */
   under: string[];
 }
 
@@ -48,15 +48,15 @@ export interface Outcome {
   complaints: string[];
 }
 
-const mostLines = 6;
-const mostCharacters = 600;
+const maxLines = 6;
+const maxCharacters = 600;
 
-/** Enough to know one failure from another where only the end of the output is kept; each line is indented below what it is about. */
+/** The first lines of a failure, indented, for logs that keep only the end of the output. */
 export function beginningOf(message: string): string {
-  const beginning = stripVTControlCharacters(message).slice(0, mostCharacters);
+  const beginning = stripVTControlCharacters(message).slice(0, maxCharacters);
   const lines = beginning.split('\n').filter((line) => line.trim() !== '');
   return lines
-    .slice(0, mostLines)
+    .slice(0, maxLines)
     .map((line) => `\n          ${line}`)
     .join('');
 }

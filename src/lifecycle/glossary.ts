@@ -1,6 +1,7 @@
 /**
- * The words of the product, one meaning each. `docs/glossary.md` and the console's tooltips are made from this table.
- * A word that a screen, an error or a folder uses has an entry; statuses have theirs in model/states.ts.
+ * The words of the product, one meaning each. `docs/glossary.md` and the console's tooltips are
+ * made from this table. A word that a screen, an error or a folder uses has an entry; statuses have
+ * theirs in model/states.ts.
  */
 
 export interface GlossaryEntry {

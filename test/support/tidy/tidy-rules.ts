@@ -5,5 +5,13 @@ import { formRules } from './form-rules.ts';
 import { importRules } from './import-rules.ts';
 import { roomRules } from './room-rules.ts';
 import type { Rule } from './source.ts';
+import { wordRules } from './word-rules.ts';
 
-export const tidyRules: Rule[] = [...importRules, ...cycleRules, ...callRules, ...formRules, ...roomRules];
+export const tidyRules: Rule[] = [
+  ...importRules,
+  ...cycleRules,
+  ...callRules,
+  ...formRules,
+  ...wordRules,
+  ...roomRules,
+];
