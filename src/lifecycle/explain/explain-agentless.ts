@@ -1,12 +1,12 @@
 /** What is said otherwise of a machine on which nothing of ours runs: only its provider speaks of it, and nobody counts its work. Pure. */
 import type { NodeStatus } from '../model/states.ts';
-import type { ExplainFacts, Explanation, NextStep } from './explanation.ts';
+import { byRule, type ExplainFacts, type Explanation, type NextStep } from './explanation.ts';
 
 type ProviderWay = (facts: ExplainFacts, silent_at: Date | null) => Explanation;
 
 const unseen = (at: Date | null): NextStep => ({
   if: 'its provider answers and does not show it until then',
-  leads_to: 'offline, by liveness',
+  ...byRule('offline', 'liveness'),
   at,
 });
 
@@ -15,7 +15,7 @@ export const agentlessWays: Partial<Record<NodeStatus, ProviderWay>> = {
     waiting_for: operation ?? 'its provider to finish it',
     next: [
       { if: 'its provider has finished it', leads_to: 'starting', at: null },
-      { if: 'it is not finished by then', leads_to: 'failed, by provision-deadline', at: node.deadline_at },
+      { if: 'it is not finished by then', ...byRule('failed', 'provision-deadline'), at: node.deadline_at },
     ],
   }),
   ready: (_, silent_at) => ({

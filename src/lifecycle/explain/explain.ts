@@ -5,9 +5,16 @@ import { waitsToBeHeard } from '../findings/refused-beats.ts';
 import { degradedFrom, mayBeReady, wellBelow } from '../model/reports.ts';
 import { isObserved } from '../model/rules.ts';
 import type { NodeStatus } from '../model/states.ts';
-import { type Cause, causes } from '../model/transitions.ts';
+import { causes } from '../model/transitions.ts';
 import { agentlessWays } from './explain-agentless.ts';
-import type { ExplainedNode, ExplainFacts, Explanation, Holder, NextStep } from './explanation.ts';
+import {
+  byRule,
+  type ExplainedNode,
+  type ExplainFacts,
+  type Explanation,
+  type Holder,
+  type NextStep,
+} from './explanation.ts';
 
 type Way = (facts: ExplainFacts) => Explanation;
 
@@ -23,14 +30,14 @@ const provisioning: Way = ({ node, operation }) =>
         waiting_for: 'the provider to grant capacity; its boot budget does not run meanwhile',
         next: [
           { if: 'the provider grants capacity', leads_to: 'its boot budget starts', at: null },
-          { if: 'it does not by then', leads_to: 'failed, by provision-deadline', at: node.deadline_at },
+          { if: 'it does not by then', ...byRule('failed', 'provision-deadline'), at: node.deadline_at },
         ],
       }
     : {
         waiting_for: operation ?? 'its agent to register',
         next: [
           { if: 'its agent registers', leads_to: 'starting', at: null },
-          { if: 'it has not registered by then', leads_to: 'failed, by provision-deadline', at: node.deadline_at },
+          { if: 'it has not registered by then', ...byRule('failed', 'provision-deadline'), at: node.deadline_at },
         ],
       };
 
@@ -40,22 +47,22 @@ const starting: Way = ({ node }) =>
         waiting_for: 'the machine to say that it is ready',
         next: [
           { if: 'it says ready or answers a probe', leads_to: 'ready', at: null },
-          { if: 'it still beats then', leads_to: 'ready, by stuck-starting', at: node.deadline_at },
-          { if: 'it is silent then', leads_to: 'failed, by start-deadline', at: node.deadline_at },
+          { if: 'it still beats then', ...byRule('ready', 'stuck-starting'), at: node.deadline_at },
+          { if: 'it is silent then', ...byRule('failed', 'start-deadline'), at: node.deadline_at },
         ],
       }
     : {
         waiting_for: 'its prerequisites to be checked and met',
         next: [
           { if: 'they are met and it says ready or answers a probe', leads_to: 'ready', at: null },
-          { if: 'one is missing', leads_to: 'failed, by prerequisite-missing', at: null },
-          { if: 'they are not met by then', leads_to: 'failed, by start-deadline', at: node.deadline_at },
+          { if: 'one is missing', ...byRule('failed', 'prerequisite-missing'), at: null },
+          { if: 'they are not met by then', ...byRule('failed', 'start-deadline'), at: node.deadline_at },
         ],
       };
 
 const silence = (node: ExplainedNode): NextStep => ({
   if: 'it says nothing until then',
-  leads_to: 'offline, by liveness (degraded if it answers a probe)',
+  ...byRule('offline', 'liveness', ' (degraded if it answers a probe)'),
   at: silentAt(node),
 });
 
@@ -91,7 +98,7 @@ const believedAt = ({ verdict, last_seen_at, status_since, stale_seconds }: Expl
 
 const offline: Way = ({ node }) => {
   const at = believedAt(node);
-  const given_up = { leads_to: 'failed, by offline-deadline', at: node.deadline_at };
+  const given_up = { ...byRule('failed', 'offline-deadline'), at: node.deadline_at };
   return at
     ? {
         waiting_for: 'its stale time to pass: it beats again, and one that fell silent is believed after that',
@@ -111,7 +118,7 @@ const offline: Way = ({ node }) => {
 
 const endOfWindow = (condition: string, { deadline_at }: ExplainedNode): NextStep => ({
   if: condition,
-  leads_to: 'cleaning, by rescue-over: destroyed, with proof',
+  ...byRule('cleaning', 'rescue-over', ': destroyed, with proof'),
   at: deadline_at,
 });
 
@@ -144,7 +151,7 @@ const draining: Way = ({ node }) => ({
   waiting_for: 'running work to end',
   next: [
     { if: 'it is empty', leads_to: 'set aside or retired, as was asked', at: null },
-    { if: 'it is not empty by then', leads_to: 'the same, by drain-deadline', at: node.deadline_at },
+    { if: 'it is not empty by then', ...byRule('the same', 'drain-deadline'), at: node.deadline_at },
   ],
 });
 
@@ -177,9 +184,9 @@ const beingCleaned: Way = (facts) => ({
     { if: 'there is proof', leads_to: afterProof(facts), at: null },
     {
       if: 'it takes longer than that',
-      leads_to: isOwned(facts)
-        ? 'its allocation is release_failed and is tried again'
-        : 'quarantined, by clean-deadline',
+      ...(isOwned(facts)
+        ? { leads_to: 'its allocation is release_failed and is tried again' }
+        : byRule('quarantined', 'clean-deadline')),
       at: facts.node.deadline_at,
     },
   ],
@@ -229,12 +236,9 @@ const ways: Record<NodeStatus, Way> = {
   retired,
 };
 
-const byRule = /, by ([a-z-]+)/;
-
-/** In an observed pool a rule changes nothing unless it finishes what was asked for; the step is still told, as what would happen. */
+/** In an observed pool most rules change nothing; their steps are shown as what would happen. */
 function asObserved(step: NextStep): NextStep {
-  const rule = step.by ?? (byRule.exec(step.leads_to)?.[1] as Cause | undefined);
-  if (!rule || !isObserved(rule, causes[rule].trigger, 'observe')) return step;
+  if (!step.by || !isObserved(step.by, causes[step.by].trigger, 'observe')) return step;
   return { ...step, leads_to: `would be ${step.leads_to}; the pool is only observed` };
 }
 

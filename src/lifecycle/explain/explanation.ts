@@ -59,9 +59,15 @@ export interface NextStep {
   if: string;
   leads_to: string;
   at: Date | null;
-  /** The rule that decides, where the words do not name it. */
+  /** The rule that decides it; absent where no rule does. */
   by?: Cause;
 }
+
+/** A step that a rule takes. `leads_to` names the rule for people; code reads `by`. */
+export const byRule = (outcome: string, rule: Cause, remark = ''): Pick<NextStep, 'leads_to' | 'by'> => ({
+  leads_to: `${outcome}, by ${rule}${remark}`,
+  by: rule,
+});
 
 export interface Explanation {
   waiting_for: string | null;
