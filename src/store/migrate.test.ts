@@ -75,6 +75,56 @@ test('log lines that were kept one to a row are there afterwards, in order and u
   expect(await db.query('select last_seq::int from node_log_ends')).toEqual([{ last_seq: 5000 }]);
 });
 
+test('signs of a boot that were sentences are there afterwards as kind and code', async () => {
+  const { url, db } = await open(emptyDatabase());
+  const folder = await mkdtemp(join(tmpdir(), 'slipway-migrations-'));
+  ends.push(() => rm(folder, { recursive: true }));
+  for (const each of ownNames.filter((name) => name < '0057')) await copyFile(join(own, each), join(folder, each));
+  await migrate(url, { folder });
+  await db.query(`
+    insert into pools (name, driver, generation, created_at, updated_at) values ('p', 'external', 1, now(), now());
+    insert into pool_generations (pool, generation, document, created_at) values ('p', 1, '{}', now());
+    insert into nodes (node_id, pool, pool_generation, name, status, status_since, created_at) values ('n', 'p', 1, 'n', 'ready', now(), now());
+    insert into instances (node_instance_id, node_id, attempt, created_at) values ('i', 'n', 1, now())`);
+  // As replicas of earlier versions write it, also while this version is rolled out.
+  const write = (...signs: string[]) =>
+    db.query(
+      `insert into boot_signs (node_instance_id, sign, seen_at)
+       select 'i', sign, '2026-01-01T00:00:00Z'::timestamptz + make_interval(secs => place)
+       from unnest($1::text[]) with ordinality as shown(sign, place)
+       on conflict do nothing returning sign`,
+      [signs],
+    );
+  const sentences = [
+    ['an operator gave it more time', 'extended', '', null],
+    ['crashed kernel_panic it ended: not syncing', 'crash', 'kernel_panic', 'it ended: not syncing'],
+    ['certain failure oom', 'certain_failure', 'oom', null],
+    ['told failure oom', 'reported_failure', 'oom', null],
+    ['certain diagnosis disk_full', 'certain_diagnosis', 'disk_full', null],
+    ['diagnosis disk_full', 'diagnosis', 'disk_full', null],
+    ['provider state running', 'provider_state', 'running', null],
+    ['boot stage init/network', 'boot_stage', 'init/network', null],
+    ['reports pulling image', 'reported_stage', 'pulling image', null],
+    ['image: pulled', 'part', 'image: pulled', null],
+  ] as const;
+  await write(...sentences.map(([sentence]) => sentence), 'crashed kernel_panic seen again');
+  await migrate(url);
+  const shown = () => db.query<object>('select kind, code, detail, sign from boot_signs order by seen_at');
+  const converted = sentences.map(([sign, kind, code, detail]) => ({ kind, code, detail, sign }));
+  expect(await shown()).toEqual(converted);
+  expect(await write('boot stage init/network', 'boot stage final')).toEqual([{ sign: 'boot stage final' }]);
+  await db.query(
+    `insert into boot_signs (node_instance_id, kind, code, detail, seen_at) values ('i', 'crash', 'oom', 'it ended', now()), ('i', 'part', 'disk: made', null, now())`,
+  );
+  expect(await shown()).toEqual(
+    expect.arrayContaining([
+      { kind: 'boot_stage', code: 'final', detail: null, sign: 'boot stage final' },
+      { kind: 'crash', code: 'oom', detail: 'it ended', sign: 'crashed oom it ended' },
+      { kind: 'part', code: 'disk: made', detail: null, sign: null },
+    ]),
+  );
+});
+
 test('the dump sees columns, defaults, constraints, indexes and partitions change', async () => {
   const { db } = await open(testDatabase());
   const changes = [

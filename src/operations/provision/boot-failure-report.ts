@@ -31,7 +31,8 @@ export function reportBootFailure(
     const node = await lockNode(tx, node_id);
     if (!node?.node_instance_id) return;
     const { node_instance_id, workflow_id, deadline_at } = node;
-    const fresh = await markSigns(tx, node_instance_id, [`${certain ? 'certain' : 'told'} failure ${code}`], at);
+    const kind = certain ? 'certain_failure' : 'reported_failure';
+    const fresh = await markSigns(tx, node_instance_id, [{ kind, code }], at);
     if (fresh.length === 0) return;
     const facts = [
       {

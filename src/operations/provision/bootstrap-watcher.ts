@@ -65,8 +65,8 @@ function attach(
   const at = now(services.clock);
   return services.db.transaction(async (tx) => {
     // Certainty is news of its own: the same words may have been read before the machine's end was seen.
-    const sign = `${certain ? 'certain diagnosis' : 'diagnosis'} ${code}`;
-    const fresh = await markSigns(tx, subject.node_instance_id, [sign], at);
+    const kind = certain ? 'certain_diagnosis' : 'diagnosis';
+    const fresh = await markSigns(tx, subject.node_instance_id, [{ kind, code }], at);
     if (fresh.length === 0) return;
     await recordEvidence(tx, [
       {

@@ -14,7 +14,10 @@ import type { Subject } from '../runtime/subject.ts';
 /** Keeps what the driver's answer says about the clock of this boot. Repeating it changes nothing. */
 export async function keepClock(services: OperationServices, subject: Subject, answer: DriverOutcome): Promise<void> {
   const waits = answer.outcome === 'wait' && answer.waits_for === 'capacity';
-  const signs = answer.outcome === 'failed' ? [] : (answer.parts ?? []).map(({ name, state }) => `${name}: ${state}`);
+  const signs =
+    answer.outcome === 'failed'
+      ? []
+      : (answer.parts ?? []).map(({ name, state }) => ({ kind: 'part' as const, code: `${name}: ${state}` }));
   if (!waits && subject.node.waiting_for === null && signs.length === 0) return;
   const at = now(services.clock);
   const { environment } = services;

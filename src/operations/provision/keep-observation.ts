@@ -16,6 +16,6 @@ export async function keepObservation(services: OperationServices, subject: Subj
     const observed = { observed_state: state, observed_at: at };
     const summary = `the provider shows it as ${state}`;
     const amended = await amendNode(tx, node, observed, { at, layer: 'provider', kind: 'node.observed', summary });
-    await noteAdvance(tx, amended, [`provider state ${state}`], at, services.environment);
+    await noteAdvance(tx, amended, [{ kind: 'provider_state', code: state }], at, services.environment);
   });
 }

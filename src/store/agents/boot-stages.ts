@@ -49,7 +49,10 @@ export async function storeBootStages(
     );
     await nameAllocations(tx, facts);
     await recordEvidence(tx, facts);
-    const signs = fresh.map(({ name, parent }) => `boot stage ${parent ? `${parent}/` : ''}${name}`);
+    const signs = fresh.map(({ name, parent }) => ({
+      kind: 'boot_stage' as const,
+      code: parent ? `${parent}/${name}` : name,
+    }));
     if (node?.node_instance_id === ids.node_instance_id) await noteAdvance(tx, node, signs, now, environment);
   });
 }

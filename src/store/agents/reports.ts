@@ -81,7 +81,8 @@ export function recordClaim(
     const before = locked.reported_status;
     let node = locked;
     if (beat.status && beat.status !== node.reported_status) node = await tellClaim(tx, node, beat.status, beat, now);
-    if (beat.boot_stage) node = await noteAdvance(tx, node, [`reports ${beat.boot_stage}`], now, environment);
+    if (beat.boot_stage)
+      node = await noteAdvance(tx, node, [{ kind: 'reported_stage', code: beat.boot_stage }], now, environment);
     // A rescued node that already claims ready must not wait for its next beat to say so again, so each change is followed by a look.
     for (let looks = 0; looks < 2; looks++) {
       const facts = { ...node, stale_seconds, reported_status: looks === 0 ? before : node.reported_status };

@@ -4,7 +4,7 @@ import type { BudgetSource } from '../../lifecycle/deadlines/budgets.ts';
 import { type NodeStatus, nodeStatuses } from '../../lifecycle/model/states.ts';
 import { isOwn } from '../evidence/own-facts.ts';
 import type { Queryable } from '../pg/database.ts';
-import { isAdvance } from '../transitions/advance.ts';
+import { advanceKinds } from '../transitions/advance.ts';
 
 export interface Asked {
   pool: string;
@@ -56,8 +56,8 @@ export const readBoots = (db: Queryable, { pool, since, until, most }: Asked): P
 export async function readAdvances(db: Queryable, instances: readonly string[]): Promise<Map<string, number[]>> {
   const rows = await db.query<{ node_instance_id: string; moments: number[] }>(
     `select node_instance_id, json_agg(extract(epoch from seen_at) * 1000 order by seen_at) as moments from boot_signs
-     where node_instance_id = any($1) and ${isAdvance('sign')} group by 1`,
-    [instances],
+     where node_instance_id = any($1) and kind = any($2) group by 1`,
+    [instances, advanceKinds],
   );
   return new Map(rows.map(({ node_instance_id, moments }) => [node_instance_id, moments]));
 }

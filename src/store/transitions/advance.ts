@@ -1,4 +1,7 @@
-/** Advance of a boot: something that was not seen before. It renews the deadline where the rules let it; repetition does not. */
+/**
+ * What an instance has shown of its boot, each thing once. Something new is an advance, which renews the deadline where the
+ * rules let it; repetition does not.
+ */
 import type { NodeInstanceId } from '../../base/ids.ts';
 import type { BudgetSettings } from '../../lifecycle/deadlines/budgets.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
@@ -7,47 +10,75 @@ import { poolGeneration } from '../rows/pools.ts';
 import { moveDeadlines } from './deadlines.ts';
 import { budgetOf, type DoorEnvironment } from './transition-rules.ts';
 
-/** Marks what an instance has shown of its boot; answers those that are new. */
-export async function markSigns(
-  tx: Transaction,
-  node_instance_id: NodeInstanceId,
-  signs: string[],
-  now: Date,
-): Promise<string[]> {
-  const rows = await tx.query<{ sign: string }>(
-    `insert into boot_signs (node_instance_id, sign, seen_at) select $1, sign, $3 from unnest($2::text[]) as shown(sign)
-     on conflict do nothing returning sign`,
-    [node_instance_id, signs, now],
-  );
-  return rows.map((row) => row.sign);
+/** Signs that the boot moves on, and how each reads in the reason of a moved deadline. */
+const advances = {
+  boot_stage: (stage: string) => `boot stage ${stage}`,
+  reported_stage: (stage: string) => `reports ${stage}`,
+  provider_state: (state: string) => `provider state ${state}`,
+  /** A part of the machine and the state that the driver sees it in. */
+  part: (part: string) => part,
+} as const;
+
+type AdvanceKind = keyof typeof advances;
+
+/** Marked beside the advances so that each is handled once: what failed, what was found, and a person's extension. */
+type OtherKind = 'crash' | 'certain_failure' | 'reported_failure' | 'certain_diagnosis' | 'diagnosis' | 'extended';
+
+/** `code` names what was shown, once within its kind. `detail` is for people and may be missing. */
+export interface BootSign<Kind extends string = AdvanceKind | OtherKind> {
+  kind: Kind;
+  code: string;
+  detail?: string;
 }
 
-const extended = 'an operator gave it more time';
+export type Advance = BootSign<AdvanceKind>;
 
-/** What a person granted is not taken away by advance that then falls silent. */
-export const markExtended = (tx: Transaction, node_instance_id: NodeInstanceId, now: Date): Promise<string[]> =>
+/** Marks what an instance has shown of its boot; returns what is new. */
+export async function markSigns<Sign extends BootSign>(
+  tx: Transaction,
+  node_instance_id: NodeInstanceId,
+  signs: Sign[],
+  now: Date,
+): Promise<Sign[]> {
+  const rows = await tx.query<{ kind: string; code: string }>(
+    `insert into boot_signs (node_instance_id, kind, code, detail, seen_at)
+     select $1, kind, code, detail, $5
+     from unnest($2::text[], $3::text[], $4::text[]) as shown(kind, code, detail)
+     on conflict do nothing
+     returning kind, code`,
+    [
+      node_instance_id,
+      signs.map(({ kind }) => kind),
+      signs.map(({ code }) => code),
+      signs.map(({ detail }) => detail ?? null),
+      now,
+    ],
+  );
+  return rows.flatMap(({ kind, code }) => signs.find((sign) => sign.kind === kind && sign.code === code) ?? []);
+}
+
+const extended = { kind: 'extended', code: '' } as const;
+
+/** A person's extension is not taken away when an advance later falls silent. */
+export const markExtended = (tx: Transaction, node_instance_id: NodeInstanceId, now: Date): Promise<BootSign[]> =>
   markSigns(tx, node_instance_id, [extended], now);
 
 async function wasExtended(tx: Transaction, node_instance_id: NodeInstanceId): Promise<boolean> {
-  const rows = await tx.query('select 1 from boot_signs where node_instance_id = $1 and sign = $2', [
+  const rows = await tx.query('select 1 from boot_signs where node_instance_id = $1 and kind = $2', [
     node_instance_id,
-    extended,
+    extended.kind,
   ]);
   return rows.length > 0;
 }
 
-/** What is marked with the signs of a boot and is no advance: a person's word, and what was found wrong. */
-const otherMarks = ['crashed ', 'certain failure ', 'told failure ', 'certain diagnosis ', 'diagnosis '];
-
-/** Expects the name of the column. */
-export const isAdvance = (sign: string): string =>
-  `(${sign} <> '${extended}' and not (${otherMarks.map((mark) => `starts_with(${sign}, '${mark}')`).join(' or ')}))`;
+/** Kinds of boot_signs that are advances. */
+export const advanceKinds: readonly string[] = Object.keys(advances);
 
 /** The caller holds the lock on the node's row. */
 export async function noteAdvance(
   tx: Transaction,
   node: NodeRow,
-  signs: string[],
+  signs: Advance[],
   now: Date,
   environment: DoorEnvironment,
 ): Promise<NodeRow> {
@@ -74,7 +105,7 @@ export async function noteAdvance(
     now,
   );
   if (!next || (next < deadline_at && (await wasExtended(tx, node.node_instance_id)))) return node;
-  const reason = `it advances (${fresh.join(', ')})`;
+  const reason = `it advances (${fresh.map(({ kind, code }) => advances[kind](code)).join(', ')})`;
   const [moved] = await moveDeadlines(tx, [{ node, deadline_at: next, reason }], { layer: 'node' }, now);
   return moved ?? node;
 }
@@ -85,21 +116,23 @@ export interface Crash {
   message: string;
 }
 
-const crashed = 'crashed ';
-
 /** Marked for the operation that waits for the machine, whichever replica it runs on. */
 export const markCrash = (
   tx: Transaction,
   node_instance_id: NodeInstanceId,
   { code, message }: Crash,
   now: Date,
-): Promise<string[]> => markSigns(tx, node_instance_id, [`${crashed}${code} ${tx.redact.text(message)}`], now);
+): Promise<BootSign[]> =>
+  markSigns(tx, node_instance_id, [{ kind: 'crash', code, detail: tx.redact.text(message) }], now);
 
 export async function markedCrash(db: Queryable, node_instance_id: NodeInstanceId): Promise<Crash | undefined> {
-  const [row] = await db.query<{ sign: string }>(
-    `select sign from boot_signs where node_instance_id = $1 and starts_with(sign, $2) order by seen_at limit 1`,
-    [node_instance_id, crashed],
+  const [row] = await db.query<Crash>(
+    `select code, coalesce(detail, '') as message
+     from boot_signs
+     where node_instance_id = $1 and kind = 'crash'
+     order by seen_at
+     limit 1`,
+    [node_instance_id],
   );
-  const [, code = '', message = ''] = /^crashed (\S+) ([\s\S]*)$/.exec(row?.sign ?? '') ?? [];
-  return row && { code, message };
+  return row;
 }

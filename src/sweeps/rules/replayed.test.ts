@@ -71,7 +71,9 @@ describe('boots', () => {
 
   async function advance(ids: NodeId[], at: Date): Promise<void> {
     for (const node of await stage.rows(ids))
-      await stage.db.transaction((tx) => noteAdvance(tx, node, [`stage ${at.getTime()}`], at, stage.environment));
+      await stage.db.transaction((tx) =>
+        noteAdvance(tx, node, [{ kind: 'boot_stage', code: `${at.getTime()}` }], at, stage.environment),
+      );
   }
 
   beforeAll(async () => {
