@@ -31,10 +31,10 @@ export async function anotherAttempt(
   // A pool whose machines fail in droves is not fed with more of them; the failed one can still be tried again by hand.
   if (await launchHold(tx, { name: pool.name, zone: pool.document.zone ?? null }, pausingRules, at)) return;
   const workflow_id = newWorkflowId(services.clock);
-  const reason = `attempt ${made + 1} of ${most}`;
+  const next_try = `attempt ${made + 1} of ${most}`;
   // Nobody asked for it: the pool allows it.
   const { correlation_id } = operation;
-  const asks = { workflow_id, allocation, correlation_id, actor: null, retry: { reason } };
+  const asks = { workflow_id, allocation, correlation_id, actor: null, retry: { reason: next_try } };
   await queueProvision(tx, pool.document, services, asks, at);
-  await retryingAllocation(tx, allocation, { workflow_id, reason }, at);
+  await retryingAllocation(tx, allocation, { workflow_id, next_try }, at);
 }

@@ -1,4 +1,4 @@
-/** Changes of allocations that are no change of status; each is told, so that the row can still be rebuilt from its facts. */
+/** Changes of allocations other than their status. Each is recorded, so that the row can be rebuilt from its facts. */
 import type { WorkflowId } from '../../base/ids.ts';
 import type { Actor } from '../../contract/evidence/evidence.ts';
 import type { Verdict } from '../../contract/node.ts';
@@ -7,23 +7,27 @@ import type { Transaction } from '../pg/database.ts';
 import type { AllocationRow } from '../rows/allocations.ts';
 import { writeRows } from './transition-rules.ts';
 
-/** A failed allocation that somebody works on again: whoever follows it follows the new try. The caller holds its lock. */
+/** The reason of a failed allocation: why it failed and, where it is tried again, what comes next. */
+const failedReason = (why: string, next_try: string | null): string =>
+  next_try === null ? why : `${why}; ${next_try} follows`;
+
+/** A failed allocation is tried again; `workflow_id` is the new try's. The caller holds its lock. */
 export async function retryingAllocation(
   tx: Transaction,
   allocation: AllocationRow,
-  { workflow_id, reason, actor = null }: { workflow_id: WorkflowId; reason: string; actor?: Actor | null },
+  { workflow_id, next_try, actor = null }: { workflow_id: WorkflowId; next_try: string; actor?: Actor | null },
   now: Date,
 ): Promise<void> {
-  // A try that ended while it waited for a machine has left its own word there.
-  const failed = (allocation.reason ?? 'it failed').replace(/; [^;]* follows$/, '');
-  const set = { workflow_id, reason: `${failed}; ${reason} follows` };
+  // The row's own reason may still announce an earlier try that ended while it waited for a machine.
+  const why = allocation.verdict?.reason ?? allocation.reason ?? 'it failed';
+  const set = { workflow_id, reason: failedReason(why, next_try) };
   await writeRows(tx, 'allocations', 'allocation_id', Object.keys(set), [{ ...allocation, ...set }]);
   await recordEvidence(tx, [
     {
       at: now,
       layer: actor ? 'operator' : 'workflow',
       kind: 'allocation.retrying',
-      summary: `it is tried again${actor ? '' : ' by itself'}: ${reason}`,
+      summary: `it is tried again${actor ? '' : ' by itself'}: ${next_try}`,
       data: { set: { allocation_id: allocation.allocation_id, ...set } },
       actor,
       allocation_id: allocation.allocation_id,
@@ -34,7 +38,7 @@ export async function retryingAllocation(
   ]);
 }
 
-/** A release that another operation goes on with: whoever follows the allocation follows that one. The caller holds its lock. */
+/** Another operation takes over a release. The caller holds the allocation's lock. */
 export async function releaseGoesOnBy(
   tx: Transaction,
   allocation: AllocationRow,
@@ -59,16 +63,31 @@ export async function releaseGoesOnBy(
   ]);
 }
 
-/** Why its machine ended, found out after it was given up. The caller holds its lock. */
-export async function tellAllocationCause(
+/** The words of a person's retry. An automatic one is queued with its own: which attempt of how many. */
+export const retryByHand = 'another try';
+
+/** The try that was queued since the allocation failed; null where there is none. */
+async function nextTryOf(tx: Transaction, { workflow_id, status_since }: AllocationRow): Promise<string | null> {
+  const [row] = await tx.query<{ actor: Actor | null; reason: string | null }>(
+    `select actor, params ->> 'reason' as reason
+     from operations
+     where workflow_id = $1
+       and params -> 'retry' = 'true'
+       -- An earlier operation is the one that failed, even if it was itself a retry.
+       and created_at >= $2`,
+    [workflow_id, status_since],
+  );
+  return row ? (row.actor === null && row.reason) || retryByHand : null;
+}
+
+/** Records why its machine ended, found out after it was given up. The caller holds its lock. */
+export async function recordAllocationCause(
   tx: Transaction,
   allocation: AllocationRow,
   verdict: Verdict,
   now: Date,
 ): Promise<void> {
-  // Where a new try follows, that is said of it as well.
-  const follows = /; [^;]* follows$/.exec(allocation.reason ?? '')?.[0] ?? '';
-  const set = { verdict, reason: `${verdict.reason}${follows}` };
+  const set = { verdict, reason: failedReason(verdict.reason, await nextTryOf(tx, allocation)) };
   await writeRows(tx, 'allocations', 'allocation_id', Object.keys(set), [{ ...allocation, ...set }]);
   await recordEvidence(tx, [
     {

@@ -8,7 +8,7 @@ import { decidedByTime } from '../../lifecycle/deadlines/rescue-window.ts';
 import type { Transaction } from '../pg/database.ts';
 import { holdersOf, lockAllocation } from '../rows/allocations.ts';
 import { lockNode } from '../rows/nodes.ts';
-import { tellAllocationCause } from './amend-allocation.ts';
+import { recordAllocationCause } from './amend-allocation.ts';
 import { amendNode } from './amend-node.ts';
 
 export interface LateCause {
@@ -37,6 +37,6 @@ export async function attachLateCause(tx: Transaction, cause: LateCause, now: Da
   const holder = (await holdersOf(tx, [node.node_id])).get(node.node_id);
   const allocation = holder && (await lockAllocation(tx, holder));
   if (!allocation?.verdict || allocation.status !== 'failed') return true;
-  await tellAllocationCause(tx, allocation, explained(allocation.verdict, cause.says), now);
+  await recordAllocationCause(tx, allocation, explained(allocation.verdict, cause.says), now);
   return true;
 }
