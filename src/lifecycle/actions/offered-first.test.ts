@@ -5,11 +5,13 @@ const offer = (action: string) => ({ action, does: `does ${action}`, open: true,
 const offers = ['retry', 'quarantine', 'retry-release'].map(offer);
 const names = (leading: Parameters<typeof offeredFirst>[1]) =>
   offeredFirst(offers, leading).map(({ action }) => action);
-const failing = (...reasons: string[]) => ({
+const failing = (...newest: object[]) => ({
   kind: 'repeat-failure',
   pool: 'render',
-  theirs: { failures: reasons.length, newest: reasons.map((reason) => ({ reason })) },
+  theirs: { failures: newest.length, newest },
 });
+const noDisk = { by: 'provision-error', code: 'no_disk', reason: 'disk 3 is full' };
+const overdue = { by: 'provision-deadline', code: null, reason: 'waited 4 s' };
 
 test('what leads on from a failed release is its retry', () => {
   expect(names({ repeated: null, release_failed: false })).toEqual(['retry', 'quarantine', 'retry-release']);
@@ -17,7 +19,7 @@ test('what leads on from a failed release is its retry', () => {
 });
 
 test('what failed again and again is not offered first, and says what to change before', () => {
-  const repeated = repeatedIn([failing('waited 4 s', 'waited 5 s', 'waited 4 s')]);
+  const repeated = repeatedIn([failing(overdue, { ...overdue, reason: 'waited 5 s' }, overdue)]);
   expect(repeated).toEqual({ failures: 3, same_way: true, pool: 'render' });
   const ordered = offeredFirst(offers, { repeated, release_failed: false });
   expect(ordered.at(-1)).toMatchObject({
@@ -27,6 +29,13 @@ test('what failed again and again is not offered first, and says what to change 
 });
 
 test('failures that differ are counted, and not called the same; other findings are none', () => {
-  expect(repeatedIn([failing('no disk', 'no route')])).toMatchObject({ failures: 2, same_way: false });
+  const differs = (...newest: object[]) => {
+    expect(repeatedIn([failing(...newest)])).toMatchObject({ failures: newest.length, same_way: false });
+  };
+  differs(noDisk, overdue);
+  differs(noDisk, { ...noDisk, code: 'no_route' });
+  differs(overdue, { ...overdue, by: 'start-deadline' });
+  // A finding of an earlier version carries no codes.
+  differs({ by: 'provision-deadline', reason: 'late' }, { by: 'provision-deadline', reason: 'late' });
   expect(repeatedIn([{ kind: 'drift', pool: 'render', theirs: { state: 'absent' } }])).toBeNull();
 });

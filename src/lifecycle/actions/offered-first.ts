@@ -4,7 +4,7 @@ import type { Offer } from './action-table.ts';
 /** Bringing a machine up has failed so often that a finding is open about it. */
 export interface Repeated {
   failures: number;
-  /** Each time with the same words, numbers aside. */
+  /** Each time by the same rule and with the same code. */
   same_way: boolean;
   pool: string;
 }
@@ -15,14 +15,19 @@ interface FailureFinding {
   theirs: Record<string, unknown>;
 }
 
-const numbersAside = (reason: unknown) => String(reason).replace(/\d+/g, '#');
+interface Failure {
+  by?: unknown;
+  /** Null where the rule knows no code. Findings of earlier versions have none. */
+  code?: unknown;
+}
 
 export function repeatedIn(findings: readonly FailureFinding[]): Repeated | null {
   const found = findings.find(({ kind }) => kind === 'repeat-failure');
   const { failures, newest } = found?.theirs ?? {};
   if (!found?.pool || typeof failures !== 'number' || !Array.isArray(newest)) return null;
-  const ways = new Set(newest.map((each: { reason?: unknown }) => numbersAside(each.reason)));
-  return { failures, same_way: ways.size === 1, pool: found.pool };
+  const [first, ...others]: Failure[] = newest;
+  const isLikeFirst = ({ by, code }: Failure) => by === first?.by && code === first?.code;
+  return { failures, same_way: first?.code !== undefined && others.every(isLikeFirst), pool: found.pool };
 }
 
 export const failedSoOften = ({ failures, same_way }: Repeated): string =>

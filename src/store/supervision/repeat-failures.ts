@@ -42,7 +42,7 @@ export const failingSubjects = (db: Queryable, { since, failures }: RepeatQuesti
 const newest = (whose: string) => `
   (select coalesce(jsonb_agg(told order by told ->> 'at' desc), '[]') from (
     select jsonb_build_object('node_id', fact.node_id, 'node_instance_id', fact.node_instance_id, 'at', fact.at,
-      'by', fact.data ->> 'by', 'reason', fact.data ->> 'reason') as told ${failed} and ${whose}
+      'by', fact.data ->> 'by', 'code', fact.data #>> '{evidence,code}', 'reason', fact.data ->> 'reason') as told ${failed} and ${whose}
     order by fact.at desc limit ${listed}) last)`;
 
 /** What a person is shown of them: counting takes all failures of the window, telling only the last ones of each. */
