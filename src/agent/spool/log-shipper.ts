@@ -22,10 +22,10 @@ export interface LogShipper extends ShipLoop {
 }
 
 const tooLarge = 413;
-const refused = 'the server refuses a log line; it stays out';
-
 export function logShipper({ clock, spool, server, log, timing, signal }: LogShipperParts): LogShipper {
   let most_lines = Number.POSITIVE_INFINITY;
+  /** Lines in which we report a refused line, by number. */
+  let complaints: number[] = [];
 
   const ship = async (until: AbortSignal): Promise<Shipped> => {
     const batch = spool.batch(most_lines);
@@ -56,8 +56,13 @@ export function logShipper({ clock, spool, server, log, timing, signal }: LogShi
       return 'more';
     }
     spool.acknowledge(batch.first);
-    // Said once: where these words are refused as well, they would be said again for ever.
-    if (!batch.body.includes(refused)) log.error(refused, { seq: batch.first, detail: failure.detail });
+    // A complaint that is refused as well is not reported again: that would never end.
+    const isComplaint = complaints.includes(batch.first);
+    complaints = complaints.filter((seq) => seq > batch.first);
+    if (!isComplaint) {
+      log.error('the server refuses a log line; it is dropped', { seq: batch.first, detail: failure.detail });
+      complaints.push(spool.lastSeq());
+    }
     return 'more';
   };
 

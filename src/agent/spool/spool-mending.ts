@@ -5,6 +5,7 @@
 import { readFileSync, truncateSync } from 'node:fs';
 import { writeWhole } from '../state/durable-file.ts';
 import { isFields } from '../state/shape.ts';
+import { isLossRecord, lossLine } from './loss-record.ts';
 
 export interface Damage {
   /** The number that the file is named after. */
@@ -28,15 +29,14 @@ function readRecord(record: string): WholeRecord | null {
     const value: unknown = JSON.parse(record);
     if (!isFields(value) || typeof value.line !== 'string' || typeof value.stream !== 'string') return null;
     if (!Number.isSafeInteger(value.seq) || !record.startsWith(`{"seq":${value.seq},`)) return null;
-    return { seq: Number(value.seq), saysLoss: value.stream === 'agent' && value.line.startsWith('dropped ') };
+    return { seq: Number(value.seq), saysLoss: isLossRecord(value.stream, value.line) };
   } catch {
     // What it said nobody can tell any more; that it is missing is said in its place.
     return null;
   }
 }
 
-const missing = (count: number | null) =>
-  `dropped ${count === null ? 'lines, nobody knows how many' : `${count} ${count === 1 ? 'line' : 'lines'}`}: the spool on the machine's disk was damaged`;
+const missing = (count: number | null) => lossLine(count, "the spool on the machine's disk was damaged");
 
 /** Answers with the number of its last line; null where it has none. Touches nothing that is whole. */
 export function mendSegment(path: string, { first, following, acknowledged, at }: Damage): number | null {

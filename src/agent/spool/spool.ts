@@ -21,6 +21,7 @@ import { type Clock, now } from '../../base/clock.ts';
 import type { ShippedLine } from '../../contract/agent/agent.ts';
 import { syncDirectory, writeWhole } from '../state/durable-file.ts';
 import { errorCode, errorText } from '../state/shape.ts';
+import { lossLine } from './loss-record.ts';
 import {
   findSegments,
   type KeptLine,
@@ -89,7 +90,7 @@ export const seqAfterLoss = (clock: Clock): number => Math.floor(clock.nowMs()) 
 /** Whether there was a spool here before. */
 export const isSpool = (directory: string): boolean => existsSync(join(directory, acknowledgedName));
 
-const older = 'dropped lines, nobody knows how many: the spool is older than what the server has of this log';
+const older = lossLine(null, 'the spool is older than what the server has of this log');
 
 type WriteSync = (file: number, content: Buffer, offset: number) => number;
 
@@ -167,7 +168,7 @@ export function openSpool(
     const seq = endOf(victims.length - 1);
     const dropped = seq - Math.max(first, acknowledged + 1) + 1;
     const path = segmentPath(directory, first, 'gap');
-    const line = `dropped ${dropped} lines: the spool was full before the server could take them`;
+    const line = lossLine(dropped, 'the spool was full before the server could take them');
     const record = `${JSON.stringify({ seq, at: now(clock).toISOString(), stream: 'agent', line })}\n`;
     writeWhole(path, record);
     for (const victim of victims) if (victim.path !== path) unlinkSync(victim.path);
@@ -183,7 +184,7 @@ export function openSpool(
   };
 
   const append = (lines: SpoolLine[]) => {
-    const loss = `dropped ${unwritten.lines} lines: the spool could not be written (${unwritten.cause})`;
+    const loss = lossLine(unwritten.lines, `the spool could not be written (${unwritten.cause})`);
     const notice: SpoolLine[] =
       unwritten.lines > 0 ? [{ at: now(clock).toISOString(), stream: 'agent', line: loss }] : [];
     try {
