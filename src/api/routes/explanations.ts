@@ -38,11 +38,11 @@ async function mustFind(id: string, tenant: string | null, services: ApiServices
 
 const iso = (date: Date | null) => date?.toISOString() ?? null;
 
-/** What the operation on it is doing, while it does something. */
+/** The step that an operation takes on it, as something to wait for. */
 function workOf(operation: Operation | undefined): string | null {
   if (operation?.status !== 'running') return null;
   const { label, message } = operation.progress;
-  return message && message !== label ? `${label}: ${message}` : label;
+  return `the step “${label}”${message && message !== label ? `: ${message}` : ''}`;
 }
 
 const explainedHolder = ({ retry_at, ...held_by }: Holder): ExplainedHolder => ({

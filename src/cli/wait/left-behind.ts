@@ -7,24 +7,35 @@ import type { Subject } from './subject.ts';
 
 const mostLooked = 2000;
 
-const isForced = ({ allocation, operation }: Subject): boolean =>
-  allocation
-    ? allocation.status === 'released' && /^released by force \(.*\) without proof/s.test(allocation.reason ?? '')
-    : operation?.kind === 'allocation-force-release' &&
-      /^Released without proof/.test(operation.progress.message ?? '');
+/** The allocation whose release may have ended by force. An ordinary release ends with proof or not at all. */
+function mayBeForced({ allocation, operation }: Subject): string | null {
+  if (!allocation) return operation?.kind === 'allocation-force-release' ? operation.allocation_id : null;
+  const isOrdinary = allocation.progress?.kind === 'allocation-release';
+  return allocation.status === 'released' && !isOrdinary ? allocation.allocation_id : null;
+}
 
-/** Undefined where there is proof. Who may not read the ledger is told of none of its entries. */
-export async function leftBehind(session: Session, subject: Subject): Promise<number | undefined> {
-  if (!isForced(subject)) return undefined;
-  const id = subject.allocation?.allocation_id ?? subject.operation?.allocation_id;
+/** The cause on record tells: a proof ends a forced release as it ends any other. */
+async function isForced(session: Session, allocation_id: string): Promise<boolean> {
+  const query = { allocation_id, kind: 'allocation.released', limit: 1 };
+  const page = await unlessRefused(session.call('timeline-get', { query }));
+  return page?.items[0]?.data.by === 'force-release';
+}
+
+async function unlessRefused<T>(called: Promise<T>): Promise<T | undefined> {
   try {
-    const { items } = await collect<Residue>(
-      (paging) => session.call('residue-list', { query: { ...paging, status: 'open' } }),
-      mostLooked,
-    );
-    return items.filter(({ allocation_id }) => allocation_id === id).length;
+    return await called;
   } catch (error) {
-    if (error instanceof RequestRefused) return 0;
+    if (error instanceof RequestRefused) return undefined;
     throw error;
   }
+}
+
+/** Undefined where there is proof. A caller who may not read the ledger sees none of its entries. */
+export async function leftBehind(session: Session, subject: Subject): Promise<number | undefined> {
+  const id = mayBeForced(subject);
+  if (id === null || !(await isForced(session, id))) return undefined;
+  const ledger = await unlessRefused(
+    collect<Residue>((paging) => session.call('residue-list', { query: { ...paging, status: 'open' } }), mostLooked),
+  );
+  return ledger?.items.filter(({ allocation_id }) => allocation_id === id).length ?? 0;
 }

@@ -13,7 +13,7 @@ import { transition } from '../../store/transitions/node-transition.ts';
 import { requireMoved } from '../../store/transitions/transition-rules.ts';
 import { allocationOperation, idsOf, nothingToTakeDown } from '../runtime/allocation-operation.ts';
 import type { OperationServices } from '../runtime/services.ts';
-import { type PlanStep, skipStage, stage } from '../runtime/stage.ts';
+import { type PlanStep, skipStage, stage, stageOf } from '../runtime/stage.ts';
 import { isMachineGone, readSubject, type Subject } from '../runtime/subject.ts';
 import { abortIfUnborn, fence } from './fence.ts';
 import { releasePolicy, reusesNodes } from './release-policy.ts';
@@ -110,7 +110,9 @@ async function admitFailure(
       services.executor,
       at,
       async (tx, operation) => {
-        const reason = `release failed at step ${failure.step.split(':')[0]} (owner ${failure.owner_layer}): ${failure.message}`;
+        const { code, message, owner_layer, tries } = failure;
+        const step = stageOf(failure.step);
+        const reason = `release failed at step ${step} (owner ${owner_layer}): ${message}`;
         const known = operation.allocation_id && (await allocationRow(tx, operation.allocation_id));
         const outcomes = await moveAllocations(
           tx,
@@ -121,8 +123,8 @@ async function admitFailure(
               to: 'release_failed',
               by: 'release-deadline',
               reason,
-              owner_layer: failure.owner_layer as OwnerLayer,
-              data: { step: failure.step, code: failure.code, tries: failure.tries },
+              owner_layer: owner_layer as OwnerLayer,
+              data: { step: failure.step, stage: step, owner_layer, code, message, tries },
               set: { release_tries: (known ? known.release_tries : 0) + 1 },
             },
           ],

@@ -98,7 +98,7 @@ describe('on the command line', () => {
     };
     const ofTenant = await until('it to say what it waits for', async () => {
       const told = await explained(token);
-      return told.includes('It waits for a free machine in the pool') ? told : undefined;
+      return told.includes('Waiting for a free machine in the pool') ? told : undefined;
     });
     expect(ofTenant).not.toMatch(/has \d machines|globex/);
     expect(await explained(world.token)).toContain(

@@ -9,6 +9,7 @@ import {
   sampleLogLine,
   sampleNode,
   sampleOperation,
+  sampleProgress,
 } from '../../testing/samples.ts';
 import { ScriptedServer } from '../../testing/scripted-server.ts';
 import { sampleExplanation } from '../../testing/supervision-samples.ts';
@@ -149,7 +150,10 @@ describe('one thing in full', () => {
       allocation_id,
       sampleAllocation({
         status: 'release_failed',
-        reason: 'release failed at step clean (owner node): clean exited with code 1',
+        progress: sampleProgress({
+          status: 'failed',
+          error: { code: 'clean_failed', owner_layer: 'node', step: 'clean', message: 'clean exited with code 1' },
+        }),
         release_tries: 1,
         retry_at: '2026-01-01T12:00:00.000Z',
       }),

@@ -89,7 +89,7 @@ describe('explain', () => {
         const { code, stdout, stderr } = await slipway('explain', sampleIds[by]);
         expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
         const text = stdout.replaceAll(/\s+/g, ' ');
-        expect(text).toContain('It waits for a free machine in the pool, behind 2 others.');
+        expect(text).toContain('Now: Waiting for a free machine in the pool, behind 2 others.');
         expect(text).toContain('Pool local has 1 machine: 1 is held by other allocations.');
         expect(stdout).toMatch(/slipway join-token create local\n/);
         expect(stdout).toMatch(/slipway act alloc_\S+ release --reason/);
@@ -99,7 +99,7 @@ describe('explain', () => {
       server.refuse('pool-get', { code: 'scope_insufficient', status: 403 });
       const { code, stdout } = await slipway('explain', sampleIds.allocation_id);
       expect(code).toBe(0);
-      expect(stdout).toContain('It waits for a free machine');
+      expect(stdout).toContain('Now: Waiting for a free machine');
       expect(JSON.parse((await slipway('explain', sampleIds.allocation_id, '--json')).stdout)).toEqual(waiting);
     });
     test('what went wrong otherwise is told as such', async () => {

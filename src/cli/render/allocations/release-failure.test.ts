@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { sampleAllocation, sampleNode } from '../../testing/samples.ts';
+import { sampleAllocation, sampleNode, sampleProgress } from '../../testing/samples.ts';
 import { nodeConcern } from '../machines/node.ts';
 import { plain } from '../text/palette.ts';
 import { allocationLines } from './allocation.ts';
@@ -11,10 +11,19 @@ const failed = sampleAllocation({
   status_since: '2026-01-01T12:00:00.000Z',
   reason: 'release failed at step clean (owner node): clean exited with code 1',
   owner_layer: 'node',
+  progress: sampleProgress({
+    status: 'failed',
+    error: { code: 'clean_failed', owner_layer: 'node', step: 'clean', message: 'clean exited with code 1' },
+  }),
   release_tries: 1,
   retry_at: '2026-01-01T12:05:02.000Z',
 });
-const overdue = { ...failed, owner_layer: 'workflow', reason: 'its release is overdue (waited 60 s)' } as const;
+const overdue = {
+  ...failed,
+  progress: sampleProgress(),
+  owner_layer: 'workflow',
+  reason: 'its release is overdue (waited 60 s)',
+} as const;
 
 test('what failed, whose problem it is, and when it is tried again', () => {
   expect(failedReleaseSentences(failed, nowMs)).toBe(

@@ -3,22 +3,37 @@ import type { Allocation } from '../../../contract/allocation.ts';
 import { age, elapsed, relative, secondsSince } from '../text/duration.ts';
 import { printable } from '../text/text.ts';
 
-/** What an allocation and an explanation both tell of it. */
+/** Where a release failed. */
+export interface ReleaseFailure {
+  step: string | null;
+  owner_layer: string;
+  message: string;
+}
+
+/** The fields that an allocation and an explanation share, and what each knows of the failed step. */
 export type FailedRelease = Pick<
   Allocation,
   'allocation_id' | 'status' | 'status_since' | 'reason' | 'owner_layer' | 'release_tries' | 'retry_at'
->;
+> & {
+  progress?: Allocation['progress'];
+  failure?: ReleaseFailure | null;
+};
 
 export const isReleaseFailed = (holder: Pick<Allocation, 'status'> | null | undefined): boolean =>
   holder?.status === 'release_failed';
 
-/** The step and its owner are part of the reason, except where no step was reached. */
-const failedAt = /^release failed at step (\S+) \(owner (\w+)\): /;
-
-function whereAndWhy({ reason, owner_layer }: FailedRelease): string {
-  const text = printable(reason ?? 'no reason was given');
-  if (failedAt.test(text)) return text.replace(/^release failed/, '');
-  return `${owner_layer ? ` (owner ${owner_layer})` : ''}: ${text}`;
+/** Of a release that ran out of time, or of an older server, only the reason is known. */
+function whereAndWhy({ progress, failure = progress?.error, reason, owner_layer }: FailedRelease): {
+  step: string | null;
+  owner: string;
+  text: string;
+} {
+  const owner = failure?.owner_layer ?? owner_layer;
+  return {
+    step: failure?.step ?? null,
+    owner: owner ? ` (owner ${owner})` : '',
+    text: printable(failure?.message ?? reason ?? 'no reason was given'),
+  };
 }
 
 const ended = (text: string) => (/[.!?]$/.test(text) ? text : `${text}.`);
@@ -30,19 +45,22 @@ export function nextTrySentence({ retry_at, release_tries }: FailedRelease, nowM
   return `It is tried again ${left >= 1 ? `in ${elapsed(left)}` : 'now'} (try ${release_tries + 1}).`;
 }
 
-export const failedReleaseSentences = (failed: FailedRelease, nowMs: number): string =>
-  [
-    ended(`Its release failed ${relative(failed.status_since, nowMs)}${whereAndWhy(failed)}`),
+export function failedReleaseSentences(failed: FailedRelease, nowMs: number): string {
+  const { step, owner, text } = whereAndWhy(failed);
+  const at = step === null ? '' : ` at step ${step}`;
+  return [
+    ended(`Its release failed ${relative(failed.status_since, nowMs)}${at}${owner}: ${text}`),
     nextTrySentence(failed, nowMs),
     'Remove the cause, or retry-release now.',
   ]
     .filter((part) => part !== null)
     .join(' ');
+}
 
 /** In a line of a table: `release failed at clean: …; next try in 4m`. */
 export function failedReleaseConcern(failed: FailedRelease, nowMs: number): string {
-  const text = printable(failed.reason ?? 'no reason was given');
-  const why = failedAt.test(text) ? text.replace(failedAt, 'release failed at $1: ') : `release failed: ${text}`;
+  const { step, text } = whereAndWhy(failed);
+  const why = `release failed${step === null ? '' : ` at ${step}`}: ${text}`;
   if (failed.retry_at === null) return why;
   const left = -secondsSince(failed.retry_at, nowMs);
   return `${why}; next try ${left >= 1 ? `in ${age(left)}` : 'now'}`;

@@ -6,7 +6,7 @@ import type { Offer } from '../../../lifecycle/actions/action-table.ts';
 import type { AllocationActionName } from '../../../lifecycle/actions/allocation-actions.ts';
 import type { NodeStatus } from '../../../lifecycle/model/states.ts';
 import { openActionLines } from '../machines/actions.ts';
-import { paragraph, section, waitingSentence } from '../machines/explanation.ts';
+import { paragraph, readable, section, sentence, waitingSentence } from '../machines/explanation.ts';
 import { titleLine } from '../machines/node.ts';
 import { ageSince, momentInFull, relative, secondsSince } from '../text/duration.ts';
 import { allocationTones } from '../text/palette.ts';
@@ -122,7 +122,7 @@ export function waitingAllocationLines(
   const words = poolWords(allocation, standing, context);
   const story = [
     'It has no machine yet.',
-    waitingSentence(progress?.message || `a machine of pool ${pool}`),
+    progress?.message ? sentence(`Now: ${readable(progress.message)}`) : waitingSentence(`a machine of pool ${pool}`),
     words.says,
     deadlineSentence(allocation, nowMs),
   ];

@@ -108,8 +108,9 @@ test('a deadline that has passed is overdue, and its step is due', () => {
 test('a step that is being taken is named as such, and a machine that nobody decided on has no because', () => {
   const because = { rule: null, verdict: null, owner: null, at: '2026-01-01T12:02:00.000Z', evidence: [] };
   const wide = (fields: Partial<Explanation>) => told({ because, ...fields }, Number.POSITIVE_INFINITY);
-  expect(wide({ waiting_for: 'Launching: 2 of 3 disks' })).toContain('Now: Launching: 2 of 3 disks.');
-  expect(wide({ waiting_for: 'Waiting for it to register' })).toContain('It waits for it to register.');
+  expect(wide({ waiting_for: 'the step “Launching”: 2 of 3 disks' })).toContain(
+    'It waits for the step “Launching”: 2 of 3 disks.',
+  );
   expect(wide({})).toContain('It became offline 8m ago. It waits');
   expect(told({ because })).not.toContain('What this rests on');
 });

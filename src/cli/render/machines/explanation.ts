@@ -6,7 +6,7 @@ import type { BudgetSource, Node } from '../../../contract/node.ts';
 import type { Progress } from '../../../contract/progress.ts';
 import { type ClosingContext, hintLines } from '../allocations/closing.ts';
 import { progressLines, raiseBar } from '../allocations/progress.ts';
-import { failedReleaseSentences, isReleaseFailed } from '../allocations/release-failure.ts';
+import { failedReleaseSentences, isReleaseFailed, type ReleaseFailure } from '../allocations/release-failure.ts';
 import { statementOf } from '../evidence/evidence.ts';
 import { bothSides } from '../supervision/finding.ts';
 import { age, ageSince, elapsed, momentInFull, momentsInFull, relative, secondsSince } from '../text/duration.ts';
@@ -19,12 +19,12 @@ import { nodeTone, titleLine } from './node.ts';
 
 const indent = '  ';
 
-const sentence = (text: string) => (/[.!?]$/.test(text) ? text : `${text}.`);
+export const sentence = (text: string) => (/[.!?]$/.test(text) ? text : `${text}.`);
 
 export const paragraph = (text: string, { width, paint }: ClosingContext, tone?: Tone): string[] =>
   wrap(printable(text), width - indent.length).map((line) => indent + paint(tone, line));
 
-const readable = (text: string) => momentsInFull(printable(text));
+export const readable = (text: string) => momentsInFull(printable(text));
 
 const budgetWords: Record<BudgetSource, string> = {
   allocation: 'as its allocation asked',
@@ -45,11 +45,7 @@ function deadlineSentence({ deadline_at, budget_seconds, budget_source }: Explan
   return left < 0 ? `It has ${age(-left)} left, ${until}.${given}` : `It is ${age(left)} overdue, ${until}.${given}`;
 }
 
-/** Words of the server's for what a machine waits for, or, with a capital, the step that is being taken. */
-export function waitingSentence(waiting_for: string): string {
-  const words = readable(waiting_for).replace(/^Waiting for /, '');
-  return sentence(/^[A-Z]/.test(words) ? `Now: ${words}` : `It waits for ${words}`);
-}
+export const waitingSentence = (waiting_for: string): string => sentence(`It waits for ${readable(waiting_for)}`);
 
 /** Its verdict did not take effect, so what its status means is not how it is. */
 const isInDoubt = ({ held, would_have }: Explanation) => held !== null || would_have !== null;
@@ -72,12 +68,23 @@ const firstHints = ({ holder, residue, status }: Explanation, { commandLine }: C
   ];
 };
 
+/** Older servers recorded no message apart from the reason. */
+function releaseFailureIn({ because }: Explanation): ReleaseFailure | null {
+  const fact = because.evidence.find(({ kind }) => kind === 'allocation.release_failed');
+  const { stage, owner_layer, message } = (fact?.data.evidence ?? {}) as Record<string, unknown>;
+  if (typeof stage !== 'string' || typeof owner_layer !== 'string' || typeof message !== 'string') return null;
+  return { step: stage, owner_layer, message };
+}
+
 function story(told: Explanation, node: Node, nowMs: number): string {
   const { because, status } = told;
   const cited = [because.rule, because.owner && !isStuck(told) && `owner: ${because.owner}`].filter(Boolean).join(', ');
   const by = cited && ` [${cited}]`;
   const became = `It became ${status} ${relative(because.at, nowMs)}`;
-  const failure = told.holder && isReleaseFailed(told.holder) && failedReleaseSentences(told.holder, nowMs);
+  const failure =
+    told.holder &&
+    isReleaseFailed(told.holder) &&
+    failedReleaseSentences({ ...told.holder, failure: releaseFailureIn(told) }, nowMs);
   return [
     // What failed comes first; of one in release, what its status means adds nothing to that.
     failure,

@@ -20,22 +20,26 @@ export function elapsed(seconds: number): string {
 export const taken = (seconds: number): string =>
   seconds < 10 ? `${Math.max(0, seconds).toFixed(1)}s` : elapsed(seconds);
 
-/** What a thing usually takes; rounded, because it is an expectation and not a measurement. */
+/** In the unit that suits it: an expectation, not a measurement. */
+function rounded(seconds: number): { amount: number; unit: 's' | 'min' | 'h' } {
+  if (seconds < 100) return { amount: Math.round(seconds), unit: 's' };
+  if (seconds < 100 * minute) return { amount: Math.round(seconds / minute), unit: 'min' };
+  return { amount: Math.round(seconds / hour), unit: 'h' };
+}
+
+/** What a thing usually takes. */
 export function usual(seconds: number): string {
   if (seconds < 1) return 'under 1 s';
-  if (seconds < 100) return `${Math.round(seconds)} s`;
-  if (seconds < 100 * minute) return `${Math.round(seconds / minute)} min`;
-  return `${Math.round(seconds / hour)} h`;
+  const { amount, unit } = rounded(seconds);
+  return `${amount} ${unit}`;
 }
 
 /** `5–10 min`: what half of them take, and nine in ten. */
 export function usualRange(p50_seconds: number, p90_seconds: number): string {
   const [low, high] = [usual(p50_seconds), usual(p90_seconds)];
   if (low === high) return low;
-  const [from = '', unit] = low.split(' ');
-  return unit !== undefined && high.endsWith(` ${unit}`) && !low.startsWith('under')
-    ? `${from}–${high}`
-    : `${low} to ${high}`;
+  const from = rounded(p50_seconds);
+  return p50_seconds >= 1 && from.unit === rounded(p90_seconds).unit ? `${from.amount}–${high}` : `${low} to ${high}`;
 }
 
 /** How long ago, for a table's column: one unit, `42s`, `12m`, `5h`, `3d`. A skewed clock never makes it negative. */
