@@ -36,8 +36,8 @@ export interface DriverWorld {
   close(): Promise<void>;
 }
 
-export type Fault = 'none' | 'crash before each call' | 'crash after each call' | 'each call twice';
-export const faults: Fault[] = ['none', 'crash before each call', 'crash after each call', 'each call twice'];
+export type Fault = 'none' | 'crash_before_each_call' | 'crash_after_each_call' | 'each_call_twice';
+export const faults: Fault[] = ['none', 'crash_before_each_call', 'crash_after_each_call', 'each_call_twice'];
 
 type Call = 'ensure' | 'stop' | 'clean' | 'destroy' | 'abort';
 
@@ -59,11 +59,11 @@ export function handle(world: DriverWorld, target: EnsureTarget, fault: Fault = 
     if (state) target.state = state;
   };
   const once = async (call: Call): Promise<DriverOutcome> => {
-    if (fault === 'crash before each call') driver = world.open();
+    if (fault === 'crash_before_each_call') driver = world.open();
     const first = await driver[call](target);
-    if (fault === 'none' || fault === 'crash before each call') return first;
-    if (fault === 'each call twice' && first.outcome !== 'failed') keep(first.state);
-    if (fault === 'crash after each call') driver = world.open();
+    if (fault === 'none' || fault === 'crash_before_each_call') return first;
+    if (fault === 'each_call_twice' && first.outcome !== 'failed') keep(first.state);
+    if (fault === 'crash_after_each_call') driver = world.open();
     return driver[call](target);
   };
   const ended = async (call: Call) => {

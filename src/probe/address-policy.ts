@@ -6,7 +6,7 @@ import { BlockList, isIP } from 'node:net';
 
 interface AddressClass {
   name: string;
-  passes: 'where private is allowed' | 'never';
+  passes: 'if_private_allowed' | 'never';
   ipv4: string[];
   ipv6: string[];
 }
@@ -27,14 +27,14 @@ const classes = [
     ipv6: ['fd00:ec2::/32', 'fd20:ce::254/128', 'fd00:c1::a9fe:a9fe/128', 'fd00:42::42/128'],
   },
   { name: 'unspecified', passes: 'never', ipv4: ['0.0.0.0/8'], ipv6: ['::/128'] },
-  { name: 'loopback', passes: 'where private is allowed', ipv4: ['127.0.0.0/8'], ipv6: ['::1/128'] },
+  { name: 'loopback', passes: 'if_private_allowed', ipv4: ['127.0.0.0/8'], ipv6: ['::1/128'] },
   {
     name: 'private',
-    passes: 'where private is allowed',
+    passes: 'if_private_allowed',
     ipv4: ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16'],
     ipv6: ['fc00::/7'],
   },
-  { name: 'shared', passes: 'where private is allowed', ipv4: ['100.64.0.0/10'], ipv6: [] },
+  { name: 'shared', passes: 'if_private_allowed', ipv4: ['100.64.0.0/10'], ipv6: [] },
   { name: 'link_local', passes: 'never', ipv4: ['169.254.0.0/16'], ipv6: ['fe80::/10'] },
   {
     name: 'documentation',
@@ -117,6 +117,6 @@ export function judgeAddress(ip: string, { allow_private }: { allow_private: boo
   const inside = version === 6 ? ipv4Inside(bare) : undefined;
   const [address, family]: [string, Family] = inside ? [inside, 'ipv4'] : [bare, version === 4 ? 'ipv4' : 'ipv6'];
   const found = judges.find((each) => each[family].check(address, family));
-  if (!found || (allow_private && found.passes === 'where private is allowed')) return { allowed: true };
+  if (!found || (allow_private && found.passes === 'if_private_allowed')) return { allowed: true };
   return { allowed: false, because: found.name };
 }

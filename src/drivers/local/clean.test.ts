@@ -25,8 +25,8 @@ const count = async (target: EnsureTarget) =>
 it('runs once, however often it is asked and whatever driver asks', async () => {
   const target = world.withSpec({ clean: 'printf x >>runs; printf "$WHO" >who', env: { WHO: 'me' } });
   await stopped(target);
-  await handle(world, target, 'crash after each call').done('clean');
-  await handle(world, { ...target, state: {} }, 'crash before each call').done('clean');
+  await handle(world, target, 'crash_after_each_call').done('clean');
+  await handle(world, { ...target, state: {} }, 'crash_before_each_call').done('clean');
   expect(await count(target)).toBe(1);
   expect(await readFile(world.work(target, 'who'), 'utf8')).toBe('me');
 });

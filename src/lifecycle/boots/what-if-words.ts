@@ -74,21 +74,26 @@ export function undecidedSentence({ undecided_count, budget_seconds }: Judged): 
 /** What a share may still be though none of so many has been seen: with 95 % confidence no more than this. */
 const mostUnseen = (seen: number): number => (seen > 0 ? 1 - 0.05 ** (1 / seen) : 1);
 
-/** How many of the boots to come would be too slow; none or all of a few say little, and that is said. */
-export function predictedShare(judged: Judged): string {
+/** The predicted share of slow boots. Where none or all were slow so far, only a bound is known. */
+function predicted(judged: Judged): { share: number; bound?: 'at most' | 'at least' } | null {
   const { predicted_false_kill_share: share, boots, false_kill_count, stuck_count, undecided_count } = judged;
-  if (share === null) return '';
+  if (share === null) return null;
   const arrivals = boots - stuck_count - undecided_count;
-  if (share === 0 && false_kill_count === 0) return `at most ${percent(mostUnseen(arrivals))}`;
-  if (share === 1 && false_kill_count === arrivals) return `at least ${percent(1 - mostUnseen(arrivals))}`;
-  return percent(share);
+  if (share === 0 && false_kill_count === 0) return { share: mostUnseen(arrivals), bound: 'at most' };
+  if (share === 1 && false_kill_count === arrivals) return { share: 1 - mostUnseen(arrivals), bound: 'at least' };
+  return { share };
+}
+
+export function predictedShare(judged: Judged): string {
+  const found = predicted(judged);
+  return found ? `${found.bound ? `${found.bound} ` : ''}${percent(found.share)}` : '';
 }
 
 export function predictedSentence(judged: Judged): string {
-  const share = predictedShare(judged);
-  if (share === '') return '';
-  const sure = share.startsWith('at ') ? ' (95 % sure)' : '';
-  return `Of boots to come that arrive, ${share} would take longer than that${sure}.`;
+  const found = predicted(judged);
+  if (!found) return '';
+  const sure = found.bound ? ' (95 % sure)' : '';
+  return `Of boots to come that arrive, ${predictedShare(judged)} would take longer than that${sure}.`;
 }
 
 /** How many of the boots that arrive are too slow; of none or all so far it is said how little that may mean. */

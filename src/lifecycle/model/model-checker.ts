@@ -189,8 +189,14 @@ function brokenStates(model: Model, exploration: Exploration): Finding[] {
   return [...exploration.states.values()].flatMap((state) => {
     const found: string[] = [];
     const sides = [
-      { name: `node ${state.node}`, class: classOfNode(state.node), left: (to: State) => to.node !== state.node },
       {
+        of: 'node',
+        name: `node ${state.node}`,
+        class: classOfNode(state.node),
+        left: (to: State) => to.node !== state.node,
+      },
+      {
+        of: 'allocation',
         name: `allocation ${state.allocation}`,
         class: classOfAllocation(state.allocation),
         left: (to: State) => to.allocation !== state.allocation,
@@ -206,7 +212,7 @@ function brokenStates(model: Model, exploration: Exploration): Finding[] {
       // A node that was set aside during a release waits for its end, which comes by itself; see below.
       if (
         side.class === 'parked' &&
-        !(released && side.name.startsWith('node')) &&
+        !(released && side.of === 'node') &&
         !exploration.movesFrom(state).some((move) => move.kind === 'operator' && side.left(move.to))
       )
         found.push(`no action leads out of ${side.name}`);
