@@ -3,8 +3,8 @@ import { callRules } from './call-rules.ts';
 import { cycleRules } from './cycle-rules.ts';
 import { formRules } from './form-rules.ts';
 import { importRules } from './import-rules.ts';
-import { roomRules } from './room-rules.ts';
 import { proseRules } from './prose-rules.ts';
+import { roomRules } from './room-rules.ts';
 import type { Rule } from './source.ts';
 import { wordRules } from './word-rules.ts';
 
