@@ -9,7 +9,7 @@ import { newCorrelationId } from '../base/ids.ts';
 import type { LayerReport } from '../doctor/examination.ts';
 import { examine } from '../doctor/examine.ts';
 import { closingLines, examinationJson, exitOf, layerLine } from '../doctor/telling.ts';
-import { usageExitCode } from './exit.ts';
+import { usageExitCode } from './life/exit.ts';
 import { agentFlags, readAuthority, usage } from './options.ts';
 import { type AgentConfig, configFrom, readConfigFile, UsageError } from './state/config.ts';
 import { errorText } from './state/shape.ts';

@@ -3,8 +3,15 @@ import { systemClock } from '../base/clock.ts';
 import { printableText } from '../base/redaction/printable.ts';
 import { runAgent } from './agent.ts';
 import { agentDoctor } from './doctor.ts';
-import { type AgentEnd, exitCodes, occupiedExitCode, removeExitFile, usageExitCode, writeExitFile } from './exit.ts';
-import { lastWords, wordsFor } from './last-words.ts';
+import {
+  type AgentEnd,
+  exitCodes,
+  occupiedExitCode,
+  removeExitFile,
+  usageExitCode,
+  writeExitFile,
+} from './life/exit.ts';
+import { lastWords, wordsFor } from './life/last-words.ts';
 import { configFromCommandLine, usage } from './options.ts';
 import { type AgentConfig, UsageError } from './state/config.ts';
 import { lockDirectory, unlockDirectory } from './state/directory-lock.ts';

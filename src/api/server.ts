@@ -27,9 +27,9 @@ import {
 import { answerBadAddress, answerBrokenBytes, answerLate } from './http/broken-requests.ts';
 import { changeOnce, idsIn } from './http/changes.ts';
 import { correlationOf } from './http/correlation.ts';
-import { countsAsRefused, sendProblem } from './http/problem-reply.ts';
-import { createRefusalRecorder } from './http/refusals.ts';
-import { everyReply, isNamedHost, onlyOverTls } from './http/reply-headers.ts';
+import { countsAsRefused, sendProblem } from './http/replies/problem-reply.ts';
+import { createRefusalRecorder } from './http/replies/refusals.ts';
+import { everyReply, isNamedHost, onlyOverTls } from './http/replies/reply-headers.ts';
 import { beginSpan, idsOfRequest, isTraced, spanOf } from './http/request-span.ts';
 import { isConsolePage, serveConsole, serveDocs } from './http/static-files.ts';
 import { compileCheck, compileReply } from './http/validation.ts';

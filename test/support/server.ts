@@ -49,7 +49,7 @@ async function directories(): Promise<{ data_dir: string; nodes_dir: string }> {
   return { data_dir, nodes_dir: join(data_dir, 'nodes') };
 }
 
-/** Fails the test whose server answered a problem that the route does not document (`src/api/http/undocumented.ts`). */
+/** Fails the test whose server answered a problem that the route does not document (`src/api/http/replies/undocumented.ts`). */
 function watchContract(): { log: Log; check(): void } {
   const undocumented = new Set<string>();
   const level = process.env.SLIPWAY_TEST_LOG;

@@ -1,12 +1,12 @@
 /** Beats at the interval that the server last assigned; a changed claim is told at once; failures are retried sooner. */
 import { backoff, jittered } from '../../base/backoff.ts';
 import type { Clock } from '../../base/clock.ts';
+import type { Claims } from '../life/report.ts';
+import { waker } from '../life/waker.ts';
 import type { Log } from '../log.ts';
-import type { Claims } from '../report.ts';
 import type { StateFile } from '../state/state-file.ts';
 import { keepKeys } from '../tasks/task-keys/accept.ts';
 import type { Timing } from '../timing.ts';
-import { waker } from '../waker.ts';
 import { describeFailure } from './call-failure.ts';
 import type { ControlPlane } from './control-plane.ts';
 import type { BeatReply } from './replies.ts';

@@ -3,13 +3,13 @@
  * A miss is not the agent's end here, because the registered node has a deadline of its own and a person may put it right.
  */
 import type { Clock } from '../../base/clock.ts';
-import type { BootStages } from '../boot-stages.ts';
+import type { BootStages } from '../life/boot-stages.ts';
+import type { Claims } from '../life/report.ts';
+import { waker } from '../life/waker.ts';
 import type { Log } from '../log.ts';
 import type { ShellParts } from '../process/shell.ts';
-import type { Claims } from '../report.ts';
 import type { Prerequisite } from '../state/config.ts';
 import type { Timing } from '../timing.ts';
-import { waker } from '../waker.ts';
 import { checkPrerequisite, type Finding, type Findings } from './prerequisites.ts';
 
 export interface GateParts {

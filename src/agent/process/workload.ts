@@ -2,9 +2,9 @@
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
-import type { BootStages } from '../boot-stages.ts';
+import type { BootStages } from '../life/boot-stages.ts';
+import type { Claims } from '../life/report.ts';
 import type { Log } from '../log.ts';
-import type { Claims } from '../report.ts';
 import type { FactBox } from '../spool/fact-box.ts';
 import type { AgentConfig } from '../state/config.ts';
 import { agentDirectory, type StateFile } from '../state/state-file.ts';

@@ -3,7 +3,7 @@
 import { backoff, type Span } from '../../base/backoff.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { CallFailure } from '../connection/call-failure.ts';
-import { waker } from '../waker.ts';
+import { waker } from '../life/waker.ts';
 
 /** `empty`: wait to be woken. `more`: come again at once. A failure: come again later. */
 export type Shipped = 'empty' | 'more' | CallFailure;

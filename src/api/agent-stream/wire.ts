@@ -8,7 +8,7 @@ import type { CorrelationId } from '../../base/ids.ts';
 import type { Log } from '../../base/telemetry/log.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { type ClosingCode, isClosing, streamClosings } from '../../contract/errors/stream-closings.ts';
-import { problemOf } from '../http/problem-reply.ts';
+import { problemOf } from '../http/replies/problem-reply.ts';
 
 export interface Wire {
   send(frame: object): void;

@@ -7,7 +7,7 @@ import { ApiProblem, type ErrorCode } from '../../contract/errors/errors.ts';
 import { problemBody } from '../../contract/errors/problem-body.ts';
 import { isAtDoor, sendDoorError } from '../compat/serve.ts';
 import { correlationOf } from './correlation.ts';
-import { sendProblem } from './problem-reply.ts';
+import { sendProblem } from './replies/problem-reply.ts';
 
 const parserCodes: Record<string, ErrorCode> = {
   HPE_HEADER_OVERFLOW: 'headers_too_large',

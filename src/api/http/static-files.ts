@@ -8,7 +8,7 @@ import { ApiProblem } from '../../contract/errors/errors.ts';
 import { errorPagePath } from '../../contract/errors/problem-body.ts';
 import { openapiDocument } from '../../contract/openapi/document.ts';
 import { pathOf, shownPathOf } from './addresses.ts';
-import { errorPage } from './error-page.ts';
+import { errorPage } from './replies/error-page.ts';
 
 const contentSecurityPolicy =
   "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'";

@@ -4,8 +4,8 @@ import { Compile } from 'typebox/compile';
 import { ApiProblem, type ErrorCode } from '../../contract/errors/errors.ts';
 import { notBlank } from '../../contract/primitives.ts';
 import type { Refusal } from '../../contract/route.ts';
-import { abridged } from './abridged.ts';
 import { faultIn } from './plain-data.ts';
+import { abridged } from './replies/abridged.ts';
 
 export type Check = (value: unknown) => unknown;
 

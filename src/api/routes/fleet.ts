@@ -1,7 +1,7 @@
 /** The whole fleet, compact. */
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { countFleet } from '../../store/rows/counts.ts';
-import { parseFleetCursor, readFleet } from '../../store/rows/fleet.ts';
+import { parseFleetCursor, readFleet } from '../../store/rows/fleet/fleet.ts';
 import type { Handlers } from '../services.ts';
 
 const defaultLimit = 10_000;

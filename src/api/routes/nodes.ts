@@ -11,7 +11,7 @@ import { readTenantTimeline } from '../../store/evidence/tenant-timeline.ts';
 import { cutBefore } from '../../store/history/retention.ts';
 import { nodesAt } from '../../store/history/time-travel.ts';
 import { parseLogCursor, readLines } from '../../store/logs/node-logs.ts';
-import { listNodes } from '../../store/rows/node-list.ts';
+import { listNodes } from '../../store/rows/fleet/node-list.ts';
 import { isTenantsNode, readNode } from '../../store/rows/nodes.ts';
 import { pageOf } from '../http/paging.ts';
 import type { ApiServices, Handlers } from '../services.ts';

@@ -1,6 +1,6 @@
 /**
  * Which problems each route can answer: those that follow from its declaration, and those it lists itself. The OpenAPI
- * document is made from them, and the server reports a problem that is not among them as a defect (`api/http/undocumented.ts`).
+ * document is made from them, and the server reports a problem that is not among them as a defect (`api/http/replies/undocumented.ts`).
  */
 import type { DoorRoute } from '../compat/door.ts';
 import { doorRoutes } from '../compat/routes.ts';

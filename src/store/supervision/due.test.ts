@@ -21,8 +21,8 @@ import { holdersOf, listAllocations, readAllocation } from '../rows/allocations.
 import { countByStatus } from '../rows/counts.ts';
 import { fencedAges } from '../rows/fenced-ages.ts';
 import { whatIsMeant } from '../rows/find.ts';
+import { listNodes } from '../rows/fleet/node-list.ts';
 import { lockFreeNodes } from '../rows/free-nodes.ts';
-import { listNodes } from '../rows/node-list.ts';
 import { listPools } from '../rows/pools.ts';
 import { type Fleet, testFleet } from '../testing/fleet.ts';
 import { transition } from '../transitions/node-transition.ts';

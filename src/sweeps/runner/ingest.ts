@@ -1,5 +1,5 @@
 /** Whether this replica hears, as the rules ask before they judge a machine by its silence. */
-import type { Listened } from '../../store/rows/fleet-load.ts';
+import type { Listened } from '../../store/rows/fleet/fleet-load.ts';
 
 export interface IngestWatch {
   check(): Promise<{ gap: boolean }>;

@@ -6,7 +6,7 @@
 import { type Clock, now as present, secondsBetween } from '../../base/clock.ts';
 import { defaultBrakeSettings } from '../../lifecycle/brake/brake.ts';
 import type { SyncedClock } from '../../store/pg/database-clock.ts';
-import { countListened, countReplicas, type Listened } from '../../store/rows/fleet-load.ts';
+import { countListened, countReplicas, type Listened } from '../../store/rows/fleet/fleet-load.ts';
 import { publishHeard } from '../../store/supervision/ingest.ts';
 import { tightestHeartbeat } from '../../store/supervision/silent.ts';
 import type { IngestWatch } from '../runner/ingest.ts';

@@ -1,6 +1,6 @@
 /** A machine that phones home before the store knows it is told to wait, and until when; it asks again, and nothing is lost. */
 import { expect, onTestFinished, vi } from 'vitest';
-import { exitCodes } from '../../../src/agent/exit.ts';
+import { exitCodes } from '../../../src/agent/life/exit.ts';
 import { now, secondsBetween, systemClock } from '../../../src/base/clock.ts';
 import { newCorrelationId, newNodeId, newNodeInstanceId } from '../../../src/base/ids.ts';
 import { ApiProblem } from '../../../src/contract/errors/errors.ts';

@@ -5,11 +5,11 @@
 import { backoff } from '../../../base/backoff.ts';
 import type { Clock } from '../../../base/clock.ts';
 import { rotationBody } from '../../../contract/agent/credential-rotation.ts';
+import type { Claims } from '../../life/report.ts';
+import { waker } from '../../life/waker.ts';
 import type { Log } from '../../log.ts';
-import type { Claims } from '../../report.ts';
 import type { StateFile } from '../../state/state-file.ts';
 import type { Timing } from '../../timing.ts';
-import { waker } from '../../waker.ts';
 import { type CallFailure, describeFailure } from '../call-failure.ts';
 import type { ControlPlane } from '../control-plane.ts';
 import { signed } from '../keys.ts';

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { moment, pause } from '../base/clock.ts';
-import { virtualClock } from '../base/virtual-clock.ts';
+import { moment, pause } from '../../base/clock.ts';
+import { virtualClock } from '../../base/virtual-clock.ts';
+import { serverTime } from '../connection/server-time.ts';
+import type { AgentState, StateFile } from '../state/state-file.ts';
 import { bootStages } from './boot-stages.ts';
-import { serverTime } from './connection/server-time.ts';
-import type { AgentState, StateFile } from './state/state-file.ts';
 
 function memory(): StateFile {
   let state = { boot_stages: [], boot_stages_sent: 0 } as unknown as AgentState;

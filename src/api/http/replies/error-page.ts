@@ -1,7 +1,7 @@
 /** The page that a problem's `type` leads to: every code of the catalogue, under its own anchor. */
-import type { FaultEntry } from '../../contract/errors/error-entry.ts';
-import { errorCatalogue } from '../../contract/errors/errors.ts';
-import { pathFaults } from '../../contract/errors/path-faults.ts';
+import type { FaultEntry } from '../../../contract/errors/error-entry.ts';
+import { errorCatalogue } from '../../../contract/errors/errors.ts';
+import { pathFaults } from '../../../contract/errors/path-faults.ts';
 
 const escaped = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 const prose = (text: string) => escaped(text).replace(/`([^`]+)`/g, '<code>$1</code>');

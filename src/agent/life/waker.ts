@@ -1,5 +1,5 @@
 /** A pause that somebody else can end early. A wake during work is not lost: the next pause then ends at once. */
-import { type Clock, pause } from '../base/clock.ts';
+import { type Clock, pause } from '../../base/clock.ts';
 
 export interface Waker {
   wake(): void;

@@ -1,8 +1,8 @@
 /** How an agent ends by itself, for whoever started it: an exit code, and a file that says why. */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Clock, now } from '../base/clock.ts';
-import { writeWhole } from './state/durable-file.ts';
+import { type Clock, now } from '../../base/clock.ts';
+import { writeWhole } from '../state/durable-file.ts';
 
 /**
  * `stopped` and `instance_fenced` are no failures: a service manager must not start the agent again. All others would end

@@ -1,14 +1,14 @@
 /** How long each part of the start took: kept with the state, told with the registration and, what comes later, as it comes. */
-import { type Clock, moment, pause } from '../base/clock.ts';
-import type { BootStage } from '../contract/node.ts';
-import { describeFailure, mayPass } from './connection/call-failure.ts';
-import type { ControlPlane } from './connection/control-plane.ts';
-import type { ServerTime } from './connection/server-time.ts';
-import type { Log } from './log.ts';
-import { type ShipLoop, shipLoop } from './spool/ship-loop.ts';
-import type { SimulatedStage } from './state/config.ts';
-import type { StateFile } from './state/state-file.ts';
-import type { Timing } from './timing.ts';
+import { type Clock, moment, pause } from '../../base/clock.ts';
+import type { BootStage } from '../../contract/node.ts';
+import { describeFailure, mayPass } from '../connection/call-failure.ts';
+import type { ControlPlane } from '../connection/control-plane.ts';
+import type { ServerTime } from '../connection/server-time.ts';
+import type { Log } from '../log.ts';
+import { type ShipLoop, shipLoop } from '../spool/ship-loop.ts';
+import type { SimulatedStage } from '../state/config.ts';
+import type { StateFile } from '../state/state-file.ts';
+import type { Timing } from '../timing.ts';
 
 export interface BootStages {
   /** Runs a stage and records it, also when it fails. */

@@ -1,6 +1,6 @@
 /** Which refusals count against the caller. */
 import { expect, test } from 'vitest';
-import { ApiProblem } from '../../contract/errors/errors.ts';
+import { ApiProblem } from '../../../contract/errors/errors.ts';
 import { countsAsRefused } from './problem-reply.ts';
 
 const retry_after_seconds = 1;

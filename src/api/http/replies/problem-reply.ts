@@ -1,9 +1,9 @@
 /** Turns every error into a problem of the catalogue. What is not an operating error is a defect: logged whole, told in one sentence. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { ApiProblem, type ErrorCode, errorCatalogue } from '../../contract/errors/errors.ts';
-import type { Problem } from '../../contract/errors/problem.ts';
-import { problemBody } from '../../contract/errors/problem-body.ts';
-import { StoreUnavailable } from '../../store/pg/database.ts';
+import { ApiProblem, type ErrorCode, errorCatalogue } from '../../../contract/errors/errors.ts';
+import type { Problem } from '../../../contract/errors/problem.ts';
+import { problemBody } from '../../../contract/errors/problem-body.ts';
+import { StoreUnavailable } from '../../../store/pg/database.ts';
 import { reportUndocumented } from './undocumented.ts';
 
 /** The framework's own refusals, by its codes. */

@@ -5,7 +5,7 @@
  *
  * Machines that are silent for now count as well. They come back, and after our own absence all of them are silent.
  */
-import { type Queryable, single } from '../pg/database.ts';
+import { type Queryable, single } from '../../pg/database.ts';
 
 const mostPages = 2_000;
 

@@ -1,14 +1,14 @@
 /** Whichever way a list is asked for, page after page gives each thing once, in order, and nothing else. */
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type TestStore, testStore } from '../../../test/support/store.ts';
-import { moment } from '../../base/clock.ts';
-import { listOperations, type OperationFilter } from '../operations/operations.ts';
-import type { Database } from '../pg/database.ts';
-import { readWalk } from '../pg/walk.ts';
-import { type AllocationFilter, listAllocations } from './allocations.ts';
+import { type TestStore, testStore } from '../../../../test/support/store.ts';
+import { moment } from '../../../base/clock.ts';
+import { listOperations, type OperationFilter } from '../../operations/operations.ts';
+import type { Database } from '../../pg/database.ts';
+import { readWalk } from '../../pg/walk.ts';
+import { type AllocationFilter, listAllocations } from '../allocations.ts';
+import { declarePool } from '../pools.ts';
 import { listNodes, type NodeFilter } from './node-list.ts';
-import { declarePool } from './pools.ts';
 
 let store: TestStore;
 let db: Database;

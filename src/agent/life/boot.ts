@@ -1,13 +1,13 @@
 /** What happens before the registration: the prerequisites are checked, and the machine is set up, once per instance. */
-import type { Clock } from '../base/clock.ts';
+import type { Clock } from '../../base/clock.ts';
+import type { Log } from '../log.ts';
+import { checkPrerequisite, type Findings, requiredAtLaunch } from '../prerequisites/prerequisites.ts';
+import { runShell, type ShellParts } from '../process/shell.ts';
+import type { AgentConfig } from '../state/config.ts';
+import type { StateFile } from '../state/state-file.ts';
+import type { Timing } from '../timing.ts';
 import { type BootStages, simulateStages } from './boot-stages.ts';
 import type { AgentEnd } from './exit.ts';
-import type { Log } from './log.ts';
-import { checkPrerequisite, type Findings, requiredAtLaunch } from './prerequisites/prerequisites.ts';
-import { runShell, type ShellParts } from './process/shell.ts';
-import type { AgentConfig } from './state/config.ts';
-import type { StateFile } from './state/state-file.ts';
-import type { Timing } from './timing.ts';
 
 export interface BootParts {
   config: AgentConfig;

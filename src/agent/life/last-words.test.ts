@@ -4,15 +4,15 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { freePort } from '../../test/support/free-port.ts';
-import type { ErrorCode } from '../contract/errors/errors.ts';
-import { pathFaults } from '../contract/errors/path-faults.ts';
+import { freePort } from '../../../test/support/free-port.ts';
+import type { ErrorCode } from '../../contract/errors/errors.ts';
+import { pathFaults } from '../../contract/errors/path-faults.ts';
+import { type AgentBench, agentBench, until } from '../testing/agent-process.ts';
+import { type ProtocolServer, problem, protocolServer } from '../testing/protocol-server.ts';
 import { exitCodes } from './exit.ts';
 import { lastWords, wordsFor } from './last-words.ts';
-import { type AgentBench, agentBench, until } from './testing/agent-process.ts';
-import { type ProtocolServer, problem, protocolServer } from './testing/protocol-server.ts';
 
-const entry = fileURLToPath(new URL('./main.ts', import.meta.url));
+const entry = fileURLToPath(new URL('../main.ts', import.meta.url));
 
 let server: ProtocolServer;
 let bench: AgentBench;

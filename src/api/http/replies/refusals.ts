@@ -3,18 +3,18 @@
  * of its kind is a row, repeats are counted.
  */
 import type { FastifyRequest } from 'fastify';
-import { now } from '../../base/clock.ts';
-import { type ApiProblem, type ErrorCode, type ErrorEntry, errorCatalogue } from '../../contract/errors/errors.ts';
-import type { RouteDeclaration } from '../../contract/route.ts';
-import { type OperationName, routes } from '../../contract/routes.ts';
-import type { Fact } from '../../store/evidence/evidence.ts';
-import type { Transaction } from '../../store/pg/database.ts';
-import { refusalWriter } from '../limits/quotas/writers.ts';
-import type { ApiServices } from '../services.ts';
-import { askedFor, idsOfTarget } from './asked-for.ts';
-import { actorOf } from './callers.ts';
-import { createToldOnce } from './rate-limited.ts';
-import { sourceAddress } from './source-address.ts';
+import { now } from '../../../base/clock.ts';
+import { type ApiProblem, type ErrorCode, type ErrorEntry, errorCatalogue } from '../../../contract/errors/errors.ts';
+import type { RouteDeclaration } from '../../../contract/route.ts';
+import { type OperationName, routes } from '../../../contract/routes.ts';
+import type { Fact } from '../../../store/evidence/evidence.ts';
+import type { Transaction } from '../../../store/pg/database.ts';
+import { refusalWriter } from '../../limits/quotas/writers.ts';
+import type { ApiServices } from '../../services.ts';
+import { askedFor, idsOfTarget } from '../asked-for.ts';
+import { actorOf } from '../callers.ts';
+import { createToldOnce } from '../rate-limited.ts';
+import { sourceAddress } from '../source-address.ts';
 
 /** Somebody was kept out: by who they are, or by the fence around their machine. */
 function isDenial({ code }: ApiProblem): boolean {

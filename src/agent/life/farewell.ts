@@ -1,10 +1,10 @@
 /** How an agent leaves. Each part has its bound, so that whoever told it to stop can rely on an end. */
-import { type Clock, pause } from '../base/clock.ts';
+import { type Clock, pause } from '../../base/clock.ts';
+import type { ControlPlane } from '../connection/control-plane.ts';
+import { endProcesses } from '../process/process-group.ts';
+import type { LogShipper } from '../spool/log-shipper.ts';
 import type { AgentParts } from './agent-parts.ts';
-import type { ControlPlane } from './connection/control-plane.ts';
 import type { AgentEnd } from './exit.ts';
-import { endProcesses } from './process/process-group.ts';
-import type { LogShipper } from './spool/log-shipper.ts';
 
 /** `shipper` is null for an agent that never came to registering: nobody would know who says goodbye. */
 export async function farewell(

@@ -1,15 +1,15 @@
 /** The compact fleet: every living node once, in pages of any size, as it stands, and of a tenant only its own. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type TestStore, testStore } from '../../../test/support/store.ts';
-import { moment } from '../../base/clock.ts';
-import type { FleetPage } from '../../contract/fleet.ts';
-import { nodeStatusNames } from '../../lifecycle/model/states.ts';
-import type { Queryable } from '../pg/database.ts';
-import { type Fleet, testFleet } from '../testing/fleet.ts';
-import { placeNodes } from '../testing/placed-nodes.ts';
+import { type TestStore, testStore } from '../../../../test/support/store.ts';
+import { moment } from '../../../base/clock.ts';
+import type { FleetPage } from '../../../contract/fleet.ts';
+import { nodeStatusNames } from '../../../lifecycle/model/states.ts';
+import type { Queryable } from '../../pg/database.ts';
+import { type Fleet, testFleet } from '../../testing/fleet.ts';
+import { placeNodes } from '../../testing/placed-nodes.ts';
+import { declarePool } from '../pools.ts';
 import { parseFleetCursor, readFleet } from './fleet.ts';
 import { listNodes } from './node-list.ts';
-import { declarePool } from './pools.ts';
 
 let store: TestStore;
 let fleet: Fleet;

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type TestStore, testStore } from '../../../test/support/store.ts';
-import { secondsLater } from '../../base/clock.ts';
-import type { ReplicaId } from '../../base/ids.ts';
-import { registerReplica } from '../operations/replicas.ts';
-import { type Fleet, testFleet } from '../testing/fleet.ts';
+import { type TestStore, testStore } from '../../../../test/support/store.ts';
+import { secondsLater } from '../../../base/clock.ts';
+import type { ReplicaId } from '../../../base/ids.ts';
+import { registerReplica } from '../../operations/replicas.ts';
+import { type Fleet, testFleet } from '../../testing/fleet.ts';
 import { countListened, countReplicas } from './fleet-load.ts';
 
 let store: TestStore;

@@ -1,8 +1,8 @@
 /** The list of nodes: whichever way is asked, one index is walked, and a name or an id that is meant exactly is found at once. */
-import type { Node } from '../../contract/node.ts';
-import type { Page } from '../../contract/primitives.ts';
-import { nodeStatuses } from '../../lifecycle/model/states.ts';
-import type { Queryable } from '../pg/database.ts';
+import type { Node } from '../../../contract/node.ts';
+import type { Page } from '../../../contract/primitives.ts';
+import { nodeStatuses } from '../../../lifecycle/model/states.ts';
+import type { Queryable } from '../../pg/database.ts';
 import {
   alongPoolsAndStatuses,
   beyond,
@@ -11,8 +11,8 @@ import {
   readWalk,
   type Walk,
   type Wanted,
-} from '../pg/walk.ts';
-import { heldByTenant, type JoinedRow, joinedTo, nodeWire, type Tenancy } from './nodes.ts';
+} from '../../pg/walk.ts';
+import { heldByTenant, type JoinedRow, joinedTo, nodeWire, type Tenancy } from '../nodes.ts';
 
 export interface NodeFilter {
   pool?: string;

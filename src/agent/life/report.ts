@@ -1,5 +1,5 @@
 /** What the agent says about itself with every beat. A claim, not a status: what follows from it the server decides. */
-import type { AgentClaim, Heartbeat } from '../contract/agent/agent.ts';
+import type { AgentClaim, Heartbeat } from '../../contract/agent/agent.ts';
 
 export interface Claims {
   current(): Heartbeat;

@@ -2,11 +2,11 @@
  * Every living node with the little that a picture of the fleet needs. One index in its own order, whole columns from the
  * database, and no join: a page of twenty thousand is a few dozen milliseconds, however many there are.
  */
-import type { FleetPage } from '../../contract/fleet.ts';
-import type { Labels } from '../../contract/primitives.ts';
-import type { NodeStatus } from '../../lifecycle/model/states.ts';
-import { type Queryable, single } from '../pg/database.ts';
-import { heldByTenant, type Tenancy, withHolder } from './nodes.ts';
+import type { FleetPage } from '../../../contract/fleet.ts';
+import type { Labels } from '../../../contract/primitives.ts';
+import type { NodeStatus } from '../../../lifecycle/model/states.ts';
+import { type Queryable, single } from '../../pg/database.ts';
+import { heldByTenant, type Tenancy, withHolder } from '../nodes.ts';
 
 /** Where a page ended: names are unique among the living nodes of a pool, and an index keeps them in this order. */
 export interface FleetPlace {

@@ -1,6 +1,6 @@
 /** What a person reads last of an agent that ended by something they must mend: what, why, and what to do. The log has the rest. */
-import { builtInRedactor } from '../base/redaction/redact.ts';
-import { pathFaults } from '../contract/errors/path-faults.ts';
+import { builtInRedactor } from '../../base/redaction/redact.ts';
+import { pathFaults } from '../../contract/errors/path-faults.ts';
 import type { AgentEnd } from './exit.ts';
 
 export interface Where {

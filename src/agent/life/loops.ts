@@ -1,24 +1,24 @@
 /** Everything that a registered agent does at once, until its life ends. */
 import { mkdirSync } from 'node:fs';
-import { withoutScripts } from '../base/files/hidden-scripts.ts';
-import type { Tracer } from '../base/telemetry/trace.ts';
+import { withoutScripts } from '../../base/files/hidden-scripts.ts';
+import type { Tracer } from '../../base/telemetry/trace.ts';
+import type { ControlPlane, ControlPlaneParts } from '../connection/control-plane.ts';
+import { heartbeatLoop } from '../connection/heartbeat.ts';
+import { keepStream, type Stream } from '../connection/stream.ts';
+import { prerequisiteShipper } from '../prerequisites/prerequisite-shipper.ts';
+import { requiredNow } from '../prerequisites/prerequisites.ts';
+import { runShell, type ShellParts } from '../process/shell.ts';
+import { factShipper } from '../spool/fact-shipper.ts';
+import { type LogShipper, logShipper } from '../spool/log-shipper.ts';
+import { agentDirectory } from '../state/state-file.ts';
+import { tenantForgetting } from '../tasks/former-tenant.ts';
+import type { Machine } from '../tasks/task.ts';
+import { taskKeyLoop } from '../tasks/task-keys/refresh.ts';
+import { type TaskLoopParts, taskLoop } from '../tasks/task-loop.ts';
+import { openTaskResults } from '../tasks/task-results.ts';
+import { spansOfTask } from '../tasks/task-span.ts';
 import type { AgentParts } from './agent-parts.ts';
 import { bootShipper } from './boot-stages.ts';
-import type { ControlPlane, ControlPlaneParts } from './connection/control-plane.ts';
-import { heartbeatLoop } from './connection/heartbeat.ts';
-import { keepStream, type Stream } from './connection/stream.ts';
-import { prerequisiteShipper } from './prerequisites/prerequisite-shipper.ts';
-import { requiredNow } from './prerequisites/prerequisites.ts';
-import { runShell, type ShellParts } from './process/shell.ts';
-import { factShipper } from './spool/fact-shipper.ts';
-import { type LogShipper, logShipper } from './spool/log-shipper.ts';
-import { agentDirectory } from './state/state-file.ts';
-import { tenantForgetting } from './tasks/former-tenant.ts';
-import type { Machine } from './tasks/task.ts';
-import { taskKeyLoop } from './tasks/task-keys/refresh.ts';
-import { type TaskLoopParts, taskLoop } from './tasks/task-loop.ts';
-import { openTaskResults } from './tasks/task-results.ts';
-import { spansOfTask } from './tasks/task-span.ts';
 
 export interface Loops {
   shipper: LogShipper;

@@ -1,20 +1,20 @@
 /** What an agent is made of before it lives: its files, its log, its workload. Nothing here starts anything. */
 import { join } from 'node:path';
-import type { Clock } from '../base/clock.ts';
+import type { Clock } from '../../base/clock.ts';
+import { type ServerTime, serverTime } from '../connection/server-time.ts';
+import { agentLog, type Log } from '../log.ts';
+import { type Findings, findings } from '../prerequisites/prerequisites.ts';
+import { childEnvironment } from '../process/child-environment.ts';
+import { strikeKnown } from '../process/known-secrets.ts';
+import type { ShellParts } from '../process/shell.ts';
+import { type Workload, workload } from '../process/workload.ts';
+import { type FactBox, openFactBox } from '../spool/fact-box.ts';
+import { isSpool, openSpool, type Spool, seqAfterLoss } from '../spool/spool.ts';
+import type { AgentConfig } from '../state/config.ts';
+import { agentDirectory, openState, type StateFile } from '../state/state-file.ts';
+import type { Timing } from '../timing.ts';
 import { type BootStages, bootStages } from './boot-stages.ts';
-import { type ServerTime, serverTime } from './connection/server-time.ts';
-import { agentLog, type Log } from './log.ts';
-import { type Findings, findings } from './prerequisites/prerequisites.ts';
-import { childEnvironment } from './process/child-environment.ts';
-import { strikeKnown } from './process/known-secrets.ts';
-import type { ShellParts } from './process/shell.ts';
-import { type Workload, workload } from './process/workload.ts';
 import { type Claims, claims } from './report.ts';
-import { type FactBox, openFactBox } from './spool/fact-box.ts';
-import { isSpool, openSpool, type Spool, seqAfterLoss } from './spool/spool.ts';
-import type { AgentConfig } from './state/config.ts';
-import { agentDirectory, openState, type StateFile } from './state/state-file.ts';
-import type { Timing } from './timing.ts';
 
 export interface AgentSurroundings {
   clock: Clock;

@@ -1,7 +1,7 @@
 /** A problem that its route does not document is our defect: clients were told that it cannot happen. */
 import type { FastifyRequest } from 'fastify';
-import type { ErrorCode } from '../../contract/errors/errors.ts';
-import { documentedProblems } from '../../contract/openapi/problems.ts';
+import type { ErrorCode } from '../../../contract/errors/errors.ts';
+import { documentedProblems } from '../../../contract/openapi/problems.ts';
 
 /** Logs the defect; the caller still gets the problem. */
 export function reportUndocumented(
