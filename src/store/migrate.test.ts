@@ -1,4 +1,6 @@
-/** The migrations from nothing to the schema that is written down, repeated, at once, and cut off. */
+/**
+ * The migrations from nothing to the schema that is written down, repeated, at once, and cut off.
+ */
 import { copyFile, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -108,6 +110,9 @@ test('signs of a boot that were sentences are there afterwards as kind and code'
     ['image: pulled', 'part', 'image: pulled', null],
   ] as const;
   await write(...sentences.map(([sentence]) => sentence), 'crashed kernel_panic seen again');
+  await migrate(url);
+  // An online file that is cut off runs again from its first statement.
+  await db.query('delete from schema_migrations where version = 57');
   await migrate(url);
   const shown = () => db.query<object>('select kind, code, detail, sign from boot_signs order by seen_at');
   const converted = sentences.map(([sign, kind, code, detail]) => ({ kind, code, detail, sign }));

@@ -1,68 +1,68 @@
--- What an instance has shown of its boot, as kind, code and detail instead of a sentence. Rows of earlier versions are converted.
--- Of several crashes with the same code only the first one is kept; no reader ever used the others.
-alter table boot_signs rename to boot_sentences;
-alter table boot_sentences rename constraint boot_signs_pkey to boot_sentences_pkey;
-alter table boot_sentences rename constraint boot_signs_node_instance_id_fkey to boot_sentences_node_instance_id_fkey;
-
-create table boot_signs (
-  node_instance_id text not null references instances (node_instance_id),
-  kind text not null,
+-- online
+-- What an instance has shown of its boot, as kind, code and detail instead of a sentence. Fleets
+-- may have millions of rows, so they are converted while others serve. No line within a statement
+-- may end in a semicolon.
+alter table boot_signs
+  add column if not exists kind text,
   -- What was shown: the stage, state or finding. Unique within its kind.
-  code text not null,
-  -- For people, and not part of the key: the message of a crash.
-  detail text,
-  seen_at timestamptz not null,
-  -- Only replicas of an earlier version write and read it. Drop it once none can run any more.
-  sign text,
-  primary key (node_instance_id, kind, code)
-);
+  add column if not exists code text,
+  -- For people: the message of a crash.
+  add column if not exists detail text;
 
--- A replica of an earlier version that still runs writes a sentence, and looks for two of them.
-create function translate_boot_sign() returns trigger language plpgsql as $$
-begin
-  if new.kind = 'extended' then
-    new.sign := 'an operator gave it more time';
-  elsif new.kind = 'crash' then
-    new.sign := 'crashed ' || new.code || ' ' || coalesce(new.detail, '');
-  elsif new.sign = 'an operator gave it more time' then
-    new.kind := 'extended';
-    new.code := '';
-  elsif starts_with(new.sign, 'crashed ') then
-    new.kind := 'crash';
-    new.code := split_part(new.sign, ' ', 2);
-    new.detail := substr(new.sign, length('crashed ' || split_part(new.sign, ' ', 2)) + 2);
-  elsif starts_with(new.sign, 'certain failure ') then
-    new.kind := 'certain_failure';
-    new.code := substr(new.sign, length('certain failure ') + 1);
-  elsif starts_with(new.sign, 'told failure ') then
-    new.kind := 'reported_failure';
-    new.code := substr(new.sign, length('told failure ') + 1);
-  elsif starts_with(new.sign, 'certain diagnosis ') then
-    new.kind := 'certain_diagnosis';
-    new.code := substr(new.sign, length('certain diagnosis ') + 1);
-  elsif starts_with(new.sign, 'diagnosis ') then
-    new.kind := 'diagnosis';
-    new.code := substr(new.sign, length('diagnosis ') + 1);
-  elsif starts_with(new.sign, 'provider state ') then
-    new.kind := 'provider_state';
-    new.code := substr(new.sign, length('provider state ') + 1);
-  elsif starts_with(new.sign, 'boot stage ') then
-    new.kind := 'boot_stage';
-    new.code := substr(new.sign, length('boot stage ') + 1);
-  elsif starts_with(new.sign, 'reports ') then
-    new.kind := 'reported_stage';
-    new.code := substr(new.sign, length('reports ') + 1);
-  else
-    new.kind := 'part';
-    new.code := new.sign;
-  end if;
-  return new;
-end $$;
--- Rows of this version that no earlier one looks for do not pay for the function.
+create or replace function boot_sign_fields(sentence text, out kind text, out code text, out detail text)
+language sql immutable parallel safe as $$
+  select
+    coalesce(known.kind, 'part'),
+    case known.kind
+      when 'extended' then ''
+      when 'crash' then split_part(sentence, ' ', 2)
+      else substr(sentence, coalesce(length(known.prefix), 0) + 1)
+    end,
+    case known.kind when 'crash' then substr(sentence, length('crashed ' || split_part(sentence, ' ', 2)) + 2) end
+  from (values (1)) as always
+  left join (values
+    ('extended', 'an operator gave it more time'),
+    ('crash', 'crashed '),
+    ('certain_failure', 'certain failure '),
+    ('reported_failure', 'told failure '),
+    ('certain_diagnosis', 'certain diagnosis '),
+    ('diagnosis', 'diagnosis '),
+    ('provider_state', 'provider state '),
+    ('boot_stage', 'boot stage '),
+    ('reported_stage', 'reports ')
+  ) as known(kind, prefix) on starts_with(sentence, known.prefix)
+$$;
+
+-- A replica of an earlier version that still runs writes a sentence, and looks for those of a crash
+-- and of an extension.
+create or replace function translate_boot_sign() returns trigger language plpgsql as $$ begin
+  if new.kind is null then select * into new.kind, new.code, new.detail from boot_sign_fields(new.sign); else
+    new.sign := case new.kind
+      when 'extended' then 'an operator gave it more time'
+      else 'crashed ' || new.code || ' ' || coalesce(new.detail, '') end; end if; return new; end
+$$;
+drop trigger if exists translate_boot_sign on boot_signs;
+-- Other rows of this version do not pay for the function.
 create trigger translate_boot_sign before insert on boot_signs
   for each row when (new.kind is null or new.kind in ('extended', 'crash')) execute function translate_boot_sign();
 
-insert into boot_signs (node_instance_id, sign, seen_at)
-  select node_instance_id, sign, seen_at from boot_sentences order by seen_at
-  on conflict do nothing;
-drop table boot_sentences;
+update boot_signs
+set (kind, code, detail) = (select fields.kind, fields.code, fields.detail from boot_sign_fields(sign) as fields)
+where kind is null;
+
+-- Of several crashes with one code only the first was ever read.
+delete from boot_signs later using boot_signs earlier
+where later.kind = 'crash' and earlier.kind = 'crash'
+  and earlier.node_instance_id = later.node_instance_id and earlier.code = later.code
+  and (earlier.seen_at, earlier.sign) < (later.seen_at, later.sign);
+
+create unique index concurrently if not exists boot_signs_by_code on boot_signs (node_instance_id, kind, code);
+
+alter table boot_signs
+  drop constraint if exists boot_signs_named,
+  add constraint boot_signs_named check (kind is not null and code is not null) not valid;
+alter table boot_signs validate constraint boot_signs_named;
+
+-- From now on only replicas of an earlier version use `sign`. Drop it once none can run any more.
+alter table boot_signs drop constraint if exists boot_signs_pkey;
+alter table boot_signs alter column sign drop not null;
