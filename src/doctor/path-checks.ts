@@ -10,7 +10,10 @@ import { type Found, failed, type Outcome, type Patient, well } from './examinat
 export const hostOf = ({ url }: Pick<Patient, 'url'>) => url.hostname.replace(/^\[|\]$/g, '');
 export const portOf = ({ url }: Pick<Patient, 'url'>) => Number(url.port) || (url.protocol === 'https:' ? 443 : 80);
 
-/** OpenSSL wraps its words in numbers and in the lines of its own source: of `…:error:…:routines:function:words:file:…` only the words help. */
+/**
+ * OpenSSL wraps its words in numbers and in the lines of its own source: of
+ * `…:error:…:routines:function:words:file:…` only the words help.
+ */
 const ofOpenSsl = /:error:[0-9A-F]+:[^:]*:[^:]*:([^:]+):/;
 const words = (error: unknown) => {
   const text = error instanceof Error ? error.message : String(error);
@@ -87,7 +90,9 @@ export async function openConnection(patient: Patient, found: Found): Promise<Ou
   return failed(refused ? 'tcp_refused' : 'tcp_unreachable', failures.map(words).join('; '));
 }
 
-/** Whether TLS comes about at all; whether its certificate is worth anything is the next question. */
+/**
+ * Whether TLS comes about at all; whether its certificate is worth anything is the next question.
+ */
 export async function agreeOnTls(patient: Patient, found: Found): Promise<Outcome> {
   const host = hostOf(patient);
   const socket = connectTls({

@@ -1,8 +1,10 @@
 /**
- * The behaviours that every driver owes, run over a real world with faults before and after each call.
+ * The behaviours that every driver owes, run over a real world with faults before and after each
+ * call.
  *
- * A crash is a driver object thrown away for a new one over the same world. A crash after the effect is a call whose answer,
- * and the state it asked to keep, never arrived: the call is then made once more with the state of before.
+ * A crash is a driver object thrown away for a new one over the same world. A crash after the
+ * effect is a call whose answer, and the state it asked to keep, never arrived: the call is then
+ * made once more with the state of before.
  */
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -17,7 +19,10 @@ import type {
   EnsureTarget,
 } from './driver.ts';
 
-/** What a driver's own test brings: a place where machines can exist, and eyes in it that are not the driver's. */
+/**
+ * What a driver's own test brings: a place where machines can exist, and eyes in it that are not
+ * the driver's.
+ */
 export interface DriverWorld {
   /** A driver over this world; each call gives a new object that remembers nothing. */
   open(): Driver;
@@ -31,7 +36,10 @@ export interface DriverWorld {
   halfDone: { name: string; leave(target: EnsureTarget): Promise<void> }[];
   /** Whatever must have happened outside the driver before its final proof can be had. */
   beforeProof(target: DriverTarget): Promise<void>;
-  /** From then on whatever the driver asks is taken and never answered. Left out where there is no upstream that could hang. */
+  /**
+   * From then on whatever the driver asks is taken and never answered. Left out where there is no
+   * upstream that could hang.
+   */
   silence?(): Promise<void>;
   close(): Promise<void>;
 }
@@ -48,7 +56,10 @@ const cancel_heard_within_seconds = 5;
 
 export interface Handled {
   target: EnsureTarget;
-  /** Repeats a call until it is done, keeping state as the control plane would, under the fault of this run. */
+  /**
+   * Repeats a call until it is done, keeping state as the control plane would, under the fault of
+   * this run.
+   */
   done(call: Call): Promise<DriverDone>;
   ended(call: Call): Promise<DriverDone | DriverFailure>;
 }

@@ -1,4 +1,7 @@
-/** What people and rules may ask for. Each request changes rows and queues its operation in one transaction, or refuses and changes nothing. */
+/**
+ * What people and rules may ask for. Each request changes rows and queues its operation in one
+ * transaction, or refuses and changes nothing.
+ */
 import { atMost } from '../base/batching/at-most.ts';
 import { now } from '../base/clock.ts';
 import { newAllocationId, newWorkflowId } from '../base/ids.ts';
@@ -69,7 +72,10 @@ export function requestAllocation(
   return turns(() => db.transaction(request));
 }
 
-/** The pool that another try is brought up from; refused where none would be. Whoever only foretells a retry asks the same. */
+/**
+ * The pool that another try is brought up from; refused where none would be. Whoever only foretells
+ * a retry asks the same.
+ */
 export async function retryingPool(db: Queryable, name: string): Promise<PoolRow> {
   const pool = await currentPool(db, name);
   if (!pool) throw new ApiProblem('pool_not_found', `The pool ${name} was deleted.`);
@@ -82,7 +88,8 @@ export async function retryingPool(db: Queryable, name: string): Promise<PoolRow
 export function requestRetry(services: OperationServices, id: string, asker: Asker): Promise<Touched> {
   return services.db.transaction(async (tx) => {
     const at = now(services.clock);
-    // Locked, so that of many who ask at once one makes the try and the others are answered with it.
+    // Locked, so that of many who ask at once one makes the try and the others are answered with
+    // it.
     const allocation = visible(await lockAllocation(tx, id), asker);
     if (allocation.status !== 'failed')
       throw new ApiProblem(
@@ -90,7 +97,8 @@ export function requestRetry(services: OperationServices, id: string, asker: Ask
         `The allocation is ${allocation.status}; only a failed one can be tried again.`,
       );
     const pool = await retryingPool(tx, allocation.pool);
-    // Asking twice is one try; but the operation that failed, and may still be ending, is not the try that is asked for.
+    // Asking twice is one try; but the operation that failed, and may still be ending, is not the
+    // try that is asked for.
     const open = await openOperationsOf(tx, allocation.allocation_id);
     const asked = open.find((operation) => operation.created_at > allocation.status_since);
     if (asked) return { allocation_id: allocation.allocation_id, workflow_id: asked.workflow_id };
@@ -115,7 +123,8 @@ export async function requestCancel(services: OperationServices, id: string, ask
       throw new ApiProblem('operation_not_found');
     if (operation.kind === allocationReleaseKind || operation.kind === allocationForceReleaseKind)
       throw new ApiProblem('action_illegal', 'A release cannot be cancelled: half of it would be limbo.');
-    // Cancelling what brings an allocation up is releasing it: the machine must be proven gone, not just left.
+    // Cancelling what brings an allocation up is releasing it: the machine must be proven gone, not
+    // just left.
     if (operation.allocation_id) {
       if (operation.status !== 'queued' && operation.status !== 'running') throw new ApiProblem('operation_ended');
       await releaseIn(

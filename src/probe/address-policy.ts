@@ -1,6 +1,7 @@
 /**
- * Which addresses the server may be sent to. A node names its own address, so without this table anyone who can register
- * could make the control plane knock at its own doors, its neighbours' or its cloud's metadata service.
+ * Which addresses the server may be sent to. A node names its own address, so without this table
+ * anyone who can register could make the control plane knock at its own doors, its neighbours' or
+ * its cloud's metadata service.
  */
 import { BlockList, isIP } from 'node:net';
 
@@ -11,7 +12,10 @@ interface AddressClass {
   ipv6: string[];
 }
 
-/** The first class that holds an address decides, so the narrow ones stand before the wide ones they lie in. */
+/**
+ * The first class that holds an address decides, so the narrow ones stand before the wide ones they
+ * lie in.
+ */
 const classes = [
   {
     name: 'cloud_metadata',
@@ -49,7 +53,8 @@ const classes = [
     name: 'reserved',
     passes: 'never',
     ipv4: ['192.0.0.0/24', '192.88.99.0/24', '240.0.0.0/4'],
-    // 2001::/23 holds Teredo, which hides an IPv4 address under an XOR. All but 2000::/3 is not given out yet.
+    // 2001::/23 holds Teredo, which hides an IPv4 address under an XOR. All but 2000::/3 is not
+    // given out yet.
     ipv6: ['2001::/23', '::/3', '4000::/2', '8000::/1'],
   },
 ] as const satisfies AddressClass[];
@@ -69,7 +74,10 @@ const embeddings = [
 
 type Family = 'ipv4' | 'ipv6';
 
-/** One list holds one family only: a BlockList takes an IPv4 address for its mapped twin and the other way round. */
+/**
+ * One list holds one family only: a BlockList takes an IPv4 address for its mapped twin and the
+ * other way round.
+ */
 function listOf(family: Family, subnets: readonly string[]): BlockList {
   const list = new BlockList();
   for (const subnet of subnets) {
@@ -86,10 +94,15 @@ const judges = classes.map(({ name, passes, ipv4, ipv6 }) => ({
   ipv6: listOf('ipv6', ipv6),
 }));
 const embedded = embeddings.map(({ prefix, at }) => ({ list: listOf('ipv6', [prefix]), at }));
-/** `::` and `::1` are addresses of their own, although they lie where IPv4-compatible addresses do. */
+/**
+ * `::` and `::1` are addresses of their own, although they lie where IPv4-compatible addresses do.
+ */
 const onlyIpv6 = listOf('ipv6', ['::/128', '::1/128']);
 
-/** The eight groups of an IPv6 address, however it was written: the URL parser writes all of them in one way. */
+/**
+ * The eight groups of an IPv6 address, however it was written: the URL parser writes all of them in
+ * one way.
+ */
 function groupsOf(ip: string): number[] {
   const [head = '', tail] = new URL(`http://[${ip}]/`).hostname.slice(1, -1).split('::');
   const numbers = (part: string) => (part === '' ? [] : part.split(':').map((group) => Number.parseInt(group, 16)));

@@ -1,4 +1,6 @@
-/** Ships the spool in order. A line is forgotten only when the server has acknowledged its number. */
+/**
+ * Ships the spool in order. A line is forgotten only when the server has acknowledged its number.
+ */
 import type { Clock } from '../../base/clock.ts';
 import { mayPass } from '../connection/call-failure.ts';
 import type { ControlPlane } from '../connection/control-plane.ts';
@@ -30,7 +32,7 @@ export function logShipper({ clock, spool, server, log, timing, signal }: LogShi
   const ship = async (until: AbortSignal): Promise<Shipped> => {
     const batch = spool.batch(most_lines);
     if (!batch) return 'empty';
-    // Otherwise a power cut could take back a number that the server already knows.
+    // A power cut must not take back a number that the server already knows.
     spool.sync();
     const answer = await server.logs(batch.body, until);
     if (answer.ok) {
@@ -40,7 +42,7 @@ export function logShipper({ clock, spool, server, log, timing, signal }: LogShi
       return { ...nothingTaken, detail: `acknowledged ${answer.body.acknowledged_seq} of ${batch.first}` };
     }
     const { failure } = answer;
-    // An instance that counts no more is told so, and what it wrote is kept.
+    // A fenced instance is refused, but the server keeps its lines.
     const { acknowledged_seq: kept } = failure;
     if (kept !== undefined && kept >= batch.first) {
       spool.acknowledge(kept);
@@ -48,9 +50,10 @@ export function logShipper({ clock, spool, server, log, timing, signal }: LogShi
     }
     const isRefused =
       !mayPass(failure) && ['invalid_request', 'malformed_json', 'body_too_large'].includes(failure.code);
-    // A proxy in front may take less than the server does, and would say so for ever.
+    // A proxy in front may have a lower limit than the server; retrying the same batch would never
+    // end.
     if (!isRefused && (failure.status !== tooLarge || batch.first === batch.last)) return failure;
-    // The server refuses something in it: find the line, and give up that one only.
+    // Halve the batch until the refused line is alone, and drop only that one.
     if (batch.first < batch.last) {
       most_lines = Math.max(1, Math.floor((batch.last - batch.first + 1) / 2));
       return 'more';

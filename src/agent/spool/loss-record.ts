@@ -1,6 +1,7 @@
 /**
- * Records in the log that stand for lost lines. The wire has no field for them, so a record is marked by its stream and the
- * first word of its line; this file is the only place that writes or reads the mark.
+ * Records in the log that stand for lost lines. The wire has no field for them, so a record is
+ * marked by its stream and the first word of its line; this file is the only place that writes or
+ * reads the mark.
  */
 const mark = 'dropped ';
 

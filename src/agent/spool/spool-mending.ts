@@ -1,6 +1,7 @@
 /**
- * A file of the spool that a power cut, a full disk or somebody's hand damaged. What can be read of it stays, and one line in the place of
- * the rest says how many are missing: neither may an agent fail to start over it, nor its log stand still there for good.
+ * Repairs a file of the spool that a power cut, a full disk or a person damaged. Readable lines
+ * stay; one loss record stands for the rest. An agent must neither fail to start over such a file
+ * nor stop shipping its log.
  */
 import { readFileSync, truncateSync } from 'node:fs';
 import { writeWhole } from '../state/durable-file.ts';
@@ -10,16 +11,19 @@ import { isLossRecord, lossLine } from './loss-record.ts';
 export interface Damage {
   /** The number that the file is named after. */
   first: number;
-  /** The number that the next file is named after; null for the last file, whose end is wherever its writer was stopped. */
+  /**
+   * The number that the next file is named after; null for the last file, whose end is wherever its
+   * writer was stopped.
+   */
   following: number | null;
-  /** What the server has is missing nowhere, and numbers that were passed over on purpose are below it. */
+  /** Lines up to this number are not lost: the server has them, or they were skipped on purpose. */
   acknowledged: number;
   at: string;
 }
 
 interface WholeRecord {
   seq: number;
-  /** It tells itself why numbers are missing before it. */
+  /** It is a loss record, which accounts for the numbers missing before it. */
   saysLoss: boolean;
 }
 
@@ -31,14 +35,14 @@ function readRecord(record: string): WholeRecord | null {
     if (!Number.isSafeInteger(value.seq) || !record.startsWith(`{"seq":${value.seq},`)) return null;
     return { seq: Number(value.seq), saysLoss: isLossRecord(value.stream, value.line) };
   } catch {
-    // What it said nobody can tell any more; that it is missing is said in its place.
+    // It counts as lost.
     return null;
   }
 }
 
 const missing = (count: number | null) => lossLine(count, "the spool on the machine's disk was damaged");
 
-/** Answers with the number of its last line; null where it has none. Touches nothing that is whole. */
+/** Returns the number of its last line; null where it has none. Leaves an undamaged file alone. */
 export function mendSegment(path: string, { first, following, acknowledged, at }: Damage): number | null {
   const content = readFileSync(path);
   const whole = content.lastIndexOf(0x0a) + 1;
@@ -58,7 +62,8 @@ export function mendSegment(path: string, { first, following, acknowledged, at }
       unreadable = true;
       continue;
     }
-    // Nothing unreadable need lie in a hole: where the ends of lines were overwritten, one line swallows those behind it and is whole again.
+    // A hole may hold nothing unreadable: where line ends were overwritten, one line swallows those
+    // behind it.
     const lost = found.seq - Math.max(last, acknowledged) - 1;
     if (lost > 0 && (unreadable || !found.saysLoss)) {
       isDamaged = true;
@@ -72,7 +77,7 @@ export function mendSegment(path: string, { first, following, acknowledged, at }
   if (lost > 0 && following !== null) say(following - 1, lost);
   else if (unreadable && following === null) say(last + 1, null);
   if (isDamaged || lost > 0) writeWhole(path, `${kept.join('\n')}\n`);
-  // The line that was being written when its writer was stopped counts as never written.
+  // A line that was cut off while it was written counts as never written.
   else if (whole < content.length) truncateSync(path, whole);
   return last < first ? null : last;
 }

@@ -1,7 +1,8 @@
 /**
- * Log lines on disk until the server has them. A line is numbered and written before anything else is done with it, and
- * written is synchronous: whoever produces faster than the disk takes waits, and memory holds nothing. A number that the
- * server may have seen is never given to another line, whatever is killed when.
+ * Log lines on disk until the server has them. A line is numbered and written before anything else
+ * is done with it, and written is synchronous: whoever produces faster than the disk takes waits,
+ * and memory holds nothing. A number that the server may have seen is never given to another line,
+ * whatever is killed when.
  */
 import {
   closeSync,
@@ -50,8 +51,9 @@ export interface Spool {
   batch(most_lines?: number): Batch | null;
   acknowledge(seq: number): void;
   /**
-   * What the server has of this log, heard before anything was shipped. Where it has numbers that were still to be given out, the spool is
-   * an older one: what was appended meanwhile is told again under numbers beyond, since the server would take it for repeats.
+   * What the server has of this log, heard before anything was shipped. Where it has numbers that
+   * were still to be given out, the spool is an older one: what was appended meanwhile is told
+   * again under numbers beyond, since the server would take it for repeats.
    */
   goOnBeyond(seq: number): void;
   /** The number of the last line that was appended. */
@@ -62,7 +64,10 @@ export interface Spool {
   isCrowded(): boolean;
   /** The last lines, acknowledged ones among them. */
   tail(count: number): KeptLine[];
-  /** Leaves no line on the disk, the last ones neither; false, and nothing is done, while some wait for the server. */
+  /**
+   * Leaves no line on the disk, the last ones neither; false, and nothing is done, while some wait
+   * for the server.
+   */
   forgetAll(): boolean;
   close(): void;
 }
@@ -82,8 +87,8 @@ const usualLimits: SpoolLimits = {
 const acknowledgedName = 'acknowledged';
 
 /**
- * Where numbers go on when the spool of a known instance is gone: beyond all that it can have given out, which the server would take for
- * repeats. It holds for fewer than a million lines a second.
+ * Where numbers go on when the spool of a known instance is gone: beyond all that it can have given
+ * out, which the server would take for repeats. It holds for fewer than a million lines a second.
  */
 export const seqAfterLoss = (clock: Clock): number => Math.floor(clock.nowMs()) * 1000;
 
@@ -153,7 +158,10 @@ export function openSpool(
     while (totalBytes() > limits.most_bytes && segments.length > 2) dropOldest();
   };
 
-  /** Removes what the server has, but for the segment before the current one: the last lines are asked for at a release. */
+  /**
+   * Removes what the server has, but for the segment before the current one: the last lines are
+   * asked for at a release.
+   */
   const forget = () => {
     while (segments.length > 2 && endOf(0) <= acknowledged) {
       const oldest = segments.shift();
@@ -161,7 +169,10 @@ export function openSpool(
     }
   };
 
-  /** The newest lines tell most about what is wrong now, so the oldest make room, and say so in their place. */
+  /**
+   * The newest lines tell most about what is wrong now, so the oldest make room, and say so in
+   * their place.
+   */
   const dropOldest = () => {
     const victims = segments.slice(0, segments[0]?.gap ? 2 : 1);
     const first = segments[0]?.first ?? next_seq;
@@ -192,7 +203,8 @@ export function openSpool(
       write([...notice, ...lines]);
       unwritten = { lines: 0, cause: '' };
     } catch (error) {
-      // A full disk must not end the machine's work; how many lines it cost is said as soon as one can be written.
+      // A full disk must not end the machine's work; how many lines it cost is said as soon as one
+      // can be written.
       unwritten = { lines: unwritten.lines + lines.length, cause: errorCode(error) ?? errorText(error) };
     }
     for (const listener of listeners) listener();
@@ -246,7 +258,8 @@ export function openSpool(
     },
     forgetAll() {
       if (next_seq - 1 > acknowledged) return false;
-      // Before the old ones go: the name of the new one keeps the number of the next line, whatever is killed when.
+      // Before the old ones go: the name of the new one keeps the number of the next line, whatever
+      // is killed when.
       if ((segments.at(-1)?.bytes ?? 0) > 0) {
         closeSync(active);
         active = begin();

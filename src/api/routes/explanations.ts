@@ -64,7 +64,10 @@ async function slowStagesOf(
 const boots: readonly NodeStatus[] = ['provisioning', 'starting', 'failed'];
 const phases = ['provision', 'start'] as const;
 
-/** A finding may still name the allocation that the node served before, so only the fleet's own see it. */
+/**
+ * A finding may still name the allocation that the node served before, so only the fleet's own see
+ * it.
+ */
 async function findingsOn({ node_id, pool, status }: Node, tenant: string | null, { db }: ApiServices) {
   if (tenant !== null) return [];
   const alike = boots.includes(status) ? phases.map((phase) => bootsOf({ pool, phase })) : [];

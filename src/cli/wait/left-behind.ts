@@ -7,7 +7,10 @@ import type { Subject } from './subject.ts';
 
 const mostLooked = 2000;
 
-/** The allocation whose release may have ended by force. An ordinary release ends with proof or not at all. */
+/**
+ * The allocation whose release may have ended by force. An ordinary release ends with proof or not
+ * at all.
+ */
 function mayBeForced({ allocation, operation }: Subject): string | null {
   if (!allocation) return operation?.kind === 'allocation-force-release' ? operation.allocation_id : null;
   const isOrdinary = allocation.progress?.kind === 'allocation-release';
@@ -30,7 +33,9 @@ async function unlessRefused<T>(called: Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** Undefined where there is proof. A caller who may not read the ledger sees none of its entries. */
+/**
+ * Undefined where there is proof. A caller who may not read the ledger sees none of its entries.
+ */
 export async function leftBehind(session: Session, subject: Subject): Promise<number | undefined> {
   const id = mayBeForced(subject);
   if (id === null || !(await isForced(session, id))) return undefined;

@@ -1,7 +1,10 @@
-/** Which of the open ways leads on: what failed again and again is not simply tried once more, and a release that failed is. Pure. */
+/**
+ * Orders the actions on offer: retry comes last where it failed repeatedly, and retry-release first
+ * where a release failed. Pure.
+ */
 import type { Offer } from './action-table.ts';
 
-/** Bringing a machine up has failed so often that a finding is open about it. */
+/** Bringing a machine up failed so often that a finding is open about it. */
 export interface Repeated {
   failures: number;
   /** Each time by the same rule and with the same code. */
@@ -38,7 +41,7 @@ export interface Leading {
   release_failed: boolean;
 }
 
-/** The same offers; the one that leads on comes first, the one that leads back to the same failure last and with that said of it. */
+/** The same offers in order of use. A retry that would fail again says so. */
 export function offeredFirst<Name extends string>(offers: Offer<Name>[], { repeated, release_failed }: Leading) {
   const place = ({ action }: Offer<Name>) => {
     if (action === 'retry-release' && release_failed) return -1;

@@ -1,4 +1,7 @@
-/** What another budget would have done, in sentences for a person; the command line and the console say the same. Pure. */
+/**
+ * What another budget would have done, in sentences for a person; the command line and the console
+ * say the same. Pure.
+ */
 
 import type { BudgetSource } from '../deadlines/budgets.ts';
 
@@ -71,7 +74,10 @@ export function undecidedSentence({ undecided_count, budget_seconds }: Judged): 
   return `${who} ended by somebody when already past ${inSeconds(budget_seconds)}: whether ${they} would have come nobody knows.`;
 }
 
-/** What a share may still be though none of so many has been seen: with 95 % confidence no more than this. */
+/**
+ * What a share may still be though none of so many has been seen: with 95 % confidence no more than
+ * this.
+ */
 const mostUnseen = (seen: number): number => (seen > 0 ? 1 - 0.05 ** (1 / seen) : 1);
 
 /** The predicted share of slow boots. Where none or all were slow so far, only a bound is known. */
@@ -96,7 +102,10 @@ export function predictedSentence(judged: Judged): string {
   return `Of boots to come that arrive, ${predictedShare(judged)} would take longer than that${sure}.`;
 }
 
-/** How many of the boots that arrive are too slow; of none or all so far it is said how little that may mean. */
+/**
+ * How many of the boots that arrive are too slow; of none or all so far it is said how little that
+ * may mean.
+ */
 export function tooSlowWords(predicted: { share: number; low: number; high: number }, arrivals: number): string {
   const { share, low, high } = predicted;
   if (share === 0)

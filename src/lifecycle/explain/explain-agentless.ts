@@ -1,4 +1,7 @@
-/** What is said otherwise of a machine on which nothing of ours runs: only its provider speaks of it, and nobody counts its work. Pure. */
+/**
+ * What is said otherwise of a machine on which nothing of ours runs: only its provider speaks of
+ * it, and nobody counts its work. Pure.
+ */
 import type { NodeStatus } from '../model/states.ts';
 import { byRule, type ExplainFacts, type Explanation, type NextStep } from './explanation.ts';
 

@@ -1,4 +1,6 @@
-/** What a machine waits for, what happens next and when, in words a tired person understands. Pure. */
+/**
+ * What a machine waits for, what happens next and when, in words a tired person understands. Pure.
+ */
 import { failedSoOften, type Repeated } from '../actions/offered-first.ts';
 import { mayReturnAt, silentFrom } from '../deadlines/liveness.ts';
 import { waitsToBeHeard } from '../findings/refused-beats.ts';
@@ -122,7 +124,9 @@ const endOfWindow = (condition: string, { deadline_at }: ExplainedNode): NextSte
   at: deadline_at,
 });
 
-/** A boot that failed for good may leave a machine that still runs; it goes when its window ends. */
+/**
+ * A boot that failed for good may leave a machine that still runs; it goes when its window ends.
+ */
 export const whatEnded = (verdict: ExplainedNode['verdict']): string =>
   verdict?.rule === 'provision-error' ? 'bringing it up has failed for good' : 'it has ended';
 
@@ -208,7 +212,9 @@ const usedBy = (holder: Holder, reuse: boolean) => {
     : `${named(holder)} still uses it and is released first${taken}`;
 };
 
-/** What to say of a machine that a forced release set aside, once what that left behind is settled. */
+/**
+ * What to say of a machine that a forced release set aside, once what that left behind is settled.
+ */
 export const settledAfterForce =
   'released by force; what that left behind is settled since, so it can be reactivated or retired';
 
@@ -242,7 +248,10 @@ function asObserved(step: NextStep): NextStep {
   return { ...step, leads_to: `would be ${step.leads_to}; the pool is only observed` };
 }
 
-/** Where it matters that a machine is not heard. Of one that was given up, only while it may come back. */
+/**
+ * Where it matters that a machine is not heard. Of one that was given up, only while it may come
+ * back.
+ */
 const isMissed = ({ node, repeated }: ExplainFacts): boolean =>
   node.status === 'failed' ? !node.verdict?.certain && !repeated : missed.includes(node.status);
 const missed: readonly NodeStatus[] = ['starting', 'ready', 'degraded', 'offline', 'draining'];

@@ -1,6 +1,6 @@
 /**
- * Proves "no limbo" over the transition tables, by exhaustive exploration of every state that a node and its allocation
- * can be in together. Pure; knows the tables and nothing else.
+ * Proves "no limbo" over the transition tables, by exhaustive exploration of every state that a
+ * node and its allocation can be in together. Pure; knows the tables and nothing else.
  */
 import {
   type AllocationPart,
@@ -17,7 +17,10 @@ import type { AllocationStatus, BudgetPhase, NodeStatus, StatusClass, StatusDecl
 import { type Cause, causes, type Edge, findEdge } from './transitions.ts';
 
 export interface Finding {
-  /** The status or the state that breaks a promise: `node cleaning`, `node quarantined with allocation provisioning`. */
+  /**
+   * The status or the state that breaks a promise: `node cleaning`, `node quarantined with
+   * allocation provisioning`.
+   */
   where: string;
   what: string;
 }
@@ -50,7 +53,10 @@ class Exploration {
     return this.#moves.get(keyOf(state)) ?? [];
   }
 
-  /** Whether a state that `isGoal` holds for can be reached by automatic moves and at most so many by operators. */
+  /**
+   * Whether a state that `isGoal` holds for can be reached by automatic moves and at most so many
+   * by operators.
+   */
   reaches(start: State, isGoal: (state: State) => boolean, operatorActions: number): boolean {
     const seen = new Set<string>();
     const waiting = [{ state: start, left: operatorActions }];
@@ -84,7 +90,10 @@ class Exploration {
   }
 }
 
-/** The rules that end a phase once its deadline has passed. Where there are several, each covers a case, so all are needed. */
+/**
+ * The rules that end a phase once its deadline has passed. Where there are several, each covers a
+ * case, so all are needed.
+ */
 type PhaseEnds = Partial<Record<BudgetPhase, readonly Cause[]>>;
 const nodePhaseEnds: PhaseEnds = {
   provision: ['provision-deadline'],
@@ -94,7 +103,10 @@ const nodePhaseEnds: PhaseEnds = {
   drain: ['drain-deadline'],
   clean: ['clean-deadline'],
 };
-/** A failed allocation's window ends by time alone; one that is being provisioned shares the deadline of its node. */
+/**
+ * A failed allocation's window ends by time alone; one that is being provisioned shares the
+ * deadline of its node.
+ */
 const allocationPhaseEnds: PhaseEnds = {
   queue: ['queue-deadline'],
   provision: ['node-failed'],
@@ -148,7 +160,10 @@ const unreleasable = (model: Model): Finding[] =>
     .filter((status) => !findEdge(model.nodeEdges, status, 'cleaning', 'release'))
     .map((status) => ({ where: `node ${status}`, what: 'no release can begin here' }));
 
-/** A release may end with the proof that the machine is gone wherever its node stands by then, and that node must be retired. */
+/**
+ * A release may end with the proof that the machine is gone wherever its node stands by then, and
+ * that node must be retired.
+ */
 function unretiredProofs(model: Model, exploration: Exploration): Finding[] {
   const start: State = { node: 'cleaning', allocation: 'releasing' };
   const during = exploration.within(start, ({ allocation }) => ownsCleanup(allocation));
@@ -209,7 +224,8 @@ function brokenStates(model: Model, exploration: Exploration): Finding[] {
         found.push(`${side.name} is never left by itself`);
       if (side.class === 'serving' && !parked && !exploration.reaches(state, side.left, 0))
         found.push(`${side.name} is not supervised`);
-      // A node that was set aside during a release waits for its end, which comes by itself; see below.
+      // A node that was set aside during a release waits for its end, which comes by itself; see
+      // below.
       if (
         side.class === 'parked' &&
         !(released && side.of === 'node') &&

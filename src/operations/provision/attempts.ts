@@ -1,6 +1,7 @@
 /**
- * Automatic attempts: a pool may let a provision try several instances by itself. The next try is asked for in the very
- * transaction that ends the last one, so that at no moment a failed allocation has nobody working on it.
+ * Automatic attempts: a pool may let a provision try several instances by itself. The next try is
+ * queued in the transaction that ends the last one, so a failed allocation is never left without an
+ * operation in between.
  */
 import { newWorkflowId } from '../../base/ids.ts';
 import { pausingRules } from '../../lifecycle/model/rules.ts';
@@ -28,11 +29,11 @@ export async function anotherAttempt(
   if (!pool || pool.document.paused || pool.document.mode === 'observe') return;
   const made = await countInstancesSince(tx, allocation.node_id, allocation.created_at);
   if (made >= most) return;
-  // A pool whose machines fail in droves is not fed with more of them; the failed one can still be tried again by hand.
+  // While the brake holds the pool, nothing is launched automatically; a person can still retry.
   if (await launchHold(tx, { name: pool.name, zone: pool.document.zone ?? null }, pausingRules, at)) return;
   const workflow_id = newWorkflowId(services.clock);
   const next_try = `attempt ${made + 1} of ${most}`;
-  // Nobody asked for it: the pool allows it.
+  // No actor: the pool allows it, and no person asked.
   const { correlation_id } = operation;
   const asks = { workflow_id, allocation, correlation_id, actor: null, retry: { reason: next_try } };
   await queueProvision(tx, pool.document, services, asks, at);

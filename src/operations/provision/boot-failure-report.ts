@@ -1,6 +1,7 @@
 /**
- * Somebody else who watches a machine come up says that it failed. What he says is attached as a diagnosis, like what our own watcher finds;
- * a crash that is certain by its words is marked, and ends the operation that waits for the machine. No verdict is written here.
+ * Another watcher reports that a machine failed to come up. The report becomes a diagnosis, like a
+ * finding of our own watcher. A certain crash is marked as well, which ends the operation that
+ * waits for the machine. No verdict is written here.
  */
 import { now } from '../../base/clock.ts';
 import type { CorrelationId, NodeId } from '../../base/ids.ts';

@@ -1,6 +1,6 @@
 /**
- * Waiting for the provider's capacity is queueing, not booting: while it lasts the node has the queue's deadline, and its boot
- * budget starts when the capacity is granted.
+ * Waiting for the provider's capacity is queueing, not booting: while it lasts the node has the
+ * queue's deadline, and its boot budget starts when the capacity is granted.
  */
 import { now, secondsLater } from '../../base/clock.ts';
 import type { DriverOutcome } from '../../drivers/driver.ts';
@@ -11,7 +11,9 @@ import { budgetOf } from '../../store/transitions/transition-rules.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import type { Subject } from '../runtime/subject.ts';
 
-/** Keeps what the driver's answer says about the clock of this boot. Repeating it changes nothing. */
+/**
+ * Starts or stops the clock of this boot as the driver's answer says. Repeating it changes nothing.
+ */
 export async function keepClock(services: OperationServices, subject: Subject, answer: DriverOutcome): Promise<void> {
   const waits = answer.outcome === 'wait' && answer.waits_for === 'capacity';
   const signs =
@@ -37,7 +39,7 @@ export async function keepClock(services: OperationServices, subject: Subject, a
       : 'the provider granted capacity; the boot budget starts';
     const deadline_at = secondsLater(at, seconds);
     await moveDeadlines(tx, [{ node, deadline_at, set, reason }], { layer: 'provider' }, at);
-    // What the provider showed while it queued us is no advance of the boot.
+    // States that the provider showed while we were queued do not count as advances later.
     if (signs.length > 0) await markSigns(tx, subject.node_instance_id, signs, at);
   });
 }

@@ -1,4 +1,7 @@
-/** What a machine's provider shows of it while it comes up: on its row, on its timeline, and as an advance of its boot. */
+/**
+ * Records the state that the provider shows while a machine comes up: on its row, in evidence, and
+ * as an advance of its boot.
+ */
 import { now } from '../../base/clock.ts';
 import { lockNode } from '../../store/rows/nodes.ts';
 import { noteAdvance } from '../../store/transitions/advance.ts';

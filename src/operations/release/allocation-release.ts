@@ -1,4 +1,7 @@
-/** Gives an allocation back: fence → freeze-evidence → drain → stop → clean → prove → free or retire. Before `active` it is a verified cancel. */
+/**
+ * Gives an allocation back: fence → freeze-evidence → drain → stop → clean → prove → free or
+ * retire. Before `active` it is a verified cancel.
+ */
 import { now } from '../../base/clock.ts';
 import type { OwnerLayer } from '../../contract/errors/problem.ts';
 import type { OperationContext, OperationDefinition } from '../../engine/engine.ts';
@@ -29,9 +32,11 @@ export const allocationReleasePlan: PlanStep[] = [
 ];
 
 /**
- * A machine can only stay if its agent is there to prove it clean. One that we launched ourselves and whose agent is gone
- * is taken down instead, and so is one that is drained to be retired, that never had one, or that another operation takes down
- * already: an operator may reimage or retire the machine of an allocation that failed. Decided once for all attempts: what was destroyed must not be handed on as clean.
+ * A machine can only stay if its agent is there to prove it clean. One that we launched ourselves
+ * and whose agent is gone is taken down instead, and so is one that is drained to be retired, that
+ * never had one, or that another operation takes down already: an operator may reimage or retire
+ * the machine of an allocation that failed. Decided once for all attempts: what was destroyed must
+ * not be handed on as clean.
  */
 export async function staysForReuse(
   context: OperationContext,
@@ -62,7 +67,8 @@ async function finish(
       const staying = subject && reuse ? await lockNode(tx, subject.node.node_id) : undefined;
       if (staying) requireMoved(await transition(tx, stays(staying), at, services.environment));
       else if (subject) {
-        // The node before its instance, as everywhere: an agent that registers again locks them in this order.
+        // The node before its instance, as everywhere: an agent that registers again locks them in
+        // this order.
         const gone = { node_id: subject.node.node_id, to: 'retired', by: 'proof', reason: 'proven gone' } as const;
         requireMoved(await transition(tx, [gone], at, services.environment), 'already_there');
         await fenceInstance(
@@ -95,7 +101,10 @@ async function finish(
   });
 }
 
-/** The reason names the step and the layer that owns the problem, so that nobody has to guess where to look. */
+/**
+ * The reason names the step and the layer that owns the problem, so that nobody has to guess where
+ * to look.
+ */
 async function admitFailure(
   context: OperationContext,
   services: OperationServices,
@@ -139,7 +148,9 @@ async function admitFailure(
   });
 }
 
-/** Whatever ended the release, it ends as a failed one that is tried again; only its words differ. */
+/**
+ * Whatever ended the release, it ends as a failed one that is tried again; only its words differ.
+ */
 const asFailure = (error: unknown): StepFailed =>
   error instanceof StepFailed
     ? error

@@ -65,7 +65,10 @@ interface StageRow {
   parent: string;
 }
 
-/** Once other tenants have had the node, a tenant sees only what its instance reported since it was handed over. */
+/**
+ * Once other tenants have had the node, a tenant sees only what its instance reported since it was
+ * handed over.
+ */
 const isOfOthers = `(
   stage.reported_at < (select reports_since from heartbeats where node_instance_id = $2)
   and exists (select 1 from allocations other where other.node_id = $1 and other.tenant <> $3))`;
@@ -92,7 +95,10 @@ export async function readBootStages(
   }));
 }
 
-/** What a booting instance was last heard to be at: the stage that its beats name, else the last one it finished. */
+/**
+ * What a booting instance was last heard to be at: the stage that its beats name, else the last one
+ * it finished.
+ */
 export async function latestBootNews(db: Queryable, node_instance_id: string): Promise<string | null> {
   const [row] = await db.query<{ reports: string | null; name: string | null; seconds: number | null }>(
     `select (select reported ->> 'boot_stage' from heartbeats where node_instance_id = $1) as reports, last.name, last.seconds

@@ -1,4 +1,7 @@
-/** What a node says about itself. A claim is recorded; where the rules let it, it changes the status, durably, before it is answered. */
+/**
+ * What a node says about itself. A claim is recorded; where the rules let it, it changes the
+ * status, durably, before it is answered.
+ */
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
 import type { Heartbeat } from '../../contract/agent/agent.ts';
 import type { NodeStatus } from '../../lifecycle/model/states.ts';
@@ -51,7 +54,10 @@ export interface Claiming {
   received_at?: Date;
 }
 
-/** Whether the machine has gone to another tenant since (handover.ts). The lock on its node keeps the answer true. */
+/**
+ * Whether the machine has gone to another tenant since (handover.ts). The lock on its node keeps
+ * the answer true.
+ */
 async function isOfFormerTenant(tx: Transaction, { node_instance_id, received_at }: Claiming): Promise<boolean> {
   if (!received_at) return false;
   const handedOver = await tx.query('select 1 from heartbeats where node_instance_id = $1 and reports_since > $2', [
@@ -83,7 +89,8 @@ export function recordClaim(
     if (beat.status && beat.status !== node.reported_status) node = await tellClaim(tx, node, beat.status, beat, now);
     if (beat.boot_stage)
       node = await noteAdvance(tx, node, [{ kind: 'reported_stage', code: beat.boot_stage }], now, environment);
-    // A rescued node that already claims ready must not wait for its next beat to say so again, so each change is followed by a look.
+    // A rescued node that already claims ready must not wait for its next beat to say so again, so
+    // each change is followed by a look.
     for (let looks = 0; looks < 2; looks++) {
       const facts = { ...node, stale_seconds, reported_status: looks === 0 ? before : node.reported_status };
       const said = looks === 0 ? beat : { ...beat, status: (node.reported_status ?? undefined) as Heartbeat['status'] };

@@ -1,4 +1,7 @@
-/** What is on record of a pool for a replay: boots, what moved their deadlines, and every change of status. Bounded; newest first. */
+/**
+ * What is on record of a pool for a replay: boots, what moved their deadlines, and every change of
+ * status. Bounded; newest first.
+ */
 import type { SampleOutcome, SamplePhase } from '../../lifecycle/boots/boot-samples.ts';
 import type { BudgetSource } from '../../lifecycle/deadlines/budgets.ts';
 import { type NodeStatus, nodeStatuses } from '../../lifecycle/model/states.ts';
@@ -92,7 +95,10 @@ const kinds = [
   'node.deadline_moved',
 ];
 
-/** Facts of nodes of the pool, the oldest first. Holds count where too many failed at once; others are no policy of a pool. */
+/**
+ * Facts of nodes of the pool, the oldest first. Holds count where too many failed at once; others
+ * are no policy of a pool.
+ */
 export async function readFacts(
   db: Queryable,
   { pool, since, until, most }: Asked,

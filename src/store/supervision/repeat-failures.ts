@@ -1,4 +1,7 @@
-/** Provisions that fail again and again: of one node, or of machines made from one generation of a pool. Reads only. */
+/**
+ * Provisions that fail again and again: of one node, or of machines made from one generation of a
+ * pool. Reads only.
+ */
 import type { NodeId } from '../../base/ids.ts';
 import { isOwn } from '../evidence/own-facts.ts';
 import type { Queryable } from '../pg/database.ts';
@@ -21,13 +24,16 @@ export interface RepeatQuestion {
 
 const listed = 20;
 
-/** Whoever came after all, inside its rescue window, did not fail. */
+/** A machine that came up late, inside its rescue window, did not fail. */
 const failed = `
   from evidence fact join nodes node on node.node_id = fact.node_id
   where fact.kind = 'node.failed' and ${isOwn('fact')} and fact.at > $1 and fact.data ->> 'from' in ('provisioning', 'starting')
     and not exists (select 1 from boot_samples sample where sample.node_instance_id = fact.node_instance_id and sample.outcome = 'late')`;
 
-/** A pool that was changed since then is made from something else now, so its old generation is no longer anybody's concern. */
+/**
+ * Failures of an earlier generation of a pool are not counted: the pool makes its machines from
+ * another spec now.
+ */
 export const failingSubjects = (db: Queryable, { since, failures }: RepeatQuestion): Promise<FailingSubject[]> =>
   db.query<FailingSubject>(
     `with counted as materialized (select fact.node_id, node.pool, node.pool_generation, count(*)::int as failures ${failed} group by 1, 2, 3)
@@ -45,7 +51,7 @@ const newest = (whose: string) => `
       'by', fact.data ->> 'by', 'code', fact.data #>> '{evidence,code}', 'reason', fact.data ->> 'reason') as told ${failed} and ${whose}
     order by fact.at desc limit ${listed}) last)`;
 
-/** What a person is shown of them: counting takes all failures of the window, telling only the last ones of each. */
+/** The findings: counted over all failures of the window, with the newest ones of each listed. */
 export async function tellFailing(
   db: Queryable,
   subjects: readonly FailingSubject[],

@@ -1,6 +1,6 @@
 /**
- * What an instance has shown of its boot, each thing once. Something new is an advance, which renews the deadline where the
- * rules let it; repetition does not.
+ * What an instance has shown of its boot, each thing once. Something new is an advance, which
+ * renews the deadline where the rules let it; repetition does not.
  */
 import type { NodeInstanceId } from '../../base/ids.ts';
 import type { BudgetSettings } from '../../lifecycle/deadlines/budgets.ts';
@@ -21,7 +21,10 @@ const advances = {
 
 type AdvanceKind = keyof typeof advances;
 
-/** Marked beside the advances so that each is handled once: what failed, what was found, and a person's extension. */
+/**
+ * Marked beside the advances so that each is handled once: what failed, what was found, and a
+ * person's extension.
+ */
 type OtherKind = 'crash' | 'certain_failure' | 'reported_failure' | 'certain_diagnosis' | 'diagnosis' | 'extended';
 
 /** `code` names what was shown, once within its kind. `detail` is for people and may be missing. */
@@ -59,7 +62,7 @@ export async function markSigns<Sign extends BootSign>(
 
 const extended = { kind: 'extended', code: '' } as const;
 
-/** A person's extension is not taken away when an advance later falls silent. */
+/** An advance never shortens a deadline that a person extended. */
 export const markExtended = (tx: Transaction, node_instance_id: NodeInstanceId, now: Date): Promise<BootSign[]> =>
   markSigns(tx, node_instance_id, [extended], now);
 
@@ -90,7 +93,7 @@ export async function noteAdvance(
   if (!pool) return node;
   const settings: BudgetSettings = pool.budgets ?? {};
   const phase = status === 'provisioning' ? 'provision' : 'start';
-  // What it was given, whatever has been learned meanwhile.
+  // The budget it started with, even if another one has been learned since.
   const budget_seconds =
     node.budget_seconds ?? budgetOf(phase, pool, environment, node.requested_provision_seconds).seconds;
   const next = environment.decide.deadlineAfterAdvance(
@@ -110,7 +113,7 @@ export async function noteAdvance(
   return moved ?? node;
 }
 
-/** What makes waiting for a machine pointless. */
+/** Why waiting for a machine is pointless. */
 export interface Crash {
   code: string;
   message: string;

@@ -1,4 +1,6 @@
-/** What the reason of a failed allocation says about the next try, whatever is found out meanwhile. */
+/**
+ * What the reason of a failed allocation says about the next try, whatever is found out meanwhile.
+ */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import type { WorkflowId } from '../../base/ids.ts';

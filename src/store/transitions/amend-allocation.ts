@@ -1,4 +1,7 @@
-/** Changes of allocations other than their status. Each is recorded, so that the row can be rebuilt from its facts. */
+/**
+ * Changes of allocations other than their status. Each is recorded, so that the row can be rebuilt
+ * from its facts.
+ */
 import type { WorkflowId } from '../../base/ids.ts';
 import type { Actor } from '../../contract/evidence/evidence.ts';
 import type { Verdict } from '../../contract/node.ts';
@@ -7,18 +10,23 @@ import type { Transaction } from '../pg/database.ts';
 import type { AllocationRow } from '../rows/allocations.ts';
 import { writeRows } from './transition-rules.ts';
 
-/** The reason of a failed allocation: why it failed and, where it is tried again, what comes next. */
+/**
+ * The reason of a failed allocation: why it failed and, where it is tried again, what comes next.
+ */
 const failedReason = (why: string, next_try: string | null): string =>
   next_try === null ? why : `${why}; ${next_try} follows`;
 
-/** A failed allocation is tried again; `workflow_id` is the new try's. The caller holds its lock. */
+/**
+ * A failed allocation is tried again; `workflow_id` is the new try's. The caller holds its lock.
+ */
 export async function retryingAllocation(
   tx: Transaction,
   allocation: AllocationRow,
   { workflow_id, next_try, actor = null }: { workflow_id: WorkflowId; next_try: string; actor?: Actor | null },
   now: Date,
 ): Promise<void> {
-  // The row's own reason may still announce an earlier try that ended while it waited for a machine.
+  // The row's own reason may still announce an earlier try that ended while it waited for a
+  // machine.
   const why = allocation.verdict?.reason ?? allocation.reason ?? 'it failed';
   const set = { workflow_id, reason: failedReason(why, next_try) };
   await writeRows(tx, 'allocations', 'allocation_id', Object.keys(set), [{ ...allocation, ...set }]);
@@ -63,7 +71,10 @@ export async function releaseGoesOnBy(
   ]);
 }
 
-/** The words of a person's retry. An automatic one is queued with its own: which attempt of how many. */
+/**
+ * The words of a person's retry. An automatic one is queued with its own: which attempt of how
+ * many.
+ */
 export const retryByHand = 'another try';
 
 /** The try that was queued since the allocation failed; null where there is none. */

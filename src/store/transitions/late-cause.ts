@@ -1,6 +1,7 @@
 /**
- * Why a machine had ended, found out after a rule had given it up: the verdict stands, and now says the cause. It becomes certain, so
- * that nobody is told any more that the machine may come back. No status changes here.
+ * Adds the cause to a verdict that a rule reached without knowing it. The verdict stands and
+ * becomes certain, so that no screen says any more that the machine may come back. No status
+ * changes here.
  */
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
 import type { Verdict } from '../../contract/node.ts';
@@ -15,7 +16,7 @@ export interface LateCause {
   node_id: NodeId;
   node_instance_id: NodeInstanceId;
   code: string;
-  /** In words: what ended it. */
+  /** For people: what ended it. */
   says: string;
 }
 
@@ -25,7 +26,10 @@ const explained = (verdict: Verdict, cause: string): Verdict => ({
   certain: true,
 });
 
-/** Whether it was news: a cause is found once, and only of the instance that was given up without one. */
+/**
+ * Returns whether it was new. A cause is recorded once, for the instance that was given up without
+ * one.
+ */
 export async function attachLateCause(tx: Transaction, cause: LateCause, now: Date): Promise<boolean> {
   const node = await lockNode(tx, cause.node_id);
   if (node?.status !== 'failed' || node.node_instance_id !== cause.node_instance_id) return false;

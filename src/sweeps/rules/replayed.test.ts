@@ -1,4 +1,7 @@
-/** The same machines under several policies, by the rules themselves: what a replay of one says of another is what the other did. */
+/**
+ * The same machines under several policies, by the rules themselves: what a replay of one says of
+ * another is what the other did.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import { secondsLater } from '../../base/clock.ts';

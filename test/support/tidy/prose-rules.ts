@@ -31,7 +31,10 @@ const renderedNames = new Set([
   'why_not',
 ]);
 
-/** Methods of a string that look into it. Arrays have some of them too; their names are not the ones above. */
+/**
+ * Methods of a string that look into it. Arrays have some of them too; their names are not the ones
+ * above.
+ */
 const stringMethods = new Set([
   'endsWith',
   'includes',
@@ -74,7 +77,10 @@ const allowed: Record<string, string> = {
   'src/relay/gatherer.ts': 'ends the sentence once',
 };
 
-/** The name of what is looked into: of `(a.reason ?? '')`, `String(a.reason)` and `a?.reason!` it is `reason`. */
+/**
+ * The name of what is looked into: of `(a.reason ?? '')`, `String(a.reason)` and `a?.reason!` it is
+ * `reason`.
+ */
 function nameOf(node: SyntaxNode | undefined): string {
   switch (node?.type) {
     case 'Identifier':

@@ -10,7 +10,9 @@ export interface ReleaseFailure {
   message: string;
 }
 
-/** The fields that an allocation and an explanation share, and what each knows of the failed step. */
+/**
+ * The fields that an allocation and an explanation share, and what each knows of the failed step.
+ */
 export type FailedRelease = Pick<
   Allocation,
   'allocation_id' | 'status' | 'status_since' | 'reason' | 'owner_layer' | 'release_tries' | 'retry_at'

@@ -1,4 +1,7 @@
-/** What an allocation waits for that has no machine yet: why none of its pool is free, whether there will be more, and what one can do. */
+/**
+ * What an allocation waits for that has no machine yet: why none of its pool is free, whether there
+ * will be more, and what one can do.
+ */
 import type { Allocation } from '../../../contract/allocation.ts';
 import type { FleetCounts } from '../../../contract/fleet.ts';
 import type { Pool } from '../../../contract/pool.ts';
@@ -13,7 +16,10 @@ import { allocationTones } from '../text/palette.ts';
 import { printable } from '../text/text.ts';
 import { type ClosingContext, hintLines } from './closing.ts';
 
-/** How the pool stands; `unseen` to whoever may not look at the fleet, `gone` where it was deleted meanwhile. */
+/**
+ * How the pool stands; `unseen` to whoever may not look at the fleet, `gone` where it was deleted
+ * meanwhile.
+ */
 export type PoolStanding = { pool: Pool; counts: FleetCounts['items'] } | 'unseen' | 'gone';
 
 export interface WaitingFacts {

@@ -1,4 +1,7 @@
-/** Why a machine stands where it stands and what comes next, for somebody who was asleep a minute ago. */
+/**
+ * Why a machine stands where it stands and what comes next, for somebody who was asleep a minute
+ * ago.
+ */
 import type { Evidence } from '../../../contract/evidence/evidence.ts';
 import type { Explanation } from '../../../contract/explanation.ts';
 import type { Finding } from '../../../contract/finding.ts';
@@ -99,7 +102,10 @@ function story(told: Explanation, node: Node, nowMs: number): string {
     .join(' ');
 }
 
-/** The moment of a verdict that is held back or only observed has passed, and the end of a hold is told with the hold. */
+/**
+ * The moment of a verdict that is held back or only observed has passed, and the end of a hold is
+ * told with the hold.
+ */
 const stillToCome = (told: Explanation, nowMs: number) =>
   told.next.filter(
     ({ at }) => at === null || !isInDoubt(told) || (secondsSince(at, nowMs) < 0 && at !== told.held?.held_until),
@@ -113,7 +119,10 @@ const whenOf = (at: string | null, nowMs: number) => {
 const nextFacts = (told: Explanation, nowMs: number): Fact[] =>
   stillToCome(told, nowMs).map((step) => [whenOf(step.at, nowMs), readable(`if ${step.if} → ${step.then}`)]);
 
-/** Facts of one kind that follow one another are one line: the last of them, and how many there were. */
+/**
+ * Facts of one kind that follow one another are one line: the last of them, and how many there
+ * were.
+ */
 function runsOf(evidence: Evidence[]): { last: Evidence; count: number }[] {
   const runs: { last: Evidence; count: number }[] = [];
   for (const fact of evidence) {

@@ -42,7 +42,10 @@ export function usualRange(p50_seconds: number, p90_seconds: number): string {
   return p50_seconds >= 1 && from.unit === rounded(p90_seconds).unit ? `${from.amount}–${high}` : `${low} to ${high}`;
 }
 
-/** How long ago, for a table's column: one unit, `42s`, `12m`, `5h`, `3d`. A skewed clock never makes it negative. */
+/**
+ * How long ago, for a table's column: one unit, `42s`, `12m`, `5h`, `3d`. A skewed clock never
+ * makes it negative.
+ */
 export function age(seconds: number): string {
   const s = whole(seconds);
   if (s < minute) return `${s}s`;
@@ -56,7 +59,10 @@ export const secondsSince = (at: string, nowMs: number): number => (nowMs - Date
 /** The age of a moment that may not have come yet; a table shows nothing for it. */
 export const ageSince = (at: string | null, nowMs: number): string => (at === null ? '' : age(secondsSince(at, nowMs)));
 
-/** What is left: two units, for `23h` of a day that has just begun would be an hour too few. A second one that is nothing is left out. */
+/**
+ * What is left: two units, for `23h` of a day that has just begun would be an hour too few. A
+ * second one that is nothing is left out.
+ */
 const left = (seconds: number): string => elapsed(Math.ceil(seconds)).replace(/ 0+[smh]$/, '');
 
 /** `in 4m 10s` or `2m ago`; within a second, `now` and `just now`. */
@@ -76,7 +82,10 @@ export const momentInFull = (at: string): string => {
 export const momentsInFull = (text: string): string =>
   text.replaceAll(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, momentInFull);
 
-/** A moment in full with its distance from now; null stays null, so that a fact not known is left out. */
+/**
+ * A moment in full with its distance from now; null stays null, so that a fact not known is left
+ * out.
+ */
 export const momentAndDistance = (at: string | null, nowMs: number): string | null =>
   at && `${momentInFull(at)}  (${relative(at, nowMs)})`;
 
