@@ -26,7 +26,7 @@ afterEach(async () => {
   await server.stop();
 });
 
-const beat_retry = { first_ms: 20, most_ms: 50 };
+const beat_retry = { first_ms: 20, max_ms: 50 };
 const timing = { ...defaultTiming, beat_retry, task_retry: beat_retry, ship_retry: beat_retry };
 
 function live(config: Record<string, unknown>, credential_doubt_ms: number) {

@@ -25,7 +25,7 @@ afterEach(async () => {
   await server.stop();
 });
 
-const soon = { first_ms: 20, most_ms: 50 };
+const soon = { first_ms: 20, max_ms: 50 };
 const timing = {
   ...defaultTiming,
   ready_after_ms: 20,

@@ -23,7 +23,7 @@ afterEach(async () => {
   await server.stop();
 });
 
-const soon = { first_ms: 20, most_ms: 50 };
+const soon = { first_ms: 20, max_ms: 50 };
 const timing = { ...defaultTiming, register_retry: soon, beat_retry: soon, ship_retry: soon, task_retry: soon };
 
 function live(config: Record<string, unknown> = {}, clock: Clock = systemClock) {

@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest';
 import { backoff, jittered } from './backoff.ts';
 
-test('pauses double up to their bound, jittered downwards, and begin anew after a success', () => {
-  const longest = backoff({ first_ms: 100, most_ms: 1000 }, () => 1);
+test('doubles the pause up to the maximum, jitters downwards, and starts over after a reset', () => {
+  const longest = backoff({ first_ms: 100, max_ms: 1000 }, () => 1);
   expect([1, 2, 3, 4, 5, 6].map(() => longest.nextMs())).toEqual([100, 200, 400, 800, 1000, 1000]);
   longest.reset();
   expect(longest.nextMs()).toBe(100);
-  expect(backoff({ first_ms: 100, most_ms: 1000 }, () => 0).nextMs()).toBe(50);
+  expect(backoff({ first_ms: 100, max_ms: 1000 }, () => 0).nextMs()).toBe(50);
 });
 
-test('a beat is at most a tenth early or late', () => {
+test('jitters an interval by at most 10 %', () => {
   expect(jittered(1000, () => 0)).toBeCloseTo(900);
   expect(jittered(1000, () => 1)).toBeCloseTo(1100);
 });

@@ -1,8 +1,8 @@
-/** How long to wait before the next try: twice as long each time, bounded, and never in step with the rest of a fleet. */
+/** Exponential backoff with jitter, bounded. */
 
 export interface Span {
   first_ms: number;
-  most_ms: number;
+  max_ms: number;
 }
 
 export interface Backoff {
@@ -11,11 +11,11 @@ export interface Backoff {
   tries(): number;
 }
 
-export function backoff({ first_ms, most_ms }: Span, random: () => number = Math.random): Backoff {
+export function backoff({ first_ms, max_ms }: Span, random: () => number = Math.random): Backoff {
   let tries = 0;
   return {
     nextMs() {
-      const full = Math.min(most_ms, first_ms * 2 ** Math.min(tries, 30));
+      const full = Math.min(max_ms, first_ms * 2 ** Math.min(tries, 30));
       tries += 1;
       return full * (0.5 + random() / 2);
     },
@@ -26,5 +26,8 @@ export function backoff({ first_ms, most_ms }: Span, random: () => number = Math
   };
 }
 
-/** Within a tenth of the assigned interval, so that beats of a fleet spread and the server's stale time still holds. */
+/**
+ * Jitter of at most 10 %: spreads a fleet's heartbeats and stays well inside the server's stale
+ * time.
+ */
 export const jittered = (ms: number, random: () => number = Math.random) => ms * (0.9 + random() * 0.2);

@@ -1,14 +1,17 @@
 /**
- * The only module that reads a clock or sets a timer. Everything else is handed a `Clock`, so that any hour can be
- * simulated in a second and a test never has to sleep.
+ * The only module that reads a clock or sets a timer. All other code receives a `Clock`, so tests
+ * and simulations need not sleep.
  */
 
 export type CancelTimer = () => void;
 
 export interface Clock {
-  /** Wall time in milliseconds since the epoch. In production this is the database's time (see `offsetClock`). */
+  /**
+   * Wall time in milliseconds since the epoch. In production, the database's time (see
+   * `offsetClock`).
+   */
   nowMs(): number;
-  /** Milliseconds that only ever grow; for measuring how long something took. */
+  /** Monotonic milliseconds, for measuring durations. */
   monotonicMs(): number;
   /** Calls `run` once, after `delayMs`. */
   after(delayMs: number, run: () => void): CancelTimer;
@@ -16,14 +19,14 @@ export interface Clock {
 
 export const now = (clock: Clock): Date => new Date(clock.nowMs());
 
-/** A moment, from milliseconds; so that no other module constructs dates from an implicit clock. */
+/** A date from milliseconds; other modules do not construct dates themselves. */
 export const moment = (ms: number): Date => new Date(ms);
 
 export const secondsLater = (from: Date, seconds: number): Date => new Date(from.getTime() + seconds * 1000);
 
 export const secondsBetween = (from: Date, to: Date): number => (to.getTime() - from.getTime()) / 1000;
 
-/** Node's timers fire at once when the delay does not fit 31 bits; a longer wait is taken in several laps. */
+/** Node fires a timer at once if its delay exceeds 31 bits, so longer waits take several timers. */
 const longestTimerMs = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
@@ -41,8 +44,9 @@ export const systemClock: Clock = {
 };
 
 /**
- * A clock that follows another machine's wall time: its offset was measured once against a monotonic reading, so a step
- * of this host's wall clock moves nothing. All replicas then agree on `now`, because all follow the database.
+ * A clock that follows another machine's wall time. The offset is measured once against a monotonic
+ * clock, so steps of this host's wall clock have no effect. All replicas follow the database and so
+ * agree on `now`.
  */
 export function offsetClock(measured: { wallMs: number; monotonicMs: number }, base: Clock = systemClock): Clock {
   return {
@@ -52,7 +56,9 @@ export function offsetClock(measured: { wallMs: number; monotonicMs: number }, b
   };
 }
 
-/** Resolves after `ms`, or at once when `signal` fires; it never rejects, the caller looks at the signal. */
+/**
+ * Resolves after `ms`, or as soon as `signal` aborts. Never rejects; the caller checks the signal.
+ */
 export function pause(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted) return resolve();

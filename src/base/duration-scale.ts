@@ -1,4 +1,6 @@
-/** A logarithmic scale of durations, for charts: boots take from half a second to half an hour, and only so both ends are seen. Pure. */
+/**
+ * A logarithmic scale of durations for charts: boots take from half a second to half an hour. Pure.
+ */
 
 export interface DurationScale {
   from: number;
@@ -7,7 +9,7 @@ export interface DurationScale {
 
 const least = 0.1;
 
-/** With room for all of these, and a little more on both sides. */
+/** Covers all given durations, with a small margin on both sides. */
 export function scaleOver(seconds: readonly number[]): DurationScale {
   const [smallest, largest] = seconds.reduce(
     ([low, high], each) => [Math.min(low, each), Math.max(high, each)],
@@ -17,7 +19,7 @@ export function scaleOver(seconds: readonly number[]): DurationScale {
   return { from, to: Math.max(largest * 1.5, from * 10) };
 }
 
-/** 0 at the left end, 1 at the right one. */
+/** 0 at the left end, 1 at the right. */
 export const placeOf = (seconds: number, { from, to }: DurationScale): number =>
   Math.min(1, Math.max(0, Math.log(Math.max(seconds, from) / from) / Math.log(to / from)));
 
@@ -26,6 +28,6 @@ export const secondsAt = (place: number, { from, to }: DurationScale): number =>
 
 const marks = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 21_600, 86_400];
 
-/** Durations that a person would name, as far as the scale reaches. */
+/** Round durations within the scale, for tick marks. */
 export const marksOn = (scale: DurationScale): number[] =>
   marks.filter((seconds) => seconds >= scale.from && seconds <= scale.to);

@@ -1,4 +1,6 @@
-/** The identifiers of the model: branded strings whose prefix says what they name, sortable by the time of their birth. */
+/**
+ * The identifiers of the model: branded strings with a prefix per kind, sortable by creation time.
+ */
 import { randomBytes } from 'node:crypto';
 import { type Clock, moment } from './clock.ts';
 import { randomHex } from './random-hex.ts';
@@ -45,7 +47,7 @@ function sortableBody(nowMs: number): string {
   return time + random;
 }
 
-/** When an id of ours was made; undefined for one that is not. */
+/** The creation time of one of our ids; undefined for any other text. */
 export function bornAt(id: string): Date | undefined {
   const time = id.slice(id.indexOf('_') + 1).slice(0, timeLength);
   const digits = [...time].map((letter) => alphabet.indexOf(letter));
@@ -56,7 +58,7 @@ export function bornAt(id: string): Date | undefined {
 export type IdKind = keyof typeof prefixes;
 const kinds = new Map(Object.entries(prefixes).map(([kind, prefix]) => [prefix as string, kind as IdKind]));
 
-/** What an id of ours names, by its prefix; undefined for one that is not. */
+/** The kind of one of our ids, by its prefix; undefined for any other text. */
 export const kindOfId = (id: string): IdKind | undefined => kinds.get(id.slice(0, id.indexOf('_')));
 
 const make = (prefix: string, clock: Clock) => `${prefix}_${sortableBody(clock.nowMs())}`;
@@ -73,10 +75,13 @@ export const newHoldId = (clock: Clock) => make(prefixes.hold, clock);
 export const newSessionId = (clock: Clock) => make(prefixes.session, clock);
 export const newFindingId = (clock: Clock) => make(prefixes.finding, clock);
 
-/** A correlation id that we make is a W3C trace id, so that traces and evidence share one name. */
+/** A correlation id that we generate is a W3C trace id, so traces and evidence share one name. */
 export const newCorrelationId = () => randomHex(16) as CorrelationId;
 
-/** The five identifiers that every fact carries as far as it knows them; spelled alike in columns, JSON and log lines. */
+/**
+ * The five identifiers that evidence carries as far as known; spelled alike in columns, JSON and
+ * logs.
+ */
 export interface KnownIds {
   node_id?: NodeId | null;
   node_instance_id?: NodeInstanceId | null;

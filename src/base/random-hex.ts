@@ -1,4 +1,7 @@
-/** Random hex digits for names that are no secrets. Drawn in advance: asking for a few bytes at a time costs more than they do. */
+/**
+ * Random hex digits for names that are not secret, from a buffer: many small draws cost more than
+ * one large one.
+ */
 import { randomFillSync } from 'node:crypto';
 
 const drawn = Buffer.alloc(8192);

@@ -1,10 +1,13 @@
-/** A clock that stands still until it is told to move: tests and the simulator run hours in milliseconds with it. */
+/** A clock that moves only when advanced: tests and the simulator run hours in milliseconds. */
 import type { CancelTimer, Clock } from './clock.ts';
 
 export interface VirtualClock extends Clock {
-  /** Moves time forward, firing each due timer at its own moment and letting its consequences settle before the next. */
+  /**
+   * Advances time, firing each due timer at its own moment and letting its effects settle before
+   * the next.
+   */
   advance(ms: number): Promise<void>;
-  /** Moves to the next timer, if there is one; says whether there was. */
+  /** Advances to the next timer; returns whether there was one. */
   advanceToNext(): Promise<boolean>;
   pendingTimers(): number;
 }
@@ -15,7 +18,7 @@ interface Timer {
   run: () => void;
 }
 
-/** Lets all already-resolved promises run, so that what a timer caused has happened before time moves on. */
+/** Runs all resolved promises, so that a timer's effects happen before time moves on. */
 const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 export function virtualClock(startMs = Date.UTC(2026, 0, 1)): VirtualClock {

@@ -8,7 +8,7 @@ import { DBOSExecutor } from '@dbos-inc/dbos-sdk/internal/dbos-executor';
 import { retriablePostgresException } from '@dbos-inc/dbos-sdk/internal/system_database';
 import { dbRetryConfig, INTERNAL_QUEUE_NAME } from '@dbos-inc/dbos-sdk/internal/utils';
 import { Client, Pool } from 'pg';
-import { gathered } from '../base/batching/batch.ts';
+import { createBatcher } from '../base/batching/batch.ts';
 import { type Clock, pause } from '../base/clock.ts';
 import { createDbosJournal } from './dbos-journal.ts';
 import { dbosLogger } from './dbos-logger.ts';
@@ -98,7 +98,7 @@ export function createDbosEngine(options: DbosEngineOptions): Engine {
         ? new JournalUnavailable('could not look for a cancel', { cause })
         : cause;
     });
-  const cancelSent = gathered(cancelsSent, { most: 500, at_once: 2 });
+  const cancelSent = createBatcher(cancelsSent, { max_keys: 500, max_concurrent: 2 });
 
   const handBackLater = async (run: OperationRun, error: unknown) => {
     log.error({ ...identity(run), err: error }, 'the engine could not record a step; the run is handed back');

@@ -2,7 +2,7 @@
  * What people and rules may ask for. Each request changes rows and queues its operation in one
  * transaction, or refuses and changes nothing.
  */
-import { atMost } from '../base/batching/at-most.ts';
+import { limitConcurrency } from '../base/batching/at-most.ts';
 import { now } from '../base/clock.ts';
 import { newAllocationId, newWorkflowId } from '../base/ids.ts';
 import type { AllocationCreate } from '../contract/allocation.ts';
@@ -26,7 +26,7 @@ import type { OperationServices } from './runtime/services.ts';
 
 const defaultTenant = 'default';
 /** Half of the connections: hundreds who ask at once leave the others to what serves them. */
-const turns = atMost(8, (error) => error instanceof StoreUnavailable);
+const turns = limitConcurrency(8, (error) => error instanceof StoreUnavailable);
 
 export function requestAllocation(
   services: OperationServices,

@@ -25,7 +25,7 @@ export interface BatchStream {
   stop(): Promise<void>;
 }
 
-const retry = { first_ms: 500, most_ms: 60_000 };
+const retry = { first_ms: 500, max_ms: 60_000 };
 const steadyMs = 30_000;
 const mostFrameBytes = 4 * 1024 * 1024;
 /** For the control plane to answer a goodbye; a relay that is told to stop waits no longer for one that is away. */

@@ -47,7 +47,7 @@ export interface GathererLimits {
 export const defaultLimits: GathererLimits = {
   gather_ms: 100,
   hold_ms: 8_000,
-  retry: { first_ms: 100, most_ms: 2_000 },
+  retry: { first_ms: 100, max_ms: 2_000 },
   beats_a_batch: 1_000,
   bytes_a_batch: 900 * 1024,
   batches_at_once: 4,
@@ -189,7 +189,7 @@ export function createGatherer(parts: {
     if (awaySinceMs === undefined || (error.code !== away && lastFault.code === away)) parts.onAway(error);
     lastFault = error;
     awaySinceMs ??= clock.monotonicMs();
-    const restMs = Math.max(pauses.nextMs(), Math.min(error.retry_after_seconds * 1000, limits.retry.most_ms));
+    const restMs = Math.max(pauses.nextMs(), Math.min(error.retry_after_seconds * 1000, limits.retry.max_ms));
     notBeforeMs = clock.monotonicMs() + restMs;
   };
 

@@ -19,7 +19,7 @@ afterEach(async () => {
 const timing = {
   ...defaultTiming,
   ready_after_ms: 50,
-  command_restart: { first_ms: 20, most_ms: 50 },
+  command_restart: { first_ms: 20, max_ms: 50 },
   crash_loop: { exits: 3, window_ms: 1_500 },
 };
 

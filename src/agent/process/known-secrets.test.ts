@@ -1,6 +1,6 @@
 /** What a workload was given as secret is struck out of what it prints, whatever it is called. */
 import { expect, test } from 'vitest';
-import { struckOut } from '../../base/redaction/redact.ts';
+import { redactionMark } from '../../base/redaction/redact.ts';
 import { strikeKnown } from './known-secrets.ts';
 
 test('values under secret names and values of stored secrets are struck out, others stay', () => {
@@ -9,13 +9,13 @@ test('values under secret names and values of stored secrets are struck out, oth
     ['GREETING'],
   );
   expect(strike('a plum quartz 1 b meadow harbor 2 c walnut lantern 3 d short')).toBe(
-    `a ${struckOut} b ${struckOut} c walnut lantern 3 d short`,
+    `a ${redactionMark} b ${redactionMark} c walnut lantern 3 d short`,
   );
 });
 
 test('a value of several lines is struck out of each line, also inside JSON', () => {
   const strike = strikeKnown({ CERT: 'first "long" line\nshort\nlast long line' }, ['CERT']);
-  expect(strike('last long line')).toBe(struckOut);
-  expect(strike(JSON.stringify({ line: 'first "long" line' }))).toBe(`{"line":"${struckOut}"}`);
+  expect(strike('last long line')).toBe(redactionMark);
+  expect(strike(JSON.stringify({ line: 'first "long" line' }))).toBe(`{"line":"${redactionMark}"}`);
   expect(strike('short')).toBe('short');
 });

@@ -2,7 +2,7 @@
  * Strikes out of what a workload prints what it was given as secret, before it is written anywhere: values of stored secrets, and
  * whatever stands under a name that says it is one.
  */
-import { isSecretName, struckOut } from '../../base/redaction/redact.ts';
+import { isSecretName, redactionMark } from '../../base/redaction/redact.ts';
 
 /** Shorter ones are words that mean something elsewhere as well. */
 const leastLength = 8;
@@ -20,5 +20,5 @@ export function strikeKnown(env: NodeJS.ProcessEnv, secret_env: readonly string[
   const known = [...new Set(forms)].sort((a, b) => b.length - a.length);
   if (known.length === 0) return (text) => text;
   return (text) =>
-    known.reduce((left, value) => (left.includes(value) ? left.replaceAll(value, struckOut) : left), text);
+    known.reduce((left, value) => (left.includes(value) ? left.replaceAll(value, redactionMark) : left), text);
 }

@@ -32,7 +32,7 @@ test.each([
   await clock.advance(0);
   expect(polls).toBe(2);
   stop.abort();
-  await clock.advance(defaultTiming.task_retry.most_ms);
+  await clock.advance(defaultTiming.task_retry.max_ms);
   await loop.done;
 });
 
@@ -55,6 +55,6 @@ test('a poll that stays open is left alone, if no call was lost and no task wait
   await clock.advance(2 * defaultTiming.call_timeout_ms);
   expect(polls).toBe(1);
   stop.abort();
-  await clock.advance(defaultTiming.task_retry.most_ms);
+  await clock.advance(defaultTiming.task_retry.max_ms);
   await loop.done;
 });

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { atMost } from './at-most.ts';
+import { limitConcurrency } from './at-most.ts';
 
-/** Work that is let go, or fails, by hand. */
+/** Work that the test completes or fails by hand. */
 function byHand(limit: number) {
-  const run = atMost(limit, (error) => error === 'hopeless');
+  const run = limitConcurrency(limit, (error) => error === 'hopeless');
   const begun: number[] = [];
   const hands = new Map<number, { done(): void; fail(error: string): void }>();
   const ask = (name: number) =>
@@ -16,7 +16,7 @@ function byHand(limit: number) {
 
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-test('so many at a time, the others in their order, each with its own answer', async () => {
+test('runs at most the limit at a time, in order, and returns each result to its caller', async () => {
   const { ask, begun, hands } = byHand(2);
   const answers = Promise.all([1, 2, 3, 4].map(ask));
   await settled();
@@ -30,7 +30,7 @@ test('so many at a time, the others in their order, each with its own answer', a
   expect(await answers).toEqual([1, 2, 3, 4]);
 });
 
-test('one that fails makes place for the next, and places are not lost', async () => {
+test('frees the slot of work that fails', async () => {
   const { ask, begun, hands } = byHand(1);
   for (const name of [1, 2, 3]) {
     const failed = ask(name);
@@ -41,7 +41,7 @@ test('one that fails makes place for the next, and places are not lost', async (
   expect(begun).toEqual([1, 2, 3]);
 });
 
-test('once it is hopeless, whoever waits is told so, and who comes later is tried', async () => {
+test('rejects all waiting calls after a hopeless error, and tries later ones', async () => {
   const { ask, begun, hands } = byHand(1);
   const answers = Promise.allSettled([1, 2, 3].map(ask));
   await settled();

@@ -1,8 +1,9 @@
 /**
- * So many at a time, the others in the order in which they came. For work that needs a connection: who waits here holds none, does not
- * count as somebody whom the store keeps waiting, and leaves others one. Once it is hopeless for one, nobody waits for the same.
+ * Runs at most `limit` calls at a time, the others in order of arrival. Use it for work that needs
+ * a database connection: a waiting call holds none. After an error that `isHopeless`, all waiting
+ * calls are rejected with it.
  */
-export function atMost(
+export function limitConcurrency(
   limit: number,
   isHopeless: (error: unknown) => boolean,
 ): <T>(work: () => Promise<T>) => Promise<T> {
@@ -18,7 +19,7 @@ export function atMost(
       if (isHopeless(error)) for (const each of waiting.splice(0)) each.giveUp(error);
       throw error;
     } finally {
-      // Whoever comes next takes this place, so that nobody else can slip in before it.
+      // Hand the slot to the next in line, so that a new call cannot overtake it.
       const next = waiting.shift();
       if (next) next.go();
       else busy--;

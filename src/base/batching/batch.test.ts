@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { gathered } from './batch.ts';
+import { createBatcher } from './batch.ts';
 
-/** Somebody who answers when told to, and remembers what was asked together. */
-function asked(limits: { most: number; at_once: number }) {
+/** A batcher whose batches the test answers by hand. */
+function batcherByHand(limits: { max_keys: number; max_concurrent: number }) {
   const questions: { keys: number[]; answer(): void; fail(error: Error): void }[] = [];
-  const ask = gathered(
+  const ask = createBatcher(
     (keys: number[]) =>
       new Promise<string[]>((resolve, reject) => {
         questions.push({ keys, answer: () => resolve(keys.map((key) => `answer ${key}`)), fail: reject });
@@ -16,8 +16,8 @@ function asked(limits: { most: number; at_once: number }) {
 
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-test('what is asked for in the same breath is one question, and each gets its own answer', async () => {
-  const { ask, questions, together } = asked({ most: 10, at_once: 2 });
+test('puts calls of one tick into one batch and returns each its own answer', async () => {
+  const { ask, questions, together } = batcherByHand({ max_keys: 10, max_concurrent: 2 });
   const answers = Promise.all([1, 2, 3].map(ask));
   await settled();
   expect(together()).toEqual([[1, 2, 3]]);
@@ -25,14 +25,14 @@ test('what is asked for in the same breath is one question, and each gets its ow
   expect(await answers).toEqual(['answer 1', 'answer 2', 'answer 3']);
 });
 
-test('who comes while all are being answered goes with the next question, up to its limit', async () => {
-  const { ask, questions, together } = asked({ most: 3, at_once: 2 });
+test('collects calls while batches run, up to the size limit', async () => {
+  const { ask, questions, together } = batcherByHand({ max_keys: 3, max_concurrent: 2 });
   const answers = [];
   for (const key of [1, 2, 3, 4, 5, 6, 7]) {
     answers.push(ask(key));
     await settled();
   }
-  expect(together(), 'the first ones need no company').toEqual([[1], [2]]);
+  expect(together(), 'the first calls do not wait').toEqual([[1], [2]]);
   questions[0]?.answer();
   await settled();
   expect(together().slice(2)).toEqual([[3, 4, 5]]);
@@ -43,8 +43,8 @@ test('who comes while all are being answered goes with the next question, up to 
   expect(await Promise.all(answers)).toHaveLength(7);
 });
 
-test('a question that fails fails for those who asked it, and for nobody after them', async () => {
-  const { ask, questions } = asked({ most: 10, at_once: 1 });
+test('rejects only the calls of the batch that failed', async () => {
+  const { ask, questions } = batcherByHand({ max_keys: 10, max_concurrent: 1 });
   const first = ask(1);
   await settled();
   const second = ask(2);

@@ -1,6 +1,6 @@
 /**
- * Questions that come while others are being answered wait, and are then asked together. Nobody waits for company: the first
- * is asked at once, and how many go together grows with how many there are.
+ * Batches concurrent calls: calls that arrive while others run go together in the next batch. The
+ * first call is served at once; batches grow with the load.
  */
 
 interface Waiting<Key, Answer> {
@@ -10,39 +10,39 @@ interface Waiting<Key, Answer> {
 }
 
 export interface Limits {
-  /** So many keys in one question. */
-  most: number;
-  /** So many questions at a time. More than one, so that a slow answer does not keep everybody waiting. */
-  at_once: number;
+  /** Keys in one batch. */
+  max_keys: number;
+  /** Batches in flight. More than one, so that a slow batch does not hold up everyone. */
+  max_concurrent: number;
 }
 
-/** `ask` answers in the order of its keys. */
-export function gathered<Key, Answer>(
-  ask: (keys: Key[]) => Promise<Answer[]>,
-  { most, at_once }: Limits,
+/** `serve` returns answers in the order of its keys. */
+export function createBatcher<Key, Answer>(
+  serve: (keys: Key[]) => Promise<Answer[]>,
+  { max_keys, max_concurrent }: Limits,
 ): (key: Key) => Promise<Answer> {
   const waiting: Waiting<Key, Answer>[] = [];
-  let asking = 0;
+  let running = 0;
 
   const next = async () => {
-    // Whatever is asked for in the same breath goes along.
+    // Let calls of the same tick join the batch.
     await Promise.resolve();
-    const together = waiting.splice(0, most);
+    const batch = waiting.splice(0, max_keys);
     try {
-      const answers = await ask(together.map((each) => each.key));
-      for (const [index, each] of together.entries()) each.resolve(answers[index] as Answer);
+      const answers = await serve(batch.map((each) => each.key));
+      for (const [index, each] of batch.entries()) each.resolve(answers[index] as Answer);
     } catch (error) {
-      for (const each of together) each.reject(error);
+      for (const each of batch) each.reject(error);
     }
     if (waiting.length > 0) void next();
-    else asking--;
+    else running--;
   };
 
   return (key) =>
     new Promise((resolve, reject) => {
       waiting.push({ key, resolve, reject });
-      if (asking >= at_once || (asking > 0 && waiting.length > 1)) return;
-      asking++;
+      if (running >= max_concurrent || (running > 0 && waiting.length > 1)) return;
+      running++;
       void next();
     });
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { byHalves } from './bisect.ts';
+import { bisect } from './bisect.ts';
 
-/** Somebody who cannot serve certain keys, nor whoever comes along with them. */
+/** A function that fails for certain keys, and for every batch that contains one. */
 function serving(unfit: number[]) {
   const served: number[][] = [];
   const serve = async (keys: readonly number[]) => {
@@ -16,16 +16,16 @@ function serving(unfit: number[]) {
 const words = (settled: PromiseSettledResult<string>[]) =>
   settled.map((each) => (each.status === 'fulfilled' ? each.value : (each.reason as Error).message));
 
-test('all are served at once where all can be', async () => {
+test('serves all keys in one call if none fails', async () => {
   const { serve, served } = serving([]);
-  expect(words(await byHalves([1, 2, 3], serve, () => false))).toEqual(['served 1', 'served 2', 'served 3']);
+  expect(words(await bisect([1, 2, 3], serve, () => false))).toEqual(['served 1', 'served 2', 'served 3']);
   expect(served).toEqual([[1, 2, 3]]);
 });
 
-test('who cannot be served fails alone, and the others are answered in their order', async () => {
+test('isolates the keys that fail and answers the others in order', async () => {
   const { serve, served } = serving([2, 7]);
   const keys = [1, 2, 3, 4, 5, 6, 7, 8];
-  const answers = words(await byHalves(keys, serve, () => false));
+  const answers = words(await bisect(keys, serve, () => false));
   expect(answers).toEqual(keys.map((key) => (key === 2 || key === 7 ? `cannot serve ${key}` : `served ${key}`)));
   expect(served.filter((some) => some.length > 1 && !some.includes(2) && !some.includes(7))).toEqual([
     [3, 4],
@@ -33,14 +33,14 @@ test('who cannot be served fails alone, and the others are answered in their ord
   ]);
 });
 
-test('where it is hopeless, nobody is tried again', async () => {
+test('does not retry after a hopeless error', async () => {
   const { serve, served } = serving([1]);
-  expect(words(await byHalves([1, 2, 3], serve, () => true))).toEqual(Array(3).fill('cannot serve 1'));
+  expect(words(await bisect([1, 2, 3], serve, () => true))).toEqual(Array(3).fill('cannot serve 1'));
   expect(served).toHaveLength(1);
 });
 
-test('where nobody asks, nobody is served', async () => {
+test('makes no call for an empty list', async () => {
   const { serve, served } = serving([]);
-  expect(await byHalves([], serve, () => false)).toEqual([]);
+  expect(await bisect([], serve, () => false)).toEqual([]);
   expect(served).toEqual([]);
 });

@@ -1,10 +1,13 @@
 /**
- * Serves many together, and where that fails, by halves: so whoever cannot be served is found, fails alone, and keeps nobody else from
- * what they asked for.
+ * Serves many keys in one call and, if that fails, bisects: a bad key fails alone and the others
+ * succeed.
  */
 
-/** `serve` answers in the order of its keys, all or none. After an error that is `hopeless` nobody else is tried. */
-export async function byHalves<Key, Answer>(
+/**
+ * `serve` returns answers in the order of its keys, all or none. After an error that `isHopeless`
+ * nothing is retried.
+ */
+export async function bisect<Key, Answer>(
   keys: readonly Key[],
   serve: (keys: readonly Key[]) => Promise<Answer[]>,
   isHopeless: (error: unknown) => boolean,
@@ -15,8 +18,8 @@ export async function byHalves<Key, Answer>(
   } catch (reason) {
     if (keys.length === 1 || isHopeless(reason)) return keys.map(() => ({ status: 'rejected', reason }));
     const half = Math.ceil(keys.length / 2);
-    const first = await byHalves(keys.slice(0, half), serve, isHopeless);
-    return [...first, ...(await byHalves(keys.slice(half), serve, isHopeless))];
+    const first = await bisect(keys.slice(0, half), serve, isHopeless);
+    return [...first, ...(await bisect(keys.slice(half), serve, isHopeless))];
   }
 }
 

@@ -1,13 +1,13 @@
-/** When memory is collected. */
+/** Garbage collection settings for a server with a large heap. */
 import { setFlagsFromString } from 'node:v8';
 
 /**
- * What a large fleet is remembered by stays, and to look through all of it takes two seconds of a processor. A process that seems to rest is collected by
- * itself every two minutes, to give memory back, and whenever a tenth has come to what it holds. One that remembers a large fleet never rests and has nothing
- * to give back: it is collected when more than half has come to it.
+ * A full collection of a large fleet's heap takes two seconds of CPU, and nearly all of it
+ * survives. By default V8 also collects idle processes every two minutes and after 10 % of growth.
+ * Collect only after the heap has grown by 60 %.
  */
-export function collectOnlyForRoom(): void {
-  // To switch the giving back off altogether is possible only before the process starts.
+export function tuneGarbageCollection(): void {
+  // The memory reducer can be switched off entirely only before the process starts.
   setFlagsFromString('--memory-reducer-gc-count=0');
   setFlagsFromString('--heap-growing-percent=60');
 }

@@ -3,13 +3,13 @@ import { systemClock } from '../clock.ts';
 import { virtualClock } from '../virtual-clock.ts';
 import { sharedScan } from './shared-scan.ts';
 
-it('serves callers of one moment with one reading', async () => {
+it('shares one scan among concurrent callers', async () => {
   let readings = 0;
   const scan = sharedScan(virtualClock(), async () => ++readings);
   expect(await Promise.all(Array.from({ length: 50 }, () => scan()))).toEqual(Array(50).fill(1));
 });
 
-it('never answers with a reading that began before the question', async () => {
+it('never returns a scan that started before the call', async () => {
   let world = 'before';
   const finish: (() => void)[] = [];
   const scan = sharedScan(systemClock, async () => {
@@ -28,7 +28,7 @@ it('never answers with a reading that began before the question', async () => {
   expect(await late).toBe('after');
 });
 
-it('rests between readings, however often it is asked', async () => {
+it('pauses between scans, however often it is called', async () => {
   const clock = virtualClock();
   let readings = 0;
   const scan = sharedScan(clock, async () => ++readings);
@@ -43,7 +43,7 @@ it('rests between readings, however often it is asked', async () => {
   expect(readings).toBeLessThan(60);
 });
 
-it('tells everyone who shared a reading that it failed, and reads again for the next', async () => {
+it('rejects every caller of a failed scan, and scans again for the next', async () => {
   let readings = 0;
   const scan = sharedScan(systemClock, async () => {
     readings++;

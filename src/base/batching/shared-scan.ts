@@ -1,6 +1,7 @@
 /**
- * Lets many callers share one costly reading. A caller only ever gets a reading that began after it asked, so what it did
- * before asking (a signal, a removal) is in what it sees; and readings never take more than a third of the time.
+ * Shares one expensive scan among many callers. A caller only gets a scan that started after its
+ * call, so it sees the effect of its own earlier actions (a signal, a removal). Scans take at most
+ * a third of the time.
  */
 import { type Clock, pause } from '../clock.ts';
 

@@ -1,4 +1,4 @@
-/** Checks of Ed25519 signatures by keys that came over the wire (SPKI DER, base64). */
+/** Verifies Ed25519 signatures with public keys received over the wire (SPKI DER, base64). */
 import { createHash, createPublicKey, verify } from 'node:crypto';
 
 export function isSignedWith(public_key: string, text: string, signature: string): boolean {
@@ -6,6 +6,6 @@ export function isSignedWith(public_key: string, text: string, signature: string
   return verify(null, Buffer.from(text), key, Buffer.from(signature, 'base64'));
 }
 
-/** Short enough to be compared by eye. */
+/** Short enough for people to compare by eye. */
 export const fingerprintOf = (public_key: string): string =>
   createHash('sha256').update(Buffer.from(public_key, 'base64')).digest('hex').slice(0, 16);

@@ -14,7 +14,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
-test('a first start creates a private file, and a second one reads the same key', () => {
+test('creates a private file on the first start and reads the same key on the next', () => {
   const first = openKeyRing(path, systemClock);
   expect(statSync(path).mode & 0o777).toBe(0o600);
   const second = openKeyRing(path, systemClock);
@@ -22,7 +22,7 @@ test('a first start creates a private file, and a second one reads the same key'
   expect(second.all).toHaveLength(1);
 });
 
-test('a file that others can read is refused, and the message says how to mend it', () => {
+test('refuses a file that others can read, and says how to fix it', () => {
   openKeyRing(path, systemClock);
   chmodSync(path, 0o640);
   expect(() => openKeyRing(path, systemClock)).toThrow(`chmod 600 ${path}`);
@@ -39,7 +39,7 @@ test.for(['', '{}', '{"keys": []}', '{"keys": [{"kid": "a", "created_at": "x", "
   },
 );
 
-test('a running server picks up a rotation, and still knows the former key', () => {
+test('picks up a rotation while running, and keeps the previous key', () => {
   const ring = openKeyRing(path, systemClock);
   const former = ring.current;
   const kid = rotateKeyRing(path, systemClock);
@@ -48,7 +48,7 @@ test('a running server picks up a rotation, and still knows the former key', () 
   expect(ring.all.map((key) => key.kid)).toEqual([kid, former.kid]);
 });
 
-test('a file damaged under a running server does not take its keys away', () => {
+test('keeps its keys when the file is damaged under a running server', () => {
   const ring = openKeyRing(path, systemClock);
   const { kid } = ring.current;
   writeFileSync(path, 'broken');
@@ -57,7 +57,7 @@ test('a file damaged under a running server does not take its keys away', () => 
   expect(ring.current.kid).toBe(kid);
 });
 
-test('each purpose has its own key, and a signature verifies only with the key of its purpose', () => {
+test('derives a separate key per purpose; signatures verify only with the key of their purpose', () => {
   const { current } = openKeyRing(path, systemClock);
   expect(deriveKey(current, 'secrets')).not.toEqual(deriveKey(current, 'evidence'));
   const evidence = signingKeyOf(current, 'evidence');

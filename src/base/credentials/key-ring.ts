@@ -1,7 +1,7 @@
 /**
- * Keys that never enter the database. One JSON file (mode 0600) holds them, newest first; every purpose derives its own key from a
- * ring key, so that one file is all an operator backs up. Rotation adds a key: the newest encrypts and signs, the older ones
- * still decrypt and verify.
+ * Keys kept outside the database, in one JSON file (mode 0600), newest first. Every purpose derives
+ * its own key from a ring key, so an operator backs up one file. Rotation adds a key: the newest
+ * encrypts and signs, the older ones still decrypt and verify.
  */
 import { createPrivateKey, createPublicKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto';
 import {
@@ -27,21 +27,21 @@ export interface RingKey {
 }
 
 export interface KeyRing {
-  /** The file, for messages to whoever must copy or restore it. */
+  /** The file's path, for messages about copying or restoring it. */
   readonly path: string;
-  /** Encrypts and signs. */
+  /** The key that encrypts and signs. */
   readonly current: RingKey;
-  /** Newest first; all of them decrypt and verify. */
+  /** All keys, newest first; each of them decrypts and verifies. */
   readonly all: readonly RingKey[];
   byId(kid: string): RingKey | undefined;
 }
 
-/** What a derived key is for. Two purposes never share a key. */
+/** The use of a derived key. Two purposes never share a key. */
 export type KeyPurpose = 'secrets' | 'evidence';
 
 const secretBytes = 32;
 const privateMode = 0o600;
-/** The fixed DER prefix of an Ed25519 private key (RFC 8410), before its 32-byte seed. */
+/** DER prefix of an Ed25519 private key (RFC 8410), before its 32-byte seed. */
 const ed25519Prefix = Buffer.from('302e020100300506032b657004220420', 'hex');
 
 const isMissing = (error: unknown) => error instanceof Error && 'code' in error && error.code === 'ENOENT';
@@ -111,7 +111,7 @@ function syncDirectoryOf(path: string): void {
   }
 }
 
-/** Two servers that start at once on one file keep the key of the one that was first. */
+/** If two servers create the file at once, both use the key of the first. */
 function createFile(path: string, clock: Clock): void {
   mkdirSync(dirname(path), { recursive: true });
   const fresh = writeBeside(path, [newKey(clock)]);
@@ -125,13 +125,16 @@ function createFile(path: string, clock: Clock): void {
   }
 }
 
-/** The keys of an existing file, newest first. */
+/** Returns the keys of an existing file, newest first. */
 export function readKeyFile(path: string): RingKey[] {
   refuseOpenFile(path, statSync(path).mode);
   return parseKeys(path, readFileSync(path, 'utf8'));
 }
 
-/** Opens the key file, and creates it with one key where there is none. A later rotation is picked up without a restart. */
+/**
+ * Opens the key file, creating it with one key if missing. Picks up later rotations without a
+ * restart.
+ */
 export function openKeyRing(path: string, clock: Clock): KeyRing {
   let version = '';
   let keys: readonly RingKey[] = [];
@@ -154,7 +157,7 @@ export function openKeyRing(path: string, clock: Clock): KeyRing {
     try {
       return read();
     } catch {
-      // A file that was damaged or moved under a running server does not take away the keys it already has.
+      // The file was damaged or moved; keep the keys already loaded.
       return keys;
     }
   };
@@ -170,7 +173,7 @@ export function openKeyRing(path: string, clock: Clock): KeyRing {
   };
 }
 
-/** Adds a key, which becomes the current one. Returns its id. */
+/** Adds a key, which becomes the current one, and returns its id. */
 export function rotateKeyRing(path: string, clock: Clock): string {
   const kept = readKeyFile(path).map((key) => ({ ...key, secret: key.secret.toString('base64') }));
   const fresh = newKey(clock);
@@ -188,7 +191,7 @@ export interface SigningKey {
   public_key: KeyObject;
 }
 
-/** An Ed25519 key pair; the same ring key and purpose always give the same pair. */
+/** Derives an Ed25519 key pair; the same ring key and purpose always give the same pair. */
 export function signingKeyOf(key: RingKey, purpose: KeyPurpose): SigningKey {
   const private_key = createPrivateKey({
     key: Buffer.concat([ed25519Prefix, deriveKey(key, purpose)]),

@@ -1,9 +1,11 @@
-/** Secrets come from files, standard input or the environment: arguments can be read by every user of the host. */
+/**
+ * Reads secrets from files or standard input. Arguments would be visible to every user of the host.
+ */
 import { readFileSync } from 'node:fs';
 
 const standardInput = 0;
 
-/** A file that holds one secret and nothing else; `-` is standard input. Throws what is wrong with it. */
+/** Reads a file that holds one secret; `-` is standard input. Throws if the file is unusable. */
 export function readSecretFile(path: string): string {
   const secret = readFileSync(path === '-' ? standardInput : path, 'utf8').trim();
   if (secret === '' || /\s/.test(secret)) throw new Error('it must contain the token alone, on one line');

@@ -13,7 +13,7 @@ it.each([
   expect(tokenWeakness(token)).toMatch(why);
 });
 
-it('takes random ones as people make them', () => {
+it('accepts random tokens of the usual formats', () => {
   for (const encoding of ['hex', 'base64', 'base64url'] as const)
     for (let tries = 0; tries < 200; tries++) expect(tokenWeakness(randomBytes(24).toString(encoding))).toBeUndefined();
 });

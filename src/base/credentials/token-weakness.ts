@@ -1,16 +1,16 @@
-/** Refuses tokens that a person made up and somebody could guess. Tokens that we make have 256 random bits. */
+/** Rejects guessable tokens that a person chose. Generated tokens have 256 random bits. */
 const minLength = 24;
 const minDistinct = 8;
-/** What a bearer header can carry; a token with anything else could never be used. */
+/** Characters that a bearer header can carry. */
 const visible = /^[!-~]+$/;
 
-/** The length of the shortest pattern that the text repeats, if only in part at its end. */
+/** The length of the shortest pattern that the text repeats; the last repetition may be partial. */
 function periodOf(text: string): number {
   for (let period = 1; period < text.length; period++) if (text.startsWith(text.slice(period))) return period;
   return text.length;
 }
 
-/** What is wrong with it, to be read after its name; undefined where nothing is. */
+/** Describes the weakness, as a continuation of the token's name; undefined if there is none. */
 export function tokenWeakness(token: string): string | undefined {
   if (token.length < minLength) return `must have at least ${minLength} characters, not ${token.length}`;
   if (!visible.test(token)) return 'must consist of visible ASCII characters, without blanks';

@@ -12,7 +12,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(dir, { recursive: true }));
 
-it('hands out the one that a machine was told of, also after an upgrade', async () => {
+it('serves the bundle of the requested digest, also after an upgrade', async () => {
   expect(await readBundle(files)).toBeUndefined();
   expect(await keepBundle(files)).toBeUndefined();
   await writeFile(files.path, 'old');
@@ -24,7 +24,7 @@ it('hands out the one that a machine was told of, also after an upgrade', async 
   expect(await readBundle(files, sha256(Buffer.from('neither')))).toBeUndefined();
 });
 
-it('never hands out a copy that was changed', async () => {
+it('never serves a modified copy', async () => {
   await writeFile(files.path, 'old');
   const old = (await keepBundle(files)) ?? '';
   await writeFile(files.path, 'new');
@@ -32,7 +32,7 @@ it('never hands out a copy that was changed', async () => {
   expect(await readBundle(files, old)).toBeUndefined();
 });
 
-it('keeps a few', async () => {
+it('keeps a limited number of copies', async () => {
   for (let version = 0; version < 9; version++) {
     await writeFile(files.path, `version ${version}`);
     await keepBundle(files);

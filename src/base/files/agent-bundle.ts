@@ -1,12 +1,15 @@
 /**
- * The agent's one file. A machine is told the SHA-256 of the file that it is to fetch, so the file must still be there after
- * an upgrade: launching keeps a copy under its digest.
+ * The agent's single-file bundle. A launched machine gets the SHA-256 of the bundle to fetch, so
+ * each launch keeps a copy under its digest: the file must still exist after an upgrade.
  */
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** Machines that boot fetch the agent within minutes; nobody runs this many versions within that time. */
+/**
+ * Booting machines fetch the agent within minutes; no installation upgrades this often in that
+ * time.
+ */
 const maxKept = 5;
 
 export const sha256 = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
@@ -19,13 +22,16 @@ const orMissing = (error: NodeJS.ErrnoException): undefined => {
 export const keptBundlesDir = (data_dir: string): string => join(data_dir, 'agent-bundles');
 
 export interface AgentBundleFiles {
-  /** As it was built. */
+  /** The file as built. */
   path: string;
-  /** Where copies are kept. */
+  /** The directory of copies. */
   kept_dir: string;
 }
 
-/** Read anew each time, so that one built anew under a running server is handed out whole. Undefined where there is none. */
+/**
+ * Reads the file on every call, so that a rebuild under a running server is served whole. Undefined
+ * if missing.
+ */
 export async function readBundle({ path, kept_dir }: AgentBundleFiles, digest?: string): Promise<Buffer | undefined> {
   const current = await readFile(path).catch(orMissing);
   if (digest === undefined || (current && sha256(current) === digest)) return current;
@@ -42,7 +48,7 @@ async function forgetOldest(kept_dir: string): Promise<void> {
   for (const { name } of aged.slice(maxKept)) await rm(join(kept_dir, name), { force: true });
 }
 
-/** Keeps a copy of the present file, and returns its digest. Undefined where there is none. */
+/** Keeps a copy of the current file and returns its digest. Undefined if there is no file. */
 export async function keepBundle({ path, kept_dir }: AgentBundleFiles): Promise<string | undefined> {
   const bytes = await readFile(path).catch(orMissing);
   if (!bytes) return undefined;

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { hiddenScript, withoutScripts } from './hidden-scripts.ts';
 
-test('a list of processes names programs, and not what the pool wrote', () => {
+test('shows programs in a process list, but not the scripts of the pool', () => {
   const hide = withoutScripts(['export KEY=plum\nrun $KEY', null, undefined, '', '--key plum serve']);
   expect(hide('/bin/sh -c export KEY=plum\nrun $KEY')).toBe(`/bin/sh -c ${hiddenScript}`);
   expect(hide('worker --key plum serve')).toBe(`worker ${hiddenScript}`);

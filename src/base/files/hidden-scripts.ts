@@ -1,7 +1,10 @@
-/** Hides the text of a pool's scripts and commands in lists of processes: those are read by people who may not see scripts. */
+/**
+ * Hides a pool's scripts and commands in process lists, which are visible to people who may not see
+ * scripts.
+ */
 export const hiddenScript = '[script of the pool]';
 
-/** `sleep 10`: a shorter text says nothing, and would be hidden wherever else it stands. */
+/** A shorter script reveals nothing, and hiding it would also hide unrelated text. */
 const shortest = 4;
 
 export function withoutScripts(scripts: readonly (string | null | undefined)[]): (commandLine: string) => string {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { removeTree } from './remove-tree.ts';
 
-/** Root may write anywhere, so the interesting case needs a plain user's rights. */
+/** Root may write anywhere, so the test runs as an unprivileged user. */
 const nobody = 65_534;
 async function asPlainUser(work: () => Promise<void>): Promise<void> {
   if (process.geteuid?.() !== 0) return work();
@@ -16,7 +16,7 @@ async function asPlainUser(work: () => Promise<void>): Promise<void> {
   }
 }
 
-it('removes what its own modes would keep a plain user from removing, and follows no link', async () => {
+it('removes read-only directories as an unprivileged user, and follows no link', async () => {
   const home = await mkdtemp(join(tmpdir(), 'slipway-remove-'));
   if (process.geteuid?.() === 0) await chown(home, nobody, nobody);
   await asPlainUser(async () => {
@@ -42,11 +42,12 @@ it('removes what its own modes would keep a plain user from removing, and follow
   await rm(home, { recursive: true });
 });
 
-it.runIf(process.geteuid?.() === 0)('says which file could not be removed, and truly why', async () => {
+it.runIf(process.geteuid?.() === 0)('names the file that could not be removed and the actual error', async () => {
   const home = await mkdtemp(join(tmpdir(), 'slipway-remove-'));
   await chown(home, nobody, nobody);
   const tree = join(home, 'tree');
-  // In a sticky directory another's file is refused with EPERM, as one that is immutable is anywhere.
+  // In a sticky directory, removing another user's file fails with EPERM, like an immutable file
+  // anywhere.
   await mkdir(join(tree, 'sticky'), { recursive: true });
   await chmod(join(tree, 'sticky'), 0o1777);
   await chown(tree, nobody, nobody);

@@ -1,19 +1,23 @@
-/** Removes a directory tree that a workload has left, whatever modes it set, and never anything a symbolic link points to. */
+/**
+ * Removes a directory tree left by a workload, whatever its modes, without following symbolic
+ * links.
+ */
 import { chmod, lstat, mkdir, readdir, rm, rmdir, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 
 const errorCode = (error: unknown) => (error instanceof Error && 'code' in error ? String(error.code) : '');
-/** `rm` takes a file that it may not unlink for a directory, and says so instead. */
+/** `rm` reports ENOTDIR for a file that it may not unlink. */
 const closed = new Set(['EACCES', 'EPERM', 'ENOTDIR']);
 
-/** Somebody else may remove it at the same time. */
+/** Another process may remove it at the same time. */
 function unlessGone(error: unknown): void {
   if (errorCode(error) !== 'ENOENT') throw error;
 }
 
 /**
- * Directories that forbid writing keep their entries undeletable for anybody but root, so each is opened first where we may; what
- * cannot be removed all the same is told by the call that was refused. Links are not directories here.
+ * Only root can delete the entries of a read-only directory, so make each directory writable first
+ * if permitted. If removal still fails, the error is that of the refused call. Symbolic links do
+ * not count as directories.
  */
 async function removeOpened(directory: string): Promise<void> {
   await chmod(directory, 0o700).catch(() => {});
@@ -45,9 +49,11 @@ export async function removeTree(path: string): Promise<void> {
   }
 }
 
-/** Leaves an empty directory there, whatever was; throws where something cannot be removed. */
+/**
+ * Leaves an empty directory at `path`, whatever was there. Throws if something cannot be removed.
+ */
 export async function emptyDirectory(path: string): Promise<void> {
-  // A link in its place would lead to somebody else's files.
+  // Following a link would delete files outside the tree.
   if ((await kindOf(path)) === 'other') await unlink(path);
   await mkdir(path, { recursive: true, mode: 0o700 });
   await chmod(path, 0o700);

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { scriptEnd } from './script-end.ts';
 
-test('which it was, how it ended, and its last words, each apart from the other', () => {
+test('names the script, its exit and its last output lines', () => {
   expect(scriptEnd('clean', 'exited with code 3', ['checking the disk', ' ', 'disk is busy '])).toBe(
     'clean exited with code 3: checking the disk · disk is busy',
   );

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { archived, firstFile, packed } from './tar.ts';
 
-test('every tar reads it: names, bytes and times, also of what fills no block or exactly one', () => {
+test('writes names, bytes and times that tar reads, for files of any size', () => {
   const dir = mkdtempSync(join(tmpdir(), 'slipway-tar-'));
   const bodies = {
     'a/empty': '',
@@ -25,11 +25,11 @@ test('every tar reads it: names, bytes and times, also of what fills no block or
   rmSync(dir, { recursive: true });
 });
 
-test('a name that does not fit is a mistake, not a cut name', () => {
+test('refuses a name that is too long', () => {
   expect(() => packed([{ name: 'a'.repeat(101), body: Buffer.alloc(0) }], new Date(0))).toThrow('too long');
 });
 
-test('directories, modes and owners are kept', () => {
+test('keeps directories, modes and owners', () => {
   const owner = { uid: 1000, gid: 1001 };
   const entries = [
     { name: 'a/', body: Buffer.alloc(0), directory: true, mode: 0o700, owner },
@@ -39,7 +39,7 @@ test('directories, modes and owners are kept', () => {
   expect(listed.toString()).toMatch(/^drwx------ 1000\/1001 .*a\/\n-rw-r----- 1000\/1001 .*a\/b\n$/);
 });
 
-test('the first file is found behind directories and what describes it', () => {
+test('finds the first file behind directories and extended headers', () => {
   const dir = mkdtempSync(join(tmpdir(), 'slipway-tar-'));
   const name = 'n'.repeat(150);
   writeFileSync(join(dir, name), 'x'.repeat(700));

@@ -1,11 +1,14 @@
-/** An archive of small files as every `tar` reads it (POSIX ustar), plain or packed by gzip; and the one file in an archive of one. */
+/**
+ * Writes small tar archives (POSIX ustar), plain or gzipped, and reads the first file of an
+ * archive.
+ */
 import { gzipSync } from 'node:zlib';
 
 export interface Entry {
-  /** Plain, with slashes; at most 100 bytes. */
+  /** With slashes; at most 100 bytes. */
   name: string;
   body: Buffer;
-  /** A directory's name ends in a slash; its body is empty. */
+  /** The name of a directory ends in a slash; its body is empty. */
   directory?: boolean;
   mode?: number;
   owner?: { uid: number; gid: number };
@@ -27,7 +30,7 @@ function header({ name, body, directory = false, mode = 0o600, owner }: Entry, a
   };
   put(name, 100);
   put(octal(mode, 8), 8);
-  // Whoever unpacks it owns it, unless it is made for somebody; whoever packed it is nobody's business.
+  // Without an owner, the files belong to the user who unpacks them; never record the packing user.
   put(octal(owner?.uid ?? 0, 8), 8);
   put(octal(owner?.gid ?? 0, 8), 8);
   put(octal(body.length, 12), 12);
@@ -56,7 +59,10 @@ const sizeAt = 124;
 const kindAt = 156;
 const plainFile = ['0', '\0'];
 
-/** The first plain file of an archive; what else describes it (long names, finer times) is passed over. */
+/**
+ * Returns the first regular file of an archive, skipping extended headers (long names, finer
+ * times).
+ */
 export function firstFile(archive: Buffer): Buffer | null {
   for (let at = 0; at + block <= archive.length && archive[at] !== 0; ) {
     const size = Number.parseInt(archive.toString('latin1', at + sizeAt, at + sizeAt + 12), 8) || 0;

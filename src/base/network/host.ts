@@ -1,8 +1,11 @@
-/** Which host this is, so that a replica can tell whether another one's process number means anything here. */
+/**
+ * Identifies this host, so that a replica knows whether another replica's process id is meaningful
+ * here.
+ */
 import { readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 
-/** Where the kernel offers no such file (not Linux), the host's name alone has to do. */
+/** Only Linux has these files; elsewhere the host name has to do. */
 function orNothing(read: () => string): string {
   try {
     return read().trim();
@@ -26,7 +29,7 @@ export function isProcessAlive(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    // Not allowed to signal it means that it is there.
+    // Not being allowed to signal a process means that it exists.
     return error instanceof Error && 'code' in error && error.code === 'EPERM';
   }
 }

@@ -1,4 +1,7 @@
-/** The authority that vouches for the server's public address, as machines that it launches are told. */
+/**
+ * Reads the certificate authority for the server's public address, which launched machines must
+ * trust.
+ */
 import { readFile } from 'node:fs/promises';
 import { type ServerSettings, SettingsError } from '../settings/settings.ts';
 

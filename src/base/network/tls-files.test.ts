@@ -1,4 +1,4 @@
-/** Certificates that are renewed under a running server. */
+/** Certificates renewed under a running server. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
@@ -56,7 +56,7 @@ async function nameNow(): Promise<string> {
   return String(subject.CN);
 }
 
-it('uses renewed files for new connections, while kept ones go on', async () => {
+it('uses renewed files for new connections and leaves open ones alone', async () => {
   const kept = await open();
   expect(await nameNow()).toBe('first.example');
   await put(selfSigned('second.example'));
@@ -71,7 +71,7 @@ it('uses renewed files for new connections, while kept ones go on', async () => 
   kept.destroy();
 });
 
-it('keeps the former ones when the new ones do not fit each other, and says so once', async () => {
+it('keeps the old certificate if the new files do not match, and logs it once', async () => {
   await writeFile(files().tls_cert, selfSigned('other.example').cert);
   await until('the refusal to be logged', () => logged.some((text) => text.includes('cannot be used')));
   expect(await nameNow()).toBe('first.example');
@@ -83,6 +83,6 @@ it('keeps the former ones when the new ones do not fit each other, and says so o
   expect(logged.filter((text) => text.includes('cannot read'))).toHaveLength(1);
 });
 
-it('is off where no files are named', async () => {
+it('is off without files', async () => {
   expect(await openTlsFiles({ tls_cert: null, tls_key: null })).toBeNull();
 });

@@ -1,6 +1,6 @@
 /**
- * A server's certificate and key, followed as they change: renewed files are used for new connections without a restart, and
- * kept connections go on. Files that do not fit each other change nothing.
+ * Watches a server's certificate and key: renewed files serve new connections without a restart,
+ * open connections continue. Files that do not match change nothing.
  */
 import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
@@ -17,28 +17,28 @@ export interface TlsPair {
   key: Buffer;
 }
 
-/** What `https.Server` has; a plain one has not. */
+/** `https.Server` has this method; a plain HTTP server does not. */
 interface Reloadable {
   setSecureContext?(pair: TlsPair): void;
 }
 
 export interface TlsFiles extends TlsPair {
-  /** Looks every few seconds, and at once on SIGHUP. Returns the way to stop. */
+  /** Checks every few seconds, and at once on SIGHUP. Returns a function that stops watching. */
   follow(server: object, options: { clock: Clock; log: Pick<Log, 'info' | 'warn'>; every_ms?: number }): () => void;
 }
 
-const usualEveryMs = 10_000;
+const defaultEveryMs = 10_000;
 
 const isSame = (a: TlsPair, b: TlsPair) => a.cert.equals(b.cert) && a.key.equals(b.key);
 
-/** Null where no TLS is asked for. */
+/** Null if TLS is not configured. */
 export async function openTlsFiles({ tls_cert, tls_key }: TlsSettings): Promise<TlsFiles | null> {
   if (tls_cert === null || tls_key === null) return null;
   const read = async (): Promise<TlsPair> => ({ cert: await readFile(tls_cert), key: await readFile(tls_key) });
   const first = await read();
   return {
     ...first,
-    follow(server, { clock, log, every_ms = usualEveryMs }) {
+    follow(server, { clock, log, every_ms = defaultEveryMs }) {
       let seen = first;
       let unreadable = false;
       let isChecking = false;
@@ -50,23 +50,23 @@ export async function openTlsFiles({ tls_cert, tls_key }: TlsSettings): Promise<
           next = await read();
           unreadable = false;
         } catch (error) {
-          if (!unreadable) log.warn({ error, ...files }, 'cannot read the TLS files; the former ones stay in use');
+          if (!unreadable) log.warn({ error, ...files }, 'cannot read the TLS files; the previous ones stay in use');
           unreadable = true;
           return;
         }
         if (isSame(seen, next)) return;
-        // Remembered also when it is bad, so that the same files are complained about once.
+        // Remember bad files too, so that each pair is reported only once.
         seen = next;
         try {
           createSecureContext(next);
         } catch (error) {
-          log.warn({ error, ...files }, 'the new TLS files cannot be used; the former ones stay in use');
+          log.warn({ error, ...files }, 'the new TLS files cannot be used; the previous ones stay in use');
           return;
         }
         (server as Reloadable).setSecureContext?.(next);
         log.info(files, 'the new TLS files are in use');
       };
-      /** One at a time. A failure is logged where it happens. */
+      /** Runs one check at a time; `check` logs its own failures. */
       const checkNow = async () => {
         if (isChecking) return;
         isChecking = true;
@@ -78,13 +78,13 @@ export async function openTlsFiles({ tls_cert, tls_key }: TlsSettings): Promise<
       };
 
       let cancel: () => void;
-      const lookLater = () => {
+      const scheduleCheck = () => {
         cancel = clock.after(every_ms, () => {
           void checkNow();
-          lookLater();
+          scheduleCheck();
         });
       };
-      lookLater();
+      scheduleCheck();
       process.on('SIGHUP', checkNow);
       return () => {
         cancel();

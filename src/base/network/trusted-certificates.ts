@@ -1,8 +1,16 @@
-/** Which authorities a connection trusts: the usual ones, and one more where somebody named it. */
+/**
+ * The certificate authorities that a connection trusts: the default ones, plus an optional extra
+ * one.
+ */
 import * as tls from 'node:tls';
 
-/** What Node trusts by itself, with what its own variables add; older releases can only tell the list they ship. */
-const usual = (): readonly string[] => tls.getCACertificates?.('default') ?? tls.rootCertificates;
+/**
+ * Node's default authorities, including those from its environment variables; older releases only
+ * list the bundled ones.
+ */
+const defaults = (): readonly string[] => tls.getCACertificates?.('default') ?? tls.rootCertificates;
 
-/** Undefined leaves it to Node; a list replaces its own, so the usual ones are in it. */
-export const trustedWith = (ca: string | null): string[] | undefined => (ca === null ? undefined : [...usual(), ca]);
+/**
+ * Undefined leaves the choice to Node. A list replaces Node's own, so it includes the default ones.
+ */
+export const trustedWith = (ca: string | null): string[] | undefined => (ca === null ? undefined : [...defaults(), ca]);

@@ -5,12 +5,12 @@ import { trustedProxies } from './trusted-proxies.ts';
 const beyond = ['--host', '0.0.0.0', '--behind-proxy'];
 const proxiesOf = (...argv: string[]) => readSettings(argv, {}).trusted_proxies;
 
-test('a proxy on the same host is trusted without a list', () => {
+test('trusts a proxy on the same host without a list', () => {
   expect(proxiesOf('--behind-proxy')).toEqual(['loopback']);
   expect(proxiesOf()).toEqual([]);
 });
 
-test('beyond loopback the proxies have to be named', () => {
+test('requires a list beyond loopback', () => {
   expect(() => proxiesOf(...beyond)).toThrow(SettingsError);
   expect(() => proxiesOf(...beyond)).toThrow('--trusted-proxies');
   expect(proxiesOf(...beyond, '--trusted-proxies', '10.0.0.5, 10.1.0.0/16,fd00::/8')).toEqual([
@@ -22,17 +22,17 @@ test('beyond loopback the proxies have to be named', () => {
 });
 
 test.for(['everybody', '10.0.0.0/33', '0.0.0.0/0', '::/0', '10.0.0.0/8/8', '10.0.0.1,,10.0.0.2', '1', '10.0.0.0/-1'])(
-  'the list %s is refused',
+  'refuses the list %s',
   (list) => {
     expect(() => proxiesOf(...beyond, '--trusted-proxies', list)).toThrow(SettingsError);
   },
 );
 
-test('a list without a proxy is refused', () => {
+test('refuses a list without --behind-proxy', () => {
   expect(() => proxiesOf('--trusted-proxies', 'loopback')).toThrow('--behind-proxy');
 });
 
-test('names, addresses and networks are matched in both families', () => {
+test('matches names, addresses and networks in both IP families', () => {
   const { trusts } = trustedProxies(['loopback', 'private', '2001:db8::/32', '192.0.2.7']);
   for (const address of ['127.0.0.9', '::1', '::ffff:10.2.3.4', '172.31.0.1', '2001:db8:ffff::1', '192.0.2.7'])
     expect(trusts(address), address).toBe(true);

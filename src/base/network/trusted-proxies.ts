@@ -1,4 +1,7 @@
-/** Which proxies may say where a request came from: `--trusted-proxies`, a list of addresses and networks. */
+/**
+ * The proxies whose forwarding headers are trusted: `--trusted-proxies`, a list of addresses and
+ * networks.
+ */
 import { BlockList, isIP } from 'node:net';
 
 export interface TrustedProxies {
@@ -7,7 +10,7 @@ export interface TrustedProxies {
   trusts(address: string | undefined): boolean;
 }
 
-/** Names for the networks that nobody should have to spell out. */
+/** Shorthands for common networks. */
 const named: Record<string, readonly string[]> = {
   loopback: ['127.0.0.0/8', '::1/128'],
   private: ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7'],
@@ -15,7 +18,9 @@ const named: Record<string, readonly string[]> = {
 
 const family = (address: string): 'ipv4' | 'ipv6' => (isIP(address) === 6 ? 'ipv6' : 'ipv4');
 
-/** An IPv4 address inside an IPv6 one is the IPv4 address: a dual-stack socket shows the same caller both ways. */
+/**
+ * Unwraps an IPv4 address mapped into IPv6: a dual-stack socket reports the same caller both ways.
+ */
 export function plainAddress(address: string): string | undefined {
   const unmapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1] ?? address;
   return isIP(unmapped) === 0 ? undefined : unmapped.toLowerCase();
@@ -28,12 +33,12 @@ function networksOf(entry: string): readonly string[] | undefined {
   const [address = '', bits, ...rest] = entry.split('/');
   const width = { 0: undefined, 4: 32, 6: 128 }[isIP(address)];
   if (width === undefined || rest.length > 0) return undefined;
-  // A network of no bits would trust everybody, which is the hole that the list closes.
+  // A network of zero bits would trust every sender.
   if (bits !== undefined && !(/^\d{1,3}$/.test(bits) && Number(bits) >= 1 && Number(bits) <= width)) return undefined;
   return [`${address}/${bits ?? width}`];
 }
 
-/** The first entry that cannot be understood. */
+/** The first entry that cannot be parsed. */
 export const badProxyEntry = (list: readonly string[]): string | undefined =>
   list.find((entry) => networksOf(entry) === undefined);
 

@@ -1,8 +1,11 @@
-/** Real formats in real contexts are struck out, harmless text stays, and neither takes long on hostile text. */
+/**
+ * Redacts real formats in real contexts, leaves harmless text alone, and stays fast on hostile
+ * text.
+ */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { patterns } from './patterns.ts';
-import { builtInRedactor, struckOut } from './redact.ts';
+import { builtInRedactor, redactionMark } from './redact.ts';
 import { everyNameKeyword } from './secret-names.ts';
 import { sampleSecrets } from './testing/formats.ts';
 import { harmlessTexts } from './testing/harmless.ts';
@@ -19,20 +22,20 @@ const contexts: Record<string, (secret: string) => string> = {
   YAML: (secret) => `upstream:\n  value: ${secret}\n  retries: 3`,
 };
 
-test('the corpus is as large as it claims', () => {
+test('the corpus has enough samples, each different', () => {
   expect(sampleSecrets.length).toBeGreaterThanOrEqual(100);
   expect(new Set(sampleSecrets.map(({ secret }) => secret)).size).toBe(sampleSecrets.length);
   expect(harmlessTexts.length).toBeGreaterThanOrEqual(50);
 });
 
-test.for(Object.entries(contexts))('every format is struck out of %s', ([, context]) => {
+test.for(Object.entries(contexts))('redacts every format in %s', ([, context]) => {
   const left = sampleSecrets
     .filter(({ secret, hidden }) => builtInRedactor.text(context(secret)).includes(hidden.slice(0, 12)))
     .map(({ name }) => name);
   expect(left).toEqual([]);
 });
 
-test('every format is struck out of data, also as it is written', () => {
+test('redacts every format in data and in its JSON', () => {
   const left = sampleSecrets.filter(({ secret, hidden }) => {
     const data = { lines: ['before', `\n${secret}`], nested: { value: secret } };
     const kept = builtInRedactor.json(JSON.stringify(data));
@@ -77,11 +80,11 @@ test.for([
 ])('%s', (given) => {
   const kept = builtInRedactor.text(given);
   expect(kept).not.toContain(value.slice(0, 8));
-  expect(kept).toContain(struckOut);
+  expect(kept).toContain(redactionMark);
   expect(builtInRedactor.text(kept)).toBe(kept);
 });
 
-test('values under secret names go in every shape, and counts stay', () => {
+test('redacts values under secret names in every shape, and keeps counts', () => {
   const given = {
     tokens: [value, { nested: 'stays' }],
     password: [[value], 1234],
@@ -96,27 +99,32 @@ test('values under secret names go in every shape, and counts stay', () => {
   const kept = builtInRedactor.value(given);
   expect(JSON.stringify(kept)).not.toContain(value);
   expect(kept).toMatchObject({
-    tokens: [struckOut, { nested: 'stays' }],
-    password: [[struckOut], struckOut],
+    tokens: [redactionMark, { nested: 'stays' }],
+    password: [[redactionMark], redactionMark],
     max_tokens: 512,
     PWD: '/work',
-    command: ['mysql', '--password', struckOut, '--host', 'db'],
+    command: ['mysql', '--password', redactionMark, '--host', 'db'],
   });
   expect(JSON.parse(builtInRedactor.json(JSON.stringify(given)))).toEqual(kept);
 });
 
-test.for(harmlessTexts)('%s is left as it is', (plain) => {
+test.for(harmlessTexts)('leaves %s as it is', (plain) => {
   expect(builtInRedactor.text(plain)).toBe(plain);
   expect(JSON.parse(builtInRedactor.json(JSON.stringify({ plain })))).toEqual({ plain });
 });
 
-/** Every pattern on every text, without looking for keywords first, unless the keyword stands outside the match. */
+/**
+ * Runs every pattern without looking for keywords first, unless the keyword lies outside the match.
+ */
 const thorough = (text: string): string =>
   patterns
     .filter(({ keywords, keyword_outside }) => !keyword_outside || keywords.some((keyword) => text.includes(keyword)))
-    .reduce((left, { find, leaves = '', ends = '' }) => left.replaceAll(find, `${leaves}${struckOut}${ends}`), text);
+    .reduce(
+      (left, { find, leaves = '', ends = '' }) => left.replaceAll(find, `${leaves}${redactionMark}${ends}`),
+      text,
+    );
 
-test('looking for keywords first misses nothing that a pattern would find', () => {
+test('the keyword scan misses nothing that a pattern would find', () => {
   const pieces = fc.oneof(
     fc.constantFrom(...sampleSecrets.map(({ secret }) => secret)),
     fc.constantFrom(
@@ -158,7 +166,7 @@ const hostile = [
   'pass:',
 ];
 
-/** Of this process alone, so that a busy machine counts for nothing. */
+/** CPU time of this process only, so that a busy machine does not matter. */
 function cpuMs(work: () => void): number {
   let least = Number.POSITIVE_INFINITY;
   for (let run = 0; run < 4; run++) {
@@ -170,11 +178,11 @@ function cpuMs(work: () => void): number {
   return least;
 }
 
-test('four times as much hostile text takes about four times as long', () => {
+test('takes time proportional to the length of hostile text', () => {
   const slow = hostile.filter((piece) => {
     const long = (length: number) => `${piece.repeat(Math.ceil(length / piece.length))} token curl password`;
     const [some, more] = [long(25_000), long(100_000)];
-    // Below a millisecond nothing is measured but noise.
+    // Less than a millisecond is noise.
     const base = Math.max(
       1,
       cpuMs(() => builtInRedactor.text(some)),

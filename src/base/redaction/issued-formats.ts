@@ -1,6 +1,7 @@
 /**
- * Tokens whose issuers gave them a recognizable shape: a prefix and a tail of at least so many characters. A new one is a row.
- * Lengths are lower bounds, somewhat below what issuers use today, so that a longer generation of the same token still matches.
+ * Token formats with a recognizable prefix, and a tail of a minimum length. Add a format as a row.
+ * Lengths are lower bounds, somewhat below those in use, so that longer generations of a token
+ * still match.
  */
 
 const tails = {
@@ -198,7 +199,10 @@ export interface IssuedFormat {
 
 const literally = (text: string) => text.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&');
 
-/** A prefix in the middle of a word is none: `task-` is not `sk-`. The letter of an escape (`\n`) belongs to no word. */
+/**
+ * A prefix in the middle of a word does not count: `task-` is not `sk-`. The letter of an escape
+ * (`\n`) is not part of a word.
+ */
 export const wordBegin = '(?:(?<![A-Za-z0-9])|(?<=\\\\[nrtbf]))';
 
 export const issuedFormats: readonly IssuedFormat[] = rows.map(([prefix, tail, atLeast]) => ({

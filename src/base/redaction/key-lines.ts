@@ -1,17 +1,18 @@
 /**
- * A private key that was printed over several lines: no line but its first and last looks like one. Whoever goes through lines in their
- * order, each stream by itself, is told which of them belong to a key. Pure, but for the place it has come to.
+ * Recognizes a private key printed over several lines, whose middle lines look like nothing in
+ * particular. The caller feeds lines in order, per stream. Pure, apart from the position in each
+ * stream.
  */
 
-/** Where a stream stands inside a key; plain data. */
+/** The position of a stream inside a key; plain data. */
 export interface OpenKey {
-  /** Characters before the key on its first line: what some programs put before each line they print. */
+  /** Characters before the key on its first line: some programs prefix each line they print. */
   margin: number;
-  /** Characters of a full line; null until one was seen. Only the last line of a key is shorter. */
+  /** Length of a full line; null until one was seen. Only the last line of a key is shorter. */
   width: number | null;
-  /** Its last line was seen, and only its end may follow. */
+  /** The last line was seen; only the end marker may follow. */
   ended: boolean;
-  /** What is longer than any key is none. */
+  /** Lines so far; a longer block than any key is not a key. */
   lines: number;
 }
 
@@ -24,47 +25,50 @@ const ends = new RegExp(keyEnd);
 const encoded = /^[A-Za-z0-9+/]+={0,2}$/;
 const header = /^(?:Proc-Type|DEK-Info|Version|Comment|Hash|Charset): /;
 const checksum = /^=[A-Za-z0-9+/]{4}$/;
-const leastWidth = 32;
-const mostLines = 400;
+const minWidth = 32;
+const maxLines = 400;
 
-/** Whether a line may be the middle or the end of a key whose beginning came before it. */
+/** Whether a line may be the middle or the end of a key that began earlier. */
 export const mayContinueKey = (line: string): boolean =>
-  ends.test(line) || (line.length >= leastWidth && encoded.test(line.slice(-leastWidth)));
+  ends.test(line) || (line.length >= minWidth && encoded.test(line.slice(-minWidth)));
 
-/** What is left of a line once what stands before each line, and what ends it in a source text, is taken away. */
+/** Strips the line prefix, quotes and the line ending of a source text. */
 const bare = (line: string, margin: number) =>
   line
     .slice(margin)
     .trim()
     .replace(/^["'`]|(?:\\r)?(?:\\n)?["'`]?\s{0,8}[,;+]?$/g, '');
 
-/** Some programs put the same before each line, some something longer, some nothing. */
+/** The first line's prefix may repeat on each line, be longer there, or be missing. */
 function bodyOf(line: string, { margin }: OpenKey): string {
-  const told = bare(line, margin);
-  return told !== '' && (encoded.test(told) || header.test(told)) ? told : bare(line, 0);
+  const stripped = bare(line, margin);
+  return stripped !== '' && (encoded.test(stripped) || header.test(stripped)) ? stripped : bare(line, 0);
 }
 
 export interface KeyLines {
-  /** Whether the line is part of a key that began on an earlier line of its stream. What begins and ends on one line is not our matter. */
+  /**
+   * Whether the line belongs to a key that began on an earlier line of its stream. A key on a
+   * single line is left to the patterns.
+   */
   isInside(stream: string, line: string): boolean;
   /** By stream; empty outside of every key. */
   open(): ReadonlyMap<string, OpenKey>;
 }
 
-/** `struck` is how lines of a key were left, where lines that were struck out before are gone through again. */
-export function followKeyLines(begun: ReadonlyMap<string, OpenKey> = new Map(), struck?: string): KeyLines {
+/** `mark` replaces lines of a key; pass it when lines that are already redacted are read again. */
+export function followKeyLines(begun: ReadonlyMap<string, OpenKey> = new Map(), mark?: string): KeyLines {
   const open = new Map([...begun].map(([stream, key]) => [stream, { ...key }]));
 
-  const goesOn = (key: OpenKey, line: string): boolean => {
-    if (++key.lines > mostLines) return false;
-    if (line === struck) return true;
+  const continues = (key: OpenKey, line: string): boolean => {
+    if (++key.lines > maxLines) return false;
+    if (line === mark) return true;
     const body = bodyOf(line, key);
     if (header.test(body)) return key.width === null;
     if (key.ended && checksum.test(body)) return true;
     if (key.ended || !encoded.test(body)) return false;
     if (key.width === null) key.width = body.length;
     else if (body.length < key.width) key.ended = true;
-    return body.length <= key.width && key.width >= leastWidth;
+    return body.length <= key.width && key.width >= minWidth;
   };
 
   return {
@@ -82,7 +86,7 @@ export function followKeyLines(begun: ReadonlyMap<string, OpenKey> = new Map(), 
         return false;
       }
       if (!key || line.trim() === '') return false;
-      const inside = goesOn(key, line);
+      const inside = continues(key, line);
       if (!inside) open.delete(stream);
       return inside;
     },

@@ -1,9 +1,13 @@
 /**
- * Finds which of many keywords occur in a text, in one pass (Aho–Corasick). The time does not depend on how many there are,
- * so every pattern can have keywords of its own and only the patterns whose keyword occurs are run.
+ * Finds which of many keywords occur in a text, in one pass (Aho–Corasick). The time does not
+ * depend on the number of keywords, so each pattern has its own, and only patterns whose keyword
+ * occurs run.
  */
 
-/** The owners of the keywords that occur, each once and in order; undefined where there are none. */
+/**
+ * Returns the owners of the keywords that occur, each once and in order; undefined if there are
+ * none.
+ */
 export type KeywordScan = (text: string) => number[] | undefined;
 
 const asciiLetters = 128;
@@ -23,7 +27,7 @@ function classesOf(keywords: readonly string[]): { classOf: Uint8Array; classes:
   return { classOf, classes };
 }
 
-/** `keywordsOf[owner]` are the owner's keywords; case does not count. */
+/** `keywordsOf[owner]` are the owner's keywords; case is ignored. */
 export function createKeywordScan(keywordsOf: readonly (readonly string[])[]): KeywordScan {
   const all = keywordsOf.flat();
   for (const keyword of all)
@@ -31,7 +35,7 @@ export function createKeywordScan(keywordsOf: readonly (readonly string[])[]): K
   const { classOf, classes } = classesOf(all);
   const states = 1 + all.reduce((sum, keyword) => sum + keyword.length, 0);
   const next = new Int32Array(states * classes);
-  // Sparse: few states end a keyword.
+  // Sparse: only a few states end a keyword.
   const owners: (number[] | undefined)[] = [undefined];
 
   for (const [owner, keywords] of keywordsOf.entries())
@@ -48,7 +52,7 @@ export function createKeywordScan(keywordsOf: readonly (readonly string[])[]): K
       owners[state] = [...(owners[state] ?? []), owner];
     }
 
-  // Breadth first: the failure state of a state is shorter than it, so its row of the table is complete by then.
+  // Breadth first: a state's failure state is shorter, so its row of the table is already complete.
   const failure = new Int32Array(owners.length);
   const queue: number[] = [];
   for (let letter = 0; letter < classes; letter++) if (next[letter] !== 0) queue.push(next[letter] as number);
@@ -67,7 +71,8 @@ export function createKeywordScan(keywordsOf: readonly (readonly string[])[]): K
     }
   }
 
-  // States in which a keyword ends are numbered last, so that one comparison tells them; a state is stored as the start of its row.
+  // States that end a keyword are numbered last, so one comparison detects them. A state is stored
+  // as the start of its row.
   const inOrder = [
     ...owners.flatMap((set, state) => (set ? [] : [state])),
     ...owners.flatMap((set, state) => (set ? [state] : [])),

@@ -1,6 +1,7 @@
 /**
- * What the redactor looks for: our own tokens, formats that an issuer made recognizable, and values that stand where secrets
- * stand. Every pattern takes time proportional to the text, whatever the text: machines and strangers write it.
+ * The patterns of the redactor: our own tokens, formats with a recognizable prefix, and values in
+ * places where secrets stand. Every pattern takes time linear in the text, because untrusted
+ * machines write it.
  */
 import { issuedFormats, wordBegin } from './issued-formats.ts';
 import { keyBegin, keyEnd } from './key-lines.ts';
@@ -8,15 +9,19 @@ import { keyName, nameKeywords, passwordName, shortName } from './secret-names.t
 
 export interface Pattern {
   find: RegExp;
-  /** What stays before and after the mark; references to groups of `find`. */
+  /** Text kept before and after the mark; references to groups of `find`. */
   leaves?: string;
   ends?: string;
   /**
-   * Each match contains one of these, also when written as JSON; the pattern is run only where one occurs. Case does not count.
-   * Without any, the pattern is tried on every text: only for formats that have no prefix to search for.
+   * Each match contains one of these keywords, also in JSON; the pattern runs only if one occurs.
+   * Case is ignored. Without keywords the pattern runs on every text: only for formats without a
+   * prefix to search for.
    */
   keywords: readonly string[];
-  /** The keyword is a condition and stands outside the match: `-u` takes a password after `curl`, and elsewhere a user. */
+  /**
+   * The keyword is a condition outside the match: `-u` takes a password after `curl`, elsewhere a
+   * user.
+   */
   keyword_outside?: true;
 }
 
@@ -27,14 +32,20 @@ const assigned = `${quote}?\\s{0,8}[=:]\\s{0,8}`;
 const bareValue = `[^\\s"'&,;[\\]{}\\\\]+`;
 const untilQuote = `(\\\\{0,7}["']))(?!\\2)`;
 const everyName = `${passwordName}|${keyName}`;
-/** `pass` and `pwd` are words of prose, of test results and of shells as well: paths, counts and answers are no passwords. */
+/**
+ * `pass` and `pwd` also occur in prose, test results and shells: paths, counts and answers are not
+ * passwords.
+ */
 const notPlain = '(?![/~$]|(?:\\d{1,6}|true|false|ok|yes|no)(?![^\\s,;"\']))';
 
-/** Words that follow the name of a flag in a sentence about it, and placeholders. */
+/** Words that follow a flag's name in a sentence about it, and placeholders. */
 const notProse =
   '(?!(?:is|was|are|were|be|must|may|can|cannot|should|needs?|and|or|for|to|with|without|not|has|had|in|from|of|the|an?|on|if|when|as|option|flag|instead|given|missing|required|takes|wants|value|token|password|secret|file|name|path)(?![^\\s,.:;]))';
 
-/** First in order. Their lengths are fixed, so the engine skips through the text; a look behind would miss `\n` in JSON. */
+/**
+ * First in order. Fixed lengths let the engine skip through the text; a lookbehind would miss `\n`
+ * in JSON.
+ */
 const withoutKeyword: Pattern[] = [
   { find: /SK[0-9a-f]{32}/g, keywords: [] },
   { find: /pat[A-Za-z0-9]{14}\.[0-9a-f]{64}/g, keywords: [] },
@@ -61,7 +72,7 @@ const shaped: Pattern[] = [
   { find: word`[A-Za-z0-9]{6}_[A-Za-z0-9]{29}_mmk`, keywords: ['_mmk'] },
   { find: word`[0-9a-f]{32}-us[0-9]{1,2}(?![A-Za-z0-9])`, keywords: ['-us'] },
   { find: word`(?:sk|pk|tk)\.eyJ[\w-]{20,}(?:\.[\w-]{10,})?`, keywords: ['.eyj'] },
-  // Addresses that are secret themselves: whoever knows them may post.
+  // Webhook addresses are secret: anyone who knows them may post.
   {
     find: /(hooks\.slack\.com\/(?:services|workflows|triggers)\/)[\w/+-]{20,}/g,
     leaves: '$1',
@@ -72,7 +83,7 @@ const shaped: Pattern[] = [
 ];
 
 const inContext: Pattern[] = [
-  // A header to the end of its line, or of the quotes it stands in.
+  // A header, to the end of its line or of the enclosing quotes.
   {
     find: /((?:authorization|cookie|(?<![\w-])(?:x(?:-[a-z]{1,16}){0,3}-(?:key|token|secret)|private-token))(?:\\{0,7}["'])?\s{0,8}[:=]\s{0,8}(?:\\{0,7}["'])?)(?!(?:\w{1,16} )?\[struck out\])(\w{1,16} (?=\S))?[^\s"'\\][^\r\n"'\\]*/gi,
     leaves: '$1$2',
@@ -83,20 +94,22 @@ const inContext: Pattern[] = [
     leaves: '$1',
     keywords: ['bearer', 'basic'],
   },
-  // The password in an address: postgres://somebody:this@host; or a token in the place of the name.
+  // The password in an address, as in postgres://somebody:this@host, or a token in place of the
+  // name.
   {
     find: /(:(?:\\{0,7}\/){2}[^\s:/@"']{0,256}:)(?!\[struck out\]@)[^\s/"']{1,512}(?=@)/g,
     leaves: '$1',
     keywords: ['@'],
   },
   { find: /(:(?:\\{0,7}\/){2})[\w-]{20,512}(?=@)/g, leaves: '$1', keywords: ['@'] },
-  // The signature of an address gives access to what it names.
+  // The signature of an address grants access to the resource.
   {
     find: /([?&;](?:x-(?:amz|goog)-)?sig(?:nature)?=)[\w%+/=.-]{16,}/gi,
     leaves: '$1',
     keywords: ['sig=', 'signature='],
   },
-  // In quotes, to the quote that ends it: one that is escaped belongs to it, and the quotes may be escaped themselves.
+  // A quoted value, to its closing quote. An escaped quote is part of the value; the quotes may be
+  // escaped themselves.
   {
     find: new RegExp(`((?:${everyName})${assigned}${untilQuote}[^\\r\\n]*?(?=(?<!\\\\)\\2|[\\r\\n]|$)`, 'gi'),
     leaves: '$1',
@@ -113,7 +126,7 @@ const inContext: Pattern[] = [
     keywords: nameKeywords.short,
   },
   {
-    // `second pass: 12 machines` is prose: before a colon the name stands alone.
+    // `second pass: 12 machines` is prose: before a colon the name must stand alone.
     find: new RegExp(`((?:${shortName})${quote}?(?:=|(?<![\\w.,)] \\w{1,16}):\\s{0,8}))${notPlain}${bareValue}`, 'g'),
     leaves: '$1',
     keywords: nameKeywords.short,
@@ -123,13 +136,13 @@ const inContext: Pattern[] = [
     leaves: '$1',
     keywords: nameKeywords.token,
   },
-  // Many a message says `token: expired`; only what is long enough to be one is struck out.
+  // Messages like `token: expired` are common; redact only values of a token's length.
   {
     find: /((?:token|credential|cred)s?(?:\\{0,7}["'])?\s{0,8}:\s{0,8}(?:\\{0,7}["'])?)[\w.~+/=-]{16,}/gi,
     leaves: '$1',
     keywords: nameKeywords.token,
   },
-  // A flag and its value: `--password x`, or as words of a list: "--password", "x".
+  // A flag and its value: `--password x`, or as list items: "--password", "x".
   {
     find: new RegExp(
       `((?<![\\w-])--?(?:[a-z][a-z0-9]{0,31}[-_]){0,4}(?:[a-z][a-z0-9]{0,31})?(?:${everyName}|pass|pwd|token)(?:[ \\t]{1,8}${quote}?|${quote}[ \\t]{0,4},[ \\t]{0,4}${quote}))${notProse}[^\\s"'\\\\[<$-][^\\s"'\\\\]*`,
@@ -139,7 +152,7 @@ const inContext: Pattern[] = [
     keywords: [...nameKeywords.password, ...nameKeywords.key, ...nameKeywords.token, ...nameKeywords.short],
   },
   { find: /((?<![\w-])sshpass\s{1,4}-p\s{0,4}["']?)[^\s"'[]+/g, leaves: '$1', keywords: ['sshpass'] },
-  // `docker run -u 1000:1000` names a user and a group.
+  // `docker run -u 1000:1000` is a user and a group.
   {
     find: /((?<![\w-])(?:-u|--user|--proxy-user)(?:=|\s{1,4})?["']?[^\s:"'/]{1,128}:)(?!\d+(?![^\s"']))[^\s"'[]+/g,
     leaves: '$1',

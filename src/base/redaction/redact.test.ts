@@ -1,38 +1,38 @@
-/** Secrets are struck out whatever they are wrapped in, plain words are left alone, and striking out twice changes nothing. */
+/** Redacts secrets in any wrapping, leaves plain words alone, and is idempotent. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { builtInRedactor, createRedactor, struckOut } from './redact.ts';
+import { builtInRedactor, createRedactor, redactionMark } from './redact.ts';
 
 const token = `swt_${'aB3-_'.repeat(8)}xyz`;
 const secret = 'hunter2-Zx81';
 
 test.for([
-  [`the token ${token} was shown`, `the token ${struckOut} was shown`],
-  [`swe_${'a'.repeat(40)}.${'b'.repeat(43)}`, struckOut],
-  [`Authorization: Bearer ${secret}`, `Authorization: Bearer ${struckOut}`],
-  ['authorization: Basic dXNlcjpwYXNz', `authorization: Basic ${struckOut}`],
-  [`curl -H 'X-Api-Key: ${secret}' http://h/`, `curl -H 'X-Api-Key: ${struckOut}' http://h/`],
-  [`Set-Cookie: session=${secret}; Path=/`, `Set-Cookie: ${struckOut}`],
-  [`sent bearer ${'q'.repeat(20)} to it`, `sent bearer ${struckOut} to it`],
-  [`postgres://slipway:${secret}@db:5432/x`, `postgres://slipway:${struckOut}@db:5432/x`],
-  [`DB_PASSWORD=${secret} ./run`, `DB_PASSWORD=${struckOut} ./run`],
-  [`{"password":"${secret}","user":"joe"}`, `{"password":"${struckOut}","user":"joe"}`],
-  [`GET /login?token=${secret}&a=b`, `GET /login?token=${struckOut}&a=b`],
-  [`AWS_SECRET_ACCESS_KEY=${secret}`, `AWS_SECRET_ACCESS_KEY=${struckOut}`],
-  [`token: ${'z'.repeat(20)}`, `token: ${struckOut}`],
-  ['eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0x.c2lnbmF0dXJl', struckOut],
-  [`key ghp_${'a1'.repeat(18)}`, `key ${struckOut}`],
+  [`the token ${token} was shown`, `the token ${redactionMark} was shown`],
+  [`swe_${'a'.repeat(40)}.${'b'.repeat(43)}`, redactionMark],
+  [`Authorization: Bearer ${secret}`, `Authorization: Bearer ${redactionMark}`],
+  ['authorization: Basic dXNlcjpwYXNz', `authorization: Basic ${redactionMark}`],
+  [`curl -H 'X-Api-Key: ${secret}' http://h/`, `curl -H 'X-Api-Key: ${redactionMark}' http://h/`],
+  [`Set-Cookie: session=${secret}; Path=/`, `Set-Cookie: ${redactionMark}`],
+  [`sent bearer ${'q'.repeat(20)} to it`, `sent bearer ${redactionMark} to it`],
+  [`postgres://slipway:${secret}@db:5432/x`, `postgres://slipway:${redactionMark}@db:5432/x`],
+  [`DB_PASSWORD=${secret} ./run`, `DB_PASSWORD=${redactionMark} ./run`],
+  [`{"password":"${secret}","user":"joe"}`, `{"password":"${redactionMark}","user":"joe"}`],
+  [`GET /login?token=${secret}&a=b`, `GET /login?token=${redactionMark}&a=b`],
+  [`AWS_SECRET_ACCESS_KEY=${secret}`, `AWS_SECRET_ACCESS_KEY=${redactionMark}`],
+  [`token: ${'z'.repeat(20)}`, `token: ${redactionMark}`],
+  ['eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0x.c2lnbmF0dXJl', redactionMark],
+  [`key ghp_${'a1'.repeat(18)}`, `key ${redactionMark}`],
   [
     'before -----BEGIN RSA PRIVATE KEY-----\nMII\n-----END RSA PRIVATE KEY----- after',
-    `before -----BEGIN RSA PRIVATE KEY-----${struckOut}-----END RSA PRIVATE KEY----- after`,
+    `before -----BEGIN RSA PRIVATE KEY-----${redactionMark}-----END RSA PRIVATE KEY----- after`,
   ],
-  ['-----BEGIN PRIVATE KEY-----\nMIIcut off', `-----BEGIN PRIVATE KEY-----${struckOut}`],
-  [`"https:\\/\\/joe:${secret}@h"`, `"https:\\/\\/joe:${struckOut}@h"`],
-  [`postgres://joe:with@${secret}@db/x`, `postgres://joe:${struckOut}@db/x`],
-  [`{"password":"with\\"${secret}","user":"joe"}`, `{"password":"${struckOut}","user":"joe"}`],
-  [`password: "two words ${secret}" and more`, `password: "${struckOut}" and more`],
-  [`{"msg":"{\\"secret\\":\\"${secret}\\",\\"a\\":1}"}`, `{"msg":"{\\"secret\\":\\"${struckOut}\\",\\"a\\":1}"}`],
-  [`{"msg":"{\\"cookie\\":\\"s=${secret}\\"}"}`, `{"msg":"{\\"cookie\\":\\"${struckOut}\\"}"}`],
+  ['-----BEGIN PRIVATE KEY-----\nMIIcut off', `-----BEGIN PRIVATE KEY-----${redactionMark}`],
+  [`"https:\\/\\/joe:${secret}@h"`, `"https:\\/\\/joe:${redactionMark}@h"`],
+  [`postgres://joe:with@${secret}@db/x`, `postgres://joe:${redactionMark}@db/x`],
+  [`{"password":"with\\"${secret}","user":"joe"}`, `{"password":"${redactionMark}","user":"joe"}`],
+  [`password: "two words ${secret}" and more`, `password: "${redactionMark}" and more`],
+  [`{"msg":"{\\"secret\\":\\"${secret}\\",\\"a\\":1}"}`, `{"msg":"{\\"secret\\":\\"${redactionMark}\\",\\"a\\":1}"}`],
+  [`{"msg":"{\\"cookie\\":\\"s=${secret}\\"}"}`, `{"msg":"{\\"cookie\\":\\"${redactionMark}\\"}"}`],
 ] as const)('%s', ([given, kept]) => {
   expect(builtInRedactor.text(given)).toBe(kept);
   expect(builtInRedactor.text(kept)).toBe(kept);
@@ -46,12 +46,17 @@ test.for([
   'token_id=tok_0123456789abcdefghij was revoked',
   'http://127.0.0.1:7070/v1/nodes@home',
   'the access key was rotated',
-])('%s is left as it is', (plain) => expect(builtInRedactor.text(plain)).toBe(plain));
+])('leaves %s as it is', (plain) => expect(builtInRedactor.text(plain)).toBe(plain));
 
-test('a value is struck out for what it is called, or for what it is', () => {
+test('redacts a value for its name or for its format', () => {
   const at = new Date(0);
   const given = { at, headers: { Authorization: 'x', accept: '*/*' }, join_token: 'short', pin: [token], token: null };
-  const kept = { at, headers: { Authorization: struckOut, accept: '*/*' }, join_token: struckOut, pin: [struckOut] };
+  const kept = {
+    at,
+    headers: { Authorization: redactionMark, accept: '*/*' },
+    join_token: redactionMark,
+    pin: [redactionMark],
+  };
   expect(builtInRedactor.value(given)).toEqual({ ...kept, token: null });
   expect(JSON.parse(builtInRedactor.json(JSON.stringify(given)))).toEqual({
     ...kept,
@@ -75,44 +80,46 @@ test.for([
   const lines = ['before', ...printed.map(form), 'after', 'sha256 of it', 'd'.repeat(64)];
   const kept = builtInRedactor.value(lines);
   expect(kept.join()).not.toContain('planted');
-  expect(kept.slice(0, 2)).toEqual(['before', `${margin}-----BEGIN RSA PRIVATE KEY-----${struckOut}`]);
+  expect(kept.slice(0, 2)).toEqual(['before', `${margin}-----BEGIN RSA PRIVATE KEY-----${redactionMark}`]);
   expect(kept.slice(6)).toEqual(['after', 'sha256 of it', 'd'.repeat(64)]);
   expect(builtInRedactor.value(kept)).toEqual(kept);
-  const told = lines.map((line, seq) => ({ seq, stream: 'stdout', line }));
-  const mixed = told.flatMap((each) => [each, { ...each, stream: 'stderr', line: 'tick' }]);
+  const numbered = lines.map((line, seq) => ({ seq, stream: 'stdout', line }));
+  const mixed = numbered.flatMap((each) => [each, { ...each, stream: 'stderr', line: 'tick' }]);
   const left = builtInRedactor.value(mixed);
   expect(JSON.stringify(left)).not.toContain('planted');
   expect(left.filter(({ line }) => line === 'tick')).toHaveLength(lines.length);
 });
 
-test('words about a key are no key', () => {
+test('leaves prose about keys alone', () => {
   const lines = ['expected -----BEGIN PRIVATE KEY-----', 'failed', 'd'.repeat(64), 'bye'];
   expect(builtInRedactor.value(lines).slice(1)).toEqual(lines.slice(1));
 });
 
-test('an installation strikes out what it knows to be secret', () => {
+test('redacts the literals and expressions of an installation', () => {
   const redactor = createRedactor(['ACME-\\d{4}'], ['kept "by" heart']);
-  expect(redactor.text('ACME-1234 and kept "by" heart')).toBe(`${struckOut} and ${struckOut}`);
-  expect(createRedactor([], ['kept "by" heart']).json(JSON.stringify(['kept "by" heart']))).toBe(`["${struckOut}"]`);
+  expect(redactor.text('ACME-1234 and kept "by" heart')).toBe(`${redactionMark} and ${redactionMark}`);
+  expect(createRedactor([], ['kept "by" heart']).json(JSON.stringify(['kept "by" heart']))).toBe(
+    `["${redactionMark}"]`,
+  );
 });
 
-test('names of fields stay whatever is secret, and other keys do not', () => {
+test('keeps field names and redacts other keys', () => {
   const redactor = createRedactor([], ['correlation_id', 'quartz-harbor-77-meadow']);
   const given = { correlation_id: 'quartz-harbor-77-meadow', 'quartz-harbor-77-meadow': 1 };
-  expect(redactor.value(given)).toEqual({ correlation_id: struckOut, [struckOut]: 1 });
+  expect(redactor.value(given)).toEqual({ correlation_id: redactionMark, [redactionMark]: 1 });
 });
 
-test('one that is learned is known in every form, and a copy without what was learned does not know it', () => {
+test('redacts a learned literal in every form, but not in a copy without learned literals', () => {
   const redactor = createRedactor(['ACME-\\d{4}'], ['known from the start']);
   const long = `begin ${'0123456789abcdef "quoted" '.repeat(400)} end`;
   redactor.learn([long, 'plum~quartz~meadow~93']);
-  expect(redactor.text(`a ${long} b plum~quartz~meadow~93`)).toBe(`a ${struckOut} b ${struckOut}`);
-  expect(redactor.json(JSON.stringify({ a: [long] }))).toBe(`{"a":["${struckOut}"]}`);
-  expect(redactor.text(JSON.stringify(long))).toBe(`"${struckOut}"`);
+  expect(redactor.text(`a ${long} b plum~quartz~meadow~93`)).toBe(`a ${redactionMark} b ${redactionMark}`);
+  expect(redactor.json(JSON.stringify({ a: [long] }))).toBe(`{"a":["${redactionMark}"]}`);
+  expect(redactor.text(JSON.stringify(long))).toBe(`"${redactionMark}"`);
   expect(redactor.text('PLUM~QUARTZ~MEADOW~93 and quartz~meadow')).toBe('PLUM~QUARTZ~MEADOW~93 and quartz~meadow');
   const fresh = redactor.withoutLearned();
   expect(fresh.text('ACME-1234 known from the start plum~quartz~meadow~93')).toBe(
-    `${struckOut} ${struckOut} plum~quartz~meadow~93`,
+    `${redactionMark} ${redactionMark} plum~quartz~meadow~93`,
   );
 });
 
@@ -128,7 +135,7 @@ test('memory grows with the number of literals and not with their length', () =>
   expect(bytesOf(64_000)).toBeLessThan(2 ** 20);
 });
 
-test('data written out as JSON is judged as the data is', () => {
+test('treats JSON text like the data', () => {
   const words = fc.constantFrom(
     token,
     'password',

@@ -1,6 +1,7 @@
 /**
- * Strikes secrets out of what is kept or shown: evidence, log lines, attachments. What it does to a text depends on that text and on
- * the literals it has learned, so redacting the same words twice, or in two places, gives the same words.
+ * Redacts secrets from everything that is stored or shown: evidence, log lines, attachments. The
+ * result depends only on the text and the learned literals, so redacting twice, or in two places,
+ * gives the same text.
  */
 
 import { followKeyLines } from './key-lines.ts';
@@ -11,58 +12,63 @@ import { everyNameKeyword, isPluralName, isSecretName } from './secret-names.ts'
 
 export { isSecretName };
 
-export const struckOut = '[struck out]';
+export const redactionMark = '[struck out]';
 
 export interface Redactor {
-  /** One text: a log line, a summary, an attachment. */
+  /** Redacts one text: a log line, a summary, an attachment. */
   text(text: string): string;
-  /** Every text in plain data, and whatever stands under a name that says it is secret. */
+  /** Redacts every text in plain data, and all values under secret names. */
   value<T>(value: T): T;
-  /** The same for data that is written out as JSON already; cheap where there is nothing to strike out. */
+  /** The same for JSON text; cheap if there is nothing to redact. */
   json(text: string): string;
-  /** Whether a text, or data written as JSON, may hold a secret. False positives are possible, false negatives are not. */
+  /**
+   * Whether a text or JSON may hold a secret. May return false positives, never false negatives.
+   */
   mayContain(text: string): boolean;
 }
 
-/** A redactor that is told of further secrets while it is in use. */
+/** A redactor that learns further secrets while in use. */
 export interface LearningRedactor extends Redactor {
-  /** Adds to the literals. They stay known: what was replaced since may still be printed. */
+  /** Adds literals for good: a secret that has been replaced since may still be printed. */
   learn(literals: readonly string[]): void;
-  /** A redactor with the same rules that knows none of the learned literals. */
+  /** A redactor with the same rules and none of the learned literals. */
   withoutLearned(): LearningRedactor;
 }
 
-/** Replaces what one rule finds in a text. */
-type Strike = (text: string) => string;
+/** Replaces the matches of one rule in a text. */
+type Replacement = (text: string) => string;
 
-/** The replacements that may apply to a text, in their order; undefined where none does. */
-type Search = (text: string) => readonly Strike[] | undefined;
+/** Returns the replacements that may apply to a text, in order; undefined if none does. */
+type Search = (text: string) => readonly Replacement[] | undefined;
 
-const strikeOf =
-  ({ find, leaves = '', ends = '' }: Pattern): Strike =>
+const replacementOf =
+  ({ find, leaves = '', ends = '' }: Pattern): Replacement =>
   (text) =>
-    text.replaceAll(find, `${leaves}${struckOut}${ends}`);
+    text.replaceAll(find, `${leaves}${redactionMark}${ends}`);
 
-const strikes = patterns.map(strikeOf);
+const replacements = patterns.map(replacementOf);
 
-/** Made once: it takes milliseconds, and some redactors live only for one message. Names are no pattern and come last. */
+/**
+ * Built once: it takes milliseconds, and some redactors live for one message. Name keywords have no
+ * pattern and come last.
+ */
 const scanBuiltIn = createKeywordScan([...patterns.map(({ keywords }) => keywords), everyNameKeyword]);
 
 const withoutKeyword = patterns
   .filter(({ keywords }) => keywords.length === 0)
-  .map((pattern) => ({ find: pattern.find, strike: strikeOf(pattern) }));
+  .map((pattern) => ({ find: pattern.find, replace: replacementOf(pattern) }));
 
 const searchBuiltIn: Search = (text) => {
-  const hits = scanBuiltIn(text)?.flatMap((owner) => strikes[owner] ?? []);
-  // `search` keeps no place between calls, whatever the flags.
-  const others = withoutKeyword.filter(({ find }) => text.search(find) >= 0).map(({ strike }) => strike);
+  const hits = scanBuiltIn(text)?.flatMap((owner) => replacements[owner] ?? []);
+  // Unlike `test`, `search` ignores lastIndex.
+  const others = withoutKeyword.filter(({ find }) => text.search(find) >= 0).map(({ replace }) => replace);
   return hits === undefined && others.length === 0 ? undefined : [...others, ...(hits ?? [])];
 };
 
 function searchWith(expressions: readonly string[], literals: readonly string[]): Search {
-  const searchLiterals = createLiteralSearch(literals, struckOut);
+  const searchLiterals = createLiteralSearch(literals, redactionMark);
   if (!searchLiterals && expressions.length === 0) return searchBuiltIn;
-  const own = expressions.map((source) => strikeOf({ find: new RegExp(source, 'g'), keywords: [] }));
+  const own = expressions.map((source) => replacementOf({ find: new RegExp(source, 'g'), keywords: [] }));
   return (text) => {
     const literal = searchLiterals?.(text);
     const builtIn = searchBuiltIn(text);
@@ -71,10 +77,13 @@ function searchWith(expressions: readonly string[], literals: readonly string[])
   };
 }
 
-/** Keys made of plain words are field names. Any other key is treated as text, since a machine may have chosen it. */
+/**
+ * Keys of plain lower-case words are field names. Any other key is redacted like text, since a
+ * machine may have chosen it.
+ */
 const isFieldName = (name: string): boolean => name.length <= 40 && /^[a-z]+(?:_[a-z]+)*$/.test(name);
 
-/** `expressions` are the installation's own; `literals` are secrets that this process knows by heart. */
+/** `expressions` are the installation's own; `literals` are exact secrets. */
 export function createRedactor(
   expressions: readonly string[] = [],
   literals: readonly string[] = [],
@@ -85,27 +94,27 @@ export function createRedactor(
   const text = (given: string): string => {
     const suspects = search(given);
     if (!suspects) return given;
-    return suspects.reduce((left, strike) => strike(left), given);
+    return suspects.reduce((left, replace) => replace(left), given);
   };
 
   const secret = (name: string, value: unknown): unknown => {
-    if (typeof value === 'string') return struckOut;
-    if (typeof value === 'number') return isPluralName(name) ? value : struckOut;
+    if (typeof value === 'string') return redactionMark;
+    if (typeof value === 'number') return isPluralName(name) ? value : redactionMark;
     return Array.isArray(value) ? value.map((each) => secret(name, each)) : walk(value);
   };
   const under = (name: string, value: unknown): unknown => (isSecretName(name) ? secret(name, value) : walk(value));
-  /** Lines in their order may hold a key that none of them shows to be one; a flag says what the next word is. */
+  /** Recognizes a key spread over several lines, and the value after a secret flag. */
   const list = (values: readonly unknown[]): unknown[] => {
-    const keys = followKeyLines(undefined, struckOut);
+    const keys = followKeyLines(undefined, redactionMark);
     return values.map((value, at) => {
       if (typeof value === 'string')
         return keys.isInside('', value) || (isSecretFlag(values[at - 1]) && !value.startsWith('-'))
-          ? struckOut
+          ? redactionMark
           : text(value);
       if (typeof value !== 'object' || value === null || !('line' in value)) return walk(value);
       const { line, stream = '' } = value as { line: unknown; stream?: unknown };
       return typeof line === 'string' && keys.isInside(String(stream), line)
-        ? walk({ ...value, line: struckOut })
+        ? walk({ ...value, line: redactionMark })
         : walk(value);
     });
   };
@@ -126,7 +135,8 @@ export function createRedactor(
     learn(learned) {
       const fresh = learned.filter((literal) => !known.has(literal));
       if (fresh.length === 0) return;
-      // Marked as known only once the search finds them: after a failure the caller can try again.
+      // Mark them as known only after the search is built, so that the caller can retry after a
+      // failure.
       search = searchWith(expressions, [...known, ...fresh]);
       for (const literal of fresh) known.add(literal);
     },
@@ -134,9 +144,9 @@ export function createRedactor(
   };
 }
 
-/** A word of a command line that names a secret: the next word is its value. */
+/** A word of a command line after which a secret value follows. */
 const isSecretFlag = (word: unknown): boolean =>
   typeof word === 'string' && /^--?[a-z][\w-]{0,127}$/i.test(word) && isSecretName(word);
 
-/** What every installation strikes out. */
+/** The rules of every installation. */
 export const builtInRedactor: Redactor = createRedactor();

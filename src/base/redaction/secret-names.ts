@@ -1,4 +1,7 @@
-/** Names that say that what they hold is a secret, whatever it looks like: `DB_PASSWORD`, `join_token`, `Set-Cookie`, `AccountKey`. */
+/**
+ * Field and variable names that mark their value as secret: `DB_PASSWORD`, `join_token`,
+ * `Set-Cookie`, `AccountKey`.
+ */
 
 const keyKinds = [
   'api',
@@ -17,10 +20,13 @@ const keyKinds = [
   'subscription',
 ];
 
-/** Parts of expressions, for patterns that ignore case. */
+/** Parts of case-insensitive patterns. */
 export const passwordName = 'pass(?:word|wd|phrase|code)|secret';
 export const keyName = `(?:${keyKinds.join('|')})[-_]?key`;
-/** For patterns that mind case: `bypass` and `compass` are no passwords, and `PWD` alone is the working directory. */
+/**
+ * For case-sensitive patterns: `bypass` and `compass` are not passwords, and `PWD` alone is the
+ * working directory.
+ */
 export const shortName =
   '(?<![A-Za-z])(?:pass|Pass|PASS|pwd|Pwd)|(?<=[a-z])P(?:ass|wd)|(?<=[_-])PWD|(?<=[_-])(?:pw|PW)|(?<![A-Za-z])(?:db|pg|user|my|root|DB|PG|USER|MY|ROOT)(?:pass|PASS|pwd)';
 
@@ -32,12 +38,15 @@ const shortSecretName = new RegExp(`(?:${shortName})$`);
 
 export const isSecretName = (name: string): boolean => longSecretName.test(name) || shortSecretName.test(name);
 
-/** Counts stand under plural names: `max_tokens: 100`. */
+/** Plural names hold counts: `max_tokens: 100`. */
 export const isPluralName = (name: string): boolean => /s$/i.test(name);
 
 const shorts = ['pass', 'pwd', 'pw'];
 
-/** One of these occurs wherever a secret name does, in a text or in JSON, where the quote that ends a name may be escaped. */
+/**
+ * One of these occurs wherever a secret name does, in text or in JSON, where the closing quote may
+ * be escaped.
+ */
 export const nameKeywords = {
   password: ['passw', 'passphrase', 'passcode', 'secret'],
   key: keyKinds.flatMap((kind) => ['', '-', '_'].map((joint) => `${kind}${joint}key`)),

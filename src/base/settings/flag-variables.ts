@@ -1,8 +1,10 @@
-/** Programs without commands of their own, the agent and the relay: each of their flags has an environment variable as well. The flag wins. */
+/**
+ * Environment variables for the flags of the agent and the relay. A flag overrides its variable.
+ */
 
 interface Flag {
   type: 'string' | 'boolean';
-  /** Given several times; a variable holds all of them, with commas in between. */
+  /** May be repeated; a variable holds all values, separated by commas. */
   multiple?: boolean;
 }
 
@@ -16,7 +18,7 @@ const read = ({ type, multiple }: Flag, text: string): string | string[] | boole
   return multiple ? text.split(',').map((each) => each.trim()) : text;
 };
 
-/** `named`: flags whose variable has a name of its own. An empty one counts as not set. */
+/** `named` maps flags to variables with special names. An empty variable counts as unset. */
 export function withVariables<Values extends object>(
   given: Values,
   flags: Record<string, Flag>,

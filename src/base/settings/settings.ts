@@ -1,4 +1,4 @@
-/** The server's settings: flags, each also an environment variable. Read once, at the start. */
+/** The server's settings: flags, each with an environment variable. Read once, at startup. */
 import { parseArgs } from 'node:util';
 import { tokenWeakness } from '../credentials/token-weakness.ts';
 import { badProxyEntry } from '../network/trusted-proxies.ts';
@@ -12,46 +12,48 @@ export interface ServerSettings {
   public_url: string | null;
   public_ca: string | null;
   nodes_dir: string | null;
-  /** Keys outside the database; null: keys.json in the data directory. */
+  /** File of the keys kept outside the database; null: keys.json in the data directory. */
   key_file: string | null;
   tls_cert: string | null;
   tls_key: string | null;
   behind_proxy: boolean;
-  /** Addresses and networks whose X-Forwarded-* headers count. */
+  /** Addresses and networks whose X-Forwarded-* headers are trusted. */
   trusted_proxies: string[];
   allow_local_driver: boolean;
   docker_host: string;
   docker_cert_dir: string | null;
   docker_auth_file: string | null;
   docker_allow_host_access: boolean;
-  /** Null: EC2's own addresses. */
+  /** Null: the default EC2 addresses. */
   ec2_endpoint: string | null;
   /** Null: Azure's public cloud. */
   azure_endpoint: string | null;
   azure_allow_roles_anywhere: boolean;
-  /** Beats that this replica should hear in a second: the intervals it assigns grow with the fleet. */
+  /**
+   * Heartbeats per second per replica; the assigned intervals grow with the fleet to stay below it.
+   */
   beat_rate: number;
-  /** A console session ends after this long without use, and this long after the sign-in. */
+  /** A console session ends after this long without use, and this long after sign-in. */
   session_idle_seconds: number;
   session_max_seconds: number;
-  /** Unknown tokens that one address may send before it has to wait. */
+  /** Failed tokens that one address may send before it is rate-limited. */
   token_failures: number;
-  /** How long an agent's credential holds; 0: for ever. */
+  /** Lifetime of an agent's credential; 0: unlimited. */
   credential_seconds: number;
-  /** How long after its expiry a credential may still be exchanged for a new one. */
+  /** How long after its expiry a credential can still be exchanged for a new one. */
   credential_grace_seconds: number;
-  /** Age at which the key that signs tasks is rotated; 0: only on request. */
+  /** Age at which the task signing key is rotated; 0: only on request. */
   task_key_seconds: number;
   /** How long a task key is announced before it signs, and accepted after its successor signs. */
   task_key_overlap_seconds: number;
   log_level: string;
-  /** Where spans go; null: nowhere. */
+  /** The OTLP collector of traces; null: none. */
   otlp_endpoint: string | null;
   otlp_logs_endpoint: string | null;
   loki_endpoint: string | null;
   config: string | null;
   admin_token: string | null;
-  /** Where each came from, by its name: the flag, the variable, or `default`. */
+  /** The source of each setting, by name: the flag, the variable, or `default`. */
   sources: Record<string, string>;
 }
 
@@ -69,30 +71,30 @@ export const serverFlags: Record<string, Flag> = {
   host: {
     type: 'string',
     value: '127.0.0.1',
-    says: 'address to listen on; beyond loopback it wants TLS or --behind-proxy',
+    says: 'address to listen on; beyond loopback this requires TLS or --behind-proxy',
   },
-  port: { type: 'string', value: '7070', says: 'port to listen on; 0 takes a free one' },
+  port: { type: 'string', value: '7070', says: 'port to listen on; 0 picks a free one' },
   'data-dir': {
     type: 'string',
     value: '.slipway',
-    says: 'where the embedded database, local nodes and the admin token live',
+    says: 'directory of the embedded database, local nodes and the admin token',
   },
-  'database-url': { type: 'string', says: 'a PostgreSQL (14 to 18) to use instead of the embedded one' },
+  'database-url': { type: 'string', says: 'use this PostgreSQL (14 to 18) instead of the embedded one' },
   'owner-database-url': {
     type: 'string',
-    says: 'the same database as the role that owns its tables, where --database-url is one that may only use them',
+    says: 'the same database as the role that owns the tables, if the role of --database-url may only use them',
   },
   'public-url': {
     type: 'string',
-    says: 'where agents and people reach this server, when that is not where it listens',
+    says: 'where agents and people reach this server, if not at the address it listens on',
   },
   'public-ca': {
     type: 'string',
-    says: 'the authority (PEM) that vouches for --public-url, for machines that we launch to trust',
+    says: 'certificate authority (PEM) of --public-url, which launched machines trust',
   },
   'nodes-dir': {
     type: 'string',
-    says: 'where local nodes live; by default in the data directory, with --database-url in one place per host',
+    says: 'directory of local nodes; by default in the data directory, with --database-url one directory per host',
   },
   'key-file': {
     type: 'string',
@@ -100,58 +102,58 @@ export const serverFlags: Record<string, Flag> = {
   },
   'tls-cert': { type: 'string', says: 'certificate file (PEM)' },
   'tls-key': { type: 'string', says: 'key file (PEM)' },
-  'behind-proxy': { type: 'boolean', says: 'a proxy in front ends TLS and passes Host on' },
+  'behind-proxy': { type: 'boolean', says: 'a proxy in front terminates TLS and forwards Host' },
   'trusted-proxies': {
     type: 'string',
     says: 'addresses and networks of those proxies, like 10.0.0.5,10.1.0.0/16; also loopback and private (with --host on loopback: loopback)',
   },
-  'allow-local-driver': { type: 'boolean', says: 'allow pools that run commands on this host also beyond loopback' },
+  'allow-local-driver': { type: 'boolean', says: 'allow pools that run commands on this host even beyond loopback' },
   'docker-host': {
     type: 'string',
     value: 'unix:///var/run/docker.sock',
-    says: 'the Docker or Podman engine of docker pools that name none',
+    says: 'Docker or Podman engine of docker pools that do not set one',
   },
   'docker-cert-dir': {
     type: 'string',
-    says: 'ca.pem, cert.pem and key.pem for engines that are reached over the network with TLS',
+    says: 'directory with ca.pem, cert.pem and key.pem for engines reached over TLS',
   },
   'docker-auth-file': {
     type: 'string',
-    says: 'who we are at image registries, a file as `docker login` writes it (config.json)',
+    says: 'credentials for image registries, a file written by `docker login` (config.json)',
   },
   'docker-allow-host-access': {
     type: 'boolean',
-    says: "let docker pools run privileged and mount / and the system's directories",
+    says: 'let docker pools run privileged and mount / and system directories',
   },
   'azure-endpoint': {
     type: 'string',
-    says: "Azure's resource manager for aks pools, like https://management.chinacloudapi.cn; the public cloud's unless given",
+    says: 'Azure resource manager of aks pools, like https://management.chinacloudapi.cn; default: the public cloud',
   },
   'azure-allow-roles-anywhere': {
     type: 'boolean',
-    says: 'let aks pools give roles on more than their own clusters, with the rights of this server',
+    says: 'let aks pools assign roles outside their own clusters, with the rights of this server',
   },
   'ec2-endpoint': {
     type: 'string',
-    says: 'where ec2 pools find EC2, or what speaks its protocol, instead of at its own addresses',
+    says: 'EC2 endpoint of ec2 pools, or of a compatible service; default: the AWS addresses',
   },
-  config: { type: 'string', says: 'a YAML file with runtime classes, default budgets and the brake; see slipway.yaml' },
+  config: { type: 'string', says: 'YAML file with runtime classes, default budgets and the brake; see slipway.yaml' },
   'otlp-endpoint': {
     type: 'string',
-    says: 'an OpenTelemetry collector (OTLP over HTTP, like http://localhost:4318) that is sent the traces',
+    says: 'OpenTelemetry collector for traces (OTLP over HTTP, like http://localhost:4318)',
   },
   'otlp-logs-endpoint': {
     type: 'string',
-    says: 'an OpenTelemetry collector that is sent the logs of nodes as well; `/v1/logs` is added',
+    says: 'OpenTelemetry collector that also receives the logs of nodes; `/v1/logs` is appended',
   },
   'loki-endpoint': {
     type: 'string',
-    says: 'a Loki (like http://localhost:3100) that is sent the logs of nodes as well; `/loki/api/v1/push` is added',
+    says: 'Loki (like http://localhost:3100) that also receives the logs of nodes; `/loki/api/v1/push` is appended',
   },
   'beat-rate': {
     type: 'string',
     value: '5000',
-    says: 'heartbeats a second that one replica should hear; the larger the fleet, the longer the intervals it assigns',
+    says: 'target heartbeats per second per replica; the larger the fleet, the longer the intervals it assigns',
   },
   'session-idle-seconds': {
     type: 'string',
@@ -161,27 +163,27 @@ export const serverFlags: Record<string, Flag> = {
   'session-max-seconds': {
     type: 'string',
     value: '43200',
-    says: 'a console session ends this long after the sign-in, used or not',
+    says: 'a console session ends this long after sign-in, used or not',
   },
   'token-failures': {
     type: 'string',
     value: '20',
-    says: 'unknown tokens that one address may send before it has to wait between tries',
+    says: 'failed tokens that one address may send before it is rate-limited',
   },
   'credential-seconds': {
     type: 'string',
     value: '86400',
-    says: 'how long the credential of an agent holds; agents rotate theirs before that. 0: for ever',
+    says: 'lifetime of an agent credential; agents rotate theirs earlier. 0: unlimited',
   },
   'credential-grace-seconds': {
     type: 'string',
     value: '2592000',
-    says: 'how long after its expiry a credential may still be exchanged for a new one',
+    says: 'how long after its expiry a credential can still be exchanged for a new one',
   },
   'task-key-seconds': {
     type: 'string',
     value: '7776000',
-    says: 'age at which the key that signs tasks is rotated. 0: only by slipway keys rotate-tasks',
+    says: 'age at which the task signing key is rotated. 0: only by slipway keys rotate-tasks',
   },
   'task-key-overlap-seconds': {
     type: 'string',
@@ -208,7 +210,7 @@ export const serverUsage = (): string =>
 const loopbackHosts = ['127.0.0.1', '::1', 'localhost'];
 export const isLoopback = (host: string): boolean => loopbackHosts.includes(host);
 
-/** Secrets come by whatever listens, so beyond loopback it is not in the clear. */
+/** Beyond loopback, secrets must not travel in clear text. */
 export function refuseOpenListening(
   settings: Pick<ServerSettings, 'host' | 'tls_cert' | 'tls_key' | 'behind_proxy'>,
 ): void {
@@ -216,7 +218,7 @@ export function refuseOpenListening(
     throw new SettingsError('--tls-cert and --tls-key go together');
   if (!isLoopback(settings.host) && !settings.tls_cert && !settings.behind_proxy) {
     throw new SettingsError(
-      `--host ${settings.host} is beyond loopback: give --tls-cert and --tls-key, or --behind-proxy when a proxy in front ends TLS`,
+      `--host ${settings.host} is beyond loopback: give --tls-cert and --tls-key, or --behind-proxy if a proxy in front terminates TLS`,
     );
   }
 }
@@ -239,14 +241,14 @@ export function httpAddress(flag: string, given: string | null): string | null {
   return given;
 }
 
-/** What is sent there is an account's token. */
+/** The request carries an account's token. */
 function secureAddress(flag: string, given: string | null): string | null {
   if (given !== null && URL.parse(given)?.protocol !== 'https:')
     throw new SettingsError(`--${flag} must be an https address, not ${given}`);
   return given;
 }
 
-/** A header from anybody else would choose the address that the audit names, so the proxies have to be known. */
+/** Any other sender could forge the address in the audit log, so the proxies must be known. */
 function proxiesFrom(given: string | null, { host, behind_proxy }: { host: string; behind_proxy: boolean }): string[] {
   if (!behind_proxy) {
     if (given !== null) throw new SettingsError('--trusted-proxies goes with --behind-proxy');

@@ -1,4 +1,7 @@
-/** Lines reach a real receiver with their ids; one that fails, refuses or is slow costs lines, counted, and nothing else. */
+/**
+ * Lines reach a real receiver with their ids. A receiver that fails, refuses or is slow costs only
+ * dropped lines, which are counted.
+ */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -56,7 +59,7 @@ const line = (seq: number): ForwardedLine => ({
 const quiet = { clock: systemClock, log: { warn: () => {} }, retries_ms: [1, 1] };
 const nanos = '1767225600250000000';
 
-test('Loki gets the five ids as structured metadata, not as labels, and the password as a header', async () => {
+test('sends Loki the five ids as structured metadata, not as labels, and the password as a header', async () => {
   const loki = createLogForwarder({ ...quiet, receiver: lokiReceiver(`http://me:s%40cret@${address}/`) });
   loki.take([line(1), { ...line(2), stream: 'stderr' }]);
   await until('the lines', () => loki.figures().sent === 2);
@@ -80,7 +83,7 @@ test('Loki gets the five ids as structured metadata, not as labels, and the pass
   ]);
 });
 
-test('a collector gets them as attributes of each record, with the trace of the request', async () => {
+test('sends a collector the ids as attributes of each record, with the trace of the request', async () => {
   const otlp = createLogForwarder({ ...quiet, receiver: otlpReceiver(`http://${address}/otlp`) });
   otlp.take([line(1)]);
   await until('the line', () => otlp.figures().sent === 1);
@@ -107,7 +110,7 @@ test('a collector gets them as attributes of each record, with the trace of the 
   });
 });
 
-test('what cannot be taken now is tried again; what is refused for good is dropped and counted', async () => {
+test('retries temporary failures, and drops and counts permanent refusals', async () => {
   const loki = createLogForwarder({ ...quiet, receiver: lokiReceiver(`http://${address}`) });
   statuses = [503, 429, 204, 400];
   loki.take([line(1)]);
@@ -122,7 +125,7 @@ test('what cannot be taken now is tried again; what is refused for good is dropp
   expect(loki.figures()).toEqual({ receiver: 'loki', sent: 1, dropped: 2, waiting: 0 });
 });
 
-test('the queue is bounded: nobody waits for a receiver that is not there, and stopping does not either', async () => {
+test('bounds the queue, and neither callers nor stop() wait for an absent receiver', async () => {
   const gone = createLogForwarder({
     ...quiet,
     retries_ms: [60_000],
@@ -136,7 +139,7 @@ test('the queue is bounded: nobody waits for a receiver that is not there, and s
   expect(gone.figures()).toEqual({ receiver: 'loki', sent: 0, dropped: 31, waiting: 0 });
 });
 
-test('a machine whose clock is centuries ahead does not have the lines of others refused with its own', () => {
+test('clamps times centuries ahead, so that they do not fail the whole batch', () => {
   const ahead = { ...line(1), at: '2999-12-31T23:59:59.000Z' };
   const most = (2n ** 63n - 1n).toString();
   expect(lokiReceiver('http://h').write([ahead])).toMatchObject({ streams: [{ values: [[most, 'line 1', {}]] }] });

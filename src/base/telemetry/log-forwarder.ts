@@ -1,6 +1,7 @@
 /**
- * Sends what was stored of the nodes' logs on to others: Loki, or whoever speaks OTLP. Our own store has the lines already, and nobody
- * waits for this: the queue is bounded, what does not fit or is not taken is dropped, and counted.
+ * Forwards stored node logs to Loki or an OTLP collector. The store already has the lines, so
+ * nothing waits for this: the queue is bounded, and lines that do not fit or are refused are
+ * dropped and counted.
  */
 import { type Clock, pause } from '../clock.ts';
 import type { Log } from './log.ts';
@@ -10,11 +11,11 @@ export interface ForwardedLine {
   at: string;
   stream: string;
   line: string;
-  /** The five ids, as far as they are known. */
+  /** The five ids, as far as known. */
   ids: Readonly<Record<string, string>>;
 }
 
-/** Where lines go, and how they are written out there. */
+/** A destination and its encoding. */
 export interface LogReceiver {
   name: 'loki' | 'otlp';
   url: string;
@@ -40,7 +41,7 @@ export interface ForwarderParts {
   clock: Clock;
   log: Pick<Log, 'warn'>;
   most_waiting?: number;
-  /** Between two tries of a batch; after the last it is dropped. */
+  /** Pauses between the attempts of a batch; after the last, it is dropped. */
   retries_ms?: readonly number[];
 }
 
@@ -48,8 +49,8 @@ const batchLines = 2_000;
 const answerWithinMs = 10_000;
 const usualRetriesMs = [500, 2_000, 5_000, 10_000];
 
-/** Worth another try: nobody answered, or who answered cannot take it now. */
-const mayPass = (status: number | null) => status === null || status === 429 || status >= 500;
+/** Worth a retry: no answer, or the receiver cannot take it now. */
+const isTemporary = (status: number | null) => status === null || status === 429 || status >= 500;
 
 export function createLogForwarder({
   receiver,
@@ -64,7 +65,7 @@ export function createLogForwarder({
   let dropped = 0;
   let running: Promise<void> | null = null;
 
-  /** The status of the answer; null when there was none. */
+  /** The status of the answer; null if there was none. */
   const post = async (body: string): Promise<number | null> => {
     const late = new AbortController();
     const cancel = clock.after(answerWithinMs, () => late.abort());
@@ -89,9 +90,9 @@ export function createLogForwarder({
         sent += batch.length;
         return;
       }
-      if (!mayPass(status) || wait === null || stopping.signal.aborted) {
+      if (!isTemporary(status) || wait === null || stopping.signal.aborted) {
         dropped += batch.length;
-        // Whoever stops does not wait for one that takes nothing.
+        // On stop, do not wait for a receiver that takes nothing.
         if (stopping.signal.aborted) dropped += waiting.splice(0).length;
         const facts = { receiver: receiver.name, status, lines: batch.length, dropped };
         log.warn(facts, 'log lines could not be forwarded; our own store has them');

@@ -1,8 +1,11 @@
-/** How lines of nodes are written out for Loki's push API and for OTLP logs. The five ids go as structured metadata, never as labels. */
+/**
+ * Encodes node logs for Loki's push API and for OTLP. The five ids go as structured metadata, never
+ * as labels.
+ */
 import type { ForwardedLine, LogReceiver } from './log-forwarder.ts';
 import { traceIdOf } from './trace.ts';
 
-/** What both count in ends there. A receiver refuses the whole batch for one time beyond it, with the lines of others in it. */
+/** The latest time of both formats. A receiver refuses a whole batch because of one later time. */
 const latest = 2n ** 63n - 1n;
 
 function nanosOf(at: string): string {
@@ -10,7 +13,10 @@ function nanosOf(at: string): string {
   return `${nanos < latest ? nanos : latest}`;
 }
 
-/** A user and a password in the address become a header: `fetch` takes none there, and nobody should read them in a log. */
+/**
+ * Credentials in the address become a header: `fetch` rejects them in URLs, and they must not be
+ * logged.
+ */
 function addressOf(endpoint: string, path: string): Pick<LogReceiver, 'url' | 'headers'> {
   const url = new URL(endpoint);
   const { username, password } = url;

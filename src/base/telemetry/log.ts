@@ -1,10 +1,12 @@
-/** Structured logs: JSON lines with the five ids spelled as everywhere else, and secrets struck out. */
+/** Structured logs: JSON lines with the five ids, secrets redacted. */
 import pino from 'pino';
 import { builtInRedactor, type Redactor } from '../redaction/redact.ts';
 
 export type Log = pino.Logger;
 
-/** Only what tells about the error: libraries hang whole connections, with their keys, on the errors they throw. */
+/**
+ * Logs only the essential fields: libraries attach whole connections, with their keys, to errors.
+ */
 function describeError(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   const code = 'code' in error ? error.code : undefined;

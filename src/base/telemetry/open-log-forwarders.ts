@@ -1,4 +1,4 @@
-/** Whom the settings name to be sent the logs of nodes; usually nobody. */
+/** Opens the log forwarders that the settings name. */
 import type { ServerSettings } from '../settings/settings.ts';
 import { createLogForwarder, type ForwarderParts, type LogForwarder } from './log-forwarder.ts';
 import { lokiReceiver, otlpReceiver } from './log-receivers.ts';

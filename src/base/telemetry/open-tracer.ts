@@ -1,4 +1,4 @@
-/** The tracer, where a collector is named; what it is made of is loaded only then. */
+/** Opens the tracer if a collector is configured; its code is loaded only then. */
 import type { OtlpParts } from './otlp-tracer.ts';
 import type { Tracer } from './trace.ts';
 

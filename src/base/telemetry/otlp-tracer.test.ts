@@ -1,4 +1,4 @@
-/** What a collector that does not answer well costs: spans, and nothing else. */
+/** A collector that fails costs only spans. */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -52,7 +52,7 @@ const span: Span = {
   error: 'it said password=hunter2',
 };
 
-test('what waits is sent before it stops, with secrets struck out', async () => {
+test('sends queued spans before it stops, with secrets redacted', async () => {
   const one = tracer();
   one.record([span]);
   await one.stop();
@@ -66,7 +66,7 @@ test('what waits is sent before it stops, with secrets struck out', async () => 
   ]);
 });
 
-test('what the collector does not take is lost and said, and what does not fit is not kept', async () => {
+test('logs how many spans were lost to a failing collector or a full queue', async () => {
   status = 500;
   const one = tracer();
   one.record(Array.from({ length: 6_000 }, () => span));

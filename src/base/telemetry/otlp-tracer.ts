@@ -1,13 +1,13 @@
 /**
- * Sends spans to a collector: OTLP over HTTP, as JSON, in batches. Loaded only where a collector is named. It holds nothing up: the queue
- * is bounded, a batch that the collector does not take is lost, and how many were lost is said in the log.
+ * Sends spans to a collector in batches: OTLP over HTTP, as JSON. It blocks nothing: the queue is
+ * bounded, a refused batch is dropped, and the log says how many spans were lost.
  */
 import { type Clock, pause } from '../clock.ts';
 import type { Redactor } from '../redaction/redact.ts';
 import type { Log } from './log.ts';
 import type { Span, Tracer } from './trace.ts';
 
-const most = 5_000;
+const maxQueued = 5_000;
 const batchSize = 512;
 const everyMs = 1_000;
 const answerWithinMs = 5_000;
@@ -15,12 +15,12 @@ const kinds = { internal: 1, server: 2 } as const;
 const failedStatus = 2;
 
 export interface OtlpParts {
-  /** Of the collector, like http://localhost:4318; `/v1/traces` is ours to add. */
+  /** Of the collector, like http://localhost:4318; `/v1/traces` is appended. */
   endpoint: string;
   version: string;
-  /** Who speaks: the server, unless it is said. */
+  /** The service name; the server's by default. */
   service?: string;
-  /** The replica, or the instance whose agent it is. */
+  /** The replica, or the agent's instance. */
   replica_id: string;
   clock: Clock;
   log: Pick<Log, 'warn'>;
@@ -107,7 +107,7 @@ export function otlpTracer({
   const done = run();
   return {
     record(spans) {
-      const room = most - waiting.length;
+      const room = maxQueued - waiting.length;
       waiting.push(...spans.slice(0, room));
       lost += Math.max(0, spans.length - room);
     },

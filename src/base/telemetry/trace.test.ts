@@ -4,7 +4,7 @@ import { operationSpanId, parseTraceparent, traceIdOf, traceparentOf, traceparen
 const trace_id = '4bf92f3577b34da6a3ce929d0e0e4736';
 const span_id = '00f067aa0ba902b7';
 
-test('a context is read and written as W3C has it', () => {
+test('parses and formats a W3C trace context', () => {
   const text = `00-${trace_id}-${span_id}-01`;
   expect(parseTraceparent(text)).toEqual({ trace_id, span_id, sampled: true });
   expect(traceparentOf({ trace_id, span_id, sampled: true })).toBe(text);
@@ -18,18 +18,18 @@ test.for([
   `00-${'0'.repeat(32)}-${span_id}-01`,
   `00-${trace_id}-${'0'.repeat(16)}-01`,
   `00-${trace_id.toUpperCase()}-${span_id}-01`,
-])('%j is none', (text) => {
+])('rejects %j', (text) => {
   expect(parseTraceparent(text)).toBeNull();
 });
 
-test('a correlation id is its trace, and one of others always leads to the same', () => {
+test('uses our correlation id as the trace id, and derives a stable one from any other', () => {
   expect(traceIdOf(trace_id)).toBe(trace_id);
   expect(traceIdOf('ticket-4711')).toMatch(/^[0-9a-f]{32}$/);
   expect(traceIdOf('ticket-4711')).toBe(traceIdOf('ticket-4711'));
   expect(traceIdOf('ticket-4712')).not.toBe(traceIdOf('ticket-4711'));
 });
 
-test('a task works under its operation, whose span everybody can name', () => {
+test('puts a task under the span of its operation', () => {
   const task = { task_id: 'task_1', correlation_id: trace_id, workflow_id: 'op_1' };
   expect(parseTraceparent(traceparentOfTask(task))).toEqual({
     trace_id,

@@ -1,6 +1,7 @@
 /**
- * W3C trace context, by our own ids: a trace is what one correlation id holds together, and an operation's span is known to whoever
- * knows the operation, so that nothing has to be stored for a task to name its parent. Pure but for new span ids.
+ * W3C trace context derived from our own ids: a correlation id is a trace, and an operation's span
+ * id follows from the operation's id, so a task can name its parent without stored state. Pure,
+ * apart from new span ids.
  */
 import { createHash } from 'node:crypto';
 import { randomHex } from '../random-hex.ts';
@@ -15,7 +16,7 @@ const header = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})/;
 const traceId = /^[0-9a-f]{32}$/;
 const zeros = /^0+$/;
 
-/** Null for what is no context, or one that names nothing. */
+/** Null for an invalid context, or one with zero ids. */
 export function parseTraceparent(text: unknown): TraceParent | null {
   const [, trace_id = '', span_id = '', flags = ''] = typeof text === 'string' ? (header.exec(text) ?? []) : [];
   if (trace_id === '' || zeros.test(trace_id) || zeros.test(span_id)) return null;
@@ -27,7 +28,7 @@ export const traceparentOf = ({ trace_id, span_id, sampled }: TraceParent): stri
 
 const digest = (text: string, length: number) => createHash('sha256').update(text).digest('hex').slice(0, length);
 
-/** A correlation id that we made is a trace id; one that somebody else chose always leads to the same one. */
+/** A correlation id that we generated is a trace id; any other is hashed to a stable one. */
 export const traceIdOf = (correlation_id: string): string =>
   traceId.test(correlation_id) && !zeros.test(correlation_id) ? correlation_id : digest(correlation_id, 32);
 
@@ -37,7 +38,7 @@ export const operationSpanId = (workflow_id: string): string => digest(workflow_
 export const stepSpanId = (workflow_id: string, step: string): string => digest(`${workflow_id}/${step}`, 16);
 export const taskSpanId = (task_id: string): string => digest(task_id, 16);
 
-/** What a task tells the machine to work under: its operation, or itself where nobody's operation asked for it. */
+/** The trace context of a task: its operation, or the task itself if no operation created it. */
 export const traceparentOfTask = (task: {
   task_id: string;
   correlation_id: string | null;
@@ -58,12 +59,12 @@ export interface Span {
   start_ms: number;
   end_ms: number;
   attributes: Record<string, string | number | boolean | null | undefined>;
-  /** Null where all went well. */
+  /** Null on success. */
   error: string | null;
 }
 
 export interface Tracer {
-  /** Never waits and never fails; what cannot be kept is left out. */
+  /** Never waits and never fails; drops spans that do not fit. */
   record(spans: readonly Span[]): void;
   stop(): Promise<void>;
 }

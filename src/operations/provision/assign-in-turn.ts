@@ -2,8 +2,8 @@
  * Whoever wants a machine of a pool comes to its counter. It serves one lot at a time: all who came while the one before was served
  * are served by one transaction, and wait without holding a connection.
  */
-import { gathered } from '../../base/batching/batch.ts';
-import { byHalves, settledAnswer } from '../../base/batching/bisect.ts';
+import { createBatcher } from '../../base/batching/batch.ts';
+import { bisect, settledAnswer } from '../../base/batching/bisect.ts';
 import { now } from '../../base/clock.ts';
 import type { WorkflowId } from '../../base/ids.ts';
 import { fenced, fencedTogether } from '../../store/operations/executions.ts';
@@ -19,7 +19,7 @@ export interface Ask {
 
 type Settled = PromiseSettledResult<Assignment>;
 
-const limits = { most: 100, at_once: 1 };
+const limits = { max_keys: 100, max_concurrent: 1 };
 
 const isAway = (error: unknown) => error instanceof StoreUnavailable;
 
@@ -40,14 +40,14 @@ const alone = (services: OperationServices, { workflow_id }: Ask): Promise<Assig
 
 async function serve(services: OperationServices, asks: Ask[]): Promise<Settled[]> {
   const plain = asks.filter(({ retries }) => !retries);
-  const answers = await byHalves(plain, (some) => together(services, some), isAway);
+  const answers = await bisect(plain, (some) => together(services, some), isAway);
   const known = new Map(plain.map((ask, place) => [ask, answers[place]]));
   const settled: Settled[] = [];
   for (const ask of asks) {
     const answer = known.get(ask);
     if (answer?.status === 'rejected') settled.push(answer);
     else if (answer?.value) settled.push({ status: 'fulfilled', value: answer.value });
-    else settled.push(...(await byHalves([ask], async () => [await alone(services, ask)], isAway)));
+    else settled.push(...(await bisect([ask], async () => [await alone(services, ask)], isAway)));
   }
   return settled;
 }
@@ -55,7 +55,7 @@ async function serve(services: OperationServices, asks: Ask[]): Promise<Settled[
 export function assignInTurn(services: OperationServices): (pool: string, ask: Ask) => Promise<Assignment> {
   const counters = new Map<string, (ask: Ask) => Promise<Settled>>();
   return async (pool, ask) => {
-    const counter = counters.get(pool) ?? gathered((asks: Ask[]) => serve(services, asks), limits);
+    const counter = counters.get(pool) ?? createBatcher((asks: Ask[]) => serve(services, asks), limits);
     counters.set(pool, counter);
     return settledAnswer(await counter(ask));
   };

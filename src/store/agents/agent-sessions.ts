@@ -6,8 +6,8 @@
  * tells of, and what is remembered may be newer, from the row or from the agent's own claim. Taken at its word, an old fact
  * would tell an agent that it is starting after it was told that it is ready.
  */
-import { gathered } from '../../base/batching/batch.ts';
-import { collectOnlyForRoom } from '../../base/batching/collector.ts';
+import { createBatcher } from '../../base/batching/batch.ts';
+import { tuneGarbageCollection } from '../../base/batching/collector.ts';
 import { type Clock, pause, secondsLater } from '../../base/clock.ts';
 import { hashSecret } from '../../base/credentials/random-secret.ts';
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
@@ -89,7 +89,7 @@ export interface AgentSessions {
 const mostSessions = 1_200_000;
 const manySessions = 100_000;
 /** A replica that has forgotten everybody learns as many of them by one statement as a relay sends at once. */
-const together = { most: 1_000, at_once: 2 };
+const together = { max_keys: 1_000, max_concurrent: 2 };
 /** Few enough that nobody waits long for their rows to be read. */
 const learntAtOnce = 200;
 const endsSession = new Set(['instance.fenced', 'instance.revoked', 'credential.replaced']);
@@ -244,7 +244,7 @@ export function createAgentSessions(db: Database, most = mostSessions): AgentSes
       }
       known = new Remembered(row);
       byInstance.set(row.node_instance_id, known);
-      if (byInstance.size === manySessions) collectOnlyForRoom();
+      if (byInstance.size === manySessions) tuneGarbageCollection();
     } else if (known.doubted) known.stand(row);
     return known;
   };
@@ -311,13 +311,13 @@ export function createAgentSessions(db: Database, most = mostSessions): AgentSes
     return learnt;
   };
 
-  const readByCredential = gathered(
+  const readByCredential = createBatcher(
     (shown: Shown[]) =>
       // The first use of a new credential ends the former one, here as in the table.
       settled(shown, (asked) => rowsByCredential(db, asked, forget)),
     together,
   );
-  const readById = gathered((ids: string[]) => settled(ids, (asked) => rowsByInstance(db, asked)), together);
+  const readById = createBatcher((ids: string[]) => settled(ids, (asked) => rowsByInstance(db, asked)), together);
 
   const renew = async (session: AgentSession): Promise<void> => {
     const { node_instance_id: id } = session;

@@ -3,8 +3,8 @@
  * written is written with the next, all of them by as many statements as one. So the more come, the less each costs, and none waits for
  * more than the lot before it.
  */
-import { gathered } from '../../base/batching/batch.ts';
-import { byHalves, settledAnswer } from '../../base/batching/bisect.ts';
+import { createBatcher } from '../../base/batching/batch.ts';
+import { bisect, settledAnswer } from '../../base/batching/bisect.ts';
 import { newSecret } from '../../base/credentials/random-secret.ts';
 import { newNodeId, newNodeInstanceId } from '../../base/ids.ts';
 import type { RegisterRequest } from '../../contract/agent/agent.ts';
@@ -155,7 +155,7 @@ const together = (db: Database, asking: readonly Asking[]): Promise<Answer[]> =>
   });
 
 /** Two lots at a time: one that waits for a pool that is being declared does not keep those of others. */
-const limits = { most: 100, at_once: 2 };
+const limits = { max_keys: 100, max_concurrent: 2 };
 const isAway = (error: unknown) => error instanceof StoreUnavailable;
 
 type Lot = (asking: Asking) => Promise<PromiseSettledResult<Answer>>;
@@ -164,7 +164,7 @@ const lots = new WeakMap<Database, Lot>();
 
 function lotOf(db: Database): Lot {
   const lot =
-    lots.get(db) ?? gathered((asking: Asking[]) => byHalves(asking, (some) => together(db, some), isAway), limits);
+    lots.get(db) ?? createBatcher((asking: Asking[]) => bisect(asking, (some) => together(db, some), isAway), limits);
   lots.set(db, lot);
   return lot;
 }

@@ -4,7 +4,7 @@
  */
 import type { NodeInstanceId } from '../../base/ids.ts';
 import { followKeyLines, mayContinueKey, type OpenKey } from '../../base/redaction/key-lines.ts';
-import { type Redactor, struckOut } from '../../base/redaction/redact.ts';
+import { type Redactor, redactionMark } from '../../base/redaction/redact.ts';
 import type { ShippedLine } from '../../contract/agent/agent.ts';
 import type { Database } from '../pg/database.ts';
 import { readLines } from './node-logs.ts';
@@ -35,7 +35,7 @@ export function createLogSecrets(db: Database): LogSecrets {
 
   const stored = async (instance: NodeInstanceId, before: number): Promise<Keys> => {
     const { items } = await readLines(db, { instance, tail: true, tenant: null, limit: linesLookedUp });
-    const keys = followKeyLines(undefined, struckOut);
+    const keys = followKeyLines(undefined, redactionMark);
     for (const { seq, stream, line } of items) if (seq < before) keys.isInside(stream, line);
     return keys.open();
   };
@@ -61,7 +61,7 @@ export function createLogSecrets(db: Database): LogSecrets {
       const keys = followKeyLines(begun);
       const kept = lines.map((each) => ({
         ...each,
-        line: keys.isInside(each.stream, each.line) ? struckOut : plain(each.line),
+        line: keys.isInside(each.stream, each.line) ? redactionMark : plain(each.line),
       }));
       remember(instance, lines.at(-1)?.seq ?? 0, keys.open());
       return kept;

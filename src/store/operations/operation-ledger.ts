@@ -2,8 +2,8 @@
  * The ledger of operations: what executing replicas write of them. An entry changes the page of one operation, in memory; whatever
  * entries came while others were being written are written together, by as many statements as one alone takes.
  */
-import { gathered } from '../../base/batching/batch.ts';
-import { byHalves, settledAnswer } from '../../base/batching/bisect.ts';
+import { createBatcher } from '../../base/batching/batch.ts';
+import { bisect, settledAnswer } from '../../base/batching/bisect.ts';
 import type { WorkflowId } from '../../base/ids.ts';
 import type { Redactor } from '../../base/redaction/redact.ts';
 import { type Fact, recordEvidence } from '../evidence/evidence.ts';
@@ -40,7 +40,7 @@ type Answer = () => Promise<unknown>;
 type AnyEntry = Entry<unknown>;
 
 /** Two at once, so that a slow one does not keep everybody waiting. */
-const limits = { most: 200, at_once: 2 };
+const limits = { max_keys: 200, max_concurrent: 2 };
 
 export function amendStep(page: Page, step: LedgerStep, set: Partial<LedgerStep>): void {
   page.steps = page.steps.map((each) => (each.ordinal === step.ordinal ? { ...each, ...set } : each));
@@ -181,7 +181,7 @@ async function writeIn(
 /** A store that is away is not asked again. */
 async function writeTogether(db: Database, entries: readonly AnyEntry[], patience: Patience): Promise<Answer[]> {
   const serve = (some: readonly AnyEntry[]) => db.transaction((tx) => writeIn(db, tx, some, patience));
-  const settled = await byHalves(entries, serve, (error) => error instanceof StoreUnavailable);
+  const settled = await bisect(entries, serve, (error) => error instanceof StoreUnavailable);
   return settled.map((each) => async () => settledAnswer(each)());
 }
 
@@ -204,7 +204,7 @@ export function putOffEntries(db: Database, ids: readonly WorkflowId[], until: P
 /** Writes one entry, with whatever others there are. Answers once it is committed. */
 export async function enter<T>(db: Database, entry: Entry<T>): Promise<T> {
   const ledger =
-    ledgers.get(db) ?? gathered((entries: AnyEntry[]) => writeTogether(db, entries, 'skip locked'), limits);
+    ledgers.get(db) ?? createBatcher((entries: AnyEntry[]) => writeTogether(db, entries, 'skip locked'), limits);
   ledgers.set(db, ledger);
   await putOff.get(db)?.get(entry.workflow_id);
   const answer = await ledger(entry);

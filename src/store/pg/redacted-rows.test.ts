@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { until } from '../../../test/support/until.ts';
-import { struckOut } from '../../base/redaction/redact.ts';
+import { redactionMark } from '../../base/redaction/redact.ts';
 import { readTimeline, recordEvidence, recordOutsideFacts } from '../evidence/evidence.ts';
 import { rebuildAllocations, rebuildNodes } from '../history/projection.ts';
 import { queueOperations } from '../operations/queue-operation.ts';
@@ -41,7 +41,11 @@ test('rows move, and are what their facts say', async () => {
     'select * from allocations where allocation_id = $1',
     [allocation_id],
   );
-  expect(row).toMatchObject({ status: 'releasing', tenant: 'tenant-of-allocation', reason: `done with ${struckOut}` });
+  expect(row).toMatchObject({
+    status: 'releasing',
+    tenant: 'tenant-of-allocation',
+    reason: `done with ${redactionMark}`,
+  });
   expect(await rebuildAllocations(db, [allocation_id])).toEqual([row]);
   const nodes = await db.query('select * from nodes where node_id = $1', [node.node_id]);
   expect(await rebuildNodes(db, [node.node_id])).toEqual(nodes);
@@ -76,8 +80,8 @@ test('an operation keeps its kind, ids and fields', async () => {
     kind: 'allocation.release',
     tenant: 'internal',
     correlation_id: 'corr_allocation',
-    actor: { kind: 'operator', id: 'tok_allocation', name: `Ann ${struckOut}` },
-    params: { allocation: 'x', reason: struckOut },
+    actor: { kind: 'operator', id: 'tok_allocation', name: `Ann ${redactionMark}` },
+    params: { allocation: 'x', reason: redactionMark },
   });
 });
 
@@ -103,9 +107,9 @@ test('a fact keeps its columns and the names of its fields', async () => {
       layer: 'operator',
       origin: 'internal',
       kind: 'allocation.amended',
-      summary: `about ${struckOut}`,
-      data: { operator: 1, correlation_id: struckOut, [struckOut]: true },
-      actor: { kind: 'operator', id: 'operator', name: struckOut },
+      summary: `about ${redactionMark}`,
+      data: { operator: 1, correlation_id: redactionMark, [redactionMark]: true },
+      actor: { kind: 'operator', id: 'operator', name: redactionMark },
     },
   ]);
 });
@@ -120,7 +124,7 @@ test.for(['node', 'person'] as const)('`set` in a fact of a %s is redacted like 
     return read.items.length > 0 ? read.items : undefined;
   });
   expect(items[0]?.data).toEqual({
-    set: { note: `with ${struckOut}`, nested: { password: struckOut, list: [struckOut] } },
+    set: { note: `with ${redactionMark}`, nested: { password: redactionMark, list: [redactionMark] } },
   });
 });
 
@@ -140,5 +144,5 @@ test('`set` in a report of a kind that describes no row is redacted like all of 
     const read = await readTimeline(db, { correlation_id: 'corr_reported_set', limit: 1 });
     return read.items.length > 0 ? read.items : undefined;
   });
-  expect(items[0]?.data).toEqual({ set: { note: struckOut } });
+  expect(items[0]?.data).toEqual({ set: { note: redactionMark } });
 });

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { struckOut } from '../../../src/base/redaction/redact.ts';
+import { redactionMark } from '../../../src/base/redaction/redact.ts';
 import { handle } from '../../../src/drivers/conformance.ts';
 import type { DockerDriverOptions } from '../../../src/drivers/docker/docker-driver.ts';
 import { containerName } from '../../../src/drivers/docker/labels.ts';
@@ -142,7 +142,7 @@ export function describeDockerDriver(name: string, start: StartEngine): void {
       expect(shown).not.toContain('only-for-the-command');
       // It printed what it was given: the token reached it, and the diagnosis strikes it out.
       const log = await until('its output', async () => (await world.open().diagnose(target)).attachments.at(0));
-      expect(log.text).toContain(`"enrollment_token":"${struckOut}"`);
+      expect(log.text).toContain(`"enrollment_token":"${redactionMark}"`);
       expect(log.text).toContain('only-for-the-command');
     });
 

@@ -1,6 +1,6 @@
 /**
- * Real formats of secrets with made-up values. They are assembled as the test runs, prefix and tail apart, so that no scanner
- * of repositories takes this file for a leak. Written from the issuers' descriptions, not from the patterns under test.
+ * Real formats of secrets with made-up values, written from the issuers' descriptions and not from
+ * the patterns under test. Assembled at run time so that secret scanners do not flag this file.
  */
 
 const alphabets = {
@@ -12,7 +12,7 @@ const alphabets = {
   digits: '0123456789',
 } as const;
 
-/** The same every time, and different for each format. */
+/** Deterministic, and different for each format. */
 export function tail(kind: keyof typeof alphabets, length: number, seed: number): string {
   const letters = alphabets[kind];
   let state = (seed + 1) * 2_654_435_761;
@@ -21,7 +21,7 @@ export function tail(kind: keyof typeof alphabets, length: number, seed: number)
     state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
     made += letters.charAt((state >>> 16) % letters.length);
   }
-  // A tail that ends in a separator may be cut there; issuers end in letters.
+  // A tail that ends in a separator could be cut there; issuers end in letters.
   return made.replace(/^[-_]/, 'a').replace(/[-_]$/, 'z');
 }
 
@@ -173,7 +173,7 @@ const suffixes: Record<string, string> = { 'Mailchimp key': '-us12', 'MaxMind ke
 export interface SampleSecret {
   name: string;
   secret: string;
-  /** The part that nobody must see. */
+  /** The part that must not be visible. */
   hidden: string;
 }
 

@@ -1,4 +1,7 @@
-/** What must stay as it is: ids, hashes, versions, messages about secrets, and commands without any. */
+/**
+ * Texts that must stay unchanged: ids, hashes, versions, messages about secrets, commands without
+ * any.
+ */
 import { tail } from './formats.ts';
 
 const sha1 = tail('hex', 40, 1);

@@ -1,7 +1,7 @@
 /** Makes an incident bundle: asks for every part, strikes out what is secret, and packs it with a list of what is in it. */
 import { now } from '../../../base/clock.ts';
 import { type Entry, packed } from '../../../base/files/tar.ts';
-import { createRedactor, type Redactor, struckOut } from '../../../base/redaction/redact.ts';
+import { createRedactor, type Redactor, redactionMark } from '../../../base/redaction/redact.ts';
 import type { Session } from '../../connection/session.ts';
 import { namedThing } from '../../names/named-thing.ts';
 import { kindOfId } from '../../wait/subject.ts';
@@ -46,7 +46,7 @@ export async function subjectsOf(session: Session, id: string): Promise<Omit<Sub
 function withoutEnvironment(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutEnvironment);
   if (typeof value !== 'object' || value === null) return value;
-  const hidden = (env: object) => Object.fromEntries(Object.keys(env).map((name) => [name, struckOut]));
+  const hidden = (env: object) => Object.fromEntries(Object.keys(env).map((name) => [name, redactionMark]));
   return Object.fromEntries(
     Object.entries(value).map(([key, inner]) => [
       key,

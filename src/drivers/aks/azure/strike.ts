@@ -1,5 +1,5 @@
 /** Takes out of Azure's words what must not be told: the account's secrets, the tokens that were had for it, and signed addresses. */
-import { builtInRedactor, struckOut } from '../../../base/redaction/redact.ts';
+import { builtInRedactor, redactionMark } from '../../../base/redaction/redact.ts';
 
 export interface Strike {
   (text: string): string;
@@ -27,10 +27,10 @@ export function createStrike(known: readonly (string | undefined)[]): Strike {
   for (const secret of known) learn(secret);
   const strike = (text: string) => {
     const without = secrets.reduce(
-      (left, secret) => left.replaceAll(secret, struckOut).replaceAll(encodeURIComponent(secret), struckOut),
+      (left, secret) => left.replaceAll(secret, redactionMark).replaceAll(encodeURIComponent(secret), redactionMark),
       text,
     );
-    return builtInRedactor.text(without.replaceAll(query, `$1${struckOut}`).replaceAll(path, `$1${struckOut}`));
+    return builtInRedactor.text(without.replaceAll(query, `$1${redactionMark}`).replaceAll(path, `$1${redactionMark}`));
   };
   return Object.assign(strike, { learn });
 }

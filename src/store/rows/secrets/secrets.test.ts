@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../../test/support/store.ts';
 import { moment } from '../../../base/clock.ts';
 import type { KeyRing, RingKey } from '../../../base/credentials/key-ring.ts';
-import { createRedactor, struckOut } from '../../../base/redaction/redact.ts';
+import { createRedactor, redactionMark } from '../../../base/redaction/redact.ts';
 import { printedForms } from './known-values.ts';
 import { createPoolRedactors } from './pool-redactors.ts';
 import { openSecret, sealSecret } from './seal.ts';
@@ -93,23 +93,23 @@ test('a pool is redacted by its own secrets, and by all of them while it is not 
   everything.learn(['mine~quartz~meadow', 'theirs~plum~harbor']);
   const pools = createPoolRedactors(everything);
   const text = 'mine~quartz~meadow theirs~plum~harbor';
-  expect(pools.of('mine').text(text)).toBe(`${struckOut} ${struckOut}`);
+  expect(pools.of('mine').text(text)).toBe(`${redactionMark} ${redactionMark}`);
   pools.learn('mine', ['mine~quartz~meadow']);
   pools.learn('none', []);
-  expect(pools.of('mine').text(text)).toBe(`${struckOut} theirs~plum~harbor`);
+  expect(pools.of('mine').text(text)).toBe(`${redactionMark} theirs~plum~harbor`);
   expect(pools.of('none').text(text)).toBe(text);
   pools.learn('none', ['theirs~plum~harbor']);
-  expect(pools.of('none').text(text)).toBe(`mine~quartz~meadow ${struckOut}`);
+  expect(pools.of('none').text(text)).toBe(`mine~quartz~meadow ${redactionMark}`);
   pools.learn('other', []);
   expect(pools.of('other').text(text)).toBe(text);
   pools.forget();
-  expect(pools.of('none').text(text)).toBe(`${struckOut} ${struckOut}`);
+  expect(pools.of('none').text(text)).toBe(`${redactionMark} ${redactionMark}`);
 });
 
 test('a value of several lines is struck out of each line', () => {
   const redactor = createRedactor();
   redactor.learn(printedForms('first long line\nshort\nsecond "long" line'));
-  expect(redactor.text('saw first long line here')).toBe(`saw ${struckOut} here`);
-  expect(redactor.json(JSON.stringify({ line: 'second "long" line' }))).toBe(`{"line":"${struckOut}"}`);
+  expect(redactor.text('saw first long line here')).toBe(`saw ${redactionMark} here`);
+  expect(redactor.json(JSON.stringify({ line: 'second "long" line' }))).toBe(`{"line":"${redactionMark}"}`);
   expect(redactor.text('short')).toBe('short');
 });
