@@ -2,7 +2,7 @@
  * What people and rules may ask for. Each request changes rows and queues its operation in one
  * transaction, or refuses and changes nothing.
  */
-import { limitConcurrency } from '../base/batching/at-most.ts';
+import { limitConcurrency } from '../base/batching/limit-concurrency.ts';
 import { now } from '../base/clock.ts';
 import { newAllocationId, newWorkflowId } from '../base/ids.ts';
 import type { AllocationCreate } from '../contract/allocation.ts';

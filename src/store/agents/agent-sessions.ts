@@ -7,9 +7,9 @@
  * would tell an agent that it is starting after it was told that it is ready.
  */
 import { createBatcher } from '../../base/batching/batch.ts';
-import { tuneGarbageCollection } from '../../base/batching/collector.ts';
 import { type Clock, pause, secondsLater } from '../../base/clock.ts';
 import { hashSecret } from '../../base/credentials/random-secret.ts';
+import { tuneGarbageCollection } from '../../base/garbage-collection.ts';
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
 import type { Door } from '../../contract/compat/door.ts';
 import type { Evidence } from '../../contract/evidence/evidence.ts';

@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { expect, test } from 'vitest';
 
-const collector = new URL('./collector.ts', import.meta.url).href;
+const collector = new URL('./garbage-collection.ts', import.meta.url).href;
 
 test('V8 accepts each garbage collection flag', () => {
   const program = `const { tuneGarbageCollection } = await import('${collector}'); tuneGarbageCollection(); console.log('set');`;

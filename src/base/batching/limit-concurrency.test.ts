@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { limitConcurrency } from './at-most.ts';
+import { limitConcurrency } from './limit-concurrency.ts';
 
 /** Work that the test completes or fails by hand. */
 function byHand(limit: number) {
