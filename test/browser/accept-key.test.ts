@@ -65,7 +65,7 @@ it('shows the key that the agent presented, and refuses another one that took it
   const shown = await presentKey();
   await signIn(page, server, `/nodes/${machine.node_id}`);
   await openDialog();
-  const foreseen = dialog().getByRole('region', { name: 'What will come of it' });
+  const foreseen = dialog().getByRole('region', { name: 'What will happen' });
   await foreseen.getByText(shown).waitFor();
 
   const later = await presentKey();

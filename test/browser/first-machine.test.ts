@@ -52,11 +52,11 @@ async function allocate(page: Page, pool: string, name: string): Promise<void> {
 
 it('shows a machine from the click to the proof, live on every page', { timeout: wholeLifeMs }, async () => {
   const { page, context, complaints } = await visit(browser);
-  // Where one arrives, nothing needs a person, and it says what was looked at.
+  // The start page says that nothing needs a person, and what was checked.
   await signIn(page, server);
   await page.waitForURL(/\/attention$/);
   await page.getByRole('heading', { name: 'All is well' }).waitFor();
-  await page.getByRole('list', { name: 'What was looked at' }).getByText('rules run, nothing is held').waitFor();
+  await page.getByRole('list', { name: 'What was checked' }).getByText('rules run, nothing is held').waitFor();
   await page.keyboard.press('g');
   await page.keyboard.press('f');
   await page.getByText('No machines yet').waitFor();

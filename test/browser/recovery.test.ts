@@ -80,7 +80,7 @@ const goTo = (path: string) => walkTo(page, path);
 
 const machine = (i: number): string => fleet.machines[i]?.node_id ?? '';
 const dialogOf = (page: Page) => page.getByRole('dialog');
-const foreseen = (page: Page) => dialogOf(page).getByRole('region', { name: 'What will come of it' });
+const foreseen = (page: Page) => dialogOf(page).getByRole('region', { name: 'What will happen' });
 
 async function choose(page: Page, action: RegExp): Promise<void> {
   await page.getByRole('button', { name: 'Actions' }).click();
@@ -122,7 +122,7 @@ it('a machine is drained, set aside and let back in, each after a look ahead', a
   await foreseen(page)
     .getByText(/it is taken down for good\.$/)
     .waitFor();
-  await dialogOf(page).getByLabel('Set it aside').click();
+  await dialogOf(page).getByLabel('Quarantine it').click();
   await foreseen(page)
     .getByText(/it is set aside\.$/)
     .waitFor();
@@ -171,13 +171,13 @@ it('what disagrees is seen with both sides, on its own page and on the machineâ€
   await page.getByRole('heading', { name: 'Found', exact: true }).waitFor();
   await expectNoBarriers(page, 'drift');
   await page.getByRole('link', { name: /^node/ }).click();
-  await page.getByRole('heading', { name: 'Found about it' }).waitFor();
+  await page.getByRole('heading', { name: 'Findings on this machine' }).waitFor();
   await page.getByRole('button', { name: /^Accept/ }).click();
   await foreseen(page)
     .getByText(/the row holds as it stands/i)
     .waitFor();
   await confirm(page, 'Accept', 'I wrote it myself');
-  await page.getByRole('heading', { name: 'Found about it' }).waitFor({ state: 'detached' });
+  await page.getByRole('heading', { name: 'Findings on this machine' }).waitFor({ state: 'detached' });
   await goTo('/drift?status=accepted');
   await page.getByText(/by admin: I wrote it myself/).waitFor();
 });
@@ -185,9 +185,9 @@ it('what disagrees is seen with both sides, on its own page and on the machineâ€
 it('what needs a person is where one arrives, worst first, and moves as it gets worse', async () => {
   await page.goto(server.url);
   const shelf = (name: RegExp) => page.getByRole('region', { name });
-  await shelf(/^Releases that are tried again: 3/).waitFor();
+  await shelf(/^Releases being retried: 3/).waitFor();
   const shelves = async () => (await page.locator('section h2').allInnerTexts()).map((words) => words.trim());
-  const order = ['Set aside', 'Left behind', 'Releases that are tried again'];
+  const order = ['Set aside', 'Left behind', 'Releases being retried'];
   expect((await shelves()).filter((title) => order.includes(title))).toEqual(order);
   await shelf(/^Set aside/)
     .getByText('It is loud again.')

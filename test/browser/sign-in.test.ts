@@ -101,7 +101,7 @@ it('lists sessions, and signs another browser out', async () => {
 it('makes a token that is shown once, uses it, finds what it was refused on record, and revokes it', async () => {
   const { page, context, complaints } = await visit(browser);
   await signIn(page, server, '/settings');
-  await page.getByRole('button', { name: 'Make a token' }).click();
+  await page.getByRole('button', { name: 'Create token' }).click();
   const dialog = page.getByRole('dialog');
   await dialog.getByRole('textbox', { name: 'Name' }).fill('night-shift');
   await dialog.getByRole('button', { name: 'Make it' }).click();

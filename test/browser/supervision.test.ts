@@ -87,8 +87,8 @@ async function readsTheHeldNode(page: Page, { node_id }: Node): Promise<void> {
   const because = page.getByRole('region', { name: 'Because' });
   await because.getByText('Still ready only because a verdict is held back: liveness would make it offline.').waitFor();
   await because.getByText(/too many machines turned bad at once: \d+ of 10 machines/).waitFor();
-  await because.getByText(/Last heard of/).waitFor();
-  expect(await because.innerText()).not.toMatch(/Supervised by its heartbeat|Up and serving/);
+  await because.getByText(/Last seen/).waitFor();
+  expect(await because.innerText()).not.toMatch(/Its heartbeat is supervised|Up and serving/);
   await expectNoBarriers(page, 'a held node');
 }
 
@@ -116,7 +116,7 @@ async function letsTheRestGo(page: Page): Promise<void> {
     .getByText(/^Nothing is held back/)
     .first()
     .waitFor();
-  await page.getByRole('row', { name: /let go .* by admin/ }).waitFor();
+  await page.getByRole('row', { name: /resumed .* by admin/ }).waitFor();
 }
 
 it('is seen, understood and decided, without a reload', { timeout: wholeIncidentMs }, async () => {
@@ -143,7 +143,7 @@ it('is seen, understood and decided, without a reload', { timeout: wholeIncident
   await place(page).getByText(`${held.length} held`).waitFor();
   await expectNoBarriers(page, 'the fleet with a hold');
 
-  // Where one arrives it stands above everything else, with the way to let it go on.
+  // The start page shows it above everything else, with the button that resumes it.
   await page.getByRole('link', { name: /^Attention/ }).click();
   const incident = page.getByRole('region', { name: 'Held by the brake: 1' });
   await incident.getByRole('button', { name: 'Resume liveness in pool harbour' }).waitFor();
@@ -167,7 +167,7 @@ it('is seen, understood and decided, without a reload', { timeout: wholeIncident
   // A machine that is silent is never well, also when nothing is held any more.
   await page.getByRole('link', { name: /^Attention/ }).click();
   const silence = page.getByRole('region', { name: `Silent machines: ${silent}` });
-  await silence.getByText('unless it is heard of').first().waitFor();
+  await silence.getByText('unless it is heard again').first().waitFor();
   await silence.getByRole('button', { name: `Probe ${one.name}` }).waitFor();
   await readsOfSlowerBoots(page);
   expect(complaints).toEqual([]);

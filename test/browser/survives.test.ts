@@ -60,11 +60,11 @@ it('takes no refusal for peace, and finds out by itself once the server has time
     asked.fulfill({ status: 429, contentType: 'application/problem+json', body: JSON.stringify(problem) }),
   );
   await signIn(page, server, '/attention');
-  await page.getByText('Not known whether anything needs a person: Busy; asked again every 1 s').waitFor();
+  await page.getByText('Unknown whether anything needs you: Busy; retrying every 1 s').waitFor();
   await page.getByRole('alert').getByText('Wait 1 s, then repeat.').waitFor();
   await page.getByRole('navigation', { name: 'Places' }).getByRole('link', { name: 'Attention ?' }).waitFor();
   await isLive(page);
-  expect(await page.getByText('Nothing needs a person').count()).toBe(0);
+  expect(await page.getByText('Nothing needs you').count()).toBe(0);
   // The stream stays open throughout: nothing but the console's own question can tell it.
   await page.unroute(lists);
   await page.getByRole('heading', { name: 'All is well' }).waitFor();

@@ -40,10 +40,10 @@ beforeAll(async () => {
     '/supervision': 'Last run',
     '/residue': 'Nothing is left behind',
     '/drift': 'Both sides agree',
-    '/boots?pool=staged': 'came in time',
+    '/boots?pool=staged': 'arrived in time',
     '/boots?pool=local': 'No boot is on record',
     '/audit': 'pool.declared',
-    '/audit?actor=nobody': 'Nothing on record matches',
+    '/audit?actor=nobody': 'No record matches',
     '/settings': 'when revoked',
     '/settings?dialog=token': 'What it may do',
     '/nowhere': 'There is nothing at this address',
@@ -154,12 +154,12 @@ it('is worked by keyboard alone', async () => {
     await goAround(name);
   }
   // A dialog that is closed gives the focus back, also one that was fetched only after it was opened.
-  const opener = page.getByRole('button', { name: 'Make a token' });
+  const opener = page.getByRole('button', { name: 'Create token' });
   await opener.focus();
   await press('Enter');
   await page.getByRole('dialog').getByLabel('Name').waitFor();
   await press('Escape');
-  await page.locator('button:focus', { hasText: 'Make a token' }).waitFor();
+  await page.locator('button:focus', { hasText: 'Create token' }).waitFor();
   // And it is out of the way of the very next key.
   await press('?');
   await help.waitFor();
@@ -343,7 +343,7 @@ it('tells by a line that is moved what another budget would have done, and sets 
 
   await page.getByRole('button', { name: 'Apply 350 s' }).click();
   const dialog = page.getByRole('dialog', { name: 'Set the budget · slow' });
-  await dialog.getByText('A new number stands for a day; then boots move it, by at most 25 % a day.').waitFor();
+  await dialog.getByText('A new budget stays for a day. Then recorded boots move it by at most 25 % a day.').waitFor();
   expect(await dialog.getByRole('button', { name: 'Apply 350 s' }).isDisabled()).toBe(true);
   await expectNoBarriers(page, 'the dialog of a budget');
   await dialog.getByLabel('Learned').check();

@@ -20,7 +20,7 @@ export function AccountMenu({ session, onHelp }: { session: Session; onHelp: () 
     try {
       await call('session-delete', {});
     } catch (error) {
-      say.failed('Signing out did not work', error);
+      say.failed('Sign-out failed', error);
       return;
     }
     await navigate({ to: '/sign-in' });

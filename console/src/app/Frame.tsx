@@ -72,7 +72,7 @@ export function Frame() {
       padding={0}
     >
       <a href="#page" className={styles.skip}>
-        Skip to the page
+        Skip to content
       </a>
       <AppShell.Header hiddenFrom="sm" className={styles.header} withBorder={false}>
         <Group h="100%" px="md" gap="sm" wrap="nowrap">

@@ -11,9 +11,9 @@ export const NotFoundPage = () => (
     <PageHeader title="Not found" tab="Not found" />
     <Panel>
       <Empty icon={IconMapOff} title="There is nothing at this address">
-        <p>The link may be old, or a letter is missing.</p>
+        <p>The link may be old or mistyped.</p>
         <Button component={Link} to="/fleet" variant="default">
-          To the fleet
+          Show the fleet
         </Button>
       </Empty>
     </Panel>

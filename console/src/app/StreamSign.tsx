@@ -6,15 +6,15 @@ import { type Tone, toneStyle } from '../ui/theme.ts';
 import styles from './StreamSign.module.css';
 
 const words: Record<StreamState, { tone: Tone; text: string; means: string }> = {
-  connecting: { tone: 'idle', text: 'Connecting', means: 'The live stream is being opened.' },
-  live: { tone: 'ok', text: 'Live', means: 'Every change arrives by itself.' },
-  stale: { tone: 'warn', text: 'Reconnecting', means: 'The stream is broken; what you see may be out of date.' },
+  connecting: { tone: 'idle', text: 'Connecting', means: 'Opening the live stream.' },
+  live: { tone: 'ok', text: 'Live', means: 'Changes appear as they happen.' },
+  stale: { tone: 'warn', text: 'Reconnecting', means: 'The stream is broken. This page may be out of date.' },
   refused: {
     tone: 'warn',
     text: 'Not live',
     means: 'Too many live streams are open. Close other tabs of this console.',
   },
-  paused: { tone: 'idle', text: 'Paused', means: 'Paused while this tab was out of sight.' },
+  paused: { tone: 'idle', text: 'Paused', means: 'Paused while this tab is hidden.' },
 };
 
 export function StreamSign() {
@@ -29,7 +29,7 @@ export function StreamSign() {
 
 /** The banner floats above the page, so nothing moves when the stream breaks and recovers. */
 const signs: Partial<Record<StreamState, { title: string; text: string }>> = {
-  stale: { title: 'The live stream is stale.', text: 'Reconnecting; what you see may be out of date.' },
+  stale: { title: 'The live stream is stale.', text: 'Reconnecting. This page may be out of date.' },
   refused: {
     title: 'This page is not live.',
     text: 'Too many live streams are open. Close other tabs, or reload to see changes.',

@@ -16,7 +16,7 @@ export function EnrolmentToken({ token, onClose }: Props) {
   return (
     <Stack gap="md">
       <Text>
-        Start its agent on the machine, as it was started before, with this token. <b>It is not shown again.</b>
+        Start the agent on the machine as before, with this token. <b>It is not shown again.</b>
       </Text>
       <code className={styles.line}>{line}</code>
       <Group justify="flex-end" gap="xs">

@@ -35,7 +35,7 @@ function Minutes({ extras, onChange }: Omit<Props, 'name'>) {
   const [minutes, setMinutes] = useState<number | string>((extras.seconds ?? 0) / 60);
   return (
     <NumberInput
-      label="By how long"
+      label="Extend by"
       suffix=" min"
       min={1}
       max={525_600}
@@ -58,7 +58,7 @@ function DrainThen({ extras, onChange }: Omit<Props, 'name'>) {
       onChange={(value) => isEnd(value) && onChange({ ...extras, drain_then: value })}
     >
       <Stack gap={6} mt={4}>
-        <Radio value="hold" label="Set it aside, for a person to look at" />
+        <Radio value="hold" label="Quarantine it for a person to inspect" />
         <Radio value="retire" label="Retire it: take it down for good" />
       </Stack>
     </Radio.Group>

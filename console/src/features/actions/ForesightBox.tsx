@@ -15,8 +15,8 @@ interface Props {
 export function ForesightBox({ foresight, error }: Props) {
   if (error) return <FailurePanel error={error} />;
   return (
-    <section className={styles.box} aria-label="What will come of it" aria-live="polite" aria-busy={!foresight}>
-      <div className={styles.name}>What will come of it</div>
+    <section className={styles.box} aria-label="What will happen" aria-live="polite" aria-busy={!foresight}>
+      <div className={styles.name}>What will happen</div>
       {foresight ? (
         <>
           {foresight.leads && <Leads leads={foresight.leads} />}

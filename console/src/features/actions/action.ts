@@ -53,4 +53,4 @@ export async function andSay(says: string, doing: Promise<unknown>): Promise<Out
 }
 
 /** The API requires a reason for a dry run too, and does not store it. */
-export const lookingAhead = { reason: 'to see what would come of it', dry_run: true } as const;
+export const lookingAhead = { reason: 'dry run', dry_run: true } as const;

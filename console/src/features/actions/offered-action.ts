@@ -26,7 +26,7 @@ const tokenIn = (acted: Acted): string | undefined =>
   'enrollment_token' in acted && typeof acted.enrollment_token === 'string' ? acted.enrollment_token : undefined;
 
 const outcomeOf = (action: ActionName, name: string, acted: Acted): Outcome => ({
-  says: `Asked for: ${actionLabel(action)} ${name}; ${withLocalTimes(acted.predicts.says)}`,
+  says: `Requested: ${actionLabel(action)} ${name}; ${withLocalTimes(acted.predicts.says)}`,
   begun: true,
   enrollment_token: tokenIn(acted),
 });

@@ -66,7 +66,7 @@ function AllocateForm({ onClose, pool }: { onClose: () => void; pool: string | u
       {seesWholeFleet(session) ? (
         <Select
           label="Pool"
-          description="What kind of machine"
+          description="The kind of machine"
           placeholder={pools.isPending ? 'Loading' : 'Choose a pool'}
           data={pools.data?.map(poolChoice) ?? []}
           value={poolName}
@@ -78,7 +78,7 @@ function AllocateForm({ onClose, pool }: { onClose: () => void; pool: string | u
       ) : (
         <TextInput
           label="Pool"
-          description="What kind of machine"
+          description="The kind of machine"
           value={chosen ?? ''}
           onChange={(event) => choose(event.currentTarget.value)}
           required
@@ -87,7 +87,7 @@ function AllocateForm({ onClose, pool }: { onClose: () => void; pool: string | u
       )}
       <TextInput
         label="Name"
-        description="Optional. Small letters, digits, dots and dashes"
+        description="Optional. Lowercase letters, digits, dots and dashes"
         value={name}
         onChange={(event) => setName(event.currentTarget.value)}
         pattern={namePattern}
@@ -95,7 +95,7 @@ function AllocateForm({ onClose, pool }: { onClose: () => void; pool: string | u
       />
       <NumberInput
         label="Give up after"
-        description="Optional. Seconds the machine has to register; the pool's budget otherwise"
+        description="Optional. Seconds until it must register; the default is the pool's budget"
         suffix=" s"
         min={1}
         max={31_536_000}

@@ -83,8 +83,8 @@ const textOf = (value: unknown): string | null => (typeof value === 'string' ? v
 
 const nextWords: Record<StatusDeclaration['class'], string> = {
   moving: 'It leaves this status by itself.',
-  serving: 'Supervised by its heartbeat; nothing is due.',
-  parked: 'It is looked at again at least hourly; the actions above lead out.',
+  serving: 'Its heartbeat is supervised. Nothing is due.',
+  parked: 'It is checked at least hourly. Use an action above to end this.',
   terminal: 'Nothing follows.',
 };
 
@@ -99,7 +99,7 @@ function Next({ allocation, trouble }: { allocation: Allocation; trouble: Machin
           Next try <Ago at={retry_at} asDue />
         </p>
         <p className={styles.dim}>
-          {release_tries === 1 ? '1 try' : `${release_tries} tries`} so far; the actions above try at once, or end it.
+          {release_tries === 1 ? '1 try' : `${release_tries} tries`} so far. The actions above retry at once, or end it.
         </p>
       </>
     );
@@ -107,14 +107,14 @@ function Next({ allocation, trouble }: { allocation: Allocation; trouble: Machin
   if (trouble && allocation.node_id)
     return (
       <p className={styles.means}>
-        What becomes of it is decided with{' '}
+        What happens next depends on{' '}
         <Link to="/nodes/$id" params={{ id: allocation.node_id }}>
           its machine
         </Link>
         .
       </p>
     );
-  if (rescueOver) return <p className={styles.means}>No deadline runs any more; the actions above lead out.</p>;
+  if (rescueOver) return <p className={styles.means}>No deadline runs any more. Use an action above.</p>;
   if (!deadline_at) return <p className={styles.means}>{nextWords[declared.class]}</p>;
   return (
     <>

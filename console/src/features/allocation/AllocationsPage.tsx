@@ -79,7 +79,7 @@ export function AllocationsPage() {
       <PageHeader
         title="Allocations"
         tab="Allocations"
-        below="Claims on machines, newest first"
+        below="Newest first"
         actions={
           <>
             {recoverAll}
@@ -119,9 +119,7 @@ export function AllocationsPage() {
             </Empty>
           ) : (
             <Empty icon={IconBox} title="Nothing is allocated">
-              <p>
-                An allocation brings a machine up and keeps it yours until you release it, with proof that it is gone.
-              </p>
+              <p>An allocation brings up a machine for you. When you release it, you get proof that it is gone.</p>
               {allocate}
             </Empty>
           ))}

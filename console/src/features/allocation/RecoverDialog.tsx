@@ -38,9 +38,9 @@ type Pace = typeof recoveryDefaults;
 type PaceName = keyof Pace;
 
 const paceFields: { name: PaceName; label: string; description: string; max: number }[] = [
-  { name: 'canary', label: 'Canary', description: 'So many go first', max: 1000 },
-  { name: 'per_minute', label: 'Per minute', description: 'At most so many', max: 6000 },
-  { name: 'stop_after_failures', label: 'Stop after', description: 'So many failures', max: 100_000 },
+  { name: 'canary', label: 'Canary', description: 'Retried first', max: 1000 },
+  { name: 'per_minute', label: 'Per minute', description: 'At most this many', max: 6000 },
+  { name: 'stop_after_failures', label: 'Stop after', description: 'This many failures', max: 100_000 },
 ];
 
 /** Empty while the input is invalid. */

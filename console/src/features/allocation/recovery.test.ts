@@ -5,20 +5,20 @@ const bare = (id: string) => id;
 
 describe('a recovery in words', () => {
   it.each([
-    [0, [], 'Nothing to recover: nothing fits.'],
+    [0, [], 'Nothing to recover.'],
     [1, ['a'], '1 allocation; first a.'],
     [2, ['a', 'b'], '2 allocations; first a, b.'],
     [200, ['a', 'b', 'c', 'd', 'e'], '200 allocations; first a, b, c and 197 more.'],
   ])('%i matched', (matched, first, words) =>
     expect(matchedWords({ matched, eligible: matched, not_eligible: [], first }, bare)).toBe(words),
   );
-  it('says who is passed over, and why', () => {
+  it('names what is skipped, and why', () => {
     const not_eligible = [{ why_not: 'It is in use.', count: 2 }];
     expect(matchedWords({ matched: 3, eligible: 1, not_eligible, first: ['a'] }, bare)).toBe(
-      '1 allocation; first a. 2 passed over: It is in use.',
+      '1 allocation; first a. 2 skipped: It is in use.',
     );
     expect(matchedWords({ matched: 2, eligible: 0, not_eligible, first: [] }, bare)).toBe(
-      'Nothing can be recovered now. 2 passed over: It is in use.',
+      'Nothing can be recovered now. 2 skipped: It is in use.',
     );
   });
   it('says its pace', () => {

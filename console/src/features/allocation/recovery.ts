@@ -15,8 +15,8 @@ export function matchedWords(
   { matched, eligible, not_eligible, first }: Matched,
   nameOf: (id: string) => string,
 ): string {
-  if (matched === 0) return 'Nothing to recover: nothing fits.';
-  const passed = not_eligible.map(({ why_not, count }) => ` ${count} passed over: ${why_not}`).join('');
+  if (matched === 0) return 'Nothing to recover.';
+  const passed = not_eligible.map(({ why_not, count }) => ` ${count} skipped: ${why_not}`).join('');
   if (eligible === 0) return `Nothing can be recovered now.${passed}`;
   const named = first.slice(0, mostNamed).map(nameOf).join(', ');
   const more = eligible - Math.min(mostNamed, first.length);

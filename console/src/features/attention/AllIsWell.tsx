@@ -26,9 +26,9 @@ export function AllIsWell({ known }: { known: Known }) {
   ];
   return (
     <Empty icon={IconCircleCheck} title="All is well" tone="ok">
-      <p>Nothing needs a person. What does will appear here by itself, worst first.</p>
+      <p>Nothing needs you. Problems appear here by themselves, worst first.</p>
       {looked && (
-        <ul className={styles.looked} aria-label="What was looked at">
+        <ul className={styles.looked} aria-label="What was checked">
           {looked.map(({ count, words }) => (
             <li key={words}>
               <b className="tabular">{count}</b> {words}

@@ -37,7 +37,7 @@ export function AttentionPage() {
       <PageHeader
         title="Attention"
         tab="Attention"
-        below={<span>{isRead ? attentionHeadline(countOf(shelves), isAll, unanswered) : 'Looking …'}</span>}
+        below={<span>{isRead ? attentionHeadline(countOf(shelves), isAll, unanswered) : 'Loading …'}</span>}
         actions={
           acts &&
           seesWholeFleet(session) &&
@@ -95,7 +95,7 @@ function ShelfPanel({ shelf: { name, concerns }, onAction }: ShelfProps) {
       {concerns.length > mostShown && (
         <div className={styles.more}>
           <Link to={all.to} search={all.search ?? {}}>
-            All {concerns.length} of them
+            Show all {concerns.length}
           </Link>
         </div>
       )}

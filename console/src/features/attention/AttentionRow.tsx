@@ -104,7 +104,7 @@ function tell(concern: Concern): Told {
           allocation_id && <HurtAllocation key="hurt" allocation_id={allocation_id} />,
           status === 'offline' && deadline_at && (
             <span key="end">
-              given up in <Countdown at={deadline_at} />, unless it is heard of
+              given up in <Countdown at={deadline_at} />, unless it is heard again
             </span>
           ),
           status === 'failed' && deadline_at && (
@@ -150,7 +150,7 @@ function tell(concern: Concern): Told {
           residue.cost_per_hour === null ? 'cost not known' : <b key="cost">{costWords(residue.cost_per_hour)}</b>,
           residue.verified_at && (
             <span key="seen">
-              last look <Ago at={residue.verified_at} />
+              last check <Ago at={residue.verified_at} />
             </span>
           ),
         ],

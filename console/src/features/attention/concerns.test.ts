@@ -42,15 +42,15 @@ const hold = (ended_at: string | null) => ({ hold_id: 'h', since: at(1), ended_a
 describe('what needs a person', () => {
   it('is nothing while nothing is known to', () => {
     expect(shelvesOf(nothing, nowMs)).toEqual([]);
-    expect(attentionHeadline(0, true, null)).toBe('Nothing needs a person');
+    expect(attentionHeadline(0, true, null)).toBe('Nothing needs you');
   });
   it('is not known where a question was not answered, and never nothing', () => {
     const busy = { why: 'Server overloaded', again_seconds: 5 };
     expect(attentionHeadline(0, true, busy)).toBe(
-      'Not known whether anything needs a person: Server overloaded; asked again every 5 s',
+      'Unknown whether anything needs you: Server overloaded; retrying every 5 s',
     );
     expect(attentionHeadline(1, true, { ...busy, again_seconds: null })).toBe(
-      '1 or more things need a person, worst first. Not everything is known: Server overloaded',
+      '1 or more things need you, worst first. Not everything could be read: Server overloaded',
     );
     const marks = [attentionMark(0, true, true), attentionMark(0, true, false), attentionMark(2, true, false)];
     expect([...marks, attentionMark(2, true, true)]).toEqual([null, '?', '2+', '2']);
@@ -175,6 +175,6 @@ describe('what needs a person', () => {
     ]);
     expect(shelves[3]?.concerns).toMatchObject([{ node: { name: 'old' } }, { node: { name: 'young' } }]);
     expect(shelves[5]?.concerns).toMatchObject([{ residue: { cost_per_hour: 2 } }, { residue: {} }]);
-    expect(attentionHeadline(countOf(shelves), true, null)).toBe('9 things need a person, worst first');
+    expect(attentionHeadline(countOf(shelves), true, null)).toBe('9 things need you, worst first');
   });
 });

@@ -174,17 +174,17 @@ export interface Unanswered {
 }
 
 function countWords(count: number, isAll: boolean): string {
-  if (count === 0) return 'Nothing needs a person';
-  if (count === 1 && isAll) return 'One thing needs a person';
-  return `${count}${isAll ? '' : ' or more'} things need a person, worst first`;
+  if (count === 0) return 'Nothing needs you';
+  if (count === 1 && isAll) return 'One thing needs you';
+  return `${count}${isAll ? '' : ' or more'} things need you, worst first`;
 }
 
 export function attentionHeadline(count: number, isAll: boolean, unanswered: Unanswered | null): string {
   if (!unanswered) return countWords(count, isAll);
   const { why, again_seconds } = unanswered;
   const what =
-    count === 0 ? 'Not known whether anything needs a person' : `${countWords(count, false)}. Not everything is known`;
-  return `${what}: ${why}${again_seconds === null ? '' : `; asked again every ${again_seconds} s`}`;
+    count === 0 ? 'Unknown whether anything needs you' : `${countWords(count, false)}. Not everything could be read`;
+  return `${what}: ${why}${again_seconds === null ? '' : `; retrying every ${again_seconds} s`}`;
 }
 
 /** The count beside the Attention link; null if nothing needs a person. */

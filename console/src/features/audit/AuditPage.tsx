@@ -66,7 +66,7 @@ export function AuditPage() {
       <Panel flush>
         {!facts && !list.error && <TableSkeleton />}
         {facts?.length === 0 && (
-          <Empty icon={IconFileSearch} title={filtered ? 'Nothing on record matches' : 'Nobody has done anything yet'}>
+          <Empty icon={IconFileSearch} title={filtered ? 'No record matches' : 'Nothing has been done yet'}>
             {filtered && (
               <Button variant="default" onClick={() => void navigate({ search: {}, replace: true })}>
                 Show everything

@@ -125,8 +125,8 @@ export function BootChart({ phase, budget_seconds, rescue_seconds, says, onBudge
 
 const curveWords = ({ p50_seconds, p99_seconds }: BootPhase): string =>
   p50_seconds === null || p99_seconds === null
-    ? 'The share of boots still on its way: none has arrived yet'
-    : `The share of boots still on its way: half arrived within ${inSeconds(p50_seconds)}, 99 of 100 within ${inSeconds(p99_seconds)}`;
+    ? 'The share of boots still running: none has arrived yet'
+    : `The share of boots still running: half arrived within ${inSeconds(p50_seconds)}, 99 of 100 within ${inSeconds(p99_seconds)}`;
 
 /** The parts that do not change while the line moves. */
 function Lanes({ phase }: { phase: BootPhase }) {
@@ -189,10 +189,10 @@ function Lanes({ phase }: { phase: BootPhase }) {
 }
 
 const legend: { outcome: Outcome; words: string }[] = [
-  { outcome: 'completed', words: 'came in time' },
-  { outcome: 'late', words: 'came after it was given up' },
+  { outcome: 'completed', words: 'arrived in time' },
+  { outcome: 'late', words: 'arrived after it was given up' },
   { outcome: 'timed_out', words: 'given up; would have taken longer' },
-  { outcome: 'cancelled', words: 'ended by somebody; not known' },
+  { outcome: 'cancelled', words: 'cancelled' },
 ];
 
 export const BootLegend = () => (
@@ -202,7 +202,7 @@ export const BootLegend = () => (
         <rect y="2" width="22" height="10" className={styles.band} />
         <path d="M0,4H9V10H22" className={styles.curve} />
       </svg>
-      share still on its way, and where it lies with 95 % confidence
+      share still running, with its 95 % confidence band
     </li>
     {legend.map(({ outcome, words }) => (
       <li key={outcome}>
@@ -214,7 +214,7 @@ export const BootLegend = () => (
     ))}
     <li>
       <span className={styles.rescuedSwatch} aria-hidden />
-      past the budget, and still rescued
+      past the budget, still rescued
     </li>
   </ul>
 );

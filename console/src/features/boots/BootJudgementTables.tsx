@@ -107,7 +107,7 @@ export const FalseKillTable = ({ judged: { false_kills, budget_seconds } }: { ju
     label="Boots given up although they arrived"
     columns={falseKillColumns}
     rows={false_kills}
-    none={`None: whatever arrived did so within ${inSeconds(budget_seconds)}.`}
+    none={`None: every boot that arrived took at most ${inSeconds(budget_seconds)}.`}
   />
 );
 
@@ -116,6 +116,6 @@ export const StuckTable = ({ judged: { stuck } }: { judged: Judgement }) => (
     label="Boots that were stuck"
     columns={stuckColumns}
     rows={stuck}
-    none="None: no boot on record was given up and never seen again."
+    none="None: every boot on record arrived in the end."
   />
 );

@@ -49,7 +49,7 @@ export function BootsPage() {
       <PageHeader
         title="Boots"
         tab="Boots"
-        below={<span>How long boots take, and what another budget would have done to them</span>}
+        below={<span>How long boots take, and what another budget would have done</span>}
       />
       <div className={toolbar.toolbar}>
         <Select
@@ -76,7 +76,7 @@ export function BootsPage() {
               <Panel title={`Boots of ${pool}`} flush>
                 <Empty icon={IconRocket} title="No boot is on record">
                   <p>
-                    Each boot leaves its duration and how it ended. Bring a machine of this pool up, and it stands here.
+                    Each boot records its duration and outcome. Bring up a machine of this pool to see the first one.
                   </p>
                 </Empty>
               </Panel>

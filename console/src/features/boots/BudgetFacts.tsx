@@ -26,7 +26,7 @@ export function BudgetFacts({ phase, make }: Props) {
         <div className={styles.budget}>
           <b className="tabular">{inSeconds(budget_seconds)}</b> {sourceWords[budget_source]}
         </div>
-        {learning?.frozen && <p className={styles.frozen}>Nothing is learned now: {withLocalTimes(learning.frozen)}</p>}
+        {learning?.frozen && <p className={styles.frozen}>Learning is paused: {withLocalTimes(learning.frozen)}</p>}
         <p className={styles.because}>{learning?.because ?? policyWords[policy]}</p>
         <Facts facts={budgetFacts(phase, make)} />
       </Panel>
@@ -54,11 +54,11 @@ function budgetFacts(
   const { at, boots, late, killed } = since_change;
   return [
     ['Policy', policy],
-    ['On its way to', learning && learning.aim_seconds !== budget_seconds && inSeconds(learning.aim_seconds)],
+    ['Moving towards', learning && learning.aim_seconds !== budget_seconds && inSeconds(learning.aim_seconds)],
     ['Learned from', learning?.stratum && `${learning.completions} ${stratumWords[learning.stratum]}`],
     ['Considered', learning && <Ago at={learning.considered_at} />],
     ['Too slow for it', too && tooSlowWords(too, samples.filter(arrived).length)],
-    ['Rescued', `who comes up to ${inSeconds(rescue_seconds)} later`],
+    ['Rescued', `boots up to ${inSeconds(rescue_seconds)} late`],
     [
       'Since it changed',
       <>

@@ -147,7 +147,7 @@ function Controls({ phase, budget_seconds, onBudget, onApply }: ControlsProps) {
       <Button
         variant="default"
         className={styles.back}
-        // Hidden instead of removed, so that it keeps the focus.
+        // Not removed or disabled, so that it keeps the focus.
         data-disabled={!isMoved || undefined}
         aria-disabled={!isMoved}
         onClick={() => onBudget(undefined)}

@@ -4,6 +4,6 @@ import { mostMovePerDay } from '../../../../src/lifecycle/boots/learned-budget.t
 export type BudgetPolicy = 'fixed' | 'learned';
 
 export const policyWords: Record<BudgetPolicy, string> = {
-  fixed: 'It stays until somebody changes it.',
-  learned: `A new number stands for a day; then boots move it, by at most ${mostMovePerDay * 100} % a day.`,
+  fixed: 'It stays until you change it.',
+  learned: `A new budget stays for a day. Then recorded boots move it by at most ${mostMovePerDay * 100} % a day.`,
 };

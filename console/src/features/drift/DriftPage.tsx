@@ -40,7 +40,7 @@ export function DriftPage() {
       <PageHeader
         title="Drift"
         tab="Drift"
-        below="Where what we hold and what is there disagree, what fails again and again, and boots that became slower"
+        below="Disagreements with providers and evidence, repeated failures, and slower boots"
       />
       <div className={toolbar.toolbar}>
         <PillFilter
@@ -58,8 +58,8 @@ export function DriftPage() {
           <Empty icon={IconScale} title={status === 'open' ? 'Both sides agree' : `No finding is ${status}`}>
             {status === 'open' ? (
               <p>
-                Every machine and every row is compared with what its provider and its evidence say. What disagrees
-                twice is shown here, with both sides, to be repaired or accepted.
+                Slipway compares every row with its provider and its evidence. What disagrees twice appears here, to
+                repair or accept.
               </p>
             ) : (
               <Button variant="default" onClick={() => choose(undefined)}>

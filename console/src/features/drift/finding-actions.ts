@@ -11,8 +11,8 @@ import { aboutWords } from './words.ts';
 export const decisionLabels: Record<Decision, string> = { repair: 'Repair', accept: 'Accept' };
 
 const decisionSays: Record<Decision, string> = {
-  repair: 'One side is brought to the other.',
-  accept: 'You know of it, and it may stay so.',
+  repair: 'This makes both sides agree again.',
+  accept: 'You accept it as it is.',
 };
 
 /** A repeated provision failure cannot be repaired here; it can only be accepted. */

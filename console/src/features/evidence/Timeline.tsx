@@ -39,7 +39,7 @@ export function Timeline({ by, layer, onLayer }: Props) {
       {facts?.length === 0 && hasNextPage && <p>None of the newest evidence belongs to you. Load older evidence.</p>}
       {facts?.length === 0 && !hasNextPage && (
         <Empty icon={IconTimeline} title={layer ? `No evidence from the ${layer} layer` : 'No evidence yet'}>
-          <p>Whatever any layer learns will appear here at once, and stays after the machine is gone.</p>
+          <p>New evidence appears here at once, and stays after the machine is gone.</p>
         </Empty>
       )}
       {facts && facts.length > 0 && <LaneHeads />}

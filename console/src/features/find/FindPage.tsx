@@ -67,7 +67,7 @@ function Nothing({ id }: { id: string }) {
   if (pools.data?.some(({ name }) => name === id)) return <Navigate to="/fleet" search={{ pool: id }} replace />;
   return (
     <Told title="Not found">
-      <Empty icon={IconMapOff} title={`Nothing is known about ${id}`}>
+      <Empty icon={IconMapOff} title={`Nothing found for ${id}`}>
         <p>
           No node, instance, allocation, operation, request or pool has this id or name, or you may not see it. A letter
           may be missing; a part of a name, a label or a zone is found by searching.

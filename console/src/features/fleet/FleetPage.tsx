@@ -145,7 +145,7 @@ export function FleetPage() {
         <Panel>
           {filtered ? (
             <Empty icon={IconServerOff} title="No machine matches">
-              <p>Other words, another pool or more statuses may.</p>
+              <p>Try other words, another pool or more statuses.</p>
               <Button variant="default" onClick={() => change({ q: undefined, pool: undefined, status: undefined })}>
                 Show the whole fleet
               </Button>
@@ -155,7 +155,7 @@ export function FleetPage() {
               <p>
                 Bring one up here, or from a terminal:
                 <code>./bin/slipway allocate --pool local --wait</code>
-                It appears as a cell at once and shows how far it is.
+                It appears as a cell at once and shows its progress.
               </p>
               {allocate}
             </Empty>

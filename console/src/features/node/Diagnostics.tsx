@@ -32,7 +32,7 @@ export function Diagnostics({ node_id }: { node_id: string }) {
   const probe = probes.data.pages[0]?.items[0];
   if (facts.length === 0 && !probe) {
     return (
-      <Empty icon={IconStethoscope} title="Nothing was collected of it yet">
+      <Empty icon={IconStethoscope} title="Nothing collected yet">
         <p>
           Collect diagnostics asks its agent and its provider; probe asks whether it lives. Both are among its actions.
         </p>
@@ -59,7 +59,7 @@ export function Diagnostics({ node_id }: { node_id: string }) {
 function Collected({ fact }: { fact: Evidence }) {
   const { host, processes, boot_stages, lines, attachments } = collectedOf(fact.data);
   const who =
-    fact.kind === 'evidence.missing' ? 'Not to be had' : fact.layer === 'provider' ? 'Its provider' : 'Its agent';
+    fact.kind === 'evidence.missing' ? 'Not available' : fact.layer === 'provider' ? 'Its provider' : 'Its agent';
   return (
     <section aria-label={who}>
       <h2>

@@ -44,11 +44,11 @@ export function DoubtNotice({ node, explanation, onAction }: Props) {
           <div>
             <p>
               <b>
-                Its pool is only observed: {would_have.rule} would have made it {would_have.to}.
+                Its pool only observes: {would_have.rule} would have made it {would_have.to}.
               </b>
             </p>
             <p>
-              <Ago at={would_have.at} />, because {would_have.reason}. Nothing was changed.
+              <Ago at={would_have.at} />, because {would_have.reason}. Nothing changed.
             </p>
           </div>
         </div>

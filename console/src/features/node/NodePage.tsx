@@ -77,7 +77,7 @@ export function NodePage() {
           <FailurePanel error={explanation.error} />
         )}
         {explanation.data && explanation.data.findings.length > 0 && (
-          <Panel title="Found about it" flush>
+          <Panel title="Findings on this machine" flush>
             <FindingList
               findings={explanation.data.findings}
               onAction={mayActOnNodes(session) ? setAction : undefined}

@@ -47,14 +47,14 @@ export function NodeBecause({ node, explanation, onAction }: Props) {
         <>
           {stuck && (
             <p>
-              The machine is still <NodeStatusBadge status={explanation.status} />, and no step of that goes on until
-              its release is tried again.
+              The machine is still <NodeStatusBadge status={explanation.status} />. Cleaning pauses until its release is
+              retried.
             </p>
           )}
           {!stuck && !inDoubt && <p>{explanation.means}</p>}
           {node.last_seen_at && (
             <p>
-              Last heard of: <Ago at={node.last_seen_at} />
+              Last seen: <Ago at={node.last_seen_at} />
             </p>
           )}
         </>
@@ -70,7 +70,7 @@ function Reason({ explanation }: { explanation: Explanation }) {
   const stuck = stuckRelease(explanation);
   return (
     <>
-      {stuck && <p className={styles.reason}>{toSentence(withLocalTimes(stuck.reason ?? 'its release failed'))}</p>}
+      {stuck && <p className={styles.reason}>{toSentence(withLocalTimes(stuck.reason ?? 'the release failed'))}</p>}
       {verdict && <p className={stuck ? styles.dim : styles.reason}>{withLocalTimes(verdict)}</p>}
       <p className={styles.dim}>
         {rule && rule !== explanation.status && (

@@ -49,7 +49,7 @@ export function OperationsPage() {
 
   return (
     <>
-      <PageHeader title="Operations" tab="Operations" below="Durable workflows, newest first" />
+      <PageHeader title="Operations" tab="Operations" below="Newest first" />
       <div className={toolbar.toolbar}>
         <SearchField label="Search kinds and ids" value={search.q} onChange={(q) => change({ q })} />
         <div className={toolbar.wide}>
@@ -73,9 +73,7 @@ export function OperationsPage() {
                 Show all
               </Button>
             ) : (
-              <p>
-                Bringing a machine up or taking it down is an operation: it survives restarts and says how far it is.
-              </p>
+              <p>Bringing up or taking down a machine is an operation. It survives restarts and shows its progress.</p>
             )}
           </Empty>
         )}

@@ -10,16 +10,15 @@ export const canRetryOperation = ({ status }: Operation): boolean => status === 
 
 export const cancelAction = (operation: Operation): Action => ({
   title: `Cancel ${humanize(operation.kind).toLowerCase()}?`,
-  says: 'It is asked to stop at its next step. What it has made so far is taken down by its own rules, not left behind.',
-  button: 'Ask it to stop',
+  says: 'It stops at its next step, and takes down what it has created so far.',
+  button: 'Cancel operation',
   destructive: true,
-  run: ({ reason }, key) =>
-    andSay('The operation was asked to stop', cancelOperation(operation.workflow_id, reason, key)),
+  run: ({ reason }, key) => andSay('Cancel requested', cancelOperation(operation.workflow_id, reason, key)),
 });
 
 export const retryOperationAction = (operation: Operation): Action => ({
   title: `Retry ${humanize(operation.kind).toLowerCase()}?`,
-  says: 'It continues at the step that failed; what is done stays done.',
+  says: 'It continues at the step that failed. Finished steps are not repeated.',
   button: 'Retry',
-  run: ({ reason }, key) => andSay('The operation goes on', retryOperation(operation.workflow_id, reason, key)),
+  run: ({ reason }, key) => andSay('The operation continues', retryOperation(operation.workflow_id, reason, key)),
 });

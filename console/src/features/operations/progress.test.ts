@@ -53,7 +53,7 @@ describe('the outlook', () => {
     expect(outlook(progress({ slower_than: 0.2 }), 0)).toEqual([]);
     expect(outlook(progress({ slower_than: 0.925, stalled: true, retry_after_seconds: 30 }), 4)).toEqual([
       'next try in 26s',
-      'nothing has advanced for longer than usual',
+      'no progress for longer than usual',
       'slower than 92 % of earlier runs of this step',
     ]);
   });

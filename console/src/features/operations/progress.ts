@@ -46,7 +46,7 @@ export function outlook(progress: SparseProgress, since_receipt_seconds: number)
     const left = retry_after_seconds - since_receipt_seconds;
     words.push(left >= 1 ? `next try in ${elapsed(left)}` : 'trying again');
   }
-  if (stalled) words.push('nothing has advanced for longer than usual');
+  if (stalled) words.push('no progress for longer than usual');
   if (typeof eta_seconds === 'number') {
     const left = eta_seconds - since_receipt_seconds;
     words.push(left > 0 ? `about ${roughly(left)} left` : 'later than expected');

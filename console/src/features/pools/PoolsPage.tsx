@@ -40,7 +40,7 @@ export function PoolsPage() {
         <Panel>
           <Empty icon={IconStack2} title="No pools">
             <p>
-              Declare one, then machines can be allocated from it:
+              Declare one, then allocate machines from it:
               <code>slipway apply -f pool.yaml</code>
             </p>
           </Empty>

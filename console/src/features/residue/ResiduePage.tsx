@@ -76,14 +76,13 @@ const Nothing = ({ status, onShowOpen }: { status: ResidueStatus; onShowOpen: ()
   status === 'open' ? (
     <Empty icon={IconLeaf} title="Nothing is left behind">
       <p>
-        What a forced release could not prove gone, and what is found upstream without an owner, is listed here and
-        looked at again and again until it is gone.
+        Resources without an owner appear here, and those a forced release left. They are checked until they are gone.
       </p>
     </Empty>
   ) : (
     <Empty icon={IconLeaf} title={`Nothing is ${status}`}>
       <Button variant="default" onClick={onShowOpen}>
-        Show what is open
+        Show open entries
       </Button>
     </Empty>
   );

@@ -15,15 +15,15 @@ interface DeedWords {
 
 /** As in the CLI. */
 export const deeds: Record<Deed, DeedWords> = {
-  verify: { label: 'Verify', says: 'Look now whether it is still there.', done: 'is being looked at' },
+  verify: { label: 'Verify', says: 'Check now whether it still exists.', done: 'is being checked' },
   adopt: {
     label: 'Adopt',
-    says: 'Take it over under your name; from then on it is yours, and nobody counts it as left behind.',
-    done: 'is yours now',
+    says: 'You become its owner. It no longer counts as residue.',
+    done: 'is now yours',
   },
   delete: {
     label: 'Delete',
-    says: 'Destroy what carries our tags, and prove it gone. This cannot be undone.',
+    says: 'Destroy the resources with our tags, with proof. You cannot undo this.',
     done: 'is being destroyed',
   },
 };

@@ -20,10 +20,10 @@ describe('residue in words', () => {
     expect(totalCost([{ cost_per_hour: null }, { cost_per_hour: 1 }, { cost_per_hour: 0.5 }])).toBe(1.5);
   });
   it('has a headline that does not claim more than is read', () => {
-    expect(residueHeadline([], true)).toMatch(/^What may be left/);
-    expect(residueHeadline([{ cost_per_hour: null }], true)).toBe('1 thing may be left upstream');
+    expect(residueHeadline([], true)).toMatch(/^Resources that may be left/);
+    expect(residueHeadline([{ cost_per_hour: null }], true)).toBe('1 thing may be left at a provider');
     expect(residueHeadline([{ cost_per_hour: 2 }, { cost_per_hour: null }], false)).toBe(
-      '2 or more things may be left upstream, at 2/h together where the cost is known',
+      '2 or more things may be left at a provider, at 2/h in total, where the cost is known',
     );
   });
 });

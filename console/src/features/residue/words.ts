@@ -27,9 +27,9 @@ export function totalCost(rows: readonly Pick<Residue, 'cost_per_hour'>[]): numb
 }
 
 export function residueHeadline(rows: readonly Pick<Residue, 'cost_per_hour'>[] | undefined, isAll: boolean): string {
-  if (!rows || rows.length === 0) return 'What may be left upstream without a live owner, newest first';
+  if (!rows || rows.length === 0) return 'Resources that may be left at a provider without an owner, newest first';
   const cost = totalCost(rows);
   const things = rows.length === 1 ? 'thing' : 'things';
-  const count = `${rows.length}${isAll ? '' : ' or more'} ${things} may be left upstream`;
-  return cost === null ? count : `${count}, at ${costWords(cost)} together where the cost is known`;
+  const count = `${rows.length}${isAll ? '' : ' or more'} ${things} may be left at a provider`;
+  return cost === null ? count : `${count}, at ${costWords(cost)} in total, where the cost is known`;
 }

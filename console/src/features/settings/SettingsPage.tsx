@@ -34,7 +34,7 @@ export function SettingsPage() {
         tab="Settings"
         below={
           <span>
-            The rules, their runs and the brake are on the page{' '}
+            The rules and the brake are on the page{' '}
             <Link to="/supervision" style={{ textDecoration: 'underline' }}>
               Supervision
             </Link>
@@ -68,7 +68,7 @@ function Tokens() {
           leftSection={<IconPlus size={15} aria-hidden />}
           onClick={() => change({ dialog: 'token' })}
         >
-          Make a token
+          Create token
         </Button>
       }
       flush
@@ -126,9 +126,9 @@ function Server() {
         )}
       </Panel>
       {data && (
-        <Panel title="What it decides by" aside={<Aside>{whereFrom(data.started_with.config)}</Aside>} flush>
+        <Panel title="Rule settings" aside={<Aside>{whereFrom(data.started_with.config)}</Aside>} flush>
           <DataTable
-            label="What it decides by"
+            label="Rule settings"
             columns={settingColumns}
             rows={settingRows(data.decides_by)}
             rowKey={([name]) => name}

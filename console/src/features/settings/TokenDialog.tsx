@@ -27,7 +27,7 @@ export function TokenDialog({ opened, onClose }: Props) {
     <Modal
       opened={opened}
       onClose={close}
-      title={made ? `Token ${made.name}` : 'Make a token'}
+      title={made ? `Token ${made.name}` : 'Create token'}
       closeButtonProps={{ 'aria-label': 'Close' }}
       // A stray click must not lose a secret that is shown only once.
       closeOnClickOutside={made === null}
@@ -68,7 +68,7 @@ function Form({ onMade, onClose }: { onMade: (token: Token) => void; onClose: ()
     <DialogForm isReady={name !== ''} button="Make it" doing={mutation} onClose={onClose}>
       <TextInput
         label="Name"
-        description="Whose it is; it stands beside everything that is done with it"
+        description="The person or program that uses it; recorded with every action"
         value={name}
         onChange={(event) => setName(event.currentTarget.value)}
         pattern={namePattern}
@@ -88,14 +88,14 @@ function Form({ onMade, onClose }: { onMade: (token: Token) => void; onClose: ()
       </Radio.Group>
       <TextInput
         label="Tenant"
-        description="Optional. It then sees and releases only what is this tenant's"
+        description="Optional. Limits the token to this tenant"
         value={tenant}
         onChange={(event) => setTenant(event.currentTarget.value)}
         pattern={namePattern}
       />
       <NumberInput
         label="Ends after"
-        description="Optional. It works until it is revoked otherwise"
+        description="Optional. Without it, the token works until you revoke it"
         suffix=" days"
         min={1}
         max={3650}
@@ -111,7 +111,7 @@ function Secret({ token, onClose }: { token: string; onClose: () => void }) {
   return (
     <Stack gap="md">
       <Text>
-        Give it to whoever it is for. <b>It is not shown again.</b>
+        Copy it now. <b>It is not shown again.</b>
       </Text>
       <code className={styles.line}>{token}</code>
       <Group justify="flex-end" gap="xs">

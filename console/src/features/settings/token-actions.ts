@@ -7,7 +7,7 @@ import type { Action } from '../actions/action.ts';
 
 export const revokeAction = ({ token_id, name }: Token, cache: QueryClient): Action => ({
   title: `Revoke · ${name}`,
-  says: 'Whoever uses it is signed out at once, and programs that carry it are refused. It cannot be undone; make a new one instead.',
+  says: 'Its users are signed out, and programs that use it are refused at once. You cannot undo this.',
   button: 'Revoke',
   destructive: true,
   takesReason: false,

@@ -8,5 +8,5 @@ export const roleWords: Record<TokenRole, string> = {
   viewer: 'may look',
   operator: 'may allocate, release and act on machines',
   admin: 'may do everything, tokens included',
-  relay: 'may pass on the beats of one pool',
+  relay: 'may forward the heartbeats of one pool',
 };

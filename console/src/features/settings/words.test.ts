@@ -20,5 +20,5 @@ it('says where each came from, and of which file the rest is', () => {
     ['zone', 'eu'],
   ]);
   expect(whereFrom('/etc/slipway.yaml')).toContain('/etc/slipway.yaml');
-  expect(whereFrom(null)).toBe('defaults: it was given no settings file');
+  expect(whereFrom(null)).toBe('defaults; no settings file was given');
 });

@@ -23,4 +23,4 @@ export const sourcedRows = (settings: Record<string, unknown>, sources: Record<s
 
 /** Names the settings file, for settings that have no flag. */
 export const whereFrom = (file: unknown): string =>
-  typeof file === 'string' ? `from ${file}; what it leaves out is default` : 'defaults: it was given no settings file';
+  typeof file === 'string' ? `from ${file}, and defaults for the rest` : 'defaults; no settings file was given';

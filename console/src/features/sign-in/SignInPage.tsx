@@ -68,8 +68,8 @@ export function SignInPage() {
             Where is my token?
           </Text>
           <Text size="sm" c="dimmed">
-            The first start wrote the admin token into the server's data directory and printed the path. On the machine
-            that runs the server:
+            The first start writes the admin token into the server's data directory. On the machine that runs the
+            server:
           </Text>
           <pre className={styles.command}>cat .slipway/admin.token</pre>
           <Text size="sm" c="dimmed">

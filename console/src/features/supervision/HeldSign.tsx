@@ -58,7 +58,7 @@ export function HeldBanner() {
       <span>
         <b>{heldHeadline(brake)}.</b> {reasons.slice(0, 1).map((reason) => `${reason}. `)}
         {reasons.length > 1 && `And ${reasons.length - 1} more. `}
-        <Link to="/supervision">See why, and let it go on</Link>
+        <Link to="/supervision">See why, and resume</Link>
       </span>
     </div>
   );

@@ -81,8 +81,8 @@ function Held({ brake, onAction }: { brake: Brake; onAction: ((action: Action) =
     <Empty icon={IconShieldCheck} title={heldHeadline(brake)}>
       <p>
         {brake.holding
-          ? 'By maintenance, or because a provider does not answer; each node says which. The verdicts go on when that ends.'
-          : 'Every rule decides as soon as it must. When many machines turn bad at once, or we doubt our own hearing, the rest is held here.'}
+          ? 'Because of maintenance, or because a provider does not answer. Each node page says which. Verdicts resume when that ends.'
+          : 'Rules decide without delay. If many machines fail at once, further verdicts are held here.'}
       </p>
     </Empty>
   );
@@ -108,7 +108,7 @@ function Past({ brake }: { brake: Brake }) {
         </Panel>
       )}
       {brake.gaps.length > 0 && (
-        <Panel title="When the control plane itself was away" aside={newest(brake.gaps)} flush>
+        <Panel title="Gaps of the control plane" aside={newest(brake.gaps)} flush>
           <GapTable gaps={brake.gaps.slice(0, mostPast)} />
         </Panel>
       )}

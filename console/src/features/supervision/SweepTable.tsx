@@ -54,7 +54,7 @@ function Trouble({ sweep: { error, failed_at, waiting } }: { sweep: SweepRun }) 
         failed {failed_at && <Ago at={failed_at} />}: {error}
       </span>
     );
-  return waiting && 'waits: this replica is not sure of its own hearing';
+  return waiting && 'waits: this replica may have missed heartbeats';
 }
 
 interface Props {

@@ -4,16 +4,16 @@ import { type Action, andSay } from '../actions/action.ts';
 import type { Hold } from './words.ts';
 
 const consequences: Record<Hold['effect'], string> = {
-  hold: 'Every verdict that it holds takes effect within seconds, on all machines that are still silent then. Be sure that it is they who are gone, and not the way to them.',
-  'pause-launches': 'New machines are launched there again, whatever made the last ones fail.',
+  hold: 'Held verdicts take effect within seconds on all machines that are still silent. Make sure that the machines are gone, not the network.',
+  'pause-launches': 'New machines are launched there again, whatever caused the failures.',
 };
 
 export const resumeAction = (hold: Hold): Action => ({
-  title: `Let ${hold.rule} in ${hold.scope} ${hold.name} go on?`,
+  title: `Resume ${hold.rule} in ${hold.scope} ${hold.name}?`,
   says: consequences[hold.effect],
   button: 'Resume',
   destructive: hold.effect === 'hold',
   needsReason: true,
   run: ({ reason = '' }, key) =>
-    andSay(`${hold.rule} in ${hold.scope} ${hold.name} goes on`, resumeBrake(hold.hold_id, reason, key)),
+    andSay(`${hold.rule} in ${hold.scope} ${hold.name} resumes`, resumeBrake(hold.hold_id, reason, key)),
 });

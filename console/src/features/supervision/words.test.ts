@@ -19,7 +19,7 @@ it('says how much is held, in one word and in a sentence', () => {
 
 it('says when the control plane has not heard everything', () => {
   const at = '2026-01-01T12:01:00Z';
-  expect(hearingWords({ at, heard_through: '2026-01-01T12:00:59Z' })).toContain('Everything');
-  expect(hearingWords({ at, heard_through: '2026-01-01T12:00:00Z' })).toContain('in the last 60 s has not been heard');
+  expect(hearingWords({ at, heard_through: '2026-01-01T12:00:59Z' })).toContain('All heartbeats');
+  expect(hearingWords({ at, heard_through: '2026-01-01T12:00:00Z' })).toContain('of the last 60 s have not arrived');
   expect(hearingWords({ at, heard_through: null })).toContain('No replica');
 });

@@ -22,12 +22,12 @@ export function heldHeadline(brake: Pick<Brake, 'held' | 'holding'>): string {
 }
 
 export const effectWords: Record<Hold['effect'], string> = {
-  hold: 'Its verdicts wait: nobody is given up or destroyed by it. What comes back by itself is let go.',
-  'pause-launches': 'The failures stand, and nothing new is launched there meanwhile.',
+  hold: 'Its verdicts wait, so it gives up no machine. A machine that comes back is released from the hold.',
+  'pause-launches': 'The failures stand, and no new machine is launched there.',
 };
 
 export const afterwardsWords: Record<Hold['effect'], string> = {
-  hold: 'then it goes on slowly, a few a minute',
+  hold: 'then it resumes slowly, a few a minute',
   'pause-launches': 'or until a machine comes up there',
 };
 
@@ -35,9 +35,9 @@ export const afterwardsWords: Record<Hold['effect'], string> = {
 const quietSeconds = 10;
 
 export function hearingWords({ heard_through, at }: Pick<Brake, 'heard_through' | 'at'>): string {
-  if (heard_through === null) return 'No replica has said yet what it has heard.';
+  if (heard_through === null) return 'No replica has reported its heartbeats yet.';
   const behind = (Date.parse(at) - Date.parse(heard_through)) / 1000;
   return behind < quietSeconds
-    ? 'Everything the machines said has been heard.'
-    : `What the machines said in the last ${Math.floor(behind)} s has not been heard everywhere; nobody is called silent for it.`;
+    ? 'All heartbeats have been received.'
+    : `Heartbeats of the last ${Math.floor(behind)} s have not arrived at every replica. No machine is called silent for it.`;
 }

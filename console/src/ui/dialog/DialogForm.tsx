@@ -25,7 +25,7 @@ export function DialogForm({ children, isReady, button, destructive = false, doi
         {doing.error && <FailurePanel error={doing.error} />}
         <Group justify="flex-end" gap="xs">
           <Button variant="default" onClick={onClose}>
-            Not now
+            Go back
           </Button>
           <Button type="submit" color={destructive ? 'red' : undefined} loading={doing.isPending} disabled={!isReady}>
             {button}

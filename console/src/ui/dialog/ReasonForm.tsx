@@ -37,7 +37,7 @@ export function ReasonForm({
       {takesReason && (
         <Textarea
           label="Reason"
-          description={`${needsReason ? 'Needed' : 'Optional'}. It is kept as evidence, under your name`}
+          description={`${needsReason ? 'Required' : 'Optional'}. Recorded as evidence under your name`}
           required={needsReason}
           autosize
           minRows={2}

@@ -9,7 +9,7 @@ export const LoadMore = ({ list: { hasNextPage, isFetchingNextPage, fetchNextPag
   hasNextPage ? (
     <Center p="sm">
       <Button variant="default" size="xs" loading={isFetchingNextPage} onClick={() => void fetchNextPage()}>
-        Show older ones
+        Show older
       </Button>
     </Center>
   ) : null;

@@ -21,13 +21,13 @@ export function LeftOnMachine({ node }: { node: Node }) {
   if (!fact || lines.length === 0)
     return (
       <Empty icon={IconFileText} title="No lines yet">
-        <p>The agent ships its own and its command's lines here.</p>
+        <p>The agent sends its own output and that of its command.</p>
       </Empty>
     );
   return (
     <>
       <p className={styles.found}>
-        It sent nothing. This was found on the machine <Ago at={fact.at} />:
+        It sent nothing. The provider collected this <Ago at={fact.at} />:
       </p>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region must be reachable by keyboard */}
       <div className={styles.box} role="log" aria-label={`Found on ${node.name}`} tabIndex={0}>
