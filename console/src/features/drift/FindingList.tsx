@@ -14,7 +14,8 @@ import type { Action } from '../actions/action.ts';
 import { BootsLink } from '../boots/BootsLink.tsx';
 import styles from './FindingList.module.css';
 import { decisionAction, decisionLabels, decisionsOn } from './finding-actions.ts';
-import { aboutWords, foundSince, sideFacts, sideNames, titleAndDetail } from './words.ts';
+import { titleAndDetail } from './finding-title.ts';
+import { aboutWords, foundSince, sideFacts, sideNames } from './words.ts';
 
 interface Props {
   findings: Finding[];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { aboutWords, openCount, sideFacts, titleAndDetail } from './words.ts';
+import { aboutWords, openCount, sideFacts } from './words.ts';
 
 describe('a finding in words', () => {
   it('is about a machine, an allocation, a generation of a pool, or a token', () => {
@@ -43,17 +43,6 @@ describe('a finding in words', () => {
       ['Past budget', '4.3 %'],
       ['Stages', ['stage image-pull, former 1m 47s, slower 3m 34s']],
     ]);
-  });
-  it('of slower boots has a short title and the explanation below it', () => {
-    const says = 'boots take longer. Image-pull it is. None was given up';
-    expect(titleAndDetail({ kind: 'boot-shift', what: 'boots_slower', says })).toEqual({
-      title: 'its boots have become slower',
-      detail: says,
-    });
-    expect(titleAndDetail({ kind: 'drift', what: 'row_differs', says: 'its row differs. Really' })).toEqual({
-      title: 'its row differs. Really',
-      detail: null,
-    });
   });
 });
 

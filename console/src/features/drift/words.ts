@@ -1,7 +1,6 @@
 /** Words of a finding: its subject, and what each side says. Pure. */
 
 import type { Finding } from '../../../../src/contract/finding.ts';
-import { findingWhats } from '../../../../src/lifecycle/findings/findings.ts';
 import { humanize } from '../../ui/text.ts';
 import { precise, roughly } from '../../ui/time/durations.ts';
 import { withLocalTimes } from '../../ui/time/times.ts';
@@ -25,12 +24,6 @@ export const sideNames: Record<Finding['kind'], [ours: string, theirs: string]> 
   'join-token': ['Join token', 'Machines'],
   token: ['Token', 'Use'],
 };
-
-/** Slower boots take several sentences to explain; every other finding is one. */
-export const titleAndDetail = ({ kind, what, says }: Pick<Finding, 'kind' | 'what' | 'says'>) =>
-  kind === 'boot-shift'
-    ? { title: findingWhats[what].says, detail: withLocalTimes(says) }
-    : { title: withLocalTimes(says), detail: null };
 
 /** Slower boots began before they could be detected. */
 export const foundSince = ({ kind, theirs, opened_at, first_seen_at }: Finding): string =>
