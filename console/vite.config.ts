@@ -10,7 +10,7 @@ const server = process.env.SLIPWAY_URL ?? 'http://127.0.0.1:7070';
 
 /** Modules that only dialogs use. */
 const onlyInDialogs =
-  /react-number-format|components\/(NumberInput|Radio|Textarea|Modal|ModalBase)\/|console\/src\/[\w/-]+\/(\w+Dialog|\w+Form|ExtraField|ForesightBox|EnrolmentToken|KeyboardHelp)\.tsx/;
+  /react-number-format|components\/(NumberInput|Radio|Textarea|Modal|ModalBase)\/|console\/src\/[\w/-]+\/(\w+Dialog|\w+Form|ExtraField|PredictionBox|EnrolmentToken|KeyboardHelp)\.tsx/;
 
 export default defineConfig({
   root: fileURLToPath(new URL('.', import.meta.url)),

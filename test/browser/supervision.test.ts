@@ -200,7 +200,7 @@ it('shows maintenance at once, on a phone and in the dark, and offers nothing to
   await expectNoBarriers(page, 'supervision on a phone in the dark', 'color-contrast');
   const [one] = await heldNodes();
   await walkTo(page, `/nodes/${one?.node_id}`);
-  await page.getByText(/somebody works there: maintenance dredging/).waitFor();
+  await page.getByText(/a maintenance window covers it: maintenance dredging/).waitFor();
   expect(await page.getByRole('button', { name: /Apply|Extend/ }).count()).toBe(0);
   await expectNoBarriers(page, 'a held node in the dark', 'color-contrast');
   await context.close();

@@ -8,9 +8,9 @@ import { routes } from './routes.generated.ts';
 import { noteServerDate } from './server-clock.ts';
 
 const fetchAndNoteTime: typeof fetch = async (input, init) => {
-  const askedMs = systemClock.nowMs();
+  const sentMs = systemClock.nowMs();
   const reply = await fetch(input, { ...init, credentials: 'same-origin' });
-  noteServerDate(reply.headers.get('date'), askedMs, systemClock.nowMs());
+  noteServerDate(reply.headers.get('date'), sentMs, systemClock.nowMs());
   return reply;
 };
 

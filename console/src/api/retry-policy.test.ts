@@ -3,7 +3,7 @@ import { afterEach, expect, test } from 'vitest';
 import { virtualClock } from '../../../src/base/virtual-clock.ts';
 import { RequestRefused, ServerUnreachable } from '../../../src/contract/client.ts';
 import type { Problem } from '../../../src/contract/errors/problem.ts';
-import { askingAgain } from './retry-policy.ts';
+import { retryFailedQueries } from './retry-policy.ts';
 
 const refused = (problem: Partial<Problem>) => new RequestRefused(problem as Problem);
 const busy = refused({ code: 'server_busy', status: 429, retry_after_seconds: 5 });
@@ -14,37 +14,37 @@ afterEach(() => end());
 /** One active query, and a server that refuses it with `error` while it is not well. */
 function scene(error: Error) {
   const clock = virtualClock();
-  const server = { isWell: false, asked: 0 };
-  const cache = new QueryClient({ queryCache: new QueryCache({ onError: askingAgain(clock) }) });
-  const looking = new QueryObserver(cache, {
+  const server = { isWell: false, requests: 0 };
+  const cache = new QueryClient({ queryCache: new QueryCache({ onError: retryFailedQueries(clock) }) });
+  const observer = new QueryObserver(cache, {
     queryKey: ['pools'],
     retry: false,
     queryFn: async () => {
-      server.asked += 1;
+      server.requests += 1;
       if (!server.isWell) throw error;
       return 'answered';
     },
   });
-  const leave = looking.subscribe(() => {});
+  const leave = observer.subscribe(() => {});
   end = () => {
     leave();
     cache.clear();
   };
-  return { clock, server, cache, leave, seen: () => looking.getCurrentResult() };
+  return { clock, server, cache, leave, seen: () => observer.getCurrentResult() };
 }
 
-test('a question that was refused for the moment is asked after the time the server named, until it is answered', async () => {
+test('a question that was refused for the moment is requests after the time the server named, until it is answered', async () => {
   const { clock, server, seen } = scene(busy);
   await clock.advance(4999);
-  expect(server.asked).toBe(1);
+  expect(server.requests).toBe(1);
   await clock.advance(5001);
-  expect(server.asked).toBe(3);
+  expect(server.requests).toBe(3);
   expect(seen().error).toBe(busy);
   server.isWell = true;
   await clock.advance(5000);
   expect(seen()).toMatchObject({ data: 'answered', error: null });
   await clock.advance(60_000);
-  expect(server.asked).toBe(4);
+  expect(server.requests).toBe(4);
 });
 
 test.each([new ServerUnreachable('silent'), refused({ code: 'internal', status: 500 })])(
@@ -58,26 +58,26 @@ test.each([new ServerUnreachable('silent'), refused({ code: 'internal', status: 
   },
 );
 
-test('what is refused for good is not asked again', async () => {
+test('what is refused for good is not requests again', async () => {
   const { clock, server } = scene(refused({ code: 'role_insufficient', status: 403 }));
   await clock.advance(60_000);
-  expect(server.asked).toBe(1);
+  expect(server.requests).toBe(1);
 });
 
-test('what nobody looks at any more is not asked again', async () => {
+test('what nobody looks at any more is not requests again', async () => {
   const { clock, server, leave } = scene(busy);
   await clock.advance(0);
   leave();
   await clock.advance(60_000);
-  expect(server.asked).toBe(1);
+  expect(server.requests).toBe(1);
 });
 
-test('a question that was asked in between still has one wait', async () => {
+test('a question that was requests in between still has one wait', async () => {
   const { clock, server, cache } = scene(busy);
   await clock.advance(1000);
   await cache.invalidateQueries();
-  expect(server.asked).toBe(2);
+  expect(server.requests).toBe(2);
   await clock.advance(4999);
-  expect(server.asked).toBe(2);
+  expect(server.requests).toBe(2);
   expect(clock.pendingTimers()).toBe(1);
 });

@@ -9,7 +9,7 @@ import { retryAfterSeconds } from './failure.ts';
 type AnyQuery = Query<unknown, unknown, unknown, readonly unknown[]>;
 
 /** Registered for every failed query, so that no page has to handle retries. */
-export function askingAgain(clock: Clock): (error: unknown, query: AnyQuery) => void {
+export function retryFailedQueries(clock: Clock): (error: unknown, query: AnyQuery) => void {
   const waiting = new Map<string, CancelTimer>();
   return (error, query) => {
     // A change in the stream may have refetched meanwhile; keep one timer per query.

@@ -15,10 +15,10 @@ let offsetMs = 0;
  * Learns the server's time from the `Date` header of a reply. The server stamped it between the
  * request and now, so a slow reply does not prove that our own clock is wrong.
  */
-export function noteServerDate(header: string | null, askedMs: number, nowMs: number): void {
+export function noteServerDate(header: string | null, sentMs: number, nowMs: number): void {
   const stamped = header === null ? Number.NaN : Date.parse(header) + 500;
   if (Number.isNaN(stamped)) return;
-  const isOurs = stamped > askedMs - trustedDifferenceMs && stamped < nowMs + trustedDifferenceMs;
+  const isOurs = stamped > sentMs - trustedDifferenceMs && stamped < nowMs + trustedDifferenceMs;
   offsetMs = isOurs ? 0 : stamped - nowMs;
 }
 

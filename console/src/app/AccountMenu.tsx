@@ -7,7 +7,7 @@ import { useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import type { Session } from '../../../src/contract/token.ts';
 import { call } from '../api/client.ts';
-import { say } from '../ui/notices.ts';
+import { notify } from '../ui/notices.ts';
 import { AccountFace } from './AccountFace.tsx';
 
 export function AccountMenu({ session, onHelp }: { session: Session; onHelp: () => void }) {
@@ -20,7 +20,7 @@ export function AccountMenu({ session, onHelp }: { session: Session; onHelp: () 
     try {
       await call('session-delete', {});
     } catch (error) {
-      say.failed('Sign-out failed', error);
+      notify.failed('Sign-out failed', error);
       return;
     }
     await navigate({ to: '/sign-in' });

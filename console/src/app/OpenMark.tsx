@@ -39,8 +39,8 @@ export const DriftMark = ({ otherwise }: { otherwise: ReactNode }) => (
 );
 
 function useAttentionCount(): string | null {
-  const { shelves, isAll, error } = useAttention();
-  return attentionMark(countOf(shelves), isAll, error === null);
+  const { sections, isAll, error } = useAttention();
+  return attentionMark(countOf(sections), isAll, error === null);
 }
 
 export const AttentionMark = ({ otherwise }: { otherwise: ReactNode }) => (

@@ -12,18 +12,18 @@ import { RouterProvider } from '@tanstack/react-router';
 import { createRoot } from 'react-dom/client';
 import { systemClock } from '../../../src/base/clock.ts';
 import { isSignedOut, problemOf } from '../api/failure.ts';
-import { askingAgain } from '../api/retry-policy.ts';
+import { retryFailedQueries } from '../api/retry-policy.ts';
 import { cssVariables, theme } from '../ui/theme.ts';
 import { Notices } from './Notices.tsx';
 import { createConsoleRouter } from './router.tsx';
 
-const askAgain = askingAgain(systemClock);
+const retryLater = retryFailedQueries(systemClock);
 
 const queryClient = new QueryClient({
   queryCache: new QueryCache({
     onError: (error, query) => {
       if (isSignedOut(error)) void askToSignIn();
-      askAgain(error, query);
+      retryLater(error, query);
     },
   }),
   defaultOptions: {

@@ -22,11 +22,11 @@ export interface StreamOptions {
 
 const silenceMs = 15_000;
 const firstWaitMs = 500;
-const longestWaitMs = 5000;
+const maxWaitMs = 5000;
 const tooMany = 429;
 /** When the server sends no Retry-After. */
 const refusedWaitSeconds = 15;
-const longestRefusedWaitSeconds = 60;
+const maxRefusedWaitSeconds = 60;
 
 export class LiveStream {
   readonly #options: StreamOptions;
@@ -58,7 +58,7 @@ export class LiveStream {
       if (stopped.aborted) return;
       failures = heard ? 0 : failures + 1;
       this.#options.onState(this.#refusedWaitMs > 0 ? 'refused' : 'stale');
-      const wait = Math.max(this.#refusedWaitMs, Math.min(longestWaitMs, firstWaitMs * 2 ** failures));
+      const wait = Math.max(this.#refusedWaitMs, Math.min(maxWaitMs, firstWaitMs * 2 ** failures));
       await pause(this.#options.clock, wait * (0.75 + Math.random() / 2), stopped);
     }
   }
@@ -109,7 +109,7 @@ export class LiveStream {
   #refused({ status, headers }: Response): void {
     if (status === tooMany) {
       const seconds = Number(headers.get('retry-after')) || refusedWaitSeconds;
-      this.#refusedWaitMs = 1000 * Math.min(seconds, longestRefusedWaitSeconds);
+      this.#refusedWaitMs = 1000 * Math.min(seconds, maxRefusedWaitSeconds);
     }
     if (status === 401) {
       this.#running?.abort();

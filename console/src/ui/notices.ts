@@ -23,9 +23,9 @@ async function show(notice: Parameters<Shown['notifications']['show']>[0]): Prom
   (await loadNotices()).notifications.show({ ...notice, closeButtonProps });
 }
 
-export const say = {
+export const notify = {
   done: (message: string) => void show({ message, color: 'teal', autoClose: 4000 }),
-  begun: (message: string) => void show({ message, color: 'blue', autoClose: 6000 }),
+  started: (message: string) => void show({ message, color: 'blue', autoClose: 6000 }),
   failed: (title: string, error: unknown) => {
     const { detail, remedy, correlation_id } = failureOf(error);
     const message = [detail, remedy, correlation_id && `Correlation id ${correlation_id}`].filter(Boolean).join(' ');

@@ -14,14 +14,14 @@ export const origins = Object.keys(originMeans) as Origin[];
 export type OutsideOrigin = Extract<Origin, 'node' | 'person'>;
 export type OwnOrigin = Extract<Origin, 'internal' | 'report'>;
 
-interface Voiced {
+interface OriginFields {
   origin: Origin;
   layer: string;
   actor: { name: string } | null;
 }
 
 /** How every surface marks a statement that is not the control plane's own; null for its own. */
-export function voiceOf({ origin, layer, actor }: Voiced): string | null {
+export function originLabel({ origin, layer, actor }: OriginFields): string | null {
   if (origin === 'report' && layer !== 'node') return 'reported by a watcher';
   if (origin === 'report' || origin === 'node') return 'machine says';
   return origin === 'person' ? `reported by ${actor?.name ?? 'an unknown caller'}` : null;

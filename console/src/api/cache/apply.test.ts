@@ -7,7 +7,7 @@ import type { Operation } from '../../../../src/contract/operation.ts';
 import { applyChanges } from './apply.ts';
 import { FleetStore } from './fleet-store.ts';
 import { keys } from './keys.ts';
-import { mostLive, type Pages } from './patch.ts';
+import { maxLive, type Pages } from './patch.ts';
 
 const pages = <T>(...items: T[]): Pages<T> => ({ pages: [{ items, next_cursor: null }], pageParams: [null] });
 const itemsOf = <T>(data: Pages<T> | undefined) => data?.pages.flatMap((page) => page.items) ?? [];
@@ -52,11 +52,11 @@ describe('live changes', () => {
     const cache = new QueryClient();
     const offline = keys.list('nodes', { status: 'offline' });
     cache.setQueryData(offline, pages<Node>());
-    for (let n = 0; n < mostLive + 50; n++)
+    for (let n = 0; n < maxLive + 50; n++)
       applyChanges(cache, [{ topic: 'node', value: { node_id: `n${n}`, status: 'offline' } as Node }]);
     const data = cache.getQueryData<Pages<Node>>(offline);
-    expect(itemsOf(data)).toHaveLength(mostLive);
-    expect(itemsOf(data)[0]?.node_id).toBe(`n${mostLive + 49}`);
+    expect(itemsOf(data)).toHaveLength(maxLive);
+    expect(itemsOf(data)[0]?.node_id).toBe(`n${maxLive + 49}`);
     expect(data?.pages[0]?.next_cursor).toBe('n50');
   });
 

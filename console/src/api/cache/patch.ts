@@ -46,13 +46,13 @@ export function patchPages<T extends object>(
 }
 
 /** Upper bound for a list read in one page; in a mass outage thousands of items arrive. */
-export const mostLive = 300;
+export const maxLive = 300;
 
 /** Moves the cursor, so that the next page starts after the last item that is kept. */
 export function cutLive<T>(data: Pages<T>, idOf: (value: T) => string): Pages<T> {
   const [only, ...more] = data.pages;
-  if (!only || more.length > 0 || only.items.length <= mostLive) return data;
-  const items = only.items.slice(0, mostLive);
+  if (!only || more.length > 0 || only.items.length <= maxLive) return data;
+  const items = only.items.slice(0, maxLive);
   const last = items.at(-1);
   return { ...data, pages: [{ ...only, items, next_cursor: last ? idOf(last) : only.next_cursor }] };
 }

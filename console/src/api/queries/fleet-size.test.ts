@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
-import { countsByPool, howToShow, mostCells, totalOf } from './fleet-size.ts';
+import { countsByPool, howToShow, maxCells, totalOf } from './fleet-size.ts';
 
 const of = (pool: string, status: 'ready' | 'failed', nodes: number, zone: string | null = null) => ({
   ...{ pool, zone, status, nodes, held: status === 'failed' ? 1 : 0 },
 });
 
 test('a fleet that fits is drawn whole, a larger one by pools, and one of these when it is opened', () => {
-  const small = [of('a', 'ready', mostCells)];
+  const small = [of('a', 'ready', maxCells)];
   const large = [...small, of('b', 'ready', 1)];
   expect(howToShow(undefined, undefined, true)).toBe('wait');
   expect(howToShow(small, undefined, true)).toBe('fleet');

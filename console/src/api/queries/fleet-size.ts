@@ -9,7 +9,7 @@ import type { NodeStatus } from '../../../../src/lifecycle/model/states.ts';
  * A page stores and draws this many with ease. A million would take fifty replies and hundreds of
  * megabytes.
  */
-export const mostCells = 100_000;
+export const maxCells = 100_000;
 
 type Counts = FleetCounts['items'];
 
@@ -44,6 +44,6 @@ export function howToShow(
 ): 'wait' | 'fleet' | 'pool' | 'counts' {
   if (!seesAll) return 'fleet';
   if (!items) return 'wait';
-  if (totalOf(items) <= mostCells) return 'fleet';
+  if (totalOf(items) <= maxCells) return 'fleet';
   return pool === undefined ? 'counts' : 'pool';
 }

@@ -33,7 +33,7 @@ interface Log {
 }
 
 const firstLines = 500;
-const mostLines = 5000;
+const maxLines = 5000;
 const retryMs = 2000;
 const nothing: Log = { lines: [], cursor: undefined, loaded: false, searching: false, error: null };
 
@@ -109,5 +109,5 @@ const lineKey = (line: LogLine) => `${line.node_instance_id}/${line.seq}`;
 function append(log: Log, lines: LogLine[]): Log {
   const known = new Set(log.lines.slice(-firstLines).map(lineKey));
   const fresh = lines.filter((line) => !known.has(lineKey(line)));
-  return fresh.length === 0 ? log : { ...log, lines: [...log.lines, ...fresh].slice(-mostLines) };
+  return fresh.length === 0 ? log : { ...log, lines: [...log.lines, ...fresh].slice(-maxLines) };
 }

@@ -10,11 +10,11 @@ import { journal } from '../cache/journal.ts';
 import { filters, keys } from '../cache/keys.ts';
 import { firstPage, nextPage, readOne, readPage } from '../cache/lists.ts';
 import { act, type BodyOf, call } from '../client.ts';
-import { mostCells } from './fleet-size.ts';
+import { maxCells } from './fleet-size.ts';
 
 const pageSize = 500;
 /** The server's page limit. */
-const mostFleetNodes = 20_000;
+const maxFleetNodes = 20_000;
 /** Keeps the URL short enough. */
 const idsAtOnce = 100;
 const heartbeatMs = 10_000;
@@ -30,10 +30,10 @@ export const fleetQuery = (pool?: string) =>
       const read: FleetNode[] = [];
       let cursor: string | undefined;
       do {
-        const page = await call('fleet-get', { query: { limit: mostFleetNodes, cursor, pool }, signal });
+        const page = await call('fleet-get', { query: { limit: maxFleetNodes, cursor, pool }, signal });
         for (const node of fleetNodesOf(page)) read.push(node);
         cursor = page.next_cursor ?? undefined;
-      } while (cursor && read.length < mostCells);
+      } while (cursor && read.length < maxCells);
       const store = new FleetStore(read, pool);
       store.apply(journal.since(mark, 'node'));
       return store;

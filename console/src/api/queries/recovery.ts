@@ -1,7 +1,7 @@
 /** Previews and starts a bulk recovery. */
 import { act, type BodyOf } from '../client.ts';
 
-export type RecoveryAsked = BodyOf<'fleet-recover'>;
+export type RecoveryRequest = BodyOf<'fleet-recover'>;
 
-export const recover = (body: RecoveryAsked, idempotency_key: string) =>
+export const recover = (body: RecoveryRequest, idempotency_key: string) =>
   act('fleet-recover', { body, idempotency_key });

@@ -6,11 +6,11 @@ import { useState } from 'react';
 import { keys } from '../../api/cache/keys.ts';
 import { newKey } from '../../api/client.ts';
 import { ReasonForm } from '../../ui/dialog/ReasonForm.tsx';
-import { say } from '../../ui/notices.ts';
+import { notify } from '../../ui/notices.ts';
 import type { Action, Extras, Outcome } from './action.ts';
 import { EnrolmentToken } from './EnrolmentToken.tsx';
 import { ExtraField, firstExtras } from './ExtraField.tsx';
-import { ForesightBox } from './ForesightBox.tsx';
+import { PredictionBox } from './PredictionBox.tsx';
 
 interface Props {
   action: Action | null;
@@ -24,8 +24,8 @@ export function ActionDialog({ action, onClose }: Props) {
     onClose();
   };
   const finish = ({ says, begun, enrollment_token }: Outcome) => {
-    if (begun) say.begun(says);
-    else say.done(says);
+    if (begun) notify.started(says);
+    else notify.done(says);
     if (enrollment_token) setToken(enrollment_token);
     else close();
   };
@@ -49,19 +49,20 @@ export function ActionDialog({ action, onClose }: Props) {
 const typingMs = 300;
 
 /** An action without a prediction is always ready. */
-function useForesight(action: Action, extras: Extras, key: string) {
-  const [asked] = useDebouncedValue(extras, typingMs);
-  const foresight = useQuery({
-    queryKey: keys.foresight(key, asked),
-    queryFn: () => action.foresee?.(asked) ?? null,
-    enabled: action.foresee !== undefined,
+function usePrediction(action: Action, extras: Extras, key: string) {
+  const [settled] = useDebouncedValue(extras, typingMs);
+  const prediction = useQuery({
+    queryKey: keys.prediction(key, settled),
+    queryFn: () => action.predict?.(settled) ?? null,
+    enabled: action.predict !== undefined,
     placeholderData: keepPreviousData,
     gcTime: 0,
     retry: false,
   });
   return {
-    ...foresight,
-    isKnown: action.foresee === undefined || (foresight.isSuccess && !foresight.isPlaceholderData && asked === extras),
+    ...prediction,
+    isKnown:
+      action.predict === undefined || (prediction.isSuccess && !prediction.isPlaceholderData && settled === extras),
   };
 }
 
@@ -76,10 +77,10 @@ function ActionForm({ action, onDone, onClose }: FormProps) {
   const [reason, setReason] = useState('');
   const [extras, setExtras] = useState<Extras | null>(() => firstExtras(action.asks ?? []));
   const [lastWhole, setLastWhole] = useState<Extras>(extras ?? {});
-  const foresight = useForesight(action, lastWhole, key);
+  const prediction = usePrediction(action, lastWhole, key);
   const mutation = useMutation({
     mutationFn: () => {
-      const fingerprint = foresight.data?.fingerprint;
+      const fingerprint = prediction.data?.fingerprint;
       const withFingerprint = { ...lastWhole, ...(fingerprint && { fingerprint }) };
       return action.run({ ...withFingerprint, reason: reason.trim() || undefined }, key);
     },
@@ -95,7 +96,7 @@ function ActionForm({ action, onDone, onClose }: FormProps) {
       onReason={setReason}
       takesReason={action.takesReason}
       needsReason={action.needsReason}
-      isReady={extras !== null && foresight.isKnown}
+      isReady={extras !== null && prediction.isKnown}
       button={action.button}
       destructive={action.destructive}
       doing={mutation}
@@ -105,7 +106,7 @@ function ActionForm({ action, onDone, onClose }: FormProps) {
       {action.asks?.map((name) => (
         <ExtraField key={name} name={name} extras={lastWhole} onChange={change} />
       ))}
-      {action.foresee && <ForesightBox foresight={foresight.data ?? null} error={foresight.error} />}
+      {action.predict && <PredictionBox prediction={prediction.data ?? null} error={prediction.error} />}
     </ReasonForm>
   );
 }

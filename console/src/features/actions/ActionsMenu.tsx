@@ -6,7 +6,7 @@ import type { ReactNode } from 'react';
 import type { Offer } from '../../../../src/lifecycle/actions/action-table.ts';
 import { toSentence } from '../../ui/text.ts';
 import styles from './ActionsMenu.module.css';
-import { actionLabel, onShelves } from './words.ts';
+import { actionLabel, groupOffers } from './words.ts';
 
 interface Props<Name extends string> {
   offers: readonly Offer<Name>[];
@@ -15,7 +15,7 @@ interface Props<Name extends string> {
 }
 
 export function ActionsMenu<Name extends string>({ offers, onChoose, labelOf = actionLabel }: Props<Name>) {
-  const { open, drastic, closed } = onShelves(offers);
+  const { open, drastic, closed } = groupOffers(offers);
   return (
     <Menu
       position="bottom-end"
@@ -32,14 +32,14 @@ export function ActionsMenu<Name extends string>({ offers, onChoose, labelOf = a
         </Button>
       </Menu.Target>
       <Menu.Dropdown>
-        <Shelf name="Open now" of={open}>
+        <OfferGroup name="Open now" of={open}>
           {(offer) => (
             <Menu.Item key={offer.action} onClick={() => onChoose(offer)}>
               <Words label={labelOf(offer.action)} says={offer.does} />
             </Menu.Item>
           )}
-        </Shelf>
-        <Shelf name="With care" of={drastic}>
+        </OfferGroup>
+        <OfferGroup name="With care" of={drastic}>
           {(offer) => (
             <Menu.Item
               key={offer.action}
@@ -50,31 +50,31 @@ export function ActionsMenu<Name extends string>({ offers, onChoose, labelOf = a
               <Words label={labelOf(offer.action)} says={offer.does} />
             </Menu.Item>
           )}
-        </Shelf>
-        <Shelf name="Not now" of={closed}>
+        </OfferGroup>
+        <OfferGroup name="Not now" of={closed}>
           {/* Not `disabled`: closed actions stay reachable by keyboard, so that their reason can be read. */}
           {(offer) => (
             <Menu.Item key={offer.action} aria-disabled closeMenuOnClick={false} title={toSentence(offer.does)}>
               <Words label={labelOf(offer.action)} says={offer.why_not ?? ''} />
             </Menu.Item>
           )}
-        </Shelf>
+        </OfferGroup>
       </Menu.Dropdown>
     </Menu>
   );
 }
 
-interface ShelfProps<Name extends string> {
+interface OfferGroupProps<Name extends string> {
   name: string;
   of: Offer<Name>[];
   children: (offer: Offer<Name>) => ReactNode;
 }
 
-function Shelf<Name extends string>({ name, of, children }: ShelfProps<Name>) {
+function OfferGroup<Name extends string>({ name, of, children }: OfferGroupProps<Name>) {
   if (of.length === 0) return null;
   return (
     // biome-ignore lint/a11y/useSemanticElements: a fieldset is nothing that a menu may hold.
-    <div role="group" aria-label={name} className={styles.shelf}>
+    <div role="group" aria-label={name} className={styles.group}>
       <Menu.Label aria-hidden>{name}</Menu.Label>
       {of.map(children)}
     </div>

@@ -12,7 +12,7 @@ export interface Extras {
 }
 
 /** The prediction of the server, which ran the action without effect. */
-export interface Foresight {
+export interface Prediction {
   says: string;
   leads?:
     | { of: 'node'; from: NodeStatus; to: NodeStatus }
@@ -43,14 +43,14 @@ export interface Action {
   /** The server refuses it without a reason. */
   needsReason?: boolean;
   asks?: readonly ExtraName[];
-  foresee?: (extras: Extras) => Promise<Foresight>;
-  run: (asked: Extras & { reason: string | undefined }, idempotency_key: string) => Promise<Outcome>;
+  predict?: (extras: Extras) => Promise<Prediction>;
+  run: (input: Extras & { reason: string | undefined }, idempotency_key: string) => Promise<Outcome>;
 }
 
-export async function andSay(says: string, doing: Promise<unknown>): Promise<Outcome> {
+export async function thenNotify(says: string, doing: Promise<unknown>): Promise<Outcome> {
   await doing;
   return { says };
 }
 
 /** The API requires a reason for a dry run too, and does not store it. */
-export const lookingAhead = { reason: 'dry run', dry_run: true } as const;
+export const dryRun = { reason: 'dry run', dry_run: true } as const;

@@ -8,13 +8,13 @@ import type { Offer } from '../../../../src/lifecycle/actions/action-table.ts';
 import { newKey } from '../../api/client.ts';
 import { toSentence } from '../../ui/text.ts';
 import { withLocalTimes } from '../../ui/time/times.ts';
-import { type Action, type Extras, type Foresight, lookingAhead, type Outcome } from './action.ts';
+import { type Action, dryRun, type Extras, type Outcome, type Prediction } from './action.ts';
 import { type ActionName, actionLabel, extrasOf, isEnding } from './words.ts';
 
 type Acted = NodeActed | AllocationActed;
 type Send = (body: Extras & { reason: string; dry_run?: boolean }, idempotency_key: string) => Promise<Acted>;
 
-function foreseen(acted: Acted): Foresight {
+function predictionOf(acted: Acted): Prediction {
   const { says, deadline_at, fingerprint } = acted.predicts;
   const prediction = { says: toSentence(withLocalTimes(says)), deadline_at, ...(fingerprint && { fingerprint }) };
   return 'node' in acted
@@ -38,6 +38,6 @@ export const offeredAction = ({ action, does }: Offer<ActionName>, name: string,
   destructive: isEnding(action),
   needsReason: true,
   asks: extrasOf(action),
-  foresee: async (extras) => foreseen(await send({ ...extras, ...lookingAhead }, newKey())),
+  predict: async (extras) => predictionOf(await send({ ...extras, ...dryRun }, newKey())),
   run: async ({ reason = '', ...extras }, key) => outcomeOf(action, name, await send({ ...extras, reason }, key)),
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { nodeActionNames, offeredActions } from '../../../../src/lifecycle/actions/actions.ts';
 import { allocationActionNames } from '../../../../src/lifecycle/actions/allocation-actions.ts';
-import { actionLabel, allocationActionLabel, extrasOf, isDrastic, onShelves } from './words.ts';
+import { actionLabel, allocationActionLabel, extrasOf, groupOffers, isDrastic } from './words.ts';
 
 const subject = {
   status: 'ready',
@@ -39,8 +39,8 @@ describe('actions in words', () => {
   });
 });
 
-describe('the shelves', () => {
-  const { open, drastic, closed } = onShelves(offers);
+describe('the groups of the menu', () => {
+  const { open, drastic, closed } = groupOffers(offers);
   it('hold every offer once', () => {
     expect(names([...open, ...drastic, ...closed]).sort()).toEqual(names([...offers]).sort());
   });

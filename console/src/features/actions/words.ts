@@ -47,14 +47,14 @@ const extras: Readonly<Record<string, readonly ExtraName[]>> = {
 };
 export const extrasOf = (action: string): readonly ExtraName[] => extras[action] ?? [];
 
-export interface Shelves<Name extends string> {
+export interface OfferGroups<Name extends string> {
   open: Offer<Name>[];
   drastic: Offer<Name>[];
   closed: Offer<Name>[];
 }
 
 /** Groups the offers: open ones, open but drastic ones, and closed ones. */
-export const onShelves = <Name extends string>(offers: readonly Offer<Name>[]): Shelves<Name> => ({
+export const groupOffers = <Name extends string>(offers: readonly Offer<Name>[]): OfferGroups<Name> => ({
   open: offers.filter(({ open, action }) => open && !isDrastic(action)),
   drastic: offers.filter(({ open, action }) => open && isDrastic(action)),
   closed: offers.filter(({ open }) => !open),

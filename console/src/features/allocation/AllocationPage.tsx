@@ -22,7 +22,7 @@ import { Timeline } from '../evidence/Timeline.tsx';
 import { OperationPanel } from '../operations/OperationPanel.tsx';
 import { AllocationButtons } from './AllocationButtons.tsx';
 import { AllocationRequests } from './AllocationRequests.tsx';
-import { AllocationBecause } from './AllocationStatusPanel.tsx';
+import { AllocationStatusPanel } from './AllocationStatusPanel.tsx';
 
 const route = getRouteApi('/frame/allocations/$id');
 
@@ -55,7 +55,7 @@ export function AllocationPage() {
         actions={<AllocationButtons allocation={allocation} onAction={setAction} />}
       />
       <div className={columns.stack}>
-        <AllocationBecause allocation={allocation} />
+        <AllocationStatusPanel allocation={allocation} />
         {allocation.workflow_id && (
           <OperationPanel workflow_id={allocation.workflow_id} progress={allocation.progress} />
         )}

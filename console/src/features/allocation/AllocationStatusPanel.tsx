@@ -14,18 +14,18 @@ import { useTicking } from '../../api/server-clock.ts';
 import { type MachineTrouble, reasonOf, troubleOf, troubleWords } from '../../ui/status/machine-trouble.ts';
 import { AllocationStatusBadge } from '../../ui/status/StatusBadges.tsx';
 import styles from '../../ui/status/StatusPanel.module.css';
-import { Because, BudgetLine } from '../../ui/status/StatusPanel.tsx';
+import { BudgetLine, StatusPanel } from '../../ui/status/StatusPanel.tsx';
 import { Ago } from '../../ui/time/Ago.tsx';
 import { Countdown } from '../../ui/time/Countdown.tsx';
 import { useMachineTrouble } from './use-machine-trouble.ts';
 
-export function AllocationBecause({ allocation }: { allocation: Allocation }) {
+export function AllocationStatusPanel({ allocation }: { allocation: Allocation }) {
   const { allocation_id, status, status_since } = allocation;
   const trouble = troubleOf(allocation, useMachineTrouble());
   const means = useTicking((nowMs) => allocationMeans(allocation, nowMs));
   const { data: fact } = useQuery(statusFactQuery(allocation_id, status, status_since));
   return (
-    <Because
+    <StatusPanel
       badge={<AllocationStatusBadge status={status} trouble={trouble} large />}
       since={trouble?.since ?? status_since}
       means={trouble ? troubleWords[trouble.status].sentence : means}

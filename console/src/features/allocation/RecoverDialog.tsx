@@ -8,11 +8,11 @@ import { useState } from 'react';
 import { recoveryDefaults } from '../../../../src/lifecycle/actions/recovery.ts';
 import { keys } from '../../api/cache/keys.ts';
 import { newKey } from '../../api/client.ts';
-import { type RecoveryAsked, recover } from '../../api/queries/recovery.ts';
+import { type RecoveryRequest, recover } from '../../api/queries/recovery.ts';
 import { ReasonForm } from '../../ui/dialog/ReasonForm.tsx';
 import { shortId } from '../../ui/layout/CopyId.tsx';
-import { lookingAhead } from '../actions/action.ts';
-import { ForesightBox } from '../actions/ForesightBox.tsx';
+import { dryRun } from '../actions/action.ts';
+import { PredictionBox } from '../actions/PredictionBox.tsx';
 import { matchedWords, paceWords } from './recovery.ts';
 
 interface Props {
@@ -53,18 +53,18 @@ function RecoverForm({ onClose, pool }: Omit<Props, 'opened'>) {
   const [key] = useState(newKey);
   const [reason, setReason] = useState('');
   const [pace, setPace] = useState<PaceDraft>({ ...recoveryDefaults });
-  const asked: Omit<RecoveryAsked, 'reason'> = {
+  const target: Omit<RecoveryRequest, 'reason'> = {
     action: 'retry-release',
     filter: { status: 'release_failed', ...(pool && { pool }) },
   };
-  const foresight = useQuery({
-    queryKey: keys.foresight(key, asked),
-    queryFn: () => recover({ ...asked, ...lookingAhead }, newKey()),
+  const prediction = useQuery({
+    queryKey: keys.prediction(key, target),
+    queryFn: () => recover({ ...target, ...dryRun }, newKey()),
     gcTime: 0,
     retry: false,
   });
   const mutation = useMutation({
-    mutationFn: () => recover({ ...asked, ...(isWhole(pace) ? pace : {}), reason: reason.trim() }, key),
+    mutationFn: () => recover({ ...target, ...(isWhole(pace) ? pace : {}), reason: reason.trim() }, key),
     onSuccess: ({ operation }) => {
       onClose();
       if (operation) void navigate({ to: '/operations/$id', params: { id: operation.workflow_id } });
@@ -75,7 +75,7 @@ function RecoverForm({ onClose, pool }: Omit<Props, 'opened'>) {
       reason={reason}
       onReason={setReason}
       needsReason
-      isReady={isWhole(pace) && (foresight.data?.eligible ?? 0) > 0}
+      isReady={isWhole(pace) && (prediction.data?.eligible ?? 0) > 0}
       button="Recover all"
       doing={mutation}
       onClose={onClose}
@@ -84,13 +84,13 @@ function RecoverForm({ onClose, pool }: Omit<Props, 'opened'>) {
         Every release that has failed is tried again. The canary goes first; the rest follows only if it recovered, at
         the pace below. It is one operation, which can be watched and cancelled.
       </div>
-      <ForesightBox
-        foresight={
-          foresight.data
-            ? { says: `${matchedWords(foresight.data, shortId)} ${isWhole(pace) ? paceWords(pace) : ''}` }
+      <PredictionBox
+        prediction={
+          prediction.data
+            ? { says: `${matchedWords(prediction.data, shortId)} ${isWhole(pace) ? paceWords(pace) : ''}` }
             : null
         }
-        error={foresight.error}
+        error={prediction.error}
       />
       <SimpleGrid cols={3} spacing="xs">
         {paceFields.map(({ name, label, description, max }) => (

@@ -8,7 +8,7 @@ import {
 } from '../../../../src/lifecycle/actions/allocation-actions.ts';
 import type { AllocationStatus } from '../../../../src/lifecycle/model/states.ts';
 import { actOnAllocation, release, retryAllocation } from '../../api/queries/allocations.ts';
-import { type Action, andSay } from '../actions/action.ts';
+import { type Action, thenNotify } from '../actions/action.ts';
 import { offeredAction } from '../actions/offered-action.ts';
 import { allocationActionLabel, isWayOut } from '../actions/words.ts';
 
@@ -39,7 +39,7 @@ export function allocationAction(allocation: ActedOn, offer: OfferedAllocationAc
   return {
     ...action,
     needsReason: false,
-    run: ({ reason }, key) => andSay(`${plain.says} ${name}`, plain.send(allocation_id, reason, key)),
+    run: ({ reason }, key) => thenNotify(`${plain.says} ${name}`, plain.send(allocation_id, reason, key)),
   };
 }
 

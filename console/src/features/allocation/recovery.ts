@@ -7,7 +7,7 @@ interface Matched {
   first: readonly string[];
 }
 
-const mostNamed = 3;
+const maxNamed = 3;
 
 const allocations = (count: number) => (count === 1 ? '1 allocation' : `${count} allocations`);
 
@@ -18,8 +18,8 @@ export function matchedWords(
   if (matched === 0) return 'Nothing to recover.';
   const passed = not_eligible.map(({ why_not, count }) => ` ${count} skipped: ${why_not}`).join('');
   if (eligible === 0) return `Nothing can be recovered now.${passed}`;
-  const named = first.slice(0, mostNamed).map(nameOf).join(', ');
-  const more = eligible - Math.min(mostNamed, first.length);
+  const named = first.slice(0, maxNamed).map(nameOf).join(', ');
+  const more = eligible - Math.min(maxNamed, first.length);
   return `${allocations(eligible)}; first ${named}${more > 0 ? ` and ${more} more` : ''}.${passed}`;
 }
 

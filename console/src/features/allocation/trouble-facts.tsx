@@ -11,7 +11,7 @@ import { firstFailureQuery, nodeStatusFactQuery } from '../../api/queries/timeli
 import { shortId } from '../../ui/layout/CopyId.tsx';
 
 /** Links the allocation on a machine by the name its tenant gave it. */
-export function HurtAllocation({ allocation_id }: { allocation_id: string }) {
+export function AffectedAllocation({ allocation_id }: { allocation_id: string }) {
   const { data } = useQuery(allocationQuery(allocation_id));
   return (
     <>

@@ -15,17 +15,17 @@ import { RecoverDialog } from '../allocation/lazy-dialogs.ts';
 import { AllIsWell } from './AllIsWell.tsx';
 import styles from './Attention.module.css';
 import { AttentionRow } from './AttentionRow.tsx';
-import { shelfLooks } from './attention-looks.ts';
-import { attentionHeadline, concernId, countOf, type Shelf } from './concerns.ts';
+import { sectionLooks } from './attention-looks.ts';
+import { attentionHeadline, concernId, countOf, type Section } from './concerns.ts';
 import { useAttention } from './use-attention.ts';
 
 /** Beyond this, the list page is the better place. */
-const mostShown = 5;
+const maxShown = 5;
 /** From this many failed releases on, offer bulk recovery. */
 const worthRecovering = 2;
 
 export function AttentionPage() {
-  const { shelves, known, isRead, isAll, error } = useAttention();
+  const { sections, known, isRead, isAll, error } = useAttention();
   const session = useSession();
   const [action, setAction] = useState<Action | null>(null);
   const [recovering, setRecovering] = useState(false);
@@ -37,7 +37,7 @@ export function AttentionPage() {
       <PageHeader
         title="Attention"
         tab="Attention"
-        below={<span>{isRead ? attentionHeadline(countOf(shelves), isAll, unanswered) : 'Loading …'}</span>}
+        below={<span>{isRead ? attentionHeadline(countOf(sections), isAll, unanswered) : 'Loading …'}</span>}
         actions={
           acts &&
           seesWholeFleet(session) &&
@@ -54,15 +54,15 @@ export function AttentionPage() {
           <TableSkeleton />
         </Panel>
       )}
-      {isRead && !error && shelves.length === 0 && (
+      {isRead && !error && sections.length === 0 && (
         <Panel>
           <AllIsWell known={known} />
         </Panel>
       )}
       {isRead && (
-        <div className={styles.shelves}>
-          {shelves.map((shelf) => (
-            <ShelfPanel key={shelf.name} shelf={shelf} onAction={acts ? setAction : undefined} />
+        <div className={styles.sections}>
+          {sections.map((section) => (
+            <SectionPanel key={section.name} section={section} onAction={acts ? setAction : undefined} />
           ))}
         </div>
       )}
@@ -72,15 +72,15 @@ export function AttentionPage() {
   );
 }
 
-interface ShelfProps {
-  shelf: Shelf;
+interface SectionProps {
+  section: Section;
   onAction: ((action: Action) => void) | undefined;
 }
 
-function ShelfPanel({ shelf: { name, concerns }, onAction }: ShelfProps) {
-  const { title, means, icon: Icon, tone, all } = shelfLooks[name];
+function SectionPanel({ section: { name, concerns }, onAction }: SectionProps) {
+  const { title, means, icon: Icon, tone, all } = sectionLooks[name];
   return (
-    <section className={styles.shelf} style={toneStyle(tone)} aria-label={`${title}: ${concerns.length}`}>
+    <section className={styles.section} style={toneStyle(tone)} aria-label={`${title}: ${concerns.length}`}>
       <div className={styles.head}>
         <Icon size={18} aria-hidden />
         <h2 className={styles.title}>{title}</h2>
@@ -88,11 +88,11 @@ function ShelfPanel({ shelf: { name, concerns }, onAction }: ShelfProps) {
         <span className={styles.means}>{means}</span>
       </div>
       <ul className={styles.rows}>
-        {concerns.slice(0, mostShown).map((concern) => (
+        {concerns.slice(0, maxShown).map((concern) => (
           <AttentionRow key={concernId(concern)} concern={concern} onAction={onAction} />
         ))}
       </ul>
-      {concerns.length > mostShown && (
+      {concerns.length > maxShown && (
         <div className={styles.more}>
           <Link to={all.to} search={all.search ?? {}}>
             Show all {concerns.length}

@@ -11,16 +11,16 @@ import { Ago } from '../../ui/time/Ago.tsx';
 import { Countdown } from '../../ui/time/Countdown.tsx';
 import { withLocalTimes } from '../../ui/time/times.ts';
 import type { Action } from '../actions/action.ts';
-import { HurtAllocation, SetAsideBy, useFailingSince } from '../allocation/trouble-facts.tsx';
+import { AffectedAllocation, SetAsideBy, useFailingSince } from '../allocation/trouble-facts.tsx';
 import { BootsLink } from '../boots/BootsLink.tsx';
 import { aboutWords, roomierBudget } from '../drift/words.ts';
-import { cameBy, costWords, residueName, whereWords } from '../residue/words.ts';
+import { causeWords, costWords, residueName, whereWords } from '../residue/words.ts';
 import { afterwardsWords, effectWords } from '../supervision/words.ts';
 import styles from './Attention.module.css';
 import { nextActions } from './attention-actions.ts';
 import { type Concern, concernedSince } from './concerns.ts';
 
-interface Told {
+interface RowText {
   title: ReactNode;
   /** For the accessible name of the buttons. */
   name: string;
@@ -38,7 +38,7 @@ const Rule = ({ name }: { name: string }) => (
   </span>
 );
 
-function tell(concern: Concern): Told {
+function describe(concern: Concern): RowText {
   switch (concern.kind) {
     case 'hold': {
       const { rule, scope, name, reason, effect, held_until } = concern.hold;
@@ -101,7 +101,7 @@ function tell(concern: Concern): Told {
           ) : (
             verdict?.owner && `owner: ${verdict.owner}`
           ),
-          allocation_id && <HurtAllocation key="hurt" allocation_id={allocation_id} />,
+          allocation_id && <AffectedAllocation key="hurt" allocation_id={allocation_id} />,
           status === 'offline' && deadline_at && (
             <span key="end">
               given up in <Countdown at={deadline_at} />, unless it is heard again
@@ -144,7 +144,7 @@ function tell(concern: Concern): Told {
       return {
         title: <Link to="/residue">{residueName(residue)}</Link>,
         name: residueName(residue),
-        why: toSentence(`${cameBy(residue)}: ${residue.reason}`),
+        why: toSentence(`${causeWords(residue)}: ${residue.reason}`),
         facts: [
           whereWords(residue),
           residue.cost_per_hour === null ? 'cost not known' : <b key="cost">{costWords(residue.cost_per_hour)}</b>,
@@ -214,7 +214,7 @@ interface Props {
 }
 
 export function AttentionRow({ concern, onAction }: Props) {
-  const { title, name, why, facts } = tell(concern);
+  const { title, name, why, facts } = describe(concern);
   const actions = onAction ? nextActions(concern) : [];
   const since = concernedSince(concern);
   return (
@@ -242,11 +242,11 @@ export function AttentionRow({ concern, onAction }: Props) {
       </div>
       {onAction && actions.length > 0 && (
         <div className={styles.actions}>
-          {actions.map(({ label, mends, open }, at) => (
+          {actions.map(({ label, helps, open }, at) => (
             <Button
               key={label}
               size="compact-md"
-              variant={mends && at === 0 ? 'filled' : 'default'}
+              variant={helps && at === 0 ? 'filled' : 'default'}
               aria-label={`${label} ${name}`}
               onClick={() => onAction(open())}
             >

@@ -15,7 +15,7 @@ import type { Concern } from './concerns.ts';
 export interface NextAction {
   label: string;
   /** It helps without ending anything; the first such action leads. */
-  mends: boolean;
+  helps: boolean;
   open: () => Action;
 }
 
@@ -33,24 +33,24 @@ const holderStatus: Record<Occupancy, 'provisioning' | 'active' | 'releasing'> =
 
 function nodeNext(node: Node, name: NextStep): NextAction[] {
   if (name !== 'release')
-    return [{ label: actionLabel(name), mends: !isEnding(name), open: () => nodeAction(node, nodeOffer(name)) }];
+    return [{ label: actionLabel(name), helps: !isEnding(name), open: () => nodeAction(node, nodeOffer(name)) }];
   const { allocation_id, occupancy } = node;
   if (allocation_id === null) return [];
   const held = { allocation_id, name: null, status: holderStatus[occupancy] };
-  return [{ label: 'Release', mends: false, open: () => allocationAction(held, offerOf('release')) }];
+  return [{ label: 'Release', helps: false, open: () => allocationAction(held, offerOf('release')) }];
 }
 
 export function nextActions(concern: Concern): NextAction[] {
   switch (concern.kind) {
     case 'hold':
-      return [{ label: 'Resume', mends: false, open: () => resumeAction(concern.hold) }];
+      return [{ label: 'Resume', helps: false, open: () => resumeAction(concern.hold) }];
     case 'rule':
       return [];
     case 'release':
     case 'allocation':
       return onAllocation[concern.kind].map((name) => ({
         label: actionLabel(name),
-        mends: !isEnding(name),
+        helps: !isEnding(name),
         open: () => allocationAction(concern.allocation, offerOf(name)),
       }));
     case 'node':
@@ -60,13 +60,13 @@ export function nextActions(concern: Concern): NextAction[] {
     case 'residue':
       return (['verify', 'delete'] as const).map((deed) => ({
         label: deeds[deed].label,
-        mends: deed === 'verify',
+        helps: deed === 'verify',
         open: () => residueAction(concern.residue, deed),
       }));
     case 'finding':
       return decisionsOn(concern.finding).map((decision) => ({
         label: decisionLabels[decision],
-        mends: false,
+        helps: false,
         open: () => decisionAction(concern.finding, decision),
       }));
   }

@@ -1,4 +1,4 @@
-/** Title, meaning and look of each shelf on Attention, and the page that lists all of it. */
+/** Title, meaning and look of each section on Attention, and the page that lists all of it. */
 import {
   IconActivityHeartbeat,
   IconAlertTriangle,
@@ -15,9 +15,9 @@ import {
 } from '@tabler/icons-react';
 import type { StatusIcon } from '../../ui/status/status-looks.ts';
 import type { Tone } from '../../ui/theme.ts';
-import type { ShelfName } from './concerns.ts';
+import type { SectionName } from './concerns.ts';
 
-interface ShelfLook {
+interface SectionLook {
   title: string;
   means: string;
   icon: StatusIcon;
@@ -26,7 +26,7 @@ interface ShelfLook {
   all: { to: '/supervision' | '/allocations' | '/fleet' | '/residue' | '/drift'; search?: { status: string } };
 }
 
-export const shelfLooks: Record<ShelfName, ShelfLook> = {
+export const sectionLooks: Record<SectionName, SectionLook> = {
   held: {
     title: 'Held by the brake',
     means: 'Too many machines failed at once, or the control plane may have missed heartbeats. Decide which.',

@@ -14,7 +14,7 @@ import {
   gaveUp,
   type Known,
   type Sweep,
-  shelvesOf,
+  sectionsOf,
 } from './concerns.ts';
 
 const nothing: Known = {
@@ -41,7 +41,7 @@ const hold = (ended_at: string | null) => ({ hold_id: 'h', since: at(1), ended_a
 
 describe('what needs a person', () => {
   it('is nothing while nothing is known to', () => {
-    expect(shelvesOf(nothing, nowMs)).toEqual([]);
+    expect(sectionsOf(nothing, nowMs)).toEqual([]);
     expect(attentionHeadline(0, true, null)).toBe('Nothing needs you');
   });
   it('is not known where a question was not answered, and never nothing', () => {
@@ -75,12 +75,12 @@ describe('what needs a person', () => {
     const standing = { ...node('n', 1), allocation_id: 'standing' };
     for (const where of ['failed', 'quarantined'])
       expect(
-        shelvesOf({ ...known, [where]: [standing] }, nowMs).map(({ name, concerns }) => [name, concerns.length]),
+        sectionsOf({ ...known, [where]: [standing] }, nowMs).map(({ name, concerns }) => [name, concerns.length]),
       ).toEqual([
         [where, 1],
         ['unserved', 1],
       ]);
-    expect(shelvesOf(known, nowMs)).toMatchObject([
+    expect(sectionsOf(known, nowMs)).toMatchObject([
       {
         name: 'unserved',
         concerns: [{ allocation: { allocation_id: 'gone' } }, { allocation: { allocation_id: 'standing' } }],
@@ -100,8 +100,8 @@ describe('what needs a person', () => {
       theirs: { since: at(9), past_budget_share: 0.1 },
     } as unknown as Finding;
     const other = { finding_id: 'd', kind: 'drift', theirs: {}, opened_at: at(1) } as unknown as Finding;
-    const shelves = shelvesOf({ ...nothing, findings: [other, slower, given_up] }, nowMs);
-    expect(shelves.map(({ name, concerns }) => [name, concerns.map(concernedSince)])).toEqual([
+    const sections = sectionsOf({ ...nothing, findings: [other, slower, given_up] }, nowMs);
+    expect(sections.map(({ name, concerns }) => [name, concerns.map(concernedSince)])).toEqual([
       ['slower', [at(9), at(2)]],
       ['drift', [at(1)]],
     ]);
@@ -112,7 +112,7 @@ describe('what needs a person', () => {
       allocation_id,
     });
     const offline = [silent('free', 1, null), silent('serving', 9, 'a'), silent('serving-longer', 3, 'b')];
-    expect(shelvesOf({ ...nothing, offline, quarantined: [node('aside', 1)] }, nowMs)).toMatchObject([
+    expect(sectionsOf({ ...nothing, offline, quarantined: [node('aside', 1)] }, nowMs)).toMatchObject([
       {
         name: 'silent',
         concerns: [{ node: { name: 'serving-longer' } }, { node: { name: 'serving' } }, { node: { name: 'free' } }],
@@ -121,9 +121,9 @@ describe('what needs a person', () => {
     ]);
   });
   it('has a machine that stays degraded, and not one that is for a moment', () => {
-    const [shelf, ...others] = shelvesOf({ ...nothing, degraded: [node('lasting', 28), node('brief', 29)] }, nowMs);
-    expect(shelf).toMatchObject({ name: 'degraded', concerns: [{ node: { name: 'lasting' } }] });
-    expect([shelf?.concerns.length, others]).toEqual([1, []]);
+    const [section, ...others] = sectionsOf({ ...nothing, degraded: [node('lasting', 28), node('brief', 29)] }, nowMs);
+    expect(section).toMatchObject({ name: 'degraded', concerns: [{ node: { name: 'lasting' } }] });
+    expect([section?.concerns.length, others]).toEqual([1, []]);
   });
   it('has a take-down of which a try failed, with what failed and when it is tried again', () => {
     const step = (error: object | null) => ({
@@ -139,7 +139,7 @@ describe('what needs a person', () => {
       { workflow_id: 'release', allocation_id: 'a', steps: [step({ message: 'exited with code 3' })] },
     ] as unknown as Operation[];
     const cleaning = running.map(({ workflow_id }) => ({ ...node(workflow_id, 1), workflow_id }));
-    expect(shelvesOf({ ...nothing, cleaning, running }, nowMs)).toMatchObject([
+    expect(sectionsOf({ ...nothing, cleaning, running }, nowMs)).toMatchObject([
       {
         name: 'taken_down',
         concerns: [{ node: { name: 'failing' }, step: { error: { message: 'exited with code 3' } } }],
@@ -147,7 +147,7 @@ describe('what needs a person', () => {
     ]);
   });
   it('goes from the brake down to what is tried again by itself', () => {
-    const shelves = shelvesOf(
+    const sections = sectionsOf(
       {
         ...nothing,
         brake: { holds: [hold(null), hold(at(2))] } as unknown as Brake,
@@ -164,7 +164,7 @@ describe('what needs a person', () => {
       },
       nowMs,
     );
-    expect(shelves.map(({ name, concerns }) => [name, concerns.length])).toEqual([
+    expect(sections.map(({ name, concerns }) => [name, concerns.length])).toEqual([
       ['held', 1],
       ['rules', 1],
       ['given_up', 1],
@@ -173,8 +173,8 @@ describe('what needs a person', () => {
       ['residue', 2],
       ['retried', 1],
     ]);
-    expect(shelves[3]?.concerns).toMatchObject([{ node: { name: 'old' } }, { node: { name: 'young' } }]);
-    expect(shelves[5]?.concerns).toMatchObject([{ residue: { cost_per_hour: 2 } }, { residue: {} }]);
-    expect(attentionHeadline(countOf(shelves), true, null)).toBe('9 things need you, worst first');
+    expect(sections[3]?.concerns).toMatchObject([{ node: { name: 'old' } }, { node: { name: 'young' } }]);
+    expect(sections[5]?.concerns).toMatchObject([{ residue: { cost_per_hour: 2 } }, { residue: {} }]);
+    expect(attentionHeadline(countOf(sections), true, null)).toBe('9 things need you, worst first');
   });
 });

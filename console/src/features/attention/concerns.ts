@@ -1,5 +1,5 @@
 /**
- * Decides what needs a person, on which shelf and in which order: worst first, then longest first.
+ * Decides what needs a person, on which section and in which order: worst first, then longest first.
  * Pure.
  */
 import type { Allocation } from '../../../../src/contract/allocation.ts';
@@ -25,7 +25,7 @@ export type Concern =
   | { kind: 'finding'; finding: Finding };
 
 /** Worst first. */
-export const shelfNames = [
+export const sectionNames = [
   'held',
   'rules',
   'given_up',
@@ -40,10 +40,10 @@ export const shelfNames = [
   'drift',
   'retried',
 ] as const;
-export type ShelfName = (typeof shelfNames)[number];
+export type SectionName = (typeof sectionNames)[number];
 
-export interface Shelf {
-  name: ShelfName;
+export interface Section {
+  name: SectionName;
   concerns: Concern[];
 }
 
@@ -108,7 +108,7 @@ const nearestFirst = (a: Of<'finding'>, b: Of<'finding'>) =>
 const underWay: ReadonlySet<string> = new Set(['queued', 'running', 'cancelling']);
 
 /**
- * Failed allocations without a machine on another shelf: it was taken down, or there never was one.
+ * Failed allocations without a machine on another section: it was taken down, or there never was one.
  * They stay until a person retries or releases them.
  */
 function unserved({ failed_allocations, failed, quarantined }: Known): Allocation[] {
@@ -125,7 +125,7 @@ const lasts =
   ({ status_since }: Node) =>
     nowMs - Date.parse(status_since) >= lastingSeconds * 1000;
 
-/** Take-downs with a failed try, except those of a release, which have shelves of their own. */
+/** Take-downs with a failed try, except those of a release, which have sections of their own. */
 function triedAgain({ cleaning, running }: Known): Concern[] {
   return (cleaning ?? []).flatMap((node) => {
     const operation = running?.find(({ workflow_id }) => workflow_id === node.workflow_id);
@@ -138,13 +138,13 @@ function triedAgain({ cleaning, running }: Known): Concern[] {
   });
 }
 
-export function shelvesOf(known: Known, nowMs: number): Shelf[] {
+export function sectionsOf(known: Known, nowMs: number): Section[] {
   const releases = (known.release_failed ?? []).map(
     (allocation) => ({ kind: 'release', allocation, gave_up: gaveUp(allocation, known.pools) }) as const,
   );
   const found = (known.findings ?? []).map((finding) => ({ kind: 'finding', finding }) as const).toSorted(longestFirst);
   const asNode = (node: Node) => ({ kind: 'node', node }) as const;
-  const on: Record<ShelfName, Concern[]> = {
+  const on: Record<SectionName, Concern[]> = {
     held: (known.brake?.holds ?? []).filter(isOpenHold).map((hold) => ({ kind: 'hold', hold })),
     rules: (known.sweeps ?? []).filter(({ error }) => error !== null).map((sweep) => ({ kind: 'rule', sweep })),
     given_up: releases.filter(({ gave_up }) => gave_up).toSorted(longestFirst),
@@ -161,11 +161,11 @@ export function shelvesOf(known: Known, nowMs: number): Shelf[] {
     drift: found.filter(({ finding }) => finding.kind !== 'boot-shift'),
     retried: releases.filter(({ gave_up }) => !gave_up).toSorted(longestFirst),
   };
-  return shelfNames.map((name) => ({ name, concerns: on[name] })).filter(({ concerns }) => concerns.length > 0);
+  return sectionNames.map((name) => ({ name, concerns: on[name] })).filter(({ concerns }) => concerns.length > 0);
 }
 
-export const countOf = (shelves: readonly Shelf[]): number =>
-  shelves.reduce((sum, { concerns }) => sum + concerns.length, 0);
+export const countOf = (sections: readonly Section[]): number =>
+  sections.reduce((sum, { concerns }) => sum + concerns.length, 0);
 
 /** Why something is unknown, and when it is retried; null if never. */
 export interface Unanswered {

@@ -18,7 +18,7 @@ import { residueQuery } from '../../api/queries/residue.ts';
 import { brakeQuery, sweepsQuery } from '../../api/queries/supervision.ts';
 import { useTicking } from '../../api/server-clock.ts';
 import { seesWholeFleet, useSession } from '../../api/session.ts';
-import { type Known, type Shelf, shelvesOf } from './concerns.ts';
+import { type Known, type Section, sectionsOf } from './concerns.ts';
 
 /** Some concerns arise by lasting, without any event. */
 const lookEveryMs = 10_000;
@@ -34,7 +34,7 @@ const itemsOf = <T>(list: { data?: { pages: { items: T[] }[] } | undefined }): T
   list.data?.pages.flatMap((page) => page.items);
 
 export interface Attention {
-  shelves: Shelf[];
+  sections: Section[];
   known: Known;
   /** Every query was answered, refused, or is not for tenants. */
   isRead: boolean;
@@ -90,7 +90,7 @@ export function useAttention(): Attention {
   if (error !== refusal) setRefusal(error);
 
   return {
-    shelves: useMemo(() => shelvesOf(known, passed * lookEveryMs), [known, passed]),
+    sections: useMemo(() => sectionsOf(known, passed * lookEveryMs), [known, passed]),
     known,
     isRead: isSettled || error !== null,
     isAll: !lists.some(({ hasNextPage }) => hasNextPage),

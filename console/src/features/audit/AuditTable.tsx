@@ -7,7 +7,7 @@ import { StatusBadge } from '../../ui/status/StatusBadge.tsx';
 import { type Column, DataTable } from '../../ui/table/DataTable.tsx';
 import { Ago } from '../../ui/time/Ago.tsx';
 import { withLocalTimes } from '../../ui/time/times.ts';
-import { Voice } from '../evidence/OriginLabel.tsx';
+import { OriginLabel } from '../evidence/OriginLabel.tsx';
 import styles from './AuditTable.module.css';
 import { type AuditFilter, codeOf, reasonOf, targetOf } from './words.ts';
 
@@ -37,7 +37,7 @@ const columnsFor = (onFilter: Props['onFilter']): Column<Evidence>[] => [
     cell: (fact) => (
       <div className={styles.what}>
         <span>
-          {codeOf(fact) && <StatusBadge look={refused} status="refused" />} <Voice fact={fact} />
+          {codeOf(fact) && <StatusBadge look={refused} status="refused" />} <OriginLabel fact={fact} />
           {withLocalTimes(fact.summary)}
         </span>
         <span className={styles.dim}>

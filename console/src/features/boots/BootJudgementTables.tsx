@@ -73,7 +73,7 @@ const stuckColumns: Column<Stuck>[] = [
 ];
 
 /** Nobody scrolls further; the CLI lists all of them. */
-const most = 100;
+const maxRows = 100;
 
 interface ListProps<Row> {
   label: string;
@@ -92,7 +92,7 @@ function List<Row extends { node_instance_id: string }>({ label, columns, rows, 
         <DataTable
           label={label}
           columns={columns}
-          rows={rows.slice(0, most)}
+          rows={rows.slice(0, maxRows)}
           rowKey={({ node_instance_id }) => node_instance_id}
           sort={sort}
           onSort={setSort}
@@ -107,7 +107,7 @@ export const FalseKillTable = ({ judged: { false_kills, budget_seconds } }: { ju
     label="Boots given up although they arrived"
     columns={falseKillColumns}
     rows={false_kills}
-    none={`None: every boot that arrived took at most ${inSeconds(budget_seconds)}.`}
+    none={`None: every boot that arrived took at maxRows ${inSeconds(budget_seconds)}.`}
   />
 );
 

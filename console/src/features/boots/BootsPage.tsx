@@ -42,7 +42,7 @@ export function BootsPage() {
   const pool = search.pool ?? pools.data?.[0]?.name;
   const boots = useQuery({ ...poolBootsQuery(pool ?? ''), enabled: pool !== undefined });
   const phase = boots.data?.phases.find((each) => each.phase === (search.phase ?? 'provision'));
-  const asked = Number(search.budget);
+  const tried = Number(search.budget);
   const error = pools.error ?? boots.error;
   return (
     <>
@@ -88,7 +88,7 @@ export function BootsPage() {
                 key={`${pool} ${phase.phase}`}
                 pool={pool}
                 phase={phase}
-                first={asked > 0 ? asked : undefined}
+                first={tried > 0 ? tried : undefined}
                 onRest={keepInAddress}
               >
                 <BudgetFacts phase={phase} make={boots.data.make} />

@@ -11,8 +11,8 @@ import { keys } from '../../api/cache/keys.ts';
 import { newKey } from '../../api/client.ts';
 import { setBudget } from '../../api/queries/boots.ts';
 import { ReasonForm } from '../../ui/dialog/ReasonForm.tsx';
-import { say } from '../../ui/notices.ts';
-import { ForesightBox } from '../actions/ForesightBox.tsx';
+import { notify } from '../../ui/notices.ts';
+import { PredictionBox } from '../actions/PredictionBox.tsx';
 import { type BudgetPolicy, policyWords } from './budget-policy.ts';
 import type { Judgement } from './what-if.ts';
 
@@ -61,7 +61,7 @@ function BudgetForm({ onClose, onDone, pool, phase, judged }: Omit<Props, 'opene
       ),
     onSuccess: async () => {
       await cache.invalidateQueries({ queryKey: keys.poolBoots() });
-      say.done(`Machines of ${pool} have ${inSeconds(budget_seconds)} to ${does[phase.phase]}`);
+      notify.done(`Machines of ${pool} have ${inSeconds(budget_seconds)} to ${does[phase.phase]}`);
       onDone();
       onClose();
     },
@@ -80,7 +80,7 @@ function BudgetForm({ onClose, onDone, pool, phase, judged }: Omit<Props, 'opene
         From the next boot on, a machine of {pool} has <b>{inSeconds(budget_seconds)}</b> to {does[phase.phase]}. Now it
         has {inSeconds(phase.budget_seconds)}, {sourceWords[phase.budget_source]}.
       </div>
-      <ForesightBox foresight={{ says: `${headlineOf(judged)} ${stuckSentence(judged)}` }} error={null} />
+      <PredictionBox prediction={{ says: `${headlineOf(judged)} ${stuckSentence(judged)}` }} error={null} />
       {takesPolicy && (
         <Radio.Group label="And then" value={policy} onChange={(value) => isPolicy(value) && setPolicy(value)}>
           <Stack gap={6} mt={4}>

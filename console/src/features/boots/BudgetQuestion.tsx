@@ -40,10 +40,10 @@ interface Props {
 const restMs = 300;
 
 export function BudgetQuestion({ pool, phase, first, onRest, children }: Props) {
-  const [asked, ask] = useState(first);
+  const [tried, setTried] = useState(first);
   const [applying, setApplying] = useState(false);
-  const budget_seconds = asked ?? phase.budget_seconds;
-  const [rested] = useDebouncedValue(asked, restMs);
+  const budget_seconds = tried ?? phase.budget_seconds;
+  const [rested] = useDebouncedValue(tried, restMs);
   useEffect(() => onRest(rested), [rested, onRest]);
 
   const whole = useQuery(whatIfQuery(pool, phase.phase, rested ?? phase.budget_seconds));
@@ -51,7 +51,7 @@ export function BudgetQuestion({ pool, phase, first, onRest, children }: Props) 
   const here = useMemo(() => judge(phase, budget_seconds), [phase, budget_seconds]);
   const judged: Judgement = answer ?? here;
   const headline = headlineOf(judged);
-  const setBudget = (seconds: number | undefined) => ask(seconds === phase.budget_seconds ? undefined : seconds);
+  const setBudget = (seconds: number | undefined) => setTried(seconds === phase.budget_seconds ? undefined : seconds);
   return (
     <>
       <div className={columns.columns}>
@@ -95,7 +95,7 @@ export function BudgetQuestion({ pool, phase, first, onRest, children }: Props) 
       <BudgetDialog
         opened={applying}
         onClose={() => setApplying(false)}
-        onDone={() => ask(undefined)}
+        onDone={() => setTried(undefined)}
         pool={pool}
         phase={phase}
         judged={judged}

@@ -5,7 +5,7 @@ import { newKey } from '../../api/client.ts';
 import { type Decision, decideFinding } from '../../api/queries/findings.ts';
 import { toSentence } from '../../ui/text.ts';
 import { withLocalTimes } from '../../ui/time/times.ts';
-import { type Action, lookingAhead } from '../actions/action.ts';
+import { type Action, dryRun } from '../actions/action.ts';
 import { aboutWords } from './words.ts';
 
 export const decisionLabels: Record<Decision, string> = { repair: 'Repair', accept: 'Accept' };
@@ -27,8 +27,8 @@ export const decisionAction = (finding: Finding, decision: Decision): Action => 
   button: decisionLabels[decision],
   destructive: decision === 'repair',
   needsReason: true,
-  foresee: async () => {
-    const { predicts } = await decideFinding(finding.finding_id, decision, lookingAhead, newKey());
+  predict: async () => {
+    const { predicts } = await decideFinding(finding.finding_id, decision, dryRun, newKey());
     return { says: toSentence(withLocalTimes(predicts.says)) };
   },
   run: async ({ reason = '' }, key) => {

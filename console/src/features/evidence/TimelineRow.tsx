@@ -9,7 +9,7 @@ import { toneStyle } from '../../ui/theme.ts';
 import { Ago } from '../../ui/time/Ago.tsx';
 import { absolute, timeOfDay, withLocalTimes } from '../../ui/time/times.ts';
 import { layerLooks, layerNames } from './layer-looks.ts';
-import { Voice } from './OriginLabel.tsx';
+import { OriginLabel } from './OriginLabel.tsx';
 import styles from './Timeline.module.css';
 
 export function TimelineRow({ fact }: { fact: Evidence }) {
@@ -31,7 +31,7 @@ export function TimelineRow({ fact }: { fact: Evidence }) {
             <span className={styles.layer}>{fact.layer}</span>
           </span>
           <span className={styles.what}>
-            <Voice fact={fact} />
+            <OriginLabel fact={fact} />
             {withLocalTimes(fact.summary)}
             {fact.actor && fact.origin !== 'person' && <span className={styles.actor}> · {fact.actor.name}</span>}
           </span>

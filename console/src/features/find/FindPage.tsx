@@ -25,11 +25,11 @@ export function FindPage() {
   const { data: found, error } = useQuery(findQuery(id));
   if (id === '')
     return (
-      <Told title="Find any id">
+      <Message title="Find any id">
         <Empty icon={IconFocus2} title="Paste any id">
           <p>Of a node, an instance, an allocation, an operation or a request; or the name of a machine.</p>
         </Empty>
-      </Told>
+      </Message>
     );
   if (error)
     return (
@@ -40,7 +40,7 @@ export function FindPage() {
     );
   if (!found) return <DetailSkeleton />;
   if (found.as_request) return <Request id={id} found={found} />;
-  if (found.meant) return <GoTo meant={found.meant} />;
+  if (found.meant) return <GoTo target={found.meant} />;
   if (found.items.length > 0)
     return (
       <>
@@ -60,13 +60,13 @@ function Nothing({ id }: { id: string }) {
   if (whole && pools.isPending) return <DetailSkeleton />;
   if (pools.error && !pools.data)
     return (
-      <Told title="Find any id">
+      <Message title="Find any id">
         <FailurePanel error={pools.error} />
-      </Told>
+      </Message>
     );
   if (pools.data?.some(({ name }) => name === id)) return <Navigate to="/fleet" search={{ pool: id }} replace />;
   return (
-    <Told title="Not found">
+    <Message title="Not found">
       <Empty icon={IconMapOff} title={`Nothing found for ${id}`}>
         <p>
           No node, instance, allocation, operation, request or pool has this id or name, or you may not see it. A letter
@@ -86,18 +86,18 @@ function Nothing({ id }: { id: string }) {
           )}
         </Group>
       </Empty>
-    </Told>
+    </Message>
   );
 }
 
-const Told = ({ title, children }: { title: string; children: React.ReactNode }) => (
+const Message = ({ title, children }: { title: string; children: React.ReactNode }) => (
   <>
     <PageHeader title={title} tab="Find" />
     <Panel>{children}</Panel>
   </>
 );
 
-function GoTo({ meant: { kind, id, node_instance_id } }: { meant: NonNullable<Found['meant']> }) {
+function GoTo({ target: { kind, id, node_instance_id } }: { target: NonNullable<Found['meant']> }) {
   if (kind === 'allocation') return <Navigate to="/allocations/$id" params={{ id }} replace />;
   if (kind === 'operation') return <Navigate to="/operations/$id" params={{ id }} replace />;
   const search = node_instance_id ? { tab: 'logs', instance: node_instance_id } : {};

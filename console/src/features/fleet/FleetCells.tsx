@@ -3,7 +3,7 @@ import { useComputedColorScheme } from '@mantine/core';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { type KeyboardEvent, type MouseEvent, useEffect, useLayoutEffect, useRef, useState } from 'react';
 import { serverNowMs, useTicking } from '../../api/server-clock.ts';
-import { askForFrame, useFleetFrame } from './animation-frame.ts';
+import { requestFrame, useFleetFrame } from './animation-frame.ts';
 import { type CellMark, CellSprites, cellSize } from './cell-sprites.ts';
 import styles from './FleetGrid.module.css';
 import type { CellGroup } from './fleet-view.ts';
@@ -87,7 +87,7 @@ export function FleetCells({ group, stuck, onPeek }: Props) {
   useEffect(() => {
     group.passDeadlines(lastSecond.current * 1000, second * 1000);
     lastSecond.current = second;
-    askForFrame();
+    requestFrame();
   }, [group, second]);
 
   const pointed = useRef<number | null>(null);

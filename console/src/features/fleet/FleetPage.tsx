@@ -9,7 +9,7 @@ import type { FleetCounts } from '../../../../src/contract/fleet.ts';
 import { nodeStatusNames } from '../../../../src/lifecycle/model/states.ts';
 import { fleetNodeOf } from '../../api/cache/fleet-node.ts';
 import { allocationsQuery } from '../../api/queries/allocations.ts';
-import { howToShow, mostCells, totalOf } from '../../api/queries/fleet-size.ts';
+import { howToShow, maxCells, totalOf } from '../../api/queries/fleet-size.ts';
 import { fleetCountsQuery, fleetQuery, nodeBehindQuery, retiredQuery } from '../../api/queries/nodes.ts';
 import { poolsQuery } from '../../api/queries/pools.ts';
 import { mayOperate, seesWholeFleet, useSession } from '../../api/session.ts';
@@ -52,9 +52,9 @@ export function FleetPage() {
   const pools = useQuery({ ...poolsQuery, enabled: seesWholeFleet(session) });
   const error = fleet.error ?? counted.error ?? (wantsRetired ? retired.error : null);
 
-  const asked = useDeferredValue(search.q);
-  const { data: behind } = useQuery(nodeBehindQuery(asked));
-  const q = behind ?? asked;
+  const query = useDeferredValue(search.q);
+  const { data: behind } = useQuery(nodeBehindQuery(query));
+  const q = behind ?? query;
   const by = search.group === 'zone' ? 'zone' : 'pool';
   const filter = useMemo(() => ({ q, pool: search.pool, statuses }), [q, search.pool, statuses]);
   const retiredNodes = useMemo(
@@ -130,9 +130,9 @@ export function FleetPage() {
 
       {error && <FailurePanel error={error} />}
       {way === 'counts' && counted.data && (
-        <FleetBeyond counted={counted.data} q={asked} statuses={statuses} stuck={stuck} />
+        <FleetBeyond counted={counted.data} q={query} statuses={statuses} stuck={stuck} />
       )}
-      {way === 'pool' && fleet.data && fleet.data.size >= mostCells && (
+      {way === 'pool' && fleet.data && fleet.data.size >= maxCells && (
         <Text size="sm" c="dimmed" mb="sm">
           The first {fleet.data.size.toLocaleString()} of this pool are drawn; the others are found by searching the
           whole fleet.
@@ -168,13 +168,13 @@ export function FleetPage() {
           <Panel flush>
             <FleetTable
               stuck={stuck}
-              nodes={view.groups.flatMap(({ nodes }) => nodes).slice(0, mostRows)}
+              nodes={view.groups.flatMap(({ nodes }) => nodes).slice(0, maxRows)}
               sort={search.sort}
               onSort={(sort) => change({ sort })}
             />
-            {shown > mostRows && (
+            {shown > maxRows && (
               <Text p="sm" ta="center" size="sm" c="dimmed">
-                The first {mostRows} of {shown.toLocaleString()}. Search, or choose a pool or a status, to see others.
+                The first {maxRows} of {shown.toLocaleString()}. Search, or choose a pool or a status, to see others.
               </Text>
             )}
           </Panel>
@@ -187,7 +187,7 @@ export function FleetPage() {
 }
 
 /** More rows are unreadable and too slow to draw. */
-const mostRows = 500;
+const maxRows = 500;
 
 const failedReleases = { status: 'release_failed' };
 

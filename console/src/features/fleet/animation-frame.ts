@@ -2,14 +2,14 @@
 import { useEffect, useRef } from 'react';
 
 const painters = new Set<() => void>();
-let asked = false;
+let requested = false;
 
 /** Draws once per frame, however many changes there are. */
-export function askForFrame(): void {
-  if (asked || painters.size === 0) return;
-  asked = true;
+export function requestFrame(): void {
+  if (requested || painters.size === 0) return;
+  requested = true;
   requestAnimationFrame(() => {
-    asked = false;
+    requested = false;
     for (const paint of painters) paint();
   });
 }

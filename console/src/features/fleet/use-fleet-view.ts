@@ -6,7 +6,7 @@ import { useEffect, useMemo, useReducer } from 'react';
 import { systemClock } from '../../../../src/base/clock.ts';
 import type { FleetNode } from '../../api/cache/fleet-node.ts';
 import type { FleetStore } from '../../api/cache/fleet-store.ts';
-import { askForFrame } from './animation-frame.ts';
+import { requestFrame } from './animation-frame.ts';
 import type { FleetFilter, GroupBy } from './filter.ts';
 import { FleetView } from './fleet-view.ts';
 
@@ -33,7 +33,7 @@ export function useFleetView(
     let cancel: (() => void) | undefined;
     const unwatch = store.watch((changed) => {
       view.apply(changed);
-      askForFrame();
+      requestFrame();
       cancel ??= systemClock.after(recountMs, () => {
         cancel = undefined;
         recount();

@@ -16,7 +16,7 @@ import { elapsed, precise } from '../../ui/time/durations.ts';
 import styles from './Diagnostics.module.css';
 
 /** Older ones are on the timeline. */
-const mostShown = 4;
+const maxShown = 4;
 
 export function Diagnostics({ node_id }: { node_id: string }) {
   const frozen = useInfiniteQuery(timelineQuery({ node_id, kind: 'evidence.frozen' }));
@@ -28,7 +28,7 @@ export function Diagnostics({ node_id }: { node_id: string }) {
   const facts = [...frozen.data.pages, ...missing.data.pages]
     .flatMap((page) => page.items)
     .sort((one, other) => other.at.localeCompare(one.at))
-    .slice(0, mostShown);
+    .slice(0, maxShown);
   const probe = probes.data.pages[0]?.items[0];
   if (facts.length === 0 && !probe) {
     return (

@@ -30,7 +30,7 @@ import { Logs } from './logs/Logs.tsx';
 import { NodeMenu, NodeWaysOut } from './NodeButtons.tsx';
 import { NodeFacts } from './NodeFacts.tsx';
 import { NodeOperations } from './NodeOperations.tsx';
-import { NodeBecause } from './NodeStatusPanel.tsx';
+import { NodeStatusPanel } from './NodeStatusPanel.tsx';
 
 const mayActOnNodes = (session: Session) => mayOperate(session) && seesWholeFleet(session);
 
@@ -68,7 +68,7 @@ export function NodePage() {
       />
       <div className={columns.stack}>
         {explanation.data ? (
-          <NodeBecause
+          <NodeStatusPanel
             node={node}
             explanation={explanation.data}
             onAction={mayActOnNodes(session) ? setAction : undefined}

@@ -8,7 +8,7 @@ import type { Node } from '../../../../src/contract/node.ts';
 import { useTicking } from '../../api/server-clock.ts';
 import { AllocationStatusBadge, NodeStatusBadge } from '../../ui/status/StatusBadges.tsx';
 import styles from '../../ui/status/StatusPanel.module.css';
-import { Because, BudgetLine } from '../../ui/status/StatusPanel.tsx';
+import { BudgetLine, StatusPanel } from '../../ui/status/StatusPanel.tsx';
 import { toSentence } from '../../ui/text.ts';
 import { Ago } from '../../ui/time/Ago.tsx';
 import { Countdown } from '../../ui/time/Countdown.tsx';
@@ -16,7 +16,7 @@ import { withLocalTimes } from '../../ui/time/times.ts';
 import type { Action } from '../actions/action.ts';
 import { actionLabel } from '../actions/words.ts';
 import { useFailingSince } from '../allocation/trouble-facts.tsx';
-import { Voice } from '../evidence/OriginLabel.tsx';
+import { OriginLabel } from '../evidence/OriginLabel.tsx';
 import { DoubtNotice } from './DoubtNotice.tsx';
 import { findings, isAhead, isInDoubt, openOffer, stuckRelease, waitingWords } from './explanation.ts';
 import { nodeAction } from './node-actions.ts';
@@ -28,12 +28,12 @@ interface Props {
   onAction: ((action: Action) => void) | undefined;
 }
 
-export function NodeBecause({ node, explanation, onAction }: Props) {
+export function NodeStatusPanel({ node, explanation, onAction }: Props) {
   const stuck = stuckRelease(explanation);
   const failingSince = useFailingSince(stuck);
   const inDoubt = isInDoubt(explanation);
   return (
-    <Because
+    <StatusPanel
       notice={inDoubt && <DoubtNotice node={node} explanation={explanation} onAction={onAction} />}
       badge={
         stuck ? (
@@ -87,7 +87,7 @@ function Reason({ explanation }: { explanation: Explanation }) {
         ))}
         {findings(explanation).map((fact) => (
           <li key={fact.cursor}>
-            <Voice fact={fact} />
+            <OriginLabel fact={fact} />
             {withLocalTimes(fact.summary)}, <Ago at={fact.at} />
           </li>
         ))}

@@ -12,7 +12,7 @@ import { withLocalTimes } from '../../ui/time/times.ts';
 import type { Action } from '../actions/action.ts';
 import styles from './ResidueTable.module.css';
 import { deedNames, deeds, residueAction } from './residue-actions.ts';
-import { cameBy, costWords, residueName, whereWords } from './words.ts';
+import { causeWords, costWords, residueName, whereWords } from './words.ts';
 
 const columns: Column<Residue>[] = [
   {
@@ -36,7 +36,7 @@ const columns: Column<Residue>[] = [
     heading: 'Why',
     cell: (row) => (
       <div className={styles.lines}>
-        <span>{toSentence(cameBy(row))}</span>
+        <span>{toSentence(causeWords(row))}</span>
         <span className={styles.dim}>{row.reason}</span>
       </div>
     ),

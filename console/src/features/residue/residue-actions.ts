@@ -4,7 +4,7 @@ import type { Residue } from '../../../../src/contract/residue.ts';
 import { newKey } from '../../api/client.ts';
 import { type Deed, dealWithResidue } from '../../api/queries/residue.ts';
 import { toSentence } from '../../ui/text.ts';
-import { type Action, andSay, lookingAhead } from '../actions/action.ts';
+import { type Action, dryRun, thenNotify } from '../actions/action.ts';
 import { residueName } from './words.ts';
 
 interface DeedWords {
@@ -38,11 +38,11 @@ export const residueAction = (residue: Residue, deed: Deed): Action => {
     button: label,
     destructive: deed === 'delete',
     needsReason: true,
-    foresee: async () => {
-      const { predicts } = await dealWithResidue(residue.residue_id, deed, lookingAhead, newKey());
+    predict: async () => {
+      const { predicts } = await dealWithResidue(residue.residue_id, deed, dryRun, newKey());
       return { says: toSentence(predicts.says) };
     },
     run: ({ reason = '' }, key) =>
-      andSay(`${residueName(residue)} ${done}`, dealWithResidue(residue.residue_id, deed, { reason }, key)),
+      thenNotify(`${residueName(residue)} ${done}`, dealWithResidue(residue.residue_id, deed, { reason }, key)),
   };
 };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { cameBy, costWords, residueHeadline, residueName, totalCost, whereWords } from './words.ts';
+import { causeWords, costWords, residueHeadline, residueName, totalCost, whereWords } from './words.ts';
 
 const somebody = { name: 'anna', token_id: 'tok_1' } as never;
 
@@ -10,9 +10,9 @@ describe('residue in words', () => {
     expect(whereWords({ driver: 'azure', pool: null, host: null })).toBe('azure');
   });
   it('says how it came about, and by whom', () => {
-    expect(cameBy({ why: 'force-release', forced_by: somebody })).toBe('its release was forced by anna');
-    expect(cameBy({ why: 'force-release', forced_by: null })).toBe('its release was forced');
-    expect(cameBy({ why: 'orphan', forced_by: null })).toBe('found without an owner');
+    expect(causeWords({ why: 'force-release', forced_by: somebody })).toBe('its release was forced by anna');
+    expect(causeWords({ why: 'force-release', forced_by: null })).toBe('its release was forced');
+    expect(causeWords({ why: 'orphan', forced_by: null })).toBe('found without an owner');
   });
   it('counts only the cost that is known', () => {
     expect(costWords(0.25)).toBe('0.25/h');

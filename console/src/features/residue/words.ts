@@ -12,7 +12,7 @@ const whyWords: Record<ResidueReason, (by: string | undefined) => string> = {
   orphan: () => 'found without an owner',
 };
 
-export const cameBy = ({ why, forced_by }: Pick<Residue, 'why' | 'forced_by'>): string =>
+export const causeWords = ({ why, forced_by }: Pick<Residue, 'why' | 'forced_by'>): string =>
   whyWords[why](forced_by?.name);
 
 const amount = new Intl.NumberFormat(undefined, { maximumFractionDigits: 4 });

@@ -88,12 +88,12 @@ function Held({ brake, onAction }: { brake: Brake; onAction: ((action: Action) =
   );
 }
 
-const mostPast = 5;
+const maxPast = 5;
 
 const newest = (all: unknown[]) =>
-  all.length > mostPast && (
+  all.length > maxPast && (
     <Text size="xs" c="dimmed">
-      the newest {mostPast} of {all.length}
+      the newest {maxPast} of {all.length}
     </Text>
   );
 
@@ -104,12 +104,12 @@ function Past({ brake }: { brake: Brake }) {
     <>
       {past.length > 0 && (
         <Panel title="Earlier" aside={newest(past)} flush>
-          <PastHolds holds={past.slice(0, mostPast)} />
+          <PastHolds holds={past.slice(0, maxPast)} />
         </Panel>
       )}
       {brake.gaps.length > 0 && (
         <Panel title="Gaps of the control plane" aside={newest(brake.gaps)} flush>
-          <GapTable gaps={brake.gaps.slice(0, mostPast)} />
+          <GapTable gaps={brake.gaps.slice(0, maxPast)} />
         </Panel>
       )}
     </>

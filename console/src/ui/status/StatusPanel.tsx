@@ -16,7 +16,7 @@ interface Props {
   notice?: ReactNode;
 }
 
-export const Because = ({ badge, since, means, because, next, notice }: Props) => (
+export const StatusPanel = ({ badge, since, means, because, next, notice }: Props) => (
   <section className={styles.because} aria-label="Because">
     {notice}
     <div className={styles.cell}>

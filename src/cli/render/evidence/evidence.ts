@@ -1,7 +1,7 @@
 /** Evidence and log lines as a person reads them: one below the other in the order of time, all in UTC. */
 import type { Evidence } from '../../../contract/evidence/evidence.ts';
 import type { LogLine } from '../../../contract/node.ts';
-import { voiceOf } from '../../../lifecycle/explain/evidence-origins.ts';
+import { originLabel } from '../../../lifecycle/explain/evidence-origins.ts';
 import type { Tone } from '../text/palette.ts';
 import type { Fit } from '../text/table.ts';
 import { displayWidth, pad, printable, wrap } from '../text/text.ts';
@@ -26,9 +26,9 @@ export const inOrderOfTime = (items: Evidence[]): Evidence[] =>
 
 /** Marks what others say, so that it is not taken for what the control plane knows. */
 export function statementOf(item: Pick<Evidence, 'summary' | 'origin' | 'layer' | 'actor'>): string {
-  const voice = voiceOf(item);
+  const label = originLabel(item);
   const by = item.actor && item.origin !== 'person' ? ` — by ${item.actor.name}` : '';
-  return printable(`${voice === null ? '' : `[${voice}] `}${item.summary}${by}`);
+  return printable(`${label === null ? '' : `[${label}] `}${item.summary}${by}`);
 }
 
 /** The least room a summary gets before it is left to run over the edge. */

@@ -23,7 +23,7 @@ const saidElsewhere = new Set([
   'workflow_id',
   'correlation_id',
 ]);
-const longestValue = 120;
+const maxValueLength = 120;
 
 /** Parses structured lines; strips terminal colours from others. */
 export function readableLine(line: string): ReadableLine {
@@ -37,7 +37,7 @@ export function readableLine(line: string): ReadableLine {
 }
 
 const asText = (value: unknown): string =>
-  (typeof value === 'string' ? value : (JSON.stringify(value) ?? '')).slice(0, longestValue);
+  (typeof value === 'string' ? value : (JSON.stringify(value) ?? '')).slice(0, maxValueLength);
 
 /** A name, or pino's number. */
 function levelOf(level: unknown): ReadableLine['level'] {

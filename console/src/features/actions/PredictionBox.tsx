@@ -4,26 +4,26 @@ import { IconArrowRight } from '@tabler/icons-react';
 import { FailurePanel } from '../../ui/layout/FailurePanel.tsx';
 import { AllocationStatusBadge, NodeStatusBadge } from '../../ui/status/StatusBadges.tsx';
 import { Ago } from '../../ui/time/Ago.tsx';
-import type { Foresight } from './action.ts';
-import styles from './ForesightBox.module.css';
+import type { Prediction } from './action.ts';
+import styles from './PredictionBox.module.css';
 
 interface Props {
-  foresight: Foresight | null;
+  prediction: Prediction | null;
   error: unknown;
 }
 
-export function ForesightBox({ foresight, error }: Props) {
+export function PredictionBox({ prediction, error }: Props) {
   if (error) return <FailurePanel error={error} />;
   return (
-    <section className={styles.box} aria-label="What will happen" aria-live="polite" aria-busy={!foresight}>
+    <section className={styles.box} aria-label="What will happen" aria-live="polite" aria-busy={!prediction}>
       <div className={styles.name}>What will happen</div>
-      {foresight ? (
+      {prediction ? (
         <>
-          {foresight.leads && <Leads leads={foresight.leads} />}
-          <p>{foresight.says}</p>
-          {foresight.deadline_at && (
+          {prediction.leads && <Leads leads={prediction.leads} />}
+          <p>{prediction.says}</p>
+          {prediction.deadline_at && (
             <p className={styles.dim}>
-              Its deadline: <Ago at={foresight.deadline_at} />
+              Its deadline: <Ago at={prediction.deadline_at} />
             </p>
           )}
         </>
@@ -37,7 +37,7 @@ export function ForesightBox({ foresight, error }: Props) {
   );
 }
 
-function Leads({ leads }: { leads: NonNullable<Foresight['leads']> }) {
+function Leads({ leads }: { leads: NonNullable<Prediction['leads']> }) {
   const stays = leads.from === leads.to;
   return (
     <div className={styles.leads}>
