@@ -21,7 +21,7 @@ import { queueProvision } from './provision/provision-plan.ts';
 import { allocationForceReleaseKind } from './release/allocation-force-release.ts';
 import { allocationReleaseKind } from './release/allocation-release.ts';
 import { releaseIn } from './release/request-release.ts';
-import { type Asker, type Touched, visible } from './runtime/caller.ts';
+import { type Caller, type Touched, visible } from './runtime/caller.ts';
 import type { OperationServices } from './runtime/services.ts';
 
 const defaultTenant = 'default';
@@ -31,7 +31,7 @@ const turns = limitConcurrency(8, (error) => error instanceof StoreUnavailable);
 export function requestAllocation(
   services: OperationServices,
   asked: AllocationCreate,
-  asker: Asker,
+  caller: Caller,
 ): Promise<Touched> {
   const { db, clock, environment } = services;
   const at = now(clock);
@@ -42,7 +42,7 @@ export function requestAllocation(
       throw new ApiProblem('pool_paused', `The pool ${asked.pool} takes no new allocations while it is paused.`);
     const allocation_id = newAllocationId(clock);
     const workflow_id = newWorkflowId(clock);
-    const tenant = asker.tenant ?? defaultTenant;
+    const tenant = caller.tenant ?? defaultTenant;
     await createAllocation(
       tx,
       {
@@ -51,20 +51,20 @@ export function requestAllocation(
         tenant,
         name: asked.name ?? null,
         workflow_id,
-        correlation_id: asker.correlation_id,
+        correlation_id: caller.correlation_id,
         provision_timeout_seconds: asked.provision_timeout_seconds ?? null,
         labels: asked.labels ?? {},
       },
       pool.document,
-      { reason: `asked for a machine of pool ${pool.name}`, actor: asker.actor },
+      { reason: `asked for a machine of pool ${pool.name}`, actor: caller.actor },
       at,
       environment,
     );
     const asks = {
       workflow_id,
       allocation: { allocation_id, tenant },
-      correlation_id: asker.correlation_id,
-      actor: asker.actor,
+      correlation_id: caller.correlation_id,
+      actor: caller.actor,
     };
     await queueProvision(tx, pool.document, services, asks, at);
     return { allocation_id, workflow_id };
@@ -85,12 +85,12 @@ export async function retryingPool(db: Queryable, name: string): Promise<PoolRow
 }
 
 /** Another try of a failed allocation; it stays failed until a new instance is on its way. */
-export function requestRetry(services: OperationServices, id: string, asker: Asker): Promise<Touched> {
+export function requestRetry(services: OperationServices, id: string, caller: Caller): Promise<Touched> {
   return services.db.transaction(async (tx) => {
     const at = now(services.clock);
     // Locked, so that of many who ask at once one makes the try and the others are answered with
     // it.
-    const allocation = visible(await lockAllocation(tx, id), asker);
+    const allocation = visible(await lockAllocation(tx, id), caller);
     if (allocation.status !== 'failed')
       throw new ApiProblem(
         'action_illegal',
@@ -106,20 +106,20 @@ export function requestRetry(services: OperationServices, id: string, asker: Ask
     const asks = {
       workflow_id,
       allocation,
-      correlation_id: asker.correlation_id,
-      actor: asker.actor,
-      retry: { reason: asker.reason ?? null },
+      correlation_id: caller.correlation_id,
+      actor: caller.actor,
+      retry: { reason: caller.reason ?? null },
     };
     await queueProvision(tx, pool.document, services, asks, at);
-    await retryingAllocation(tx, allocation, { workflow_id, next_try: retryByHand, actor: asker.actor }, at);
+    await retryingAllocation(tx, allocation, { workflow_id, next_try: retryByHand, actor: caller.actor }, at);
     return { allocation_id: allocation.allocation_id, workflow_id };
   });
 }
 
-export async function requestCancel(services: OperationServices, id: string, asker: Asker): Promise<void> {
+export async function requestCancel(services: OperationServices, id: string, caller: Caller): Promise<void> {
   const found = await services.db.transaction(async (tx) => {
     const operation = await operationRow(tx, id, 'for update');
-    if (!operation || (asker.tenant !== null && operation.tenant !== asker.tenant))
+    if (!operation || (caller.tenant !== null && operation.tenant !== caller.tenant))
       throw new ApiProblem('operation_not_found');
     if (operation.kind === allocationReleaseKind || operation.kind === allocationForceReleaseKind)
       throw new ApiProblem('action_illegal', 'A release cannot be cancelled: half of it would be limbo.');
@@ -131,21 +131,21 @@ export async function requestCancel(services: OperationServices, id: string, ask
         tx,
         services,
         operation.allocation_id,
-        { ...asker, reason: asker.reason ?? 'its operation was cancelled' },
+        { ...caller, reason: caller.reason ?? 'its operation was cancelled' },
         'release',
       );
-    } else if (!(await markCancelling(tx, id, now(services.clock), asker.actor)))
+    } else if (!(await markCancelling(tx, id, now(services.clock), caller.actor)))
       throw new ApiProblem('operation_ended');
     return operation;
   });
   await services.cancelRun(found.workflow_id, found.attempt);
 }
 
-export function requestOperationRetry(services: OperationServices, id: string, asker: Asker): Promise<void> {
+export function requestOperationRetry(services: OperationServices, id: string, caller: Caller): Promise<void> {
   return services.db.transaction(async (tx) => {
     const at = now(services.clock);
     const operation = await operationRow(tx, id, 'for update');
-    if (!operation || (asker.tenant !== null && operation.tenant !== asker.tenant))
+    if (!operation || (caller.tenant !== null && operation.tenant !== caller.tenant))
       throw new ApiProblem('operation_not_found');
     if (operation.status !== 'failed')
       throw new ApiProblem(
@@ -166,8 +166,8 @@ export function requestOperationRetry(services: OperationServices, id: string, a
           to: 'releasing',
           by: 'release',
           from: ['release_failed'],
-          reason: asker.reason ?? 'the release is tried again',
-          actor: asker.actor,
+          reason: caller.reason ?? 'the release is tried again',
+          actor: caller.actor,
           set: { workflow_id: operation.workflow_id },
         },
       ],
@@ -176,7 +176,7 @@ export function requestOperationRetry(services: OperationServices, id: string, a
     );
     if (!outcome?.moved)
       throw new ApiProblem('action_illegal', `The allocation is ${outcome?.allocation?.status ?? 'gone'} by now.`);
-    await renewCleaning(tx, machine, asker, at);
-    await requeue(tx, id, at, asker.actor);
+    await renewCleaning(tx, machine, caller, at);
+    await requeue(tx, id, at, caller.actor);
   });
 }

@@ -8,14 +8,14 @@ import { actOnAllocation } from '../../operations/actions/allocation-actions.ts'
 import { allocationSubject } from '../../operations/actions/offers.ts';
 import { requestRelease } from '../../operations/release/request-release.ts';
 import { requestAllocation, requestCancel, requestOperationRetry, requestRetry } from '../../operations/requests.ts';
-import type { Asker, Touched } from '../../operations/runtime/caller.ts';
+import type { Caller, Touched } from '../../operations/runtime/caller.ts';
 import { listOperations, readOperation } from '../../store/operations/operations.ts';
 import { listAllocations, readAllocation } from '../../store/rows/allocations.ts';
 import { actorOf } from '../http/callers.ts';
 import { pageOf } from '../http/paging.ts';
 import type { ApiServices, Call, Handlers } from '../services.ts';
 
-export const askerOf = (call: Pick<Call<OperationName>, 'person' | 'correlation_id'>, reason?: string): Asker => ({
+export const callerOf = (call: Pick<Call<OperationName>, 'person' | 'correlation_id'>, reason?: string): Caller => ({
   actor: actorOf(call.person()),
   tenant: call.person().tenant,
   correlation_id: call.correlation_id,
@@ -66,7 +66,7 @@ type AllocationRoutes =
 
 export const allocationHandlers: Pick<Handlers, AllocationRoutes> = {
   'allocation-create': async (call, services) =>
-    touchedWire(await requestAllocation(services, call.body, askerOf(call)), services),
+    touchedWire(await requestAllocation(services, call.body, callerOf(call)), services),
   async 'allocation-list'({ query, person }, services) {
     const own = person().tenant;
     if (own !== null && query?.tenant !== undefined && query.tenant !== own) throw new ApiProblem('scope_insufficient');
@@ -75,9 +75,9 @@ export const allocationHandlers: Pick<Handlers, AllocationRoutes> = {
   },
   'allocation-get': ({ params, person }, services) => mustFindAllocation(params.id, person().tenant, services),
   'allocation-release': async (call, services) =>
-    touchedWire(await requestRelease(services, call.params.id, askerOf(call, call.body?.reason)), services),
+    touchedWire(await requestRelease(services, call.params.id, callerOf(call, call.body?.reason)), services),
   'allocation-retry': async (call, services) =>
-    touchedWire(await requestRetry(services, call.params.id, askerOf(call, call.body?.reason)), services),
+    touchedWire(await requestRetry(services, call.params.id, callerOf(call, call.body?.reason)), services),
   async 'allocation-actions'({ params, person }, services) {
     const allocation = await mustFindAllocation(params.id, person().tenant, services);
     const subject = await allocationSubject(services.db, allocation);
@@ -85,7 +85,7 @@ export const allocationHandlers: Pick<Handlers, AllocationRoutes> = {
   },
   async 'allocation-act'(call, services) {
     const { id, action } = call.params;
-    const done = await actOnAllocation(services, id, action, call.body, askerOf(call, call.body.reason));
+    const done = await actOnAllocation(services, id, action, call.body, callerOf(call, call.body.reason));
     return {
       allocation: await mustFindAllocation(id, null, services),
       operation: await operationOf(done, services),
@@ -97,11 +97,11 @@ export const allocationHandlers: Pick<Handlers, AllocationRoutes> = {
     listOperations(services.db, { ...pageOf(query), tenant: person().tenant }, now(services.clock)),
   'operation-get': ({ params, person }, services) => mustFindOperation(params.id, person().tenant, services),
   async 'operation-cancel'(call, services) {
-    await requestCancel(services, call.params.id, askerOf(call, call.body?.reason));
+    await requestCancel(services, call.params.id, callerOf(call, call.body?.reason));
     return mustFindOperation(call.params.id, null, services);
   },
   async 'operation-retry'(call, services) {
-    await requestOperationRetry(services, call.params.id, askerOf(call, call.body?.reason));
+    await requestOperationRetry(services, call.params.id, callerOf(call, call.body?.reason));
     return mustFindOperation(call.params.id, null, services);
   },
 };

@@ -10,7 +10,7 @@ import { verifyCounts } from '../../store/rows/counts.ts';
 import { type FindingRow, listFindings } from '../../store/rows/findings.ts';
 import { pageOf } from '../http/paging.ts';
 import type { ApiServices, Handlers } from '../services.ts';
-import { askerOf, operationOf } from './allocations.ts';
+import { callerOf, operationOf } from './allocations.ts';
 
 const iso = (date: Date | null) => date?.toISOString() ?? null;
 
@@ -70,10 +70,10 @@ export const driftHandlers: Pick<Handlers, 'drift-list' | 'store-verify' | 'drif
   },
   async 'drift-repair'(call, services) {
     const { params, body } = call;
-    return decided(await repairFinding(services, params.id, body, askerOf(call, body.reason)), services, body.dry_run);
+    return decided(await repairFinding(services, params.id, body, callerOf(call, body.reason)), services, body.dry_run);
   },
   async 'drift-accept'(call, services) {
     const { params, body } = call;
-    return decided(await acceptFinding(services, params.id, body, askerOf(call, body.reason)), services, body.dry_run);
+    return decided(await acceptFinding(services, params.id, body, callerOf(call, body.reason)), services, body.dry_run);
   },
 };

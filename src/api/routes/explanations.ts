@@ -27,7 +27,7 @@ import { joinedRow, nodeWire } from '../../store/rows/nodes.ts';
 import { poolGeneration } from '../../store/rows/pools.ts';
 import { openResidueOf } from '../../store/rows/residue-of-node.ts';
 import type { ApiServices, Handlers } from '../services.ts';
-import { askerOf, operationOf, predictionWire } from './allocations.ts';
+import { callerOf, operationOf, predictionWire } from './allocations.ts';
 import { findingWire } from './drift.ts';
 
 async function mustFind(id: string, tenant: string | null, services: ApiServices) {
@@ -177,7 +177,7 @@ export const explanationHandlers: Pick<Handlers, ExplanationRoutes> = {
   async 'node-act'(call, services) {
     const { id, action } = call.params;
     const { reason } = call.body;
-    const predicted = await actOnNode(services, id, action, call.body, askerOf(call, reason));
+    const predicted = await actOnNode(services, id, action, call.body, callerOf(call, reason));
     return {
       node: (await mustFind(id, null, services)).node,
       operation: await operationOf(predicted, services),

@@ -15,7 +15,7 @@ import { listNodes } from '../../store/rows/fleet/node-list.ts';
 import { isTenantsNode, readNode } from '../../store/rows/nodes.ts';
 import { pageOf } from '../http/paging.ts';
 import type { ApiServices, Handlers } from '../services.ts';
-import { askerOf } from './allocations.ts';
+import { callerOf } from './allocations.ts';
 
 const defaultLimit = 100;
 /** Clocks differ a little. */
@@ -62,7 +62,7 @@ type NodeRoutes =
 
 export const nodeHandlers: Pick<Handlers, NodeRoutes> = {
   async 'node-create'(call, services) {
-    const { node_id, enrollment_token } = await expectNode(services, call.body, askerOf(call));
+    const { node_id, enrollment_token } = await expectNode(services, call.body, callerOf(call));
     return { node: await mustFindNode(node_id, null, services), enrollment_token };
   },
   'node-list': async ({ query, person }, services) =>

@@ -3,11 +3,11 @@ import { now } from '../../base/clock.ts';
 import { requestRecovery } from '../../operations/recovery/recovery-request.ts';
 import { readOperation } from '../../store/operations/operations.ts';
 import type { Handlers } from '../services.ts';
-import { askerOf } from './allocations.ts';
+import { callerOf } from './allocations.ts';
 
 export const recoveryHandlers: Pick<Handlers, 'fleet-recover'> = {
   async 'fleet-recover'(call, services) {
-    const { workflow_id, ...known } = await requestRecovery(services, call.body, askerOf(call, call.body.reason));
+    const { workflow_id, ...known } = await requestRecovery(services, call.body, callerOf(call, call.body.reason));
     const operation = workflow_id && (await readOperation(services.db, workflow_id, null, now(services.clock)));
     return { dry_run: call.body.dry_run ?? false, ...known, operation: operation || null };
   },

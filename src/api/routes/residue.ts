@@ -3,7 +3,7 @@ import { now } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import {
   adoptResidue,
-  type ResidueAsker,
+  type ResidueCaller,
   type ResidueTouched,
   requestResidueDelete,
   requestResidueVerify,
@@ -12,15 +12,15 @@ import { readOperation } from '../../store/operations/operations.ts';
 import { listResidue, residueRow, residueWire } from '../../store/rows/residue.ts';
 import { pageOf } from '../http/paging.ts';
 import type { ApiServices, Handler, Handlers } from '../services.ts';
-import { askerOf } from './allocations.ts';
+import { callerOf } from './allocations.ts';
 
-type Request = (services: ApiServices, id: string, asker: ResidueAsker) => Promise<ResidueTouched>;
+type Request = (services: ApiServices, id: string, caller: ResidueCaller) => Promise<ResidueTouched>;
 
 const asks =
   (request: Request): Handler<'residue-adopt' | 'residue-delete' | 'residue-verify'> =>
   async (call, services) => {
     const { reason, dry_run = false } = call.body;
-    const touched = await request(services, call.params.id, { ...askerOf(call, reason), dry_run });
+    const touched = await request(services, call.params.id, { ...callerOf(call, reason), dry_run });
     const row = await residueRow(services.db, touched.residue_id);
     if (!row) throw new ApiProblem('residue_not_found');
     const operation =

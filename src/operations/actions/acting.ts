@@ -9,7 +9,7 @@ import type { Transaction } from '../../store/pg/database.ts';
 import type { AllocationRow } from '../../store/rows/allocations.ts';
 import type { NodeRow } from '../../store/rows/nodes.ts';
 import { budgetOf } from '../../store/transitions/transition-rules.ts';
-import type { Asker } from '../runtime/caller.ts';
+import type { Caller } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
 
 export interface AskedAction {
@@ -46,7 +46,7 @@ export interface Acting {
   /** The same, as everybody sees it: with its allocation and occupancy. */
   shown: Node;
   asked: AskedAction;
-  asker: Asker;
+  caller: Caller;
   at: Date;
 }
 
@@ -62,10 +62,10 @@ export const changedMeanwhile = (what = 'The node has changed meanwhile; look at
   new ApiProblem('action_illegal', what);
 
 /** Cited wherever the door is asked for what a person wants. */
-export const citing = ({ asked, asker }: Acting) => ({
+export const citing = ({ asked, caller }: Acting) => ({
   reason: asked.reason,
-  actor: asker.actor,
-  correlation_id: asker.correlation_id,
+  actor: caller.actor,
+  correlation_id: caller.correlation_id,
 });
 
 /** The deadline that entering the status now would give it, as the door sets it. */
@@ -81,6 +81,6 @@ export interface ActingOnAllocation {
   services: OperationServices;
   allocation: AllocationRow;
   asked: AskedAction;
-  asker: Asker;
+  caller: Caller;
   at: Date;
 }

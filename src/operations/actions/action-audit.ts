@@ -2,7 +2,7 @@
 import type { KnownIds } from '../../base/ids.ts';
 import { recordEvidence } from '../../store/evidence/evidence.ts';
 import type { Queryable } from '../../store/pg/database.ts';
-import type { Asker } from '../runtime/caller.ts';
+import type { Caller } from '../runtime/caller.ts';
 import type { AskedAction, Prediction } from './acting.ts';
 
 export const tellAction = (
@@ -10,7 +10,7 @@ export const tellAction = (
   action: string,
   { target_id, ...ids }: KnownIds & { target_id: string },
   { reason }: AskedAction,
-  { actor, correlation_id }: Asker,
+  { actor, correlation_id }: Caller,
   { says, workflow_id, data }: Prediction,
   at: Date,
 ): Promise<void> =>

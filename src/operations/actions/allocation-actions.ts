@@ -18,7 +18,7 @@ import { releaseMeans } from '../release/release-means.ts';
 import { requestForceRelease } from '../release/request-force-release.ts';
 import { requestRelease, requestReleaseRetry } from '../release/request-release.ts';
 import { requestRetry, retryingPool } from '../requests.ts';
-import type { Asker } from '../runtime/caller.ts';
+import type { Caller } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import type { ActingOnAllocation, AskedAction, Prediction } from './acting.ts';
 import { tellAction } from './action-audit.ts';
@@ -33,7 +33,7 @@ interface OwnAction {
   act(acting: ActingOnAllocation, prediction: Predicted): Promise<WorkflowId | undefined>;
 }
 
-type Request = (services: OperationServices, id: string, asker: Asker) => Promise<{ workflow_id: WorkflowId }>;
+type Request = (services: OperationServices, id: string, caller: Caller) => Promise<{ workflow_id: WorkflowId }>;
 
 /** A release has its time from the moment it is asked for; what else is asked for has it once that begins. */
 async function releaseDeadline({ tx, services, allocation, at }: ActingOnAllocation): Promise<Date | null> {
@@ -47,8 +47,8 @@ const byRequest = (request: Request, leads_to: AllocationStatus, says: string): 
     deadline_at: leads_to === 'releasing' ? await releaseDeadline(acting) : null,
     says,
   }),
-  act: async ({ services, allocation, asked, asker }) =>
-    (await request(services, allocation.allocation_id, { ...asker, reason: asked.reason })).workflow_id,
+  act: async ({ services, allocation, asked, caller }) =>
+    (await request(services, allocation.allocation_id, { ...caller, reason: asked.reason })).workflow_id,
 });
 
 const retried = byRequest(
@@ -98,25 +98,25 @@ const actsOnMachine = (
 
 /** What becomes of the allocation where its machine is moved. */
 async function actOnMachine(
-  { services, allocation, asked, asker }: ActingOnAllocation,
+  { services, allocation, asked, caller }: ActingOnAllocation,
   action: NodeActionName,
 ): Promise<Predicted> {
   const { status, node_id } = allocation;
   if (!node_id) throw new ApiProblem('action_illegal', 'It has no machine.');
   const before = (await allocationSubject(services.db, allocation)).node?.status;
-  const done = await actOnNode(services, node_id, action, asked, asker);
+  const done = await actOnNode(services, node_id, action, asked, caller);
   const paired = before && pairedWith(before, done.status).find(({ from }) => from === status);
   return { ...done, status: paired ? paired.to : status };
 }
 
 async function actItself(acting: ActingOnAllocation, action: OwnName): Promise<Predicted> {
-  const { tx, allocation, asked, asker, at } = acting;
+  const { tx, allocation, asked, caller, at } = acting;
   const prediction = await own[action].predict(acting);
   if (asked.dry_run) return prediction;
   const done = { ...prediction, workflow_id: await own[action].act(acting, prediction) };
   const { allocation_id, node_id } = allocation;
   const ids = { target_id: allocation_id, allocation_id, node_id } satisfies KnownIds & { target_id: string };
-  await tellAction(tx, action, ids, asked, asker, done, at);
+  await tellAction(tx, action, ids, asked, caller, done, at);
   return done;
 }
 
@@ -126,18 +126,18 @@ export function actOnAllocation(
   id: string,
   action: AllocationActionName,
   asked: AskedAction,
-  asker: Asker,
+  caller: Caller,
 ): Promise<Predicted> {
   return services.db.transaction(async (tx) => {
     const allocation = await allocationRow(tx, id);
-    if (!allocation || (asker.tenant !== null && allocation.tenant !== asker.tenant))
+    if (!allocation || (caller.tenant !== null && allocation.tenant !== caller.tenant))
       throw new ApiProblem('allocation_not_found');
-    if (asker.tenant !== null && allocationActions[action].for === 'fleet')
+    if (caller.tenant !== null && allocationActions[action].for === 'fleet')
       throw new ApiProblem('scope_insufficient', `Only operators of the whole fleet may ${action}.`);
     const why_not = whyNotOnAllocation(action, await allocationSubject(tx, allocation));
     if (why_not) throw new ApiProblem('action_illegal', why_not);
     const within = { ...services, db: withinTransaction(services.db, tx) };
-    const acting = { tx, services: within, allocation, asked, asker, at: now(services.clock) };
+    const acting = { tx, services: within, allocation, asked, caller, at: now(services.clock) };
     return actsOnMachine(action, allocation) ? actOnMachine(acting, action) : actItself(acting, action as OwnName);
   });
 }

@@ -27,13 +27,13 @@ export const applyHeldVerdict: Action = {
     };
   },
   async act(acting) {
-    const { tx, services, node, asked, asker, at } = acting;
+    const { tx, services, node, asked, caller, at } = acting;
     const held = heldOf(acting);
     const by = held.rule as Cause;
     const cited = {
       by,
       reason: `${held.rule}, held back since ${held.since}, applied by hand: ${asked.reason}`,
-      actor: asker.actor,
+      actor: caller.actor,
       data: { held },
     };
     const life = held.rule === 'liveness' ? await joinedRow(tx, node.node_id, null) : undefined;

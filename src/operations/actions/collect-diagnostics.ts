@@ -9,6 +9,6 @@ export const collectDiagnostics: Action = {
     deadline_at: node.deadline_at,
     says: 'its agent and its provider are asked, and what they say is kept in its timeline, kind evidence.frozen',
   }),
-  act: ({ tx, services, shown, asked, asker, at }) =>
-    askIn(tx, services, diagnoseQuestion, shown, { ...asker, reason: asked.reason }, at),
+  act: ({ tx, services, shown, asked, caller, at }) =>
+    askIn(tx, services, diagnoseQuestion, shown, { ...caller, reason: asked.reason }, at),
 };

@@ -13,7 +13,7 @@ export const predictExtension = ({ allocation, asked, at }: ActingOnAllocation):
 };
 
 export async function extendAllocation(
-  { tx, allocation, asked, asker, at }: ActingOnAllocation,
+  { tx, allocation, asked, caller, at }: ActingOnAllocation,
   { deadline_at }: Prediction,
 ): Promise<undefined> {
   // An operation's own step locks the operation and then the allocation.
@@ -24,5 +24,5 @@ export async function extendAllocation(
   // The step that it waits in has a limit of its own, which would end the wait before the new deadline.
   for (const { workflow_id } of open) await extendSteps(tx, workflow_id, asked.seconds ?? 0);
   const reason = `extended by ${asked.seconds} s: ${asked.reason}`;
-  await moveAllocationDeadline(tx, locked, { deadline_at, reason }, { layer: 'operator', actor: asker.actor }, at);
+  await moveAllocationDeadline(tx, locked, { deadline_at, reason }, { layer: 'operator', actor: caller.actor }, at);
 }

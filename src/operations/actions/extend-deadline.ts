@@ -23,11 +23,11 @@ export const extendDeadline: Action = {
     const deadline_at = extended(node.deadline_at, asked.seconds, at);
     return { status: node.status, deadline_at, says: `it has until ${deadline_at.toISOString()}` };
   },
-  async act({ tx, node, asked, asker, at }, { deadline_at }) {
+  async act({ tx, node, asked, caller, at }, { deadline_at }) {
     if (!deadline_at) return undefined;
     const reason = `extended by ${asked.seconds} s: ${asked.reason}`;
     if (node.node_instance_id) await markExtended(tx, node.node_instance_id, at);
-    await moveDeadlines(tx, [{ node, deadline_at, reason }], { layer: 'operator', actor: asker.actor }, at);
+    await moveDeadlines(tx, [{ node, deadline_at, reason }], { layer: 'operator', actor: caller.actor }, at);
     return undefined;
   },
 };

@@ -10,7 +10,7 @@ import { lockNode } from '../../store/rows/nodes.ts';
 import { restateRow, restoreRow } from '../../store/transitions/restore-rows.ts';
 import { retireIn } from '../release/node-retire.ts';
 import { retireProvenGone } from '../release/retire-proven-gone.ts';
-import type { Asker } from '../runtime/caller.ts';
+import type { Caller } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
 
 export interface FindingAsked {
@@ -23,7 +23,7 @@ interface Deciding {
   services: OperationServices;
   finding: FindingRow;
   asked: FindingAsked;
-  asker: Asker;
+  caller: Caller;
   at: Date;
 }
 
@@ -37,18 +37,18 @@ const agreesByNow = () =>
   new ApiProblem('action_illegal', 'The sides agree by now; the finding closes by itself with the next pass.');
 
 /** Which row a finding about a row is about. */
-const rowOf = ({ finding: { allocation_id, subject }, asked, asker }: Deciding) => ({
+const rowOf = ({ finding: { allocation_id, subject }, asked, caller }: Deciding) => ({
   table: allocation_id === null ? ('nodes' as const) : ('allocations' as const),
   id: subject,
   reason: asked.reason,
-  actor: asker.actor,
+  actor: caller.actor,
 });
 
-async function takeDown({ tx, services, finding, asked, asker, at }: Deciding): Promise<WorkflowId> {
+async function takeDown({ tx, services, finding, asked, caller, at }: Deciding): Promise<WorkflowId> {
   const node = await lockNode(tx, finding.subject);
   const isExpected = expectedStatuses.some((status) => status === node?.status);
   if (!node || !isExpected || node.node_instance_id !== finding.node_instance_id) throw agreesByNow();
-  const cited = { by: 'retire' as const, reason: asked.reason, actor: asker.actor };
+  const cited = { by: 'retire' as const, reason: asked.reason, actor: caller.actor };
   const workflow_id = await retireIn(tx, services, node, cited, at);
   if (!workflow_id) throw agreesByNow();
   return workflow_id;
@@ -56,12 +56,12 @@ async function takeDown({ tx, services, finding, asked, asker, at }: Deciding): 
 
 /** By the proof on record; a machine that its provider showed again is taken down and proven gone once more. */
 async function retireByProof(deciding: Deciding): Promise<WorkflowId | undefined> {
-  const { tx, services, finding, asked, asker, at } = deciding;
+  const { tx, services, finding, asked, caller, at } = deciding;
   if (!(await lockNode(tx, finding.subject))) throw agreesByNow();
   const [node] = await provenGoneNodes(tx, [finding.subject]);
   if (!node) throw agreesByNow();
   if (isSeenSince(node)) return takeDown(deciding);
-  const cited = { reason: asked.reason, actor: asker.actor, workflow_id: null };
+  const cited = { reason: asked.reason, actor: caller.actor, workflow_id: null };
   if (!(await retireProvenGone(tx, services, { ...node, ...cited }, at))) throw agreesByNow();
   return undefined;
 }
@@ -148,7 +148,7 @@ function decide(
   decisions: Record<FindingWhat, Decision>,
   settledAs: (finding: FindingRow) => Pick<Settled, 'status' | 'stands'>,
   asked: FindingAsked,
-  asker: Asker,
+  caller: Caller,
 ): Promise<FindingOutcome> {
   const at = now(services.clock);
   return services.db.transaction(async (tx) => {
@@ -159,24 +159,24 @@ function decide(
     const decision = decisions[finding.what];
     const says = decision.says(finding);
     if (asked.dry_run) return { finding, says };
-    const workflow_id = await decision.act({ tx, services, finding, asked, asker, at });
-    const settled = { reason: asked.reason, actor: asker.actor, ...settledAs(finding) };
+    const workflow_id = await decision.act({ tx, services, finding, asked, caller, at });
+    const settled = { reason: asked.reason, actor: caller.actor, ...settledAs(finding) };
     const closed = await settleFinding(tx, finding.finding_id, settled, at);
     if (!closed) throw new ApiProblem('action_illegal', 'Somebody else has decided on it meanwhile.');
     return { finding: closed, says, workflow_id };
   });
 }
 
-export const repairFinding = (services: OperationServices, id: string, asked: FindingAsked, asker: Asker) =>
-  decide(services, id, repairs, () => ({ status: 'repaired' }), asked, asker);
+export const repairFinding = (services: OperationServices, id: string, asked: FindingAsked, caller: Caller) =>
+  decide(services, id, repairs, () => ({ status: 'repaired' }), asked, caller);
 
 /** One about which nothing is changed stands until the sides agree, so that it is not found anew. */
-export const acceptFinding = (services: OperationServices, id: string, asked: FindingAsked, asker: Asker) =>
+export const acceptFinding = (services: OperationServices, id: string, asked: FindingAsked, caller: Caller) =>
   decide(
     services,
     id,
     acceptances,
     ({ what }) => ({ status: 'accepted', stands: what !== 'row_differs' }),
     asked,
-    asker,
+    caller,
   );

@@ -9,7 +9,7 @@ import type { Queryable } from '../../store/pg/database.ts';
 import { withinTransaction } from '../../store/pg/one-transaction.ts';
 import { joinedRow, lockNode, nodeWire } from '../../store/rows/nodes.ts';
 import { poolGeneration } from '../../store/rows/pools.ts';
-import type { Asker } from '../runtime/caller.ts';
+import type { Caller } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { acceptKey } from './accept-key.ts';
 import type { Action, AskedAction, Prediction } from './acting.ts';
@@ -63,7 +63,7 @@ async function actThrough(
   action: NodeActionName,
   { predict, act }: ByAllocation,
   asked: AskedAction,
-  asker: Asker,
+  caller: Caller,
 ): Promise<Prediction<NodeStatus>> {
   const { allocation_id } = shown;
   if (!allocation_id) throw new ApiProblem('action_illegal', 'It has no allocation.');
@@ -71,9 +71,9 @@ async function actThrough(
   if (asked.dry_run) return prediction;
   return services.db.transaction(async (tx) => {
     const within = { ...services, db: withinTransaction(services.db, tx) };
-    const { workflow_id } = await act(within, allocation_id, { ...asker, reason: asked.reason });
+    const { workflow_id } = await act(within, allocation_id, { ...caller, reason: asked.reason });
     const done = { ...prediction, workflow_id };
-    await tellAction(tx, action, idsOf(shown), asked, asker, done, now(services.clock));
+    await tellAction(tx, action, idsOf(shown), asked, caller, done, now(services.clock));
     return done;
   });
 }
@@ -84,10 +84,10 @@ export async function actOnNode(
   id: string,
   action: NodeActionName,
   asked: AskedAction,
-  asker: Asker,
+  caller: Caller,
 ): Promise<Prediction<NodeStatus>> {
   const through = byAllocation[action];
-  if (through) return actThrough(services, await mustBeOpen(services.db, id, action), action, through, asked, asker);
+  if (through) return actThrough(services, await mustBeOpen(services.db, id, action), action, through, asked, caller);
   if (!isDirect(action)) throw new Error(`nobody knows how to ${action} a node`);
   return services.db.transaction(async (tx) => {
     const at = now(services.clock);
@@ -95,12 +95,12 @@ export async function actOnNode(
     const shown = await mustBeOpen(tx, id, action);
     const pool = node && (await poolGeneration(tx, node.pool, node.pool_generation));
     if (!pool) throw new ApiProblem('node_not_found');
-    const acting = { tx, services, node, pool, shown, asked, asker, at };
+    const acting = { tx, services, node, pool, shown, asked, caller, at };
     const prediction = await actions[action].predict(acting);
     if (asked.dry_run) return prediction;
     const deed = await actions[action].act(acting, prediction);
     const done = { ...prediction, ...(typeof deed === 'object' ? deed : { workflow_id: deed }) };
-    await tellAction(tx, action, idsOf(shown), asked, asker, done, at);
+    await tellAction(tx, action, idsOf(shown), asked, caller, done, at);
     return done;
   });
 }

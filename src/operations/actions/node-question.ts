@@ -4,7 +4,7 @@ import type { Node } from '../../contract/node.ts';
 import { openOperationOnNode } from '../../store/operations/open-operations.ts';
 import { type NewOperation, queueOperation } from '../../store/operations/queue-operation.ts';
 import type { Transaction } from '../../store/pg/database.ts';
-import type { Asker } from '../runtime/caller.ts';
+import type { Caller } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
 
 /** The caller holds the node's lock. Asking again while somebody asks is the same question. */
@@ -13,7 +13,7 @@ export async function askIn(
   services: OperationServices,
   question: Pick<NewOperation, 'kind' | 'revision' | 'steps'>,
   node: Node,
-  asker: Asker,
+  caller: Caller,
   at: Date,
 ): Promise<WorkflowId> {
   const under_way = await openOperationOnNode(tx, node.node_id, question.kind);
@@ -27,10 +27,10 @@ export async function askIn(
       node_id: node.node_id as never,
       node_instance_id: node.node_instance_id as never,
       tenant: null,
-      correlation_id: asker.correlation_id,
-      actor: asker.actor,
+      correlation_id: caller.correlation_id,
+      actor: caller.actor,
       // Not the operation's own allocation: whoever releases or retries that must not take this for its provision or release.
-      params: { allocation_id: node.allocation_id, reason: asker.reason ?? null },
+      params: { allocation_id: node.allocation_id, reason: caller.reason ?? null },
     },
     at,
   );

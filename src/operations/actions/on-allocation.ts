@@ -11,7 +11,7 @@ import { reusesNodes } from '../release/release-policy.ts';
 import { requestForceRelease } from '../release/request-force-release.ts';
 import { requestReleaseRetry } from '../release/request-release.ts';
 import { requestRetry, retryingPool } from '../requests.ts';
-import type { Asker, Touched } from '../runtime/caller.ts';
+import type { Caller, Touched } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { readSubject } from '../runtime/subject.ts';
 
@@ -21,7 +21,7 @@ const foretellWithinSeconds = 3;
 export interface ByAllocation {
   /** What becomes of the node, and in words; refused where the deed would be. */
   predict(services: OperationServices, shown: Node): Promise<{ status: NodeStatus; says: string }>;
-  act(services: OperationServices, allocation_id: string, asker: Asker): Promise<Touched>;
+  act(services: OperationServices, allocation_id: string, caller: Caller): Promise<Touched>;
 }
 
 const forcedSays =

@@ -11,6 +11,6 @@ export const probe: Action = {
       ? `it is asked at ${node.endpoint} whether it lives, and the answer is kept in its timeline`
       : 'its agent is given a task, and whether it answers is kept in its timeline',
   }),
-  act: ({ tx, services, shown, asked, asker, at }) =>
-    askIn(tx, services, probeQuestion, shown, { ...asker, reason: asked.reason }, at),
+  act: ({ tx, services, shown, asked, caller, at }) =>
+    askIn(tx, services, probeQuestion, shown, { ...caller, reason: asked.reason }, at),
 };

@@ -31,12 +31,12 @@ export const reEnroll: Action = {
     return { status: 'provisioning', deadline_at: secondsLater(at, seconds), says };
   },
   async act(acting) {
-    const { tx, services, node, shown, asked, asker, at } = acting;
+    const { tx, services, node, shown, asked, caller, at } = acting;
     const { pool } = await poolOf(acting);
     const enrolled = await reEnrollIn(
       tx,
       services,
-      { node, shown, pool, asker: { ...asker, reason: asked.reason } },
+      { node, shown, pool, caller: { ...caller, reason: asked.reason } },
       at,
     );
     if (!enrolled) throw changedMeanwhile();

@@ -23,9 +23,9 @@ export const reimage: Action = {
     };
   },
   async act(acting) {
-    const { tx, services, node, asked, asker, at } = acting;
+    const { tx, services, node, asked, caller, at } = acting;
     const pool = await launchingPool(acting);
-    const workflow_id = await reimageIn(tx, services, node, pool, { ...asker, reason: asked.reason }, at);
+    const workflow_id = await reimageIn(tx, services, node, pool, { ...caller, reason: asked.reason }, at);
     if (!workflow_id) throw changedMeanwhile();
     return workflow_id;
   },

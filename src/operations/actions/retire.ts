@@ -8,8 +8,8 @@ export const retire: Action = {
     deadline_at: deadlineIn('cleaning', acting),
     says: 'it is taken down with proof, and then retired',
   }),
-  async act({ tx, services, node, asked, asker, at }) {
-    const cited = { by: 'retire' as const, reason: asked.reason, actor: asker.actor };
+  async act({ tx, services, node, asked, caller, at }) {
+    const cited = { by: 'retire' as const, reason: asked.reason, actor: caller.actor };
     const workflow_id = await retireIn(tx, services, node, cited, at);
     if (!workflow_id) throw changedMeanwhile();
     return workflow_id;

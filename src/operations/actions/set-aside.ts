@@ -36,9 +36,9 @@ export const quarantine = moveTo({
   by: 'quarantine',
   says: ({ shown, pool }) => asideFor[shown.occupancy][reusesNodes(pool) ? 'keeps' : 'loses'],
   // Whatever takes it down would else go on behind the back of who set it aside.
-  async also({ tx, services, node, asker, at }) {
+  async also({ tx, services, node, caller, at }) {
     for (const { workflow_id, attempt } of await openTakeDownsOf(tx, node.node_id)) {
-      await markCancelling(tx, workflow_id, at, asker.actor);
+      await markCancelling(tx, workflow_id, at, caller.actor);
       await services.cancelRun(workflow_id, attempt);
     }
   },

@@ -30,7 +30,7 @@ beforeAll(async () => {
 });
 afterAll(() => stage.close());
 
-const asker = { actor: null, tenant: null, correlation_id: 'c' as CorrelationId };
+const caller = { actor: null, tenant: null, correlation_id: 'c' as CorrelationId };
 
 /** A pool with so many free machines, and so many who wait for one, in the order in which they asked. */
 async function queue(name: string, document: Partial<PoolDocument>, free: number, count: number) {
@@ -40,7 +40,7 @@ async function queue(name: string, document: Partial<PoolDocument>, free: number
   for (let asked = 0; asked < count; asked++) {
     await stage.clock.advance(5);
     ids.push(
-      (await requestAllocation(services, { pool: name, name: `${name}-${asked}` }, asker)).workflow_id as WorkflowId,
+      (await requestAllocation(services, { pool: name, name: `${name}-${asked}` }, caller)).workflow_id as WorkflowId,
     );
   }
   await stage.db.query(`update operations set status = 'running', epoch = 1 where workflow_id = any($1)`, [ids]);
@@ -183,7 +183,7 @@ test('while machines are handed out, who asks for one does not wait; who changes
       .catch((error) => isLockTimeout(error) || Promise.reject(error));
   await stage.db.transaction(async (tx) => {
     await poolInTurn(tx, 'busy');
-    expect(await requestAllocation(services, { pool: 'busy' }, asker)).toMatchObject({
+    expect(await requestAllocation(services, { pool: 'busy' }, caller)).toMatchObject({
       workflow_id: expect.any(String),
     });
     expect(await waits((other) => currentPool(other, 'busy', 'for share of pool'))).toBe(false);

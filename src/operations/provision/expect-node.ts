@@ -7,14 +7,14 @@ import { isUniqueViolation } from '../../store/pg/database.ts';
 import { countLiveNodes } from '../../store/rows/nodes.ts';
 import { currentPool } from '../../store/rows/pools.ts';
 import { createNode } from '../../store/transitions/node-transition.ts';
-import type { Asker } from '../runtime/caller.ts';
+import type { Caller } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
 
 /** Answers the enrolment token that the machine is to show. */
 export async function expectNode(
   services: OperationServices,
   asked: { pool: string; name?: string; provision_timeout_seconds?: number; labels?: Record<string, string> },
-  asker: Asker,
+  caller: Caller,
 ): Promise<{ node_id: string; enrollment_token: string }> {
   const { db, clock, environment, installation } = services;
   const at = now(clock);
@@ -42,12 +42,12 @@ export async function expectNode(
           zone: pool.document.zone ?? null,
           node_instance_id,
           workflow_id: null,
-          correlation_id: asker.correlation_id,
+          correlation_id: caller.correlation_id,
           requested_provision_seconds: asked.provision_timeout_seconds ?? null,
           labels: asked.labels ?? {},
         },
         pool.document,
-        { by: 'node-create', reason: 'an operator expects this machine', actor: asker.actor },
+        { by: 'node-create', reason: 'an operator expects this machine', actor: caller.actor },
         at,
         environment,
       );

@@ -32,7 +32,7 @@ beforeAll(async () => {
 });
 afterAll(() => stage.close());
 
-const asker = { actor: null, tenant: null, correlation_id: 'c' as CorrelationId };
+const caller = { actor: null, tenant: null, correlation_id: 'c' as CorrelationId };
 const free = `select 1 from allocations where status = 'active' and workflow_id = $1`;
 
 const kindsOf = async (workflow_id: WorkflowId) =>
@@ -43,7 +43,7 @@ const kindsOf = async (workflow_id: WorkflowId) =>
   ).map(({ kind }) => kind);
 
 async function began(revision: number, pool: string, faults: Faults = {}) {
-  const workflow_id = (await requestAllocation(services, { pool }, asker)).workflow_id as WorkflowId;
+  const workflow_id = (await requestAllocation(services, { pool }, caller)).workflow_id as WorkflowId;
   const listener = engineListener(() => services);
   let isOver = false;
   const ended: typeof listener.ended = async (...told) => {

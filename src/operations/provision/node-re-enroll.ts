@@ -29,7 +29,7 @@ import { requireMoved } from '../../store/transitions/transition-rules.ts';
 import { freezeFromDriver } from '../release/freeze-evidence.ts';
 import { provenGone } from '../release/proven-gone.ts';
 import { removeMachine } from '../release/take-down.ts';
-import type { Asker } from '../runtime/caller.ts';
+import type { Caller } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { type PlanStep, skipStage, stage } from '../runtime/stage.ts';
 import { type FormerInstance, readSubject, type Subject } from '../runtime/subject.ts';
@@ -55,7 +55,7 @@ interface Asked {
   node: NodeRow;
   shown: Node;
   pool: PoolRow;
-  asker: Asker & { reason: string };
+  caller: Caller & { reason: string };
 }
 
 async function replace(
@@ -63,7 +63,7 @@ async function replace(
   services: OperationServices,
   node: NodeRow,
   pool: PoolRow,
-  { actor, correlation_id, reason }: Pick<Asker, 'actor' | 'correlation_id' | 'reason'>,
+  { actor, correlation_id, reason }: Pick<Caller, 'actor' | 'correlation_id' | 'reason'>,
   workflow_id: WorkflowId,
   at: Date,
 ): Promise<Replaced | undefined> {
@@ -76,7 +76,7 @@ async function replace(
 async function rescueHolder(
   tx: Transaction,
   services: OperationServices,
-  { shown, asker: { actor, correlation_id, reason } }: Asked,
+  { shown, caller: { actor, correlation_id, reason } }: Asked,
   { node }: Replaced,
   workflow_id: WorkflowId,
   at: Date,
@@ -96,9 +96,9 @@ export async function reEnrollIn(
   asked: Asked,
   at: Date,
 ): Promise<ReEnrolled | undefined> {
-  const { node, pool, asker } = asked;
+  const { node, pool, caller } = asked;
   const { node_id, node_instance_id: former, pool_generation } = node;
-  const { actor, correlation_id, reason } = asker;
+  const { actor, correlation_id, reason } = caller;
   if (!former) return undefined;
   const workflow_id = newWorkflowId(services.clock);
   const operation: NewOperation = {
@@ -119,7 +119,7 @@ export async function reEnrollIn(
     await queueOperation(tx, operation, at);
     return { workflow_id };
   }
-  const replaced = await replace(tx, services, node, pool, asker, workflow_id, at);
+  const replaced = await replace(tx, services, node, pool, caller, workflow_id, at);
   if (!replaced) return undefined;
   await rescueHolder(tx, services, asked, replaced, workflow_id, at);
   await queueOperation(tx, { ...operation, node_instance_id: replaced.node_instance_id }, at);

@@ -24,7 +24,7 @@ import { provenGone } from '../release/proven-gone.ts';
 import { releasePolicy } from '../release/release-policy.ts';
 import { retireProvenGone } from '../release/retire-proven-gone.ts';
 import { takeDown, takeDownPlan } from '../release/take-down.ts';
-import type { Asker } from '../runtime/caller.ts';
+import type { Caller } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { type PlanStep, stage } from '../runtime/stage.ts';
 import { type FormerInstance, readSubject, type Subject } from '../runtime/subject.ts';
@@ -46,7 +46,7 @@ export async function reimageIn(
   services: OperationServices,
   node: NodeRow,
   pool: PoolRow,
-  { actor, correlation_id, reason }: Asker & { reason: string },
+  { actor, correlation_id, reason }: Caller & { reason: string },
   at: Date,
 ): Promise<WorkflowId | undefined> {
   const { node_id, node_instance_id, pool_generation, registered_at } = node;

@@ -21,7 +21,7 @@ import {
   targetsThat,
 } from '../../store/operations/recoveries.ts';
 import type { Transaction } from '../../store/pg/database.ts';
-import type { Asker } from '../runtime/caller.ts';
+import type { Caller } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { type PlanStep, stage } from '../runtime/stage.ts';
 import type { Eligibility } from './recovery-eligibility.ts';
@@ -49,11 +49,11 @@ export async function recoverIn(
   services: OperationServices,
   order: RecoveryOrder,
   { matched, eligible }: Pick<Eligibility, 'matched' | 'eligible'>,
-  asker: Asker,
+  caller: Caller,
   at: Date,
 ): Promise<WorkflowId> {
   const workflow_id = newWorkflowId(services.clock);
-  const { actor, correlation_id } = asker;
+  const { actor, correlation_id } = caller;
   await queueOperation(
     tx,
     {

@@ -6,7 +6,7 @@ import type { Transaction } from '../../store/pg/database.ts';
 import { withinTransaction } from '../../store/pg/one-transaction.ts';
 import { actOnAllocation } from '../actions/allocation-actions.ts';
 import { actOnNode } from '../actions/node-actions.ts';
-import type { Asker } from '../runtime/caller.ts';
+import type { Caller } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
 
 /** In the caller's transaction, so that the act and the record of it are one. Answers the operation that does it, where it is one. */
@@ -15,12 +15,12 @@ export async function actOnTarget(
   services: OperationServices,
   action: BulkActionName,
   { allocation_id, node_id }: Pick<TargetRow, 'allocation_id' | 'node_id'>,
-  asker: Asker & { reason: string },
+  caller: Caller & { reason: string },
 ): Promise<WorkflowId | null> {
   const within = { ...services, db: withinTransaction(services.db, tx) };
-  const asked = { reason: asker.reason };
+  const asked = { reason: caller.reason };
   const done = isAboutAllocations(action)
-    ? await actOnAllocation(within, allocation_id ?? '', action, asked, asker)
-    : await actOnNode(within, node_id ?? '', action, asked, asker);
+    ? await actOnAllocation(within, allocation_id ?? '', action, asked, caller)
+    : await actOnNode(within, node_id ?? '', action, asked, caller);
   return done.workflow_id ?? null;
 }

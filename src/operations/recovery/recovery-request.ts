@@ -13,7 +13,7 @@ import {
 } from '../../lifecycle/actions/recovery.ts';
 import { matchingTargets } from '../../store/operations/recoveries.ts';
 import { currentPool } from '../../store/rows/pools.ts';
-import type { Asker } from '../runtime/caller.ts';
+import type { Caller } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { recoverIn } from './fleet-recover.ts';
 import { type Eligibility, eligibilityOf } from './recovery-eligibility.ts';
@@ -47,7 +47,7 @@ export type AskedRecovery = Eligibility & { workflow_id: WorkflowId | null };
 export async function requestRecovery(
   services: OperationServices,
   asked: RecoveryRequest,
-  asker: Asker,
+  caller: Caller,
 ): Promise<AskedRecovery> {
   const { filter, reason, dry_run } = asked;
   const action = bulkActionOf(asked.action);
@@ -60,6 +60,6 @@ export async function requestRecovery(
   return services.db.transaction(async (tx) => {
     const known = await eligibilityOf(tx, action, await matchingTargets(tx, action, filter, at));
     const isNeeded = !dry_run && known.eligible > 0;
-    return { ...known, workflow_id: isNeeded ? await recoverIn(tx, services, order, known, asker, at) : null };
+    return { ...known, workflow_id: isNeeded ? await recoverIn(tx, services, order, known, caller, at) : null };
   });
 }

@@ -15,10 +15,10 @@ let stage: Stage;
 let services: OperationServices;
 let nodes: NodeId[];
 const [used, kept, first, second] = [0, 1, 2, 3];
-const asker = { actor: null, tenant: null, correlation_id: 'c' as CorrelationId };
+const caller = { actor: null, tenant: null, correlation_id: 'c' as CorrelationId };
 const filter = { pool: 'p' };
 const ask = (more: object = {}) =>
-  requestRecovery(services, { action: 'retire', filter, reason: 'too old', ...more }, asker);
+  requestRecovery(services, { action: 'retire', filter, reason: 'too old', ...more }, caller);
 
 beforeEach(async () => {
   stage = ruleStage(await testDatabase());

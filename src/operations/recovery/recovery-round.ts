@@ -127,13 +127,13 @@ async function takeNext(
         return 'acted';
       }
       refused = target;
-      const asker = {
+      const caller = {
         actor: operation.actor,
         tenant: null,
         correlation_id: operation.correlation_id,
         reason: `${order.reason} (recovery ${workflow_id})`,
       };
-      const act_workflow_id = await actOnTarget(tx, services, order.action, target, asker);
+      const act_workflow_id = await actOnTarget(tx, services, order.action, target, caller);
       await changeTarget(tx, workflow_id, target.ordinal, { state: 'acting', act_workflow_id, acted_at: at });
       return 'acted';
     });

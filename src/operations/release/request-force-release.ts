@@ -10,7 +10,7 @@ import { allocationRow, lockAllocation } from '../../store/rows/allocations.ts';
 import { moveAllocations } from '../../store/transitions/allocation-transition.ts';
 import { releaseGoesOnBy } from '../../store/transitions/amend-allocation.ts';
 import { requireMoved } from '../../store/transitions/transition-rules.ts';
-import { type Asker, type Touched, visible } from '../runtime/caller.ts';
+import { type Caller, type Touched, visible } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import {
   allocationForceReleaseKind,
@@ -19,27 +19,27 @@ import {
 } from './allocation-force-release.ts';
 
 /** The release that runs is told to stop, and the allocation follows the forced one from here on, in the caller's transaction. */
-async function forceIn(tx: Transaction, services: OperationServices, id: string, asker: Asker): Promise<Touched> {
+async function forceIn(tx: Transaction, services: OperationServices, id: string, caller: Caller): Promise<Touched> {
   const at = now(services.clock);
-  const { allocation_id } = visible(await allocationRow(tx, id), asker);
+  const { allocation_id } = visible(await allocationRow(tx, id), caller);
   // Operations before the allocation, as their own steps lock them.
   const open = await openOperationsOf(tx, allocation_id, 'for no key update');
   const forced = open.find((operation) => operation.kind === allocationForceReleaseKind);
   if (forced) return { allocation_id, workflow_id: forced.workflow_id };
-  const allocation = visible(await lockAllocation(tx, allocation_id), asker);
+  const allocation = visible(await lockAllocation(tx, allocation_id), caller);
   if (allocation.status !== 'releasing' && allocation.status !== 'release_failed')
     throw new ApiProblem(
       'action_illegal',
       `The allocation is ${allocation.status}; only a release that runs or has failed can be forced.`,
     );
   const workflow_id = newWorkflowId(services.clock);
-  const reason = `its release is forced: ${asker.reason ?? 'asked for'}`;
+  const reason = `its release is forced: ${caller.reason ?? 'asked for'}`;
   if (allocation.status === 'releasing') {
     const until = secondsLater(at, forceReleaseWithinSeconds);
     const deadline_at = allocation.deadline_at && allocation.deadline_at > until ? allocation.deadline_at : until;
-    await releaseGoesOnBy(tx, allocation, { workflow_id, deadline_at, reason, actor: asker.actor }, at);
+    await releaseGoesOnBy(tx, allocation, { workflow_id, deadline_at, reason, actor: caller.actor }, at);
   } else {
-    const { actor, correlation_id } = asker;
+    const { actor, correlation_id } = caller;
     const outcomes = await moveAllocations(
       tx,
       [
@@ -59,7 +59,7 @@ async function forceIn(tx: Transaction, services: OperationServices, id: string,
     );
     requireMoved(outcomes);
   }
-  for (const operation of open) await markCancelling(tx, operation.workflow_id, at, asker.actor);
+  for (const operation of open) await markCancelling(tx, operation.workflow_id, at, caller.actor);
   await queueOperation(
     tx,
     {
@@ -69,9 +69,9 @@ async function forceIn(tx: Transaction, services: OperationServices, id: string,
       allocation_id,
       node_id: allocation.node_id,
       tenant: allocation.tenant,
-      correlation_id: asker.correlation_id,
-      actor: asker.actor,
-      params: { reason: asker.reason ?? null },
+      correlation_id: caller.correlation_id,
+      actor: caller.actor,
+      params: { reason: caller.reason ?? null },
       steps: allocationForceReleasePlan,
     },
     at,
@@ -79,5 +79,5 @@ async function forceIn(tx: Transaction, services: OperationServices, id: string,
   return { allocation_id, workflow_id };
 }
 
-export const requestForceRelease = (services: OperationServices, id: string, asker: Asker): Promise<Touched> =>
-  services.db.transaction((tx) => forceIn(tx, services, id, asker));
+export const requestForceRelease = (services: OperationServices, id: string, caller: Caller): Promise<Touched> =>
+  services.db.transaction((tx) => forceIn(tx, services, id, caller));

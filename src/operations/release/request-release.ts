@@ -11,7 +11,7 @@ import { type AllocationRow, allocationRow, isHeldByAnother } from '../../store/
 import { lockNode } from '../../store/rows/nodes.ts';
 import { moveAllocations } from '../../store/transitions/allocation-transition.ts';
 import { renewCleaning } from '../../store/transitions/deadlines.ts';
-import { type Asker, type Touched, visible } from '../runtime/caller.ts';
+import { type Caller, type Touched, visible } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { allocationForceReleaseKind } from './allocation-force-release.ts';
 import { allocationReleaseKind, allocationReleasePlan } from './allocation-release.ts';
@@ -26,11 +26,11 @@ export async function releaseIn(
   tx: Transaction,
   services: OperationServices,
   id: string,
-  asker: Asker,
+  caller: Caller,
   by: Extract<Cause, 'release' | 'release-retry'>,
 ): Promise<Touched> {
   const at = now(services.clock);
-  const before = visible(await allocationRow(tx, id), asker);
+  const before = visible(await allocationRow(tx, id), caller);
   if (before.status === 'releasing') return underWay(before);
   // An operation's own step locks the operation and then the allocation; taken the other way round, the two would wait for each other.
   const open = await openOperationsOf(tx, before.allocation_id, 'for no key update');
@@ -41,7 +41,7 @@ export async function releaseIn(
   // The machine before its allocation, as everywhere.
   const machine = before.status === 'release_failed' && before.node_id ? await lockNode(tx, before.node_id) : undefined;
   const workflow_id = newWorkflowId(services.clock);
-  const reason = asker.reason ?? (by === 'release' ? 'asked to be released' : 'the release is tried again');
+  const reason = caller.reason ?? (by === 'release' ? 'asked to be released' : 'the release is tried again');
   const [outcome] = await moveAllocations(
     tx,
     [
@@ -50,8 +50,8 @@ export async function releaseIn(
         to: 'releasing',
         by,
         reason,
-        actor: asker.actor,
-        correlation_id: asker.correlation_id,
+        actor: caller.actor,
+        correlation_id: caller.correlation_id,
         workflow_id,
         set: { workflow_id, ...(lost && { node_id: null }) },
       },
@@ -66,8 +66,8 @@ export async function releaseIn(
       'action_illegal',
       `The allocation is ${outcome?.allocation?.status ?? 'gone'}; it cannot be released.`,
     );
-  if (!lost) await renewCleaning(tx, machine, asker, at);
-  for (const operation of open) await markCancelling(tx, operation.workflow_id, at, asker.actor);
+  if (!lost) await renewCleaning(tx, machine, caller, at);
+  for (const operation of open) await markCancelling(tx, operation.workflow_id, at, caller.actor);
   await queueOperation(
     tx,
     {
@@ -77,8 +77,8 @@ export async function releaseIn(
       allocation_id: before.allocation_id,
       node_id: lost ? null : before.node_id,
       tenant: before.tenant,
-      correlation_id: asker.correlation_id,
-      actor: asker.actor,
+      correlation_id: caller.correlation_id,
+      actor: caller.actor,
       params: {},
       steps: allocationReleasePlan,
     },
@@ -87,14 +87,14 @@ export async function releaseIn(
   return { allocation_id: before.allocation_id, workflow_id };
 }
 
-export function requestRelease(services: OperationServices, id: string, asker: Asker): Promise<Touched> {
-  return services.db.transaction((tx) => releaseIn(tx, services, id, asker, 'release'));
+export function requestRelease(services: OperationServices, id: string, caller: Caller): Promise<Touched> {
+  return services.db.transaction((tx) => releaseIn(tx, services, id, caller, 'release'));
 }
 
 /** Another try of a failed release. Whoever finds that it is being forced by then was not given what they asked for, and is told so. */
-export function requestReleaseRetry(services: OperationServices, id: string, asker: Asker): Promise<Touched> {
+export function requestReleaseRetry(services: OperationServices, id: string, caller: Caller): Promise<Touched> {
   return services.db.transaction(async (tx) => {
-    const touched = await releaseIn(tx, services, id, asker, 'release');
+    const touched = await releaseIn(tx, services, id, caller, 'release');
     const operation = await operationRow(tx, touched.workflow_id);
     if (operation?.kind === allocationForceReleaseKind)
       throw new ApiProblem(

@@ -11,7 +11,7 @@ import { adoptResidue, requestResidueDelete, requestResidueVerify } from './resi
 let stage: Stage;
 let services: OperationServices;
 let node_id: NodeId;
-const asker = {
+const caller = {
   actor: { kind: 'token', id: 'tok_1', name: 'ada' },
   tenant: null,
   correlation_id: 'c' as CorrelationId,
@@ -30,7 +30,7 @@ async function left(over: { driver?: string; node_instance_id?: NodeInstanceId |
   const entry = {
     ...{ driver: 'yard', pool: 'p', host: null, kind: 'vm', resource: 'vm/1', node_id, reason: 'forced' },
     ...{ node_instance_id: 'inst_p_1' as NodeInstanceId, allocation_id: null, correlation_id: null, workflow_id: null },
-    ...{ forced_by: asker.actor, seen: 'still there', cost_per_hour: null },
+    ...{ forced_by: caller.actor, seen: 'still there', cost_per_hour: null },
     ...over,
   };
   const [row] = await stage.db.transaction((tx) => leaveResidue(tx, [entry], { layer: 'operator' }, stage.clock));
@@ -42,61 +42,61 @@ const refused = (detail: string) => ({ code: 'action_illegal', message: expect.s
 test('what a live node runs is not deleted; what a quarantined or a retired one left is', async () => {
   const id = await left();
   await nodeIs('cleaning');
-  await expect(requestResidueDelete(services, id, asker)).rejects.toMatchObject(
+  await expect(requestResidueDelete(services, id, caller)).rejects.toMatchObject(
     refused('is being taken down, and this with it'),
   );
   for (const status of ['ready', 'starting']) {
     await nodeIs(status);
-    await expect(requestResidueDelete(services, id, asker)).rejects.toMatchObject(refused(`which is ${status}`));
+    await expect(requestResidueDelete(services, id, caller)).rejects.toMatchObject(refused(`which is ${status}`));
   }
   await nodeIs('quarantined');
-  expect(await requestResidueDelete(services, id, asker)).toMatchObject({ residue_id: id });
+  expect(await requestResidueDelete(services, id, caller)).toMatchObject({ residue_id: id });
   const other = await left({ node_instance_id: 'inst_of_nobody' as NodeInstanceId });
   await nodeIs('ready');
-  expect(await requestResidueDelete(services, other, asker)).toMatchObject({ residue_id: other });
+  expect(await requestResidueDelete(services, other, caller)).toMatchObject({ residue_id: other });
 });
 
 test('what carries no instance of ours, or whose driver is not here, is not deleted here', async () => {
   await nodeIs('quarantined');
   const untagged = await left({ node_instance_id: null });
-  await expect(requestResidueDelete(services, untagged, asker)).rejects.toMatchObject(refused('names no instance'));
+  await expect(requestResidueDelete(services, untagged, caller)).rejects.toMatchObject(refused('names no instance'));
   const foreign = await left({ driver: 'elsewhere' });
-  await expect(requestResidueDelete(services, foreign, asker)).rejects.toMatchObject(refused('no driver elsewhere'));
+  await expect(requestResidueDelete(services, foreign, caller)).rejects.toMatchObject(refused('no driver elsewhere'));
 });
 
 test('a machine that others bring is not deleted while it is in the fleet', async () => {
   services = { ...services, drivers: new Map([['yard', tryingDriver({ name: 'yard', launches: false })]]) };
   const id = await left();
   await nodeIs('quarantined');
-  await expect(requestResidueDelete(services, id, asker)).rejects.toMatchObject(refused('not ours to destroy'));
+  await expect(requestResidueDelete(services, id, caller)).rejects.toMatchObject(refused('not ours to destroy'));
   await nodeIs('retired');
-  expect(await requestResidueDelete(services, id, asker)).toMatchObject({ residue_id: id });
+  expect(await requestResidueDelete(services, id, caller)).toMatchObject({ residue_id: id });
 });
 
 test('asking again is answered with the same operation, and nobody else gets in between', async () => {
   await nodeIs('quarantined');
   const id = await left();
-  const { workflow_id } = await requestResidueDelete(services, id, asker);
-  expect((await requestResidueDelete(services, id, asker)).workflow_id).toBe(workflow_id);
-  await expect(adoptResidue(services, id, asker)).rejects.toMatchObject(refused('residue-delete works on it'));
-  await expect(requestResidueVerify(services, id, asker)).rejects.toMatchObject(refused('residue-delete works on it'));
+  const { workflow_id } = await requestResidueDelete(services, id, caller);
+  expect((await requestResidueDelete(services, id, caller)).workflow_id).toBe(workflow_id);
+  await expect(adoptResidue(services, id, caller)).rejects.toMatchObject(refused('residue-delete works on it'));
+  await expect(requestResidueVerify(services, id, caller)).rejects.toMatchObject(refused('residue-delete works on it'));
   expect(await stage.db.query(`select 1 from operations where kind like 'residue-%'`)).toHaveLength(1);
 });
 
 test('what was adopted names who and why, and is over', async () => {
   const id = await left();
-  await adoptResidue(services, id, asker);
+  await adoptResidue(services, id, caller);
   expect(await residueRow(stage.db, id)).toMatchObject({
-    ...{ status: 'adopted', settled_by: asker.actor, settled_reason: 'because' },
+    ...{ status: 'adopted', settled_by: caller.actor, settled_reason: 'because' },
   });
   for (const ask of [adoptResidue, requestResidueVerify, requestResidueDelete])
-    await expect(ask(services, id, asker)).rejects.toMatchObject(refused('It is adopted since'));
-  await expect(adoptResidue(services, 'res_none', asker)).rejects.toMatchObject({ code: 'residue_not_found' });
+    await expect(ask(services, id, caller)).rejects.toMatchObject(refused('It is adopted since'));
+  await expect(adoptResidue(services, 'res_none', caller)).rejects.toMatchObject({ code: 'residue_not_found' });
 });
 
 test('a dry run says what would come of it or why not, and touches nothing', async () => {
   const id = await left();
-  const looking = { ...asker, dry_run: true };
+  const looking = { ...caller, dry_run: true };
   const before = await residueRow(stage.db, id);
   await nodeIs('ready');
   await expect(requestResidueDelete(services, id, looking)).rejects.toMatchObject(refused('which is ready'));

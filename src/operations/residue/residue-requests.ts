@@ -7,7 +7,7 @@ import { queueOperation } from '../../store/operations/queue-operation.ts';
 import type { Transaction } from '../../store/pg/database.ts';
 import { bindResidue, residueRow, settleResidue } from '../../store/rows/residue.ts';
 import { type ResidueWithMachine, residueWithMachine } from '../../store/supervision/orphans.ts';
-import type { Asker } from '../runtime/caller.ts';
+import type { Caller } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { residueDeleteKind, residueDeletePlan } from './residue-delete.ts';
 import { residueVerifyKind, residueVerifyPlan } from './residue-verify.ts';
@@ -21,7 +21,7 @@ export interface ResidueTouched {
 }
 
 /** With `dry_run` it is only said what would come of it. */
-export interface ResidueAsker extends Asker {
+export interface ResidueCaller extends Caller {
   dry_run?: boolean | undefined;
 }
 
@@ -45,9 +45,9 @@ async function queue(
   row: ResidueWithMachine,
   what: Pick<Parameters<typeof queueOperation>[1], 'kind' | 'steps'>,
   says: string,
-  asker: ResidueAsker,
+  caller: ResidueCaller,
 ): Promise<ResidueTouched> {
-  if (asker.dry_run) return { residue_id: row.residue_id, workflow_id: null, says };
+  if (caller.dry_run) return { residue_id: row.residue_id, workflow_id: null, says };
   const workflow_id = newWorkflowId(services.clock);
   await bindResidue(tx, row.residue_id, workflow_id);
   await queueOperation(
@@ -60,9 +60,9 @@ async function queue(
       node_id: row.node_status === null ? null : row.node_id,
       node_instance_id: row.node_instance_id,
       tenant: null,
-      correlation_id: asker.correlation_id,
-      actor: asker.actor,
-      params: { residue_id: row.residue_id, reason: asker.reason ?? null },
+      correlation_id: caller.correlation_id,
+      actor: caller.actor,
+      params: { residue_id: row.residue_id, reason: caller.reason ?? null },
     },
     now(services.clock),
   );
@@ -79,15 +79,15 @@ const goesOn = ({ residue_id, workflow_id }: ResidueWithMachine): ResidueTouched
 const wordOf = ({ kind, resource, host }: ResidueWithMachine) => `${kind} ${resource}${host ? ` on host ${host}` : ''}`;
 
 /** A person takes it over by name; from then on it is theirs, and nobody's residue. */
-export const adoptResidue = (services: OperationServices, id: string, asker: ResidueAsker): Promise<ResidueTouched> =>
+export const adoptResidue = (services: OperationServices, id: string, caller: ResidueCaller): Promise<ResidueTouched> =>
   services.db.transaction(async (tx) => {
     const { row, working } = await mustBeOpen(tx, id);
     if (working) throw busyWith(working);
-    const says = `${wordOf(row)} is ${asker.actor?.name ?? 'somebody'}'s from now on, and nobody counts it as left behind`;
+    const says = `${wordOf(row)} is ${caller.actor?.name ?? 'somebody'}'s from now on, and nobody counts it as left behind`;
     const touched = { residue_id: row.residue_id, workflow_id: null, says };
-    if (asker.dry_run) return touched;
-    const settled = { status: 'adopted' as const, ...(asker.reason && { reason: asker.reason }) };
-    const teller = { layer: 'operator', actor: asker.actor } as const;
+    if (caller.dry_run) return touched;
+    const settled = { status: 'adopted' as const, ...(caller.reason && { reason: caller.reason }) };
+    const teller = { layer: 'operator', actor: caller.actor } as const;
     await settleResidue(tx, { residue_id: row.residue_id }, settled, teller, now(services.clock));
     return touched;
   });
@@ -97,20 +97,20 @@ export async function verifyIn(
   tx: Transaction,
   services: OperationServices,
   id: string,
-  asker: ResidueAsker,
+  caller: ResidueCaller,
 ): Promise<ResidueTouched> {
   const { row, working } = await mustBeOpen(tx, id);
   if (working === residueVerifyKind) return goesOn(row);
   if (working) throw busyWith(working);
   const says = `the driver ${row.driver} is asked whether ${wordOf(row)} is still there; with a proof that it is gone the entry is closed`;
-  return queue(tx, services, row, { kind: residueVerifyKind, steps: residueVerifyPlan }, says, asker);
+  return queue(tx, services, row, { kind: residueVerifyKind, steps: residueVerifyPlan }, says, caller);
 }
 
 export const requestResidueVerify = (
   services: OperationServices,
   id: string,
-  asker: ResidueAsker,
-): Promise<ResidueTouched> => services.db.transaction((tx) => verifyIn(tx, services, id, asker));
+  caller: ResidueCaller,
+): Promise<ResidueTouched> => services.db.transaction((tx) => verifyIn(tx, services, id, caller));
 
 /** Why nothing may be destroyed here, for a person. */
 function whyNotDeleted(row: ResidueWithMachine, services: OperationServices): string | null {
@@ -130,7 +130,7 @@ function whyNotDeleted(row: ResidueWithMachine, services: OperationServices): st
 export const requestResidueDelete = (
   services: OperationServices,
   id: string,
-  asker: ResidueAsker,
+  caller: ResidueCaller,
 ): Promise<ResidueTouched> =>
   services.db.transaction(async (tx) => {
     const { row, working } = await mustBeOpen(tx, id);
@@ -139,11 +139,11 @@ export const requestResidueDelete = (
     const why_not = whyNotDeleted(row, services);
     if (why_not) throw new ApiProblem('action_illegal', why_not);
     const says = `${wordOf(row)} is destroyed by the driver ${row.driver} and proven gone; this cannot be undone`;
-    return queue(tx, services, row, { kind: residueDeleteKind, steps: residueDeletePlan }, says, asker);
+    return queue(tx, services, row, { kind: residueDeleteKind, steps: residueDeletePlan }, says, caller);
   });
 
 /** Who asks when nobody does: the sweep. */
-export const byRule = (reason: string): Asker => ({
+export const byRule = (reason: string): Caller => ({
   actor: null,
   tenant: null,
   correlation_id: newCorrelationId(),

@@ -4,7 +4,7 @@ import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { Actor } from '../../contract/evidence/evidence.ts';
 import type { AllocationRow } from '../../store/rows/allocations.ts';
 
-export interface Asker {
+export interface Caller {
   actor: Actor | null;
   /** Null: for all tenants. */
   tenant: string | null;
@@ -18,8 +18,8 @@ export interface Touched {
 }
 
 /** Whose eyes: what a tenant may not see is not there. */
-export const visible = (allocation: AllocationRow | undefined, asker: Asker): AllocationRow => {
-  if (!allocation || (asker.tenant !== null && allocation.tenant !== asker.tenant))
+export const visible = (allocation: AllocationRow | undefined, caller: Caller): AllocationRow => {
+  if (!allocation || (caller.tenant !== null && allocation.tenant !== caller.tenant))
     throw new ApiProblem('allocation_not_found');
   return allocation;
 };

@@ -39,7 +39,7 @@ const passes = async (count: number, sweep = drift(services)) => {
   }
 };
 
-const asker = {
+const caller = {
   actor: { kind: 'token', id: 'tok_1', name: 'ann' } as const,
   tenant: null,
   correlation_id: newCorrelationId(),
@@ -165,15 +165,15 @@ describe('a machine that its provider shows again after the proof', () => {
 
   test('is taken down once more when somebody repairs it', async () => {
     const { node, finding_id } = await seenAgain();
-    const { says } = await repairFinding(services, finding_id, { ...asked, dry_run: true }, asker);
+    const { says } = await repairFinding(services, finding_id, { ...asked, dry_run: true }, caller);
     expect(says).toBe('the machine is taken down again, with proof, and the node is retired');
-    expect((await repairFinding(services, finding_id, asked, asker)).workflow_id).toBeDefined();
+    expect((await repairFinding(services, finding_id, asked, caller)).workflow_id).toBeDefined();
     expect(await statusOf(node)).toBe('cleaning');
   });
 
   test('is not reported again once somebody knows of it', async () => {
     const { finding_id } = await seenAgain();
-    await acceptFinding(services, finding_id, asked, asker);
+    await acceptFinding(services, finding_id, asked, caller);
     await passes(2);
     expect(await findings()).toMatchObject([{ status: 'accepted', closed_at: null }]);
   });

@@ -30,7 +30,7 @@ const pass = async (sweep = drift(services)) => {
   await fleet.clock.advance(every_seconds * 1000);
   await sweep.run(fleet.now());
 };
-const asker = {
+const caller = {
   actor: { kind: 'token', id: 'tok_1', name: 'ann' } as const,
   tenant: null,
   correlation_id: newCorrelationId(),
@@ -74,12 +74,12 @@ test('an allocation’s row is put back, or holds as it stands, and agrees with 
     allocation_id,
     ours: { tenant: 'thief' },
   });
-  const predicted = await repairFinding(services, found.finding_id, { ...asked, dry_run: true }, asker);
+  const predicted = await repairFinding(services, found.finding_id, { ...asked, dry_run: true }, caller);
   expect(predicted.finding.status).toBe('open');
-  await repairFinding(services, found.finding_id, asked, asker);
+  await repairFinding(services, found.finding_id, asked, caller);
   expect(await rowNow()).toEqual(before);
 
-  await acceptFinding(services, (await plant('moved')).finding_id, asked, asker);
+  await acceptFinding(services, (await plant('moved')).finding_id, asked, caller);
   expect(await rowNow()).toMatchObject({ tenant: 'moved' });
   expect(await rebuildAllocations(db, [allocation_id])).toEqual([await rowNow()]);
   for (let each = 0; each < 2; each++) await pass();
@@ -92,7 +92,7 @@ test('a repair that comes too late is refused and changes nothing', async () => 
   for (let each = 0; each < 2; each++) await pass();
   await db.query(`update nodes set status = 'ready' where node_id = $1`, [node_id]);
   const [open] = await findings();
-  const late = repairFinding(services, open?.finding_id ?? '', asked, asker);
+  const late = repairFinding(services, open?.finding_id ?? '', asked, caller);
   await expect(late).rejects.toMatchObject({ code: 'action_illegal' });
   expect(await findings()).toMatchObject([{ status: 'open' }]);
   expect(await rebuildNodes(db, [node_id])).toMatchObject([{ status: 'ready' }]);

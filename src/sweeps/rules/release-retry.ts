@@ -14,13 +14,13 @@ export const releaseRetry = (services: SweepServices): Sweep => ({
     services.db.transaction(async (tx) => {
       const due = await lockRetryableReleases(tx, now, batch);
       for (const allocation of due) {
-        const asker = {
+        const caller = {
           actor: null,
           tenant: null,
           correlation_id: allocation.correlation_id ?? newCorrelationId(),
           reason: `try ${allocation.release_tries + 1} of the release`,
         };
-        await releaseIn(tx, services, allocation.allocation_id, asker, 'release-retry');
+        await releaseIn(tx, services, allocation.allocation_id, caller, 'release-retry');
       }
       return { decided: due.length };
     }),

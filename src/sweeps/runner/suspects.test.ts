@@ -132,7 +132,7 @@ test('those that ask at once share one reading', async () => {
   expect(readings((values) => values[2] === 0)).toBe(1);
 });
 
-test('a reading that failed is told, and the next asker reads again', async () => {
+test('a reading that failed is told, and the next caller reads again', async () => {
   const ids = await stage.nodes({ pool: 'p', count: 1 });
   const { db, fail } = watched();
   const suspects = createSuspects(db, stage.services.ingest);

@@ -103,8 +103,8 @@ test('accepted, this is the usual pace: only what is slower still is told', asyn
   await booted({ pull_seconds: 250, count: 60, from: 0 });
   await look(61 * hour);
   const { finding_id } = await theOne();
-  const asker = { actor: { kind: 'person', name: 'ann' } } as unknown as Parameters<typeof acceptFinding>[3];
-  const accept = (over: object) => acceptFinding(stage.services, finding_id, { reason: 'known', ...over }, asker);
+  const caller = { actor: { kind: 'person', name: 'ann' } } as unknown as Parameters<typeof acceptFinding>[3];
+  const accept = (over: object) => acceptFinding(stage.services, finding_id, { reason: 'known', ...over }, caller);
   expect((await accept({ dry_run: true })).says).toContain('only boots that become slower still are told of');
   await accept({});
   await look(61 * hour + 60);

@@ -109,12 +109,12 @@ const joinSecret = (pool: string) => `swj_${pool}`;
 
 function siteOf(stage: Stage, { services, agents }: Workshop): Site {
   const { pool } = stage;
-  const asker = {
+  const caller = {
     actor: { kind: 'token' as const, id: 'tok_test', name: 'somebody' },
     ...{ tenant: null, correlation_id: stage.correlation_id as never, reason: 'to see what happens' },
   };
   return {
-    ...{ pool, services, asker, view: () => stage.view },
+    ...{ pool, services, caller, view: () => stage.view },
     until: (condition) =>
       new Promise<void>((go) => {
         stage.waiting = { condition, go };
@@ -189,7 +189,7 @@ export async function runCases(cases: readonly Case[], broken: Broken = {}): Pro
   const armedFor = async (run: OperationRun): Promise<Armed | undefined> => {
     const [row] = await workshop.db.query<{ correlation_id: string; pool: string | null }>(ownerSql, [run.workflow_id]);
     const stage = byCorrelation.get(row?.correlation_id ?? '') ?? byPool.get(row?.pool ?? '');
-    if (!stage) throw new Error(`operation ${run.kind} belongs to no case: let it carry the asker's correlation_id`);
+    if (!stage) throw new Error(`operation ${run.kind} belongs to no case: let it carry the caller's correlation_id`);
     owners.set(run.workflow_id, stage);
     if (!stage.asked || stage.target?.kind !== run.kind) return undefined;
     const ordinal = stage.runs.filter(({ kind }) => kind === run.kind).length;

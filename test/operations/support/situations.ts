@@ -17,7 +17,7 @@ import {
   requestResidueDelete,
   requestResidueVerify,
 } from '../../../src/operations/residue/residue-requests.ts';
-import type { Asker } from '../../../src/operations/runtime/caller.ts';
+import type { Caller } from '../../../src/operations/runtime/caller.ts';
 import type { OperationServices } from '../../../src/operations/runtime/services.ts';
 import { currentPool } from '../../../src/store/rows/pools.ts';
 import { listResidue } from '../../../src/store/rows/residue.ts';
@@ -35,7 +35,7 @@ export interface View {
 export interface Site {
   pool: string;
   services: OperationServices;
-  asker: Asker;
+  caller: Caller;
   view(): View;
   until(condition: (view: View) => boolean): Promise<void>;
   /** A machine comes by itself (external pools). */
@@ -53,8 +53,8 @@ export interface Situation {
   meanwhile?(site: Site): void;
 }
 
-const allocate = async ({ pool, services, asker }: Site) => {
-  await requestAllocation(services, { pool }, asker);
+const allocate = async ({ pool, services, caller }: Site) => {
+  await requestAllocation(services, { pool }, caller);
 };
 const node = (status: string) => (view: View) => view.nodes.at(-1)?.status === status;
 const allocation = (status: string) => (view: View) => view.allocations.at(-1)?.status === status;
@@ -65,9 +65,9 @@ const served = async (site: Site) => {
   await allocate(site);
   await site.until(both(allocation('active'), quiet));
 };
-const release = async ({ services, asker, view }: Site) => {
+const release = async ({ services, caller, view }: Site) => {
   const last = view().allocations.at(-1);
-  if (last) await requestRelease(services, last.allocation_id, asker);
+  if (last) await requestRelease(services, last.allocation_id, caller);
 };
 const freed = async (site: Site) => {
   await served(site);
@@ -80,7 +80,7 @@ const arrived = async (site: Site) => {
 };
 const act = async (site: Site, action: NodeActionName, asked: Partial<AskedAction> = {}) => {
   const last = site.view().nodes.at(-1);
-  if (last) await actOnNode(site.services, last.node_id, action, { reason: 'to see', ...asked }, site.asker);
+  if (last) await actOnNode(site.services, last.node_id, action, { reason: 'to see', ...asked }, site.caller);
 };
 
 /** So late that a recovery, whatever befalls it, is not overtaken by the rule that tries again. */
@@ -236,22 +236,22 @@ const isNodeAction = (action: string) => (nodeActionNames as string[]).includes(
 const ofAllocation = (action: AllocationActionName): Ask[] =>
   waysToAsk(`${action} (allocation)`).map(([name, asked]) => ({
     name,
-    async ask({ view, services, asker }, { dry_run }) {
+    async ask({ view, services, caller }, { dry_run }) {
       const [last, machine] = [view().allocations.at(-1), view().nodes.at(-1)];
       if (!last || (isNodeAction(action) && machine && machine.status !== 'retired')) return false;
-      await actOnAllocation(services, last.allocation_id, action, { reason: 'to see', ...asked, dry_run }, asker);
+      await actOnAllocation(services, last.allocation_id, action, { reason: 'to see', ...asked, dry_run }, caller);
       return true;
     },
   }));
 
 const ofResidue = (
   name: string,
-  act: (services: OperationServices, id: string, asker: Asker) => Promise<unknown>,
+  act: (services: OperationServices, id: string, caller: Caller) => Promise<unknown>,
 ): Ask => ({
   name,
-  async ask({ pool, services, asker }, { dry_run }) {
+  async ask({ pool, services, caller }, { dry_run }) {
     const [left] = (await listResidue(services.db, { status: 'open', pool, limit: 1 })).items;
-    if (left && !dry_run) await act(services, left.residue_id, asker);
+    if (left && !dry_run) await act(services, left.residue_id, caller);
     return left !== undefined;
   },
 });
@@ -268,12 +268,12 @@ export const asks: Ask[] = [
   { name: 'nothing', ask: async () => true },
   {
     name: 'recover all that failed to release',
-    async ask({ pool, services, asker }, { dry_run }) {
+    async ask({ pool, services, caller }, { dry_run }) {
       const { release: policy } = (await currentPool(services.db, pool))?.document ?? {};
       if (policy?.retry_base_seconds !== patientRelease.retry_base_seconds) return false;
       if (dry_run) return true;
       const asked = { action: 'retry-release' as const, filter: { pool }, reason: 'to see' };
-      return (await requestRecovery(services, asked, asker)).workflow_id !== null;
+      return (await requestRecovery(services, asked, caller)).workflow_id !== null;
     },
   },
   ...allocationActionNames.flatMap(ofAllocation),

@@ -14,7 +14,7 @@ import { currentPool, type PoolRow } from '../../../../src/store/rows/pools.ts';
 import { createNode, transition } from '../../../../src/store/transitions/node-transition.ts';
 import { joinSecret } from '../pools.ts';
 import { machineName, type NodeView, type Turn } from '../views.ts';
-import { asker, replaceInstances, servicesOf } from './operators.ts';
+import { caller, replaceInstances, servicesOf } from './operators.ts';
 import { endOperation, found, isReleasable, nodeOf, prove } from './releases.ts';
 import { chunked, mustHave, refusable, type Stage } from './stage.ts';
 import { broughtNames, claimReady, knock } from './voices.ts';
@@ -92,7 +92,7 @@ async function moveIn(stage: Stage, turn: Turn): Promise<string> {
     await claimReady(stage, mustHave(node));
   }
   const services = servicesOf(stage);
-  const { workflow_id } = await requestAllocation(services, { pool }, asker());
+  const { workflow_id } = await requestAllocation(services, { pool }, caller());
   return world.db.transaction(async (tx) => {
     const operation = mustHave(await operationRow(tx, workflow_id, 'for update'));
     const answer = await assignNode(tx, services, operation, now(world.clock));
@@ -106,13 +106,13 @@ export const requests = {
   ask: (stage: Stage, { sequence, throws }: Turn) =>
     refusable(async () => {
       const asked = { pool: sequence.pool, ...(throws.how < 0.2 && { provision_timeout_seconds: 30 }) };
-      return `asks for ${(await requestAllocation(servicesOf(stage), asked, asker())).allocation_id}`;
+      return `asks for ${(await requestAllocation(servicesOf(stage), asked, caller())).allocation_id}`;
     }),
   assign,
   release: (stage: Stage, turn: Turn) =>
     refusable(async () => {
       const { allocation_id } = found(turn.allocations, turn.throws.who, isReleasable);
-      await requestRelease(servicesOf(stage), allocation_id, asker());
+      await requestRelease(servicesOf(stage), allocation_id, caller());
       return `asks to release ${allocation_id}`;
     }),
   retry: (stage: Stage, turn: Turn) =>
@@ -122,7 +122,7 @@ export const requests = {
         turn.throws.who,
         ({ status, provision }) => status === 'failed' && provision === null,
       );
-      await requestRetry(servicesOf(stage), allocation_id, asker());
+      await requestRetry(servicesOf(stage), allocation_id, caller());
       return `asks to try ${allocation_id} again`;
     }),
 };

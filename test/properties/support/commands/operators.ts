@@ -16,7 +16,12 @@ import type { Turn } from '../views.ts';
 import { chunked, mustHave, refusable, type Stage } from './stage.ts';
 
 export const actor = { kind: 'token', id: 'tok_test', name: 'somebody' };
-export const asker = () => ({ actor, tenant: null, correlation_id: newCorrelationId(), reason: 'to see what happens' });
+export const caller = () => ({
+  actor,
+  tenant: null,
+  correlation_id: newCorrelationId(),
+  reason: 'to see what happens',
+});
 
 export const servicesOf = ({ world }: Stage) => {
   const [replica] = world.replicas;
@@ -27,7 +32,7 @@ export const servicesOf = ({ world }: Stage) => {
 const act = (stage: Stage, turn: Turn, action: 'extend-deadline' | 'apply-held-verdict', seconds?: number) =>
   refusable(async () => {
     const asked = { reason: 'to see what happens', seconds };
-    const { says } = await actOnNode(servicesOf(stage), mustHave(turn.node).node_id, action, asked, asker());
+    const { says } = await actOnNode(servicesOf(stage), mustHave(turn.node).node_id, action, asked, caller());
     return `${action}: ${says}`;
   });
 
