@@ -6,6 +6,7 @@
 import { loadavg } from 'node:os';
 import { now, pause, systemClock } from '../src/base/clock.ts';
 import type { NodeId } from '../src/base/ids.ts';
+import { tenantOnly, wholeFleet } from '../src/base/visibility.ts';
 import { evidenceFor } from '../src/store/evidence/because.ts';
 import { listOperations } from '../src/store/operations/operations.ts';
 import type { Database } from '../src/store/pg/database.ts';
@@ -39,7 +40,7 @@ const mostGrowth = 4;
 const unnoticedMs = 5;
 const beatsAtOnce = 1_600;
 const beatEveryMs = 200;
-const page = { limit: 50, tenant: null };
+const page = { limit: 50, visibility: wholeFleet };
 const counted = (nodes: number) => (nodes >= 1e6 ? `${nodes / 1e6}M` : `${nodes / 1e3}k`);
 
 interface Store {
@@ -55,8 +56,8 @@ const any = ({ some }: Store) => some[Math.floor(Math.random() * some.length)] ?
 const middleName = ({ nodes }: Store) => `machine-${String(Math.floor(nodes / 2)).padStart(7, '0')}`;
 
 const reads: Record<string, Read> = {
-  'fifty nodes by primary key': ({ db, some }) => readNodes(db, some.slice(0, 50), null),
-  'one node': (store) => readNode(store.db, any(store)),
+  'fifty nodes by primary key': ({ db, some }) => readNodes(db, some.slice(0, 50), wholeFleet),
+  'one node': (store) => readNode(store.db, any(store), wholeFleet),
   'nodes, newest': ({ db }) => listNodes(db, page),
   'nodes, a page in the middle': (store) => listNodes(store.db, { ...page, after: any(store) }),
   'nodes, oldest': ({ db }) => listNodes(db, { ...page, sort: 'oldest' }),
@@ -65,22 +66,22 @@ const reads: Record<string, Read> = {
   'nodes of a status that none has': ({ db }) => listNodes(db, { ...page, status: 'failed' }),
   'nodes of a pool and a status': ({ db }) => listNodes(db, { ...page, pool: 'pool-7', status: 'ready' }),
   'nodes that are held': ({ db }) => listNodes(db, { ...page, held: true }),
-  'nodes of a tenant': ({ db }) => listNodes(db, { ...page, tenant: 'tenant-7' }),
+  'nodes of a tenant': ({ db }) => listNodes(db, { ...page, visibility: tenantOnly('tenant-7') }),
   'nodes by a word that is a name': (store) => listNodes(store.db, { ...page, q: middleName(store) }),
   'nodes by a word that many contain': ({ db }) => listNodes(db, { ...page, q: 'machine' }),
   'nodes by a word that none contains': ({ db }) => listNodes(db, { ...page, q: 'nowhere' }),
   'allocations, newest': ({ db }) => listAllocations(db, page, at()),
   'allocations of a pool': ({ db }) => listAllocations(db, { ...page, pool: 'pool-7' }, at()),
-  'allocations of a tenant': ({ db }) => listAllocations(db, { ...page, tenant: 'tenant-7' }, at()),
+  'allocations of a tenant': ({ db }) => listAllocations(db, { ...page, visibility: tenantOnly('tenant-7') }, at()),
   'allocations of a status that none has': ({ db }) => listAllocations(db, { ...page, status: 'failed' }, at()),
   'allocations with a label that none has': ({ db }) => listAllocations(db, { ...page, label: 'team=none' }, at()),
   'operations, newest': ({ db }) => listOperations(db, page, at()),
   'the evidence that explains a node': async (store) => {
-    const node = await readNode(store.db, any(store));
-    return node && evidenceFor(store.db, node, null, null);
+    const node = await readNode(store.db, any(store), wholeFleet);
+    return node && evidenceFor(store.db, node, wholeFleet, null);
   },
-  'what a name stands for': (store) => whatIsMeant(store.db, middleName(store), null),
-  'what no name stands for': ({ db }) => whatIsMeant(db, 'nowhere', null),
+  'what a name stands for': (store) => whatIsMeant(store.db, middleName(store), wholeFleet),
+  'what no name stands for': ({ db }) => whatIsMeant(db, 'nowhere', wholeFleet),
   'overview: all counts': async ({ db }) => {
     await countByStatus(db);
     await countHeld(db);
@@ -89,7 +90,8 @@ const reads: Record<string, Read> = {
   'fleet by pool, zone and status': ({ db }) => countFleet(db),
   'pools, with what is live and free': ({ db }) => listPools(db),
   'ages of what is fenced': ({ db }) => fencedAges(db),
-  'a page of the fleet, of 2,000': ({ db }) => readFleet(db, { after: undefined, limit: 2_000, tenant: null }),
+  'a page of the fleet, of 2,000': ({ db }) =>
+    readFleet(db, { after: undefined, limit: 2_000, visibility: wholeFleet }),
 };
 
 /** As the buffer of a replica writes them: eight thousand a second. */

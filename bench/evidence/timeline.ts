@@ -4,6 +4,7 @@
  */
 import { loadavg } from 'node:os';
 import { now, secondsLater, systemClock } from '../../src/base/clock.ts';
+import { wholeFleet } from '../../src/base/visibility.ts';
 import {
   type Cursor,
   headCursor,
@@ -29,7 +30,7 @@ const sizes = quick ? [50_000, 500_000] : [500_000, 5_000_000];
 const samples = 20 * rounds;
 const targetMs = 50;
 const mostGrowth = 2;
-const page = { limit: 100 };
+const page = { visibility: wholeFleet, limit: 100 };
 const told = 500;
 const counted = (rows: number) => (rows >= 1e6 ? `${rows / 1e6}M` : `${rows / 1e3}k`);
 

@@ -1,7 +1,4 @@
-/**
- * What people and rules may ask for. Each request changes rows and queues its operation in one
- * transaction, or refuses and changes nothing.
- */
+/** What people and rules may request. A request changes rows and queues its operation in one transaction, or changes nothing. */
 import { limitConcurrency } from '../base/batching/limit-concurrency.ts';
 import { now } from '../base/clock.ts';
 import { newAllocationId, newWorkflowId } from '../base/ids.ts';
@@ -21,11 +18,11 @@ import { queueProvision } from './provision/provision-plan.ts';
 import { allocationForceReleaseKind } from './release/allocation-force-release.ts';
 import { allocationReleaseKind } from './release/allocation-release.ts';
 import { releaseIn } from './release/request-release.ts';
-import { type Caller, type Touched, visible } from './runtime/caller.ts';
+import { type Caller, type Touched, visibleAllocation, visibleOperation } from './runtime/caller.ts';
 import type { OperationServices } from './runtime/services.ts';
 
 const defaultTenant = 'default';
-/** Half of the connections: hundreds who ask at once leave the others to what serves them. */
+/** Half of the connections, so that hundreds of requests at once leave the rest to the work they cause. */
 const turns = limitConcurrency(8, (error) => error instanceof StoreUnavailable);
 
 export function requestAllocation(
@@ -42,7 +39,7 @@ export function requestAllocation(
       throw new ApiProblem('pool_paused', `The pool ${asked.pool} takes no new allocations while it is paused.`);
     const allocation_id = newAllocationId(clock);
     const workflow_id = newWorkflowId(clock);
-    const tenant = caller.tenant ?? defaultTenant;
+    const tenant = caller.visibility.kind === 'fleet' ? defaultTenant : caller.visibility.tenant;
     await createAllocation(
       tx,
       {
@@ -72,10 +69,7 @@ export function requestAllocation(
   return turns(() => db.transaction(request));
 }
 
-/**
- * The pool that another try is brought up from; refused where none would be. Whoever only foretells
- * a retry asks the same.
- */
+/** The pool that another try launches from; refused if it would launch nothing. Also used to predict a retry. */
 export async function retryingPool(db: Queryable, name: string): Promise<PoolRow> {
   const pool = await currentPool(db, name);
   if (!pool) throw new ApiProblem('pool_not_found', `The pool ${name} was deleted.`);
@@ -88,17 +82,15 @@ export async function retryingPool(db: Queryable, name: string): Promise<PoolRow
 export function requestRetry(services: OperationServices, id: string, caller: Caller): Promise<Touched> {
   return services.db.transaction(async (tx) => {
     const at = now(services.clock);
-    // Locked, so that of many who ask at once one makes the try and the others are answered with
-    // it.
-    const allocation = visible(await lockAllocation(tx, id), caller);
+    // The lock makes concurrent requests share one try.
+    const allocation = visibleAllocation(await lockAllocation(tx, id), caller);
     if (allocation.status !== 'failed')
       throw new ApiProblem(
         'action_illegal',
         `The allocation is ${allocation.status}; only a failed one can be tried again.`,
       );
     const pool = await retryingPool(tx, allocation.pool);
-    // Asking twice is one try; but the operation that failed, and may still be ending, is not the
-    // try that is asked for.
+    // A second request returns the open try. The failed operation may still be ending; it is not that try.
     const open = await openOperationsOf(tx, allocation.allocation_id);
     const asked = open.find((operation) => operation.created_at > allocation.status_since);
     if (asked) return { allocation_id: allocation.allocation_id, workflow_id: asked.workflow_id };
@@ -118,9 +110,7 @@ export function requestRetry(services: OperationServices, id: string, caller: Ca
 
 export async function requestCancel(services: OperationServices, id: string, caller: Caller): Promise<void> {
   const found = await services.db.transaction(async (tx) => {
-    const operation = await operationRow(tx, id, 'for update');
-    if (!operation || (caller.tenant !== null && operation.tenant !== caller.tenant))
-      throw new ApiProblem('operation_not_found');
+    const operation = visibleOperation(await operationRow(tx, id, 'for update'), caller);
     if (operation.kind === allocationReleaseKind || operation.kind === allocationForceReleaseKind)
       throw new ApiProblem('action_illegal', 'A release cannot be cancelled: half of it would be limbo.');
     // Cancelling what brings an allocation up is releasing it: the machine must be proven gone, not
@@ -144,15 +134,13 @@ export async function requestCancel(services: OperationServices, id: string, cal
 export function requestOperationRetry(services: OperationServices, id: string, caller: Caller): Promise<void> {
   return services.db.transaction(async (tx) => {
     const at = now(services.clock);
-    const operation = await operationRow(tx, id, 'for update');
-    if (!operation || (caller.tenant !== null && operation.tenant !== caller.tenant))
-      throw new ApiProblem('operation_not_found');
+    const operation = visibleOperation(await operationRow(tx, id, 'for update'), caller);
     if (operation.status !== 'failed')
       throw new ApiProblem(
         'operation_ended',
         `The operation ${operation.status}; only a failed one can be tried again.`,
       );
-    // One that is about neither is about many.
+    // An operation about neither is about many machines.
     if (!operation.allocation_id && !operation.node_id)
       throw new ApiProblem('action_illegal', 'Ask for a new recovery instead: it takes up whatever has not recovered.');
     if (operation.kind !== allocationReleaseKind || !operation.allocation_id)

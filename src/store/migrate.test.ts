@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { emptyDatabase, type TestDatabase, testDatabase } from '../../test/support/database.ts';
 import { until } from '../../test/support/until.ts';
+import { wholeFleet } from '../base/visibility.ts';
 import { readLines } from './logs/node-logs.ts';
 import { migrate, SchemaTooNew } from './migrate.ts';
 import { type Database, openDatabase } from './pg/database.ts';
@@ -61,7 +62,7 @@ test('log lines that were kept one to a row are there afterwards, in order and u
     insert into node_logs (node_instance_id, seq, node_id, allocation_id, at, stream, line)
       select 'i', n * 2, 'n', case when n between 1201 and 1500 then 'alloc_mine' end, '2026-01-01T00:00:00.250Z', 'stdout', 'say "' || n || '" – done' from generate_series(1, 2500) as n`);
   await migrate(url);
-  const { items } = await readLines(db, { node_id: 'n', tenant: null, limit: 5000 });
+  const { items } = await readLines(db, { node_id: 'n', visibility: wholeFleet, limit: 5000 });
   const line = (n: number) => ({
     node_instance_id: 'i',
     seq: n * 2,

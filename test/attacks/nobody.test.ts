@@ -15,7 +15,7 @@ describeAttacks('nobody', [
         file: 'src/api/http/auth.ts',
         find: "throw new ApiProblem('token_missing');\n}",
         replace:
-          "return { token_id: '' as never, name: 'nobody', role: 'admin', tenant: null, expires_at: null, session_id: null };\n}",
+          "return { token_id: '' as never, name: 'nobody', role: 'admin', visibility: wholeFleet, expires_at: null, session_id: null };\n}",
       },
     ],
     async succeeds({ url }) {

@@ -2,6 +2,7 @@
 import type { FastifyRequest } from 'fastify';
 import { Compile } from 'typebox/compile';
 import { type KnownIds, kindOfId } from '../../base/ids.ts';
+import { canSee, wholeFleet } from '../../base/visibility.ts';
 import { Id } from '../../contract/primitives.ts';
 import { operationRow } from '../../store/operations/operations.ts';
 import type { Queryable } from '../../store/pg/database.ts';
@@ -49,7 +50,7 @@ export function dropBody(request: FastifyRequest): void {
 }
 
 const lookups: Record<string, (db: Queryable, id: string) => Promise<object | undefined>> = {
-  node: (db, id) => readNode(db, id),
+  node: (db, id) => readNode(db, id, wholeFleet),
   allocation: (db, id) => allocationRow(db, id),
   workflow: (db, id) => operationRow(db, id),
   residue: (db, id) => residueRow(db, id),
@@ -61,12 +62,14 @@ const lookups: Record<string, (db: Queryable, id: string) => Promise<object | un
  * something there is for the fleet's operators only, so such a fact does not carry the allocation.
  */
 export async function idsOfTarget(target_id: string | null, person: Person | null, db: Queryable): Promise<KnownIds> {
-  const kind = target_id === null || !person ? undefined : kindOfId(target_id);
-  const found = (await lookups[kind ?? '']?.(db, target_id ?? '')) as KnownIds | undefined;
+  if (target_id === null || !person) return {};
+  const kind = kindOfId(target_id);
+  const found = (await lookups[kind ?? '']?.(db, target_id)) as KnownIds | undefined;
   if (!found) return {};
   const { node_id, node_instance_id, allocation_id, workflow_id } = found;
-  const owner = allocation_id && person?.tenant !== null ? await allocationRow(db, allocation_id) : undefined;
-  const isOwn = person?.tenant === null || owner?.tenant === person?.tenant;
+  const { visibility } = person;
+  const owner = allocation_id && visibility.kind !== 'fleet' ? await allocationRow(db, allocation_id) : undefined;
+  const isOwn = canSee(visibility, owner?.tenant ?? null);
   return {
     node_id,
     node_instance_id,

@@ -2,6 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyRequest } from 'fastify';
 import { now } from '../../base/clock.ts';
+import { tenantOnly, wholeFleet } from '../../base/visibility.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { Access } from '../../contract/route.ts';
 import { roleAtLeast } from '../../contract/token.ts';
@@ -33,7 +34,8 @@ function admit(token: TokenRow | undefined, services: ApiServices): Person {
   if (role === 'relay')
     throw new ApiProblem('role_insufficient', `The token ${name} is a relay's; it only passes on beats.`);
   services.tokenUses.note(token_id);
-  return { token_id, name, role, tenant, expires_at, session_id: null };
+  const visibility = tenant === null ? wholeFleet : tenantOnly(tenant);
+  return { token_id, name, role, visibility, expires_at, session_id: null };
 }
 
 /** Its secret says what it is, so that whoever beats with a credential of its own costs no look at the tokens. */
@@ -157,7 +159,7 @@ export async function authorize(request: FastifyRequest, access: Access, service
           'role_insufficient',
           `This call needs the role ${access.role}; the token ${person.name} has ${person.role}.`,
         );
-      if (access.tenants === 'none' && person.tenant !== null) throw new ApiProblem('scope_insufficient');
+      if (access.tenants === 'none' && person.visibility.kind !== 'fleet') throw new ApiProblem('scope_insufficient');
     }
   }
 }

@@ -1,4 +1,5 @@
 /** Who can make a call: a person or program with a token, or a relay. */
+import type { Visibility } from '../../base/visibility.ts';
 import type { Actor } from '../../contract/evidence/evidence.ts';
 import type { Role } from '../../contract/token.ts';
 
@@ -7,7 +8,7 @@ export interface Person {
   token_id: string;
   name: string;
   role: Role;
-  tenant: string | null;
+  visibility: Visibility;
   /** When the token or the session ends, whichever is sooner. */
   expires_at: Date | null;
   /** The console's session that the call came by; null for a bearer token. */

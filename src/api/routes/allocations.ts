@@ -1,5 +1,6 @@
-/** Allocations and operations: asked for, read, released, tried again, cancelled. */
+/** Allocations and operations: create, read, release, retry, cancel. */
 import { now } from '../../base/clock.ts';
+import { canSee, tenantOnly, type Visibility } from '../../base/visibility.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { OperationName } from '../../contract/routes.ts';
 import { offeredAllocationActions } from '../../lifecycle/actions/allocation-actions.ts';
@@ -11,30 +12,37 @@ import { requestAllocation, requestCancel, requestOperationRetry, requestRetry }
 import type { Caller, Touched } from '../../operations/runtime/caller.ts';
 import { listOperations, readOperation } from '../../store/operations/operations.ts';
 import { listAllocations, readAllocation } from '../../store/rows/allocations.ts';
-import { actorOf } from '../http/callers.ts';
+import { actorOf, type Person } from '../http/callers.ts';
 import { pageOf } from '../http/paging.ts';
 import type { ApiServices, Call, Handlers } from '../services.ts';
 
 export const callerOf = (call: Pick<Call<OperationName>, 'person' | 'correlation_id'>, reason?: string): Caller => ({
   actor: actorOf(call.person()),
-  tenant: call.person().tenant,
+  visibility: call.person().visibility,
   correlation_id: call.correlation_id,
   ...(reason && { reason }),
 });
 
-async function mustFindAllocation(id: string, tenant: string | null, services: ApiServices) {
-  const allocation = await readAllocation(services.db, id, tenant, now(services.clock));
+async function mustFindAllocation(id: string, visibility: Visibility, services: ApiServices) {
+  const allocation = await readAllocation(services.db, id, visibility, now(services.clock));
   if (!allocation) throw new ApiProblem('allocation_not_found');
   return allocation;
 }
 
-async function mustFindOperation(id: string, tenant: string | null, services: ApiServices) {
-  const operation = await readOperation(services.db, id, tenant, now(services.clock));
+async function mustFindOperation(id: string, visibility: Visibility, services: ApiServices) {
+  const operation = await readOperation(services.db, id, visibility, now(services.clock));
   if (!operation) throw new ApiProblem('operation_not_found');
   return operation;
 }
 
-/** What an action came to, or would. */
+/** A caller of the whole fleet may ask for one tenant; a tenant may only name itself. */
+function narrowed(visibility: Visibility, only: string | undefined): Visibility {
+  if (only === undefined) return visibility;
+  if (!canSee(visibility, only)) throw new ApiProblem('scope_insufficient');
+  return tenantOnly(only);
+}
+
+/** What an action did, or would do. */
 export const predictionWire = <Status extends string>(predicted: Prediction<Status>) => ({
   status: predicted.status,
   deadline_at: predicted.deadline_at?.toISOString() ?? null,
@@ -43,12 +51,15 @@ export const predictionWire = <Status extends string>(predicted: Prediction<Stat
 });
 
 /** The operation that an action queued, if it did. */
-export const operationOf = async ({ workflow_id }: { workflow_id?: string | undefined }, services: ApiServices) =>
-  workflow_id ? mustFindOperation(workflow_id, null, services) : null;
+export const operationOf = async (
+  { workflow_id }: { workflow_id?: string | undefined },
+  { visibility }: Person,
+  services: ApiServices,
+) => (workflow_id ? mustFindOperation(workflow_id, visibility, services) : null);
 
-const touchedWire = async (touched: Touched, services: ApiServices) => ({
-  allocation: await mustFindAllocation(touched.allocation_id, null, services),
-  operation: await mustFindOperation(touched.workflow_id, null, services),
+const touchedWire = async (touched: Touched, { visibility }: Person, services: ApiServices) => ({
+  allocation: await mustFindAllocation(touched.allocation_id, visibility, services),
+  operation: await mustFindOperation(touched.workflow_id, visibility, services),
 });
 
 type AllocationRoutes =
@@ -66,20 +77,27 @@ type AllocationRoutes =
 
 export const allocationHandlers: Pick<Handlers, AllocationRoutes> = {
   'allocation-create': async (call, services) =>
-    touchedWire(await requestAllocation(services, call.body, callerOf(call)), services),
+    touchedWire(await requestAllocation(services, call.body, callerOf(call)), call.person(), services),
   async 'allocation-list'({ query, person }, services) {
-    const own = person().tenant;
-    if (own !== null && query?.tenant !== undefined && query.tenant !== own) throw new ApiProblem('scope_insufficient');
-    const tenant = own ?? query?.tenant ?? null;
-    return listAllocations(services.db, { ...pageOf(query), tenant }, now(services.clock));
+    const visibility = narrowed(person().visibility, query?.tenant);
+    const { tenant: _, ...filter } = pageOf(query);
+    return listAllocations(services.db, { ...filter, visibility }, now(services.clock));
   },
-  'allocation-get': ({ params, person }, services) => mustFindAllocation(params.id, person().tenant, services),
+  'allocation-get': ({ params, person }, services) => mustFindAllocation(params.id, person().visibility, services),
   'allocation-release': async (call, services) =>
-    touchedWire(await requestRelease(services, call.params.id, callerOf(call, call.body?.reason)), services),
+    touchedWire(
+      await requestRelease(services, call.params.id, callerOf(call, call.body?.reason)),
+      call.person(),
+      services,
+    ),
   'allocation-retry': async (call, services) =>
-    touchedWire(await requestRetry(services, call.params.id, callerOf(call, call.body?.reason)), services),
+    touchedWire(
+      await requestRetry(services, call.params.id, callerOf(call, call.body?.reason)),
+      call.person(),
+      services,
+    ),
   async 'allocation-actions'({ params, person }, services) {
-    const allocation = await mustFindAllocation(params.id, person().tenant, services);
+    const allocation = await mustFindAllocation(params.id, person().visibility, services);
     const subject = await allocationSubject(services.db, allocation);
     return { items: offeredAllocationActions(subject, person()) };
   },
@@ -87,21 +105,21 @@ export const allocationHandlers: Pick<Handlers, AllocationRoutes> = {
     const { id, action } = call.params;
     const done = await actOnAllocation(services, id, action, call.body, callerOf(call, call.body.reason));
     return {
-      allocation: await mustFindAllocation(id, null, services),
-      operation: await operationOf(done, services),
+      allocation: await mustFindAllocation(id, call.person().visibility, services),
+      operation: await operationOf(done, call.person(), services),
       dry_run: call.body.dry_run ?? false,
       predicts: predictionWire(done),
     };
   },
   'operation-list': async ({ query, person }, services) =>
-    listOperations(services.db, { ...pageOf(query), tenant: person().tenant }, now(services.clock)),
-  'operation-get': ({ params, person }, services) => mustFindOperation(params.id, person().tenant, services),
+    listOperations(services.db, { ...pageOf(query), visibility: person().visibility }, now(services.clock)),
+  'operation-get': ({ params, person }, services) => mustFindOperation(params.id, person().visibility, services),
   async 'operation-cancel'(call, services) {
     await requestCancel(services, call.params.id, callerOf(call, call.body?.reason));
-    return mustFindOperation(call.params.id, null, services);
+    return mustFindOperation(call.params.id, call.person().visibility, services);
   },
   async 'operation-retry'(call, services) {
     await requestOperationRetry(services, call.params.id, callerOf(call, call.body?.reason));
-    return mustFindOperation(call.params.id, null, services);
+    return mustFindOperation(call.params.id, call.person().visibility, services);
   },
 };

@@ -1,5 +1,6 @@
 /** The release certificate of an allocation. */
 import { now } from '../../base/clock.ts';
+import { canSee } from '../../base/visibility.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { certificateText, signCertificate } from '../../contract/evidence/integrity/certificate.ts';
 import type { RowText } from '../../contract/evidence/integrity/row-hash.ts';
@@ -44,9 +45,8 @@ async function checkedPlace(db: Database, signer: EvidenceSigner, facts: Release
 
 export const certificateHandlers: Pick<Handlers, 'allocation-certificate'> = {
   async 'allocation-certificate'({ params, person, reply }, { db, clock, key_ring, installation }) {
-    const { tenant } = person();
     const allocation = await allocationRow(db, params.id);
-    if (!allocation || (tenant !== null && allocation.tenant !== tenant)) throw new ApiProblem('allocation_not_found');
+    if (!allocation || !canSee(person().visibility, allocation.tenant)) throw new ApiProblem('allocation_not_found');
     if (allocation.status !== 'released') throw new ApiProblem('allocation_not_released');
     const facts = await releaseFacts(db, params.id);
     const cut = facts ? null : await cutBefore(db);

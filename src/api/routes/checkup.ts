@@ -1,6 +1,7 @@
 /** What doctor asks. The judgements are pure and made here, so that every caller is told the same layer. */
 import { now } from '../../base/clock.ts';
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
+import { type Visibility, wholeFleet } from '../../base/visibility.ts';
 import type { Checkup, LayerCheck, Ping } from '../../contract/checkup.ts';
 import { faultEntry } from '../../contract/errors/error-entry.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
@@ -34,7 +35,7 @@ async function isAgentless(node: NodeRow, { db, drivers }: ApiServices): Promise
 }
 
 async function checkupOf(id: string, services: ApiServices): Promise<Checkup> {
-  const node = await joinedRow(services.db, id, null);
+  const node = await joinedRow(services.db, id, wholeFleet);
   if (!node) throw new ApiProblem('node_not_found');
   const at = now(services.clock);
   const agentless = await isAgentless(node, services);
@@ -80,9 +81,8 @@ async function followPing(
   return pingWire(seen);
 }
 
-/** Only whoever may see the node is told anything about it. */
-async function mustSee(id: string, tenant: string | null, services: ApiServices) {
-  const node = await readNode(services.db, id, tenant);
+async function mustSee(id: string, visibility: Visibility, services: ApiServices) {
+  const node = await readNode(services.db, id, visibility);
   if (!node) throw new ApiProblem('node_not_found');
   return node;
 }
@@ -96,13 +96,13 @@ type CheckupRoutes = 'node-checkup' | 'node-ping' | 'node-ping-get' | 'agent-che
 
 export const checkupHandlers: Pick<Handlers, CheckupRoutes> = {
   async 'node-checkup'({ params, person }, services) {
-    await mustSee(params.id, person().tenant, services);
+    await mustSee(params.id, person().visibility, services);
     return checkupOf(params.id, services);
   },
-  async 'node-ping'({ params, body, correlation_id }, services) {
-    const node = await mustSee(params.id, null, services);
+  async 'node-ping'({ params, body, person, correlation_id }, services) {
+    const node = await mustSee(params.id, person().visibility, services);
     const node_instance_id = instanceOf(node) as NodeInstanceId;
-    const row = await joinedRow(services.db, params.id, null);
+    const row = await joinedRow(services.db, params.id, person().visibility);
     if (row && (await isAgentless(row, services))) throw new ApiProblem('no_agent');
     const who = { node_id: node.node_id as NodeId, node_instance_id, correlation_id };
     const task_id = await pingNow(services, who, body?.within_seconds);
@@ -110,7 +110,7 @@ export const checkupHandlers: Pick<Handlers, CheckupRoutes> = {
   },
   async 'node-ping-get'(call, services) {
     const { params, query } = call;
-    const node = await mustSee(params.id, null, services);
+    const node = await mustSee(params.id, call.person().visibility, services);
     return followPing(call, services, params.task_id, instanceOf(node), query?.wait ?? 0);
   },
   'agent-checkup': ({ agent }, services) => checkupOf(agent().node_id, services),

@@ -9,7 +9,7 @@ import { verifySlice } from '../../store/history/verify-rows.ts';
 import { verifyCounts } from '../../store/rows/counts.ts';
 import { type FindingRow, listFindings } from '../../store/rows/findings.ts';
 import { pageOf } from '../http/paging.ts';
-import type { ApiServices, Handlers } from '../services.ts';
+import type { ApiServices, Call, Handlers } from '../services.ts';
 import { callerOf, operationOf } from './allocations.ts';
 
 const iso = (date: Date | null) => date?.toISOString() ?? null;
@@ -25,10 +25,14 @@ export const findingWire = (row: FindingRow): Finding => ({
   closed_at: iso(row.closed_at),
 });
 
-const decided = async (outcome: FindingOutcome, services: ApiServices, dry_run = false) => ({
+const decided = async (
+  outcome: FindingOutcome,
+  call: Call<'drift-repair' | 'drift-accept'>,
+  services: ApiServices,
+) => ({
   finding: findingWire(outcome.finding),
-  operation: await operationOf(outcome, services),
-  dry_run,
+  operation: await operationOf(outcome, call.person(), services),
+  dry_run: call.body.dry_run ?? false,
   predicts: { says: outcome.says },
 });
 
@@ -70,10 +74,10 @@ export const driftHandlers: Pick<Handlers, 'drift-list' | 'store-verify' | 'drif
   },
   async 'drift-repair'(call, services) {
     const { params, body } = call;
-    return decided(await repairFinding(services, params.id, body, callerOf(call, body.reason)), services, body.dry_run);
+    return decided(await repairFinding(services, params.id, body, callerOf(call, body.reason)), call, services);
   },
   async 'drift-accept'(call, services) {
     const { params, body } = call;
-    return decided(await acceptFinding(services, params.id, body, callerOf(call, body.reason)), services, body.dry_run);
+    return decided(await acceptFinding(services, params.id, body, callerOf(call, body.reason)), call, services);
   },
 };

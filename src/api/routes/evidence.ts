@@ -19,7 +19,7 @@ const words = {
 export const evidenceHandlers: Pick<Handlers, 'evidence-create'> = {
   async 'evidence-create'({ body, person, correlation_id }, services) {
     refuseReservedKinds(body.facts);
-    const wrong = await misplacedIds(services.db, body.facts, person().tenant);
+    const wrong = await misplacedIds(services.db, body.facts, person().visibility);
     if (wrong.length > 0)
       throw new ApiProblem('invalid_request', {
         detail: 'A fact names something unknown, or something that is not yours now.',

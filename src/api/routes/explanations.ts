@@ -1,11 +1,12 @@
-/** Why a node stands where it stands, and what may be done about it. */
+/** Why a node has its status, and which actions are open. */
 import { now } from '../../base/clock.ts';
+import { type Visibility, wholeFleet } from '../../base/visibility.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { Evidence } from '../../contract/evidence/evidence.ts';
 import type { Holder } from '../../contract/explanation.ts';
 import type { Node } from '../../contract/node.ts';
 import type { Operation } from '../../contract/operation.ts';
-import type { Onlooker } from '../../lifecycle/actions/action-table.ts';
+import type { ActionCaller } from '../../lifecycle/actions/action-table.ts';
 import { type ActionSubject, offeredActions } from '../../lifecycle/actions/actions.ts';
 import { offeredFirst, type Repeated, repeatedIn } from '../../lifecycle/actions/offered-first.ts';
 import { slowStages } from '../../lifecycle/boots/slow-stages.ts';
@@ -30,8 +31,8 @@ import type { ApiServices, Handlers } from '../services.ts';
 import { callerOf, operationOf, predictionWire } from './allocations.ts';
 import { findingWire } from './drift.ts';
 
-async function mustFind(id: string, tenant: string | null, services: ApiServices) {
-  const row = await joinedRow(services.db, id, tenant);
+async function mustFind(id: string, visibility: Visibility, services: ApiServices) {
+  const row = await joinedRow(services.db, id, visibility);
   if (!row) throw new ApiProblem('node_not_found');
   return { row, node: nodeWire(row) };
 }
@@ -52,41 +53,38 @@ const explainedHolder = ({ retry_at, ...held_by }: Holder): ExplainedHolder => (
 
 async function slowStagesOf(
   node: { node_id: string; node_instance_id: string | null; pool: string },
-  tenant: string | null,
+  visibility: Visibility,
   { db }: ApiServices,
 ) {
   if (!node.node_instance_id) return [];
-  const stages = await readBootStages(db, node.node_id, node.node_instance_id, tenant);
+  const stages = await readBootStages(db, node.node_id, node.node_instance_id, visibility);
   return stages.length === 0 ? [] : slowStages(stages, await usualStages(db, node.pool, node.node_instance_id));
 }
 
-/** While it comes up, or when it did not, it matters that others of its pool have become slower. */
+/** In these statuses it matters that boots of the pool have become slower. */
 const boots: readonly NodeStatus[] = ['provisioning', 'starting', 'failed'];
 const phases = ['provision', 'start'] as const;
 
-/**
- * A finding may still name the allocation that the node served before, so only the fleet's own see
- * it.
- */
-async function findingsOn({ node_id, pool, status }: Node, tenant: string | null, { db }: ApiServices) {
-  if (tenant !== null) return [];
+/** A finding may name the allocation that the node served before, so tenants see none. */
+async function findingsOn({ node_id, pool, status }: Node, visibility: Visibility, { db }: ApiServices) {
+  if (visibility.kind !== 'fleet') return [];
   const alike = boots.includes(status) ? phases.map((phase) => bootsOf({ pool, phase })) : [];
   return (await openFindingsOf(db, node_id, alike)).map(findingWire);
 }
 
-function offersOn(subject: ActionSubject, onlooker: Onlooker, repeated: Repeated | null) {
+function offersOn(subject: ActionSubject, caller: ActionCaller, repeated: Repeated | null) {
   const release_failed = subject.allocation_status === 'release_failed';
-  return offeredFirst(offeredActions(subject, onlooker), { repeated, release_failed });
+  return offeredFirst(offeredActions(subject, caller), { repeated, release_failed });
 }
 
-/** Who holds it, and the facts and stages that tell how it came to stand where it stands. */
-async function toldOf(node: Node, tenant: string | null, services: ApiServices) {
+/** The holder, and the facts and boot stages that explain the node's status. */
+async function causesOf(node: Node, visibility: Visibility, services: ApiServices) {
   const { db } = services;
-  const holder = (node.allocation_id && (await readHolder(db, node.allocation_id, tenant))) || null;
+  const holder = (node.allocation_id && (await readHolder(db, node.allocation_id, visibility))) || null;
   const stuck = holder?.status === 'release_failed' ? holder.allocation_id : null;
   const [evidence, slow_stages] = await Promise.all([
-    evidenceFor(db, node, tenant, stuck),
-    stuck ? [] : slowStagesOf(node, tenant, services),
+    evidenceFor(db, node, visibility, stuck),
+    stuck ? [] : slowStagesOf(node, visibility, services),
   ]);
   return { holder, stuck, evidence, slow_stages };
 }
@@ -109,16 +107,17 @@ type ExplanationRoutes = 'node-explain' | 'node-actions' | 'node-act';
 export const explanationHandlers: Pick<Handlers, ExplanationRoutes> = {
   async 'node-explain'({ params, person }, services) {
     const { db } = services;
-    const { tenant } = person();
-    const { row, node } = await mustFind(params.id, tenant, services);
-    // None of these needs another's answer, and each may have to wait for its turn.
+    const { visibility } = person();
+    const { row, node } = await mustFind(params.id, visibility, services);
+    // Independent reads, each of which may wait for a connection.
     const [pool, { holder, stuck, evidence, slow_stages }, residue, operation, findings, subject] = await Promise.all([
       poolGeneration(db, row.pool, row.pool_generation),
-      toldOf(node, tenant, services),
-      // What is left behind is the operators' business, and may name what another tenant had.
-      tenant === null ? openResidueOf(db, node.node_id) : [],
-      node.workflow_id === null ? undefined : readOperation(db, node.workflow_id, null, now(services.clock)),
-      findingsOn(node, tenant, services),
+      causesOf(node, visibility, services),
+      // Residue may name what another tenant had.
+      visibility.kind === 'fleet' ? openResidueOf(db, node.node_id) : [],
+      // Operations on the node itself belong to no tenant. Its present tenant sees their progress.
+      node.workflow_id === null ? undefined : readOperation(db, node.workflow_id, wholeFleet, now(services.clock)),
+      findingsOn(node, visibility, services),
       nodeSubject(db, node, row.allocation_status),
     ]);
     const change = evidence.find((fact) => fact.kind === `node.${node.status}`);
@@ -167,9 +166,9 @@ export const explanationHandlers: Pick<Handlers, ExplanationRoutes> = {
     };
   },
   async 'node-actions'({ params, person }, services) {
-    const { row, node } = await mustFind(params.id, person().tenant, services);
+    const { row, node } = await mustFind(params.id, person().visibility, services);
     const [findings, subject] = await Promise.all([
-      findingsOn(node, person().tenant, services),
+      findingsOn(node, person().visibility, services),
       nodeSubject(services.db, node, row.allocation_status),
     ]);
     return { items: offersOn(subject, person(), repeatedIn(findings)) };
@@ -179,8 +178,8 @@ export const explanationHandlers: Pick<Handlers, ExplanationRoutes> = {
     const { reason } = call.body;
     const predicted = await actOnNode(services, id, action, call.body, callerOf(call, reason));
     return {
-      node: (await mustFind(id, null, services)).node,
-      operation: await operationOf(predicted, services),
+      node: (await mustFind(id, call.person().visibility, services)).node,
+      operation: await operationOf(predicted, call.person(), services),
       dry_run: call.body.dry_run ?? false,
       ...(predicted.enrollment_token && { enrollment_token: predicted.enrollment_token }),
       predicts: predictionWire(predicted),

@@ -1,4 +1,4 @@
-/** What an id or a name stands for: the one door for the command line and the console, whatever somebody has copied from somewhere. */
+/** What an id or a name stands for. The command line and the console resolve whatever a person pastes by this. */
 import { now } from '../../base/clock.ts';
 import type { FoundThing } from '../../contract/find.ts';
 import { readOperations } from '../../store/operations/operations.ts';
@@ -33,13 +33,13 @@ async function leftovers(db: ApiServices['db'], residue: string[], findings: str
 export const findHandlers: Pick<Handlers, 'thing-find'> = {
   async 'thing-find'({ query, person }, services) {
     const { db } = services;
-    const { tenant } = person();
-    const meant = await whatIsMeant(db, query.id, tenant);
+    const { visibility } = person();
+    const meant = await whatIsMeant(db, query.id, visibility);
     const at = now(services.clock);
     const [allocations, operations, nodes, rest] = await Promise.all([
-      readAllocations(db, meant.allocations, tenant, at),
-      readOperations(db, meant.operations, tenant, at),
-      readNodes(db, meant.nodes, tenant),
+      readAllocations(db, meant.allocations, visibility, at),
+      readOperations(db, meant.operations, visibility, at),
+      readNodes(db, meant.nodes, visibility),
       leftovers(db, meant.residue, meant.findings),
     ]);
     const { node_instance_id } = meant;

@@ -11,7 +11,7 @@ export const fleetHandlers: Pick<Handlers, 'fleet-get' | 'fleet-count'> = {
     const after = query?.cursor === undefined ? undefined : parseFleetCursor(query.cursor);
     if (query?.cursor !== undefined && !after) throw new ApiProblem('invalid_cursor');
     const limit = query?.limit ?? defaultLimit;
-    return readFleet(services.db, { after, limit, pool: query?.pool, tenant: person().tenant });
+    return readFleet(services.db, { after, limit, pool: query?.pool, visibility: person().visibility });
   },
   'fleet-count': async (_, services) => ({ items: await countFleet(services.db) }),
 };

@@ -8,7 +8,8 @@ import { callerOf } from './allocations.ts';
 export const recoveryHandlers: Pick<Handlers, 'fleet-recover'> = {
   async 'fleet-recover'(call, services) {
     const { workflow_id, ...known } = await requestRecovery(services, call.body, callerOf(call, call.body.reason));
-    const operation = workflow_id && (await readOperation(services.db, workflow_id, null, now(services.clock)));
+    const operation =
+      workflow_id && (await readOperation(services.db, workflow_id, call.person().visibility, now(services.clock)));
     return { dry_run: call.body.dry_run ?? false, ...known, operation: operation || null };
   },
 };

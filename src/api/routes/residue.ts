@@ -24,7 +24,8 @@ const asks =
     const row = await residueRow(services.db, touched.residue_id);
     if (!row) throw new ApiProblem('residue_not_found');
     const operation =
-      touched.workflow_id && (await readOperation(services.db, touched.workflow_id, null, now(services.clock)));
+      touched.workflow_id &&
+      (await readOperation(services.db, touched.workflow_id, call.person().visibility, now(services.clock)));
     return { residue: residueWire(row), operation: operation || null, dry_run, predicts: { says: touched.says } };
   };
 

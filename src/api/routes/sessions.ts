@@ -13,7 +13,7 @@ const whoWire = (person: Person, expires_at: Date | null, services: ApiServices)
   token_id: person.token_id,
   name: person.name,
   role: person.role,
-  tenant: person.tenant,
+  tenant: person.visibility.kind === 'fleet' ? null : person.visibility.tenant,
   expires_at: expires_at?.toISOString() ?? null,
   installation_id: services.installation.installation_id,
   version: services.settings.version,
@@ -39,10 +39,10 @@ export const sessionHandlers: Pick<Handlers, SessionRoutes> = {
   },
   async 'session-list'({ query, person }, services) {
     const { after, limit } = pageOf(query);
-    const { token_id, role, tenant, session_id } = person();
+    const { token_id, role, visibility, session_id } = person();
     const at = now(services.clock);
     const rows = await listSessions(services.db, {
-      token_id: role === 'admin' && tenant === null ? null : token_id,
+      token_id: role === 'admin' && visibility.kind === 'fleet' ? null : token_id,
       after,
       limit,
       now: at,

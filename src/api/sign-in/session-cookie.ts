@@ -104,7 +104,7 @@ export async function endSession(
   services: ApiServices,
 ): Promise<void> {
   const { by, cause, correlation_id } = ended;
-  const isFleetAdmin = by.role === 'admin' && by.tenant === null;
+  const isFleetAdmin = by.role === 'admin' && by.visibility.kind === 'fleet';
   await services.db.transaction(async (tx) => {
     const session = await deleteSession(tx, id, isFleetAdmin ? null : by.token_id);
     if (!session) throw new ApiProblem('session_not_found');

@@ -4,6 +4,7 @@
  */
 import type { Clock } from '../../base/clock.ts';
 import { now } from '../../base/clock.ts';
+import { wholeFleet } from '../../base/visibility.ts';
 import type { Evidence } from '../../contract/evidence/evidence.ts';
 import type { EvidenceTail } from '../../store/evidence/tail.ts';
 import { readOperations } from '../../store/operations/operations.ts';
@@ -70,9 +71,10 @@ export function createLiveFeed(options: {
   const joinIds = async (ids: Record<'nodes' | 'allocations' | 'operations', string[]>) => {
     const at = now(clock);
     const [nodes, allocations, operations] = await Promise.all([
-      readNodes(db, ids.nodes, null),
-      readAllocations(db, ids.allocations, null, at),
-      readOperations(db, ids.operations, null, at),
+      // One read for all readers of the stream; stream-events.ts filters for each of them.
+      readNodes(db, ids.nodes, wholeFleet),
+      readAllocations(db, ids.allocations, wholeFleet, at),
+      readOperations(db, ids.operations, wholeFleet, at),
     ]);
     return {
       nodes: new Map(nodes.map((node) => [node.node_id, node])),

@@ -4,6 +4,7 @@
  * and those whose progress has moved with the time are sent on. Nothing is written, and without readers nothing is asked.
  */
 import { type Clock, now } from '../../base/clock.ts';
+import { wholeFleet } from '../../base/visibility.ts';
 import type { Operation } from '../../contract/operation.ts';
 import { runningOperations } from '../../store/operations/open-operations.ts';
 import { readOperations } from '../../store/operations/operations.ts';
@@ -39,7 +40,7 @@ export function startProgressTicks(options: {
 
   const look = async () => {
     const ids = await runningOperations(db, after, atATime);
-    const operations = await readOperations(db, ids, null, now(clock));
+    const operations = await readOperations(db, ids, wholeFleet, now(clock));
     const moved = operations.filter(hasMoved);
     for (const each of operations) round.set(each.workflow_id, seenOf(each));
     after = ids.at(-1) ?? '';

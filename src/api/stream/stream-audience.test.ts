@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { pause } from '../../base/clock.ts';
 import { builtInRedactor } from '../../base/redaction/redact.ts';
 import { virtualClock } from '../../base/virtual-clock.ts';
+import { tenantOnly, wholeFleet } from '../../base/visibility.ts';
 import type { Allocation } from '../../contract/allocation.ts';
 import type { Evidence } from '../../contract/evidence/evidence.ts';
 import type { Queryable } from '../../store/pg/database.ts';
@@ -37,7 +38,7 @@ const batchOf = (...facts: Evidence[]): FeedBatch => ({
   operations: new Map(),
 });
 
-const evidence: Wanted = { topics: new Set(['evidence']), tenant: null };
+const evidence: Wanted = { topics: new Set(['evidence']), visibility: wholeFleet };
 
 function readerOf(wanted: Partial<Wanted> = {}, token_id = 'token', session_id: string | null = null) {
   const pieces: Piece[] = [];
@@ -61,7 +62,7 @@ const facts = [
 test('who asks the same is handed the same bytes, and every fact is written once, whoever gets it', async () => {
   const audience = createAudience(virtualClock());
   const all = Array.from({ length: 50 }, () => readerOf());
-  const tenants = ['acme', 'globex'].map((tenant) => readerOf({ tenant }));
+  const tenants = ['acme', 'globex'].map((tenant) => readerOf({ visibility: tenantOnly(tenant) }));
   const node = readerOf({ node_id: 'n' });
   const other = readerOf({ node_id: 'another' });
   for (const { reader } of [...all, ...tenants, node, other]) audience.add(reader);

@@ -1,25 +1,25 @@
-/** Which facts a reader of the stream gets, and how they look on the wire. What several readers get is written once. */
+/** Which facts a reader of the stream gets, and their wire format. Text for several readers is written once. */
+import { canSee, type Visibility } from '../../base/visibility.ts';
 import type { Evidence } from '../../contract/evidence/evidence.ts';
 import type { FeedBatch } from './feed-batch.ts';
 
 export interface Wanted {
   topics: Set<string>;
-  /** Null: everybody's. */
-  tenant: string | null;
+  visibility: Visibility;
   node_id?: string;
   allocation_id?: string;
   workflow_id?: string;
   pool?: string;
 }
 
-/** Two readers for whom this is the same are sent the same. */
-export const questionOf = ({ topics, tenant, node_id, allocation_id, workflow_id, pool }: Wanted): string =>
-  JSON.stringify([[...topics].toSorted(), tenant, node_id, allocation_id, workflow_id, pool]);
+/** Readers with the same key are sent the same bytes. */
+export const questionOf = ({ topics, visibility, node_id, allocation_id, workflow_id, pool }: Wanted): string =>
+  JSON.stringify([[...topics].toSorted(), visibility, node_id, allocation_id, workflow_id, pool]);
 
-const isOwn = (allocation_id: string | null, batch: FeedBatch, { tenant }: Wanted): boolean =>
-  tenant === null || (allocation_id !== null && batch.allocations.get(allocation_id)?.tenant === tenant);
+const isVisible = (allocation_id: string | null, batch: FeedBatch, { visibility }: Wanted): boolean =>
+  canSee(visibility, (allocation_id !== null && batch.allocations.get(allocation_id)?.tenant) || null);
 
-/** What a fact, or a thing itself, is about. */
+/** The ids that a fact or a row names. */
 type About = Pick<Evidence, 'node_id' | 'allocation_id' | 'workflow_id'>;
 
 function poolOf(fact: About, batch: FeedBatch): string | undefined {
@@ -29,7 +29,7 @@ function poolOf(fact: About, batch: FeedBatch): string | undefined {
 }
 
 function isWanted(fact: About, batch: FeedBatch, wanted: Wanted): boolean {
-  if (!isOwn(fact.allocation_id, batch, wanted)) return false;
+  if (!isVisible(fact.allocation_id, batch, wanted)) return false;
   if (wanted.node_id && fact.node_id !== wanted.node_id) return false;
   if (wanted.allocation_id && fact.allocation_id !== wanted.allocation_id) return false;
   if (wanted.workflow_id && fact.workflow_id !== wanted.workflow_id) return false;
@@ -37,8 +37,8 @@ function isWanted(fact: About, batch: FeedBatch, wanted: Wanted): boolean {
 }
 
 /**
- * The current shapes of what facts are about. Each names the allocation it belongs to now, which is judged again: a node
- * may have gone to somebody else since the fact was written.
+ * The current state of what facts are about. Each names the allocation it belongs to now, and that is checked too: a node
+ * may have gone to another tenant since the fact was recorded.
  */
 const shapes = [
   { topic: 'nodes', name: 'node', key: 'node_id', of: (batch: FeedBatch) => batch.nodes },
@@ -51,7 +51,7 @@ const event = (name: string, data: unknown, id?: string) =>
 
 export const position = (cursor: string) => event('position', {}, cursor);
 
-/** Remembers what was written for each thing of a batch. */
+/** Caches the text of each event of a batch. */
 function writtenOnce() {
   const known = new Map<object, string>();
   return (name: string, thing: object, id?: string): string => {
@@ -62,8 +62,8 @@ function writtenOnce() {
 }
 
 /**
- * Writes one batch for whoever wants what. Current shapes first, then the facts with their cursors: whoever breaks off in between
- * gets the facts again. Nothing is written where nothing is wanted.
+ * Renders a batch for one reader; empty where it wants nothing of it. Current states come first, then the facts with their
+ * cursors: a reader that disconnects in between gets the facts again.
  */
 export function renderer(batch: FeedBatch): (wanted: Wanted) => string {
   const written = writtenOnce();
@@ -74,11 +74,11 @@ export function renderer(batch: FeedBatch): (wanted: Wanted) => string {
   };
   const last = batch.facts.at(-1);
 
-  /** Most of those who follow one thing among many are done with this. */
+  /** A cheap first test for readers that follow one node, allocation or operation. */
   const mayConcern = (wanted: Wanted) =>
     shapes.every(({ key }) => wanted[key] === undefined || known[key].has(wanted[key]));
 
-  const told = (wanted: Wanted): string => {
+  const renderFacts = (wanted: Wanted): string => {
     const facts = mayConcern(wanted) ? batch.facts.filter((fact) => isWanted(fact, batch, wanted)) : [];
     if (!last || facts.length === 0) return '';
     let text = '';
@@ -86,14 +86,14 @@ export function renderer(batch: FeedBatch): (wanted: Wanted) => string {
       if (!wanted.topics.has(topic)) continue;
       for (const id of new Set(facts.flatMap((fact) => fact[key] ?? []))) {
         const shape = of(batch).get(id);
-        if (shape && isOwn(shape.allocation_id, batch, wanted)) text += written(name, shape);
+        if (shape && isVisible(shape.allocation_id, batch, wanted)) text += written(name, shape);
       }
     }
     if (wanted.topics.has('evidence')) for (const fact of facts) text += written('evidence', fact, fact.cursor);
     return text && text + position(last.cursor);
   };
 
-  const moved = (wanted: Wanted): string => {
+  const renderMoved = (wanted: Wanted): string => {
     let text = '';
     if (!wanted.topics.has('operations')) return text;
     for (const id of batch.moved ?? []) {
@@ -103,5 +103,5 @@ export function renderer(batch: FeedBatch): (wanted: Wanted) => string {
     return text;
   };
 
-  return (wanted) => (batch.moved ? moved(wanted) : told(wanted));
+  return (wanted) => (batch.moved ? renderMoved(wanted) : renderFacts(wanted));
 }

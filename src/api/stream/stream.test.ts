@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import { testStore } from '../../../test/support/store.ts';
 import { until } from '../../../test/support/until.ts';
 import { virtualClock } from '../../base/virtual-clock.ts';
+import { wholeFleet } from '../../base/visibility.ts';
 import { silentLog } from '../../engine/engine-log.ts';
 import { headCursor, recordEvidence } from '../../store/evidence/evidence.ts';
 import { testFleet } from '../../store/testing/fleet.ts';
@@ -57,7 +58,7 @@ async function catchingUp() {
   } as unknown as ApiServices;
   const call = {
     query: { cursor: '0-0', topics: 'evidence' },
-    person: () => ({ token_id: 'tok_1', name: 'reader', tenant: null, expires_at: null, session_id: null }),
+    person: () => ({ token_id: 'tok_1', name: 'reader', visibility: wholeFleet, expires_at: null, session_id: null }),
     request: { headers: {}, correlation_id: 'corr_1' },
     reply: { hijack() {}, raw: response },
   } as unknown as Parameters<typeof streamOpen>[0];

@@ -152,7 +152,7 @@ export const streamOpen: Handler<'stream-open'> = async ({ query, person, reques
   const wanted: Wanted = {
     ...query,
     topics: new Set((query?.topics ?? 'nodes,allocations,operations,evidence').split(',')),
-    tenant: person().tenant,
+    visibility: person().visibility,
   };
   const asked = String(request.headers['last-event-id'] ?? query?.cursor ?? '');
   const given = asked === '' ? undefined : parseCursor(asked);

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { type ActionRow, type Onlooker, offersOf, whyNot, whyNotYou } from './action-table.ts';
+import { tenantOnly, wholeFleet } from '../../base/visibility.ts';
+import { type ActionCaller, type ActionRow, offersOf, whyNot, whyNotYou } from './action-table.ts';
 
 type Status = 'up' | 'down' | 'gone';
 interface Subject {
@@ -28,7 +29,7 @@ test('elsewhere it says which statuses it needs, or what the table says of that 
   expect(whyNot({ ...fill, elsewhere: {} }, { status: 'gone', full: false })).toBe('It is gone; this needs up, down.');
 });
 
-test.each<[Onlooker['role'], string | null, string | null, string | null]>([
+test.each<[ActionCaller['role'], string | null, string | null, string | null]>([
   ['viewer', null, 'Your token may only look; this needs the role operator.', 'the same'],
   ['viewer', 'acme', 'Your token may only look; this needs the role operator.', 'the same'],
   ['operator', null, null, null],
@@ -36,18 +37,23 @@ test.each<[Onlooker['role'], string | null, string | null, string | null]>([
   ['admin', null, null, null],
   ['admin', 'acme', null, 'Only operators of the whole fleet may do this.'],
 ])('a %s of %s', (role, tenant, ofTenants, ofTheFleet) => {
-  expect(whyNotYou('tenant', { role, tenant })).toBe(ofTenants);
-  expect(whyNotYou('fleet', { role, tenant })).toBe(ofTheFleet === 'the same' ? ofTenants : ofTheFleet);
+  const visibility = tenant === null ? wholeFleet : tenantOnly(tenant);
+  expect(whyNotYou('tenant', { role, visibility })).toBe(ofTenants);
+  expect(whyNotYou('fleet', { role, visibility })).toBe(ofTheFleet === 'the same' ? ofTenants : ofTheFleet);
 });
 
 test('every action is offered; who looks is told before how it stands', () => {
   const table = { fill, sink };
   const subject: Subject = { status: 'down', full: false };
-  expect(offersOf<keyof typeof table, Status, Subject>(table, subject, { role: 'operator', tenant: 'acme' })).toEqual([
+  expect(
+    offersOf<keyof typeof table, Status, Subject>(table, subject, { role: 'operator', visibility: tenantOnly('acme') }),
+  ).toEqual([
     { action: 'fill', does: 'fills it', open: true, why_not: null },
     { action: 'sink', does: 'sinks it', open: false, why_not: 'Only operators of the whole fleet may do this.' },
   ]);
-  expect(offersOf<keyof typeof table, Status, Subject>(table, subject, { role: 'admin', tenant: null })[1]).toEqual({
+  expect(
+    offersOf<keyof typeof table, Status, Subject>(table, subject, { role: 'admin', visibility: wholeFleet })[1],
+  ).toEqual({
     action: 'sink',
     does: 'sinks it',
     open: false,

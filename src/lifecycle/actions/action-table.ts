@@ -1,16 +1,17 @@
-/** What a row of a table of actions says, and how a table is asked. Pure. */
+/** Tables of actions: who may take each, in which status, and why not. Pure. */
+import type { Visibility } from '../../base/visibility.ts';
 
-/** Whose operators may do it: those of the tenant that it belongs to as well, or only those of the whole fleet. */
+/** `tenant`: also operators of the tenant that it belongs to. `fleet`: only operators of the whole fleet. */
 export type ActionOwner = 'tenant' | 'fleet';
 
 export interface ActionRow<Status extends string, Subject> {
-  /** What it does, in words for the button's caption. */
+  /** What it does; the button's caption. */
   does: string;
   for: ActionOwner;
   from: readonly Status[];
-  /** Why not in a status that is not in `from`, where there is more to say than which statuses it needs. */
+  /** Why not in a status that is not in `from`, instead of listing the statuses it needs. */
   elsewhere?: Partial<Record<Status, string>>;
-  /** Besides the status; answers why not, for a person. */
+  /** Returns why not, for reasons besides the status. */
   unless?(subject: Subject): string | null;
 }
 
@@ -32,28 +33,27 @@ export function whyNot<Status extends string, Subject extends { status: Status }
   return elsewhere?.[subject.status] ?? `It is ${subject.status}; this needs ${from.join(', ')}.`;
 }
 
-/** Whoever looks at what is offered. */
-export interface Onlooker {
+/** The caller to whom actions are offered. */
+export interface ActionCaller {
   role: 'viewer' | 'operator' | 'admin';
-  /** Null: of the whole fleet. */
-  tenant: string | null;
+  visibility: Visibility;
 }
 
 /** Null where the state alone decides. */
-export function whyNotYou(owner: ActionOwner, { role, tenant }: Onlooker): string | null {
+export function whyNotYou(owner: ActionOwner, { role, visibility }: ActionCaller): string | null {
   if (role === 'viewer') return 'Your token may only look; this needs the role operator.';
-  return owner === 'fleet' && tenant !== null ? 'Only operators of the whole fleet may do this.' : null;
+  return owner === 'fleet' && visibility.kind !== 'fleet' ? 'Only operators of the whole fleet may do this.' : null;
 }
 
-/** Every action of a table with whether it is open now, to this onlooker, and if not, why. */
+/** Every action of a table with whether this caller may take it now, and if not, why. */
 export function offersOf<Name extends string, Status extends string, Subject extends { status: Status }>(
   table: ActionTable<Name, Status, Subject>,
   subject: Subject,
-  onlooker: Onlooker,
+  caller: ActionCaller,
 ): Offer<Name>[] {
   return (Object.keys(table) as Name[]).map((action) => {
     const row = table[action];
-    const why_not = whyNotYou(row.for, onlooker) ?? whyNot(row, subject);
+    const why_not = whyNotYou(row.for, caller) ?? whyNot(row, subject);
     return { action, does: row.does, open: why_not === null, why_not };
   });
 }

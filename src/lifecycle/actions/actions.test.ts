@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { tenantOnly, wholeFleet } from '../../base/visibility.ts';
 import { liveNodeStatuses, type NodeStatus, nodeStatuses, nodeStatusNames } from '../model/states.ts';
 import { findEdge, nodeEdges } from '../model/transitions.ts';
 import {
@@ -23,7 +24,7 @@ const subject = (over: Partial<ActionSubject> = {}): ActionSubject => ({
   external: false,
   ...over,
 });
-const operator = { role: 'operator', tenant: null } as const;
+const operator = { role: 'operator', visibility: wholeFleet } as const;
 const offer = (action: string, over: Partial<ActionSubject> = {}) =>
   offeredActions(subject(over), operator).find((each) => each.action === action);
 
@@ -44,7 +45,7 @@ test('what is offered is what is asked before it is done', () => {
 });
 
 test('nothing about a node is for a tenant', () => {
-  for (const each of offeredActions(subject(), { role: 'admin', tenant: 'acme' }))
+  for (const each of offeredActions(subject(), { role: 'admin', visibility: tenantOnly('acme') }))
     expect(each).toMatchObject({ open: false, why_not: 'Only operators of the whole fleet may do this.' });
 });
 

@@ -1,6 +1,6 @@
 /** What an operator may do about a node, and when. Data: the API, the CLI and the console read the same table. Pure. */
 import { type AllocationStatus, isFenced, liveNodeStatuses, type NodeStatus, type Occupancy } from '../model/states.ts';
-import { type ActionRow, type Offer, type Onlooker, offersOf, whyNot } from './action-table.ts';
+import { type ActionCaller, type ActionRow, type Offer, offersOf, whyNot } from './action-table.ts';
 
 /** What the preconditions look at. */
 export interface ActionSubject {
@@ -201,8 +201,8 @@ export type NodeActionName = keyof typeof nodeActions;
 export const nodeActionNames = Object.keys(nodeActions) as NodeActionName[];
 export type OfferedAction = Offer<NodeActionName>;
 
-export const offeredActions = (subject: ActionSubject, onlooker: Onlooker): OfferedAction[] =>
-  offersOf<NodeActionName, NodeStatus, ActionSubject>(nodeActions, subject, onlooker);
+export const offeredActions = (subject: ActionSubject, caller: ActionCaller): OfferedAction[] =>
+  offersOf<NodeActionName, NodeStatus, ActionSubject>(nodeActions, subject, caller);
 
 /** Null where the table opens it in this state. */
 export const whyNotOnNode = (action: NodeActionName, subject: ActionSubject): string | null =>

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { tenantOnly, wholeFleet } from '../../base/visibility.ts';
 import { type AllocationStatus, allocationStatusNames } from '../model/states.ts';
 import { allocationEdges, findEdge } from '../model/transitions.ts';
 import type { ActionSubject } from './actions.ts';
@@ -31,7 +32,7 @@ const subject = (over: Partial<AllocationSubject> = {}): AllocationSubject => ({
   node: machine(),
   ...over,
 });
-const operator = { role: 'operator', tenant: null } as const;
+const operator = { role: 'operator', visibility: wholeFleet } as const;
 const openIn = (action: AllocationActionName, over: Partial<AllocationSubject> = {}) =>
   allocationStatusNames.filter((status) => whyNotOnAllocation(action, subject({ ...over, status })) === null);
 
@@ -92,7 +93,10 @@ test.each([
 test('a tenant does what concerns its own claim, and nothing to the fleet', () => {
   const own = allocationActionNames.filter((action) => allocationActions[action].for === 'tenant');
   expect(own).toEqual(['retry', 'release', 'retry-release']);
-  const offered = offeredAllocationActions(subject({ status: 'failed' }), { role: 'operator', tenant: 'acme' });
+  const offered = offeredAllocationActions(subject({ status: 'failed' }), {
+    role: 'operator',
+    visibility: tenantOnly('acme'),
+  });
   expect(offered.filter(({ open }) => open).map(({ action }) => action)).toEqual(['retry', 'release']);
 });
 

@@ -1,6 +1,6 @@
 /** What may be done about an allocation, when, and by whom; also when its machine is gone. Data, as the table of nodes is. Pure. */
 import { type AllocationStatus, allocationStatusNames } from '../model/states.ts';
-import { type ActionRow, type Offer, type Onlooker, offersOf, whyNot } from './action-table.ts';
+import { type ActionCaller, type ActionRow, type Offer, offersOf, whyNot } from './action-table.ts';
 import { type ActionSubject, type NodeActionName, wasFrozen, whyNotOnNode } from './actions.ts';
 
 export interface AllocationSubject {
@@ -95,8 +95,8 @@ export type AllocationActionName = keyof typeof allocationActions;
 export const allocationActionNames = Object.keys(allocationActions) as AllocationActionName[];
 export type OfferedAllocationAction = Offer<AllocationActionName>;
 
-export const offeredAllocationActions = (subject: AllocationSubject, onlooker: Onlooker): OfferedAllocationAction[] =>
-  offersOf<AllocationActionName, AllocationStatus, AllocationSubject>(allocationActions, subject, onlooker);
+export const offeredAllocationActions = (subject: AllocationSubject, caller: ActionCaller): OfferedAllocationAction[] =>
+  offersOf<AllocationActionName, AllocationStatus, AllocationSubject>(allocationActions, subject, caller);
 
 /** Null where the table opens it in this state. */
 export const whyNotOnAllocation = (action: AllocationActionName, subject: AllocationSubject): string | null =>

@@ -18,7 +18,7 @@ import { releaseMeans } from '../release/release-means.ts';
 import { requestForceRelease } from '../release/request-force-release.ts';
 import { requestRelease, requestReleaseRetry } from '../release/request-release.ts';
 import { requestRetry, retryingPool } from '../requests.ts';
-import type { Caller } from '../runtime/caller.ts';
+import { type Caller, visibleAllocation } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import type { ActingOnAllocation, AskedAction, Prediction } from './acting.ts';
 import { tellAction } from './action-audit.ts';
@@ -129,10 +129,8 @@ export function actOnAllocation(
   caller: Caller,
 ): Promise<Predicted> {
   return services.db.transaction(async (tx) => {
-    const allocation = await allocationRow(tx, id);
-    if (!allocation || (caller.tenant !== null && allocation.tenant !== caller.tenant))
-      throw new ApiProblem('allocation_not_found');
-    if (caller.tenant !== null && allocationActions[action].for === 'fleet')
+    const allocation = visibleAllocation(await allocationRow(tx, id), caller);
+    if (caller.visibility.kind !== 'fleet' && allocationActions[action].for === 'fleet')
       throw new ApiProblem('scope_insufficient', `Only operators of the whole fleet may ${action}.`);
     const why_not = whyNotOnAllocation(action, await allocationSubject(tx, allocation));
     if (why_not) throw new ApiProblem('action_illegal', why_not);

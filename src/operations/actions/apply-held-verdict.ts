@@ -1,4 +1,5 @@
 /** `apply-held-verdict`: what the brake keeps back takes effect on this one node. */
+import { wholeFleet } from '../../base/visibility.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { Held } from '../../contract/node.ts';
 import { isFresh } from '../../lifecycle/deadlines/liveness.ts';
@@ -36,7 +37,7 @@ export const applyHeldVerdict: Action = {
       actor: caller.actor,
       data: { held },
     };
-    const life = held.rule === 'liveness' ? await joinedRow(tx, node.node_id, null) : undefined;
+    const life = held.rule === 'liveness' ? await joinedRow(tx, node.node_id, wholeFleet) : undefined;
     if (life && isFresh({ ...life, probe_ok_at: null }, at))
       throw new ApiProblem('action_illegal', 'It beats again, so the verdict that was held back is no longer true.');
     if (held.to === 'cleaning') {

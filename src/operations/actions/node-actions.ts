@@ -1,6 +1,7 @@
 /** What an operator does about a node. The table of lifecycle/actions/actions.ts says when; the files of actions/ say how. Each is one transaction. */
 import { now } from '../../base/clock.ts';
 import type { KnownIds } from '../../base/ids.ts';
+import { wholeFleet } from '../../base/visibility.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { Node } from '../../contract/node.ts';
 import { type NodeActionName, whyNotOnNode } from '../../lifecycle/actions/actions.ts';
@@ -45,7 +46,7 @@ const isDirect = (action: NodeActionName): action is keyof typeof actions => Obj
 
 /** Refused unless the table opens the action in this state. */
 async function mustBeOpen(db: Queryable, id: string, action: NodeActionName): Promise<Node> {
-  const row = await joinedRow(db, id, null);
+  const row = await joinedRow(db, id, wholeFleet);
   if (!row) throw new ApiProblem('node_not_found');
   const shown = nodeWire(row);
   const why_not = whyNotOnNode(action, await nodeSubject(db, shown, row.allocation_status));

@@ -1,4 +1,5 @@
 /** What the tables of actions look at, read from the store. */
+import { wholeFleet } from '../../base/visibility.ts';
 import type { Node } from '../../contract/node.ts';
 import type { ActionSubject } from '../../lifecycle/actions/actions.ts';
 import type { AllocationSubject } from '../../lifecycle/actions/allocation-actions.ts';
@@ -62,7 +63,7 @@ export interface AskedAllocation extends Pick<AllocationSubject, 'status' | 'dea
 /** The machine counts only while this allocation is the one that holds it: a former one may serve another tenant by now. */
 export async function allocationSubject(db: Queryable, allocation: AskedAllocation): Promise<AllocationSubject> {
   const { allocation_id, node_id, status, deadline_at } = allocation;
-  const node = node_id ? await readNode(db, node_id) : undefined;
+  const node = node_id ? await readNode(db, node_id, wholeFleet) : undefined;
   if (node?.allocation_id !== allocation_id) return { status, deadline_at, node_id, node: null };
   return { status, deadline_at, node_id, node: await nodeSubject(db, node, status) };
 }

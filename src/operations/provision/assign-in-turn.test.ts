@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { tryingDriver } from '../../../test/scenarios/support/trying-driver.ts';
 import { testDatabase } from '../../../test/support/database.ts';
 import type { CorrelationId, WorkflowId } from '../../base/ids.ts';
+import { wholeFleet } from '../../base/visibility.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
 import type { Installation } from '../../store/keys/installation.ts';
 import { fencedTogether } from '../../store/operations/executions.ts';
@@ -30,7 +31,7 @@ beforeAll(async () => {
 });
 afterAll(() => stage.close());
 
-const caller = { actor: null, tenant: null, correlation_id: 'c' as CorrelationId };
+const caller = { actor: null, visibility: wholeFleet, correlation_id: 'c' as CorrelationId };
 
 /** A pool with so many free machines, and so many who wait for one, in the order in which they asked. */
 async function queue(name: string, document: Partial<PoolDocument>, free: number, count: number) {

@@ -5,6 +5,7 @@ import { testDatabase } from '../../../test/support/database.ts';
 import { until } from '../../../test/support/until.ts';
 import { secondsLater } from '../../base/clock.ts';
 import { type CorrelationId, newReplicaId, type WorkflowId } from '../../base/ids.ts';
+import { wholeFleet } from '../../base/visibility.ts';
 import { createVirtualEngine } from '../../engine/virtual-engine.ts';
 import { type Faults, SimulatedCrash } from '../../engine/virtual-journal.ts';
 import type { Installation } from '../../store/keys/installation.ts';
@@ -32,7 +33,7 @@ beforeAll(async () => {
 });
 afterAll(() => stage.close());
 
-const caller = { actor: null, tenant: null, correlation_id: 'c' as CorrelationId };
+const caller = { actor: null, visibility: wholeFleet, correlation_id: 'c' as CorrelationId };
 const free = `select 1 from allocations where status = 'active' and workflow_id = $1`;
 
 const kindsOf = async (workflow_id: WorkflowId) =>
@@ -80,7 +81,7 @@ async function provisioned(revision: number, cutOff?: { step: string; when: 'bef
     return isOver();
   };
   await until('it to be over', goesOn, { seconds: 20 });
-  const operation = await readOperation(stage.db, workflow_id, null, stage.start);
+  const operation = await readOperation(stage.db, workflow_id, wholeFleet, stage.start);
   return {
     steps,
     isServed: (await stage.db.query(free, [workflow_id])).length === 1,

@@ -1,4 +1,5 @@
 /** To which of those that a filter names the action is open now, and why not to the others. */
+import { wholeFleet } from '../../base/visibility.ts';
 import type { Recovery } from '../../contract/recovery.ts';
 import {
   type BulkActionName,
@@ -21,7 +22,7 @@ const atOnce = 1_000;
 async function whyNots(db: Queryable, action: NodeBulkAction, ids: readonly string[]): Promise<Map<string, string>> {
   const why_nots = new Map<string, string>();
   for (let from = 0; from < ids.length; from += atOnce) {
-    const nodes = await readNodes(db, ids.slice(from, from + atOnce), null);
+    const nodes = await readNodes(db, ids.slice(from, from + atOnce), wholeFleet);
     const pools = await currentDocuments(
       db,
       nodes.map(({ pool }) => pool),

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { tryingDriver } from '../../../test/scenarios/support/trying-driver.ts';
 import { testDatabase } from '../../../test/support/database.ts';
 import type { CorrelationId, NodeId, WorkflowId } from '../../base/ids.ts';
+import { wholeFleet } from '../../base/visibility.ts';
 import type { OperationContext } from '../../engine/engine.ts';
 import type { RecoveryPhase } from '../../lifecycle/actions/recovery.ts';
 import { chooseTargets } from '../../store/operations/recoveries.ts';
@@ -15,7 +16,7 @@ let stage: Stage;
 let services: OperationServices;
 let nodes: NodeId[];
 const [used, kept, first, second] = [0, 1, 2, 3];
-const caller = { actor: null, tenant: null, correlation_id: 'c' as CorrelationId };
+const caller = { actor: null, visibility: wholeFleet, correlation_id: 'c' as CorrelationId };
 const filter = { pool: 'p' };
 const ask = (more: object = {}) =>
   requestRecovery(services, { action: 'retire', filter, reason: 'too old', ...more }, caller);

@@ -4,6 +4,7 @@
  */
 import { now } from '../../base/clock.ts';
 import type { WorkflowId } from '../../base/ids.ts';
+import { wholeFleet } from '../../base/visibility.ts';
 import { ApiProblem, type ErrorCode, errorCatalogue } from '../../contract/errors/errors.ts';
 import type { RecoveryFilter } from '../../contract/recovery.ts';
 import type { Json, OperationContext } from '../../engine/engine.ts';
@@ -129,7 +130,7 @@ async function takeNext(
       refused = target;
       const caller = {
         actor: operation.actor,
-        tenant: null,
+        visibility: wholeFleet,
         correlation_id: operation.correlation_id,
         reason: `${order.reason} (recovery ${workflow_id})`,
       };

@@ -10,7 +10,7 @@ import { allocationRow, lockAllocation } from '../../store/rows/allocations.ts';
 import { moveAllocations } from '../../store/transitions/allocation-transition.ts';
 import { releaseGoesOnBy } from '../../store/transitions/amend-allocation.ts';
 import { requireMoved } from '../../store/transitions/transition-rules.ts';
-import { type Caller, type Touched, visible } from '../runtime/caller.ts';
+import { type Caller, type Touched, visibleAllocation } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import {
   allocationForceReleaseKind,
@@ -21,12 +21,12 @@ import {
 /** The release that runs is told to stop, and the allocation follows the forced one from here on, in the caller's transaction. */
 async function forceIn(tx: Transaction, services: OperationServices, id: string, caller: Caller): Promise<Touched> {
   const at = now(services.clock);
-  const { allocation_id } = visible(await allocationRow(tx, id), caller);
+  const { allocation_id } = visibleAllocation(await allocationRow(tx, id), caller);
   // Operations before the allocation, as their own steps lock them.
   const open = await openOperationsOf(tx, allocation_id, 'for no key update');
   const forced = open.find((operation) => operation.kind === allocationForceReleaseKind);
   if (forced) return { allocation_id, workflow_id: forced.workflow_id };
-  const allocation = visible(await lockAllocation(tx, allocation_id), caller);
+  const allocation = visibleAllocation(await lockAllocation(tx, allocation_id), caller);
   if (allocation.status !== 'releasing' && allocation.status !== 'release_failed')
     throw new ApiProblem(
       'action_illegal',

@@ -11,7 +11,7 @@ import { type AllocationRow, allocationRow, isHeldByAnother } from '../../store/
 import { lockNode } from '../../store/rows/nodes.ts';
 import { moveAllocations } from '../../store/transitions/allocation-transition.ts';
 import { renewCleaning } from '../../store/transitions/deadlines.ts';
-import { type Caller, type Touched, visible } from '../runtime/caller.ts';
+import { type Caller, type Touched, visibleAllocation } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { allocationForceReleaseKind } from './allocation-force-release.ts';
 import { allocationReleaseKind, allocationReleasePlan } from './allocation-release.ts';
@@ -30,7 +30,7 @@ export async function releaseIn(
   by: Extract<Cause, 'release' | 'release-retry'>,
 ): Promise<Touched> {
   const at = now(services.clock);
-  const before = visible(await allocationRow(tx, id), caller);
+  const before = visibleAllocation(await allocationRow(tx, id), caller);
   if (before.status === 'releasing') return underWay(before);
   // An operation's own step locks the operation and then the allocation; taken the other way round, the two would wait for each other.
   const open = await openOperationsOf(tx, before.allocation_id, 'for no key update');

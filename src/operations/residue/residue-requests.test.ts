@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { tryingDriver } from '../../../test/scenarios/support/trying-driver.ts';
 import { testDatabase } from '../../../test/support/database.ts';
 import type { CorrelationId, NodeId, NodeInstanceId } from '../../base/ids.ts';
+import { wholeFleet } from '../../base/visibility.ts';
 import { leaveResidue, residueRow } from '../../store/rows/residue.ts';
 import { ruleStage, type Stage } from '../../sweeps/testing/stage.ts';
 import type { OperationServices } from '../runtime/services.ts';
@@ -13,7 +14,7 @@ let services: OperationServices;
 let node_id: NodeId;
 const caller = {
   actor: { kind: 'token', id: 'tok_1', name: 'ada' },
-  tenant: null,
+  visibility: wholeFleet,
   correlation_id: 'c' as CorrelationId,
   reason: 'because',
 };

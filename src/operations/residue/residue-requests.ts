@@ -1,6 +1,7 @@
 /** What people and the `orphans` sweep may ask about an entry of the residue ledger. Each is one transaction, or refuses and changes nothing. */
 import { now } from '../../base/clock.ts';
 import { newCorrelationId, newWorkflowId, type WorkflowId } from '../../base/ids.ts';
+import { wholeFleet } from '../../base/visibility.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { operationRow } from '../../store/operations/operations.ts';
 import { queueOperation } from '../../store/operations/queue-operation.ts';
@@ -142,10 +143,10 @@ export const requestResidueDelete = (
     return queue(tx, services, row, { kind: residueDeleteKind, steps: residueDeletePlan }, says, caller);
   });
 
-/** Who asks when nobody does: the sweep. */
+/** The caller of what a sweep requests. */
 export const byRule = (reason: string): Caller => ({
   actor: null,
-  tenant: null,
+  visibility: wholeFleet,
   correlation_id: newCorrelationId(),
   reason,
 });

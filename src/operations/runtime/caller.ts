@@ -1,13 +1,14 @@
-/** Who asks for something and why, what they may see of it, and what a request answers. */
+/** Who makes a request and why, what they may see, and what a request returns. */
 import type { AllocationId, CorrelationId, WorkflowId } from '../../base/ids.ts';
+import { canSee, type Visibility } from '../../base/visibility.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { Actor } from '../../contract/evidence/evidence.ts';
+import type { OperationRow } from '../../store/operations/operation-rows.ts';
 import type { AllocationRow } from '../../store/rows/allocations.ts';
 
 export interface Caller {
   actor: Actor | null;
-  /** Null: for all tenants. */
-  tenant: string | null;
+  visibility: Visibility;
   correlation_id: CorrelationId;
   reason?: string;
 }
@@ -17,9 +18,13 @@ export interface Touched {
   workflow_id: WorkflowId;
 }
 
-/** Whose eyes: what a tenant may not see is not there. */
-export const visible = (allocation: AllocationRow | undefined, caller: Caller): AllocationRow => {
-  if (!allocation || (caller.tenant !== null && allocation.tenant !== caller.tenant))
-    throw new ApiProblem('allocation_not_found');
+/** To a tenant, another's allocation looks the same as an unknown one. */
+export function visibleAllocation(allocation: AllocationRow | undefined, { visibility }: Caller): AllocationRow {
+  if (!allocation || !canSee(visibility, allocation.tenant)) throw new ApiProblem('allocation_not_found');
   return allocation;
-};
+}
+
+export function visibleOperation(operation: OperationRow | undefined, { visibility }: Caller): OperationRow {
+  if (!operation || !canSee(visibility, operation.tenant)) throw new ApiProblem('operation_not_found');
+  return operation;
+}

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import type { NodeInstanceId } from '../../base/ids.ts';
+import { wholeFleet } from '../../base/visibility.ts';
 import type { Database } from '../pg/database.ts';
 import { type Fleet, testFleet } from '../testing/fleet.ts';
 import { readBootStages, storeBootStages } from './boot-stages.ts';
@@ -41,7 +42,7 @@ test('a boot stage that is told again is one stage and one fact, unless it took 
     fleet.now(),
     fleet.environment,
   );
-  expect(await readBootStages(db, ids.node_id, ids.node_instance_id, null)).toEqual([
+  expect(await readBootStages(db, ids.node_id, ids.node_instance_id, wholeFleet)).toEqual([
     { name: 'boot', seconds: 5 },
     { name: 'pull', seconds: 2, parent: 'boot' },
     { name: 'set-up', seconds: 1 },
@@ -75,5 +76,7 @@ test('a stage that one report tells twice is one stage, with its last word', asy
     { name: 'pull', seconds: 3 },
   ];
   await storeBootStages(db, ids, stages, fleet.now(), fleet.environment);
-  expect(await readBootStages(db, ids.node_id, ids.node_instance_id, null)).toEqual([{ name: 'pull', seconds: 3 }]);
+  expect(await readBootStages(db, ids.node_id, ids.node_instance_id, wholeFleet)).toEqual([
+    { name: 'pull', seconds: 3 },
+  ]);
 });

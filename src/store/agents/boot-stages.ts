@@ -1,12 +1,15 @@
 /** Boot stages of nodes, kept under the instance that took them. */
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
+import type { Visibility } from '../../base/visibility.ts';
 import type { BootStage } from '../../contract/node.ts';
 import { type Fact, recordEvidence } from '../evidence/evidence.ts';
 import type { Database, Queryable } from '../pg/database.ts';
+import { parameters } from '../pg/walk.ts';
 import { lockNode } from '../rows/nodes.ts';
 import { noteAdvance } from '../transitions/advance.ts';
 import { nameAllocations } from '../transitions/amend-node.ts';
 import type { DoorEnvironment } from '../transitions/transition-rules.ts';
+import { andAll, ownStages } from '../visibility.ts';
 
 /** A stage that one report tells twice is one stage; its last word counts. */
 const lastOfEach = (stages: BootStage[]): BootStage[] => [
@@ -65,26 +68,23 @@ interface StageRow {
   parent: string;
 }
 
-/**
- * Once other tenants have had the node, a tenant sees only what its instance reported since it was
- * handed over.
- */
-const isOfOthers = `(
-  stage.reported_at < (select reports_since from heartbeats where node_instance_id = $2)
-  and exists (select 1 from allocations other where other.node_id = $1 and other.tenant <> $3))`;
-
 export async function readBootStages(
   db: Queryable,
   node_id: string,
   node_instance_id: string,
-  tenant: string | null,
+  visibility: Visibility,
 ): Promise<BootStage[]> {
+  const { values, bind } = parameters();
+  const [node, instance] = [bind(node_id), bind(node_instance_id)];
   const rows = await db.query<StageRow>(
-    `select stage.name, stage.seconds, stage.started_at, stage.starts_seconds, stage.parent from boot_stages stage
+    `select stage.name, stage.seconds, stage.started_at, stage.starts_seconds, stage.parent
+     from boot_stages stage
      join instances instance on instance.node_instance_id = stage.node_instance_id
-     where instance.node_id = $1 and stage.node_instance_id = $2 and ($3::text is null or not ${isOfOthers})
+     where instance.node_id = ${node}
+       and stage.node_instance_id = ${instance}
+       ${andAll(ownStages(visibility, node, instance, bind))}
      order by stage.ordinal`,
-    [node_id, node_instance_id, tenant],
+    values,
     { often: true },
   );
   return rows.map(({ started_at, starts_seconds, parent, ...stage }) => ({

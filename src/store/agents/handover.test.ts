@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { secondsLater } from '../../base/clock.ts';
 import type { NodeInstanceId } from '../../base/ids.ts';
+import { wholeFleet } from '../../base/visibility.ts';
 import { storeBeats } from '../heartbeats/store-beats.ts';
 import { readNode } from '../rows/nodes.ts';
 import { type Fleet, testFleet } from '../testing/fleet.ts';
@@ -34,7 +35,7 @@ it('counts by the clock of the database where the replica is behind it', async (
   await beat(secondsLater(at, -2));
   await db.transaction((tx) => clearReports(tx, [node], secondsLater(at, -5)));
   await beat(secondsLater(at, -1));
-  expect((await readNode(db, node.node_id))?.reported?.message).toBeUndefined();
+  expect((await readNode(db, node.node_id, wholeFleet))?.reported?.message).toBeUndefined();
   await db.query(`delete from heartbeats where node_instance_id = $1`, [node_instance_id]);
 });
 
@@ -55,7 +56,7 @@ it('keeps the report for operators and takes no older one any more', async () =>
         },
       ]),
     );
-  const shown = async () => (await readNode(db, node.node_id))?.reported?.message;
+  const shown = async () => (await readNode(db, node.node_id, wholeFleet))?.reported?.message;
   const start = fleet.now();
   await beat(start, 'of the former');
   expect(await shown()).toBe('of the former');

@@ -4,6 +4,7 @@ import { testStore } from '../../../test/support/store.ts';
 import { until } from '../../../test/support/until.ts';
 import { secondsLater } from '../../base/clock.ts';
 import type { AllocationId } from '../../base/ids.ts';
+import { tenantOnly, type Visibility, wholeFleet } from '../../base/visibility.ts';
 import { evidenceKinds } from '../../contract/evidence/evidence-kinds.ts';
 import { areFactsSettled, blockCounter, recordMany } from '../testing/block-counter.ts';
 import { testFleet } from '../testing/fleet.ts';
@@ -36,7 +37,7 @@ it.each([20, 200])(
       await store.db.transaction((tx) => recordEvidence(tx, [...facts, ofAFormerLife]));
       const deadline_at = secondsLater(fleet.now(), 60).toISOString();
       const told = await until('the facts to be settled', async () => {
-        const cited = await evidenceFor(store.db, { node_id, node_instance_id, status, deadline_at }, null, null);
+        const cited = await evidenceFor(store.db, { node_id, node_instance_id, status, deadline_at }, wholeFleet, null);
         const found = cited.filter(
           ({ kind, summary }) => kind === 'probe.answered' || facts.some((fact) => fact.summary === summary),
         );
@@ -69,10 +70,10 @@ it('reads no more for a tenant with very many allocations', async () => {
     }));
     await until('every fact to be settled', () => areFactsSettled(store.db));
     const count = blockCounter(store.db);
-    const blocksReadFor = (tenant: string | null) =>
-      count((counting) => evidenceFor(counting, { ...node, deadline_at: null }, tenant, null));
-    const ofAll = await blocksReadFor(null);
-    expect(await blocksReadFor('acme')).toBeLessThan(1.5 * ofAll);
+    const blocksReadFor = (visibility: Visibility) =>
+      count((counting) => evidenceFor(counting, { ...node, deadline_at: null }, visibility, null));
+    const ofAll = await blocksReadFor(wholeFleet);
+    expect(await blocksReadFor(tenantOnly('acme'))).toBeLessThan(1.5 * ofAll);
   } finally {
     await store.close();
   }
@@ -94,9 +95,9 @@ it.each(['boot.stage', 'prerequisite.missing'] as const)(
         const now = { ...node, deadline_at: null };
         const afresh = { ...now, node_instance_id: 'inst_fresh' };
         return [
-          await count((counting) => evidenceFor(counting, now, null, null)),
-          await count((counting) => evidenceFor(counting, now, 'acme', null)),
-          await count((counting) => evidenceFor(counting, afresh, null, null)),
+          await count((counting) => evidenceFor(counting, now, wholeFleet, null)),
+          await count((counting) => evidenceFor(counting, now, tenantOnly('acme'), null)),
+          await count((counting) => evidenceFor(counting, afresh, wholeFleet, null)),
         ];
       };
       const { node_id, node_instance_id } = node;

@@ -1,4 +1,5 @@
-/** The evidence that an explanation cites: the change that brought a node where it stands, and what was found out about it since. */
+/** The evidence that an explanation cites: the change to the node's present status, and what was found out since. */
+import type { Visibility } from '../../base/visibility.ts';
 import type { Evidence } from '../../contract/evidence/evidence.ts';
 import type { EvidenceKind } from '../../contract/evidence/evidence-kinds.ts';
 import { refusedBeatKind } from '../../lifecycle/findings/refused-beats.ts';
@@ -7,7 +8,7 @@ import { type NodeStatus, nodeStatusNames } from '../../lifecycle/model/states.t
 import type { Queryable } from '../pg/database.ts';
 import { type EvidenceFilter, readTimelines } from './evidence.ts';
 
-/** What somebody on call wants to see beside the verdict: what the server found, and what the machine reported. */
+/** Shown beside the verdict: what the server found, and what the machine reported. */
 const found: readonly EvidenceKind[] = [
   'probe.unanswered',
   'probe.answered',
@@ -22,16 +23,16 @@ const found: readonly EvidenceKind[] = [
 ];
 const reported: readonly EvidenceKind[] = ['bootstrap.diagnosis', 'prerequisite.missing'];
 
-/** Of one that still has a deadline, the last of them: on a bad day it is moved often, and must not crowd out what was found. */
+/** Only the last one is cited: a deadline may be moved often, and must not crowd out what was found. */
 const movedDeadline: EvidenceKind = 'node.deadline_moved';
 
-/** What became of a release, instead: what was told of the machine before explains something else. */
+/** Cited instead where a release failed: earlier facts about the machine explain something else. */
 const ofRelease: readonly EvidenceKind[] = ['allocation.release_failed', 'driver.failed', 'driver.unanswered'];
 
-const mostFacts = 8;
+const maxFacts = 8;
 /** One query for all kinds: planning one for each kind costs more than reading 100 rows. */
-const mostRecent = 100;
-/** Of a machine that reported much in the hands of others, its tenant's reports are looked for among these. */
+const maxRecent = 100;
+/** The reports of a tenant are looked for among this many of the machine's last reports. */
 const maxScannedReports = 500;
 
 const newestFirst = (a: Evidence, b: Evidence) => (a.at < b.at ? 1 : a.at > b.at ? -1 : 0);
@@ -48,38 +49,38 @@ const explainingIndex = 'evidence_explains(kind)';
 const reportedIndex = 'evidence_is_reported_cause(kind)';
 
 /**
- * The change itself, and what was told since the one before it: what came earlier explains something else. Of one whose release
- * failed, named by its allocation, what failed.
+ * The change itself, and the facts since the change before it: earlier ones explain something else. `stuckInRelease` names
+ * the allocation whose release failed; then the facts of that failure are cited.
  */
 export async function evidenceFor(
   db: Queryable,
   node: { node_id: string; node_instance_id: string | null; status: NodeStatus; deadline_at: string | null },
-  tenant: string | null,
+  visibility: Visibility,
   stuckInRelease: string | null,
 ): Promise<Evidence[]> {
   const about: EvidenceFilter = {
     node_id: node.node_id,
     order: 'newest',
     partial_index: explainingIndex,
-    limit: mostRecent,
+    limit: maxRecent,
     ...(node.node_instance_id && { node_instance_id: node.node_instance_id }),
-    ...(tenant !== null && { tenant }),
+    visibility,
   };
   const reports: EvidenceFilter = stuckInRelease
-    ? { allocation_id: stuckInRelease, order: 'newest', kinds: ofRelease, limit: mostFacts }
-    : { ...about, partial_index: reportedIndex, max_scanned: maxScannedReports, limit: mostFacts };
-  const [recent = [], told = []] = await readTimelines(db, [about, reports]);
+    ? { allocation_id: stuckInRelease, visibility, order: 'newest', kinds: ofRelease, limit: maxFacts }
+    : { ...about, partial_index: reportedIndex, max_scanned: maxScannedReports, limit: maxFacts };
+  const [recent = [], reportFacts = []] = await readTimelines(db, [about, reports]);
   const wanted: readonly { kinds: readonly EvidenceKind[]; limit: number }[] = [
     { kinds: changeKinds, limit: 2 },
-    { kinds: found, limit: stuckInRelease ? 0 : mostFacts },
-    // The last one of each: a machine can have one a minute, and they must not crowd out what was found.
+    { kinds: found, limit: stuckInRelease ? 0 : maxFacts },
+    // The last one of each: there may be one a minute, and they must not crowd out what was found.
     { kinds: [droppedKind], limit: 1 },
     { kinds: [movedDeadline], limit: stuckInRelease || node.deadline_at === null ? 0 : 1 },
   ];
   const isAmong = (kinds: readonly string[]) => (fact: Evidence) => kinds.includes(fact.kind);
   let [changes = [], ...facts] = wanted.map(({ kinds, limit }) => recent.filter(isAmong(kinds)).slice(0, limit));
   if (
-    recent.length === mostRecent &&
+    recent.length === maxRecent &&
     [changes, ...facts].some(({ length }, index) => length < (wanted[index]?.limit ?? 0))
   )
     [changes = [], ...facts] = await readTimelines(
@@ -88,12 +89,12 @@ export async function evidenceFor(
     );
   const [change, before] = changes;
   const [findings = [], ...others] = facts;
-  const newest = [...findings, ...told].sort(newestFirst).slice(0, mostFacts);
+  const newest = [...findings, ...reportFacts].sort(newestFirst).slice(0, maxFacts);
   const since = [...newest, ...others.flat()].filter(({ at }) => !before || Date.parse(at) >= Date.parse(before.at));
   return [...since, ...(change ? [change] : [])].sort(newestFirst);
 }
 
-/** What a stage of the boot usually takes in a pool: the median of its last boots. */
+/** How long each boot stage usually takes in a pool: the median of its last boots. */
 export async function usualStages(db: Queryable, pool: string, except: string): Promise<Map<string, number>> {
   const rows = await db.query<{ name: string; seconds: number }>(
     `select stage.name, percentile_cont(0.5) within group (order by stage.seconds) as seconds from boot_stages stage

@@ -4,6 +4,7 @@ import type pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { until } from '../../../test/support/until.ts';
+import { wholeFleet } from '../../base/visibility.ts';
 import type { Database, Transaction } from '../pg/database.ts';
 import { type Fleet, testFleet } from '../testing/fleet.ts';
 import {
@@ -227,7 +228,7 @@ test('no fact needs a later transaction to become readable', async () => {
 test('a timeline pages through everything once, in both directions', async () => {
   const node = await fleet.node('ready');
   const all = await until('the timeline to be readable', async () => {
-    const page = await readTimeline(db, { node_id: node.node_id, order: 'oldest', limit: 100 });
+    const page = await readTimeline(db, { visibility: wholeFleet, node_id: node.node_id, order: 'oldest', limit: 100 });
     // The last of them becomes readable last.
     return page.items.at(-1)?.kind === 'node.ready' ? page : undefined;
   });
@@ -235,7 +236,13 @@ test('a timeline pages through everything once, in both directions', async () =>
   for (const order of ['oldest', 'newest'] as const) {
     const seen: string[] = [];
     for (let cursor: Cursor | undefined, more = true; more; ) {
-      const page = await readTimeline(db, { node_id: node.node_id, order, limit: 1, ...(cursor && { cursor }) });
+      const page = await readTimeline(db, {
+        visibility: wholeFleet,
+        node_id: node.node_id,
+        order,
+        limit: 1,
+        ...(cursor && { cursor }),
+      });
       seen.push(...page.items.map((item) => item.cursor));
       cursor = page.next_cursor ? parseCursor(page.next_cursor) : undefined;
       more = cursor !== undefined;
@@ -267,9 +274,9 @@ test('the facts of an instance are all there, whoever told them and whatever els
   const expected = facts.filter((fact) => fact.node_instance_id === node_instance_id).map(({ summary }) => summary);
   const read = async (order: 'oldest' | 'newest') => {
     const asked = { node_instance_id: node_instance_id ?? '', kind: 'node.explained', order, limit: 2 };
-    const first = await readTimeline(db, asked);
+    const first = await readTimeline(db, { visibility: wholeFleet, ...asked });
     const cursor = parseCursor(first.next_cursor ?? '');
-    const second = await readTimeline(db, { ...asked, ...(cursor && { cursor }) });
+    const second = await readTimeline(db, { visibility: wholeFleet, ...asked, ...(cursor && { cursor }) });
     return [...first.items, ...second.items].map(({ summary }) => summary);
   };
   await until('the last fact to be readable', async () => (await read('newest'))[0] === 'by a rule again' || undefined);

@@ -1,11 +1,14 @@
 /** Evidence: append-only facts, written in the transaction of what they tell of, read in commit order. */
 import type { KnownIds } from '../../base/ids.ts';
+import type { Visibility } from '../../base/visibility.ts';
 import type { Actor, Evidence, EvidenceLayer } from '../../contract/evidence/evidence.ts';
 import { type EvidenceKind, isReservedKind, originOf } from '../../contract/evidence/evidence-kinds.ts';
 import type { Page } from '../../contract/primitives.ts';
 import type { Origin, OutsideOrigin } from '../../lifecycle/explain/evidence-origins.ts';
 import type { Queryable } from '../pg/database.ts';
 import { redactedFacts } from '../pg/redacted-rows.ts';
+import type { Bind } from '../pg/walk.ts';
+import { andAll, ofOwnAllocation, ownFacts } from '../visibility.ts';
 import { isOwn } from './own-facts.ts';
 
 export interface Fact extends KnownIds {
@@ -133,10 +136,9 @@ export async function readAfter(
   return { items: settled.map(({ settled: _, ...row }) => toWire(row)), withheld: settled.length < rows.length };
 }
 
-/** What a reader of the stream may see and asked for. Other facts stay in the database. */
-export interface VisibleTo {
-  /** Null: the facts of every tenant, and those of none. */
-  tenant: string | null;
+/** The facts that a reader of the stream may see and wants. */
+export interface StreamFilter {
+  visibility: Visibility;
   node_id?: string;
   allocation_id?: string;
   workflow_id?: string;
@@ -149,31 +151,24 @@ export interface VisiblePage {
   more: boolean;
 }
 
-/** A page for a tenant looks at this many facts for each one that it may hold. */
+/** A page for a tenant scans this many facts for each one that it may hold. */
 const scannedPerVisible = 4;
 const idColumns = ['node_id', 'allocation_id', 'workflow_id'] as const;
 
-/** What came after `cursor` and the reader may see, oldest first. A page looks at a bounded number of facts, also where few are visible. */
+/** The visible facts after `cursor`, oldest first. A page scans a bounded number of facts, however few are visible. */
 export async function readVisibleAfter(
   db: Pick<Queryable, 'query'>,
   cursor: Cursor,
-  visible: VisibleTo,
+  filter: StreamFilter,
   limit: number,
 ): Promise<VisiblePage> {
   const values: unknown[] = [cursor.xid, cursor.seq];
-  const bind = (value: unknown) => `$${values.push(value)}`;
-  const asked = idColumns.flatMap((column) =>
-    visible[column] === undefined ? [] : [`and ${column} = ${bind(visible[column])}`],
+  const bind: Bind = (value) => `$${values.push(value)}`;
+  const wanted = idColumns.flatMap((column) =>
+    filter[column] === undefined ? [] : [`${column} = ${bind(filter[column])}`],
   );
-  const maxScanned = visible.tenant === null ? limit : scannedPerVisible * limit;
-  const own =
-    visible.tenant === null
-      ? ''
-      : `where exists (
-           select from allocations
-           where allocations.allocation_id = scanned.allocation_id
-             and allocations.tenant = ${bind(visible.tenant)}
-         )`;
+  const own = ofOwnAllocation(filter.visibility, 'scanned', bind);
+  const maxScanned = own.length === 0 ? limit : scannedPerVisible * limit;
   const rows = await db.query<EvidenceRow & { end_xid: string; end_seq: string; scanned_rows: number }>(
     `with scanned as materialized (
        select *
@@ -181,14 +176,14 @@ export async function readVisibleAfter(
        where (xid, seq) > ($1::xid8, $2::bigint)
          -- A transaction that still runs may add facts before these.
          and xid < pg_snapshot_xmin(pg_current_snapshot())
-         ${asked.join(' ')}
+         ${andAll(wanted)}
        order by evidence.xid, evidence.seq
        limit ${maxScanned}
      ),
      visible as (
        select *
        from scanned
-       ${own}
+       where true ${andAll(own)}
        order by scanned.xid, scanned.seq
        limit ${limit}
      ),
@@ -238,8 +233,7 @@ export interface EvidenceFilter {
   actor?: string;
   action?: string;
   code?: string;
-  /** Only rows of this tenant's allocations. */
-  tenant?: string;
+  visibility: Visibility;
   order?: 'newest' | 'oldest';
   limit: number;
   cursor?: Cursor;
@@ -274,15 +268,8 @@ const ofInstance = (id: string): string[] => [
   `node_instance_id = ${id} and layer = 'rule' and node_id = (select node_id from instances where node_instance_id = ${id})`,
 ];
 
-/**
- * With an allocation filter its tenant is looked up once, otherwise per fact. It stays a scalar subquery: as a join, a
- * kept plan would read all allocations of the tenant.
- */
-export const isOfTenant = (tenant: string, allocation?: string): string =>
-  `(select tenant from allocations where allocations.allocation_id = ${allocation ?? 'evidence.allocation_id'}) = ${tenant}`;
-
 /** What a fact must be like, apart from its place: none of these conditions has an index. */
-export function matching(filter: EvidenceFilter, bind: (value: unknown) => string): string[] {
+export function matching(filter: EvidenceFilter, bind: Bind): string[] {
   const where: string[] = [];
   for (const column of ['layer', 'kind'] as const)
     if (filter[column] !== undefined) where.push(`${column} = ${bind(filter[column])}`);
@@ -295,13 +282,11 @@ export function matching(filter: EvidenceFilter, bind: (value: unknown) => strin
   if (filter.partial_index && filter.node_instance_id !== undefined)
     where.push(`node_instance_id = ${bind(filter.node_instance_id)}`);
   if (filter.audited) where.push('actor is not null');
-  if (filter.tenant !== undefined)
-    where.push(isOfTenant(bind(filter.tenant), filter.allocation_id && bind(filter.allocation_id)));
-  return where;
+  return [...where, ...ownFacts(filter.visibility, filter.allocation_id, bind)];
 }
 
 /** Where facts are looked for, by the indexes and the partitions. */
-function placesOf(filter: EvidenceFilter, bind: (value: unknown) => string): string[][] {
+function placesOf(filter: EvidenceFilter, bind: Bind): string[][] {
   const where = ['xid < pg_snapshot_xmin(pg_current_snapshot())'];
   for (const column of ['node_id', 'correlation_id', 'allocation_id', 'workflow_id'] as const)
     if (filter[column] !== undefined) where.push(`${column} = ${bind(filter[column])}`);
@@ -321,12 +306,7 @@ const orderOf = ({ order }: EvidenceFilter, count: number): string => {
 };
 
 /** The facts in the places of a filter, `count` of each at most. */
-export function placeSql(
-  filter: EvidenceFilter,
-  count: number,
-  bind: (value: unknown) => string,
-  more: readonly string[] = [],
-): string {
+export function placeSql(filter: EvidenceFilter, count: number, bind: Bind, more: readonly string[] = []): string {
   const ordered = orderOf(filter, count);
   const [only = [], ...others] = placesOf(filter, bind).map((place) => [...place, ...more].join(' and '));
   if (others.length === 0) return `select * from evidence where ${only} ${ordered}`;
@@ -335,7 +315,7 @@ export function placeSql(
 }
 
 /** The statement of one filter, with `count` rows at most; `bind` adds a value and returns its placeholder. */
-function timelineSql(filter: EvidenceFilter, count: number, bind: (value: unknown) => string): string {
+function timelineSql(filter: EvidenceFilter, count: number, bind: Bind): string {
   const index = filter.partial_index ? [filter.partial_index] : [];
   const matches = matching(filter, bind);
   const ordered = orderOf(filter, count);

@@ -7,6 +7,7 @@ import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { until } from '../../../test/support/until.ts';
 import { secondsLater } from '../../base/clock.ts';
 import type { NodeInstanceId } from '../../base/ids.ts';
+import { wholeFleet } from '../../base/visibility.ts';
 import type { Origin } from '../../lifecycle/explain/evidence-origins.ts';
 import { rebuildNodes } from '../history/projection.ts';
 import { nodesAt } from '../history/time-travel.ts';
@@ -82,7 +83,12 @@ describe.for<Origin>(['node', 'person'])('a fact of origin %s', (origin) => {
     await forge(origin, node, ...kinds.map((kind) => ({ kind, data: {} })));
     const { node_id, node_instance_id, status } = node;
     const cited = await until('its own change to be cited', async () => {
-      const facts = await evidenceFor(store.db, { node_id, node_instance_id, status, deadline_at: null }, null, null);
+      const facts = await evidenceFor(
+        store.db,
+        { node_id, node_instance_id, status, deadline_at: null },
+        wholeFleet,
+        null,
+      );
       return facts.length > 0 ? facts : undefined;
     });
     expect(cited.map(({ summary }) => summary)).not.toContain('forged');
@@ -95,7 +101,12 @@ describe('a fact from before origins were kept', () => {
     await forge('unknown', node, { kind: 'node.explained', data: {} }, { kind: 'beat.refused', data: {} });
     const { node_id, node_instance_id, status } = node;
     const cited = await until('the explanation to be cited', async () => {
-      const facts = await evidenceFor(store.db, { node_id, node_instance_id, status, deadline_at: null }, null, null);
+      const facts = await evidenceFor(
+        store.db,
+        { node_id, node_instance_id, status, deadline_at: null },
+        wholeFleet,
+        null,
+      );
       return facts.some(({ kind }) => kind === 'node.explained') ? facts : undefined;
     });
     expect(cited.map(({ kind }) => kind)).not.toContain('beat.refused');

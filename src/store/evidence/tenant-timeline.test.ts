@@ -2,12 +2,13 @@
 import { expect, it } from 'vitest';
 import { testStore } from '../../../test/support/store.ts';
 import { until } from '../../../test/support/until.ts';
+import { tenantOnly } from '../../base/visibility.ts';
 import type { Evidence } from '../../contract/evidence/evidence.ts';
 import type { Page } from '../../contract/primitives.ts';
 import { areFactsSettled, blockCounter, recordMany } from '../testing/block-counter.ts';
 import { testFleet } from '../testing/fleet.ts';
 import { parseCursor } from './evidence.ts';
-import { readTenantTimeline } from './tenant-timeline.ts';
+import { readVisibleTimeline } from './tenant-timeline.ts';
 
 /** A machine that acme had and globex has, on which the server recorded much that is nobody's. */
 async function sharedMachine() {
@@ -46,7 +47,7 @@ it.each(['newest', 'oldest'] as const)(
         for (let cursor: string | null = ''; cursor !== null; ) {
           const at = parseCursor(cursor);
           const asked = { ...by, order, kind: 'node.explained', limit: 2, ...(at && { cursor: at }) };
-          const page: Page<Evidence> = await readTenantTimeline(db, 'acme', asked);
+          const page: Page<Evidence> = await readVisibleTimeline(db, tenantOnly('acme'), asked);
           read.push(...page.items);
           sizes.push(page.items.length);
           cursor = page.next_cursor;
@@ -71,7 +72,7 @@ it('reads no more of a machine on which others did very much', async () => {
     const blocksRead = async (by: object) => {
       await isSettled();
       await db.query('analyze evidence');
-      return count((counting) => readTenantTimeline(counting, 'acme', { ...by, limit: 100 }));
+      return count((counting) => readVisibleTimeline(counting, tenantOnly('acme'), { ...by, limit: 100 }));
     };
     await record(3_000);
     // With a filter that no fact passes, too.
@@ -102,10 +103,12 @@ it('reads nothing of an allocation that is not the tenant’s, and does not tell
     await isSettled();
     const { allocation_id } = globex;
     const none = { items: [], next_cursor: null };
-    expect(await readTenantTimeline(db, 'acme', { allocation_id, limit: 10 })).toEqual(none);
-    expect(await readTenantTimeline(db, 'stranger', { node_id, limit: 10 })).toEqual(none);
+    expect(await readVisibleTimeline(db, tenantOnly('acme'), { allocation_id, limit: 10 })).toEqual(none);
+    expect(await readVisibleTimeline(db, tenantOnly('stranger'), { node_id, limit: 10 })).toEqual(none);
     const count = blockCounter(db);
-    const blocks = await count((counting) => readTenantTimeline(counting, 'acme', { allocation_id, limit: 10 }));
+    const blocks = await count((counting) =>
+      readVisibleTimeline(counting, tenantOnly('acme'), { allocation_id, limit: 10 }),
+    );
     expect(blocks).toBeLessThan(20);
   } finally {
     await close();

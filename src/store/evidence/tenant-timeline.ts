@@ -1,7 +1,10 @@
-/** A tenant's view of a timeline. A page costs the same however much others did on the machine. */
+/** Timelines for a caller. A tenant's page costs the same however much others did on the machine. */
+import type { Visibility } from '../../base/visibility.ts';
 import type { Evidence } from '../../contract/evidence/evidence.ts';
 import type { Page } from '../../contract/primitives.ts';
 import type { Queryable } from '../pg/database.ts';
+import { parameters } from '../pg/walk.ts';
+import { everHeldNodes } from '../visibility.ts';
 import {
   columns,
   type EvidenceFilter,
@@ -12,33 +15,32 @@ import {
   toWire,
 } from './evidence.ts';
 
-type OfAnyTenant = Omit<EvidenceFilter, 'tenant'>;
-
 /**
- * Whether the facts asked for are those of a machine that the tenant has or had. There is no end to what others did on it.
- * For a machine that was never the tenant's, a page must not tell how much happened there.
+ * Whether the filter selects all facts of a machine that the tenant holds or held: others may have done very much on it.
+ * For a machine that was never the tenant's, a page must not reveal how much happened there.
  */
-async function isSharedMachine(db: Queryable, tenant: string, filter: OfAnyTenant): Promise<boolean> {
-  const { node_id, node_instance_id, allocation_id } = filter;
+async function isSharedMachine(db: Queryable, filter: EvidenceFilter): Promise<boolean> {
+  const { visibility, node_id, node_instance_id, allocation_id } = filter;
+  if (visibility.kind === 'fleet') return false;
   if (allocation_id !== undefined || (node_id === undefined && node_instance_id === undefined)) return false;
+  const { values, bind } = parameters();
+  const machine = `coalesce(
+    ${bind(node_id ?? null)}::text,
+    (select node_id from instances where node_instance_id = ${bind(node_instance_id ?? null)}::text)
+  )`;
   const [row] = await db.query<{ known: boolean }>(
-    `select exists (
-       select from allocations
-       where tenant = $1
-         and node_id = coalesce($2, (select node_id from instances where node_instance_id = $3))
-     ) as known`,
-    [tenant, node_id ?? null, node_instance_id ?? null],
+    `select ${everHeldNodes(visibility, machine, bind).join(' and ')} as known`,
+    values,
   );
   return row?.known ?? false;
 }
 
-/** A page of a machine's timeline looks at this many facts at most. */
+/** A page of a machine's timeline scans this many facts at most. */
 const maxScannedOfMachine = 2_000;
 
 /** The tenant's among the facts of a machine that others use too: a page may be short, or empty, and have a cursor. */
-async function readShared(db: Queryable, tenant: string, filter: OfAnyTenant): Promise<Page<Evidence>> {
-  const values: unknown[] = [];
-  const bind = (value: unknown) => `$${values.push(value)}`;
+async function readShared(db: Queryable, filter: EvidenceFilter): Promise<Page<Evidence>> {
+  const { values, bind } = parameters();
   const [forward, back] = filter.order === 'oldest' ? ['asc', 'desc'] : ['desc', 'asc'];
   const rows = await db.query<EvidenceRow & { end_cursor: string; scanned_rows: number }>(
     `with scanned as materialized (
@@ -48,7 +50,7 @@ async function readShared(db: Queryable, tenant: string, filter: OfAnyTenant): P
      visible as (
        select *
        from scanned evidence
-       where ${matching({ ...filter, tenant }, bind).join(' and ')}
+       where ${matching(filter, bind).join(' and ')}
        order by evidence.xid ${forward}, evidence.seq ${forward}
        limit ${filter.limit + 1}
      ),
@@ -72,11 +74,11 @@ async function readShared(db: Queryable, tenant: string, filter: OfAnyTenant): P
   return { items, next_cursor: first?.scanned_rows === maxScannedOfMachine ? first.end_cursor : null };
 }
 
-export const readTenantTimeline = async (
+export const readVisibleTimeline = async (
   db: Queryable,
-  tenant: string,
-  filter: OfAnyTenant,
-): Promise<Page<Evidence>> =>
-  (await isSharedMachine(db, tenant, filter))
-    ? readShared(db, tenant, filter)
-    : readTimeline(db, { ...filter, tenant });
+  visibility: Visibility,
+  query: Omit<EvidenceFilter, 'visibility'>,
+): Promise<Page<Evidence>> => {
+  const filter = { ...query, visibility };
+  return (await isSharedMachine(db, filter)) ? readShared(db, filter) : readTimeline(db, filter);
+};

@@ -2,9 +2,10 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { until } from '../../../test/support/until.ts';
+import { tenantOnly, wholeFleet } from '../../base/visibility.ts';
 import type { AllocationRow } from '../rows/allocations.ts';
 import { type Fleet, testFleet } from '../testing/fleet.ts';
-import { type Cursor, headCursor, readVisibleAfter, recordEvidence, type VisibleTo } from './evidence.ts';
+import { type Cursor, headCursor, readVisibleAfter, recordEvidence, type StreamFilter } from './evidence.ts';
 
 let store: TestStore;
 let fleet: Fleet;
@@ -35,12 +36,12 @@ beforeAll(async () => {
   }
   await until(
     'every fact to be settled',
-    async () => (await readAll({ tenant: null }, 5_000)).read.length === 40 * rounds,
+    async () => (await readAll({ visibility: wholeFleet }, 5_000)).read.length === 40 * rounds,
   );
 });
 afterAll(() => store.close());
 
-async function readAll(visible: VisibleTo, limit: number) {
+async function readAll(visible: StreamFilter, limit: number) {
   const read: string[] = [];
   const rounds: unknown[] = [];
   let pages = 0;
@@ -61,31 +62,31 @@ test.for([5, 50, 5_000])('holds every fact of the tenant, in order, and no other
     ['acme', 1],
     ['globex', 10],
   ] as const) {
-    const { read, rounds: seen } = await readAll({ tenant }, limit);
+    const { read, rounds: seen } = await readAll({ visibility: tenantOnly(tenant) }, limit);
     expect(new Set(read)).toEqual(new Set([tenant]));
     expect(read).toHaveLength(each * rounds);
     expect(seen).toEqual(seen.toSorted((a, b) => Number(a) - Number(b)));
   }
-  expect((await readAll({ tenant: null }, limit)).read).toHaveLength(40 * rounds);
+  expect((await readAll({ visibility: wholeFleet }, limit)).read).toHaveLength(40 * rounds);
 });
 
 test('ends at the head also where the last facts are not visible, so that a resume reads nothing again', async () => {
   const head = await headCursor(store.db);
-  expect((await readAll({ tenant: 'acme' }, 50)).reached).toEqual(head);
-  expect(await readVisibleAfter(store.db, head, { tenant: 'acme' }, 50)).toEqual({
+  expect((await readAll({ visibility: tenantOnly('acme') }, 50)).reached).toEqual(head);
+  expect(await readVisibleAfter(store.db, head, { visibility: tenantOnly('acme') }, 50)).toEqual({
     ...{ items: [], reached: head, more: false },
   });
 });
 
 test('looks at a bounded number of facts for a tenant that has few', async () => {
-  const { pages } = await readAll({ tenant: 'nobody-of-these' }, 5);
+  const { pages } = await readAll({ visibility: tenantOnly('nobody-of-these') }, 5);
   // Four facts are looked at for each that a page may hold.
   expect(pages).toBe((40 * rounds) / 20 + 1);
 });
 
 test('an id that was asked for shows nothing of another tenant', async () => {
   const allocation_id = allocations.globex?.allocation_id ?? '';
-  expect((await readAll({ tenant: 'acme', allocation_id }, 50)).read).toEqual([]);
-  expect((await readAll({ tenant: 'globex', allocation_id }, 50)).read).toHaveLength(10 * rounds);
-  expect((await readAll({ tenant: null, allocation_id }, 50)).read).toHaveLength(10 * rounds);
+  expect((await readAll({ visibility: tenantOnly('acme'), allocation_id }, 50)).read).toEqual([]);
+  expect((await readAll({ visibility: tenantOnly('globex'), allocation_id }, 50)).read).toHaveLength(10 * rounds);
+  expect((await readAll({ visibility: wholeFleet, allocation_id }, 50)).read).toHaveLength(10 * rounds);
 });

@@ -5,6 +5,7 @@ import { emptyDatabase, execute, type TestDatabase } from '../../../test/support
 import { memoryKeyRing } from '../../../test/support/key-ring.ts';
 import { until } from '../../../test/support/until.ts';
 import { secondsLater } from '../../base/clock.ts';
+import { wholeFleet } from '../../base/visibility.ts';
 import { walkChain } from '../../contract/evidence/integrity/walk-chain.ts';
 import { defaultKeepSeconds, midnightAfter, pieceSeconds } from '../../lifecycle/limits/retention.ts';
 import { readTimeline } from '../evidence/evidence.ts';
@@ -176,14 +177,14 @@ test('what is over its time goes, rows can still be rebuilt, and the timeline sa
   expect(await cutBefore(db)).toBeInstanceOf(Date);
 
   const items = await until('the snapshot to be readable', async () => {
-    const page = await readTimeline(db, { node_id: idle.node_id, order: 'oldest', limit: 100 });
+    const page = await readTimeline(db, { visibility: wholeFleet, node_id: idle.node_id, order: 'oldest', limit: 100 });
     return page.items.length > 0 ? page.items : undefined;
   });
   expect(items.map(({ kind }) => kind)).toEqual(['node.snapshot']);
   expect(items[0]?.summary).toMatch(
     /^what layer \w+ told of it before .* was dropped, for its time was over; it was ready then$/,
   );
-  expect((await readTimeline(db, { node_id: gone.node_id, limit: 1 })).items).toEqual([]);
+  expect((await readTimeline(db, { visibility: wholeFleet, node_id: gone.node_id, limit: 1 })).items).toEqual([]);
   const cuts = await db.query<{ data: { facts: number } }>(`select data from evidence where kind = 'evidence.cut'`);
   expect(cuts.length).toBeGreaterThan(0);
   // Up to the newest cut, how it stood can be told.
@@ -246,12 +247,12 @@ test('what was told before its piece was there finds its way into it', async () 
   expect((await owner.query(strays)).length).toBeGreaterThan(0);
   // Newest first: once the last of its facts can be read, all of them can.
   const before = await until('its timeline to be readable', async () => {
-    const page = await readTimeline(db, { node_id: node.node_id, limit: 100 });
+    const page = await readTimeline(db, { visibility: wholeFleet, node_id: node.node_id, limit: 100 });
     return page.items[0]?.kind === 'node.ready' ? page : undefined;
   });
   await extendEvidence(db, keep, fleet.now());
   expect(await owner.query(strays)).toEqual([]);
-  expect(await readTimeline(db, { node_id: node.node_id, limit: 100 })).toEqual(before);
+  expect(await readTimeline(db, { visibility: wholeFleet, node_id: node.node_id, limit: 100 })).toEqual(before);
   await expect(owner.query('delete from evidence_rule_rest')).rejects.toThrow('permission denied');
 });
 

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { moment } from '../../base/clock.ts';
+import { wholeFleet } from '../../base/visibility.ts';
 import type { NodeState } from '../../contract/node.ts';
 import type { Database } from '../pg/database.ts';
 import { readNodes } from '../rows/nodes.ts';
@@ -28,7 +29,7 @@ type Shown = Omit<NodeState, 'at' | 'cursor'>;
 
 /** What a person saw of it then, as far as the door writes it. */
 async function shownNow(ids: string[]): Promise<Map<string, Shown>> {
-  const nodes = await readNodes(db, ids, null);
+  const nodes = await readNodes(db, ids, wholeFleet);
   return new Map(
     nodes.map(({ occupancy: _, last_seen_at: __, reported, ...node }) => [
       node.node_id,

@@ -5,6 +5,7 @@
 import type { NodeInstanceId } from '../../base/ids.ts';
 import { followKeyLines, mayContinueKey, type OpenKey } from '../../base/redaction/key-lines.ts';
 import { type Redactor, redactionMark } from '../../base/redaction/redact.ts';
+import { wholeFleet } from '../../base/visibility.ts';
 import type { ShippedLine } from '../../contract/agent/agent.ts';
 import type { Database } from '../pg/database.ts';
 import { readLines } from './node-logs.ts';
@@ -34,7 +35,7 @@ export function createLogSecrets(db: Database): LogSecrets {
   const inside = new Map<string, { last_seq: number; open: Keys }>();
 
   const stored = async (instance: NodeInstanceId, before: number): Promise<Keys> => {
-    const { items } = await readLines(db, { instance, tail: true, tenant: null, limit: linesLookedUp });
+    const { items } = await readLines(db, { instance, tail: true, visibility: wholeFleet, limit: linesLookedUp });
     const keys = followKeyLines(undefined, redactionMark);
     for (const { seq, stream, line } of items) if (seq < before) keys.isInside(stream, line);
     return keys.open();

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import type { NodeInstanceId } from '../../base/ids.ts';
+import { tenantOnly, type Visibility, wholeFleet } from '../../base/visibility.ts';
 import { rawBytesPerByte } from '../../lifecycle/limits/logs.ts';
 import type { Database } from '../pg/database.ts';
 import { createPoolRedactors } from '../rows/secrets/pool-redactors.ts';
@@ -48,7 +49,7 @@ const line = (seq: number, text = `line ${seq}`) => ({
   stream: 'stdout' as const,
   line: text,
 });
-const page = { tenant: null, limit: 1000 };
+const page = { visibility: wholeFleet, limit: 1000 };
 
 const linesFrom = (first: number, last: number, text?: (seq: number) => string) =>
   Array.from({ length: last - first + 1 }, (_, i) => line(first + i, text?.(first + i)));
@@ -140,7 +141,7 @@ test('what is kept is compressed, and what comes line by line is joined', async 
   for (let seq = 1001; seq <= 1200; seq++) await logs.store(ids, linesFrom(seq, seq, said));
   await logs.settled();
   expect((await chunksOf(ids.node_id)).length).toBeLessThan(100);
-  const { items } = await readLines(db, { node_id: ids.node_id, tenant: null, limit: 2000 });
+  const { items } = await readLines(db, { node_id: ids.node_id, visibility: wholeFleet, limit: 2000 });
   expect(items.map((item) => item.line)).toEqual(linesFrom(1, 1200, said).map((each) => each.line));
   const ends = await db.query<{ bytes: string }>('select bytes from node_log_ends where node_id = $1', [ids.node_id]);
   expect(Number(ends[0]?.bytes)).toBe((await chunksOf(ids.node_id)).reduce((sum, each) => sum + charged(each), 0));
@@ -238,7 +239,7 @@ test('a search goes through everything, and whoever follows goes on behind it', 
   const found = await readLines(db, { node_id: ids.node_id, ...page, q: 'broken "PIPE"' });
   expect(found.items.map(({ seq }) => seq)).toEqual([150, 300]);
   expect(parseLogCursor(found.next_cursor ?? '')?.seq).toBe(400);
-  const tail = await readLines(db, { node_id: ids.node_id, tenant: null, limit: 1, q: 'broken', tail: true });
+  const tail = await readLines(db, { node_id: ids.node_id, visibility: wholeFleet, limit: 1, q: 'broken', tail: true });
   expect(tail.items.map(({ seq }) => seq)).toEqual([300]);
   expect(parseLogCursor(tail.next_cursor ?? '')?.seq).toBe(400);
   expect(await lastLines(db, ids.node_instance_id, 2)).toEqual(['fine 399', 'fine 400']);
@@ -250,12 +251,12 @@ test('lines are paged by cursor, and their tail is the last ones in the order th
     ids,
     Array.from({ length: 10 }, (_, i) => line(i + 1)),
   );
-  const first = await readLines(db, { node_id: ids.node_id, tenant: null, limit: 4 });
+  const first = await readLines(db, { node_id: ids.node_id, visibility: wholeFleet, limit: 4 });
   const after = parseLogCursor(first.next_cursor ?? '');
   if (!after) throw new Error('no cursor');
-  const second = await readLines(db, { node_id: ids.node_id, tenant: null, limit: 100, after });
+  const second = await readLines(db, { node_id: ids.node_id, visibility: wholeFleet, limit: 100, after });
   expect([...first.items, ...second.items].map((item) => item.seq)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
-  const tail = await readLines(db, { node_id: ids.node_id, tenant: null, limit: 3, tail: true });
+  const tail = await readLines(db, { node_id: ids.node_id, visibility: wholeFleet, limit: 3, tail: true });
   expect(tail.items.map((item) => item.seq)).toEqual([8, 9, 10]);
 });
 
@@ -287,17 +288,17 @@ test('a tenant reads only what was written while the node was its own', async ()
   await logs.store(ids, [line(3)]);
   const next = await fleet.allocation('active', node, 'next');
   await logs.store(ids, [line(4)]);
-  const seen = async (tenant: string | null, allocation_id?: string) => {
-    const asked = { node_id: node.node_id, limit: 10, tenant, ...(allocation_id && { allocation_id }) };
+  const seen = async (visibility: Visibility, allocation_id?: string) => {
+    const asked = { node_id: node.node_id, limit: 10, visibility, ...(allocation_id && { allocation_id }) };
     return (await readLines(db, asked)).items.map((item) => item.seq);
   };
-  expect(await seen('mine')).toEqual([2]);
-  expect(await seen('next')).toEqual([4]);
-  expect(await seen('other')).toEqual([]);
-  expect(await seen(null)).toEqual([1, 2, 3, 4]);
-  expect(await seen(null, mine.allocation_id)).toEqual([2]);
-  expect(await seen(null, next.allocation_id)).toEqual([4]);
-  expect(await seen('next', mine.allocation_id)).toEqual([]);
+  expect(await seen(tenantOnly('mine'))).toEqual([2]);
+  expect(await seen(tenantOnly('next'))).toEqual([4]);
+  expect(await seen(tenantOnly('other'))).toEqual([]);
+  expect(await seen(wholeFleet)).toEqual([1, 2, 3, 4]);
+  expect(await seen(wholeFleet, mine.allocation_id)).toEqual([2]);
+  expect(await seen(wholeFleet, next.allocation_id)).toEqual([4]);
+  expect(await seen(tenantOnly('next'), mine.allocation_id)).toEqual([]);
 });
 
 test('a private key over several lines is struck out, wherever batches end and whichever replica takes them', async () => {

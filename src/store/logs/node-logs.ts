@@ -1,8 +1,11 @@
-/** Reads the durable logs of nodes, kept under the instance that wrote them: page by page, the last lines, and what holds a word. */
+/** Reads the stored logs of nodes, kept by instance: page by page, the last lines, or a search. */
 import type { NodeInstanceId } from '../../base/ids.ts';
+import { type Visibility, wholeFleet } from '../../base/visibility.ts';
 import type { ShippedLine } from '../../contract/agent/agent.ts';
 import type { LogLine, LogPage } from '../../contract/node.ts';
 import type { Queryable } from '../pg/database.ts';
+import { parameters } from '../pg/walk.ts';
+import { ofOwnAllocation } from '../visibility.ts';
 import { lineOf, type PackedContent, recordsOf } from './log-chunks.ts';
 
 export interface LogPosition {
@@ -11,7 +14,7 @@ export interface LogPosition {
 }
 
 export interface LogFilter {
-  /** Every instance of the node; without a node, the one instance alone. */
+  /** All instances of the node; without a node, `instance` alone. */
   node_id?: string;
   instance?: string;
   allocation_id?: string;
@@ -21,11 +24,11 @@ export interface LogFilter {
   after?: LogPosition;
   /** Where a search for the last lines goes on. */
   before?: LogPosition;
-  tenant: string | null;
+  visibility: Visibility;
   limit: number;
-  /** How much one call reads before it says where it stopped; the usual bound unless given. */
+  /** How much one call reads before it returns where it stopped. */
   max_read_bytes?: number;
-  /** Whoever asked has gone: nobody reads on for them. */
+  /** The caller has gone, so reading stops. */
   gone?(): boolean;
 }
 
@@ -35,24 +38,22 @@ interface ChunkRow extends PackedContent {
   raw_bytes: number;
 }
 
-/** A search goes through many chunks; a few at a time keep memory small, and others have their turn between them. */
+/** A search reads many chunks; a few at a time keep memory small and let other queries in. */
 const chunksAtOnce = 16;
 
-/** A call reads so much and then says where it stopped; a chunk costs something even where it is small. */
+/** A call reads this much at most. A small chunk counts as `leastChunkBytes`, because it has a cost too. */
 const maxReadBytes = 32 * 1024 * 1024;
 const leastChunkBytes = 16 * 1024;
 
-/** The next chunks behind a position, or before it when the last lines are asked for. */
+/** The next chunks after a position, or before it for the last lines. */
 function nextChunks(db: Queryable, filter: LogFilter, from: LogPosition | undefined): Promise<ChunkRow[]> {
-  const values: unknown[] = [];
-  const bind = (value: unknown) => `$${values.push(value)}`;
+  const { values, bind } = parameters();
   const where: string[] = [];
   if (filter.node_id) where.push(`node_id = ${bind(filter.node_id)}`);
   if (filter.instance) where.push(`node_instance_id = ${bind(filter.instance)}`);
   if (filter.allocation_id) where.push(`allocation_id = ${bind(filter.allocation_id)}`);
   if (filter.since) where.push(`last_at >= ${bind(filter.since)}::timestamptz`);
-  if (filter.tenant !== null)
-    where.push(`allocation_id in (select allocation_id from allocations where tenant = ${bind(filter.tenant)})`);
+  where.push(...ofOwnAllocation(filter.visibility, 'node_log_chunks', bind));
   const behind = (position: LogPosition, sign: '>' | '<') =>
     where.push(
       `(node_instance_id, last_seq) ${sign} (${bind(position.node_instance_id)}, ${bind(position.seq)}::bigint)`,
@@ -68,7 +69,7 @@ function nextChunks(db: Queryable, filter: LogFilter, from: LogPosition | undefi
   );
 }
 
-/** Whether a record may hold what is searched for, without reading it; and whether its line does. */
+/** `may` tests a record before it is parsed, `does` its line. */
 function searchFor(q: string | undefined) {
   if (!q) return { may: () => true, does: () => true };
   const wanted = q.toLowerCase();
@@ -84,7 +85,7 @@ export async function readLines(db: Queryable, filter: LogFilter): Promise<LogPa
   const sinceMs = filter.since ? Date.parse(filter.since) : null;
   const { after, limit, tail = false } = filter;
   const items: LogLine[] = [];
-  /** How far everything was looked at: whoever reads on begins there, also when nothing was found. */
+  /** Everything up to here was read; the next call goes on from there, also when nothing was found. */
   let read: LogPosition | undefined;
   let newest: LogPosition | undefined;
   let readBytes = 0;
@@ -128,7 +129,7 @@ export async function readLines(db: Queryable, filter: LogFilter): Promise<LogPa
 
 /** The last lines of an instance, oldest first. */
 export async function lastLines(db: Queryable, instance: NodeInstanceId, limit = 200): Promise<string[]> {
-  const page = await readLines(db, { instance, tail: true, tenant: null, limit });
+  const page = await readLines(db, { instance, tail: true, visibility: wholeFleet, limit });
   return page.items.map(({ line }) => line);
 }
 

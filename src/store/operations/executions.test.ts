@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { secondsLater } from '../../base/clock.ts';
 import { newCorrelationId, newReplicaId, newWorkflowId, type WorkflowId } from '../../base/ids.ts';
+import { wholeFleet } from '../../base/visibility.ts';
 import { recordEvidence } from '../evidence/evidence.ts';
 import type { Database } from '../pg/database.ts';
 import { type Fleet, testFleet } from '../testing/fleet.ts';
@@ -66,7 +67,7 @@ const kindsOf = async (id: WorkflowId) =>
     (row) => row.kind,
   );
 const operation = async (id: WorkflowId, now = fleet.now()) => {
-  const found = await readOperation(db, id, null, now);
+  const found = await readOperation(db, id, wholeFleet, now);
   if (!found) throw new Error('the operation is gone');
   return found;
 };

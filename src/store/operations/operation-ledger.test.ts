@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { secondsLater } from '../../base/clock.ts';
 import { newCorrelationId, newReplicaId, newWorkflowId, type WorkflowId } from '../../base/ids.ts';
+import { wholeFleet } from '../../base/visibility.ts';
 import { type Database, StoreUnavailable } from '../pg/database.ts';
 import { type Fleet, testFleet } from '../testing/fleet.ts';
 import { claimExecution, ExecutionSuperseded, type Executor, fenced, finishOperation } from './executions.ts';
@@ -58,7 +59,7 @@ async function running(count: number): Promise<Run[]> {
 const statuses = (runs: Run[]) =>
   Promise.all(
     runs.map(async ({ workflow_id }) => {
-      const found = await readOperation(db, workflow_id, null, fleet.now());
+      const found = await readOperation(db, workflow_id, wholeFleet, fleet.now());
       return [found?.status, ...(found?.steps ?? []).map(({ status }) => status)].join(' ');
     }),
   );

@@ -1,5 +1,6 @@
 /** Operations and their steps: rows, wire shape, and the guarded writes of the replica that executes one. */
 import type { NodeId, NodeInstanceId, WorkflowId } from '../../base/ids.ts';
+import type { Visibility } from '../../base/visibility.ts';
 import type { Actor } from '../../contract/evidence/evidence.ts';
 import type { Operation, Step } from '../../contract/operation.ts';
 import type { Page } from '../../contract/primitives.ts';
@@ -7,7 +8,8 @@ import { expectedOf } from '../../lifecycle/progress/expectation.ts';
 import { phaseOf } from '../../lifecycle/progress/progress.ts';
 import { recordEvidence } from '../evidence/evidence.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
-import { parameters, readWalk, type Walk } from '../pg/walk.ts';
+import { type Bind, parameters, readWalk, type Walk } from '../pg/walk.ts';
+import { andAll, ownRows } from '../visibility.ts';
 import { progressWire } from './operation-progress.ts';
 import type { OperationRow, StepRow } from './operation-rows.ts';
 
@@ -64,13 +66,15 @@ async function toWire(db: Queryable, rows: OperationRow[], now: Date): Promise<O
 export async function readOperations(
   db: Queryable,
   ids: readonly string[],
-  tenant: string | null,
+  visibility: Visibility,
   now: Date,
 ): Promise<Operation[]> {
   if (ids.length === 0) return [];
+  const { values, bind } = parameters();
   const rows = await db.query<OperationRow>(
-    'select * from operations where workflow_id = any($1) and ($2::text is null or tenant = $2)',
-    [ids, tenant],
+    `select * from operations
+     where workflow_id = any(${bind(ids)}) ${andAll(ownRows(visibility, 'operations', bind))}`,
+    values,
     { often: true },
   );
   return toWire(db, rows, now);
@@ -79,10 +83,10 @@ export async function readOperations(
 export async function readOperation(
   db: Queryable,
   id: string,
-  tenant: string | null,
+  visibility: Visibility,
   now: Date,
 ): Promise<Operation | undefined> {
-  return (await readOperations(db, [id], tenant, now))[0];
+  return (await readOperations(db, [id], visibility, now))[0];
 }
 
 export async function operationRow(db: Queryable, id: string, lock?: 'for update'): Promise<OperationRow | undefined> {
@@ -99,29 +103,44 @@ export interface OperationFilter {
   status?: string;
   node_id?: string;
   allocation_id?: string;
-  tenant: string | null;
+  visibility: Visibility;
   after?: string;
   limit: number;
 }
 
-/** Each has an index in the order of the ids; the first that is asked for is walked. */
-const walked = ['node_id', 'allocation_id', 'tenant', 'status'] as const;
-const asked = [...walked, 'kind'] as const;
+interface Condition {
+  /** There is an index on it in the order of the ids. */
+  indexed: boolean;
+  sql(bind: Bind): string[];
+}
+
+/** The conditions that a filter sets. The first indexed one decides which index is walked. */
+function conditionsOf({ visibility, ...filter }: OperationFilter): Condition[] {
+  const column = (name: 'node_id' | 'allocation_id' | 'status' | 'kind', indexed: boolean): Condition[] =>
+    filter[name] === undefined ? [] : [{ indexed, sql: (bind) => [`operations.${name} = ${bind(filter[name])}`] }];
+  const own: Condition = { indexed: true, sql: (bind) => ownRows(visibility, 'operations', bind) };
+  return [
+    ...column('node_id', true),
+    ...column('allocation_id', true),
+    ...(visibility.kind === 'fleet' ? [] : [own]),
+    ...column('status', true),
+    ...column('kind', false),
+  ];
+}
 
 export async function listOperations(db: Queryable, filter: OperationFilter, now: Date): Promise<Page<Operation>> {
+  const conditions = conditionsOf(filter);
+  const along = conditions.find(({ indexed }) => indexed);
   const { values, bind } = parameters();
-  const isAsked = (column: (typeof asked)[number]) => filter[column] !== undefined && filter[column] !== null;
-  const along = walked.find(isAsked);
-  const conditions = along ? [`${along} = ${bind(filter[along])}`] : [];
-  if (filter.after !== undefined) conditions.push(`workflow_id < ${bind(filter.after)}`);
-  const within = conditions.length === 0 ? 'true' : conditions.join(' and ');
+  const walked = along?.sql(bind) ?? [];
+  if (filter.after !== undefined) walked.push(`workflow_id < ${bind(filter.after)}`);
+  const within = walked.length === 0 ? 'true' : walked.join(' and ');
   const walk: Walk = {
     ...{ table: 'operations', key: 'workflow_id', values },
     rows: (most) => `select * from operations where ${within} order by workflow_id desc limit ${most}`,
   };
   const more = parameters(values.length);
-  const rest = asked.filter((column) => column !== along && isAsked(column));
-  const where = rest.map((column) => `${column} = ${more.bind(filter[column])}`);
+  const where = conditions.filter((condition) => condition !== along).flatMap(({ sql }) => sql(more.bind));
   const wanted = { where, values: more.values, direction: 'desc', limit: filter.limit } as const;
   const page = await readWalk<OperationRow>(db, walk, wanted, (from) => `select * from ${from}`);
   return { items: await toWire(db, page.rows, now), next_cursor: page.next_cursor };

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { secondsLater } from '../../base/clock.ts';
 import { newCorrelationId, newReplicaId, newWorkflowId, type WorkflowId } from '../../base/ids.ts';
+import { wholeFleet } from '../../base/visibility.ts';
 import type { Database } from '../pg/database.ts';
 import { type Fleet, testFleet } from '../testing/fleet.ts';
 import { claimExecution, type Executor, finishOperation } from './executions.ts';
@@ -44,7 +45,7 @@ async function running(node_id?: string): Promise<{ workflow_id: WorkflowId; att
 }
 
 const progress = async ({ workflow_id }: { workflow_id: WorkflowId }, now = start) => {
-  const found = await readOperation(db, workflow_id, null, now);
+  const found = await readOperation(db, workflow_id, wholeFleet, now);
   if (!found) throw new Error('the operation is gone');
   return found.progress;
 };
@@ -131,7 +132,7 @@ test('what is to be expected comes from the pool’s own runs, as they were when
     [run.workflow_id],
   );
   expect(other?.usual).toBe(10);
-  const wire = await readOperation(db, run.workflow_id, null, start);
+  const wire = await readOperation(db, run.workflow_id, wholeFleet, start);
   // The plan's guess for what was never recorded is not told.
   expect(wire?.steps.map(({ usual_seconds }) => usual_seconds)).toEqual([20, null]);
   expect(await forgetStepSamples(db, later(25))).toBe(2);

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { until } from '../../../test/support/until.ts';
 import { redactionMark } from '../../base/redaction/redact.ts';
+import { wholeFleet } from '../../base/visibility.ts';
 import { readTimeline, recordEvidence, recordOutsideFacts } from '../evidence/evidence.ts';
 import { rebuildAllocations, rebuildNodes } from '../history/projection.ts';
 import { queueOperations } from '../operations/queue-operation.ts';
@@ -99,7 +100,7 @@ test('a fact keeps its columns and the names of its fields', async () => {
     },
   ]);
   const items = await until('the fact', async () => {
-    const read = await readTimeline(db, { correlation_id: 'internal', limit: 1 });
+    const read = await readTimeline(db, { visibility: wholeFleet, correlation_id: 'internal', limit: 1 });
     return read.items.length > 0 ? read.items : undefined;
   });
   expect(items).toMatchObject([
@@ -120,7 +121,7 @@ test.for(['node', 'person'] as const)('`set` in a fact of a %s is redacted like 
   const set = { note: `with ${hidden}`, nested: { password: 'x', list: [hidden] } };
   await recordOutsideFacts(db, origin, [{ at: fleet.now(), layer: 'node', kind, summary: 'saved', data: { set } }]);
   const items = await until('the fact', async () => {
-    const read = await readTimeline(db, { kind, limit: 1 });
+    const read = await readTimeline(db, { visibility: wholeFleet, kind, limit: 1 });
     return read.items.length > 0 ? read.items : undefined;
   });
   expect(items[0]?.data).toEqual({
@@ -141,7 +142,7 @@ test('`set` in a report of a kind that describes no row is redacted like all of 
     },
   ]);
   const items = await until('the fact', async () => {
-    const read = await readTimeline(db, { correlation_id: 'corr_reported_set', limit: 1 });
+    const read = await readTimeline(db, { visibility: wholeFleet, correlation_id: 'corr_reported_set', limit: 1 });
     return read.items.length > 0 ? read.items : undefined;
   });
   expect(items[0]?.data).toEqual({ set: { note: redactionMark } });

@@ -19,10 +19,14 @@ export interface Walk {
   values: unknown[];
 }
 
-/** What is bound in the order in which it is mentioned, behind so many others. */
+/** Adds a value to the parameters of a statement and returns its placeholder. */
+export type Bind = (value: unknown) => string;
+
+/** Binds values in the order of the calls, after `behind` others. */
 export function parameters(behind = 0) {
   const values: unknown[] = [];
-  return { values, bind: (value: unknown) => `$${behind + values.push(value)}` };
+  const bind: Bind = (value) => `$${behind + values.push(value)}`;
+  return { values, bind };
 }
 
 export type Direction = 'asc' | 'desc';

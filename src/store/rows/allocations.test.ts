@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { secondsLater } from '../../base/clock.ts';
 import { type NodeId, newWorkflowId } from '../../base/ids.ts';
+import { wholeFleet } from '../../base/visibility.ts';
 import { queueOperation } from '../operations/queue-operation.ts';
 import type { Database } from '../pg/database.ts';
 import { type Fleet, testFleet } from '../testing/fleet.ts';
@@ -40,7 +41,7 @@ async function workedOn({ allocation_id, correlation_id, status_since }: Allocat
 }
 
 const deadline = async ({ allocation_id, status_since }: AllocationRow, seconds = 1) =>
-  (await readAllocation(db, allocation_id, null, secondsLater(status_since, seconds)))?.deadline_at;
+  (await readAllocation(db, allocation_id, wholeFleet, secondsLater(status_since, seconds)))?.deadline_at;
 
 test('has its rescue window while the operation that failed still ends, and none while another try is under way', async () => {
   const row = await failed();

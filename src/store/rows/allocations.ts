@@ -1,5 +1,6 @@
 /** Allocations as rows and on the wire. Reads only; statuses are written by the door. */
 import type { AllocationId, CorrelationId, NodeId, WorkflowId } from '../../base/ids.ts';
+import { type Visibility, wholeFleet } from '../../base/visibility.ts';
 import type { Allocation } from '../../contract/allocation.ts';
 import type { OwnerLayer } from '../../contract/errors/problem.ts';
 import type { Holder } from '../../contract/explanation.ts';
@@ -10,7 +11,8 @@ import { type AllocationStatus, allocationStatuses, type NodeStatus } from '../.
 import { readOperations } from '../operations/operations.ts';
 import { anyOf } from '../pg/by-ids.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
-import { alongPoolsAndStatuses, parameters, readWalk, type Walk } from '../pg/walk.ts';
+import { alongPoolsAndStatuses, type Bind, parameters, readWalk, type Walk } from '../pg/walk.ts';
+import { andAll, ownRows } from '../visibility.ts';
 import { generationOfAllocation, releaseRetryAt } from './release-retry-at.ts';
 
 export interface AllocationRow {
@@ -56,7 +58,7 @@ async function toWire(db: Queryable, rows: JoinedRow[], now: Date): Promise<Allo
   const operations = await readOperations(
     db,
     rows.flatMap((row) => row.workflow_id ?? []),
-    null,
+    wholeFleet,
     now,
   );
   const named = new Map(operations.map((operation) => [operation.workflow_id, operation]));
@@ -105,36 +107,41 @@ function wireOf(row: JoinedRow, operation: Operation | undefined, now: Date): Al
 export async function readAllocations(
   db: Queryable,
   ids: readonly string[],
-  tenant: string | null,
+  visibility: Visibility,
   now: Date,
 ): Promise<Allocation[]> {
+  const { values, bind } = parameters();
   const rows = await db.query<JoinedRow>(
-    `${joined} where allocation.allocation_id = any($1) and ($2::text is null or allocation.tenant = $2)`,
-    [ids, tenant],
+    `${joined}
+     where allocation.allocation_id = any(${bind(ids)}) ${andAll(ownRows(visibility, 'allocation', bind))}`,
+    values,
   );
   return toWire(db, rows, now);
 }
 
-/** Whoever asked for one reads it next, and planning this takes longer than reading it. */
-const joinedRows = (db: Queryable, id: string, tenant: string | null): Promise<JoinedRow[]> =>
-  db.query<JoinedRow>(
-    `${joined} where allocation.allocation_id = $1 and ($2::text is null or allocation.tenant = $2)`,
-    [id, tenant],
+/** Planning this takes longer than reading it, so its plan is kept. */
+function joinedRows(db: Queryable, id: string, visibility: Visibility): Promise<JoinedRow[]> {
+  const { values, bind } = parameters();
+  return db.query<JoinedRow>(
+    `${joined}
+     where allocation.allocation_id = ${bind(id)} ${andAll(ownRows(visibility, 'allocation', bind))}`,
+    values,
     { often: true },
   );
+}
 
 export async function readAllocation(
   db: Queryable,
   id: string,
-  tenant: string | null,
+  visibility: Visibility,
   now: Date,
 ): Promise<Allocation | undefined> {
-  return (await toWire(db, await joinedRows(db, id, tenant), now))[0];
+  return (await toWire(db, await joinedRows(db, id, visibility), now))[0];
 }
 
-/** As far as it explains where its machine stands, which takes no look at its operation. */
-export async function readHolder(db: Queryable, id: string, tenant: string | null): Promise<Holder | undefined> {
-  const [row] = await joinedRows(db, id, tenant);
+/** The part that explains its machine; it does not read the operation. */
+export async function readHolder(db: Queryable, id: string, visibility: Visibility): Promise<Holder | undefined> {
+  const [row] = await joinedRows(db, id, visibility);
   return (
     row && {
       allocation_id: row.allocation_id,
@@ -168,22 +175,20 @@ export async function statusesOf(db: Queryable, ids: readonly string[]): Promise
 export interface AllocationFilter {
   pool?: string;
   status?: string;
-  tenant: string | null;
+  visibility: Visibility;
   /** `key=value` */
   label?: string;
   after?: string;
   limit: number;
 }
 
-/** By whose they are, else by where they are and how they stand, else all: one index each. */
-function walkOf(
-  filter: AllocationFilter,
-  bind: (value: unknown) => string,
-): Pick<Walk, 'rows'> & { answers: string[] } {
+/** Walks one index: by tenant, else by pool and status, else all. */
+function walkOf(filter: AllocationFilter, bind: Bind): Pick<Walk, 'rows'> & { answers: string[] } {
   const after = filter.after === undefined ? '' : `and allocation_id < ${bind(filter.after)}`;
   const rows = (condition: string) => (most: number) =>
     `select * from allocations where ${condition} ${after} order by allocation_id desc limit ${most}`;
-  if (filter.tenant !== null) return { answers: ['tenant'], rows: rows(`tenant = ${bind(filter.tenant)}`) };
+  if (filter.visibility.kind !== 'fleet')
+    return { answers: [], rows: rows(ownRows(filter.visibility, 'allocations', bind).join(' and ')) };
   if (filter.pool === undefined) {
     const isOnly = filter.status !== undefined;
     return { answers: ['status'], rows: rows(isOnly ? `status = ${bind(filter.status)}` : 'true') };

@@ -1,5 +1,6 @@
 /** Nodes as rows, and the joined view that the wire shape is made of. Reads only; statuses are written by the door. */
 import type { AllocationId, CorrelationId, NodeId, NodeInstanceId, WorkflowId } from '../../base/ids.ts';
+import type { Visibility } from '../../base/visibility.ts';
 import type { Door } from '../../contract/compat/door.ts';
 import type { BudgetSource, Held, Node, NodeState, Verdict, WouldHave } from '../../contract/node.ts';
 import type { Labels } from '../../contract/primitives.ts';
@@ -15,6 +16,8 @@ import {
   occupancyOf,
 } from '../../lifecycle/model/states.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
+import { parameters } from '../pg/walk.ts';
+import { andAll, everHeldNodes, heldNodes } from '../visibility.ts';
 import { hasResidue } from './residue.ts';
 
 export interface NodeRow {
@@ -141,30 +144,29 @@ export function nodeWire(row: JoinedRow): Node {
   };
 }
 
-/** Whose eyes: null sees everything, a tenant only the nodes its allocations hold now. */
-export type Tenancy = string | null;
-
-export const heldByTenant = (parameter: string) =>
-  `holder.allocation_id is not null and exists (select 1 from allocations mine where mine.allocation_id = holder.allocation_id and mine.tenant = ${parameter})`;
-
-export async function readNodes(db: Queryable, ids: readonly string[], tenant: Tenancy): Promise<Node[]> {
+/** A tenant sees only the nodes that its allocations hold now. */
+export async function readNodes(db: Queryable, ids: readonly string[], visibility: Visibility): Promise<Node[]> {
+  const { values, bind } = parameters();
   const rows = await db.query<JoinedRow>(
-    `${joined} where node.node_id = any($1) ${tenant === null ? '' : `and ${heldByTenant('$2')}`}`,
-    [ids, ...(tenant === null ? [] : [tenant])],
+    `${joined}
+     where node.node_id = any(${bind(ids)}) ${andAll(heldNodes(visibility, bind))}`,
+    values,
   );
   return rows.map(nodeWire);
 }
 
-/** Asked more often than anything else, and planning it takes ten times as long as reading it. */
-export async function readNode(db: Queryable, id: string, tenant: Tenancy = null): Promise<Node | undefined> {
-  const row = await joinedRow(db, id, tenant);
+export async function readNode(db: Queryable, id: string, visibility: Visibility): Promise<Node | undefined> {
+  const row = await joinedRow(db, id, visibility);
   return row && nodeWire(row);
 }
 
-export async function joinedRow(db: Queryable, id: string, tenant: Tenancy): Promise<JoinedRow | undefined> {
+/** The most frequent read. Planning it takes ten times as long as reading it, so its plan is kept. */
+export async function joinedRow(db: Queryable, id: string, visibility: Visibility): Promise<JoinedRow | undefined> {
+  const { values, bind } = parameters();
   const [row] = await db.query<JoinedRow>(
-    `${joined} where node.node_id = $1 ${tenant === null ? '' : `and ${heldByTenant('$2')}`}`,
-    [id, ...(tenant === null ? [] : [tenant])],
+    `${joined}
+     where node.node_id = ${bind(id)} ${andAll(heldNodes(visibility, bind))}`,
+    values,
     { often: true },
   );
   return row;
@@ -243,11 +245,14 @@ export async function countLiveNodes(db: Queryable, pool: string): Promise<numbe
   return row?.live ?? 0;
 }
 
-/** Whether a tenant's allocation holds the node, or ever held it. */
-export async function isTenantsNode(db: Queryable, id: string, tenant: string): Promise<boolean> {
-  const [row] = await db.query<{ known: boolean }>(
-    'select exists (select 1 from allocations where node_id = $1 and tenant = $2) as known',
-    [id, tenant],
+/** Whether the node exists and, for a tenant, whether one of its allocations holds or ever held it. */
+export async function isKnownNode(db: Queryable, id: string, visibility: Visibility): Promise<boolean> {
+  const { values, bind } = parameters();
+  const node_id = bind(id);
+  const rows = await db.query(
+    `select 1 from nodes
+     where node_id = ${node_id} ${andAll(everHeldNodes(visibility, node_id, bind))}`,
+    values,
   );
-  return row?.known ?? false;
+  return rows.length > 0;
 }

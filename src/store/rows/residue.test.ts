@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
+import { wholeFleet } from '../../base/visibility.ts';
 import { ruleStage, type Stage } from '../../sweeps/testing/stage.ts';
 import { type Fact, recordEvidence } from '../evidence/evidence.ts';
 import { countFree } from './free-nodes.ts';
@@ -46,12 +47,12 @@ const facts = () =>
   );
 
 test('its node is not free, and is handed to nobody, until it is gone', async () => {
-  expect(await readNode(stage.db, node_id)).toMatchObject({ occupancy: 'free' });
+  expect(await readNode(stage.db, node_id, wholeFleet)).toMatchObject({ occupancy: 'free' });
   const [left] = await leave();
-  expect(await readNode(stage.db, node_id)).toMatchObject({ occupancy: 'cleanup', allocation_id: null });
+  expect(await readNode(stage.db, node_id, wholeFleet)).toMatchObject({ occupancy: 'cleanup', allocation_id: null });
   expect(await countFree(stage.db, 'p', 1)).toBe(0);
   expect(await settle(left?.residue_id ?? '', 'gone')).toHaveLength(1);
-  expect(await readNode(stage.db, node_id)).toMatchObject({ occupancy: 'free' });
+  expect(await readNode(stage.db, node_id, wholeFleet)).toMatchObject({ occupancy: 'free' });
   expect(await countFree(stage.db, 'p', 1)).toBe(1);
   expect(await facts()).toEqual([
     { kind: 'residue.left', actor },
@@ -62,10 +63,10 @@ test('its node is not free, and is handed to nobody, until it is gone', async ()
 test('somebody who adopts it answers for it and proves nothing: its node is free only as another instance', async () => {
   const [left] = await leave();
   expect(await settle(left?.residue_id ?? '', 'adopted')).toHaveLength(1);
-  expect(await readNode(stage.db, node_id)).toMatchObject({ occupancy: 'cleanup' });
+  expect(await readNode(stage.db, node_id, wholeFleet)).toMatchObject({ occupancy: 'cleanup' });
   expect(await countFree(stage.db, 'p', 1)).toBe(0);
   await stage.db.query('update residue set node_instance_id = $1', ['inst_former']);
-  expect(await readNode(stage.db, node_id)).toMatchObject({ occupancy: 'free' });
+  expect(await readNode(stage.db, node_id, wholeFleet)).toMatchObject({ occupancy: 'free' });
 });
 
 test('one thing has one open entry, and a new one after that was settled', async () => {
@@ -122,7 +123,7 @@ test('a machine on which an allocation fell that it had served is not free until
      values ('alloc_1', 'p', $1, 'acme', 'job', 'failed', $2, $2, 'c', $2)`,
     [node_id, stage.at(10)],
   );
-  const isFree = async () => (await readNode(db, node_id))?.occupancy === 'free';
+  const isFree = async () => (await readNode(db, node_id, wholeFleet))?.occupancy === 'free';
   const prove = (at: Date, kind: Fact['kind'] = 'proof.clean') =>
     db.transaction((tx) => recordEvidence(tx, [{ at, layer: 'node', kind, summary: 'it is clean', node_id }]));
   await prove(stage.at(9));

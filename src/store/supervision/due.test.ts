@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { secondsLater } from '../../base/clock.ts';
 import type { AllocationId, NodeId, NodeInstanceId } from '../../base/ids.ts';
+import { tenantOnly, wholeFleet } from '../../base/visibility.ts';
 import {
   allocationStatuses,
   allocationStatusNames,
@@ -73,7 +74,7 @@ describe('what is due', () => {
         allocation.allocation_id,
         tries,
       ]);
-      const shown = await readAllocation(db, allocation.allocation_id, null, allocation.status_since);
+      const shown = await readAllocation(db, allocation.allocation_id, wholeFleet, allocation.status_since);
       for (const seconds of [30, 60, 120, 240, 480, 900, 3600]) {
         const at = secondsLater(allocation.status_since, seconds);
         if ((await db.transaction((tx) => lockRetryableReleases(tx, secondsLater(at, -0.001), 10))).length > 0)
@@ -159,7 +160,7 @@ describe('on a large, idle fleet', () => {
   const node_id = 'node_idle_7' as NodeId;
   const allocation_id = 'alloc_idle_7' as AllocationId;
   const now = () => secondsLater(fleet.now(), 3600 * 24 * 30);
-  const everything = { tenant: null, limit: 50 };
+  const everything = { visibility: wholeFleet, limit: 50 };
 
   const cases: Record<string, (tx: Transaction) => Promise<unknown>> = {
     ...Object.fromEntries(
@@ -203,20 +204,22 @@ describe('on a large, idle fleet', () => {
     'the nodes of a pool, however they stand': (tx) => listNodes(tx, { ...everything, pool: 'test' }),
     'the nodes of a status': (tx) => listNodes(tx, { ...everything, status: 'failed', sort: 'oldest' }),
     'the nodes that are held': (tx) => listNodes(tx, { ...everything, held: true }),
-    'the nodes of a tenant': (tx) => listNodes(tx, { ...everything, tenant: 'tenant-7' }),
+    'the nodes of a tenant': (tx) => listNodes(tx, { ...everything, visibility: tenantOnly('tenant-7') }),
     'a node by a word': (tx) => listNodes(tx, { ...everything, q: 'nowhere' }),
     'the allocations of a pool': (tx) => listAllocations(tx, { ...everything, pool: 'test' }, now()),
     'the allocations with a label': (tx) => listAllocations(tx, { ...everything, label: 'team=none' }, now()),
-    'the operations of a tenant': (tx) => listOperations(tx, { ...everything, tenant: 'tenant-7' }, now()),
+    'the operations of a tenant': (tx) =>
+      listOperations(tx, { ...everything, visibility: tenantOnly('tenant-7') }, now()),
     'the operations of a kind': (tx) => listOperations(tx, { ...everything, kind: 'node-provision' }, now()),
-    'what a name stands for': (tx) => whatIsMeant(tx, 'nowhere', null),
+    'what a name stands for': (tx) => whatIsMeant(tx, 'nowhere', wholeFleet),
     'how many there are': async (tx) => {
       await countByStatus(tx);
       await fencedAges(tx);
       await listPools(tx);
     },
     'the list of allocations': (tx) => listAllocations(tx, everything, now()),
-    'the allocations of a tenant': (tx) => listAllocations(tx, { ...everything, tenant: 'tenant-7' }, now()),
+    'the allocations of a tenant': (tx) =>
+      listAllocations(tx, { ...everything, visibility: tenantOnly('tenant-7') }, now()),
     'the allocations of a status': (tx) => listAllocations(tx, { ...everything, status: 'release_failed' }, now()),
     'the list of operations': (tx) => listOperations(tx, everything, now()),
     'the operations of a node': (tx) => listOperations(tx, { ...everything, node_id }, now()),
@@ -228,10 +231,10 @@ describe('on a large, idle fleet', () => {
     ...Object.fromEntries(
       (['node_id', 'node_instance_id', 'correlation_id', 'allocation_id', 'workflow_id'] as const).map((id) => [
         `the timeline of a ${id}`,
-        (tx: Transaction) => readTimeline(tx, { [id]: 'node_idle_7', limit: 100 }),
+        (tx: Transaction) => readTimeline(tx, { visibility: wholeFleet, [id]: 'node_idle_7', limit: 100 }),
       ]),
     ),
-    'the audit': (tx) => readTimeline(tx, { audited: true, limit: 100 }),
+    'the audit': (tx) => readTimeline(tx, { visibility: wholeFleet, audited: true, limit: 100 }),
   };
 
   test.for(Object.keys(cases))('%s: no table is read as a whole', async (name) => {

@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import { newCorrelationId } from '../../base/ids.ts';
+import { wholeFleet } from '../../base/visibility.ts';
 import { defaultDriftSettings } from '../../lifecycle/findings/findings.ts';
 import { acceptFinding, repairFinding } from '../../operations/actions/findings.ts';
 import { rebuildAllocations, rebuildNodes } from '../../store/history/projection.ts';
@@ -32,7 +33,7 @@ const pass = async (sweep = drift(services)) => {
 };
 const caller = {
   actor: { kind: 'token', id: 'tok_1', name: 'ann' } as const,
-  tenant: null,
+  visibility: wholeFleet,
   correlation_id: newCorrelationId(),
 };
 const asked = { reason: 'not by us' };

@@ -1,5 +1,6 @@
 /** `release-retry`: release_failed → releasing, with growing pauses, for as long as it takes. */
 import { newCorrelationId } from '../../base/ids.ts';
+import { wholeFleet } from '../../base/visibility.ts';
 import { releaseIn } from '../../operations/release/request-release.ts';
 import { lockRetryableReleases } from '../../store/supervision/due.ts';
 import type { SweepServices } from '../runner/services.ts';
@@ -16,7 +17,7 @@ export const releaseRetry = (services: SweepServices): Sweep => ({
       for (const allocation of due) {
         const caller = {
           actor: null,
-          tenant: null,
+          visibility: wholeFleet,
           correlation_id: allocation.correlation_id ?? newCorrelationId(),
           reason: `try ${allocation.release_tries + 1} of the release`,
         };

@@ -1,9 +1,11 @@
 /** An explanation is put together from many tables; of none of them does a tenant hear what is another's, on a machine that is its own. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { Person } from '../../../src/api/http/callers.ts';
 import { explanationHandlers } from '../../../src/api/routes/explanations.ts';
 import type { ApiServices } from '../../../src/api/services.ts';
 import { now, systemClock } from '../../../src/base/clock.ts';
 import type { AllocationId, NodeId, NodeInstanceId } from '../../../src/base/ids.ts';
+import { tenantOnly } from '../../../src/base/visibility.ts';
 import type { Client } from '../../../src/contract/client.ts';
 import { recordEvidence } from '../../../src/store/evidence/evidence.ts';
 import { type Database, openDatabase } from '../../../src/store/pg/database.ts';
@@ -80,12 +82,15 @@ it('names no holder that took the machine over while it was looked at', async ()
       return rows;
     },
   };
-  const person = (tenant: string) => () => ({ token_id: 't', name: 'op', role: 'operator', tenant });
-  const asked = (tenant: string) => ({ params: { id: node_id }, person: person(tenant) }) as never;
+  const person = (tenant: string): Person => ({
+    ...{ token_id: 't', name: 'op', role: 'operator', visibility: tenantOnly(tenant) },
+    ...{ expires_at: null, session_id: null },
+  });
+  const callBy = (tenant: string) => ({ params: { id: node_id }, person: () => person(tenant) }) as never;
   const services = { db: overtaken, clock: systemClock, drivers: new Map() } as unknown as ApiServices;
   try {
-    expect((await explanationHandlers['node-explain'](asked('globex'), services))?.holder).toBeNull();
-    expect((await explanationHandlers['node-explain'](asked('acme'), services))?.holder).toMatchObject({
+    expect((await explanationHandlers['node-explain'](callBy('globex'), services))?.holder).toBeNull();
+    expect((await explanationHandlers['node-explain'](callBy('acme'), services))?.holder).toMatchObject({
       allocation_id,
     });
   } finally {

@@ -8,7 +8,7 @@ export const certificatesAttacks: Attack[] = [
     without: [
       {
         file: 'src/api/routes/certificates.ts',
-        find: '(tenant !== null && allocation.tenant !== tenant)',
+        find: '!canSee(person().visibility, allocation.tenant)',
         replace: 'false',
       },
     ],

@@ -44,8 +44,8 @@ export const formerTenantAttacks: Attack[] = [
     without: [
       {
         file: 'src/store/agents/outside-facts.ts',
-        find: "(allocation.tenant <> $2 or allocation.status = 'released')",
-        replace: 'allocation.tenant <> $2',
+        find: " and allocation.status <> 'released'",
+        replace: '',
       },
     ],
     async succeeds(server) {
@@ -105,9 +105,9 @@ export const formerTenantAttacks: Attack[] = [
     name: '14: reads the boot stages that were reported while another tenant had the machine',
     without: [
       {
-        file: 'src/store/agents/boot-stages.ts',
-        find: 'other.tenant <> $3)',
-        replace: 'other.tenant <> $3 and false)',
+        file: 'src/store/visibility.ts',
+        find: 'and other.tenant <>',
+        replace: 'and false and other.tenant <>',
       },
     ],
     succeeds: (server) => readsOfFormer(server, 'stages', ['node-boot', 'node-explain']),

@@ -13,8 +13,8 @@ export const tenantSessionAttacks: Attack[] = [
     without: [
       {
         file: 'src/api/routes/sessions.ts',
-        find: "token_id: role === 'admin' && tenant === null ? null : token_id,",
-        replace: 'token_id: role && tenant ? null : token_id,',
+        find: "token_id: role === 'admin' && visibility.kind === 'fleet' ? null : token_id,",
+        replace: 'token_id: role && visibility ? null : token_id,',
       },
     ],
     async succeeds(server) {
@@ -47,8 +47,8 @@ export const tenantSessionAttacks: Attack[] = [
     without: [
       {
         file: 'src/api/routes/sessions.ts',
-        find: "role === 'admin' && tenant === null ? null",
-        replace: "role === 'admin' && tenant !== '' ? null",
+        find: "role === 'admin' && visibility.kind === 'fleet' ? null",
+        replace: "role === 'admin' && visibility ? null",
       },
     ],
     async succeeds(server) {
@@ -65,7 +65,7 @@ export const tenantSessionAttacks: Attack[] = [
       {
         file: 'src/api/http/auth.ts',
         find: 'return { ...person, session_id, expires_at: ends };',
-        replace: 'return { ...person, tenant: null, session_id, expires_at: ends };',
+        replace: 'return { ...person, visibility: wholeFleet, session_id, expires_at: ends };',
       },
     ],
     async succeeds(server) {

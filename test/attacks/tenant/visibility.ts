@@ -95,8 +95,8 @@ async function streamShows(server: SpawnedServer, name: string, query: string): 
 
 const streamFilter = edit(
   'src/api/stream/stream-events.ts',
-  'tenant === null || (allocation_id',
-  'true || (allocation_id',
+  'if (!isVisible(fact.allocation_id, batch, wanted)) return false;',
+  '',
 );
 const nodes = 'src/api/routes/nodes.ts';
 const allocations = 'src/api/routes/allocations.ts';
@@ -110,15 +110,15 @@ export const visibilityAttacks: Attack[] = [
   lists(
     'tenancy: lists the allocations of another tenant',
     'allocation-list',
-    edit(allocations, 'own ?? query?.tenant ?? null', 'query?.tenant ?? null'),
+    edit(allocations, 'narrowed(person().visibility, query?.tenant)', "narrowed({ kind: 'fleet' }, query?.tenant)"),
   ),
   lists(
     'tenancy: lists the operations of another tenant',
     'operation-list',
     edit(
       allocations,
-      'listOperations(services.db, { ...pageOf(query), tenant: person().tenant }',
-      'listOperations(services.db, { ...pageOf(query), tenant: person && null }',
+      'listOperations(services.db, { ...pageOf(query), visibility: person().visibility }',
+      "listOperations(services.db, { ...pageOf(query), visibility: person && { kind: 'fleet' } }",
     ),
   ),
   lists(
@@ -126,19 +126,19 @@ export const visibilityAttacks: Attack[] = [
     'node-list',
     edit(
       nodes,
-      'listNodes(services.db, { ...pageOf(query), tenant: person().tenant })',
-      'listNodes(services.db, { ...pageOf(query), tenant: person && null })',
+      'listNodes(services.db, { ...pageOf(query), visibility: person().visibility })',
+      "listNodes(services.db, { ...pageOf(query), visibility: person && { kind: 'fleet' } })",
     ),
   ),
   lists(
     'tenancy: reads the machines of another tenant in the compact fleet',
     'fleet-get',
-    edit('src/api/routes/fleet.ts', 'tenant: person().tenant', 'tenant: person && null'),
+    edit('src/api/routes/fleet.ts', 'visibility: person().visibility', "visibility: person && { kind: 'fleet' }"),
   ),
   lists(
     'tenancy: reads the timeline of an allocation of another tenant',
     'timeline-get',
-    edit(nodes, 'return timeline(query, person().tenant, services);', 'return timeline(query, null, services);'),
+    edit(nodes, 'timeline(query, person().visibility, services);', "timeline(query, { kind: 'fleet' }, services);"),
     ({ allocation_id }) => ({ query: { allocation_id } }),
   ),
   lists(
@@ -146,20 +146,24 @@ export const visibilityAttacks: Attack[] = [
     'thing-find',
     edit(
       'src/api/routes/find.ts',
-      'readAllocations(db, meant.allocations, tenant, at)',
-      'readAllocations(db, meant.allocations, null, at)',
+      'readAllocations(db, meant.allocations, visibility, at)',
+      "readAllocations(db, meant.allocations, { kind: 'fleet' }, at)",
     ),
     ({ allocation_id }) => ({ query: { id: allocation_id } }),
   ),
   readsOfNext(
     'tenancy: reads the timeline of a machine after it went to another tenant',
     'node-timeline',
-    edit(nodes, 'timeline(query, person().tenant, services, { node_id', 'timeline(query, null, services, { node_id'),
+    edit(
+      nodes,
+      'timeline(query, person().visibility, services, { node_id',
+      "timeline(query, { kind: 'fleet' }, services, { node_id",
+    ),
   ),
   readsOfNext(
     'tenancy: reads the log of a machine after it went to another tenant',
     'node-logs',
-    edit(nodes, 'before,\n        tenant,', 'before,\n        tenant: null,'),
+    edit(nodes, 'before,\n        visibility,', "before,\n        visibility: { kind: 'fleet' },"),
   ),
   {
     name: 'tenancy: sees the facts of another tenant in its live stream',
@@ -171,7 +175,7 @@ export const visibilityAttacks: Attack[] = [
     name: 'tenancy: reads the history of another tenant from an old cursor',
     without: [
       streamFilter,
-      edit('src/store/evidence/evidence.ts', 'allocations.tenant = ${', "allocations.tenant is not null and '' <> ${"),
+      edit('src/store/evidence/evidence.ts', "ofOwnAllocation(filter.visibility, 'scanned', bind)", '[]'),
     ],
     succeeds: (server) => streamShows(server, 'history', '?topics=evidence&cursor=0-0'),
   },
@@ -180,7 +184,7 @@ export const visibilityAttacks: Attack[] = [
     without: [
       edit(
         'src/api/http/auth.ts',
-        "if (access.tenants === 'none' && person.tenant !== null) throw new ApiProblem('scope_insufficient');",
+        "if (access.tenants === 'none' && person.visibility.kind !== 'fleet') throw new ApiProblem('scope_insufficient');",
         '',
       ),
     ],

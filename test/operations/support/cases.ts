@@ -1,6 +1,7 @@
 /** Runs cases side by side, each in a pool of its own, until nothing moves any more; and tells how each ended. */
 import { now } from '../../../src/base/clock.ts';
 import { newCorrelationId, newTokenId } from '../../../src/base/ids.ts';
+import { wholeFleet } from '../../../src/base/visibility.ts';
 import { ApiProblem } from '../../../src/contract/errors/errors.ts';
 import type { PoolDocument } from '../../../src/contract/pool.ts';
 import type { OperationRun } from '../../../src/engine/engine.ts';
@@ -111,7 +112,7 @@ function siteOf(stage: Stage, { services, agents }: Workshop): Site {
   const { pool } = stage;
   const caller = {
     actor: { kind: 'token' as const, id: 'tok_test', name: 'somebody' },
-    ...{ tenant: null, correlation_id: stage.correlation_id as never, reason: 'to see what happens' },
+    ...{ visibility: wholeFleet, correlation_id: stage.correlation_id as never, reason: 'to see what happens' },
   };
   return {
     ...{ pool, services, caller, view: () => stage.view },

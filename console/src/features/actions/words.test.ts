@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { wholeFleet } from '../../../../src/base/visibility.ts';
 import { nodeActionNames, offeredActions } from '../../../../src/lifecycle/actions/actions.ts';
 import { allocationActionNames } from '../../../../src/lifecycle/actions/allocation-actions.ts';
 import { actionLabel, allocationActionLabel, extrasOf, groupOffers, isDrastic } from './words.ts';
@@ -16,7 +17,7 @@ const subject = {
   external: false,
 } as const;
 
-const offers = offeredActions(subject, { role: 'operator', tenant: null });
+const offers = offeredActions(subject, { role: 'operator', visibility: wholeFleet });
 const names = (list: { action: string }[]) => list.map(({ action }) => action);
 
 describe('actions in words', () => {

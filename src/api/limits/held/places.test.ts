@@ -2,6 +2,7 @@
 import { EventEmitter } from 'node:events';
 import type { FastifyReply } from 'fastify';
 import { expect, it } from 'vitest';
+import { tenantOnly, wholeFleet } from '../../../base/visibility.ts';
 import { ApiProblem } from '../../../contract/errors/errors.ts';
 import type { Person } from '../../http/callers.ts';
 import { createPlaces, type Shares } from './places.ts';
@@ -16,10 +17,11 @@ function scene(shares: Shares = byShares) {
   const open: EventEmitter[] = [];
   /** Holds as many as it gets. */
   const fill = (token_id: string, tenant: string | null): number => {
+    const visibility = tenant === null ? wholeFleet : tenantOnly(tenant);
     for (let got = 0; ; got++) {
       const raw = new EventEmitter();
       try {
-        places.hold({ token_id, name: token_id, tenant } as Person, { raw } as unknown as FastifyReply);
+        places.hold({ token_id, name: token_id, visibility } as Person, { raw } as unknown as FastifyReply);
         open.push(raw);
       } catch (error) {
         expect(error).toBeInstanceOf(ApiProblem);
@@ -50,8 +52,8 @@ it('keeps the last part for tenants that hold few, however many the others would
 
 it('takes back a place once, however often it is given back', () => {
   const { places } = scene();
-  const giveBack = places.take({ token_id: 'a', name: 'a', tenant: 'acme' });
-  places.take({ token_id: 'a', name: 'a', tenant: 'acme' });
+  const giveBack = places.take({ token_id: 'a', name: 'a', visibility: tenantOnly('acme') });
+  places.take({ token_id: 'a', name: 'a', visibility: tenantOnly('acme') });
   giveBack();
   giveBack();
   expect(places.held()).toBe(1);
@@ -70,6 +72,9 @@ it('gives a place back when its exchange ends', () => {
 it('holds nothing for a caller that has left before it got its place', () => {
   const { places } = scene();
   const raw = Object.assign(new EventEmitter(), { closed: true });
-  places.hold({ token_id: 'a', name: 'a', tenant: 'acme' } as Person, { raw } as unknown as FastifyReply);
+  places.hold(
+    { token_id: 'a', name: 'a', visibility: tenantOnly('acme') } as Person,
+    { raw } as unknown as FastifyReply,
+  );
   expect(places.held()).toBe(0);
 });

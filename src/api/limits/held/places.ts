@@ -19,7 +19,7 @@ export interface Shares {
   retry_after_seconds: number;
 }
 
-type Holder = Pick<Person, 'token_id' | 'name' | 'tenant'>;
+type Holder = Pick<Person, 'token_id' | 'name' | 'visibility'>;
 
 export interface Places {
   /** Takes a place, or throws the problem of a caller that has to wait. Returns the way to give it back. */
@@ -57,9 +57,10 @@ export function createPlaces(what: string, shares: Shares): Places {
     throw new ApiProblem('rate_limited', { detail, retry_after_seconds });
   };
 
-  const take = ({ token_id, name, tenant }: Holder) => {
+  const take = ({ token_id, name, visibility }: Holder) => {
     const token = countOf(byToken, token_id);
-    const own = tenant === null ? undefined : countOf(byTenant, tenant);
+    const tenant = visibility.kind === 'fleet' ? undefined : visibility.tenant;
+    const own = tenant === undefined ? undefined : countOf(byTenant, tenant);
     if (token.now() >= shares.one_token) refuse(`The token ${name}`, shares.one_token);
     if (own) {
       if (own.now() >= shares.one_tenant) refuse(`The tenant ${tenant}`, shares.one_tenant);

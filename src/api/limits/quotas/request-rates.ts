@@ -98,7 +98,8 @@ export function createRequestRates(clock: Clock, limits: RateSettings): RequestR
   const callerOf = (request: FastifyRequest): { kind: Kind; key: string } | undefined => {
     const { agent_session, person, relay } = request;
     if (agent_session) return { kind: 'instance', key: agent_session.node_instance_id };
-    if (person) return person.tenant === null ? undefined : { kind: 'tenant', key: person.tenant };
+    const visibility = person?.visibility;
+    if (visibility) return visibility.kind === 'fleet' ? undefined : { kind: 'tenant', key: visibility.tenant };
     return relay ? undefined : { kind: 'address', key: sourceNetwork(request) };
   };
   /** How long the caller has to wait; 0: it was charged. */

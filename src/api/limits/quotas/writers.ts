@@ -39,12 +39,12 @@ export function joinWriter(join_token: string, name: string): Writer {
 
 /** Fleet-wide tokens run the fleet and are not limited; null for them. */
 export const tenantWriter = (person: Person): Writer | null =>
-  person.tenant === null
+  person.visibility.kind === 'fleet'
     ? null
     : {
         kind: 'tenant',
-        id: person.tenant,
-        draws: [{ kind: 'tenant', key: person.tenant }],
+        id: person.visibility.tenant,
+        draws: [{ kind: 'tenant', key: person.visibility.tenant }],
         actor: actorOf(person),
       };
 
@@ -83,7 +83,7 @@ export function registrationWriter(
 
 /** For what is limited for fleet-wide tokens as well, each by itself. */
 export function personWriter(person: Person): Writer {
-  const key = person.tenant ?? `token ${person.token_id}`;
+  const key = person.visibility.kind === 'fleet' ? `token ${person.token_id}` : person.visibility.tenant;
   return { kind: 'tenant', id: key, draws: [{ kind: 'tenant', key }], actor: actorOf(person) };
 }
 

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../../test/support/store.ts';
 import { moment } from '../../../base/clock.ts';
+import { tenantOnly, type Visibility, wholeFleet } from '../../../base/visibility.ts';
 import type { FleetPage } from '../../../contract/fleet.ts';
 import { nodeStatusNames } from '../../../lifecycle/model/states.ts';
 import type { Queryable } from '../../pg/database.ts';
@@ -26,12 +27,12 @@ beforeAll(async () => {
 });
 afterAll(() => store.close());
 
-async function pagesOf(limit: number, tenant: string | null = null): Promise<FleetPage[]> {
+async function pagesOf(limit: number, visibility: Visibility): Promise<FleetPage[]> {
   const pages: FleetPage[] = [];
   let cursor: string | null = null;
   do {
     const after: ReturnType<typeof parseFleetCursor> = cursor === null ? undefined : parseFleetCursor(cursor);
-    const page = await readFleet(store.db, { after, limit, tenant });
+    const page = await readFleet(store.db, { after, limit, visibility });
     pages.push(page);
     cursor = page.next_cursor;
   } while (cursor !== null);
@@ -54,21 +55,22 @@ const told = (page: FleetPage) =>
 const byId = (a: { node_id: string }, b: { node_id: string }) => (a.node_id < b.node_id ? -1 : 1);
 
 test.each([1, 3, 1000])('in pages of %i tells of each what the list of nodes tells', async (limit) => {
-  const { items } = await listNodes(store.db, { limit: 500, tenant: null });
+  const { items } = await listNodes(store.db, { limit: 500, visibility: wholeFleet });
   const living = items.flatMap(({ node_id, name, status, pool, zone, labels, status_since, deadline_at, held }) =>
     status === 'retired'
       ? []
       : [{ node_id, name, status, pool, zone, labels, status_since, deadline_at, held: held !== null }],
   );
-  const read = (await pagesOf(limit)).flatMap(told);
+  const read = (await pagesOf(limit, wholeFleet)).flatMap(told);
   expect(read.sort(byId)).toEqual(living.sort(byId));
   expect(read.filter(({ held }) => held)).toHaveLength(1);
 });
 
 test('tells a tenant of its own alone', async () => {
   for (const tenant of ['acme', 'globex', 'nobody']) {
-    const { items } = await listNodes(store.db, { limit: 500, tenant });
-    const read = (await pagesOf(1, tenant)).flatMap(told).map(({ node_id }) => node_id);
+    const visibility = tenantOnly(tenant);
+    const { items } = await listNodes(store.db, { limit: 500, visibility });
+    const read = (await pagesOf(1, visibility)).flatMap(told).map(({ node_id }) => node_id);
     expect(read.sort()).toEqual(items.map(({ node_id }) => node_id).sort());
   }
 });
@@ -87,18 +89,18 @@ test('is read in the order of an index, without sorting and without the retired'
       return store.db.query(text, values);
     },
   };
-  const planFor = async (tenant: string | null) => {
-    await readFleet(explained, { after: { pool: 'many', name: 'm' }, limit: 100, tenant });
+  const planFor = async (visibility: Visibility) => {
+    await readFleet(explained, { after: { pool: 'many', name: 'm' }, limit: 100, visibility });
     return plans.pop() ?? '';
   };
-  const whole = await planFor(null);
+  const whole = await planFor(wholeFleet);
   expect(whole).toContain('Index Scan using nodes_live_name');
   expect(whole).not.toContain('Sort');
-  const one = await readFleet(explained, { after: undefined, limit: 200, pool: 'many', tenant: null });
+  const one = await readFleet(explained, { after: undefined, limit: 200, pool: 'many', visibility: wholeFleet });
   expect(plans.pop()).toContain('Index Scan using nodes_live_name');
   expect([one.pools, one.node_ids.length]).toEqual([['many'], 200]);
   // A tenant's few are found by what it holds; the fleet of the others is not walked through.
-  const own = await planFor('globex');
+  const own = await planFor(tenantOnly('globex'));
   expect(own).toContain('allocations_held');
   expect(own).not.toMatch(/nodes_live_name|Seq Scan on nodes/);
 });

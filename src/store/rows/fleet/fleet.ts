@@ -1,14 +1,17 @@
 /**
- * Every living node with the little that a picture of the fleet needs. One index in its own order, whole columns from the
- * database, and no join: a page of twenty thousand is a few dozen milliseconds, however many there are.
+ * All nodes that are not retired, with the few columns that a picture of the fleet needs. It walks one index in its order and
+ * joins nothing: a page of 20,000 takes a few dozen milliseconds, however many nodes there are.
  */
+import type { Visibility } from '../../../base/visibility.ts';
 import type { FleetPage } from '../../../contract/fleet.ts';
 import type { Labels } from '../../../contract/primitives.ts';
 import type { NodeStatus } from '../../../lifecycle/model/states.ts';
 import { type Queryable, single } from '../../pg/database.ts';
-import { heldByTenant, type Tenancy, withHolder } from '../nodes.ts';
+import { parameters } from '../../pg/walk.ts';
+import { heldNodes, mayHoldNode } from '../../visibility.ts';
+import { withHolder } from '../nodes.ts';
 
-/** Where a page ended: names are unique among the living nodes of a pool, and an index keeps them in this order. */
+/** Where a page ended. Names are unique among the live nodes of a pool, and an index has this order. */
 export interface FleetPlace {
   pool: string;
   name: string;
@@ -33,7 +36,7 @@ interface Columns {
 
 const ms = (column: string) => `(extract(epoch from ${column}) * 1000)::bigint`;
 
-/** As for a single node: while a failed release waits for its next try, the last one's deadline decides nothing. */
+/** As in nodes.ts: while a failed release waits for its next try, the deadline of the last try decides nothing. */
 const deadline = `case when node.status = 'cleaning' and exists (
   select 1 from allocations where node_id = node.node_id and status = 'release_failed') then null else node.deadline_at end`;
 
@@ -42,8 +45,8 @@ const columns = `
   json_agg(zone) as zones, json_agg(labels::text) as labels, json_agg(${ms('status_since')}) as since,
   json_agg(${ms('deadline')}) as deadlines, json_agg(is_held) as held`;
 
-/** Each different value once, and for every node which it is. */
-function told<T>(values: readonly T[]): { once: T[]; which: number[] } {
+/** Each distinct value once, and its index for every node. */
+function indexed<T>(values: readonly T[]): { once: T[]; which: number[] } {
   const places = new Map<T, number>();
   const which = values.map((value) => {
     const known = places.get(value);
@@ -66,41 +69,49 @@ const nothing: Columns = {
   held: [],
 };
 
-/**
- * Those that a tenant may hold, found by its allocations before anything else is asked: with the whole fleet in sight, the database would walk
- * through it to find the first few, and ask of each machine who holds it.
- */
+/** `offset 0` keeps the planner from walking the whole fleet to find the tenant's few nodes: its allocations come first. */
 const ownNodes = (tenant: string) => `(
-  select * from nodes where node_id in (
-    select node_id from allocations where tenant = ${tenant} and status <> 'released' and node_id is not null) offset 0) node`;
+  select * from nodes
+  where node_id in (
+    select node_id from allocations
+    where ${mayHoldNode(tenant)}
+  )
+  offset 0
+) node`;
 
 export interface FleetRead {
   after: FleetPlace | undefined;
   limit: number;
   pool?: string | undefined;
-  tenant: Tenancy;
+  visibility: Visibility;
 }
 
-export async function readFleet(db: Queryable, { after, limit, pool: only, tenant }: FleetRead): Promise<FleetPage> {
-  const values: unknown[] = [limit];
-  const bind = (value: unknown) => `$${values.push(value)}`;
+export async function readFleet(
+  db: Queryable,
+  { after, limit, pool: only, visibility }: FleetRead,
+): Promise<FleetPage> {
+  const { values, bind } = parameters();
+  const maxRows = bind(limit);
   const where = [`node.status <> 'retired'`];
   if (after) where.push(`(node.pool, node.name) > (${bind(after.pool)}, ${bind(after.name)})`);
   if (only !== undefined) where.push(`node.pool = ${bind(only)}`);
-  const nodes = tenant === null ? 'nodes node' : ownNodes(bind(tenant));
-  if (tenant !== null) where.push(heldByTenant(`$${values.length}`));
+  const from = visibility.kind === 'fleet' ? 'nodes node' : `${ownNodes(bind(visibility.tenant))} ${withHolder}`;
+  where.push(...heldNodes(visibility, bind));
   const read = single(
     await db.query<Columns>(
       `select ${columns} from (
          select node.*, node.held is not null as is_held, ${deadline} as deadline
-         from ${nodes} ${tenant === null ? '' : withHolder}
-         where ${where.join(' and ')} order by node.pool, node.name limit $1) page`,
+         from ${from}
+         where ${where.join(' and ')}
+         order by node.pool, node.name
+         limit ${maxRows}
+       ) page`,
       values,
     ),
   );
   const { node_ids, names, ...found } = read.node_ids ? read : nothing;
-  const [status, pool, zone] = [told(found.statuses), told(found.pools), told(found.zones)];
-  const label = told(found.labels);
+  const [status, pool, zone] = [indexed(found.statuses), indexed(found.pools), indexed(found.zones)];
+  const label = indexed(found.labels);
   const isFull = names.length === limit;
   return {
     statuses: status.once,

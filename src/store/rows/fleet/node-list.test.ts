@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../../test/support/store.ts';
 import { moment } from '../../../base/clock.ts';
+import { tenantOnly, type Visibility, wholeFleet } from '../../../base/visibility.ts';
 import { listOperations, type OperationFilter } from '../../operations/operations.ts';
 import type { Database } from '../../pg/database.ts';
 import { readWalk } from '../../pg/walk.ts';
@@ -57,7 +58,15 @@ const maybe = <T>(...values: T[]) => fc.option(fc.constantFrom(...values), { nil
 const defined = <T extends object>(filter: T): T =>
   Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== undefined)) as T;
 const limit = fc.integer({ min: 1, max: 50 });
-const tenant = fc.constantFrom(null, null, 'acme', 'globex', 'nobody');
+const visibility = fc.constantFrom<Visibility>(
+  wholeFleet,
+  wholeFleet,
+  tenantOnly('acme'),
+  tenantOnly('globex'),
+  tenantOnly('nobody'),
+);
+const tenantOf = ({ visibility }: { visibility: Visibility }) =>
+  visibility.kind === 'tenant' ? visibility.tenant : null;
 const plain = async (text: string, values: unknown[]) =>
   (await db.query<{ id: string }>(text, values)).map((row) => row.id);
 
@@ -71,7 +80,7 @@ const nodeFilter = fc.record({
   sort: maybe<'newest' | 'oldest'>('newest', 'oldest'),
   ids: maybe('node_0003', 'node_0001,node_0005,node_0100'),
   limit,
-  tenant,
+  visibility,
 });
 
 /** All pages together, against one plain statement. */
@@ -89,7 +98,7 @@ async function expectAlike(filter: NodeFilter): Promise<void> {
        and ($6::text is null or exists (select from allocations where node_id = node.node_id and tenant = $6
          and (status in ('active', 'releasing') or (status = 'failed' and node.status = 'failed'))))
      order by coalesce($3 in (name, node_id, node_instance_id), false) desc, node_id ${direction}`,
-    [pool, status, q, held, ids?.split(','), filter.tenant].map((each) => each ?? null),
+    [pool, status, q, held, ids?.split(','), tenantOf(filter)].map((each) => each ?? null),
   );
   expect(await pages(read, filter.limit)).toEqual(expected);
 }
@@ -103,7 +112,7 @@ test('nodes, by any filter', { timeout: 60_000 }, async () => {
 
 // Of many filters together mostly nothing is left. The smallest page cannot even hold what is meant exactly.
 test.for(words)('nodes, by the word %s alone', async (q) => {
-  for (const limit of [1, 50]) await expectAlike({ q, limit, tenant: null });
+  for (const limit of [1, 50]) await expectAlike({ q, limit, visibility: wholeFleet });
 });
 
 test('allocations and operations, by any filter', { timeout: 60_000 }, async () => {
@@ -113,10 +122,10 @@ test('allocations and operations, by any filter', { timeout: 60_000 }, async () 
       status: maybe('active', 'requested'),
       label: maybe('team=3'),
       limit,
-      tenant,
+      visibility,
     }),
     operations: fc.record({
-      ...{ kind: maybe('node-provision', 'x'), status: maybe('failed', 'running'), limit, tenant },
+      ...{ kind: maybe('node-provision', 'x'), status: maybe('failed', 'running'), limit, visibility },
       ...{ node_id: maybe('node_0004'), allocation_id: maybe('alloc_0010') },
     }),
   });
@@ -131,7 +140,7 @@ test('allocations and operations, by any filter', { timeout: 60_000 }, async () 
         await plain(
           `select allocation_id as id from allocations where ($1::text is null or pool = $1) and ($2::text is null or status = $2)
              and ($3::text is null or labels ->> 'team' = split_part($3, '=', 2)) and ($4::text is null or tenant = $4) order by 1 desc`,
-          [of.pool, of.status, of.label, of.tenant].map((each) => each ?? null),
+          [of.pool, of.status, of.label, tenantOf(of)].map((each) => each ?? null),
         ),
       );
       const by: OperationFilter = defined(operations);
@@ -143,7 +152,7 @@ test('allocations and operations, by any filter', { timeout: 60_000 }, async () 
         await plain(
           `select workflow_id as id from operations where ($1::text is null or kind = $1) and ($2::text is null or status = $2)
              and ($3::text is null or node_id = $3) and ($4::text is null or allocation_id = $4) and ($5::text is null or tenant = $5) order by 1 desc`,
-          [by.kind, by.status, by.node_id, by.allocation_id, by.tenant].map((each) => each ?? null),
+          [by.kind, by.status, by.node_id, by.allocation_id, tenantOf(by)].map((each) => each ?? null),
         ),
       );
     }),

@@ -1,10 +1,12 @@
 /** The list of nodes: whichever way is asked, one index is walked, and a name or an id that is meant exactly is found at once. */
+import type { Visibility } from '../../../base/visibility.ts';
 import type { Node } from '../../../contract/node.ts';
 import type { Page } from '../../../contract/primitives.ts';
 import { nodeStatuses } from '../../../lifecycle/model/states.ts';
 import type { Queryable } from '../../pg/database.ts';
 import {
   alongPoolsAndStatuses,
+  type Bind,
   beyond,
   type Direction,
   parameters,
@@ -12,7 +14,8 @@ import {
   type Walk,
   type Wanted,
 } from '../../pg/walk.ts';
-import { heldByTenant, type JoinedRow, joinedTo, nodeWire, type Tenancy } from '../nodes.ts';
+import { heldNodes, mayHoldNode } from '../../visibility.ts';
+import { type JoinedRow, joinedTo, nodeWire } from '../nodes.ts';
 
 export interface NodeFilter {
   pool?: string;
@@ -23,7 +26,7 @@ export interface NodeFilter {
   sort?: 'newest' | 'oldest';
   after?: string;
   limit: number;
-  tenant: Tenancy;
+  visibility: Visibility;
 }
 
 const everyPool = '(select array_agg(name) from pools)';
@@ -31,14 +34,14 @@ const everyPool = '(select array_agg(name) from pools)';
 /** Where the walk goes, and which conditions it answers by itself. */
 interface Way {
   answers: (keyof NodeFilter)[];
-  rows(filter: NodeFilter, bind: (value: unknown) => string, direction: Direction): Walk['rows'];
+  rows(filter: NodeFilter, bind: Bind, direction: Direction): Walk['rows'];
 }
 
-const after = ({ after: place }: NodeFilter, bind: (value: unknown) => string, direction: Direction) =>
+const after = ({ after: place }: NodeFilter, bind: Bind, direction: Direction) =>
   place === undefined ? '' : `and node_id ${beyond(direction)} ${bind(place)}`;
 
 const simply =
-  (condition: (filter: NodeFilter, bind: (value: unknown) => string) => string): Way['rows'] =>
+  (condition: (filter: NodeFilter, bind: Bind) => string): Way['rows'] =>
   (filter, bind, direction) => {
     const where = `${condition(filter, bind)} ${after(filter, bind, direction)}`;
     return (most) => `select * from nodes where ${where} order by node_id ${direction} limit ${most}`;
@@ -46,16 +49,6 @@ const simply =
 
 const ways = {
   ids: { answers: ['ids'], rows: simply(({ ids = '' }, bind) => `node_id = any(${bind(ids.split(','))})`) },
-  /** What a tenant has, or once had and was not given back; who holds it now is asked of each. */
-  tenant: {
-    answers: [],
-    rows(filter, bind, direction) {
-      const where = `tenant = ${bind(filter.tenant)} and status <> 'released' and node_id is not null ${after(filter, bind, direction)}`;
-      return (most) => `select whole.* from (
-          select distinct node_id from allocations where ${where} order by node_id ${direction} limit ${most}) mine
-        join nodes whole using (node_id)`;
-    },
-  },
   held: { answers: ['held'], rows: simply(() => 'held is not null') },
   places: {
     answers: ['pool', 'status'],
@@ -72,15 +65,29 @@ const ways = {
   all: { answers: [], rows: simply(() => 'true') },
 } satisfies Record<string, Way>;
 
-function wayFor({ ids, tenant, held, pool, status, q }: NodeFilter): Way {
+/** The nodes that the tenant's allocations may hold; `heldNodes` then checks who holds each. */
+const wayOfTenant = (tenant: string): Way => ({
+  answers: [],
+  rows(filter, bind, direction) {
+    const where = `${mayHoldNode(bind(tenant))} ${after(filter, bind, direction)}`;
+    return (most) => `
+      select whole.* from (
+        select distinct node_id from allocations
+        where ${where}
+        order by node_id ${direction}
+        limit ${most}
+      ) mine
+      join nodes whole using (node_id)`;
+  },
+});
+
+function wayFor({ ids, visibility, held, pool, status, q }: NodeFilter): Way {
   if (ids !== undefined) return ways.ids;
-  if (tenant !== null) return ways.tenant;
+  if (visibility.kind !== 'fleet') return wayOfTenant(visibility.tenant);
   if (held) return ways.held;
   // A status alone is one place in every pool; with a word to look for, each of them would be looked through.
   return pool !== undefined || (status !== undefined && q === undefined) ? ways.places : ways.all;
 }
-
-type Bind = (value: unknown) => string;
 
 const meantExactly = (word: string) =>
   `(node.name = ${word} or node.node_id = ${word} or node.node_instance_id = ${word})`;
@@ -91,7 +98,6 @@ const conditions: { [K in keyof NodeFilter]?: (value: NonNullable<NodeFilter[K]>
   status: (status, bind) => `node.status = ${bind(status)}`,
   held: (held) => `node.held is ${held ? 'not null' : 'null'}`,
   ids: (ids, bind) => `node.node_id = any(${bind(ids.split(','))})`,
-  tenant: (tenant, bind) => heldByTenant(bind(tenant)),
 };
 
 const partOfAnId = /^[0-9a-z_]+$/;
@@ -105,14 +111,13 @@ const contains = (q: string, bind: Bind): string => {
 };
 
 function conditionsOf(filter: NodeFilter, bind: Bind, answered: (keyof NodeFilter)[] = []): string[] {
-  const asked = Object.keys(conditions) as (keyof typeof conditions)[];
-  return asked.flatMap((name) => {
+  const names = Object.keys(conditions) as (keyof typeof conditions)[];
+  const wanted = names.flatMap((name) => {
     const value = filter[name];
     const condition = conditions[name] as ((value: unknown, bind: Bind) => string) | undefined;
-    return value === undefined || value === null || !condition || answered.includes(name)
-      ? []
-      : [condition(value, bind)];
+    return value === undefined || !condition || answered.includes(name) ? [] : [condition(value, bind)];
   });
+  return [...wanted, ...heldNodes(filter.visibility, bind)];
 }
 
 /** Living ones by the names of every pool, the rest by an index of their own. $1 is the word. */

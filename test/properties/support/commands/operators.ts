@@ -1,6 +1,7 @@
 /** What people do about machines: by the actions there are, and through the door where an operation for it is still to come. */
 import { now } from '../../../../src/base/clock.ts';
 import { newCorrelationId, newNodeInstanceId } from '../../../../src/base/ids.ts';
+import { wholeFleet } from '../../../../src/base/visibility.ts';
 import type { NodeStatus } from '../../../../src/lifecycle/model/states.ts';
 import { type Cause, causes } from '../../../../src/lifecycle/model/transitions.ts';
 import { actOnNode } from '../../../../src/operations/actions/node-actions.ts';
@@ -18,7 +19,7 @@ import { chunked, mustHave, refusable, type Stage } from './stage.ts';
 export const actor = { kind: 'token', id: 'tok_test', name: 'somebody' };
 export const caller = () => ({
   actor,
-  tenant: null,
+  visibility: wholeFleet,
   correlation_id: newCorrelationId(),
   reason: 'to see what happens',
 });

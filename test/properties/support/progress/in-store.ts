@@ -1,6 +1,7 @@
 /** The same histories through the real store: its rows, its transactions, its replicas, its samples. */
 import { moment, secondsLater } from '../../../../src/base/clock.ts';
 import { newCorrelationId, newReplicaId, newWorkflowId, type WorkflowId } from '../../../../src/base/ids.ts';
+import { wholeFleet } from '../../../../src/base/visibility.ts';
 import { progressOf } from '../../../../src/lifecycle/progress/progress.ts';
 import { claimExecution, type Executor, finishOperation } from '../../../../src/store/operations/executions.ts';
 import {
@@ -153,7 +154,7 @@ export async function openStoreHistories() {
 
     const look = async () => {
       latestMs = Math.max(latestMs, nowMs);
-      const found = await readOperation(db, run.workflow_id, null, now());
+      const found = await readOperation(db, run.workflow_id, wholeFleet, now());
       if (!found) throw new Error('the operation is gone');
       const never = { advanced_at: null, retry_at: null, patient_until: null };
       const facts = { ...never, now: now(), steps: await stepRows(db, run.workflow_id) };

@@ -1,0 +1,11 @@
+/** How much of the fleet a caller may see. Every read that answers a caller takes one; there is no default. */
+export type Visibility = { kind: 'fleet' } | { kind: 'tenant'; tenant: string };
+
+/** For tokens without a tenant, and for the server's own work. */
+export const wholeFleet: Visibility = { kind: 'fleet' };
+
+export const tenantOnly = (tenant: string): Visibility => ({ kind: 'tenant', tenant });
+
+/** `owner` is the tenant of a row. Only the whole fleet includes rows that have none. */
+export const canSee = (visibility: Visibility, owner: string | null): boolean =>
+  visibility.kind === 'fleet' || visibility.tenant === owner;
