@@ -6,6 +6,7 @@ import { importRules } from './import-rules.ts';
 import { proseRules } from './prose-rules.ts';
 import { roomRules } from './room-rules.ts';
 import type { Rule } from './source.ts';
+import { visibilityRules } from './visibility-rules.ts';
 import { wordRules } from './word-rules.ts';
 
 export const tidyRules: Rule[] = [
@@ -13,6 +14,7 @@ export const tidyRules: Rule[] = [
   ...cycleRules,
   ...proseRules,
   ...callRules,
+  ...visibilityRules,
   ...formRules,
   ...wordRules,
   ...roomRules,
