@@ -1,4 +1,7 @@
-/** How much of the fleet a caller may see. Every read that answers a caller takes one; there is no default. */
+/**
+ * How much of the fleet a caller may see. Every read that answers a caller takes one; there is no
+ * default.
+ */
 export type Visibility = { kind: 'fleet' } | { kind: 'tenant'; tenant: string };
 
 /** For tokens without a tenant, and for the server's own work. */

@@ -1,4 +1,7 @@
-/** Every read for a caller, for the tenant of a machine, for another tenant, and for a visibility that is broken. */
+/**
+ * Every read for a caller, for the tenant of a machine, for another tenant, and for a visibility
+ * that is broken.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { testStore } from '../../test/support/store.ts';
 import { until } from '../../test/support/until.ts';

@@ -1,6 +1,7 @@
 /**
- * How a tenant is kept from another's rows: every SQL predicate about tenants. The text depends on the kind of visibility,
- * so a read of the whole fleet carries no predicate and both kinds keep plans of their own.
+ * How a tenant is kept from another's rows: every SQL predicate about tenants. The text depends on
+ * the kind of visibility, so a read of the whole fleet carries no predicate and both kinds keep
+ * plans of their own.
  */
 import type { Visibility } from '../base/visibility.ts';
 import type { Bind } from './pg/walk.ts';
@@ -41,11 +42,17 @@ export const everHeldNodes = (visibility: Visibility, node_id: string, bind: Bin
     )`,
   );
 
-/** Allocations by which a tenant may hold a node, with the index `allocations_held`. Who holds the node now is checked after that. */
+/**
+ * Allocations by which a tenant may hold a node, with the index `allocations_held`. Who holds the
+ * node now is checked after that.
+ */
 export const mayHoldNode = (tenant: string): string =>
   `tenant = ${tenant} and status <> 'released' and node_id is not null`;
 
-/** Rows that name an allocation of the tenant: facts, tasks, log chunks. The owner is looked up for each row. */
+/**
+ * Rows that name an allocation of the tenant: facts, tasks, log chunks. The owner is looked up for
+ * each row.
+ */
 export const ofOwnAllocation = (visibility: Visibility, table: string, bind: Bind): string[] =>
   forTenant(
     visibility,
@@ -58,8 +65,9 @@ export const ofOwnAllocation = (visibility: Visibility, table: string, bind: Bin
   );
 
 /**
- * Facts about allocations of the tenant. Where they are all about the allocation `only`, its owner is looked up once.
- * It stays a scalar subquery: as a join, a kept plan would read all allocations of the tenant.
+ * Facts about allocations of the tenant. Where they are all about the allocation `only`, its owner
+ * is looked up once. It stays a scalar subquery: as a join, a kept plan would read all allocations
+ * of the tenant.
  */
 export const ownFacts = (visibility: Visibility, only: string | undefined, bind: Bind): string[] =>
   forTenant(

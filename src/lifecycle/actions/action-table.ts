@@ -1,7 +1,10 @@
 /** Tables of actions: who may take each, in which status, and why not. Pure. */
 import type { Visibility } from '../../base/visibility.ts';
 
-/** `tenant`: also operators of the tenant that it belongs to. `fleet`: only operators of the whole fleet. */
+/**
+ * `tenant`: also operators of the tenant that it belongs to. `fleet`: only operators of the whole
+ * fleet.
+ */
 export type ActionOwner = 'tenant' | 'fleet';
 
 export interface ActionRow<Status extends string, Subject> {

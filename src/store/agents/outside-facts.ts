@@ -1,4 +1,7 @@
-/** Checks that the ids in facts from outside are known, fit each other, and are the caller's to name. */
+/**
+ * Checks that the ids in facts from outside are known, fit each other, and are the caller's to
+ * name.
+ */
 import type { Visibility } from '../../base/visibility.ts';
 import type { OutsideFact } from '../../contract/evidence/evidence.ts';
 import type { Queryable } from '../pg/database.ts';
@@ -13,8 +16,9 @@ export interface Misplaced {
 }
 
 /**
- * Which ids of a fact are wrong for anyone, and for a tenant. A tenant may name its allocations that are not released, the
- * node and the instance that one of them holds now, and its operations. A former tenant adds nothing to a machine's history.
+ * Which ids of a fact are wrong for anyone, and for a tenant. A tenant may name its allocations
+ * that are not released, the node and the instance that one of them holds now, and its operations.
+ * A former tenant adds nothing to a machine's history.
  */
 function wrongIds(visibility: Visibility, bind: Bind) {
   const wrong = {

@@ -1,4 +1,7 @@
-/** The evidence that an explanation cites: the change to the node's present status, and what was found out since. */
+/**
+ * The evidence that an explanation cites: the change to the node's present status, and what was
+ * found out since.
+ */
 import type { Visibility } from '../../base/visibility.ts';
 import type { Evidence } from '../../contract/evidence/evidence.ts';
 import type { EvidenceKind } from '../../contract/evidence/evidence-kinds.ts';
@@ -23,7 +26,9 @@ const found: readonly EvidenceKind[] = [
 ];
 const reported: readonly EvidenceKind[] = ['bootstrap.diagnosis', 'prerequisite.missing'];
 
-/** Only the last one is cited: a deadline may be moved often, and must not crowd out what was found. */
+/**
+ * Only the last one is cited: a deadline may be moved often, and must not crowd out what was found.
+ */
 const movedDeadline: EvidenceKind = 'node.deadline_moved';
 
 /** Cited instead where a release failed: earlier facts about the machine explain something else. */
@@ -40,8 +45,9 @@ const newestFirst = (a: Evidence, b: Evidence) => (a.at < b.at ? 1 : a.at > b.at
 const changeKinds: readonly EvidenceKind[] = nodeStatusNames.map((status) => `node.${status}` as const);
 
 /**
- * A machine may report as much as its write limit allows, so the kinds that explain it have two indexes of their own: one
- * for what the server records, one for what the machine can write at will. Each function says which kinds its index holds.
+ * A machine may report as much as its write limit allows, so the kinds that explain it have two
+ * indexes of their own: one for what the server records, one for what the machine can write at
+ * will. Each function says which kinds its index holds.
  */
 const byServer: readonly EvidenceKind[] = [...changeKinds, ...found, movedDeadline, droppedKind];
 export const explaining = { evidence_explains: byServer, evidence_is_reported_cause: reported } as const;
@@ -49,8 +55,9 @@ const explainingIndex = 'evidence_explains(kind)';
 const reportedIndex = 'evidence_is_reported_cause(kind)';
 
 /**
- * The change itself, and the facts since the change before it: earlier ones explain something else. `stuckInRelease` names
- * the allocation whose release failed; then the facts of that failure are cited.
+ * The change itself, and the facts since the change before it: earlier ones explain something else.
+ * `stuckInRelease` names the allocation whose release failed; then the facts of that failure are
+ * cited.
  */
 export async function evidenceFor(
   db: Queryable,

@@ -1,4 +1,6 @@
-/** Timelines for a caller. A tenant's page costs the same however much others did on the machine. */
+/**
+ * Timelines for a caller. A tenant's page costs the same however much others did on the machine.
+ */
 import type { Visibility } from '../../base/visibility.ts';
 import type { Evidence } from '../../contract/evidence/evidence.ts';
 import type { Page } from '../../contract/primitives.ts';
@@ -16,8 +18,9 @@ import {
 } from './evidence.ts';
 
 /**
- * Whether the filter selects all facts of a machine that the tenant holds or held: others may have done very much on it.
- * For a machine that was never the tenant's, a page must not reveal how much happened there.
+ * Whether the filter selects all facts of a machine that the tenant holds or held: others may have
+ * done very much on it. For a machine that was never the tenant's, a page must not reveal how much
+ * happened there.
  */
 async function isSharedMachine(db: Queryable, filter: EvidenceFilter): Promise<boolean> {
   const { visibility, node_id, node_instance_id, allocation_id } = filter;
@@ -38,7 +41,10 @@ async function isSharedMachine(db: Queryable, filter: EvidenceFilter): Promise<b
 /** A page of a machine's timeline scans this many facts at most. */
 const maxScannedOfMachine = 2_000;
 
-/** The tenant's among the facts of a machine that others use too: a page may be short, or empty, and have a cursor. */
+/**
+ * The tenant's among the facts of a machine that others use too: a page may be short, or empty, and
+ * have a cursor.
+ */
 async function readShared(db: Queryable, filter: EvidenceFilter): Promise<Page<Evidence>> {
   const { values, bind } = parameters();
   const [forward, back] = filter.order === 'oldest' ? ['asc', 'desc'] : ['desc', 'asc'];

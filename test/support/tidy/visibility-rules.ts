@@ -1,4 +1,7 @@
-/** Tenancy fails closed: a read takes a Visibility, made from the token in one place and turned into SQL in one file. */
+/**
+ * Tenancy fails closed: a read takes a Visibility, made from the token in one place and turned into
+ * SQL in one file.
+ */
 import {
   child,
   eachFile,
@@ -69,7 +72,10 @@ const mayNameVisibility = [
   'src/api/routes/allocations.ts',
 ];
 
-/** `{ kind: 'fleet' }` or `{ kind: 'tenant', tenant }`. A quota has the kind `tenant` too, but no tenant. */
+/**
+ * `{ kind: 'fleet' }` or `{ kind: 'tenant', tenant }`. A quota has the kind `tenant` too, but no
+ * tenant.
+ */
 function isVisibility(node: SyntaxNode): boolean {
   const properties = node.properties as SyntaxNode[];
   const kind = child(
@@ -105,7 +111,10 @@ const callersVisibility: Rule = {
   ],
 };
 
-/** Rows whose tenant may be missing: operations on nodes, tokens of the fleet's operators, and who held a node then. */
+/**
+ * Rows whose tenant may be missing: operations on nodes, tokens of the fleet's operators, and who
+ * held a node then.
+ */
 const rowsWithTenant = ['OperationRow', 'NewOperation', 'TokenRow', 'ExpiringToken', 'Stood'];
 
 const isNullable = (source: SourceFile, node: SyntaxNode): boolean =>
