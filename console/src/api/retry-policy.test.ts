@@ -33,7 +33,7 @@ function scene(error: Error) {
   return { clock, server, cache, leave, seen: () => observer.getCurrentResult() };
 }
 
-test('a question that was refused for the moment is requests after the time the server named, until it is answered', async () => {
+test('a query refused for the moment is retried after the time the server names, until it succeeds', async () => {
   const { clock, server, seen } = scene(busy);
   await clock.advance(4999);
   expect(server.requests).toBe(1);
@@ -58,13 +58,13 @@ test.each([new ServerUnreachable('silent'), refused({ code: 'internal', status: 
   },
 );
 
-test('what is refused for good is not requests again', async () => {
+test('a query refused for good is not retried', async () => {
   const { clock, server } = scene(refused({ code: 'role_insufficient', status: 403 }));
   await clock.advance(60_000);
   expect(server.requests).toBe(1);
 });
 
-test('what nobody looks at any more is not requests again', async () => {
+test('an unused query is not retried', async () => {
   const { clock, server, leave } = scene(busy);
   await clock.advance(0);
   leave();
@@ -72,7 +72,7 @@ test('what nobody looks at any more is not requests again', async () => {
   expect(server.requests).toBe(1);
 });
 
-test('a question that was requests in between still has one wait', async () => {
+test('a query that was refetched meanwhile keeps one timer', async () => {
   const { clock, server, cache } = scene(busy);
   await clock.advance(1000);
   await cache.invalidateQueries();

@@ -5,7 +5,7 @@ import { noteServerDate, serverNowMs } from './server-clock.ts';
 const aheadMs = () => Math.round((serverNowMs() - systemClock.nowMs()) / 1000);
 const header = (ms: number) => new Date(ms).toUTCString();
 
-it('goes by the server only where its clock is another one, and not where a reply took long', () => {
+it('follows the server only if its clock differs, not because a reply was slow', () => {
   const nowMs = systemClock.nowMs();
   noteServerDate(header(nowMs + 60_000), nowMs - 100, nowMs);
   expect(aheadMs()).toBeGreaterThan(58);

@@ -18,11 +18,11 @@ const events = [
 ];
 
 describe('server-sent events', () => {
-  it('are read whole', () => {
+  it('are parsed', () => {
     expect(new EventParser().feed(text)).toEqual(events);
   });
 
-  it('are the same wherever the network cuts them', () => {
+  it('parse the same wherever the network cuts them', () => {
     fc.assert(
       fc.property(fc.array(fc.nat(text.length)), (cuts) => {
         const parser = new EventParser();

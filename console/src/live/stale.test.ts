@@ -19,11 +19,11 @@ describe('after live changes', () => {
     '%s makes the brake be read again at once',
     (kind) => expect(staleAfter([fact(kind)])).toEqual({ ...none, now: [keys.brake()] }),
   );
-  it('machines that are held or let go are counted again once, however many they are', () => {
+  it('held or released machines cause one recount, however many', () => {
     const burst = Array.from({ length: 100 }, (_, i) => fact(i % 2 ? 'node.held' : 'node.held_over', 'n'));
     expect(staleAfter(burst)).toEqual({ ...none, explained: new Set(['n']), soon: [keys.brake()] });
   });
-  it('a node, its operation and findings about it make it be explained anew', () => {
+  it('a node, its operation and its findings refresh its explanation', () => {
     const node: Change = { topic: 'node', value: { node_id: 'n' } as Node };
     const operation: Change = { topic: 'operation', value: { node_id: 'm' } as Operation };
     expect(staleAfter([node, operation, fact('probe.unanswered', 'k')])).toEqual({
@@ -32,15 +32,15 @@ describe('after live changes', () => {
       soon: [keys.pools(), keys.overview()],
     });
   });
-  it('what somebody did is on record', () => {
+  it('an action refreshes the audit log', () => {
     const deed = { kind: 'pool.declared', node_id: null, actor: { kind: 'token', id: 't', name: 'ann' } } as Evidence;
     expect(staleAfter([{ topic: 'evidence', value: deed }]).soon).toEqual([keys.audits()]);
   });
-  it('a pool or a budget that changes is read again at once, and how its boots stand against it', () => {
+  it('a changed pool or budget is read again at once, with its boots', () => {
     const now = [keys.pools(), keys.poolBoots()];
     for (const kind of ['pool.declared', 'budget.learned']) expect(staleAfter([fact(kind)])).toEqual({ ...none, now });
   });
-  it('what is found or left behind is listed anew once, however much it is', () => {
+  it('findings and residue are listed again once, however many', () => {
     const burst = Array.from({ length: 100 }, () => [fact('finding.opened', 'n'), fact('residue.left', 'n')]).flat();
     expect(staleAfter(burst)).toEqual({
       ...none,
@@ -48,11 +48,11 @@ describe('after live changes', () => {
       soon: [keys.findings(), keys.residues()],
     });
   });
-  it('what happens to an allocation or its machine changes what may be done about it', () => {
+  it('a change of an allocation or its machine refreshes its actions', () => {
     const allocation: Change = { topic: 'allocation', value: { allocation_id: 'a', node_id: 'n' } as Allocation };
     expect(staleAfter([allocation]).explained).toEqual(new Set(['n', 'a']));
   });
-  it('boot stages are read again, and what nobody counts is left alone', () => {
+  it('boot stages are read again, and unrelated facts change nothing', () => {
     expect(staleAfter([fact('boot.stage')])).toEqual({ ...none, now: [keys.boots()] });
     expect(staleAfter([fact('registration.refused')])).toEqual(none);
     expect(staleAfter([fact('token.created')])).toEqual({ ...none, now: [keys.tokens(), keys.sessions()] });

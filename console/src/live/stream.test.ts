@@ -63,7 +63,7 @@ describe('the live stream', () => {
     at.stream.stop();
   });
 
-  it('is stale after silence, and not while the server still breathes', async () => {
+  it('is stale after silence, but not while keep-alives arrive', async () => {
     const at = scene();
     at.serve();
     at.stream.start();
@@ -79,7 +79,7 @@ describe('the live stream', () => {
     at.stream.stop();
   });
 
-  it('keeps trying, ever more patiently, but at least every few seconds', async () => {
+  it('backs off, but reconnects at least every few seconds', async () => {
     const at = scene();
     at.refuse(503);
     at.stream.start();
@@ -89,7 +89,7 @@ describe('the live stream', () => {
     at.stream.stop();
   });
 
-  it('says that it was refused where too many are open, and waits as long as it is told', async () => {
+  it('reports refused when too many are open, and waits for Retry-After', async () => {
     const at = scene();
     at.refuse(429, { 'retry-after': '15' });
     at.stream.start();
@@ -103,7 +103,7 @@ describe('the live stream', () => {
     at.stream.stop();
   });
 
-  it('starts from the present when the server no longer knows where it was', async () => {
+  it('starts from now when the server rejects its cursor', async () => {
     const at = scene();
     at.serve();
     at.stream.start();
@@ -129,7 +129,7 @@ describe('the live stream', () => {
     expect(at.asked).toHaveLength(1);
   });
 
-  it('says nothing more once it was stopped', async () => {
+  it('reports nothing after it was stopped', async () => {
     const at = scene();
     at.serve();
     at.stream.start();

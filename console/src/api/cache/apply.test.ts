@@ -17,7 +17,7 @@ const operation = (workflow_id: string, percent: number) =>
   ({ workflow_id, status: 'running', progress: { workflow_id, percent } }) as Operation;
 
 describe('live changes', () => {
-  it('change, add and take out, as the list was filtered', () => {
+  it('update, add and remove items as the filters of the list say', () => {
     const cache = new QueryClient();
     const all = keys.list('allocations', {});
     const active = keys.list('allocations', { status: 'active' });
@@ -35,7 +35,7 @@ describe('live changes', () => {
     expect(shape(active)).toEqual(['c active', 'a active']);
   });
 
-  it('take only the last of several to the same node', () => {
+  it('apply only the last of several changes to a node', () => {
     const cache = new QueryClient();
     cache.setQueryData(keys.fleet(), new FleetStore([]));
     cache.setQueryData(keys.one('nodes', 'n'), { node_id: 'n', status: 'provisioning' });
@@ -48,7 +48,7 @@ describe('live changes', () => {
     expect(cache.getQueryData<Node>(keys.one('nodes', 'n'))?.status).toBe('ready');
   });
 
-  it('let no list grow without end, and say that it goes on', () => {
+  it('cap a list, and leave a cursor for the rest', () => {
     const cache = new QueryClient();
     const offline = keys.list('nodes', { status: 'offline' });
     cache.setQueryData(offline, pages<Node>());
@@ -60,7 +60,7 @@ describe('live changes', () => {
     expect(data?.pages[0]?.next_cursor).toBe('n50');
   });
 
-  it('leave alone what nobody has read', () => {
+  it('do not touch what was not read', () => {
     const cache = new QueryClient();
     applyChanges(cache, [{ topic: 'node', value: { node_id: 'n' } as Node }]);
     expect(
@@ -71,7 +71,7 @@ describe('live changes', () => {
     ).toEqual([]);
   });
 
-  it('show an operation in the allocation that it belongs to', () => {
+  it('update the progress of the allocation of an operation', () => {
     const cache = new QueryClient();
     const key = keys.one('allocations', 'a');
     cache.setQueryData(key, allocation('a', { workflow_id: 'op_1' }));
@@ -79,7 +79,7 @@ describe('live changes', () => {
     expect(cache.getQueryData<Allocation>(key)?.progress?.percent).toBe(40);
   });
 
-  it('put evidence on top of the timelines it belongs to, once', () => {
+  it('prepend evidence to its timelines, once', () => {
     const cache = new QueryClient();
     const fact = (cursor: string, node_id: string, layer = 'node') => ({ cursor, node_id, layer }) as Evidence;
     const mine = keys.timeline({ node_id: 'n' });

@@ -6,7 +6,7 @@ const change = (node_id: string): Change => ({ topic: 'node', value: { node_id }
 const ids = (journal: Journal, mark: number) => journal.since(mark, 'node').map(({ node_id }) => node_id);
 
 describe('the journal', () => {
-  it('replays only what came after the mark, and only that topic', () => {
+  it('replays only changes after the mark, and only of that topic', () => {
     const journal = new Journal();
     journal.add([change('a')]);
     const mark = journal.mark();
@@ -15,7 +15,7 @@ describe('the journal', () => {
     expect(journal.since(mark, 'evidence')).toEqual([]);
   });
 
-  it('forgets the oldest and keeps its marks right', () => {
+  it('drops the oldest changes and keeps marks valid', () => {
     const journal = new Journal();
     const addMany = (name: string, length: number) =>
       journal.add(Array.from({ length }, (_, index) => change(`${name}${index}`)));

@@ -5,7 +5,7 @@ const of = (pool: string, status: 'ready' | 'failed', nodes: number, zone: strin
   ...{ pool, zone, status, nodes, held: status === 'failed' ? 1 : 0 },
 });
 
-test('a fleet that fits is drawn whole, a larger one by pools, and one of these when it is opened', () => {
+test('a small fleet is drawn whole, a large one as counts, and a pool of it when opened', () => {
   const small = [of('a', 'ready', maxCells)];
   const large = [...small, of('b', 'ready', 1)];
   expect(howToShow(undefined, undefined, true)).toBe('wait');
@@ -16,7 +16,7 @@ test('a fleet that fits is drawn whole, a larger one by pools, and one of these 
   expect(howToShow(undefined, undefined, false), 'a tenant sees its own').toBe('fleet');
 });
 
-test('counts of all zones of a pool go together', () => {
+test('counts of all zones of a pool are summed', () => {
   const items = [of('b', 'ready', 2, 'z1'), of('a', 'ready', 5), of('b', 'ready', 3, 'z2'), of('b', 'failed', 1)];
   expect(countsByPool(items)).toEqual([
     { pool: 'a', nodes: 5, held: 0, counts: { ready: 5 } },

@@ -20,7 +20,7 @@ const subject = {
 const offers = offeredActions(subject, { role: 'operator', visibility: wholeFleet });
 const names = (list: { action: string }[]) => list.map(({ action }) => action);
 
-describe('actions in words', () => {
+describe('labels of actions', () => {
   it.each([...new Set([...nodeActionNames, ...allocationActionNames])])('%s is called by its own name', (action) => {
     const bare = actionLabel(action)
       .toLowerCase()
@@ -28,12 +28,12 @@ describe('actions in words', () => {
       .replaceAll(/[^a-z]/g, '');
     expect(bare).toBe(action.replaceAll('-', ''));
   });
-  it('giving back what nobody has yet is a cancel', () => {
+  it('releasing before it is active is called cancel', () => {
     expect(allocationActionLabel('release', 'provisioning')).toBe('Cancel');
     expect(allocationActionLabel('release', 'active')).toBe('Release');
     expect(allocationActionLabel('retry-release', 'release_failed')).toBe('Retry release');
   });
-  it('only what the wire wants is asked for', () => {
+  it('only the fields of the API are requested', () => {
     expect(extrasOf('extend-deadline')).toEqual(['seconds']);
     expect(extrasOf('drain')).toEqual(['drain_then']);
     expect(extrasOf('retry')).toEqual([]);
@@ -45,7 +45,7 @@ describe('the groups of the menu', () => {
   it('hold every offer once', () => {
     expect(names([...open, ...drastic, ...closed]).sort()).toEqual(names([...offers]).sort());
   });
-  it('set apart what takes something away, and keep what is closed with its reason', () => {
+  it('separate drastic actions, and keep closed ones with their reason', () => {
     expect(names(open)).toContain('drain');
     expect(names(drastic)).toEqual(expect.arrayContaining(['quarantine', 'reimage', 'retire']));
     expect(open.some(({ action }) => isDrastic(action))).toBe(false);

@@ -3,7 +3,7 @@ import { matchedWords, paceWords } from './recovery.ts';
 
 const bare = (id: string) => id;
 
-describe('a recovery in words', () => {
+describe('words of a recovery', () => {
   it.each([
     [0, [], 'Nothing to recover.'],
     [1, ['a'], '1 allocation; first a.'],
@@ -21,7 +21,7 @@ describe('a recovery in words', () => {
       'Nothing can be recovered now. 2 skipped: It is in use.',
     );
   });
-  it('says its pace', () => {
+  it('describes the pace', () => {
     expect(paceWords({ canary: 1, per_minute: 60, stop_after_failures: 3 })).toBe(
       'Canary 1, then at most 60 a minute, until 3 failed.',
     );

@@ -40,11 +40,11 @@ const node = (name: string, minute: number) => ({ name, status_since: at(minute)
 const hold = (ended_at: string | null) => ({ hold_id: 'h', since: at(1), ended_at, resumed_at: null });
 
 describe('what needs a person', () => {
-  it('is nothing while nothing is known to', () => {
+  it('is empty while nothing is known', () => {
     expect(sectionsOf(nothing, nowMs)).toEqual([]);
     expect(attentionHeadline(0, true, null)).toBe('Nothing needs you');
   });
-  it('is not known where a question was not answered, and never nothing', () => {
+  it('is unknown, not empty, while a query failed', () => {
     const busy = { why: 'Server overloaded', again_seconds: 5 };
     expect(attentionHeadline(0, true, busy)).toBe(
       'Unknown whether anything needs you: Server overloaded; retrying every 5 s',
@@ -55,13 +55,13 @@ describe('what needs a person', () => {
     const marks = [attentionMark(0, true, true), attentionMark(0, true, false), attentionMark(2, true, false)];
     expect([...marks, attentionMark(2, true, true)]).toEqual([null, '?', '2+', '2']);
   });
-  it('has a release as given up once it was tried more often than its pool allows', () => {
+  it('lists a release as given up after the tries that its pool allows', () => {
     const pools = [{ name: 'p', release: { max_retries: 0 } }] as Pool[];
     expect(gaveUp(failedRelease('p', 1), pools)).toBe(true);
     expect(gaveUp(failedRelease('q', 8), pools)).toBe(false);
     expect(gaveUp(failedRelease('q', 9), undefined)).toBe(true);
   });
-  it('keeps an allocation that failed until somebody retries or releases it, also when its machine is long retired', () => {
+  it('keeps a failed allocation until it is retried or released, even if its machine is retired', () => {
     const allocation = (allocation_id: string, status?: string) =>
       ({ allocation_id, status: 'failed', status_since: at(1), progress: status ? { status } : null }) as Allocation;
     const known = {
@@ -87,7 +87,7 @@ describe('what needs a person', () => {
       },
     ]);
   });
-  it('has slower boots apart from other findings, first those that are given up, since the boots are slower and not since somebody could tell', () => {
+  it('lists slower boots apart, those over budget first, dated from when they slowed down', () => {
     const slower = {
       finding_id: 's',
       kind: 'boot-shift',
@@ -106,7 +106,7 @@ describe('what needs a person', () => {
       ['drift', [at(1)]],
     ]);
   });
-  it('has every silent machine, first those that somebody is served by, above what is set aside', () => {
+  it('lists every silent machine, those with an allocation first, above quarantined ones', () => {
     const silent = (name: string, minute: number, allocation_id: string | null) => ({
       ...node(name, minute),
       allocation_id,
@@ -120,12 +120,12 @@ describe('what needs a person', () => {
       { name: 'quarantined' },
     ]);
   });
-  it('has a machine that stays degraded, and not one that is for a moment', () => {
+  it('lists a machine that stays degraded, not one that is for a moment', () => {
     const [section, ...others] = sectionsOf({ ...nothing, degraded: [node('lasting', 28), node('brief', 29)] }, nowMs);
     expect(section).toMatchObject({ name: 'degraded', concerns: [{ node: { name: 'lasting' } }] });
     expect([section?.concerns.length, others]).toEqual([1, []]);
   });
-  it('has a take-down of which a try failed, with what failed and when it is tried again', () => {
+  it('lists a take-down with a failed try, its error and its next try', () => {
     const step = (error: object | null) => ({
       name: 'clean',
       status: 'waiting',
@@ -146,7 +146,7 @@ describe('what needs a person', () => {
       },
     ]);
   });
-  it('goes from the brake down to what is tried again by itself', () => {
+  it('orders sections from the brake down to automatic retries', () => {
     const sections = sectionsOf(
       {
         ...nothing,

@@ -7,12 +7,12 @@ const sample = (seconds: number, outcome: BootSample['outcome'] = 'completed') =
 describe('boots on a chart', () => {
   const scale = scaleOf({ samples: [sample(2), sample(40)], budget_seconds: 720 });
 
-  it('are all in a bin, by how they ended', () => {
+  it('are all in a bin, by outcome', () => {
     const bins = binsOf([sample(2), sample(2.01), sample(40, 'late'), sample(720, 'timed_out')], scale);
     expect(bins.reduce((sum, { total }) => sum + total, 0)).toBe(4);
     expect(bins.filter(({ counts }) => counts.timed_out === 1)).toHaveLength(1);
   });
-  it('are a curve in steps, inside its band', () => {
+  it('form a step curve inside its band', () => {
     const drawing = { width: 100, height: 10, scale: { from: 1, to: 100 } };
     const steps = [
       { seconds: 0, share: 1, low: 1, high: 1 },
@@ -24,8 +24,8 @@ describe('boots on a chart', () => {
   });
 });
 
-describe('a budget that is moved', () => {
-  it('is one that a person would write down', () => {
+describe('moving a budget', () => {
+  it('always gives a round number', () => {
     expect([0.234, 9.87, 43.21, 432.1, 4321].map(tidySeconds)).toEqual([0.2, 9.9, 43, 430, 4300]);
   });
   it.each([

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { aboutWords, openCount, sideFacts } from './words.ts';
 
-describe('a finding in words', () => {
-  it('is about a machine, an allocation, a generation of a pool, or a token', () => {
+describe('words of a finding', () => {
+  it('name a machine, an allocation, a generation of a pool, or a token', () => {
     const about = {
       kind: 'drift',
       subject: 'node_1',
@@ -18,7 +18,7 @@ describe('a finding in words', () => {
     const token = { kind: 'token', subject: 'tok_1', node_id: null, allocation_id: null, pool: null } as const;
     expect(aboutWords(token)).toBe('token tok_1');
   });
-  it('says what each side knows, and nothing of what it does not', () => {
+  it('show the known fields of each side', () => {
     expect(
       sideFacts({
         status: 'ready',

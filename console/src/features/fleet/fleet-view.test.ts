@@ -28,7 +28,7 @@ const look = (view: FleetView) =>
   view.groups.map(({ name, nodes, counts }) => [name, nodes.map(({ node_id }) => node_id), countWords(counts)]);
 
 describe('the fleet', () => {
-  it('is grouped by pool or zone, each cell in the order of its birth, without the retired', () => {
+  it('is grouped by pool or zone, in order of creation, without retired nodes', () => {
     expect(look(new FleetView(fleet, everything, 'pool'))).toEqual([
       ['edge', ['n2'], '1 ready'],
       ['gpu', ['n1', 'n3'], '1 ready, 1 failed'],
@@ -36,7 +36,7 @@ describe('the fleet', () => {
     expect(look(new FleetView(fleet, everything, 'zone')).map(([name]) => name)).toEqual(['eu-1', 'eu-2', 'no zone']);
   });
 
-  it('is found by all words, and counted before a status is chosen', () => {
+  it('matches all words of a search, and counts before the status filter', () => {
     expect(new FleetView(fleet, { ...everything, q: 'GPU team=sea' }, 'pool').shown).toBe(1);
     expect(new FleetView(fleet, { ...everything, q: 'n1', pool: 'edge' }, 'pool').matched).toBe(0);
     const failed = new FleetView(fleet, { ...everything, statuses: new Set(['failed']) }, 'pool');
@@ -44,7 +44,7 @@ describe('the fleet', () => {
     expect(new FleetView(fleet, { ...everything, statuses: new Set(['retired']) }, 'pool').shown).toBe(1);
   });
 
-  it('says which cells to draw again, and all where they moved', () => {
+  it('returns the cells to redraw, and all if they moved', () => {
     const view = new FleetView(fleet, everything, 'pool');
     const gpu = view.groups.find(({ name }) => name === 'gpu');
     expect(gpu?.takeDirty()).toBeNull();
@@ -71,7 +71,7 @@ describe('the fleet', () => {
     expect(group?.isOverdue(0, at - 1)).toBe(false);
   });
 
-  it('is after any changes what it would be if it were made anew', () => {
+  it('equals a view built from scratch after any changes', () => {
     const status = fc.constantFrom(...nodeStatusNames);
     const some = fc.record({ id: fc.integer({ min: 0, max: 12 }), pool: fc.constantFrom('a', 'b'), status });
     const asNode = ({ id, pool, status }: { id: number; pool: string; status: NodeStatus }) =>

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { placeStages } from './boot-stages.ts';
 
 describe('boot stages', () => {
-  it('follow one another, and nested ones run inside their parent', () => {
+  it('follow one another, and nested stages stay inside their parent', () => {
     const { bars, total_seconds } = placeStages([
       { name: 'pull', seconds: 100, starts_seconds: 0, usual_seconds: 20 },
       { name: 'set-up', seconds: 300, starts_seconds: 100, usual_seconds: null },
@@ -20,7 +20,7 @@ describe('boot stages', () => {
     ]);
   });
 
-  it('stand beside what is usual in the pool, which never leaves the scale', () => {
+  it('carry the usual duration, which never leaves the scale', () => {
     const { bars } = placeStages([
       { name: 'pull', seconds: 100, starts_seconds: 0, usual_seconds: 20 },
       { name: 'new', seconds: 100, starts_seconds: 100, usual_seconds: null },
@@ -33,7 +33,7 @@ describe('boot stages', () => {
     ]);
   });
 
-  it('of no length and of confused families are still shown', () => {
+  it('with no duration or a cyclic parent are still shown', () => {
     const { bars } = placeStages([
       { name: 'a', seconds: 0, parent: 'b', starts_seconds: 0, usual_seconds: null },
       { name: 'b', seconds: 0, parent: 'a', starts_seconds: 0, usual_seconds: null },

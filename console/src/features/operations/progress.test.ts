@@ -13,7 +13,7 @@ const progress = (fields: Partial<SparseProgress> = {}): SparseProgress => ({
 
 const expected = { p50_seconds: 300, p90_seconds: 600, samples: 48 };
 
-it('a part is named with its state, and how many of it there are where that is known', () => {
+it('a part shows its state, and its count if known', () => {
   const part = { name: 'targets', kind: 'recovery', state: 'under way', tone: 'busy' } as const;
   expect(partWords({ ...part, count: 1 })).toBe('targets ×1 · under way');
   expect(partWords(part)).toBe('targets · under way');
@@ -27,11 +27,11 @@ describe('the headline', () => {
     expect(headline(full, 252)).toBe('Step 3/5 · Creating AKS cluster (usual 5–10 min) · 4m 12s');
   });
 
-  it('still says phase and elapsed when nothing else came', () => {
+  it('falls back to phase and elapsed time', () => {
     expect(headline(progress(), 252)).toBe('Arm create or update · 4m 12s');
   });
 
-  it('leaves expectations out once it is over', () => {
+  it('omits expectations once it has ended', () => {
     const over = progress({ status: 'succeeded', kind: 'node-provision', step: 5, total_steps: 5, expected });
     expect(headline(over, 400)).toBe('Step 5/5 · Node provision done · 6m 40s');
     expect(labelOf(progress({ status: 'failed', label: 'Launching' }))).toBe('Launching');
@@ -39,17 +39,17 @@ describe('the headline', () => {
 });
 
 describe('the outlook', () => {
-  it('is silent when nothing is known, or all is over', () => {
+  it('is empty when nothing is known, or it has ended', () => {
     expect(outlook(progress({ eta_seconds: null, slower_than: null, stalled: false }), 3)).toEqual([]);
     expect(outlook(progress({ status: 'failed', eta_seconds: 100, stalled: true }), 3)).toEqual([]);
   });
 
-  it('counts the estimate down from its receipt and admits when it was wrong', () => {
+  it('counts the estimate down from its receipt, then says later than expected', () => {
     expect(outlook(progress({ eta_seconds: 190 }), 10)).toEqual(['about 3 min left']);
     expect(outlook(progress({ eta_seconds: 10 }), 12)).toEqual(['later than expected']);
   });
 
-  it('compares only when it is slow, and says what it waits for', () => {
+  it('compares only slow runs, and shows the next try', () => {
     expect(outlook(progress({ slower_than: 0.2 }), 0)).toEqual([]);
     expect(outlook(progress({ slower_than: 0.925, stalled: true, retry_after_seconds: 30 }), 4)).toEqual([
       'next try in 26s',
@@ -60,11 +60,11 @@ describe('the outlook', () => {
 });
 
 describe('the bar', () => {
-  it('is unknown before the first number', () => {
+  it('is unknown before the first percentage', () => {
     expect(barPercent(progress())).toBeNull();
   });
 
-  it('never goes backwards, in whatever order reports arrive', () => {
+  it('never goes back, in whatever order updates arrive', () => {
     fc.assert(
       fc.property(
         fc.array(fc.option(fc.double({ min: -10, max: 120, noNaN: true }), { nil: undefined })),

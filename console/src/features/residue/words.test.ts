@@ -3,23 +3,23 @@ import { causeWords, costWords, residueHeadline, residueName, totalCost, whereWo
 
 const somebody = { name: 'anna', token_id: 'tok_1' } as never;
 
-describe('residue in words', () => {
-  it('says what and where', () => {
+describe('words of residue', () => {
+  it('name the resource and its place', () => {
     expect(residueName({ kind: 'directory', resource: '/srv/inst_1' })).toBe('directory /srv/inst_1');
     expect(whereWords({ driver: 'local', pool: 'again', host: 'quay' })).toBe('local, pool again, on quay');
     expect(whereWords({ driver: 'azure', pool: null, host: null })).toBe('azure');
   });
-  it('says how it came about, and by whom', () => {
+  it('name the cause and the person', () => {
     expect(causeWords({ why: 'force-release', forced_by: somebody })).toBe('its release was forced by anna');
     expect(causeWords({ why: 'force-release', forced_by: null })).toBe('its release was forced');
     expect(causeWords({ why: 'orphan', forced_by: null })).toBe('found without an owner');
   });
-  it('counts only the cost that is known', () => {
+  it('sum only known costs', () => {
     expect(costWords(0.25)).toBe('0.25/h');
     expect(totalCost([{ cost_per_hour: null }])).toBeNull();
     expect(totalCost([{ cost_per_hour: null }, { cost_per_hour: 1 }, { cost_per_hour: 0.5 }])).toBe(1.5);
   });
-  it('has a headline that does not claim more than is read', () => {
+  it('have a headline that counts only what was read', () => {
     expect(residueHeadline([], true)).toMatch(/^Resources that may be left/);
     expect(residueHeadline([{ cost_per_hour: null }], true)).toBe('1 thing may be left at a provider');
     expect(residueHeadline([{ cost_per_hour: 2 }, { cost_per_hour: null }], false)).toBe(

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { settingRows, sourcedRows, whereFrom } from './words.ts';
 
-it('settings are rows by their path, without what is not set', () => {
+it('settings become rows by path, without unset ones', () => {
   expect(
     settingRows({ port: 7070, tls: null, brake: { fraction: 0.2, deep: { on: true } }, hosts: ['a', 'b'] }),
   ).toEqual([
@@ -12,7 +12,7 @@ it('settings are rows by their path, without what is not set', () => {
   ]);
 });
 
-it('says where each came from, and of which file the rest is', () => {
+it('names the source of each setting, and the settings file', () => {
   const sources = { port: '--port', allow_local_driver: 'it listens on this host alone' };
   expect(sourcedRows({ port: 7070, allow_local_driver: true, zone: 'eu' }, sources)).toEqual([
     ['port', '7070 (--port)'],

@@ -3,7 +3,7 @@ import { hearingWords, heldCount, heldHeadline } from './words.ts';
 
 const held = (...nodes: number[]) => nodes.map((count) => ({ rule: 'liveness', kind: 'mass-failure', nodes: count }));
 
-it('says how much is held, in one word and in a sentence', () => {
+it('describes how much is held, short and as a sentence', () => {
   const nothing = { holding: false, held: [] };
   const one = { holding: true, held: held(1) };
   const many = { holding: true, held: held(7, 1) };
@@ -17,7 +17,7 @@ it('says how much is held, in one word and in a sentence', () => {
   ]);
 });
 
-it('says when the control plane has not heard everything', () => {
+it('says when heartbeats are missing', () => {
   const at = '2026-01-01T12:01:00Z';
   expect(hearingWords({ at, heard_through: '2026-01-01T12:00:59Z' })).toContain('All heartbeats');
   expect(hearingWords({ at, heard_through: '2026-01-01T12:00:00Z' })).toContain('of the last 60 s have not arrived');

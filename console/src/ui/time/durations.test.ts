@@ -19,11 +19,11 @@ describe('durations', () => {
     [1800, 7200, '0.5–2 h'],
   ])('%s to %s seconds are usually %s', (low, high, words) => expect(range(low, high)).toBe(words));
 
-  it('says about how long in one unit', () => {
+  it('rounds to one unit', () => {
     expect([5, 100, 720, 7200, 200_000].map(roughly)).toEqual(['5 s', '2 min', '12 min', '2 h', '2 d']);
   });
 
-  it('keeps the fraction of what was short', () => {
+  it('keeps the fraction of short durations', () => {
     expect([0.111, 11.32, 252].map(precise)).toEqual(['0.11s', '11.3s', '4m 12s']);
   });
 });

@@ -5,7 +5,7 @@ const now = Date.parse('2026-03-01T12:00:00Z');
 const before = (seconds: number) => now - seconds * 1000;
 
 describe('times', () => {
-  it('looks back coarsely and ahead to the second', () => {
+  it('is coarse for the past and exact for the future', () => {
     expect(relative(before(1), now)).toBe('just now');
     expect(relative(before(59), now)).toBe('59s ago');
     expect(relative(before(252), now)).toBe('4m ago');
@@ -13,23 +13,23 @@ describe('times', () => {
     expect(relative(before(-252), now)).toBe('in 4m 12s');
   });
 
-  it('calls what is due now, and never a next time that is past', () => {
+  it('says now for what is due, never a past time', () => {
     expect(due(before(-252), now)).toBe('in 4m 12s');
     for (const seconds of [-0.4, 0, 5]) expect(due(before(seconds), now)).toBe('now');
   });
 
-  it('gives no age below zero, whatever the clocks say', () => {
+  it('never returns a negative age', () => {
     expect(age(before(-5), now)).toBe('0s');
     expect(age(before(90), now)).toBe('1m');
   });
 
-  it('keeps the UTC that logs carry in the absolute time', () => {
+  it('includes UTC in the absolute time', () => {
     expect(absolute('2026-03-01T12:00:00.123Z')).toContain('2026-03-01T12:00:00.123Z');
   });
 });
 
-describe('moments in a sentence of the server', () => {
-  it('are read in the reader’s own time, and the rest is left alone', () => {
+describe('timestamps in a sentence of the server', () => {
+  it('become local times, and the rest stays', () => {
     const at = '2026-03-04T05:06:07.890Z';
     const local = withLocalTimes(`it has until ${at}`);
     expect(local).toMatch(/^it has until .*2026/);

@@ -2,12 +2,12 @@ import { describe, expect, it } from 'vitest';
 import { readableLine } from './log-lines.ts';
 
 describe('log lines', () => {
-  it('lose the codes that colour them in a terminal', () => {
+  it('lose terminal colours', () => {
     const green = '\u001b[32m';
     expect(readableLine(`listening on ${green}http://127.0.0.1\u001b[0m`).text).toBe('listening on http://127.0.0.1');
   });
 
-  it('that are structured show their message, their level and what is theirs alone', () => {
+  it('show message, level and own fields if structured', () => {
     const line = JSON.stringify({ at: 'x', level: 'warn', msg: 'beat failed', node_id: 'node_1', tries: 3 });
     expect(readableLine(line)).toEqual({ level: 'warn', text: 'beat failed', more: 'tries=3' });
     expect(readableLine(JSON.stringify({ level: 50, msg: 'no' })).level).toBe('error');
