@@ -3,7 +3,7 @@ import {
   child,
   eachFile,
   file,
-  isServerProduct,
+  isProduct,
   nodesOf,
   type Rule,
   type SourceFile,
@@ -71,6 +71,8 @@ const allowed: Record<string, string> = {
   // Rendering: they fill in or shorten a text, and decide nothing by it.
   'src/agent/connection/call-failure.ts': 'names the error once',
   'src/cli/terminal/failure.ts': 'leaves out what the detail already says',
+  'console/src/features/audit/words.ts': 'leaves out a reason that the summary already says',
+  'console/src/ui/time/times.ts': 'shows moments in local time',
   'src/cli/render/evidence/audit.ts': 'names the target once',
   'src/contract/client.ts': 'fills a placeholder of the error catalogue',
   'src/doctor/examine.ts': 'fills a placeholder of the error catalogue',
@@ -152,7 +154,7 @@ function readsProse(source: SourceFile): string[] {
 
 const isStale = (source: SourceFile) =>
   readsProse(source).length === 0 ? ['is on the list of prose-rules.ts and reads no text'] : [];
-const readers = eachFile((path) => isServerProduct(path) && !(path in allowed), readsProse);
+const readers = eachFile((path) => isProduct(path) && !(path in allowed), readsProse);
 const staleEntries = eachFile((path) => path in allowed, isStale);
 
 const noProseAsData: Rule = {
@@ -173,7 +175,7 @@ const noProseAsData: Rule = {
     "const q = `select 1 from boot_signs where starts_with(sign, 'crashed')`;",
     "const q = `select 1 from findings where reason like 'its%'`;",
   ]
-    .map((text) => [file('src/sweeps/a.ts', text)])
+    .flatMap((text) => [[file('src/sweeps/a.ts', text)], [file('console/src/ui/a.tsx', text)]])
     .concat([[file('src/store/pg/database.ts', 'const isStalePlan = sqlState(error) === "0A000";')]]),
   fine: [
     file('src/store/pg/database.ts', 'const isStalePlan = /cached plan/.test(error.message);'),
