@@ -3,7 +3,7 @@ import { type Clock, now, pause, systemClock } from './base/clock.ts';
 import type { LearningRedactor } from './base/redaction/redact.ts';
 import type { ServerSettings } from './base/settings/settings.ts';
 import type { Log } from './base/telemetry/log.ts';
-import type { ReadinessCheck } from './contract/overview.ts';
+import type { ReadinessCheck } from './contract/fleet/overview.ts';
 import { startTail } from './store/evidence/tail.ts';
 import { openInstallation } from './store/keys/installation.ts';
 import { followTaskKeys } from './store/keys/task-keys/follow.ts';

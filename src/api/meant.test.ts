@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { FoundThing } from '../contract/find.ts';
+import type { FoundThing } from '../contract/fleet/find.ts';
 import { meantOf } from './meant.ts';
 
 const thing = (fields: Partial<FoundThing>): FoundThing => ({

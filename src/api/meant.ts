@@ -1,5 +1,5 @@
 /** Which of the things that an id or a name stands for is meant: the one that has the story of all of them. Pure. */
-import { type Found, type FoundThing, type TargetKind, targetKinds } from '../contract/find.ts';
+import { type Found, type FoundThing, type TargetKind, targetKinds } from '../contract/fleet/find.ts';
 
 type Meant = NonNullable<Found['meant']>;
 

@@ -6,7 +6,7 @@ import type { TrustedProxies } from '../base/network/trusted-proxies.ts';
 import type { Log } from '../base/telemetry/log.ts';
 import type { Tracer } from '../base/telemetry/trace.ts';
 import type { DoorOperation } from '../contract/compat/routes.ts';
-import type { ReadinessCheck } from '../contract/overview.ts';
+import type { ReadinessCheck } from '../contract/fleet/overview.ts';
 import type { OperatorsMay } from '../contract/pool-fields/privileged.ts';
 import type { BodyOf, ParamsOf, QueryOf, ReplyOf } from '../contract/route.ts';
 import type { OperationName, Routes } from '../contract/routes.ts';

@@ -2,9 +2,9 @@
 import { type Static, Type } from 'typebox';
 import { allocationActionNames } from '../lifecycle/actions/allocation-actions.ts';
 import { Allocation, AllocationStatusName } from './allocation.ts';
-import { askedWith, predictionFields } from './explanation.ts';
 import { Operation } from './operation.ts';
 import { Id, nullable, strict } from './primitives.ts';
+import { askedWith, predictionFields } from './supervision/explanation.ts';
 
 export const AllocationActionName = Type.Enum([...allocationActionNames]);
 

@@ -1,7 +1,7 @@
 /** What a route declares about itself. The server, the OpenAPI document, the clients and the authorization test read it. */
 import type { Static, TSchema } from 'typebox';
 import type { ErrorCode } from './errors/errors.ts';
-import type { Role } from './token.ts';
+import type { Role } from './security/token.ts';
 
 /**
  * - public: no credential

@@ -1,6 +1,6 @@
 /** The words of an examination: whom it is about, what each layer came to, and what is known by then. */
 import type { Clock } from '../base/clock.ts';
-import type { Checkup, Ping } from '../contract/checkup.ts';
+import type { Checkup, Ping } from '../contract/supervision/checkup.ts';
 
 export const layerNames = [
   'dns',

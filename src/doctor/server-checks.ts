@@ -2,7 +2,7 @@
 import { createPublicKey, randomBytes, verify } from 'node:crypto';
 import { continuityOf, isTaskKeys } from '../contract/agent/task-key-chain.ts';
 import { canonicalJson } from '../contract/canonical-json.ts';
-import type { Checkup, LayerCheck, Ping } from '../contract/checkup.ts';
+import type { Checkup, LayerCheck, Ping } from '../contract/supervision/checkup.ts';
 import { ask, type Heard, type Question, stranger } from './ask.ts';
 import { type Found, failed, type Outcome, type Patient, skipped, well } from './examination.ts';
 

@@ -5,8 +5,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { fingerprintOf } from '../../src/base/credentials/ed25519.ts';
 import { runCli } from '../../src/cli/testing/run-cli.ts';
-import type { NodeActed } from '../../src/contract/explanation.ts';
 import type { Node } from '../../src/contract/node.ts';
+import type { NodeActed } from '../../src/contract/supervision/explanation.ts';
 import {
   type ActionSubject,
   type NodeActionName,

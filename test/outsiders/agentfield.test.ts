@@ -1,8 +1,8 @@
 /** AgentField's SDK for Python, the oldest release and the newest one, unmodified: restarts, goodbyes, odd ids, and two at once. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { sdkPython, sdkVersions } from '../../scripts/setup/agentfield-sdk.mjs';
-import type { Finding } from '../../src/contract/finding.ts';
 import type { Node } from '../../src/contract/node.ts';
+import type { Finding } from '../../src/contract/supervision/finding.ts';
 import { type Sdk, type SdkNode, startSdkNode } from '../scenarios/support/agentfield-node.ts';
 import { freePort } from '../support/free-port.ts';
 import { type SpawnedServer, spawnServer } from '../support/server.ts';

@@ -1,6 +1,6 @@
 /** Shows who is signed in; its menu loads on demand. */
 import { useState } from 'react';
-import type { Session } from '../../../src/contract/token.ts';
+import type { Session } from '../../../src/contract/security/token.ts';
 import { part, usePart } from '../ui/loading/lazy-part.tsx';
 import { AccountFace } from './AccountFace.tsx';
 

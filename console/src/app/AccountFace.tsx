@@ -2,7 +2,7 @@
 import { UnstyledButton } from '@mantine/core';
 import { IconSelector } from '@tabler/icons-react';
 import type { ComponentProps } from 'react';
-import type { Session } from '../../../src/contract/token.ts';
+import type { Session } from '../../../src/contract/security/token.ts';
 import styles from './Account.module.css';
 
 export const AccountFace = ({ session, ...button }: { session: Session } & ComponentProps<'button'>) => (

@@ -5,7 +5,7 @@ import { Menu, useComputedColorScheme, useMantineColorScheme } from '@mantine/co
 import { IconBook2, IconKeyboard, IconLogout, IconMoon, IconSun } from '@tabler/icons-react';
 import { useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
-import type { Session } from '../../../src/contract/token.ts';
+import type { Session } from '../../../src/contract/security/token.ts';
 import { call } from '../api/client.ts';
 import { notify } from '../ui/notices.ts';
 import { AccountFace } from './AccountFace.tsx';

@@ -12,7 +12,7 @@ import {
   IconSettings,
   IconStack2,
 } from '@tabler/icons-react';
-import type { Session } from '../../../src/contract/token.ts';
+import type { Session } from '../../../src/contract/security/token.ts';
 import type { GlossaryWord } from '../../../src/lifecycle/glossary.ts';
 import { mayOperate, seesWholeFleet } from '../api/session.ts';
 

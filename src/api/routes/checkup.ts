@@ -2,10 +2,10 @@
 import { now } from '../../base/clock.ts';
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
 import { type Visibility, wholeFleet } from '../../base/visibility.ts';
-import type { Checkup, LayerCheck, Ping } from '../../contract/checkup.ts';
 import { faultEntry } from '../../contract/errors/error-entry.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { ownerLayers } from '../../contract/errors/problem.ts';
+import type { Checkup, LayerCheck, Ping } from '../../contract/supervision/checkup.ts';
 import { isPingOver, type Judged, judgeStanding } from '../../lifecycle/explain/checkup.ts';
 import { isFenced, nodeStatuses } from '../../lifecycle/model/states.ts';
 import { type PingSeen, pingNow, seePing } from '../../operations/actions/ping-now.ts';

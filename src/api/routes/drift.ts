@@ -1,6 +1,6 @@
 /** Findings: what disagrees or fails again and again, and what a person decides about it. */
 import { ApiProblem } from '../../contract/errors/errors.ts';
-import type { Finding } from '../../contract/finding.ts';
+import type { Finding } from '../../contract/supervision/finding.ts';
 import { findingSays } from '../../lifecycle/findings/finding-says.ts';
 import { findingWhats } from '../../lifecycle/findings/findings.ts';
 import { acceptFinding, type FindingOutcome, repairFinding } from '../../operations/actions/findings.ts';

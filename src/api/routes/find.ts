@@ -1,6 +1,6 @@
 /** What an id or a name stands for. The command line and the console resolve whatever a person pastes by this. */
 import { now } from '../../base/clock.ts';
-import type { FoundThing } from '../../contract/find.ts';
+import type { FoundThing } from '../../contract/fleet/find.ts';
 import { readOperations } from '../../store/operations/operations.ts';
 import { readAllocations } from '../../store/rows/allocations.ts';
 import { requestsOf, whatIsMeant } from '../../store/rows/find.ts';

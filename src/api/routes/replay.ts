@@ -2,7 +2,7 @@
 import { type Clock, now, pause, secondsLater } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { PoolDocument, ProposedPool } from '../../contract/pool.ts';
-import type { ReplayedPool } from '../../contract/replay.ts';
+import type { ReplayedPool } from '../../contract/supervision/replay.ts';
 import type { Found } from '../../lifecycle/replay/difference.ts';
 import { type Decision, type DifferenceKind, untoldKinds } from '../../lifecycle/replay/difference.ts';
 import type { History, ReplayPolicy } from '../../lifecycle/replay/history.ts';

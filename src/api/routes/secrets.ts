@@ -1,7 +1,7 @@
 /** Secrets: stored, listed by name, deleted, encrypted anew. Their values are in no answer and no evidence. */
 import { now } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
-import { type SecretValueProblem, secretValueProblem, shortestSecret } from '../../contract/secret-values.ts';
+import { type SecretValueProblem, secretValueProblem, shortestSecret } from '../../contract/security/secret-values.ts';
 import { recordEvidence } from '../../store/evidence/evidence.ts';
 import { formsForEverybody } from '../../store/rows/secrets/known-values.ts';
 import {

@@ -1,6 +1,6 @@
 /** The console's sessions: sign in, sign out, list them, end one. */
 import { now } from '../../base/clock.ts';
-import type { Session } from '../../contract/token.ts';
+import type { Session } from '../../contract/security/token.ts';
 import { listSessions, sessionWire } from '../../store/rows/sign-in/sessions.ts';
 import { personByToken } from '../http/auth.ts';
 import type { Person } from '../http/callers.ts';

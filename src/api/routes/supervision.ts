@@ -1,7 +1,7 @@
 /** The rules at work: sweeps, the brake, maintenance windows. */
 import { moment, now, secondsBetween } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
-import type { Brake, Maintenance } from '../../contract/supervision.ts';
+import type { Brake, Maintenance } from '../../contract/supervision/supervision.ts';
 import { isNodeRule, nodeRules } from '../../lifecycle/model/rules.ts';
 import { countHeld } from '../../store/rows/counts.ts';
 import { endWindow, listWindows, type MaintenanceRow, putWindow } from '../../store/rows/maintenance.ts';

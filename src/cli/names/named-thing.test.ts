@@ -1,6 +1,6 @@
 /** What is done about a word that carries none of the prefixes: the server finds what it means, and a person hears when it cannot. */
 import { beforeEach, expect, test } from 'vitest';
-import type { Found, FoundThing } from '../../contract/find.ts';
+import type { Found, FoundThing } from '../../contract/fleet/find.ts';
 import { runCli } from '../testing/run-cli.ts';
 import { sampleAllocation, sampleNode } from '../testing/samples.ts';
 import { ScriptedServer } from '../testing/scripted-server.ts';

@@ -1,5 +1,5 @@
 /** What a person means by an id or a name that was copied from anywhere: a table, a log line, an error, the console. */
-import type { Found } from '../../contract/find.ts';
+import type { Found } from '../../contract/fleet/find.ts';
 import type { Session } from '../connection/session.ts';
 import { printable } from '../render/text/text.ts';
 import { CliFailure } from '../terminal/failure.ts';

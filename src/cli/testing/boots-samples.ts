@@ -1,5 +1,5 @@
 /** Recorded boots on the wire for tests: thirty-nine quick ones, a slow healthy one and one that never came. Valid by the contract, as samples.test.ts checks. */
-import type { BootPhase, BootSample, PoolBoots, WhatIf } from '../../contract/boots.ts';
+import type { BootPhase, BootSample, PoolBoots, WhatIf } from '../../contract/supervision/boots.ts';
 import { bandedCompletion, estimateSurvival } from '../../lifecycle/boots/survival.ts';
 import { falseKillShare } from '../../lifecycle/boots/what-if.ts';
 import { sampleIds } from './samples.ts';

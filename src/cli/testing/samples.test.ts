@@ -2,15 +2,15 @@ import { Value } from 'typebox/value';
 import { expect, test } from 'vitest';
 import { Allocation } from '../../contract/allocation.ts';
 import { AllocationActed } from '../../contract/allocation-action.ts';
-import { PoolBoots, WhatIf } from '../../contract/boots.ts';
 import { Problem } from '../../contract/errors/problem.ts';
 import { Evidence } from '../../contract/evidence/evidence.ts';
-import { Explanation, NodeActed } from '../../contract/explanation.ts';
-import { Finding, FindingDecided } from '../../contract/finding.ts';
 import { LogLine, Node } from '../../contract/node.ts';
 import { Operation } from '../../contract/operation.ts';
 import { Pool } from '../../contract/pool.ts';
-import { Brake, SweepRun } from '../../contract/supervision.ts';
+import { PoolBoots, WhatIf } from '../../contract/supervision/boots.ts';
+import { Explanation, NodeActed } from '../../contract/supervision/explanation.ts';
+import { Finding, FindingDecided } from '../../contract/supervision/finding.ts';
+import { Brake, SweepRun } from '../../contract/supervision/supervision.ts';
 import { sampleBootPhase, sampleLearning, samplePoolBoots, sampleWhatIf } from './boots-samples.ts';
 import {
   sampleAllocation,

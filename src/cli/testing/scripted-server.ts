@@ -7,7 +7,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { addresses } from '../../contract/addresses.generated.ts';
 import type { Allocation } from '../../contract/allocation.ts';
-import type { Found } from '../../contract/find.ts';
+import type { Found } from '../../contract/fleet/find.ts';
 import type { Node } from '../../contract/node.ts';
 import type { Operation } from '../../contract/operation.ts';
 import type { OperationName } from '../../contract/routes.ts';

@@ -1,10 +1,10 @@
 /** More wire objects for tests: explanations, the brake and the rules at work. Valid by the contract, as samples.test.ts checks. */
 import type { AllocationActed } from '../../contract/allocation-action.ts';
-import type { Explanation, NodeActed } from '../../contract/explanation.ts';
-import type { Finding, FindingDecided } from '../../contract/finding.ts';
 import type { Held } from '../../contract/node.ts';
-import type { Residue } from '../../contract/residue.ts';
-import type { Brake, Maintenance } from '../../contract/supervision.ts';
+import type { Explanation, NodeActed } from '../../contract/supervision/explanation.ts';
+import type { Finding, FindingDecided } from '../../contract/supervision/finding.ts';
+import type { Residue } from '../../contract/supervision/residue.ts';
+import type { Brake, Maintenance } from '../../contract/supervision/supervision.ts';
 import type { SweepRun } from '../render/supervision/sweep.ts';
 import { sampleAllocation, sampleEvidence, sampleIds, sampleNode } from './samples.ts';
 

@@ -1,6 +1,6 @@
 /** Whether a release ended without proof, and how much it left on the residue ledger. */
 import { RequestRefused } from '../../contract/client.ts';
-import type { Residue } from '../../contract/residue.ts';
+import type { Residue } from '../../contract/supervision/residue.ts';
 import { collect } from '../connection/pages.ts';
 import type { Session } from '../connection/session.ts';
 import type { Subject } from './subject.ts';

@@ -3,7 +3,7 @@
  * late, or from a stream and a poll at once, and the newest must win.
  */
 import type { Allocation } from '../../contract/allocation.ts';
-import type { TargetKind } from '../../contract/find.ts';
+import type { TargetKind } from '../../contract/fleet/find.ts';
 import type { Node } from '../../contract/node.ts';
 import type { Operation } from '../../contract/operation.ts';
 import { isOver, type ReadableProgress } from '../render/allocations/progress.ts';

@@ -1,10 +1,10 @@
 /** What agents call. */
 
-import { instance, instanceOrExpired, instanceOrFormer, instanceOrRelay, open } from '../access.ts';
 import * as agent from '../agent/agent.ts';
 import { readBootReport } from '../agent/boot-report/read.ts';
 import { IdParams } from '../primitives.ts';
 import type { Refusal, RouteDeclaration } from '../route.ts';
+import { instance, instanceOrExpired, instanceOrFormer, instanceOrRelay, open } from '../security/access.ts';
 
 const megabyte = 1024 * 1024;
 

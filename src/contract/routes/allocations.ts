@@ -1,11 +1,11 @@
 /** Allocations: claimed, read, released, tried again. */
 
-import { operator, viewer } from '../access.ts';
 import * as allocation from '../allocation.ts';
 import * as action from '../allocation-action.ts';
 import { Certificate } from '../evidence/certificate.ts';
 import { IdParams } from '../primitives.ts';
 import type { RouteDeclaration } from '../route.ts';
+import { operator, viewer } from '../security/access.ts';
 
 export const allocationRoutes = {
   'allocation-create': {

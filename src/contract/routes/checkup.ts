@@ -1,8 +1,9 @@
 /** What doctor asks: how a machine stands with us, and whether a task gets to it and its answer back. */
-import { fleetOperator, fleetViewer, instance, viewer } from '../access.ts';
-import * as checkup from '../checkup.ts';
+
 import { IdParams } from '../primitives.ts';
 import type { RouteDeclaration } from '../route.ts';
+import { fleetOperator, fleetViewer, instance, viewer } from '../security/access.ts';
+import * as checkup from '../supervision/checkup.ts';
 
 export const checkupRoutes = {
   'node-checkup': {

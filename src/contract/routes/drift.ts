@@ -1,8 +1,9 @@
 /** Findings: what disagrees or fails again and again, and what a person decides about it. */
-import { fleetOperator, fleetViewer } from '../access.ts';
-import * as finding from '../finding.ts';
+
 import { IdParams } from '../primitives.ts';
 import type { RouteDeclaration } from '../route.ts';
+import { fleetOperator, fleetViewer } from '../security/access.ts';
+import * as finding from '../supervision/finding.ts';
 
 export const driftRoutes = {
   'drift-list': {

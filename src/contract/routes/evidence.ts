@@ -1,12 +1,12 @@
 /** Evidence across everything: timeline, audit, live stream. */
 import { Type } from 'typebox';
-import { fleetOperator, fleetViewer, open, operator, viewer } from '../access.ts';
 import * as evidence from '../evidence/evidence.ts';
 import * as exported from '../evidence/evidence-export.ts';
 import * as seals from '../evidence/evidence-seals.ts';
-import * as find from '../find.ts';
+import * as find from '../fleet/find.ts';
 import { Id, Name, paging, strict } from '../primitives.ts';
 import type { RouteDeclaration } from '../route.ts';
+import { fleetOperator, fleetViewer, open, operator, viewer } from '../security/access.ts';
 
 const StreamQuery = Type.Object(
   {

@@ -1,12 +1,12 @@
 /** Nodes, and what is known about each. */
 
-import { fleetOperator, fleetViewer, viewer } from '../access.ts';
 import * as evidence from '../evidence/evidence.ts';
-import * as explanation from '../explanation.ts';
-import * as fleet from '../fleet.ts';
+import * as fleet from '../fleet/fleet.ts';
 import * as node from '../node.ts';
 import { IdParams } from '../primitives.ts';
 import type { RouteDeclaration } from '../route.ts';
+import { fleetOperator, fleetViewer, viewer } from '../security/access.ts';
+import * as explanation from '../supervision/explanation.ts';
 
 export const nodeRoutes = {
   'node-create': {

@@ -1,11 +1,11 @@
 /** Operations: read, cancelled, continued; and the one that is about many. */
 
-import { fleetOperator, operator, viewer } from '../access.ts';
 import * as allocation from '../allocation.ts';
 import * as operation from '../operation.ts';
 import { IdParams } from '../primitives.ts';
-import * as recovery from '../recovery.ts';
 import type { RouteDeclaration } from '../route.ts';
+import { fleetOperator, operator, viewer } from '../security/access.ts';
+import * as recovery from '../supervision/recovery.ts';
 
 export const operationRoutes = {
   'operation-list': {

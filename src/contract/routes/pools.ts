@@ -1,10 +1,10 @@
 /** Pools and their join tokens. */
 import { Type } from 'typebox';
-import { fleetOperator, fleetViewer } from '../access.ts';
-import { BudgetRequest, PoolBoots, WhatIf, WhatIfRequest } from '../boots.ts';
 import * as pool from '../pool.ts';
 import { Id, Name, strict } from '../primitives.ts';
 import type { RouteDeclaration } from '../route.ts';
+import { fleetOperator, fleetViewer } from '../security/access.ts';
+import { BudgetRequest, PoolBoots, WhatIf, WhatIfRequest } from '../supervision/boots.ts';
 
 /** What the document of a pool is refused for. */
 const documentProblems = [

@@ -1,7 +1,8 @@
 /** What a proposed policy would have decided. */
-import { fleetViewer } from '../access.ts';
-import { ReplayReply, ReplayRequest } from '../replay.ts';
+
 import type { RouteDeclaration } from '../route.ts';
+import { fleetViewer } from '../security/access.ts';
+import { ReplayReply, ReplayRequest } from '../supervision/replay.ts';
 
 export const replayRoutes = {
   'policy-replay': {

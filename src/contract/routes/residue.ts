@@ -1,8 +1,9 @@
 /** The ledger of what is left upstream without a live owner. */
-import { fleetOperator, fleetViewer } from '../access.ts';
+
 import { IdParams } from '../primitives.ts';
-import * as residue from '../residue.ts';
 import type { RouteDeclaration } from '../route.ts';
+import { fleetOperator, fleetViewer } from '../security/access.ts';
+import * as residue from '../supervision/residue.ts';
 
 export const residueRoutes = {
   'residue-list': {

@@ -1,7 +1,8 @@
 /** Secrets that pools name in their environment. */
-import { admin } from '../access.ts';
+
 import type { RouteDeclaration } from '../route.ts';
-import * as secret from '../secret.ts';
+import { admin } from '../security/access.ts';
+import * as secret from '../security/secret.ts';
 
 export const secretRoutes = {
   'secret-put': {

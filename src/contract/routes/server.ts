@@ -1,8 +1,8 @@
 /** The server itself: health, readiness, metrics, counts. */
 
-import { admin, fleetOperator, fleetViewer, open } from '../access.ts';
-import * as overview from '../overview.ts';
+import * as overview from '../fleet/overview.ts';
 import type { RouteDeclaration } from '../route.ts';
+import { admin, fleetOperator, fleetViewer, open } from '../security/access.ts';
 
 export const serverRoutes = {
   'task-key-rotate': {

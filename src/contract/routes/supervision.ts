@@ -1,7 +1,8 @@
 /** The rules at work: sweeps, the brake, maintenance windows. */
-import { fleetOperator, fleetViewer } from '../access.ts';
+
 import type { RouteDeclaration } from '../route.ts';
-import * as supervision from '../supervision.ts';
+import { fleetOperator, fleetViewer } from '../security/access.ts';
+import * as supervision from '../supervision/supervision.ts';
 
 export const supervisionRoutes = {
   'sweep-list': {

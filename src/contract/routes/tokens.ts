@@ -1,9 +1,9 @@
 /** Tokens of people and programs, and the console's session. */
 
-import { admin, viewer } from '../access.ts';
 import { IdParams } from '../primitives.ts';
 import type { RouteDeclaration } from '../route.ts';
-import * as token from '../token.ts';
+import { admin, viewer } from '../security/access.ts';
+import * as token from '../security/token.ts';
 
 export const tokenRoutes = {
   'session-create': {

@@ -1,6 +1,6 @@
 /** To which of those that a filter names the action is open now, and why not to the others. */
 import { wholeFleet } from '../../base/visibility.ts';
-import type { Recovery } from '../../contract/recovery.ts';
+import type { Recovery } from '../../contract/supervision/recovery.ts';
 import {
   type BulkActionName,
   isAboutAllocations,

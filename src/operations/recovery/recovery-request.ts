@@ -2,7 +2,7 @@
 import { now } from '../../base/clock.ts';
 import type { WorkflowId } from '../../base/ids.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
-import type { RecoveryFilter, RecoveryRequest } from '../../contract/recovery.ts';
+import type { RecoveryFilter, RecoveryRequest } from '../../contract/supervision/recovery.ts';
 import {
   type BulkActionName,
   bulkAction,

@@ -6,7 +6,7 @@ import { now } from '../../base/clock.ts';
 import type { WorkflowId } from '../../base/ids.ts';
 import { wholeFleet } from '../../base/visibility.ts';
 import { ApiProblem, type ErrorCode, errorCatalogue } from '../../contract/errors/errors.ts';
-import type { RecoveryFilter } from '../../contract/recovery.ts';
+import type { RecoveryFilter } from '../../contract/supervision/recovery.ts';
 import type { Json, OperationContext } from '../../engine/engine.ts';
 import {
   type BulkActionName,

@@ -1,7 +1,7 @@
 /** One row for each phase of each boot: how long it took and how it ended. Budgets are learned from them. */
 import { secondsBetween } from '../../base/clock.ts';
-import type { BootSample } from '../../contract/boots.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
+import type { BootSample } from '../../contract/supervision/boots.ts';
 import { type SamplePhase, sampleOf } from '../../lifecycle/boots/boot-samples.ts';
 import type { TimedBoot } from '../../lifecycle/boots/survival.ts';
 import type { NodeStatus } from '../../lifecycle/model/states.ts';

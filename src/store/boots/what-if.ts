@@ -1,5 +1,5 @@
 /** What another budget would have done, asked of every recorded boot of a pool where they lie: lifecycle/boots/what-if.ts says the same. */
-import type { BootSample } from '../../contract/boots.ts';
+import type { BootSample } from '../../contract/supervision/boots.ts';
 import type { SamplePhase } from '../../lifecycle/boots/boot-samples.ts';
 import type { WhatIfQuestion } from '../../lifecycle/boots/what-if.ts';
 import type { Queryable } from '../pg/database.ts';

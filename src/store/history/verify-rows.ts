@@ -2,7 +2,7 @@
  * Every row held against its evidence, and every story against its row: a row that differs, one that nobody told of, and a story whose
  * row is gone all came past the door. Reads only, and more than the periodic pass does.
  */
-import type { RowDifference } from '../../contract/finding.ts';
+import type { RowDifference } from '../../contract/supervision/finding.ts';
 import type { Queryable } from '../pg/database.ts';
 import { allocations, nodes, type Projected, toldRows } from './projection.ts';
 import { type ProvenGoneNode, provenGoneNodes } from './proven-gone-nodes.ts';

@@ -5,7 +5,7 @@ import type { CorrelationId, NodeId, NodeInstanceId } from '../../base/ids.ts';
 import type { TaskKey } from '../../contract/agent/agent.ts';
 import { canonicalJson } from '../../contract/canonical-json.ts';
 import type { Actor } from '../../contract/evidence/evidence.ts';
-import type { ServerIdentity } from '../../contract/overview.ts';
+import type { ServerIdentity } from '../../contract/fleet/overview.ts';
 import type { Database } from '../pg/database.ts';
 import { keySet, type TaskKeyRow, taskKeyRows } from './task-keys/key-set.ts';
 import { maintainTaskKeys, newTaskKey, type RotatedTaskKey, rotateTaskKey, storeTaskKey } from './task-keys/rotate.ts';

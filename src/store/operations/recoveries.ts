@@ -1,6 +1,6 @@
 /** The targets of bulk recoveries: chosen by one statement, worked off one by one, counted for the pace and the progress. */
 import type { AllocationId, NodeId, WorkflowId } from '../../base/ids.ts';
-import type { RecoveryFilter } from '../../contract/recovery.ts';
+import type { RecoveryFilter } from '../../contract/supervision/recovery.ts';
 import {
   type BulkActionName,
   bulkAction,

@@ -1,6 +1,6 @@
 /** Replicas: who serves, by lease. A replica's epoch grows with every life, so that a former life's late writes are told apart. */
 import type { ReplicaId } from '../../base/ids.ts';
-import type { Overview } from '../../contract/overview.ts';
+import type { Overview } from '../../contract/fleet/overview.ts';
 import { recordEvidence } from '../evidence/evidence.ts';
 import type { Database, Queryable } from '../pg/database.ts';
 import type { Executor } from './executions.ts';

@@ -3,10 +3,10 @@ import type { AllocationId, CorrelationId, NodeId, WorkflowId } from '../../base
 import { type Visibility, wholeFleet } from '../../base/visibility.ts';
 import type { Allocation } from '../../contract/allocation.ts';
 import type { OwnerLayer } from '../../contract/errors/problem.ts';
-import type { Holder } from '../../contract/explanation.ts';
 import type { BudgetSource, Verdict } from '../../contract/node.ts';
 import type { Operation } from '../../contract/operation.ts';
 import type { Labels, Page } from '../../contract/primitives.ts';
+import type { Holder } from '../../contract/supervision/explanation.ts';
 import { type AllocationStatus, allocationStatuses, type NodeStatus } from '../../lifecycle/model/states.ts';
 import { readOperations } from '../operations/operations.ts';
 import { anyOf } from '../pg/by-ids.ts';

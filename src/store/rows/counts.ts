@@ -3,7 +3,7 @@
  * it (migration 0019), so what is read here is what the same snapshot would count, at a price that does not grow with the fleet.
  * Here they are read, folded, and held against the rows themselves.
  */
-import type { FleetCounts } from '../../contract/fleet.ts';
+import type { FleetCounts } from '../../contract/fleet/fleet.ts';
 import { recordEvidence } from '../evidence/evidence.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
 

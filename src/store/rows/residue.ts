@@ -14,7 +14,7 @@ import {
 } from '../../base/ids.ts';
 import type { Actor, EvidenceLayer } from '../../contract/evidence/evidence.ts';
 import type { Page } from '../../contract/primitives.ts';
-import type { Residue } from '../../contract/residue.ts';
+import type { Residue } from '../../contract/supervision/residue.ts';
 import type { ResidueReason, ResidueStatus } from '../../lifecycle/findings/residue.ts';
 import { recordEvidence } from '../evidence/evidence.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';

@@ -2,7 +2,7 @@
 import { hashSecret } from '../../base/credentials/random-secret.ts';
 import type { TokenId } from '../../base/ids.ts';
 import type { JoinToken } from '../../contract/pool.ts';
-import type { Token, TokenRole } from '../../contract/token.ts';
+import type { Token, TokenRole } from '../../contract/security/token.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
 
 /** What the secret of a token begins with. */

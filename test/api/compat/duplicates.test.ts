@@ -1,6 +1,6 @@
 /** Two live AgentField processes under one id: one of them keeps the name, and a finding names both. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Finding } from '../../../src/contract/finding.ts';
+import type { Finding } from '../../../src/contract/supervision/finding.ts';
 import { freePort } from '../../support/free-port.ts';
 import { until } from '../../support/until.ts';
 import { agentField, type DoorWorld, doorPool, doorWorld, expectTheirError } from '../support/compat-clients.ts';

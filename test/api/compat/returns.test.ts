@@ -1,7 +1,7 @@
 /** Names that come back through other protocols: what is a restart, what is refused, and what an ending token does. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
-import type { Finding } from '../../../src/contract/finding.ts';
+import type { Finding } from '../../../src/contract/supervision/finding.ts';
 import { httpServer, type LoopbackServer } from '../../../src/probe/testing/loopback-servers.ts';
 import { freePort } from '../../support/free-port.ts';
 import { until } from '../../support/until.ts';

@@ -6,7 +6,7 @@ import { secondsLater } from '../../../src/base/clock.ts';
 import type { NodeId } from '../../../src/base/ids.ts';
 import { runCli } from '../../../src/cli/testing/run-cli.ts';
 import type { ProposedPool } from '../../../src/contract/pool.ts';
-import type { ReplayedPool } from '../../../src/contract/replay.ts';
+import type { ReplayedPool } from '../../../src/contract/supervision/replay.ts';
 import { recordClaim } from '../../../src/store/agents/reports.ts';
 import { readHistory, replayPolicyOf } from '../../../src/store/replay/replay-history.ts';
 import type { NodeRow } from '../../../src/store/rows/nodes.ts';

@@ -1,7 +1,7 @@
 /** A server with two tenants, each with a machine of its own in an external pool. */
 import type { Allocation } from '../../../src/contract/allocation.ts';
 import type { Client } from '../../../src/contract/client.ts';
-import type { TokenRole } from '../../../src/contract/token.ts';
+import type { TokenRole } from '../../../src/contract/security/token.ts';
 import { inProcessServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 import { type Machine, startMachine } from './machine.ts';

@@ -1,7 +1,7 @@
 /** What viewers read out of pools, and what operators take by declaring them. */
 import { RequestRefused } from '../../../src/contract/client.ts';
 import type { Pool, PoolDocument } from '../../../src/contract/pool.ts';
-import type { Role } from '../../../src/contract/token.ts';
+import type { Role } from '../../../src/contract/security/token.ts';
 import type { SpawnedServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 import type { Attack } from '../support/attack.ts';

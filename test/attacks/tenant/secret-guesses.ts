@@ -38,7 +38,9 @@ export const secretGuessAttacks: Attack[] = [
   },
   {
     name: 'secrets: confirms a guess at a short secret in a fact of its machine',
-    without: [{ file: 'src/contract/secret-values.ts', find: 'shortestSecret = 16;', replace: 'shortestSecret = 8;' }],
+    without: [
+      { file: 'src/contract/security/secret-values.ts', find: 'shortestSecret = 16;', replace: 'shortestSecret = 8;' },
+    ],
     async succeeds(server) {
       const value = `pin-${randomBytes(3).toString('hex')}`;
       if (!(await store(server, 'short', value))) return false;

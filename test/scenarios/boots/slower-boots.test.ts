@@ -1,7 +1,7 @@
 /** The image pull has been twice as slow since yesterday: somebody is told, with the stage, before a healthy boot is given up. */
 import { expect } from 'vitest';
 import { now, secondsLater, systemClock } from '../../../src/base/clock.ts';
-import type { Finding } from '../../../src/contract/finding.ts';
+import type { Finding } from '../../../src/contract/supervision/finding.ts';
 import { openDatabase } from '../../../src/store/pg/database.ts';
 import { recordStagedBoots } from '../../../src/store/testing/staged-boots.ts';
 import { scenario, type World, without } from '../support/scenario.ts';

@@ -3,8 +3,8 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import type { Allocation } from '../../../src/contract/allocation.ts';
-import type { Finding } from '../../../src/contract/finding.ts';
 import type { PoolDocument } from '../../../src/contract/pool.ts';
+import type { Finding } from '../../../src/contract/supervision/finding.ts';
 import type { Composition } from '../../../src/main.ts';
 import { endTagged, taggedProcesses } from '../../support/tagged-processes.ts';
 import {

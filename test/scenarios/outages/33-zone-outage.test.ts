@@ -2,7 +2,7 @@
 import { expect, vi } from 'vitest';
 import { secondsBetween, secondsLater } from '../../../src/base/clock.ts';
 import type { Node } from '../../../src/contract/node.ts';
-import type { Brake } from '../../../src/contract/supervision.ts';
+import type { Brake } from '../../../src/contract/supervision/supervision.ts';
 import { defaultBrakePolicy, defaultBrakeSettings } from '../../../src/lifecycle/brake/brake.ts';
 import type { Composition } from '../../../src/main.ts';
 import { callRoute } from '../../api/support/calls.ts';

@@ -2,7 +2,7 @@
 import { expect, vi } from 'vitest';
 import { now, secondsLater, systemClock } from '../../../src/base/clock.ts';
 import type { Node } from '../../../src/contract/node.ts';
-import type { Maintenance } from '../../../src/contract/supervision.ts';
+import type { Maintenance } from '../../../src/contract/supervision/supervision.ts';
 import type * as Windows from '../../../src/store/rows/maintenance.ts';
 import { callRoute, expectProblem } from '../../api/support/calls.ts';
 import { type BeatingFleet, beatingFleet } from '../support/fleet.ts';

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import type { Residue } from '../../../src/contract/residue.ts';
+import type { Residue } from '../../../src/contract/supervision/residue.ts';
 import type { Driver } from '../../../src/drivers/driver.ts';
 import { declarePool } from '../../support/machine-life.ts';
 import { endTagged, taggedProcesses } from '../../support/tagged-processes.ts';

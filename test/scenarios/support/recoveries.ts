@@ -2,7 +2,7 @@
 import { expect } from 'vitest';
 import type { Client } from '../../../src/contract/client.ts';
 import type { Operation } from '../../../src/contract/operation.ts';
-import type { RecoveryRequest } from '../../../src/contract/recovery.ts';
+import type { RecoveryRequest } from '../../../src/contract/supervision/recovery.ts';
 import type { Ledger } from '../../support/ledger.ts';
 
 export interface Target {

@@ -29,7 +29,7 @@ const contractWithoutSchemas = [
   'evidence/evidence-layers.ts',
   'evidence/integrity',
   'pool-fields/masked.ts',
-  'roles.ts',
+  'security/roles.ts',
 ].map((name) => `contract/${name}`);
 
 /** docs/ARCHITECTURE.md has this table in words. Its own folder and `base` are open to each. */

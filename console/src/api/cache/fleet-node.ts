@@ -2,7 +2,7 @@
  * A node as the fleet page stores it, unpacked from the server's columns: only what a cell needs.
  * Pure.
  */
-import type { FleetPage } from '../../../../src/contract/fleet.ts';
+import type { FleetPage } from '../../../../src/contract/fleet/fleet.ts';
 import type { Node } from '../../../../src/contract/node.ts';
 
 export interface FleetNode extends Pick<Node, 'node_id' | 'name' | 'pool' | 'zone' | 'status' | 'labels'> {

@@ -3,7 +3,7 @@
  * tenants.
  */
 import { queryOptions } from '@tanstack/react-query';
-import type { BootPhase, PoolBoots } from '../../../../src/contract/boots.ts';
+import type { BootPhase, PoolBoots } from '../../../../src/contract/supervision/boots.ts';
 import { keys } from '../cache/keys.ts';
 import { act, type BodyOf, call } from '../client.ts';
 

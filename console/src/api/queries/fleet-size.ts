@@ -2,7 +2,7 @@
  * Decides how to draw a fleet: each machine as a cell, or counts by pool when there are too many.
  * Pure.
  */
-import type { FleetCounts } from '../../../../src/contract/fleet.ts';
+import type { FleetCounts } from '../../../../src/contract/fleet/fleet.ts';
 import type { NodeStatus } from '../../../../src/lifecycle/model/states.ts';
 
 /**

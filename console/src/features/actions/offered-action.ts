@@ -3,7 +3,7 @@
  */
 
 import type { AllocationActed } from '../../../../src/contract/allocation-action.ts';
-import type { NodeActed } from '../../../../src/contract/explanation.ts';
+import type { NodeActed } from '../../../../src/contract/supervision/explanation.ts';
 import type { Offer } from '../../../../src/lifecycle/actions/action-table.ts';
 import { newKey } from '../../api/client.ts';
 import { toSentence } from '../../ui/text.ts';

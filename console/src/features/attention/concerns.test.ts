@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import type { Allocation } from '../../../../src/contract/allocation.ts';
-import type { Finding } from '../../../../src/contract/finding.ts';
 import type { Node } from '../../../../src/contract/node.ts';
 import type { Operation } from '../../../../src/contract/operation.ts';
 import type { Pool } from '../../../../src/contract/pool.ts';
-import type { Residue } from '../../../../src/contract/residue.ts';
-import type { Brake } from '../../../../src/contract/supervision.ts';
+import type { Finding } from '../../../../src/contract/supervision/finding.ts';
+import type { Residue } from '../../../../src/contract/supervision/residue.ts';
+import type { Brake } from '../../../../src/contract/supervision/supervision.ts';
 import {
   attentionHeadline,
   attentionMark,

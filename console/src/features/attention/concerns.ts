@@ -3,12 +3,12 @@
  * Pure.
  */
 import type { Allocation } from '../../../../src/contract/allocation.ts';
-import type { Finding } from '../../../../src/contract/finding.ts';
 import type { Node } from '../../../../src/contract/node.ts';
 import type { Operation, Step } from '../../../../src/contract/operation.ts';
 import type { Pool } from '../../../../src/contract/pool.ts';
-import type { Residue } from '../../../../src/contract/residue.ts';
-import type { Brake, SweepRuns } from '../../../../src/contract/supervision.ts';
+import type { Finding } from '../../../../src/contract/supervision/finding.ts';
+import type { Residue } from '../../../../src/contract/supervision/residue.ts';
+import type { Brake, SweepRuns } from '../../../../src/contract/supervision/supervision.ts';
 import { foundSince } from '../drift/words.ts';
 import { type Hold, isOpenHold } from '../supervision/words.ts';
 

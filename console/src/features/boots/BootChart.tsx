@@ -4,7 +4,7 @@
  */
 import { type CSSProperties, type KeyboardEvent, type MouseEvent, type PointerEvent, useMemo, useRef } from 'react';
 import { marksOn, placeOf, secondsAt } from '../../../../src/base/duration-scale.ts';
-import type { BootPhase } from '../../../../src/contract/boots.ts';
+import type { BootPhase } from '../../../../src/contract/supervision/boots.ts';
 import { inSeconds } from '../../../../src/lifecycle/boots/what-if-words.ts';
 import { roughly } from '../../ui/time/durations.ts';
 import styles from './BootChart.module.css';

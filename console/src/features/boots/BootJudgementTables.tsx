@@ -3,7 +3,7 @@
  */
 import { IconLifebuoy, IconX } from '@tabler/icons-react';
 import { useState } from 'react';
-import type { WhatIf } from '../../../../src/contract/boots.ts';
+import type { WhatIf } from '../../../../src/contract/supervision/boots.ts';
 import { inSeconds } from '../../../../src/lifecycle/boots/what-if-words.ts';
 import { StatusBadge } from '../../ui/status/StatusBadge.tsx';
 import type { Look } from '../../ui/status/status-looks.ts';

@@ -1,6 +1,6 @@
 /** Links to the boot of a machine. */
 import { Link } from '@tanstack/react-router';
-import type { BootSample } from '../../../../src/contract/boots.ts';
+import type { BootSample } from '../../../../src/contract/supervision/boots.ts';
 import { shortId } from '../../ui/layout/CopyId.tsx';
 
 export const BootMachine = ({ node_id, node_instance_id }: Pick<BootSample, 'node_id' | 'node_instance_id'>) => (

@@ -1,7 +1,7 @@
 /** The recorded boots of a phase: machine, duration, outcome and budget. */
 import { IconCheck, IconClock, IconMinus, IconX } from '@tabler/icons-react';
 import { useState } from 'react';
-import type { BootSample } from '../../../../src/contract/boots.ts';
+import type { BootSample } from '../../../../src/contract/supervision/boots.ts';
 import { inSeconds } from '../../../../src/lifecycle/boots/what-if-words.ts';
 import { StatusBadge } from '../../ui/status/StatusBadge.tsx';
 import type { Look } from '../../ui/status/status-looks.ts';

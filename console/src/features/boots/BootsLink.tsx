@@ -1,7 +1,7 @@
 /** Links slower boots to their page, optionally with a budget to try. */
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
-import type { Finding } from '../../../../src/contract/finding.ts';
+import type { Finding } from '../../../../src/contract/supervision/finding.ts';
 
 interface Props {
   finding: Finding;

@@ -5,7 +5,7 @@
 import { Modal, Radio, Stack } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import type { BootPhase } from '../../../../src/contract/boots.ts';
+import type { BootPhase } from '../../../../src/contract/supervision/boots.ts';
 import { headlineOf, inSeconds, sourceWords, stuckSentence } from '../../../../src/lifecycle/boots/what-if-words.ts';
 import { keys } from '../../api/cache/keys.ts';
 import { newKey } from '../../api/client.ts';

@@ -2,7 +2,7 @@
  * The budget in force: its source, what moves it, what happened since it changed, and usual boot
  * times.
  */
-import type { BootPhase, PoolBoots } from '../../../../src/contract/boots.ts';
+import type { BootPhase, PoolBoots } from '../../../../src/contract/supervision/boots.ts';
 import { stratumWords } from '../../../../src/lifecycle/boots/learned-budget.ts';
 import { arrived } from '../../../../src/lifecycle/boots/survival.ts';
 import { inSeconds, sourceWords, tooSlowWords } from '../../../../src/lifecycle/boots/what-if-words.ts';

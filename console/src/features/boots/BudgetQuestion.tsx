@@ -7,7 +7,7 @@ import { Button, TextInput } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useEffect, useMemo, useState } from 'react';
-import type { BootPhase, WhatIf } from '../../../../src/contract/boots.ts';
+import type { BootPhase, WhatIf } from '../../../../src/contract/supervision/boots.ts';
 import {
   headlineOf,
   inSeconds,

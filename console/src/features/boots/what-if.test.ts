@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { BootSample } from '../../../../src/contract/boots.ts';
+import type { BootSample } from '../../../../src/contract/supervision/boots.ts';
 import { estimateSurvival } from '../../../../src/lifecycle/boots/survival.ts';
 import { judge } from './what-if.ts';
 

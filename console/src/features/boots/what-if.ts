@@ -1,5 +1,5 @@
 /** Judges a budget over the boots on the page, as the server does over the whole record. Pure. */
-import type { BootPhase, WhatIf } from '../../../../src/contract/boots.ts';
+import type { BootPhase, WhatIf } from '../../../../src/contract/supervision/boots.ts';
 import { falseKillShare, whatIf } from '../../../../src/lifecycle/boots/what-if.ts';
 import { usualRescueSeconds } from '../../../../src/lifecycle/deadlines/budgets.ts';
 

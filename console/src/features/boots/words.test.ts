@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { BootSample } from '../../../../src/contract/boots.ts';
+import type { BootSample } from '../../../../src/contract/supervision/boots.ts';
 import { bandPath, binsOf, curvePath, nudged, scaleOf, tidySeconds } from './words.ts';
 
 const sample = (seconds: number, outcome: BootSample['outcome'] = 'completed') => ({ seconds, outcome }) as BootSample;

@@ -1,6 +1,6 @@
 /** Geometry of the boot chart, and stepping of the budget. Pure. */
 import { type DurationScale, placeOf, scaleOver, secondsAt } from '../../../../src/base/duration-scale.ts';
-import type { BootPhase, BootSample } from '../../../../src/contract/boots.ts';
+import type { BootPhase, BootSample } from '../../../../src/contract/supervision/boots.ts';
 
 export const scaleOf = ({ samples, budget_seconds }: Pick<BootPhase, 'samples' | 'budget_seconds'>): DurationScale =>
   scaleOver([...samples.map(({ seconds }) => seconds), budget_seconds]);

@@ -2,7 +2,7 @@
 
 import { Button, Group } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
-import type { Finding } from '../../../../src/contract/finding.ts';
+import type { Finding } from '../../../../src/contract/supervision/finding.ts';
 import { shortId } from '../../ui/layout/CopyId.tsx';
 import { Facts } from '../../ui/layout/Facts.tsx';
 import { StatusBadge } from '../../ui/status/StatusBadge.tsx';

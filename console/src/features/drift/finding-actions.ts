@@ -1,6 +1,6 @@
 /** The decisions on a finding. */
 
-import type { Finding } from '../../../../src/contract/finding.ts';
+import type { Finding } from '../../../../src/contract/supervision/finding.ts';
 import { newKey } from '../../api/client.ts';
 import { type Decision, decideFinding } from '../../api/queries/findings.ts';
 import { toSentence } from '../../ui/text.ts';

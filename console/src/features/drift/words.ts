@@ -1,6 +1,6 @@
 /** Words of a finding: its subject, and what each side says. Pure. */
 
-import type { Finding } from '../../../../src/contract/finding.ts';
+import type { Finding } from '../../../../src/contract/supervision/finding.ts';
 import { humanize } from '../../ui/text.ts';
 import { precise, roughly } from '../../ui/time/durations.ts';
 import { withLocalTimes } from '../../ui/time/times.ts';

@@ -4,7 +4,7 @@ import { IconFocus2, IconMapOff } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link, Navigate } from '@tanstack/react-router';
 import { useState } from 'react';
-import type { Found } from '../../../../src/contract/find.ts';
+import type { Found } from '../../../../src/contract/fleet/find.ts';
 import { findQuery } from '../../api/queries/find.ts';
 import { poolsQuery } from '../../api/queries/pools.ts';
 import { seesWholeFleet, useSession } from '../../api/session.ts';

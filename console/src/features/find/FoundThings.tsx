@@ -1,7 +1,7 @@
 /** What an id or a name stands for, with links. */
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
-import type { FoundThing } from '../../../../src/contract/find.ts';
+import type { FoundThing } from '../../../../src/contract/fleet/find.ts';
 import { CopyId } from '../../ui/layout/CopyId.tsx';
 import { StatusBadge } from '../../ui/status/StatusBadge.tsx';
 import {

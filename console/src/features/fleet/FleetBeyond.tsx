@@ -1,7 +1,7 @@
 /** A fleet too large for one page: counts by pool, or the server's search results. */
 import { Skeleton, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import type { FleetCounts as Counted } from '../../../../src/contract/fleet.ts';
+import type { FleetCounts as Counted } from '../../../../src/contract/fleet/fleet.ts';
 import type { NodeStatus } from '../../../../src/lifecycle/model/states.ts';
 import { fleetNodeOf } from '../../api/cache/fleet-node.ts';
 import { countsByPool, totalOf } from '../../api/queries/fleet-size.ts';

@@ -5,7 +5,7 @@ import { IconGridDots, IconList, IconPlus, IconServerOff } from '@tabler/icons-r
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useDeferredValue, useMemo, useState } from 'react';
-import type { FleetCounts } from '../../../../src/contract/fleet.ts';
+import type { FleetCounts } from '../../../../src/contract/fleet/fleet.ts';
 import { nodeStatusNames } from '../../../../src/lifecycle/model/states.ts';
 import { fleetNodeOf } from '../../api/cache/fleet-node.ts';
 import { allocationsQuery } from '../../api/queries/allocations.ts';

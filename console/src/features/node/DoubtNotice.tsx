@@ -1,8 +1,8 @@
 /** Explains a verdict that did not take effect: the status does not show how the machine is. */
 import { Button } from '@mantine/core';
 import { IconEye, IconPlayerPause } from '@tabler/icons-react';
-import type { Explanation } from '../../../../src/contract/explanation.ts';
 import type { Node } from '../../../../src/contract/node.ts';
+import type { Explanation } from '../../../../src/contract/supervision/explanation.ts';
 import styles from '../../ui/status/StatusPanel.module.css';
 import { toneStyle } from '../../ui/theme.ts';
 import { Ago } from '../../ui/time/Ago.tsx';

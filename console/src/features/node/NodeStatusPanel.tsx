@@ -3,8 +3,8 @@
 import { Button } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { Fragment } from 'react';
-import type { Explanation } from '../../../../src/contract/explanation.ts';
 import type { Node } from '../../../../src/contract/node.ts';
+import type { Explanation } from '../../../../src/contract/supervision/explanation.ts';
 import { useTicking } from '../../api/server-clock.ts';
 import { AllocationStatusBadge, NodeStatusBadge } from '../../ui/status/StatusBadges.tsx';
 import styles from '../../ui/status/StatusPanel.module.css';

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Evidence } from '../../../../src/contract/evidence/evidence.ts';
-import type { Holder } from '../../../../src/contract/explanation.ts';
 import type { Held } from '../../../../src/contract/node.ts';
 import type { Progress } from '../../../../src/contract/progress.ts';
+import type { Holder } from '../../../../src/contract/supervision/explanation.ts';
 import { findings, isAhead, isInDoubt, stuckRelease, waitingWords, whyHeld } from './explanation.ts';
 
 const held: Held = {

@@ -1,8 +1,8 @@
 /** Explains the status of a machine in words. Pure: the present is a parameter. */
 import type { Evidence } from '../../../../src/contract/evidence/evidence.ts';
-import type { Explanation, Holder } from '../../../../src/contract/explanation.ts';
 import type { Held, Node } from '../../../../src/contract/node.ts';
 import type { Progress } from '../../../../src/contract/progress.ts';
+import type { Explanation, Holder } from '../../../../src/contract/supervision/explanation.ts';
 import type { NodeActionName, OfferedAction } from '../../../../src/lifecycle/actions/actions.ts';
 import type { NodeStatus } from '../../../../src/lifecycle/model/states.ts';
 

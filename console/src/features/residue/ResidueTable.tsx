@@ -3,7 +3,7 @@
 import { Button, Group } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { useMemo } from 'react';
-import type { Residue } from '../../../../src/contract/residue.ts';
+import type { Residue } from '../../../../src/contract/supervision/residue.ts';
 import { CopyId, shortId } from '../../ui/layout/CopyId.tsx';
 import { type Column, DataTable } from '../../ui/table/DataTable.tsx';
 import { toSentence } from '../../ui/text.ts';

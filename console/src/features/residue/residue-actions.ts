@@ -1,6 +1,6 @@
 /** The actions on residue. */
 
-import type { Residue } from '../../../../src/contract/residue.ts';
+import type { Residue } from '../../../../src/contract/supervision/residue.ts';
 import { newKey } from '../../api/client.ts';
 import { type Deed, dealWithResidue } from '../../api/queries/residue.ts';
 import { toSentence } from '../../ui/text.ts';

@@ -1,5 +1,5 @@
 /** Words of residue: what, where, why and cost. Pure. */
-import type { Residue } from '../../../../src/contract/residue.ts';
+import type { Residue } from '../../../../src/contract/supervision/residue.ts';
 import type { ResidueReason } from '../../../../src/lifecycle/findings/residue.ts';
 
 export const residueName = ({ kind, resource }: Pick<Residue, 'kind' | 'resource'>): string => `${kind} ${resource}`;

@@ -1,7 +1,7 @@
 /** The console sessions, with the button that ends one. */
 import { Button } from '@mantine/core';
 import { useMemo } from 'react';
-import type { ConsoleSession } from '../../../../src/contract/token.ts';
+import type { ConsoleSession } from '../../../../src/contract/security/token.ts';
 import { type Column, DataTable } from '../../ui/table/DataTable.tsx';
 import { Ago } from '../../ui/time/Ago.tsx';
 

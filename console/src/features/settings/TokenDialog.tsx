@@ -4,7 +4,7 @@ import { useClipboard } from '@mantine/hooks';
 import { IconCheck, IconCopy } from '@tabler/icons-react';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import type { Role, Token } from '../../../../src/contract/token.ts';
+import type { Role, Token } from '../../../../src/contract/security/token.ts';
 import { keys } from '../../api/cache/keys.ts';
 import { newKey } from '../../api/client.ts';
 import { makeToken } from '../../api/queries/tokens.ts';

@@ -2,7 +2,7 @@
 import { Button } from '@mantine/core';
 import { IconEye, IconKey, IconTool, IconTransfer } from '@tabler/icons-react';
 import { useMemo } from 'react';
-import type { Token, TokenRole } from '../../../../src/contract/token.ts';
+import type { Token, TokenRole } from '../../../../src/contract/security/token.ts';
 import { CopyId } from '../../ui/layout/CopyId.tsx';
 import { StatusBadge } from '../../ui/status/StatusBadge.tsx';
 import type { Look } from '../../ui/status/status-looks.ts';

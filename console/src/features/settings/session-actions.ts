@@ -1,6 +1,6 @@
 /** Ends a session. */
 import type { QueryClient } from '@tanstack/react-query';
-import type { ConsoleSession } from '../../../../src/contract/token.ts';
+import type { ConsoleSession } from '../../../../src/contract/security/token.ts';
 import { keys } from '../../api/cache/keys.ts';
 import { revokeSession } from '../../api/queries/sessions.ts';
 import type { Action } from '../actions/action.ts';

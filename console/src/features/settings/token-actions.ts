@@ -1,6 +1,6 @@
 /** Revokes a token. */
 import type { QueryClient } from '@tanstack/react-query';
-import type { Token } from '../../../../src/contract/token.ts';
+import type { Token } from '../../../../src/contract/security/token.ts';
 import { keys } from '../../api/cache/keys.ts';
 import { revokeToken } from '../../api/queries/tokens.ts';
 import type { Action } from '../actions/action.ts';

@@ -1,5 +1,5 @@
 /** Describes what a role may do. Pure. */
-import type { Role, TokenRole } from '../../../../src/contract/token.ts';
+import type { Role, TokenRole } from '../../../../src/contract/security/token.ts';
 
 /** From least to most. */
 export const roles: readonly Role[] = ['viewer', 'operator', 'admin'];

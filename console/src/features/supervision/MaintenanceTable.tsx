@@ -1,5 +1,5 @@
 /** Maintenance windows; verdicts pause for the machines they cover. */
-import type { Maintenance } from '../../../../src/contract/supervision.ts';
+import type { Maintenance } from '../../../../src/contract/supervision/supervision.ts';
 import { useTicking } from '../../api/server-clock.ts';
 import { type Column, DataTable } from '../../ui/table/DataTable.tsx';
 import { Ago } from '../../ui/time/Ago.tsx';

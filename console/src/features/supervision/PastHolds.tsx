@@ -1,5 +1,5 @@
 /** Past holds, and gaps in which the control plane was down. */
-import type { Brake } from '../../../../src/contract/supervision.ts';
+import type { Brake } from '../../../../src/contract/supervision/supervision.ts';
 import { type Column, DataTable } from '../../ui/table/DataTable.tsx';
 import { Ago } from '../../ui/time/Ago.tsx';
 import { precise } from '../../ui/time/durations.ts';

@@ -4,7 +4,7 @@ import { IconShieldCheck } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useState } from 'react';
-import type { Brake } from '../../../../src/contract/supervision.ts';
+import type { Brake } from '../../../../src/contract/supervision/supervision.ts';
 import { brakeQuery, sweepsQuery } from '../../api/queries/supervision.ts';
 import { mayOperate, useSession } from '../../api/session.ts';
 import columns from '../../ui/layout/Columns.module.css';

@@ -1,5 +1,5 @@
 /** Words of the brake: what it holds, the effect, and how a hold ends. Pure. */
-import type { Brake } from '../../../../src/contract/supervision.ts';
+import type { Brake } from '../../../../src/contract/supervision/supervision.ts';
 
 export type Hold = Brake['holds'][number];
 

@@ -1,6 +1,6 @@
 /** `slipway verify-store`: checks rows against their evidence, counts against the rows, and evidence against its signed checkpoints. */
 import { Option } from 'commander';
-import type { RowDifference, UnretiredNode, WrongCount } from '../../../contract/finding.ts';
+import type { RowDifference, UnretiredNode, WrongCount } from '../../../contract/supervision/finding.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
 import { reportLines } from '../../render/evidence/evidence-report.ts';
 import { differenceColumns } from '../../render/supervision/finding.ts';

@@ -1,7 +1,7 @@
 /** `slipway recover`: does one thing to many, canary first, at a capped rate, and stops when it fails. */
 import { randomUUID } from 'node:crypto';
 import { Option } from 'commander';
-import type { Recovery, RecoveryRequest } from '../../../contract/recovery.ts';
+import type { Recovery, RecoveryRequest } from '../../../contract/supervision/recovery.ts';
 import {
   type BulkActionName,
   bulkAction,

@@ -1,5 +1,5 @@
 /** `slipway boots`: how long the boots of a pool take, the budget they have, and why it is what it is. */
-import type { PoolBoots } from '../../../contract/boots.ts';
+import type { PoolBoots } from '../../../contract/supervision/boots.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
 import { bootsLines } from '../../render/pools/boots.ts';
 import { type PhaseOption, phaseOption } from '../../terminal/option-values.ts';

@@ -1,7 +1,7 @@
 /** `slipway budget`: how long a phase of a pool's boots may take from now on, under the name of whoever says so. */
 import { randomUUID } from 'node:crypto';
 import { Option } from 'commander';
-import type { WhatIf } from '../../../contract/boots.ts';
+import type { WhatIf } from '../../../contract/supervision/boots.ts';
 import { headlineOf, inSeconds } from '../../../lifecycle/boots/what-if-words.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
 import type { Session } from '../../connection/session.ts';

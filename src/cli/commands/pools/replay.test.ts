@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Value } from 'typebox/value';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { type ReplayDifference, type ReplayedPool, ReplayReply } from '../../../contract/replay.ts';
+import { type ReplayDifference, type ReplayedPool, ReplayReply } from '../../../contract/supervision/replay.ts';
 import { replayLines } from '../../render/pools/replay.ts';
 import { plain } from '../../render/text/palette.ts';
 import { runCli } from '../../testing/run-cli.ts';

@@ -1,5 +1,5 @@
 /** `slipway what-if`: what another budget would have done to the boots on record. It changes nothing. */
-import type { WhatIf } from '../../../contract/boots.ts';
+import type { WhatIf } from '../../../contract/supervision/boots.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
 import { whatIfLines } from '../../render/pools/what-if.ts';
 import {

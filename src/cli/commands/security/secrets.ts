@@ -1,6 +1,6 @@
 /** `slipway secrets`: values that pools name in their environment. A value is read from standard input or a file, never from argv. */
 import { randomUUID } from 'node:crypto';
-import type { Secret } from '../../../contract/secret.ts';
+import type { Secret } from '../../../contract/security/secret.ts';
 import { type Cli, type MakeCommand, SlipwayCommand } from '../../command.ts';
 import { ageSince } from '../../render/text/duration.ts';
 import type { Column } from '../../render/text/table.ts';

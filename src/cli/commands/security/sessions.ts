@@ -1,6 +1,6 @@
 /** `slipway sessions`: who is signed in to the console. */
 import { randomUUID } from 'node:crypto';
-import type { ConsoleSession } from '../../../contract/token.ts';
+import type { ConsoleSession } from '../../../contract/security/token.ts';
 import { type Cli, type MakeCommand, SlipwayCommand } from '../../command.ts';
 import { collect } from '../../connection/pages.ts';
 import { ageSince, relative } from '../../render/text/duration.ts';

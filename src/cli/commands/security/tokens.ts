@@ -1,8 +1,8 @@
 /** `slipway tokens`: who may talk to the server. */
 import { randomUUID } from 'node:crypto';
 import { Option } from 'commander';
-import { tokenRoles } from '../../../contract/roles.ts';
-import type { Token, TokenRole } from '../../../contract/token.ts';
+import { tokenRoles } from '../../../contract/security/roles.ts';
+import type { Token, TokenRole } from '../../../contract/security/token.ts';
 import { type Cli, type MakeCommand, SlipwayCommand } from '../../command.ts';
 import type { Session } from '../../connection/session.ts';
 import { tokenColumns } from '../../render/security/token.ts';

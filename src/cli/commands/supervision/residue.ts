@@ -1,7 +1,7 @@
 /** `slipway residue`: what is left upstream without a live owner, and what can be done about it. */
 import { randomUUID } from 'node:crypto';
 import { Option } from 'commander';
-import type { Residue } from '../../../contract/residue.ts';
+import type { Residue } from '../../../contract/supervision/residue.ts';
 import { type ResidueStatus, residueStatuses } from '../../../lifecycle/findings/residue.ts';
 import { type Cli, type MakeCommand, SlipwayCommand } from '../../command.ts';
 import { collect } from '../../connection/pages.ts';

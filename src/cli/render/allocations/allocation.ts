@@ -1,6 +1,6 @@
 /** Allocations as a person reads them. */
 import type { Allocation } from '../../../contract/allocation.ts';
-import type { FoundRequest } from '../../../contract/find.ts';
+import type { FoundRequest } from '../../../contract/fleet/find.ts';
 import type { Node } from '../../../contract/node.ts';
 import { allocationMeans, isRescueOver } from '../../../lifecycle/deadlines/rescue-window.ts';
 import { labelText, titleLine } from '../machines/node.ts';

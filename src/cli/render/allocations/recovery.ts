@@ -1,5 +1,5 @@
 /** What a recovery is about to do, or would do, in words. */
-import type { Recovery, RecoveryRequest } from '../../../contract/recovery.ts';
+import type { Recovery, RecoveryRequest } from '../../../contract/supervision/recovery.ts';
 import { bulkAction, isBulkAction } from '../../../lifecycle/actions/recovery.ts';
 import type { Paint } from '../text/palette.ts';
 import { flow, printable } from '../text/text.ts';

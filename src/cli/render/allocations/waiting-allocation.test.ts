@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { FleetCounts } from '../../../contract/fleet.ts';
+import type { FleetCounts } from '../../../contract/fleet/fleet.ts';
 import type { Pool } from '../../../contract/pool.ts';
 import type { NodeStatus } from '../../../lifecycle/model/states.ts';
 import { sampleAllocation, samplePool } from '../../testing/samples.ts';

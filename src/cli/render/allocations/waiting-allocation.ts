@@ -3,7 +3,7 @@
  * will be more, and what one can do.
  */
 import type { Allocation } from '../../../contract/allocation.ts';
-import type { FleetCounts } from '../../../contract/fleet.ts';
+import type { FleetCounts } from '../../../contract/fleet/fleet.ts';
 import type { Pool } from '../../../contract/pool.ts';
 import type { Offer } from '../../../lifecycle/actions/action-table.ts';
 import type { AllocationActionName } from '../../../lifecycle/actions/allocation-actions.ts';

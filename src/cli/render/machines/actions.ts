@@ -1,6 +1,6 @@
 /** What may be done about a machine or an allocation, each with the command that does it. */
 import type { AllocationActed } from '../../../contract/allocation-action.ts';
-import type { NodeActed } from '../../../contract/explanation.ts';
+import type { NodeActed } from '../../../contract/supervision/explanation.ts';
 import type { Offer } from '../../../lifecycle/actions/action-table.ts';
 import type { NodeActionName } from '../../../lifecycle/actions/actions.ts';
 import type { AllocationActionName } from '../../../lifecycle/actions/allocation-actions.ts';

@@ -3,10 +3,10 @@
  * ago.
  */
 import type { Evidence } from '../../../contract/evidence/evidence.ts';
-import type { Explanation } from '../../../contract/explanation.ts';
-import type { Finding } from '../../../contract/finding.ts';
 import type { BudgetSource, Node } from '../../../contract/node.ts';
 import type { Progress } from '../../../contract/progress.ts';
+import type { Explanation } from '../../../contract/supervision/explanation.ts';
+import type { Finding } from '../../../contract/supervision/finding.ts';
 import { type ClosingContext, hintLines } from '../allocations/closing.ts';
 import { progressLines, raiseBar } from '../allocations/progress.ts';
 import { failedReleaseSentences, isReleaseFailed, type ReleaseFailure } from '../allocations/release-failure.ts';

@@ -1,6 +1,7 @@
 /** Nodes as a person reads them. */
-import type { Explanation } from '../../../contract/explanation.ts';
+
 import type { Node } from '../../../contract/node.ts';
+import type { Explanation } from '../../../contract/supervision/explanation.ts';
 import { nodeStatuses, shownOccupancy } from '../../../lifecycle/model/states.ts';
 import {
   type FailedRelease,

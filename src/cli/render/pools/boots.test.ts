@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { BootPhase } from '../../../contract/boots.ts';
+import type { BootPhase } from '../../../contract/supervision/boots.ts';
 import { emptyBootPhase, sampleBootPhase, sampleLearning, samplePoolBoots } from '../../testing/boots-samples.ts';
 import { plain } from '../text/palette.ts';
 import { displayWidth } from '../text/text.ts';

@@ -1,5 +1,5 @@
 /** How long the boots of a pool take and what budget they have, for a person: a plot where somebody looks, and what it comes to. */
-import type { BootPhase, PoolBoots } from '../../../contract/boots.ts';
+import type { BootPhase, PoolBoots } from '../../../contract/supervision/boots.ts';
 import { stratumWords } from '../../../lifecycle/boots/learned-budget.ts';
 import { arrived } from '../../../lifecycle/boots/survival.ts';
 import { inSeconds, sourceWords, tooSlowWords } from '../../../lifecycle/boots/what-if-words.ts';

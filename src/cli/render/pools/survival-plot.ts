@@ -3,7 +3,7 @@
  * as a line through it, and below the axis where the boots are. Pure.
  */
 import { type DurationScale, marksOn, placeOf, scaleOver, secondsAt } from '../../../base/duration-scale.ts';
-import type { BootPhase } from '../../../contract/boots.ts';
+import type { BootPhase } from '../../../contract/supervision/boots.ts';
 import { inSeconds } from '../../../lifecycle/boots/what-if-words.ts';
 import type { Tone } from '../text/palette.ts';
 import type { Fit } from '../text/table.ts';

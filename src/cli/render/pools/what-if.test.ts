@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { WhatIf } from '../../../contract/boots.ts';
+import type { WhatIf } from '../../../contract/supervision/boots.ts';
 import { sampleBoot, sampleWhatIf } from '../../testing/boots-samples.ts';
 import { plain } from '../text/palette.ts';
 import { whatIfLines } from './what-if.ts';

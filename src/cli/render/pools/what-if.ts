@@ -1,5 +1,5 @@
 /** What another budget would have done to the boots on record: the sentence to read first, then each boot that it concerns. */
-import type { WhatIf } from '../../../contract/boots.ts';
+import type { WhatIf } from '../../../contract/supervision/boots.ts';
 import {
   headlineOf,
   inSeconds,

@@ -1,5 +1,5 @@
 /** Tokens as a person reads them. */
-import type { Token } from '../../../contract/token.ts';
+import type { Token } from '../../../contract/security/token.ts';
 import { ageSince, relative } from '../text/duration.ts';
 import type { Column } from '../text/table.ts';
 

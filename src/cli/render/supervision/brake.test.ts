@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Brake } from '../../../contract/supervision.ts';
+import type { Brake } from '../../../contract/supervision/supervision.ts';
 import { sampleBrake, sampleHold, sampleWindow } from '../../testing/supervision-samples.ts';
 import { plain } from '../text/palette.ts';
 import { brakeLines } from './brake.ts';

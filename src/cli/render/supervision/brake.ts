@@ -1,5 +1,5 @@
 /** What the brake holds, what the control plane missed itself, and where somebody works: for a person on call. */
-import type { Brake } from '../../../contract/supervision.ts';
+import type { Brake } from '../../../contract/supervision/supervision.ts';
 import { type ClosingContext, hintLines } from '../allocations/closing.ts';
 import { age, ageSince, momentInFull, relative, secondsSince, taken } from '../text/duration.ts';
 import { type Column, type Fact, renderFacts, renderTable } from '../text/table.ts';

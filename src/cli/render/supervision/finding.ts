@@ -1,5 +1,5 @@
 /** Findings as a person reads them: what, since when, and both sides beside each other. */
-import type { Finding, FindingDecided, RowDifference } from '../../../contract/finding.ts';
+import type { Finding, FindingDecided, RowDifference } from '../../../contract/supervision/finding.ts';
 import type { ClosingContext } from '../allocations/closing.ts';
 import { momentsInFull, relative, usual } from '../text/duration.ts';
 import type { Column } from '../text/table.ts';

@@ -1,5 +1,5 @@
 /** Maintenance windows as a person reads them. */
-import type { Maintenance } from '../../../contract/supervision.ts';
+import type { Maintenance } from '../../../contract/supervision/supervision.ts';
 import { labelText } from '../machines/node.ts';
 import { elapsed, relative, secondsSince } from '../text/duration.ts';
 import type { Column } from '../text/table.ts';

@@ -1,5 +1,5 @@
 /** The residue ledger as a person reads it. */
-import type { Residue } from '../../../contract/residue.ts';
+import type { Residue } from '../../../contract/supervision/residue.ts';
 import { ageSince } from '../text/duration.ts';
 import type { Column } from '../text/table.ts';
 import { printable } from '../text/text.ts';

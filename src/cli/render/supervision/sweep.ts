@@ -1,6 +1,6 @@
 /** The rules at work, one line each: when each ran last, how late it was, and what it did. */
 import type { Static } from 'typebox';
-import type { SweepRun as SweepRunSchema } from '../../../contract/supervision.ts';
+import type { SweepRun as SweepRunSchema } from '../../../contract/supervision/supervision.ts';
 import { relative, taken } from '../text/duration.ts';
 import type { Column } from '../text/table.ts';
 import { printable } from '../text/text.ts';

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../../test/support/store.ts';
 import { moment } from '../../../base/clock.ts';
 import { tenantOnly, type Visibility, wholeFleet } from '../../../base/visibility.ts';
-import type { FleetPage } from '../../../contract/fleet.ts';
+import type { FleetPage } from '../../../contract/fleet/fleet.ts';
 import { nodeStatusNames } from '../../../lifecycle/model/states.ts';
 import type { Queryable } from '../../pg/database.ts';
 import { type Fleet, testFleet } from '../../testing/fleet.ts';

@@ -3,7 +3,7 @@
  * joins nothing: a page of 20,000 takes a few dozen milliseconds, however many nodes there are.
  */
 import type { Visibility } from '../../../base/visibility.ts';
-import type { FleetPage } from '../../../contract/fleet.ts';
+import type { FleetPage } from '../../../contract/fleet/fleet.ts';
 import type { Labels } from '../../../contract/primitives.ts';
 import type { NodeStatus } from '../../../lifecycle/model/states.ts';
 import { type Queryable, single } from '../../pg/database.ts';

@@ -4,7 +4,7 @@
  */
 import type { KeyRing } from '../../../base/credentials/key-ring.ts';
 import type { Log } from '../../../base/telemetry/log.ts';
-import { type SecretValueProblem, secretValueProblem } from '../../../contract/secret-values.ts';
+import { type SecretValueProblem, secretValueProblem } from '../../../contract/security/secret-values.ts';
 import type { EvidenceTail } from '../../evidence/tail.ts';
 import type { Database } from '../../pg/database.ts';
 import { createPoolRedactors, type PoolRedactors } from './pool-redactors.ts';

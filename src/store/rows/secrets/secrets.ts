@@ -1,6 +1,6 @@
 /** The table of secrets: names and sealed values. Values are opened only where a machine is launched, and by the redactor. */
 import type { KeyRing } from '../../../base/credentials/key-ring.ts';
-import type { Secret } from '../../../contract/secret.ts';
+import type { Secret } from '../../../contract/security/secret.ts';
 import type { Queryable, Transaction } from '../../pg/database.ts';
 import { openSecret, type SealedSecret, sealSecret } from './seal.ts';
 

@@ -1,5 +1,5 @@
 /** Tokens that expire soon, with what decides whether somebody should know. */
-import type { TokenRole } from '../../../contract/token.ts';
+import type { TokenRole } from '../../../contract/security/token.ts';
 import type { Queryable } from '../../pg/database.ts';
 
 export interface ExpiringToken {

@@ -2,7 +2,7 @@
 import { type Clock, secondsLater } from '../../../base/clock.ts';
 import { hashSecret, newSecret } from '../../../base/credentials/random-secret.ts';
 import { newSessionId } from '../../../base/ids.ts';
-import type { ConsoleSession } from '../../../contract/token.ts';
+import type { ConsoleSession } from '../../../contract/security/token.ts';
 import type { Queryable, Transaction } from '../../pg/database.ts';
 import type { TokenRow } from '../tokens.ts';
 

@@ -1,6 +1,6 @@
 /** What an id or a name stands for, on the wire. It never repeats what was asked: who may not see it learns nothing. */
 import { type Static, Type } from 'typebox';
-import { Id, nullable, strict, Timestamp } from './primitives.ts';
+import { Id, nullable, strict, Timestamp } from '../primitives.ts';
 
 /** The id of a node, instance, allocation, operation, task, residue or finding, a correlation id, or the name of a machine or an allocation. */
 export const FindQuery = Type.Object({ id: Id }, strict);

@@ -1,11 +1,11 @@
 /** Which values can be redacted by exact match without damaging other text or helping somebody to guess them. */
 
-import { origins } from '../lifecycle/explain/evidence-origins.ts';
-import { causes } from '../lifecycle/model/transitions.ts';
-import { errorCatalogue } from './errors/errors.ts';
-import { evidenceKinds } from './evidence/evidence-kinds.ts';
-import { evidenceLayers } from './evidence/evidence-layers.ts';
-import { maskedValue } from './pool-fields/masked.ts';
+import { origins } from '../../lifecycle/explain/evidence-origins.ts';
+import { causes } from '../../lifecycle/model/transitions.ts';
+import { errorCatalogue } from '../errors/errors.ts';
+import { evidenceKinds } from '../evidence/evidence-kinds.ts';
+import { evidenceLayers } from '../evidence/evidence-layers.ts';
+import { maskedValue } from '../pool-fields/masked.ts';
 
 /** Shorter values can be guessed: a reader of stored text sees which guesses were redacted. */
 export const shortestSecret = 16;

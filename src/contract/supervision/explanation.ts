@@ -1,13 +1,13 @@
 /** Why a node stands where it stands, what happens next and when, and what may be done about it. */
 import { type Static, Type } from 'typebox';
-import { nodeActionNames } from '../lifecycle/actions/actions.ts';
-import { Allocation } from './allocation.ts';
-import { Evidence } from './evidence/evidence.ts';
+import { nodeActionNames } from '../../lifecycle/actions/actions.ts';
+import { Allocation } from '../allocation.ts';
+import { Evidence } from '../evidence/evidence.ts';
+import { budgetSources, Held, Node, NodeStatusName, WouldHave } from '../node.ts';
+import { Operation } from '../operation.ts';
+import { Id, nullable, PositiveSeconds, Reason, strict, Timestamp } from '../primitives.ts';
+import { Progress } from '../progress.ts';
 import { Finding } from './finding.ts';
-import { budgetSources, Held, Node, NodeStatusName, WouldHave } from './node.ts';
-import { Operation } from './operation.ts';
-import { Id, nullable, PositiveSeconds, Reason, strict, Timestamp } from './primitives.ts';
-import { Progress } from './progress.ts';
 
 export const NodeActionName = Type.Enum([...nodeActionNames]);
 

@@ -1,9 +1,9 @@
 /** Residue on the wire: what is upstream without a live owner, since when, what was last seen of it, and how it ended. */
 import { type Static, Type } from 'typebox';
-import { residueReasons, residueStatuses } from '../lifecycle/findings/residue.ts';
-import { Actor } from './evidence/evidence.ts';
-import { Operation } from './operation.ts';
-import { Name, nullable, OpenObject, pageOf, paging, Reason, strict, Timestamp } from './primitives.ts';
+import { residueReasons, residueStatuses } from '../../lifecycle/findings/residue.ts';
+import { Actor } from '../evidence/evidence.ts';
+import { Operation } from '../operation.ts';
+import { Name, nullable, OpenObject, pageOf, paging, Reason, strict, Timestamp } from '../primitives.ts';
 
 export const Residue = Type.Object(
   {

@@ -1,9 +1,9 @@
 /** Bulk recovery: one action on everything that a filter names, canary first, at a capped rate. */
 import { type Static, Type } from 'typebox';
-import { nodeActionNames } from '../lifecycle/actions/actions.ts';
-import { recoverableStatuses, recoveryDefaults } from '../lifecycle/actions/recovery.ts';
-import { Operation } from './operation.ts';
-import { Labels, Name, nullable, Reason, Seconds, strict } from './primitives.ts';
+import { nodeActionNames } from '../../lifecycle/actions/actions.ts';
+import { recoverableStatuses, recoveryDefaults } from '../../lifecycle/actions/recovery.ts';
+import { Operation } from '../operation.ts';
+import { Labels, Name, nullable, Reason, Seconds, strict } from '../primitives.ts';
 
 /** Everything it names must fit. */
 export const RecoveryFilter = Type.Object(

@@ -1,7 +1,7 @@
 /** The whole fleet in a compact form: column by column, with what repeats told once a page. Made for a million machines. */
 import { type Static, Type } from 'typebox';
-import { nodeStatusNames } from '../lifecycle/model/states.ts';
-import { Labels, Name, nullable, strict } from './primitives.ts';
+import { nodeStatusNames } from '../../lifecycle/model/states.ts';
+import { Labels, Name, nullable, strict } from '../primitives.ts';
 
 export const mostFleetNodes = 20_000;
 

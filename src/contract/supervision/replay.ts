@@ -1,8 +1,8 @@
 /** Recorded history of whole pools against a proposed policy: the question, and what would have been decided otherwise. */
 import { type Static, Type } from 'typebox';
-import { differenceKindNames, untoldKindNames } from '../lifecycle/replay/difference.ts';
-import { ProposedPool } from './pool.ts';
-import { Moment, Name, nullable, strict, Timestamp } from './primitives.ts';
+import { differenceKindNames, untoldKindNames } from '../../lifecycle/replay/difference.ts';
+import { ProposedPool } from '../pool.ts';
+import { Moment, Name, nullable, strict, Timestamp } from '../primitives.ts';
 
 export const ReplayRequest = Type.Object(
   {

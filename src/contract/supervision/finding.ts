@@ -1,10 +1,10 @@
 /** Findings on the wire: what disagrees, fails again and again or became slower, with both sides, and what may be done about it. */
 import { type Static, Type } from 'typebox';
-import { type FindingWhat, findingKinds, findingStatuses, findingWhats } from '../lifecycle/findings/findings.ts';
-import { OwnerLayer } from './errors/problem.ts';
-import { Actor } from './evidence/evidence.ts';
-import { Operation } from './operation.ts';
-import { Id, Name, nullable, OpenObject, pageOf, paging, Reason, strict, Timestamp } from './primitives.ts';
+import { type FindingWhat, findingKinds, findingStatuses, findingWhats } from '../../lifecycle/findings/findings.ts';
+import { OwnerLayer } from '../errors/problem.ts';
+import { Actor } from '../evidence/evidence.ts';
+import { Operation } from '../operation.ts';
+import { Id, Name, nullable, OpenObject, pageOf, paging, Reason, strict, Timestamp } from '../primitives.ts';
 
 export const Finding = Type.Object(
   {

@@ -1,8 +1,8 @@
 /** The recorded boots of a pool on the wire: how long each phase took, how it ended, and what that comes to. */
 import { type Static, Type } from 'typebox';
-import { strata } from '../lifecycle/boots/learned-budget.ts';
-import { budgetSources } from './node.ts';
-import { Moment, nullable, PositiveSeconds, Reason, strict, Timestamp } from './primitives.ts';
+import { strata } from '../../lifecycle/boots/learned-budget.ts';
+import { budgetSources } from '../node.ts';
+import { Moment, nullable, PositiveSeconds, Reason, strict, Timestamp } from '../primitives.ts';
 
 const SamplePhase = Type.Enum(['provision', 'start'], {
   description: 'provision: until it registers. start: from there until it is ready.',

@@ -1,5 +1,5 @@
 /** The usual kinds of access, by name. */
-import type { Access } from './route.ts';
+import type { Access } from '../route.ts';
 
 export const open: Access = { kind: 'public' };
 export const viewer: Access = { kind: 'person', role: 'viewer', tenants: 'own' };

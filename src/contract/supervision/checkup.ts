@@ -1,8 +1,8 @@
 /** How far a machine gets with the control plane, layer by layer, as the server sees it: what doctor reads. */
 import { type Static, Type } from 'typebox';
-import { OwnerLayer } from './errors/problem.ts';
-import { NodeStatusName } from './node.ts';
-import { Id, nullable, strict, Timestamp } from './primitives.ts';
+import { OwnerLayer } from '../errors/problem.ts';
+import { NodeStatusName } from '../node.ts';
+import { Id, nullable, strict, Timestamp } from '../primitives.ts';
 
 export const LayerCheck = Type.Object(
   {

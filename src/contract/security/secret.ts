@@ -1,6 +1,6 @@
 /** Secrets: written once, never shown again. Pools name them in their environment. */
 import { type Static, Type } from 'typebox';
-import { Name, nullable, pageOf, strict, Timestamp, withoutNul } from './primitives.ts';
+import { Name, nullable, pageOf, strict, Timestamp, withoutNul } from '../primitives.ts';
 
 export const SecretParams = Type.Object({ name: Name }, strict);
 

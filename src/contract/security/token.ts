@@ -1,6 +1,6 @@
 /** Tokens of people and programs, and the console's session. */
 import { type Static, Type } from 'typebox';
-import { Name, nullable, PositiveSeconds, pageOf, paging, strict, Timestamp } from './primitives.ts';
+import { Name, nullable, PositiveSeconds, pageOf, paging, strict, Timestamp } from '../primitives.ts';
 import { roles, tokenRoles } from './roles.ts';
 
 export type Role = (typeof roles)[number];

@@ -1,7 +1,7 @@
 /** The counts a person sees first, and the server's own health. */
 import { type Static, Type } from 'typebox';
-import { TaskKey } from './agent/agent.ts';
-import { nullable, strict, Timestamp } from './primitives.ts';
+import { TaskKey } from '../agent/agent.ts';
+import { nullable, strict, Timestamp } from '../primitives.ts';
 
 export const Overview = Type.Object(
   {
