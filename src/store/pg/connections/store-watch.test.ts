@@ -131,3 +131,29 @@ test('a quiet store that loses an idle connection is there, and one that takes n
   expect(quiet.isAway()).toBe(true);
   expect(quiet.awayMs(), 'counted from the failure').toBeLessThan(5_000);
 });
+
+test('an idle connection that was closed does not make a slow statement look lost', async () => {
+  const clock = virtualClock();
+  const slow = watchStore({ clock });
+  let cut = 0;
+  const idle = openDatabase({ url, watch: slow, on_idle_error: () => cut++ });
+  const address = new URL(database.url);
+  const other = await openLine({ host: address.hostname, port: Number(address.port) });
+  address.searchParams.delete('host');
+  address.host = `127.0.0.1:${other.port}`;
+  const busy = openDatabase({ url: address.href, watch: slow });
+  onTestFinished(async () => {
+    slow.stop();
+    await idle.close();
+    await busy.close();
+    await other.end();
+  });
+  await Promise.all([idle.query('select 1'), busy.query('select 1')]);
+  await clock.advance(1_000);
+  const answer = busy.query<{ answer: number }>('select 1 as answer from pg_sleep(3)');
+  line.cut();
+  await until('the idle connection to be lost', () => cut > 0);
+  await clock.advance(3_000);
+  expect(slow.isAway()).toBe(false);
+  expect(await answer).toEqual([{ answer: 1 }]);
+});
