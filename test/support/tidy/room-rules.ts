@@ -57,6 +57,42 @@ const readmes: Rule = {
   fine: [file('src/store/a.ts', ''), file('src/store/README.md', ''), file('src/main.ts', ''), file('bench/a.ts', '')],
 };
 
+const namedIn = (text: string): string[] =>
+  [...text.matchAll(/`([\w./-]+(?:\.ts|\/))`/g)].map(([, name = '']) => name.replace(/\/$/, ''));
+
+const exactReadmes: Rule = {
+  name: 'READMEs of src name every room, and only what exists',
+  check: (files) => {
+    const folders = foldersOf(files);
+    const known = new Set([...files.map(({ path }) => path), ...folders.keys()]);
+    const isReadme = (path: string) => /^src\/[^/]+\/README\.md$/.test(path);
+    return eachFile(isReadme, ({ path, text }) => {
+      const part = posix.dirname(path);
+      const named = namedIn(text);
+      const gone = named.filter((name) => ![part, 'src', '.'].some((from) => known.has(posix.join(from, name))));
+      const rooms = [...(folders.get(part) ?? [])]
+        .filter((entry) => folders.has(entry))
+        .map((entry) => posix.basename(entry));
+      const missing = rooms.filter((room) => room !== 'testing' && !named.includes(room));
+      return [
+        ...gone.map((name) => `names ${name}, which is not there`),
+        ...missing.map((room) => `leaves out ${room}/`),
+      ];
+    })(files);
+  },
+  broken: [
+    [file('src/store/README.md', 'Open `nodes.ts`.')],
+    [file('src/store/README.md', 'See `rows/`.'), file('src/store/rows/a.ts', ''), file('src/store/pg/a.ts', '')],
+  ],
+  fine: [
+    file('src/store/README.md', 'See `rows/`, `rows/a.ts`, `migrate-*.ts`, `docs/b/` and `lifecycle/c.ts`.'),
+    ...['src/store/rows/a.ts', 'src/store/testing/a.ts', 'docs/b/c.md', 'src/lifecycle/c.ts'].map((path) =>
+      file(path, ''),
+    ),
+    file('bench/README.md', '`gone.ts`'),
+  ],
+};
+
 const isImage = /\.(png|jpg|jpeg|gif|svg)$/;
 
 /** The files and folders that a page links to, as paths from the root. */
@@ -94,4 +130,4 @@ const linksLeadSomewhere: Rule = {
   ],
 };
 
-export const roomRules: Rule[] = [smallFolders, readmes, linksLeadSomewhere];
+export const roomRules: Rule[] = [smallFolders, readmes, exactReadmes, linksLeadSomewhere];
