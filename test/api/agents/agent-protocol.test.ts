@@ -263,6 +263,32 @@ describe('heartbeats', () => {
   });
 });
 
+it('hands no task to a poll whose connection was closed', async () => {
+  const [gone, sentinel] = await Promise.all([readyMachine(server, 'hung-up'), readyMachine(server, 'sentinel')]);
+  const probe = ({ node_id }: Machine) =>
+    server.client.call('node-act', { params: { id: node_id, action: 'probe' }, body: { reason: 'is it there' } });
+  const abort = new AbortController();
+  const poll = fetch(`${server.url}/v1/agent/tasks/next?wait=60`, {
+    headers: { authorization: `Bearer ${gone.credential}` },
+    signal: abort.signal,
+  });
+  await gone.beat();
+  abort.abort();
+  await expect(poll).rejects.toThrow();
+  await probe(gone);
+  // The sentinel's task is queued later; once it is handed out, the server has seen both.
+  const waiting = sentinel.call('agent-task-next', { query: { wait: 60 } });
+  await probe(sentinel);
+  expect((await waiting).body.task).not.toBeNull();
+  const statuses = () =>
+    server.tables.query<{ status: string }>('select status from tasks where node_instance_id = $1', [
+      gone.node_instance_id,
+    ]);
+  await until('its task to be queued', async () => (await statuses()).length > 0);
+  expect(await statuses()).toEqual([{ status: 'queued' }]);
+  expect((await gone.call('agent-task-next')).body.task).not.toBeNull();
+});
+
 it('strangers who knock again and again leave few facts, not a thousand', async () => {
   const denials = () =>
     server.tables.query(`select 1 from evidence where kind in ('request.denied', 'registration.refused')`);
