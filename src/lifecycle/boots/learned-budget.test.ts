@@ -7,7 +7,7 @@ import {
   type LearningQuestion,
   learnBudget,
   lessonOf,
-  mostMovePerDay,
+  maxMovePerDay,
 } from './learned-budget.ts';
 import type { TimedBoot } from './survival.ts';
 
@@ -132,8 +132,8 @@ describe('where a budget goes', () => {
           const next = learnBudget({ ...standing, boots, standing_seconds: seconds, lately_seconds }).seconds;
           if (next !== seconds) moves.push({ at, from: seconds, to: next });
           for (const former of [seconds, ...lately_seconds]) {
-            expect(next).toBeLessThanOrEqual(Math.max(seconds, former * (1 + mostMovePerDay)) + 1e-9);
-            expect(next).toBeGreaterThanOrEqual(Math.min(seconds, former * (1 - mostMovePerDay)) - 1e-9);
+            expect(next).toBeLessThanOrEqual(Math.max(seconds, former * (1 + maxMovePerDay)) + 1e-9);
+            expect(next).toBeGreaterThanOrEqual(Math.min(seconds, former * (1 - maxMovePerDay)) - 1e-9);
           }
           seconds = next;
         }

@@ -6,7 +6,7 @@ export const fewestToLearn = 30;
 export const enoughForQuantile = 300;
 const margin = 1.5;
 /** In any 24 hours, unless an operator says otherwise. */
-export const mostMovePerDay = 0.25;
+export const maxMovePerDay = 0.25;
 /** A smaller move is not worth a verdict. */
 const leastMove = 0.05;
 export const limitWindowSeconds = 86_400;
@@ -116,8 +116,8 @@ export function learnBudget(question: LearningQuestion): LearnedBudget {
   if (question.new_number)
     return { seconds: standing_seconds, moved: false, aim_seconds, lesson, limits: [...limits, 'operator'] };
   const within = [standing_seconds, ...lately_seconds];
-  const lowest = Math.max(...within) * (1 - mostMovePerDay);
-  const highest = Math.min(...within) * (1 + mostMovePerDay);
+  const lowest = Math.max(...within) * (1 - maxMovePerDay);
+  const highest = Math.min(...within) * (1 + maxMovePerDay);
   // Where it already moved both ways within the day, no move is left: it stands.
   const reached = lowest <= highest ? clamp(lowest, aim_seconds, highest) : standing_seconds;
   const moved =

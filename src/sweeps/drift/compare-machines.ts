@@ -1,4 +1,7 @@
-/** Compares nodes with their machines: what the provider shows nothing of, though it should be there, is noted. Decides nothing. */
+/**
+ * Compares nodes with their machines and notes those that the provider does not show. Decides
+ * nothing.
+ */
 import { secondsLater } from '../../base/clock.ts';
 import { newFindingId } from '../../base/ids.ts';
 import { recordEvidence } from '../../store/evidence/evidence.ts';
@@ -18,11 +21,11 @@ import {
 import { createLooker, type Looked, type Looks } from '../runner/looker.ts';
 import type { SweepServices } from '../runner/services.ts';
 
-/** In one pass; a larger fleet takes several for a round, and everybody has a turn. */
-const mostInPass = 1000;
+/** Per pass; a larger fleet takes several passes for a round. */
+const maxPerPass = 1000;
 const batch = 200;
-/** A driver that cannot be asked is told of this often. */
-const tellAgainMs = 3_600_000;
+/** How often a driver that cannot be asked is reported. */
+const reportAgainMs = 3_600_000;
 
 const absentOf = ({ machine, seen }: Looked, node: JudgedNode, now: Date): Disagreement => ({
   what: 'machine_absent',
@@ -35,7 +38,10 @@ const absentOf = ({ machine, seen }: Looked, node: JudgedNode, now: Date): Disag
   theirs: { state: seen.state, detail: seen.detail, driver: machine.driver, at: now },
 });
 
-/** News, or what is verified by the hour: a fact for each look at each healthy machine would bury all others. */
+/**
+ * Record changes and quarantined nodes only: a fact per look at each healthy machine would bury the
+ * others.
+ */
 const isWorthKeeping = ({ seen }: Looked, node: JudgedNode): boolean =>
   node.status === 'quarantined' ||
   (seen.present ? node.observed_state === 'absent' : node.observed_state !== seen.state);
@@ -99,11 +105,11 @@ export function compareMachines(services: SweepServices): (now: Date) => Promise
     );
   };
 
-  /** Nobody is judged by a driver that does not answer; but somebody should know that it does not. */
-  const tell = async ({ unanswered }: Looks, now: Date) => {
+  /** A driver that does not answer causes no verdict, but is reported. */
+  const reportUnanswered = async ({ unanswered }: Looks, now: Date) => {
     for (const [driver, { machines, because }] of unanswered) {
       const nowMs = clock.monotonicMs();
-      if (nowMs - (toldMs.get(driver) ?? Number.NEGATIVE_INFINITY) < tellAgainMs) continue;
+      if (nowMs - (toldMs.get(driver) ?? Number.NEGATIVE_INFINITY) < reportAgainMs) continue;
       toldMs.set(driver, nowMs);
       const summary = `the driver ${driver} could not be asked about ${machines} machines: ${because}`;
       await recordEvidence(db, [
@@ -118,7 +124,7 @@ export function compareMachines(services: SweepServices): (now: Date) => Promise
     const question = {
       drivers: [...drivers.values()].filter(({ launches }) => launches).map(({ name }) => name),
       looked_before: passed,
-      // A pass early, so that between two looks there is never more than what was promised.
+      // One pass early, so that the time between two looks never exceeds the promised one.
       parked_looked_before: secondsLater(now, every_seconds - parked_seconds),
     };
     const outlived = await outlivedFindings(db, batch);
@@ -127,10 +133,10 @@ export function compareMachines(services: SweepServices): (now: Date) => Promise
     const lookAt = async (machines: ExpectedMachine[]) => {
       const looks = await look(machines);
       await keep(looks.looked, passed, now);
-      await tell(looks, now);
+      await reportUnanswered(looks, now);
     };
     await lookAt(await doubtedMachines(db, question, batch));
-    for (let left = mostInPass; left > 0; left -= batch) {
+    for (let left = maxPerPass; left > 0; left -= batch) {
       const machines = await machinesAfter(db, question, cursor, batch);
       await lookAt(machines);
       const last = machines.at(-1);

@@ -1,4 +1,7 @@
-/** Quarantined nodes whose machine is proven gone: found, retired by that proof, and never retired where that would be wrong. */
+/**
+ * Quarantined nodes whose machine is proven gone are found and retired by that proof, and never
+ * retired wrongly.
+ */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import { newCorrelationId } from '../../base/ids.ts';
@@ -45,7 +48,7 @@ const caller = {
   visibility: wholeFleet,
   correlation_id: newCorrelationId(),
 };
-const asked = { reason: 'it is gone' };
+const request = { reason: 'it is gone' };
 
 const operationOn = (node: NodeRow, kind: string, status: string) =>
   db.query(
@@ -61,7 +64,10 @@ const prove = ({ node_id, node_instance_id }: NodeRow, kind = 'absent', workflow
     [node_id, node_instance_id, fleet.now(), kind, workflow_id],
   );
 
-/** As the former version left it: set aside while its release took it down, and its allocation released by the proof. */
+/**
+ * The state an earlier version left: quarantined during its release, with the allocation released
+ * by the proof.
+ */
 async function ghost({ kind = 'absent' } = {}): Promise<NodeRow> {
   const node = await fleet.node('ready');
   const { allocation_id } = await fleet.allocation('active', node);
@@ -74,7 +80,7 @@ async function ghost({ kind = 'absent' } = {}): Promise<NodeRow> {
   return node;
 }
 
-describe.each(['absent', 'revoked'])('a ghost of a former version, proven %s', (kind) => {
+describe.each(['absent', 'revoked'])('a ghost of an earlier version, proven %s', (kind) => {
   test('is reported, and retired by its proof in the second pass', async () => {
     const node = await ghost({ kind });
     expect(await unretired()).toEqual([node.node_id]);
@@ -95,21 +101,21 @@ describe.each(['absent', 'revoked'])('a ghost of a former version, proven %s', (
   });
 });
 
-test('one whose allocation ended otherwise is found as well: the proof counts', async () => {
+test('is found by its proof even if its allocation ended otherwise', async () => {
   const node = await fleet.node('quarantined');
   await prove(node);
   await passes(2);
   expect(await statusOf(node)).toBe('retired');
 });
 
-test('what is proven by a machine itself, or about another instance, retires nobody', async () => {
+test('a proof by the machine itself, or about another instance, retires no node', async () => {
   const node = await fleet.node('quarantined');
   await prove({ ...node, node_instance_id: 'inst_former' as NodeRow['node_instance_id'] });
   await db.query(
     `insert into evidence (at, layer, kind, summary, node_id, node_instance_id, origin) values (now(), 'provider', 'proof.absent', 'I am gone', $1, $2, 'outside')`,
     [node.node_id, node.node_instance_id],
   );
-  // A credential that was ended without a release says nothing about the machine.
+  // A credential revoked without a release proves nothing about the machine.
   await prove(node, 'revoked');
   await passes(3);
   expect(await findings()).toEqual([]);
@@ -117,7 +123,7 @@ test('what is proven by a machine itself, or about another instance, retires nob
   expect(await statusOf(node)).toBe('quarantined');
 });
 
-test.each(['node-re-enroll', 'node-retire', 'node-reimage'])('a node that %s works on is left to it', async (kind) => {
+test.each(['node-re-enroll', 'node-retire', 'node-reimage'])('leaves a node to a running %s', async (kind) => {
   const node = await ghost();
   await operationOn(node, kind, 'running');
   await passes(3);
@@ -125,7 +131,7 @@ test.each(['node-re-enroll', 'node-retire', 'node-reimage'])('a node that %s wor
   expect(await statusOf(node)).toBe('quarantined');
 });
 
-test('a node whose release is due again is left to that release', async () => {
+test('leaves a node to its release if a retry is due', async () => {
   const node = await fleet.node('quarantined');
   await fleet.allocation('release_failed', node);
   await prove(node);
@@ -153,7 +159,7 @@ describe('a machine that its provider shows again after the proof', () => {
     expect(await statusOf(node)).toBe('quarantined');
   });
 
-  test('is retired once the provider does not show it any more', async () => {
+  test('is retired once the provider no longer shows it', async () => {
     const { node } = await seenAgain();
     await db.query(`update nodes set observed_state = 'absent', observed_at = $2 where node_id = $1`, [
       node.node_id,
@@ -164,23 +170,23 @@ describe('a machine that its provider shows again after the proof', () => {
     expect(await statusOf(node)).toBe('retired');
   });
 
-  test('is taken down once more when somebody repairs it', async () => {
+  test('is torn down again when a person repairs it', async () => {
     const { node, finding_id } = await seenAgain();
-    const { says } = await repairFinding(services, finding_id, { ...asked, dry_run: true }, caller);
+    const { says } = await repairFinding(services, finding_id, { ...request, dry_run: true }, caller);
     expect(says).toBe('the machine is taken down again, with proof, and the node is retired');
-    expect((await repairFinding(services, finding_id, asked, caller)).workflow_id).toBeDefined();
+    expect((await repairFinding(services, finding_id, request, caller)).workflow_id).toBeDefined();
     expect(await statusOf(node)).toBe('cleaning');
   });
 
-  test('is not reported again once somebody knows of it', async () => {
+  test('is not reported again once accepted', async () => {
     const { finding_id } = await seenAgain();
-    await acceptFinding(services, finding_id, asked, caller);
+    await acceptFinding(services, finding_id, request, caller);
     await passes(2);
     expect(await findings()).toMatchObject([{ status: 'accepted', closed_at: null }]);
   });
 });
 
-test('a finding ends when an operation takes the node over', async () => {
+test('a finding closes when an operation takes the node over', async () => {
   const node = await ghost();
   const sweep = drift(services);
   await passes(1, sweep);

@@ -1,6 +1,7 @@
 /**
- * Finds quarantined nodes whose machine is proven gone, and retires them by that proof once two passes saw them. The pool's drift policy
- * does not matter here: the provider agrees, and only our own last step is missing.
+ * Finds quarantined nodes whose machine is proven gone and, once two passes saw them, retires them
+ * by that proof. The pool's drift policy does not apply: the provider agrees, and only our own last
+ * step is missing.
  */
 import { secondsLater } from '../../base/clock.ts';
 import { newFindingId } from '../../base/ids.ts';
@@ -52,11 +53,11 @@ export function compareProofs(services: SweepServices): (now: Date) => Promise<v
     await db.transaction(async (tx) => {
       const noted = found.map((node) => ({ finding_id: newFindingId(clock), ...disagreementOf(node) }));
       const opened = await noteDisagreements(tx, noted, passed, now, environment.decide.isConfirmed);
-      // Also those of earlier passes: the provider may have shown the machine then, and not any more.
+      // Include earlier findings: the provider may have shown the machine then, but no longer does.
       const open = [...opened, ...standing.filter(({ status }) => status === 'open')];
       for (const { finding_id, subject } of open) {
         const node = gone.get(subject);
-        // The provider has shown the machine since: a person decides, or an operation takes it down again.
+        // The provider has shown the machine since: a person or an operation must decide.
         if (!node || isSeenSince(node)) continue;
         const reason = 'its machine was proven gone before';
         if (await retireProvenGone(tx, services, { ...node, reason, workflow_id: null }, now))

@@ -1,13 +1,13 @@
-/** Compares rows with what their evidence says, a slice in each pass; what differs is noted. Decides nothing. */
+/** Compares rows with their evidence, a slice per pass, and notes differences. Decides nothing. */
 import { secondsLater } from '../../base/clock.ts';
 import { newFindingId } from '../../base/ids.ts';
 import { type ComparedTable, compareSlice } from '../../store/history/row-comparison.ts';
 import { endFindings, noteDisagreements, standingFindings } from '../../store/rows/findings.ts';
 import type { SweepServices } from '../runner/services.ts';
 
-/** Ten thousand nodes in three or four minutes, for about a hundredth of a processor's time. */
+/** Covers ten thousand nodes in three to four minutes, for about 1 % of a CPU. */
 const slice = 500;
-const mostDoubted = 200;
+const maxDoubted = 200;
 
 export function compareRows({ db, clock, environment }: SweepServices): (now: Date) => Promise<void> {
   const cursors: Record<ComparedTable, string> = { nodes: '', allocations: '' };
@@ -17,7 +17,7 @@ export function compareRows({ db, clock, environment }: SweepServices): (now: Da
     const isOfAllocation = ({ allocation_id }: { allocation_id: string | null }) => allocation_id !== null;
     for (const table of ['nodes', 'allocations'] as const) {
       const doubted = standing.filter((finding) => isOfAllocation(finding) === (table === 'allocations'));
-      const subjects = doubted.slice(0, mostDoubted).map(({ subject }) => subject);
+      const subjects = doubted.slice(0, maxDoubted).map(({ subject }) => subject);
       const { differing, untold, cursor } = await compareSlice(db, table, {
         cursor: cursors[table],
         limit: slice,
@@ -25,7 +25,7 @@ export function compareRows({ db, clock, environment }: SweepServices): (now: Da
       });
       cursors[table] = cursor;
       const open = new Set([...untold, ...differing.map(({ subject }) => subject)]);
-      const ended = doubted.slice(0, mostDoubted).filter(({ subject }) => !open.has(subject));
+      const ended = doubted.slice(0, maxDoubted).filter(({ subject }) => !open.has(subject));
       if (differing.length === 0 && ended.length === 0) continue;
       const found = differing.map((each) => ({ finding_id: newFindingId(clock), ...each }));
       await db.transaction(async (tx) => {

@@ -1,4 +1,7 @@
-/** Rows that were written past the door: found by their evidence, put back or stated anew, and nothing else. */
+/**
+ * Rows written without a transition are found by their evidence, then restored or accepted, and
+ * nothing else changes.
+ */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import { newCorrelationId } from '../../base/ids.ts';
@@ -36,15 +39,15 @@ const caller = {
   visibility: wholeFleet,
   correlation_id: newCorrelationId(),
 };
-const asked = { reason: 'not by us' };
+const request = { reason: 'not by us' };
 
-test('what the door wrote is what its evidence says', async () => {
+test('a row written by a transition matches its evidence', async () => {
   for (const status of ['ready', 'offline', 'failed', 'quarantined'] as const) await fleet.node(status);
   for (let each = 0; each < 3; each++) await pass();
   expect(await findings()).toEqual([]);
 });
 
-test('two replicas in the same moment are one pass over a row, too', async () => {
+test('two replicas at the same moment count as one pass over a row', async () => {
   const { node_id } = await fleet.node('ready');
   await db.query(`update nodes set status = 'offline' where node_id = $1`, [node_id]);
   const [one, other] = [drift(services), drift(services)];
@@ -57,7 +60,7 @@ test('two replicas in the same moment are one pass over a row, too', async () =>
   ]);
 });
 
-test('an allocation’s row is put back, or holds as it stands, and agrees with its evidence from then on', async () => {
+test('an allocation is restored or accepted, and matches its evidence afterwards', async () => {
   const { allocation_id } = await fleet.allocation('active');
   const plant = async (tenant: string) => {
     await db.query('update allocations set tenant = $2 where allocation_id = $1', [allocation_id, tenant]);
@@ -75,25 +78,25 @@ test('an allocation’s row is put back, or holds as it stands, and agrees with 
     allocation_id,
     ours: { tenant: 'thief' },
   });
-  const predicted = await repairFinding(services, found.finding_id, { ...asked, dry_run: true }, caller);
+  const predicted = await repairFinding(services, found.finding_id, { ...request, dry_run: true }, caller);
   expect(predicted.finding.status).toBe('open');
-  await repairFinding(services, found.finding_id, asked, caller);
+  await repairFinding(services, found.finding_id, request, caller);
   expect(await rowNow()).toEqual(before);
 
-  await acceptFinding(services, (await plant('moved')).finding_id, asked, caller);
+  await acceptFinding(services, (await plant('moved')).finding_id, request, caller);
   expect(await rowNow()).toMatchObject({ tenant: 'moved' });
   expect(await rebuildAllocations(db, [allocation_id])).toEqual([await rowNow()]);
   for (let each = 0; each < 2; each++) await pass();
   expect((await findings()).map(({ status }) => status)).toEqual(['repaired', 'accepted']);
 });
 
-test('a repair that comes too late is refused and changes nothing', async () => {
+test('refuses a repair that comes too late', async () => {
   const { node_id } = await fleet.node('ready');
   await db.query(`update nodes set status = 'offline' where node_id = $1`, [node_id]);
   for (let each = 0; each < 2; each++) await pass();
   await db.query(`update nodes set status = 'ready' where node_id = $1`, [node_id]);
   const [open] = await findings();
-  const late = repairFinding(services, open?.finding_id ?? '', asked, caller);
+  const late = repairFinding(services, open?.finding_id ?? '', request, caller);
   await expect(late).rejects.toMatchObject({ code: 'action_illegal' });
   expect(await findings()).toMatchObject([{ status: 'open' }]);
   expect(await rebuildNodes(db, [node_id])).toMatchObject([{ status: 'ready' }]);

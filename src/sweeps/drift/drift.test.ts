@@ -1,4 +1,7 @@
-/** What drift finds, when it opens and closes it, and what keeps it from acting; on a provider that is played. */
+/**
+ * Which drift is found, when findings open and close, and when drift must not act; with a scripted
+ * provider.
+ */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import type { NodeId } from '../../base/ids.ts';
@@ -19,19 +22,19 @@ const elsewhere: Observation = { state: 'unknown', present: true, ready: false, 
 
 let stage: Stage;
 let services: SweepServices;
-/** What the provider says of a machine; of all others, that they are there. */
+/** Scripted observations; all other machines are present. */
 let says: Map<string, Observation>;
-let asked: string[];
+let inspected: string[];
 
 beforeEach(async () => {
   stage = ruleStage(await testDatabase());
   says = new Map();
-  asked = [];
+  inspected = [];
   const driver = {
     name: 'played',
     launches: true,
     async observe({ node_id }: DriverTarget) {
-      asked.push(node_id);
+      inspected.push(node_id);
       return says.get(node_id) ?? there;
     },
   } as unknown as Driver;
@@ -52,7 +55,7 @@ async function placed(count: number, document: Parameters<Stage['pool']>[1] = {}
   return stage.nodes({ pool: 'fleet', count });
 }
 
-/** One sweep over several passes. */
+/** Runs one sweep for several passes. */
 const passes = (from: number, count: number) => {
   const sweep = drift(services);
   const run = async (first: number, many: number) => {
@@ -61,7 +64,7 @@ const passes = (from: number, count: number) => {
   return run(from, count).then(() => run);
 };
 
-test('a machine that is gone is seen once, found the second time, and told of once', async () => {
+test('opens one finding for a missing machine, in the second pass', async () => {
   const [id = '' as NodeId] = await placed(2);
   says.set(id, gone);
   const run = await passes(1, 1);
@@ -75,7 +78,7 @@ test('a machine that is gone is seen once, found the second time, and told of on
   expect(await stage.rows([id])).toMatchObject([{ status: 'ready', observed_state: 'absent' }]);
 });
 
-test('what comes back is resolved by itself; what was seen once is forgotten', async () => {
+test('resolves a finding when the machine is back, and forgets a single sighting', async () => {
   const [found = '' as NodeId, glimpsed = '' as NodeId] = await placed(2);
   says.set(found, gone);
   const run = await passes(1, 1);
@@ -87,7 +90,7 @@ test('what comes back is resolved by itself; what was seen once is forgotten', a
   expect(await facts('finding.resolved')).toHaveLength(1);
 });
 
-test('a finding ends when its machine is no longer expected', async () => {
+test('closes a finding when its machine is no longer expected', async () => {
   const [id = '' as NodeId] = await placed(1);
   says.set(id, gone);
   const run = await passes(1, 2);
@@ -118,7 +121,7 @@ test.each(['a proof', 'the residue ledger'])(
     };
     await prove(known);
     const run = await passes(1, 1);
-    // Seen after it was destroyed and before that was proven.
+    // Observed after it was destroyed and before that was proven.
     await prove(between);
     await run(2, 2);
     expect(await findings()).toMatchObject([{ subject: missed, status: 'open' }]);
@@ -126,7 +129,7 @@ test.each(['a proof', 'the residue ledger'])(
   },
 );
 
-test('two replicas in the same moment are one pass', async () => {
+test('two replicas at the same moment count as one pass', async () => {
   const [id = '' as NodeId] = await placed(1);
   says.set(id, gone);
   const [one, other] = [drift(services), drift(services)];
@@ -135,7 +138,7 @@ test('two replicas in the same moment are one pass', async () => {
   expect(await findings()).toMatchObject([{ status: 'seen', passes: 1 }]);
 });
 
-test('who cannot see a machine says nothing about it, neither that it is gone nor that it is there', async () => {
+test('a driver that cannot see a machine neither opens nor closes a finding', async () => {
   const [id = '' as NodeId] = await placed(1);
   says.set(id, gone);
   const run = await passes(1, 2);
@@ -145,7 +148,7 @@ test('who cannot see a machine says nothing about it, neither that it is gone no
 });
 
 describe('by policy', () => {
-  test('one is set aside, and its finding stays open', async () => {
+  test('quarantines a node, and its finding stays open', async () => {
     const [id = '' as NodeId] = await placed(6, { drift: { policy: 'quarantine' } });
     says.set(id, gone);
     await passes(1, 3);
@@ -154,7 +157,7 @@ describe('by policy', () => {
     expect(await findings()).toMatchObject([{ status: 'open' }]);
   });
 
-  test('one is taken down', async () => {
+  test('tears a node down', async () => {
     const [id = '' as NodeId] = await placed(6, { drift: { policy: 'repair' } });
     says.set(id, gone);
     await passes(1, 3);
@@ -187,7 +190,7 @@ describe('by policy', () => {
   );
 });
 
-test('a hold ends with what was found: machines that are there again wait for nothing', async () => {
+test('a hold ends with its findings', async () => {
   const ids = await placed(10, { drift: { policy: 'quarantine' } });
   for (const id of ids) says.set(id, gone);
   const run = await passes(1, 3);
@@ -201,20 +204,20 @@ test('a hold ends with what was found: machines that are there again wait for no
   expect(await heldNow()).toBe(0);
 });
 
-test('what is set aside is looked at by the hour, and each look is on record', async () => {
+test('inspects quarantined nodes every hour and records each look', async () => {
   await stage.pool('fleet', { driver: 'played' });
   const [id = '' as NodeId] = await stage.nodes({ pool: 'fleet', count: 1, status: 'quarantined' });
   const sweep = drift(services);
   for (let seconds = 0; seconds <= 2 * parked_seconds; seconds += parked_seconds / 4)
     await sweep.run(stage.at(seconds));
-  expect(asked.length).toBeGreaterThanOrEqual(2);
-  expect(asked.length).toBeLessThanOrEqual(4);
-  expect(await facts('node.observed')).toHaveLength(asked.length);
+  expect(inspected.length).toBeGreaterThanOrEqual(2);
+  expect(inspected.length).toBeLessThanOrEqual(4);
+  expect(await facts('node.observed')).toHaveLength(inspected.length);
   const [node] = await stage.rows([id]);
   expect(node?.observed_at?.getTime()).toBeGreaterThan(stage.at(parked_seconds).getTime());
 });
 
-test('a driver that hangs is asked no more than it has places, and says nothing', async () => {
+test('sends a hanging driver no more requests than it has slots', async () => {
   const ids = await placed(40);
   let calls = 0;
   const hanging = {
@@ -227,9 +230,9 @@ test('a driver that hangs is asked no more than it has places, and says nothing'
   };
   const look = createLooker({ ...services, drivers: new Map([['played', hanging as unknown as Driver]]) });
   const machines = ids.map((node_id) => ({ node_id, driver: 'played', driver_state: {} })) as never;
-  const looking = look(machines);
+  const firstLook = look(machines);
   await stage.clock.advance(10_000);
-  const first = await looking;
+  const first = await firstLook;
   expect(first.looked).toEqual([]);
   expect(first.unanswered.get('played')?.machines).toBe(ids.length);
   const again = await look(machines);

@@ -1,7 +1,7 @@
 /**
- * `drift`: what we hold and what is there disagree. Machines are looked at and rows are held against their evidence ahead of the
- * transaction; what disagrees in two passes is a finding. Where the pool says so, the rule then repairs or quarantines, the brake
- * and the pool's mode permitting.
+ * `drift`: finds disagreements between our rows, their evidence and the machines. Comparisons run
+ * before the transaction; a disagreement in two passes is a finding. If the pool's policy says so,
+ * the rule then repairs or quarantines, subject to the brake and the pool's mode.
  */
 import { retireIn } from '../../operations/release/node-retire.ts';
 import type { Transaction } from '../../store/pg/database.ts';
@@ -31,7 +31,7 @@ const because: Record<DriftedNode['what'], (node: DriftedNode) => string> = {
     `drift: its row says ${JSON.stringify(ours)}, its evidence ${JSON.stringify(theirs)}`,
 };
 
-/** Where a repaired row belongs, its evidence says; a machine that is gone is taken down with proof. */
+/** A repaired row gets the status in its evidence; a missing machine is torn down with proof. */
 function destinationOf({ policy, what, status, theirs }: DriftedNode): JudgedNode['status'] {
   if (policy === 'quarantine') return 'quarantined';
   return what === 'machine_absent' ? 'cleaning' : ((theirs.status ?? status) as JudgedNode['status']);
@@ -45,7 +45,7 @@ const verdictOn = (node: DriftedNode): DriftVerdict => ({
   data: { finding_id: node.finding_id, what: node.what, ours: node.ours, theirs: node.theirs },
 });
 
-/** A node with two findings is decided on once; the next pass sees what is left of it. */
+/** A node with two findings is decided on once; the next pass sees the rest. */
 const onceEach = (nodes: DriftedNode[]): DriftedNode[] => [
   ...new Map(nodes.toReversed().map((node) => [node.node_id, node])).values(),
 ];

@@ -1,10 +1,10 @@
-/** `counts`: puts together what changes have added to the counts, and now and then holds them against the rows and puts them right. */
+/** `counts`: folds changes into the counts and, every hour, verifies them against the rows. */
 import { secondsLater } from '../../base/clock.ts';
 import { foldCounts, repairCounts } from '../../store/rows/counts.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 
-/** They can only be wrong where somebody wrote around the triggers; looking reads every row once. */
+/** Counts are wrong only if someone bypassed the triggers; verifying reads every row once. */
 const verifyEverySeconds = 3600;
 
 export function counts({ db }: SweepServices): Sweep {

@@ -1,12 +1,12 @@
-/** `evidence-seal`: hashes evidence that has settled and signs checkpoints over it. It decides nothing. */
+/** `evidence-seal`: hashes settled evidence and signs checkpoints over it. Decides nothing. */
 import { type Clock, now as currentTime, secondsLater } from '../../base/clock.ts';
 import type { Sealer } from '../../store/integrity/sealer.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 
-/** How long rows gather before a checkpoint seals them together. */
-const gatherSeconds = 1;
-/** A backlog is sealed in the background: for each second of work it rests three. */
+/** How long rows accumulate before a checkpoint. */
+const accumulateSeconds = 1;
+/** A backlog is sealed in the background: three seconds of rest per second of work. */
 const restFactor = 3;
 
 async function timed<T>(clock: Clock, work: () => Promise<T>): Promise<{ result: T; seconds: number }> {
@@ -18,7 +18,7 @@ async function timed<T>(clock: Clock, work: () => Promise<T>): Promise<{ result:
 export const evidenceSeal = ({ clock }: Pick<SweepServices, 'clock'>, sealer: Sealer): Sweep => ({
   name: 'evidence-seal',
   every_seconds: 10,
-  due_by: () => secondsLater(currentTime(clock), gatherSeconds),
+  due_by: () => secondsLater(currentTime(clock), accumulateSeconds),
   async run(now) {
     const { result, seconds } = await timed(clock, () => sealer.sealBatch(now));
     return { decided: 0, ...(result.more && { next_in_seconds: seconds * restFactor }) };

@@ -1,6 +1,7 @@
 /**
- * `housekeeping`: forgets idempotency keys whose day is over, findings that were closed and samples that were taken long ago, sessions that expired, what the engine keeps of operations
- * that ended long ago, and evidence whose time is over; rotates the key that signs tasks when it is due; and makes room for the evidence to come.
+ * `housekeeping`: deletes expired idempotency keys, sessions, closed findings, old samples, old
+ * engine records and expired evidence; rotates the task signing key when due; creates partitions
+ * for coming evidence.
  */
 import { secondsLater } from '../../base/clock.ts';
 import { cutEvidence, extendEvidence } from '../../store/history/retention.ts';
@@ -12,10 +13,10 @@ import { forgetSessions } from '../../store/rows/sign-in/sessions.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 
-/** Long enough to look into what went wrong; the evidence of an operation stays beyond it. */
+/** Long enough to investigate a failure; the operation's evidence stays longer. */
 const engineKeepsSeconds = 7 * 24 * 3600;
 const findingsKeptSeconds = 30 * 24 * 3600;
-/** What a step took longer ago says little about the next one. */
+/** Older step durations say little about the next one. */
 const samplesKeptSeconds = 30 * 24 * 3600;
 
 export const housekeeping = ({ db, engine, environment, installation }: SweepServices, sealer: Sealer): Sweep => ({

@@ -1,7 +1,7 @@
-/** What lies, fails or jumps does not move a learned budget by more than its day. */
+/** Lies, failures and clock jumps do not move a learned budget by more than its daily limit. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
-import { mostMovePerDay } from '../../lifecycle/boots/learned-budget.ts';
+import { maxMovePerDay } from '../../lifecycle/boots/learned-budget.ts';
 import type { TimedBoot } from '../../lifecycle/boots/survival.ts';
 import { currentPool, declarePool } from '../../store/rows/pools.ts';
 import { evenBoots, recordBoots } from '../../store/testing/recorded-boots.ts';
@@ -29,38 +29,39 @@ beforeEach(async () => {
 });
 afterEach(() => stage.close());
 
-test('a node that comes as late as it likes moves it by a quarter a day, and not beyond the ceiling', async () => {
+test('a node that registers arbitrarily late moves the budget by at most 25 % a day, up to the ceiling', async () => {
   const begins = 3 * day;
   let former = honest_seconds;
   for (let at = 0; at < 8; at++) {
     await record(many(5, 1e6, 'late'), begins + at * day);
     for (let hour = 0; hour < 24; hour += 4) await pass(begins + at * day + hour * 3600 + at + 1);
     const next = await budget();
-    expect(next).toBeLessThanOrEqual(former * (1 + mostMovePerDay) + 1e-9);
+    expect(next).toBeLessThanOrEqual(former * (1 + maxMovePerDay) + 1e-9);
     former = next;
   }
   expect(former).toBeLessThanOrEqual(900);
 });
 
-test('a mass outage does not move it, and one that leaves nothing to learn from not beyond its day', async () => {
+test('a mass outage does not move the budget, nor does one without usable boots beyond the daily limit', async () => {
   await record(many(300, honest_seconds, 'timed_out'), 3 * day);
   await pass(3 * day + 1);
   expect(await budget()).toBe(honest_seconds);
   await record(many(400, 5, 'cancelled'), 3 * day + 5);
   await pass(3 * day + 6);
-  // Of the newest 500 all failed: nothing is left to learn from, and it goes back towards what is fixed, by its day.
-  expect(await budget()).toBeLessThanOrEqual(honest_seconds * (1 + mostMovePerDay));
+  // All of the newest 500 failed: without usable boots it returns towards the fixed budget, within
+  // the daily limit.
+  expect(await budget()).toBeLessThanOrEqual(honest_seconds * (1 + maxMovePerDay));
   expect(await budget()).toBeLessThanOrEqual(fixed_seconds);
 });
 
-test('a clock that jumps a year ahead and back moves it by one step, and learning goes on', async () => {
+test('a clock that jumps a year ahead and back moves the budget by one step, and learning continues', async () => {
   await pass(365 * day);
   const ahead = await budget();
   expect(ahead).toBeGreaterThan(honest_seconds);
-  expect(ahead).toBeLessThanOrEqual(honest_seconds * (1 + mostMovePerDay));
+  expect(ahead).toBeLessThanOrEqual(honest_seconds * (1 + maxMovePerDay));
   await pass(3 * day);
   const back = await budget();
-  expect(back).toBeGreaterThanOrEqual(ahead * (1 - mostMovePerDay));
+  expect(back).toBeGreaterThanOrEqual(ahead * (1 - maxMovePerDay));
   for (let at = 4; at < 8; at++) await pass(at * day + at);
   expect(await budget()).toBe(honest_seconds);
 });
@@ -70,7 +71,7 @@ const say = (provision_seconds: number, at: number) =>
     declarePool(tx, 'build', { driver: 'external', budgets: { policy: 'learned', provision_seconds } }, stage.at(at)),
   );
 
-test("an operator's word that comes while a pass runs stands for a day, and is moved once a day from then on", async () => {
+test('a budget set by an operator during a pass stands for a day, then moves once a day', async () => {
   await say(1000, 3 * day + 10);
   for (const at of [5, 65, 2 * 3600]) await pass(3 * day + at);
   expect((await currentPool(stage.db, 'build'))?.document.learned?.seconds).toBeNull();
@@ -78,7 +79,7 @@ test("an operator's word that comes while a pass runs stands for a day, and is m
   expect((await currentPool(stage.db, 'build'))?.document.learned?.seconds).toBe(750);
 });
 
-test("an operator's word of a clock that had jumped ahead leaves it one move a day", async () => {
+test('a budget set under a clock that jumped ahead still allows one move a day', async () => {
   await say(1000, 33 * day);
   for (let hour = 0; hour < 24; hour += 2) await pass(4 * day + hour * 3600);
   expect((await currentPool(stage.db, 'build'))?.document.learned?.seconds).toBe(750);
@@ -86,17 +87,17 @@ test("an operator's word of a clock that had jumped ahead leaves it one move a d
   expect((await currentPool(stage.db, 'build'))?.document.learned?.seconds).toBe(562.5);
 });
 
-test('times that cannot be do not teach', async () => {
+test('ignores impossible durations', async () => {
   await record([...many(40, -500, 'completed'), ...many(40, 0, 'late')], 3 * day);
   await pass(3 * day + 1);
   expect(await budget()).toBe(honest_seconds);
 });
 
-test('a pool that cannot be taught stops none of the others, and is named', async () => {
+test('a pool that fails stops no other, and is named in the error', async () => {
   await stage.pool('later', { budgets: { policy: 'learned', provision_seconds: fixed_seconds } });
   await recordBoots(stage.db, { pool: 'later', boots: evenBoots(40, 200), until: stage.at(3 * day) });
   await record(many(40, 1e6, 'late'), 3 * day);
-  // Its move cannot be written: there is one of that moment.
+  // Its move cannot be written: one with this time already exists.
   await stage.db.query('insert into budget_changes (pool, at, from_seconds, seconds) values ($1, $2, $3, $3)', [
     ...['build', stage.at(3 * day + 1), honest_seconds],
   ]);

@@ -1,4 +1,7 @@
-/** Pools that learn: each move on record with its curve, no more than a quarter a day, none while the brake holds. */
+/**
+ * Pools that learn: each move is recorded with its curve, by at most 25 % a day, and none while the
+ * brake holds.
+ */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import { secondsBetween } from '../../base/clock.ts';
@@ -37,7 +40,7 @@ const moves = () =>
     `select at, actor, data from evidence where kind = 'budget.learned' order by seq`,
   );
 
-test('a budget walks to what the boots teach, each move a verdict with its curve', async () => {
+test('moves a budget towards the recorded boots, each move recorded with its curve', async () => {
   await stage.pool('build', { budgets: learns });
   await recordBoots(stage.db, { pool: 'build', boots: evenBoots(60, 200), until: stage.start });
   expect(await budget()).toMatchObject({ seconds: 720, source: 'pool' });
@@ -45,13 +48,13 @@ test('a budget walks to what the boots teach, each move a verdict with its curve
   for (let hour = 0; hour <= 4 * 24; hour++) await pass(hour * 3600 + 1);
 
   expect(await budget()).toMatchObject({ seconds: 303.75, source: 'learned' });
-  const told = await moves();
-  expect(told.map(({ data }) => [data.from_seconds, data.seconds])).toEqual([
+  const recorded = await moves();
+  expect(recorded.map(({ data }) => [data.from_seconds, data.seconds])).toEqual([
     [720, 540],
     [540, 405],
     [405, 303.75],
   ]);
-  for (const [place, { at, data, actor }] of told.entries()) {
+  for (const [place, { at, data, actor }] of recorded.entries()) {
     expect(secondsBetween(stage.start, at)).toBeGreaterThanOrEqual(place * day);
     expect(data).toMatchObject({ rule: 'learned-budget', pool: 'build', aim_seconds: 300 });
     expect(data.lesson).toMatchObject({
@@ -65,7 +68,7 @@ test('a budget walks to what the boots teach, each move a verdict with its curve
   }
 });
 
-test('too few boots say so, and what is fixed holds', async () => {
+test('keeps the fixed budget if there are too few boots, and says so', async () => {
   await stage.pool('build', { budgets: learns });
   await recordBoots(stage.db, { pool: 'build', boots: evenBoots(29, 200), until: stage.start });
   await pass(1);
@@ -77,14 +80,14 @@ test('too few boots say so, and what is fixed holds', async () => {
   expect(await moves()).toEqual([]);
 });
 
-test('a pool whose policy is fixed learns nothing', async () => {
+test('does not learn for a pool with a fixed policy', async () => {
   await stage.pool('build', { budgets: { provision_seconds: 720 } });
   await recordBoots(stage.db, { pool: 'build', boots: evenBoots(60, 200), until: stage.start });
   await pass(1);
   expect(await budget()).toEqual({ seconds: 720, source: 'pool', because: undefined });
 });
 
-test('nothing moves while the brake holds, and it goes on after', async () => {
+test('does not move while the brake holds, and continues afterwards', async () => {
   await stage.pool('build', { budgets: learns, zone: 'a' });
   await recordBoots(stage.db, { pool: 'build', boots: evenBoots(60, 200), until: stage.start, zone: 'a' });
   await stage.db.query(
@@ -99,7 +102,7 @@ test('nothing moves while the brake holds, and it goes on after', async () => {
   expect(await budget()).toMatchObject({ seconds: 540, source: 'learned' });
 });
 
-test('another image begins anew: what the former taught may raise the budget and does not lower it', async () => {
+test('starts over with a new image: old boots may raise the budget but not lower it', async () => {
   await stage.pool('build', { budgets: learns, spec: { image: 'a' } });
   await recordBoots(stage.db, { pool: 'build', boots: evenBoots(60, 200), until: stage.start });
   await pass(1);
@@ -119,7 +122,7 @@ test('another image begins anew: what the former taught may raise the budget and
   expect(await budget()).toMatchObject({ seconds: 540, source: 'learned' });
 });
 
-test('a change that leaves make and budget alone leaves what was learned', async () => {
+test('keeps the learned budget if a change affects neither image nor budget', async () => {
   await stage.pool('build', { budgets: learns });
   await recordBoots(stage.db, { pool: 'build', boots: evenBoots(60, 200), until: stage.start });
   await pass(1);
@@ -127,7 +130,7 @@ test('a change that leaves make and budget alone leaves what was learned', async
   expect(await budget()).toMatchObject({ seconds: 540, source: 'learned' });
 });
 
-test("an operator's number is taken at once and stands for a day, and learning goes on from it", async () => {
+test('a budget set by an operator applies at once, stands for a day, and learning continues from it', async () => {
   await stage.pool('build', { budgets: learns });
   await recordBoots(stage.db, { pool: 'build', boots: evenBoots(60, 200), until: stage.start });
   await pass(1);
@@ -144,7 +147,7 @@ test("an operator's number is taken at once and stands for a day, and learning g
   expect(await budget()).toMatchObject({ seconds: 300, source: 'learned' });
 });
 
-test('the ceiling of its class holds for what is learned, where the pool names none', async () => {
+test('applies the ceiling of the runtime class if the pool has none', async () => {
   stage.environment.runtime_classes = { hermes: { provision_seconds: 720, ceiling_seconds: 800 } };
   await stage.pool('build', { budgets: { policy: 'learned' }, runtime_class: 'hermes' });
   await recordBoots(stage.db, { pool: 'build', boots: evenBoots(60, 700), until: stage.start });
@@ -152,7 +155,7 @@ test('the ceiling of its class holds for what is learned, where the pool names n
   expect(await budget()).toMatchObject({ seconds: 800, source: 'learned' });
 });
 
-test('boots of a zone come first, then those of other zones, then those of its class', async () => {
+test('prefers boots of the zone, then of other zones, then of the class', async () => {
   await stage.pool('build', { budgets: learns, zone: 'a', runtime_class: 'hermes' });
   await stage.pool('other', { runtime_class: 'hermes' });
   const stratum = async () => (await currentPool(stage.db, 'build'))?.document.learned?.stratum;
@@ -168,7 +171,7 @@ test('boots of a zone come first, then those of other zones, then those of its c
   expect(await stratum()).toBe('make-in-zone');
 });
 
-test('a boot that was given more keeps the window to come back that goes with it', async () => {
+test('a boot that was granted more time keeps its rescue window', async () => {
   await stage.pool('build', { driver: 'ec2', budgets: learns });
   const [id] = await stage.nodes({ pool: 'build', status: 'provisioning', count: 1, deadline_at: stage.at(10) });
   await stage.db.query(`update nodes set budget_seconds = 720, budget_source = 'learned'`);
@@ -180,14 +183,14 @@ test('a boot that was given more keeps the window to come back that goes with it
   expect(node).toMatchObject({ status: 'failed', budget_seconds: 360, deadline_at: stage.at(11 + 360) });
 });
 
-test('two replicas at once move it once', async () => {
+test('two replicas at once make one move', async () => {
   await stage.pool('build', { budgets: learns });
   await recordBoots(stage.db, { pool: 'build', boots: evenBoots(60, 200), until: stage.start });
   await Promise.all([pass(1), pass(1), pass(2)]);
   expect(await moves()).toHaveLength(1);
 });
 
-test('boots older than thirty days are forgotten, and the budget walks back', async () => {
+test('forgets boots older than thirty days and moves back', async () => {
   await stage.pool('build', { budgets: learns });
   await recordBoots(stage.db, { pool: 'build', boots: evenBoots(60, 300), until: stage.start });
   for (let at = 0; at < 3; at++) await pass(at * day + at + 1);

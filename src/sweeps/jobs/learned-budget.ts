@@ -1,4 +1,7 @@
-/** `learned-budget`: moves the budget to provision of pools that learn towards what their boots teach; not while the brake holds. */
+/**
+ * `learned-budget`: moves the provision budget of learning pools towards their recorded boots; not
+ * while the brake holds.
+ */
 import { becauseOf, type LearningQuestion, lessonOf, strata } from '../../lifecycle/boots/learned-budget.ts';
 import { runningBoots } from '../../store/boots/boot-samples.ts';
 import {
@@ -19,16 +22,19 @@ import type { Sweep } from '../runner/sweep.ts';
 
 const wakers = ['pool.declared', 'pool.budget_set', 'brake.resumed', 'brake.ended'];
 
-/** The most alike first, and no further than it takes: with those on their way, since they too may be slow. */
-async function askBoots(tx: Transaction, pool: PoolRow, now: Date): Promise<LearningQuestion['boots']> {
+/**
+ * Reads the most similar boots first and stops when there are enough. Includes running boots, which
+ * may be slow too.
+ */
+async function readBoots(tx: Transaction, pool: PoolRow, now: Date): Promise<LearningQuestion['boots']> {
   const running = await runningBoots(tx, pool.name, 'provision', now);
-  const asked: LearningQuestion['boots'] = {};
+  const byStratum: LearningQuestion['boots'] = {};
   for (const stratum of strata) {
     const boots = [...(await bootsOf(tx, pool, stratum, now)), ...running];
-    asked[stratum] = boots;
+    byStratum[stratum] = boots;
     if (lessonOf(stratum, boots)) break;
   }
-  return asked;
+  return byStratum;
 }
 
 type Considered = 'moved' | 'stands' | 'held';
@@ -40,7 +46,7 @@ async function consider(tx: Transaction, name: string, environment: DoorEnvironm
   const fixed_seconds = budgetOf('provision', { ...pool.document, learned: null }, environment, null).seconds;
   const from_seconds = pool.document.learned?.seconds ?? fixed_seconds;
   const question: LearningQuestion = {
-    boots: await askBoots(tx, pool, now),
+    boots: await readBoots(tx, pool, now),
     fixed_seconds,
     floor_seconds: pool.document.budgets?.floor_seconds,
     ceiling_seconds: ceilingOf(pool.document, environment),

@@ -1,6 +1,6 @@
 /**
- * `operation-overdue`: a step that takes longer than it may is asked to stop. What it was working on has a deadline of its
- * own, whose rule decides; this only sees to it that nobody waits for an operation that stands still.
+ * `operation-overdue`: cancels a step that takes too long. The step's subject has its own deadline
+ * and rule; this only ends operations that stand still.
  */
 import { stopOverdue } from '../../store/operations/executions.ts';
 import type { SweepServices } from '../runner/services.ts';

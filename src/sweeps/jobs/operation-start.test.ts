@@ -1,4 +1,4 @@
-/** Each replica starts what its engine has, and what it has not stands in nobody's way. */
+/** Each replica starts the operations its engine supports; others do not block it. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { secondsLater } from '../../base/clock.ts';
@@ -32,7 +32,7 @@ async function queued(kind: string, revision: number, count: number): Promise<Wo
   return ids;
 }
 
-/** A replica whose engine has certain revisions, and refuses others as an engine does. */
+/** A replica whose engine supports certain revisions and refuses others. */
 function replica(kind: string, revisions: number[], begins: (run: OperationRun) => void = () => {}) {
   const started: WorkflowId[] = [];
   const engine = {
@@ -58,7 +58,7 @@ const statusesOf = async (ids: WorkflowId[]) => {
   return rows.map(({ status }) => status);
 };
 
-test('what only a newer replica can run is left to it, however much of it is queued first', async () => {
+test('leaves operations that only a newer replica can run, however many are queued first', async () => {
   const newer = await queued('renewed', 2, 60);
   const older = await queued('renewed', 1, 2);
   const former = replica('renewed', [1]);
@@ -71,7 +71,7 @@ test('what only a newer replica can run is left to it, however much of it is que
   expect(await statusesOf([...newer, ...older])).toEqual(['running']);
 });
 
-test('runs that begin before their start is committed are claimed together after it', async () => {
+test('claims runs together after the commit if they begin before it', async () => {
   const ids = await queued('eager', 1, 10);
   let transactions = 0;
   const counting = { ...store.db };
@@ -84,7 +84,7 @@ test('runs that begin before their start is committed are claimed together after
     registered: () => [{ kind: 'eager', revision: 1 }],
     async start(run: OperationRun) {
       claims.push(claimExecution(counting, run, executor, fleet.now()));
-      // Long enough for whoever does not wait to find everything locked.
+      // Long enough for a caller that does not wait to find everything locked.
       for (let looks = 0; looks < 10; looks++) await store.db.query('select 1');
     },
   } as unknown as Engine;

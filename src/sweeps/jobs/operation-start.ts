@@ -1,6 +1,6 @@
 /**
- * `operation-start`: starts every queued operation that this replica's engine has. The request wrote the row, this hands it to the
- * engine; the engine starts a run once however often it is asked, so a crash between the two leaves nothing behind and nothing twice.
+ * `operation-start`: hands queued operations to this replica's engine. The request wrote the row;
+ * the engine starts a run only once, so a crash between the two loses and repeats nothing.
  */
 import type { Json } from '../../engine/engine.ts';
 import { markStarted, queuedOperations } from '../../store/operations/executions.ts';
@@ -19,7 +19,7 @@ export const operationStart = ({ db, engine, executor }: SweepServices): Sweep =
     const { promise: over, resolve } = Promise.withResolvers<void>();
     try {
       return await db.transaction(async (tx) => {
-        // What a newer replica queued is left to it.
+        // Leave operations of newer revisions to newer replicas.
         const queued = await queuedOperations(tx, batch, engine.registered());
         const ids = queued.map(({ workflow_id }) => workflow_id);
         putOffEntries(db, ids, over);

@@ -1,4 +1,7 @@
-/** `replica-takeover`: renews this replica's lease, finds dead replicas and goes on with their operations. */
+/**
+ * `replica-takeover`: renews this replica's lease, detects dead replicas and resumes their
+ * operations.
+ */
 import { secondsLater } from '../../base/clock.ts';
 import {
   buryReplicas,
@@ -12,7 +15,9 @@ import {
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 
-/** Why a replica counts as dead: its process is gone from this very host, or its lease ran out. */
+/**
+ * Returns why a replica counts as dead: its process is gone from this host, or its lease expired.
+ */
 function deathOf(replica: ReplicaRow, services: SweepServices, now: Date): string | undefined {
   if (replica.host === services.host && !services.isProcessAlive(replica.pid))
     return `its process ${replica.pid} is gone`;
@@ -36,7 +41,8 @@ export const replicaTakeover = (services: SweepServices): Sweep => ({
       return why ? [{ replica_id: replica.replica_id, why }] : [];
     });
     if (dead.length > 0) await buryReplicas(db, dead, executor.replica_id, now);
-    // Asked of the engine, not of our own rows: whatever cut off a start or an earlier take-over, a run is found by who had it.
+    // Ask the engine, not our rows: it knows the executor of every run, even if a start or an
+    // earlier takeover was interrupted.
     const orphaned = await endedAmong(db, await engine.executorsAtWork());
     return { decided: orphaned.length > 0 ? await engine.recover(orphaned) : 0 };
   },

@@ -1,4 +1,7 @@
-/** `task-lease`: leased → queued when a lease expired; → failed when it expired too often or the task is too old. */
+/**
+ * `task-lease`: leased → queued when a lease expires; → failed after too many expiries or if the
+ * task is too old.
+ */
 import { expireLeases } from '../../store/agents/tasks.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';

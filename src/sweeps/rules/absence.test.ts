@@ -1,4 +1,4 @@
-/** What ended a machine, found out after a rule had given it up by time alone, is told by its verdict from then on. */
+/** A cause found after a rule gave a machine up by time alone is added to its verdict. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { tryingDriver } from '../../../test/scenarios/support/trying-driver.ts';
 import { testDatabase } from '../../../test/support/database.ts';
@@ -50,9 +50,9 @@ async function givenUp(rule: string): Promise<NodeId> {
 
 const allocation = async () =>
   (await stage.db.query<AllocationRow>("select * from allocations where allocation_id = 'alloc_1'"))[0];
-const told = (kind: string) => stage.db.query('select 1 from evidence where kind = $1', [kind]);
+const factsOf = (kind: string) => stage.db.query('select 1 from evidence where kind = $1', [kind]);
 
-test('a cause found after the verdict makes it certain and leads it, of the machine and of its allocation', async () => {
+test('a cause found after the verdict makes it certain and comes first, for the machine and its allocation', async () => {
   const id = await givenUp('provision-deadline');
   const sweep = absence(services);
   await sweep.run(stage.at(1));
@@ -66,14 +66,14 @@ test('a cause found after the verdict makes it certain and leads it, of the mach
   await stage.clock.advance(60_000);
   await sweep.run(stage.at(61));
   expect(looked, 'what is certain is not looked for again').toBe(1);
-  expect(await told('node.explained')).toHaveLength(1);
-  expect(await told('allocation.explained')).toHaveLength(1);
+  expect(await factsOf('node.explained')).toHaveLength(1);
+  expect(await factsOf('allocation.explained')).toHaveLength(1);
 });
 
 test.each([
   ['a machine that runs', 'provision-deadline', 'running'],
   ['a verdict that knows its cause', 'prerequisite-missing', 'exited'],
-])('%s is left as it stands', async (_, rule, shown) => {
+])('leaves %s as it stands', async (_, rule, shown) => {
   state = shown;
   const id = await givenUp(rule);
   await absence(services).run(stage.at(1));

@@ -1,7 +1,7 @@
 /**
- * `absence`: asks the provider about machines that fell silent. One that the provider shows nothing of any more, or that ended
- * for certain, will not come back by waiting: its deadline is now, and `offline-deadline` decides. Of one that was given up without
- * a cause, what ended it is attached to its verdict. It decides nothing itself.
+ * `absence`: asks the provider about machines that fell silent. If the machine is gone or has
+ * exited for certain, its deadline moves to now, and `offline-deadline` decides. For a machine that
+ * failed without a known cause, the cause is added to its verdict. Decides nothing itself.
  */
 import { now as present } from '../../base/clock.ts';
 import type { NodeId } from '../../base/ids.ts';
@@ -14,8 +14,8 @@ import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 
 const batch = 50;
-/** What was given up already is not decided sooner by looking more often. */
-const lookAgainMs = { offline: 10_000, failed: 15_000 };
+/** A failed machine is already decided on, so it is inspected less often. */
+const inspectAgainMs = { offline: 10_000, failed: 15_000 };
 
 export function absence(services: SweepServices): Sweep {
   const { clock, db, drivers } = services;
@@ -30,15 +30,18 @@ export function absence(services: SweepServices): Sweep {
       const doubted = await machinesInDoubt(db, launching, now, batch, [...againMs.keys()]);
       let decided = 0;
       for (const node of doubted) {
-        againMs.set(node.node_id, clock.monotonicMs() + lookAgainMs[node.status === 'failed' ? 'failed' : 'offline']);
-        if (await look(services, node)) decided++;
+        againMs.set(
+          node.node_id,
+          clock.monotonicMs() + inspectAgainMs[node.status === 'failed' ? 'failed' : 'offline'],
+        );
+        if (await inspect(services, node)) decided++;
       }
       return { decided, more: doubted.length === batch };
     },
   };
 }
 
-async function look(services: SweepServices, node: NodeRow): Promise<boolean> {
+async function inspect(services: SweepServices, node: NodeRow): Promise<boolean> {
   const subject = await readSubject(services, services.db, node.node_id, {
     workflow_id: null,
     correlation_id: node.correlation_id,
@@ -46,17 +49,22 @@ async function look(services: SweepServices, node: NodeRow): Promise<boolean> {
   });
   const { state, present: there } = await subject.driver.observe(subject.target);
   if (node.status === 'failed') return state === 'exited' && explainEnd(services, subject);
-  if (!there) return keep(services, subject, state, 'the provider shows nothing of it any more');
+  if (!there) return recordObservation(services, subject, state, 'the provider shows nothing of it any more');
   const ended = state === 'exited' ? await subject.driver.diagnose(subject.target) : undefined;
-  return keep(services, subject, state, ended?.certain ? ended.summary : null);
+  return recordObservation(services, subject, state, ended?.certain ? ended.summary : null);
 }
 
 async function explainEnd(services: SweepServices, subject: Subject): Promise<boolean> {
   return tellLateCause(services, subject, await subject.driver.diagnose(subject.target));
 }
 
-/** `gone`: why it will not come back, if it will not. */
-function keep(services: SweepServices, subject: Subject, state: string, gone: string | null): Promise<boolean> {
+/** `gone` is the reason why the machine will not come back; null if it may. */
+function recordObservation(
+  services: SweepServices,
+  subject: Subject,
+  state: string,
+  gone: string | null,
+): Promise<boolean> {
   const at = present(services.clock);
   return services.db.transaction(async (tx) => {
     let node = await lockNode(tx, subject.node.node_id);

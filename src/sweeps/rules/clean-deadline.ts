@@ -1,4 +1,7 @@
-/** `clean-deadline`: cleaning → quarantined, where no allocation owns the cleanup; one that does has its own retries. */
+/**
+ * `clean-deadline`: cleaning → quarantined, if no allocation owns the cleanup. An allocation's
+ * release has its own retries.
+ */
 import type { SweepServices } from '../runner/services.ts';
 import { deadlineRule } from './deadline-rule.ts';
 

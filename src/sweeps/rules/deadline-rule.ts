@@ -1,4 +1,4 @@
-/** The rules on a node's deadline: one declaration each, the same pass for all of them. */
+/** The common part of all rules on a node's deadline; each rule is a declaration. */
 import { moment, secondsBetween } from '../../base/clock.ts';
 import type { Evidence } from '../../contract/evidence/evidence.ts';
 import type { Blame } from '../../lifecycle/findings/launch-blame.ts';
@@ -21,22 +21,25 @@ export interface DeadlineRule extends Pick<VerdictRule, 'apply' | 'batch'> {
   name: NodeRuleName;
   from: NodeStatus;
   to: NodeStatus | ((node: DueNode) => NodeStatus);
-  /** Of those that are due, the ones this rule decides on; all, unless told. */
+  /** Conditions on the due nodes that this rule decides on; by default all. */
   where?: readonly (readonly DueCondition[])[];
-  /** A sentence for a tired person; `waited` says how long and where the budget came from. */
+  /** The reason as a sentence; `waited` says how long, and where the budget came from. */
   reason(waited: string, node: DueNode, blame?: Blame): string;
-  /** Finds the failed step and its owner, for rules that need more than the node's row. Called once per batch. */
+  /**
+   * Finds the failed step and its owner, if the rule needs more than the node's row. Called once
+   * per batch.
+   */
   blame?(tx: Transaction, due: readonly DueNode[]): Promise<(node: DueNode) => Blame>;
-  /** The same of a machine whose beats arrive and are refused, where the rule judges by them. */
+  /** The reason for a machine whose heartbeats arrive but are refused. */
   refused?(waited: string, refusal: string): string;
-  /** Whether the machine was seen to have ended, so that waiting does not bring it back. */
+  /** Whether the machine is known to have ended, so that waiting is pointless. */
   certain?(node: DueNode): boolean;
 }
 
-/** A new deadline wakes the rule, which then knows when to look; without news it looks this often. */
+/** Evidence of a new deadline schedules the rule; without any, it runs this often. */
 const everySeconds = 5;
 
-/** Whose word moved the deadline is on the timeline; that it was moved is part of the verdict. */
+/** The timeline shows who moved the deadline; the verdict shows by how much. */
 function waitedFor(node: DueNode, now: Date): string {
   const given = node.deadline_at ? secondsBetween(node.status_since, node.deadline_at) : 0;
   const moved = given - (node.budget_seconds ?? given);
@@ -47,11 +50,14 @@ function waitedFor(node: DueNode, now: Date): string {
 const dataOf = (blame: Blame | undefined) =>
   blame ? { step: blame.step, code: blame.code, owner_layer: blame.owner_layer } : {};
 
-/** What it is told, and who is to help. One that was seen to have ended does not beat any more, whatever was refused before. */
+/**
+ * Returns the reason and the owner. A machine that has ended sends no heartbeats, whatever was
+ * refused before.
+ */
 function judgement({ refusals }: SweepServices, rule: DeadlineRule, node: DueNode, now: Date, blame?: Blame) {
   const waited = waitedFor(node, now);
   if (rule.certain?.(node)) return { reason: rule.reason(waited, node), data: { certain: true } };
-  // What was refused before it came to stand so says nothing of why it stands so still; it is told anew in each status.
+  // Refusals from before this status say nothing about why the node is still in it.
   const unheardSince =
     node.last_seen_at && node.last_seen_at > node.status_since ? node.last_seen_at : node.status_since;
   const why = rule.refused ? refusals.why(node.node_instance_id, unheardSince, now) : null;
@@ -60,7 +66,7 @@ function judgement({ refusals }: SweepServices, rule: DeadlineRule, node: DueNod
     : { reason: rule.reason(waited, node, blame), data: dataOf(blame) };
 }
 
-/** The deadline that a fact has set. */
+/** Returns the deadline that a piece of evidence has set. */
 function deadlineIn({ data }: Evidence): Date | undefined {
   const { deadline_at } = (data.set ?? {}) as { deadline_at?: unknown };
   return typeof deadline_at === 'string' ? moment(Date.parse(deadline_at)) : undefined;

@@ -1,4 +1,4 @@
-/** `drain-deadline`: draining → quarantined or cleaning, as was asked when the drain began. */
+/** `drain-deadline`: draining → quarantined or cleaning, as requested when the drain began. */
 import { retireAllIn } from '../../operations/release/node-retire.ts';
 import { evidenceOf } from '../../store/transitions/bulk/node-verdict.ts';
 import { transition } from '../../store/transitions/node-transition.ts';

@@ -1,4 +1,7 @@
-/** `drained`: draining → quarantined or cleaning as soon as the node is empty, as was asked when the drain began. */
+/**
+ * `drained`: draining → quarantined or cleaning as soon as the node is empty, as requested when the
+ * drain began.
+ */
 import { retireAllIn } from '../../operations/release/node-retire.ts';
 import { lockEmptyNodes } from '../../store/supervision/due.ts';
 import { transition } from '../../store/transitions/node-transition.ts';

@@ -1,4 +1,4 @@
-/** No machine stands where no rule looks: each of these was found there by chance once. */
+/** No state exists that no rule looks at. Each case here once was one. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import type { NodeId } from '../../base/ids.ts';
@@ -24,7 +24,7 @@ const standing = async (id: NodeId | undefined) => {
 
 const forgetBeats = () => stage.db.query('delete from heartbeats');
 
-test('a machine that answered a probe before it ever beat is supervised from then on', async () => {
+test('supervises a machine that answered a probe before its first heartbeat', async () => {
   await stage.pool('probed', { heartbeat: { interval_seconds: 10, stale_after_seconds: staleSeconds } });
   const [id] = await stage.nodes({ pool: 'probed', count: 1, status: 'starting', deadline_at: stage.at(600) });
   await forgetBeats();
@@ -43,7 +43,7 @@ test('a machine that answered a probe before it ever beat is supervised from the
   expect(await standing(id)).toMatchObject({ status: 'offline', verdict: { rule: 'liveness' } });
 });
 
-test('a machine that beats and lacks a prerequisite fails when its start-up should be over', async () => {
+test('fails a machine that beats but lacks a prerequisite at its start deadline', async () => {
   await stage.pool('asking', { requires: [{ name: 'gpu', check: 'true' }] });
   const [id] = await stage.nodes({ pool: 'asking', count: 1, status: 'starting', deadline_at: stage.at(10) });
   await stage.db.query(`update nodes set prerequisites = 'missing'`);

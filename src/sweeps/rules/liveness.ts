@@ -1,4 +1,7 @@
-/** `liveness`: ready, degraded → offline after too long a silence; → degraded where a probe is still answered. */
+/**
+ * `liveness`: ready, degraded → offline after too long a silence; → degraded if a probe is still
+ * answered.
+ */
 import { moment, secondsBetween, secondsLater } from '../../base/clock.ts';
 import type { NodeId } from '../../base/ids.ts';
 import { heardThrough } from '../../lifecycle/brake/brake.ts';
@@ -11,11 +14,11 @@ import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 import { type Verdict, verdictSweep } from '../runner/verdict-sweep.ts';
 
-/** A replica that lags less than this has only not had its turn yet. */
+/** A smaller lag of a replica is normal and no reason for a hold. */
 const worthHoldingSeconds = 5;
 const settlesInSeconds = 0.25;
 
-/** Well below what is worth holding for, so that a replica at the threshold does not hold and let go by turns. */
+/** Well below the threshold of a hold, so that a replica at the threshold does not flap. */
 export const hasCaughtUp = (heard: Date, now: Date): boolean => secondsBetween(heard, now) < worthHoldingSeconds / 2;
 
 const reasons: Record<'offline' | 'degraded', (silent: string) => string> = {
@@ -23,7 +26,7 @@ const reasons: Record<'offline' | 'degraded', (silent: string) => string> = {
   degraded: (silent) => `it has been silent for ${silent}, but it answers its probe`,
 };
 
-/** In whole seconds, rounded apart: what was too long must not read as just enough. */
+/** Rounded in opposite directions, so that an exceeded limit never looks like a met one. */
 const silenceOf = ({ last_seen_at, stale_seconds }: SilentNode, now: Date) =>
   `${Math.ceil(secondsBetween(last_seen_at, now))} s (allowed: ${Math.floor(stale_seconds)} s)`;
 
@@ -43,9 +46,15 @@ export function liveness(services: SweepServices): Sweep {
   const { db, environment, suspects, refusals } = services;
   const whyRefused = ({ node_instance_id, last_seen_at }: SilentNode, now: Date) =>
     refusals.why(node_instance_id, last_seen_at, now);
-  /** Somebody was silent by the clock, but not everything heard was stored yet: a matter of moments. */
+  /**
+   * A node is silent by the clock, but some heartbeats are not stored yet; this settles within
+   * moments.
+   */
   let unsettled = false;
-  /** Those whose time may be up; when it may be for the next one. After a disturbance there may be many more who are silent and still have time. */
+  /**
+   * The nodes that may be overdue, and when the next one may be. After an outage many more are
+   * silent but not yet overdue.
+   */
   let found: readonly NodeId[] = [];
   let nextDueMs = Number.POSITIVE_INFINITY;
   return verdictSweep(services, {
@@ -93,7 +102,7 @@ export function liveness(services: SweepServices): Sweep {
       return countSilentNodes(tx, rest, heard < now ? heard : now);
     },
     async next(now) {
-      // Of those looked at, some have a little time left that only their rows know of.
+      // Some of the inspected nodes have a little time left, which only their rows show.
       const soonest = found.length === 0 ? null : await nextSilentAt(db, found, now);
       const reading = secondsLater(now, unsettled ? settlesInSeconds : suspects.everySeconds());
       return moment(Math.min(soonest?.getTime() ?? Number.POSITIVE_INFINITY, nextDueMs, reading.getTime()));

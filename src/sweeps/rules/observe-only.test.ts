@@ -1,4 +1,4 @@
-/** A pool that is only observed is told once what would have been done, however often it is looked at. */
+/** An observe-only pool records once what would have been done, however often the rules run. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import type { NodeId } from '../../base/ids.ts';
@@ -17,7 +17,7 @@ beforeEach(async () => {
 });
 afterEach(() => stage.close());
 
-const told = async (id: NodeId | undefined) =>
+const wouldHave = async (id: NodeId | undefined) =>
   (
     await stage.db.query<{ by: string }>(
       `select data ->> 'by' as by from evidence where kind = 'node.would_have' and node_id = $1 order by xid, seq`,
@@ -25,7 +25,7 @@ const told = async (id: NodeId | undefined) =>
     )
   ).map((row) => row.by);
 
-test('of several rules the first tells what it would have done, and the others have nothing left to do', async () => {
+test('records only the first of several rules that would decide', async () => {
   const [id] = await stage.nodes({ pool: 'watched', count: 1, status: 'starting', deadline_at: stage.at(10) });
   const [node] = await stage.rows(id ? [id] : []);
   if (!node?.node_instance_id) throw new Error('no node was placed');
@@ -33,21 +33,21 @@ test('of several rules the first tells what it would have done, and the others h
   await keepAnswers(stage.db, [{ node_id, node_instance_id, ok: true, detail: 'well' }], stage.at(1));
   const rules = [probePromotes, stuckStarting, startDeadline].map((rule) => rule(stage.services));
   for (let pass = 0; pass < 3; pass++) for (const rule of rules) await rule.run(stage.at(staleSeconds + 60 + pass));
-  expect(await told(id)).toEqual(['probe-promotes']);
+  expect(await wouldHave(id)).toEqual(['probe-promotes']);
 });
 
-test('a machine that fails at its work says so with every beat, and is told of once', async () => {
+test('records a machine that reports failure with every heartbeat only once', async () => {
   const [id] = await stage.nodes({ pool: 'watched', count: 1 });
   const [node] = await stage.rows(id ? [id] : []);
   if (!node?.node_instance_id) throw new Error('no node was placed');
   const claiming = { node_id: node.node_id, node_instance_id: node.node_instance_id, stale_seconds: staleSeconds };
   for (let beat = 0; beat < 3; beat++)
     await recordClaim(stage.db, claiming, { status: 'ready', error_rate: 0.9 }, stage.at(beat), stage.environment);
-  expect(await told(id)).toEqual(['degraded']);
+  expect(await wouldHave(id)).toEqual(['degraded']);
   expect(await stage.rows(id ? [id] : [])).toMatchObject([{ status: 'ready', would_have: { rule: 'degraded' } }]);
 });
 
-test('what a pool was only told of is decided once its rules are to decide', async () => {
+test('decides recorded verdicts once the pool is no longer observe-only', async () => {
   const [starting] = await stage.nodes({ pool: 'watched', count: 1, status: 'starting', deadline_at: stage.at(10) });
   const [ready] = await stage.nodes({ pool: 'watched', count: 1 });
   const at = stage.at(staleSeconds + 60);
@@ -57,7 +57,7 @@ test('what a pool was only told of is decided once its rules are to decide', asy
     await liveness(stage.services).run(at);
   };
   await judge();
-  expect([await told(starting), await told(ready)]).toEqual([['start-deadline'], ['liveness']]);
+  expect([await wouldHave(starting), await wouldHave(ready)]).toEqual([['start-deadline'], ['liveness']]);
   await stage.pool('watched', { mode: 'enforce' });
   await judge();
   const ids = [starting, ready].flatMap((id) => id ?? []);

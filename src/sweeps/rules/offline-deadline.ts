@@ -1,9 +1,9 @@
-/** `offline-deadline`: offline → failed, when a node stayed away past its deadline. */
+/** `offline-deadline`: offline → failed, if a node stays away past its deadline. */
 import type { DueNode } from '../../store/supervision/due.ts';
 import type { SweepServices } from '../runner/services.ts';
 import { deadlineRule } from './deadline-rule.ts';
 
-/** Seen since it fell silent, and not as something that could still speak. */
+/** The provider has seen it ended or absent since it fell silent. */
 const isGone = ({ observed_state, observed_since }: DueNode) =>
   observed_since === true && ['absent', 'exited'].includes(observed_state ?? '');
 

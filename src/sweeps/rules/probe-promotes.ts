@@ -1,4 +1,7 @@
-/** `probe-promotes`: starting → ready, when the machine answered a probe or did what it was asked, before it said so itself. */
+/**
+ * `probe-promotes`: starting → ready, if the machine answered a probe or completed a task before it
+ * reported ready.
+ */
 import { lockProvenNodes } from '../../store/supervision/probes.ts';
 import type { SweepServices } from '../runner/services.ts';
 import { verdictSweep } from '../runner/verdict-sweep.ts';

@@ -1,4 +1,7 @@
-/** `provision-deadline`: provisioning → failed, when the deadline passed and nothing registered. The verdict names the step it was in. */
+/**
+ * `provision-deadline`: provisioning → failed, if the deadline passes before the machine registers.
+ * The verdict names the unfinished step.
+ */
 import type { Driver } from '../../drivers/driver.ts';
 import { blameFor } from '../../lifecycle/findings/launch-blame.ts';
 import { phaseOf } from '../../lifecycle/progress/progress.ts';
@@ -6,7 +9,7 @@ import { type OpenLaunchStep, openLaunchSteps } from '../../store/supervision/la
 import type { SweepServices } from '../runner/services.ts';
 import { deadlineRule } from './deadline-rule.ts';
 
-/** A driver with one phase has no name for it in the plan that people see. */
+/** A driver with a single phase does not name it in the plan. */
 function ownerOf(driver: Driver | undefined, { name, spec }: OpenLaunchStep): string | null {
   const phases = driver?.plan(spec) ?? [];
   const planned = phases.find(({ phase }) => phase === phaseOf(name)) ?? (phases.length === 1 ? phases[0] : undefined);

@@ -1,4 +1,4 @@
-/** `queue-deadline`: requested → failed, when no machine could be had in time. */
+/** `queue-deadline`: requested → failed, if no machine was found in time. */
 import { secondsBetween } from '../../base/clock.ts';
 import { lockDueAllocations } from '../../store/supervision/due.ts';
 import { moveAllocations } from '../../store/transitions/allocation-transition.ts';

@@ -1,6 +1,6 @@
 /**
- * `release-deadline`: releasing → release_failed, when the release is overdue, or when its operation ended without saying so.
- * From there `release-retry` goes on; nothing waits for an operation that no longer runs.
+ * `release-deadline`: releasing → release_failed, if the release is overdue or its operation ended
+ * without an outcome. `release-retry` continues from there.
  */
 import { secondsBetween } from '../../base/clock.ts';
 import { lockLostReleases } from '../../store/supervision/due.ts';
@@ -14,7 +14,7 @@ export const releaseDeadline = ({ db, environment }: SweepServices): Sweep => ({
   name: 'release-deadline',
   every_seconds: 2,
   woken_by: (kind) => kind === 'operation.failed',
-  // A release whose tries are used up admits it by itself, in the name of this rule.
+  // A release that has used up its tries writes this verdict itself, in the name of this rule.
   decided_by: ({ kind, data }) => kind === 'allocation.release_failed' && data.by === 'release-deadline',
   run: (now) =>
     db.transaction(async (tx) => {

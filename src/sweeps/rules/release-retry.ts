@@ -1,4 +1,4 @@
-/** `release-retry`: release_failed → releasing, with growing pauses, for as long as it takes. */
+/** `release-retry`: release_failed → releasing, with growing pauses, without limit. */
 import { newCorrelationId } from '../../base/ids.ts';
 import { wholeFleet } from '../../base/visibility.ts';
 import { releaseIn } from '../../operations/release/request-release.ts';

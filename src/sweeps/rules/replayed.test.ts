@@ -1,6 +1,6 @@
 /**
- * The same machines under several policies, by the rules themselves: what a replay of one says of
- * another is what the other did.
+ * Runs the same machines under several policies: replaying one policy predicts the verdicts of
+ * another.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
@@ -25,11 +25,11 @@ beforeAll(async () => {
 afterAll(() => stage.close());
 
 const external = (document: Partial<PoolDocument>): PoolDocument => ({ driver: 'external', ...document });
-/** Nothing is written any more when the first is read. */
+/** Nothing is written any more when the first history is read. */
 const histories = new Map<string, Promise<History>>();
 function historyOf(pool: string): Promise<History> {
-  const asked = { pool, since: stage.at(-4000), until: stage.at(4000), most: 1000 };
-  const history = histories.get(pool) ?? readHistory(stage, asked);
+  const query = { pool, since: stage.at(-4000), until: stage.at(4000), most: 1000 };
+  const history = histories.get(pool) ?? readHistory(stage, query);
   histories.set(pool, history);
   return history;
 }
@@ -46,7 +46,7 @@ describe('boots', () => {
     minding: { provision_seconds: 60, rescue_seconds: 60, progress_aware: true, silence_seconds: 15 },
     lenient: { provision_seconds: 50, rescue_seconds: 100, progress_aware: true, silence_seconds: 40 },
   };
-  /** When each would register, and when it shows something new. */
+  /** Arrival time of each machine, and times of its signs of progress. */
   const machines: { arrives: number | null; signs: number[] }[] = [
     { arrives: 20, signs: [] },
     { arrives: 55, signs: [5, 30, 45] },
@@ -105,12 +105,12 @@ describe('boots', () => {
     }
   });
 
-  /** Given up, and when; or arrived. */
+  /** When the machine was given up, or when it arrived. */
   const cameTo = ({ given_up, ended_at }: Pick<RecordedBoot, 'given_up' | 'ended_at'>) =>
     given_up ? { verdict: 'failed', at: given_up.at } : { verdict: 'starting', at: ended_at };
   const place = (node_id: string) => Number(node_id.split('_').at(-1));
 
-  test.for(pairs(Object.keys(policies)))('of %s tell what %s would have done', async ([was, would]) => {
+  test.for(pairs(Object.keys(policies)))('under %s predict what %s would have done', async ([was, would]) => {
     const [past, other] = [await historyOf(was), await historyOf(would)];
     const proposed = replayPolicyOf(external({ budgets: policies[would as keyof typeof policies] }), stage.environment);
     const { differences, untold } = replay(past, proposed);
@@ -134,10 +134,10 @@ describe('boots', () => {
 
 describe('silences', () => {
   const policies = { sharp: 30, calm: 70, deaf: 200 };
-  /** Each is judged by itself. */
+  /** No mass failure: each machine is judged by itself. */
   const brake = { fraction: 1, min_nodes: 1000 };
   const from = 1000;
-  /** How long each says nothing. */
+  /** Length of each silence. */
   const silences = [10, 45, 60, 110, 250, null];
 
   const farAhead = 9000;
@@ -175,7 +175,7 @@ describe('silences', () => {
   const offlineAt = (history: History, machine: number) =>
     history.absences.find(({ node_id }) => place(node_id) === machine)?.at.getTime();
 
-  test.for(pairs(Object.keys(policies)))('of %s tell what %s would have called offline', async ([was, would]) => {
+  test.for(pairs(Object.keys(policies)))('under %s predict what %s would have called offline', async ([was, would]) => {
     const [past, other] = [await historyOf(was), await historyOf(would)];
     const heartbeat = { interval_seconds: 5, stale_after_seconds: policies[would as keyof typeof policies] };
     const { differences, untold } = replay(past, replayPolicyOf(external({ heartbeat, brake }), stage.environment));

@@ -1,4 +1,7 @@
-/** `rescue-over`: failed → cleaning, when the rescue window ended; the machine is then destroyed with proof. */
+/**
+ * `rescue-over`: failed → cleaning, when the rescue window ends. The machine is then destroyed with
+ * proof.
+ */
 import { retireAllIn } from '../../operations/release/node-retire.ts';
 import { evidenceOf } from '../../store/transitions/bulk/node-verdict.ts';
 import type { SweepServices } from '../runner/services.ts';

@@ -1,4 +1,7 @@
-/** `start-deadline`: starting → failed, when start-up should be over and the heartbeat is stale, or nobody said that what the pool asks for is there. */
+/**
+ * `start-deadline`: starting → failed, if start-up is overdue and the heartbeat is stale, or the
+ * prerequisites are not confirmed.
+ */
 import type { Prerequisites } from '../../lifecycle/model/reports.ts';
 import type { SweepServices } from '../runner/services.ts';
 import { deadlineRule } from './deadline-rule.ts';

@@ -1,4 +1,7 @@
-/** `stuck-starting`: starting → ready. The heartbeat proves life, the age proves that start-up is over. */
+/**
+ * `stuck-starting`: starting → ready. Heartbeats prove that the machine is alive, its age that
+ * start-up is over.
+ */
 import type { SweepServices } from '../runner/services.ts';
 import { deadlineRule } from './deadline-rule.ts';
 

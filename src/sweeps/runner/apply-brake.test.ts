@@ -1,4 +1,7 @@
-/** The brake at work on a store, at moments of our choice: what is held, by which hold, until when, and at which pace it goes on. */
+/**
+ * The brake on a real store at chosen times: which nodes are held, by which hold, until when, and
+ * at which pace.
+ */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import { secondsBetween } from '../../base/clock.ts';
@@ -33,7 +36,7 @@ const resume = (hold: HoldRow | undefined, seconds: number) =>
     resumeHolds(tx, { ...(hold && { hold_id: hold.hold_id }), reason: 'it is real', actor }, stage.at(seconds)),
   );
 
-/** The rule and the watch over the brake, as they take turns every second. */
+/** One pass of the rule and of the brake watch, which alternate every second. */
 async function pass(seconds: number): Promise<number> {
   await stage.hear(stage.at(seconds));
   await watch.run(stage.at(seconds));
@@ -41,14 +44,14 @@ async function pass(seconds: number): Promise<number> {
   return decided;
 }
 
-test('as many as are never braked are decided on at once, though they are the whole pool', async () => {
+test('decides at once on fewer nodes than the minimum, even if they are the whole pool', async () => {
   await stage.pool('small');
   const ids = await stage.nodes({ pool: 'small', count: min_nodes - 1 });
   expect(await pass(silentAt)).toBe(ids.length);
   expect(await holdsNow()).toEqual([]);
 });
 
-test('a failure that trickles in is held from where it is too much', async () => {
+test('holds a slow failure once it exceeds the threshold', async () => {
   await stage.pool('p');
   const ids = await stage.nodes({ pool: 'p', count: 20 });
   await stage.beat(ids, stage.at(300));
@@ -58,7 +61,7 @@ test('a failure that trickles in is held from where it is too much', async () =>
   expect(held).toMatchObject({ rule: 'liveness', to: 'offline', kind: 'mass-failure' });
 });
 
-test('a hold lasts as long as it says, and then lets go at the pace, each at the turn it was told', async () => {
+test('a hold lasts its full time and then releases nodes at the pace, each at its announced turn', async () => {
   await stage.pool('p');
   const ids = await stage.nodes({ pool: 'p', count: 40 });
   expect(await pass(silentAt)).toBe(0);
@@ -67,7 +70,7 @@ test('a hold lasts as long as it says, and then lets go at the pace, each at the
   expect(secondsBetween(stage.at(silentAt), hold?.held_until as Date)).toBe(mass_failure_seconds);
   const over = silentAt + mass_failure_seconds;
   expect(await pass(over - 1)).toBe(0);
-  // Two a minute: five in a hundred of forty. The first at once.
+  // Two per minute: 5 % of forty. The first at once.
   for (let minute = 0; minute < 20; minute++) {
     const at = over + minute * 60;
     expect(await pass(at), `minute ${minute}`).toBe(2);
@@ -82,7 +85,7 @@ test('a hold lasts as long as it says, and then lets go at the pace, each at the
   expect(await holdsNow()).toEqual([]);
 });
 
-test('what a person lets go is decided on, however old the hold is, and is not held again', async () => {
+test('decides on nodes that a person released, and does not hold them again', async () => {
   await stage.pool('p');
   const ids = await stage.nodes({ pool: 'p', count: 20 });
   await pass(silentAt);
@@ -96,7 +99,7 @@ test('what a person lets go is decided on, however old the hold is, and is not h
   expect(await holdsNow()).toEqual([]);
 });
 
-test('those that speak again are let go', async () => {
+test('releases nodes that send heartbeats again', async () => {
   await stage.pool('p');
   const ids = await stage.nodes({ pool: 'p', count: 20 });
   await pass(silentAt);
@@ -111,7 +114,7 @@ test('those that speak again are let go', async () => {
   expect(await stage.statuses(ids)).toEqual({ ready: 20 });
 });
 
-test('a zone is one failure across its pools', async () => {
+test('treats a zone as one failure across its pools', async () => {
   for (const pool of ['a', 'b']) await stage.pool(pool, { zone: 'eu-1' });
   const lost: NodeId[] = [];
   for (const pool of ['a', 'b']) {
@@ -127,7 +130,7 @@ test('a zone is one failure across its pools', async () => {
   expect(await pass(silentAt + 30)).toBe(lost.length);
 });
 
-test('a pool that fails in its zone is one incident, and letting it go is enough', async () => {
+test('a pool that fails in its zone is one incident, and one resume is enough', async () => {
   await stage.pool('a', { zone: 'eu-1' });
   const ids = await stage.nodes({ pool: 'a', count: 20 });
   expect(await pass(silentAt)).toBe(0);
@@ -139,7 +142,7 @@ test('a pool that fails in its zone is one incident, and letting it go is enough
   expect(await stage.statuses(ids)).toEqual({ offline: 20 });
 });
 
-test('a pool that is held does not hide that its whole zone fails', async () => {
+test('a held pool does not hide the failure of its whole zone', async () => {
   for (const pool of ['a', 'b']) await stage.pool(pool, { zone: 'eu-1' });
   await stage.nodes({ pool: 'a', count: 20 });
   const few = await stage.nodes({ pool: 'b', count: min_nodes - 2 });

@@ -1,4 +1,7 @@
-/** Asks the brake: which of the verdicts a rule has found may be written now, and which are held back, by what and until when. */
+/**
+ * Applies the mass-failure brake: which verdicts of a rule may be written now, and which are held,
+ * by what and until when.
+ */
 import { type Clock, secondsLater } from '../../base/clock.ts';
 import { type NodeId, newHoldId } from '../../base/ids.ts';
 import type { Held } from '../../contract/node.ts';
@@ -26,7 +29,7 @@ export interface Candidate {
   to: NodeStatus;
 }
 
-export interface Sifted<C extends Candidate> {
+export interface Braked<C extends Candidate> {
   go: C[];
   held: { node: JudgedNode; held: Held }[];
 }
@@ -45,7 +48,7 @@ const scopesOf = (node: Placed): Scope[] => [
   ...(node.zone === null ? [] : [{ scope: 'zone' as const, name: node.zone }]),
 ];
 
-/** Pools before zones, so that a zone knows whom its pools keep back. */
+/** Pools come before zones, because a zone depends on the nodes that its pools hold. */
 const distinctScopes = (nodes: readonly Placed[]): Scope[] =>
   [...new Map(nodes.flatMap(scopesOf).map((scope) => [keyOf(scope), scope])).values()].sort(
     (a, b) => Number(a.scope === 'zone') - Number(b.scope === 'zone'),
@@ -54,7 +57,7 @@ const distinctScopes = (nodes: readonly Placed[]): Scope[] =>
 const crowdOf = (crowds: readonly Crowd[], { scope, name }: Scope): number =>
   crowds.reduce((sum, crowd) => sum + (crowd[scope] === name ? crowd.count : 0), 0);
 
-const mostCounted = 2_147_483_647;
+const maxCount = 2_147_483_647;
 
 interface Weighed {
   scope: Scope;
@@ -64,18 +67,18 @@ interface Weighed {
 }
 
 /**
- * Counts the fleet only where it matters, and only as far: below the least number no share can be a mass failure, and where more
- * serve than the share allows for, it makes no difference how many more.
+ * Counts the fleet only as far as needed: below the minimum no share is a mass failure, and above
+ * the share's limit the exact count does not matter.
  */
 async function weigh(tx: Transaction, weighed: Weighed[], rule: NodeRule): Promise<void> {
   const open = weighed.filter(
     ({ standing, share, policy }) => !standing && share.due + share.recent >= policy.min_nodes,
   );
-  const asked = open.map(({ scope, share, policy }) => ({
+  const queries = open.map(({ scope, share, policy }) => ({
     ...scope,
-    most: Math.min(mostCounted, Math.ceil((share.due + share.recent) / policy.fraction) + 1),
+    most: Math.min(maxCount, Math.ceil((share.due + share.recent) / policy.fraction) + 1),
   }));
-  const counts = await populationsUpTo(tx, asked, rule.phase);
+  const counts = await populationsUpTo(tx, queries, rule.phase);
   for (const [place, { share }] of open.entries())
     share.population = leftPhase(rule.phase, share.recent) + (counts[place] ?? 0);
 }
@@ -83,7 +86,7 @@ async function weigh(tx: Transaction, weighed: Weighed[], rule: NodeRule): Promi
 const massReason = (rule: string, { scope, name }: Scope, share: Share, window_seconds: number) =>
   `${share.due + share.recent} of ${share.population} machines in ${scope} ${name} would be ${rule === 'rescue-over' ? 'destroyed' : 'given up'} within ${window_seconds} s`;
 
-/** Let go by a person, or over: those under it are on their way out and open no other hold. */
+/** Resumed by a person, or expired: its nodes are being released and open no other hold. */
 const isSettled = (hold: HoldRow | undefined, now: Date): boolean =>
   hold !== undefined && (hold.resumed_at !== null || hold.held_until <= now);
 
@@ -96,10 +99,10 @@ const isKept = (said: ReadonlyMap<string, Said>, node: Placed): boolean =>
   scopesOf(node).some((scope) => said.get(keyOf(scope))?.leave.leave === 'none');
 
 /**
- * What the brake says of each pool and zone concerned. Opens the hold where a mass failure begins. A failure is one incident:
- * a zone whose failing machines are all kept back by their pools already opens none of its own.
+ * Asks the brake about each pool and zone concerned, and opens a hold where a mass failure begins.
+ * A failure is one incident: a zone whose failing nodes are all held by their pools opens no hold.
  */
-async function leaves(
+async function permissionsOf(
   tx: Transaction,
   { clock, environment }: Surroundings,
   rule: NodeRuleName,
@@ -117,15 +120,16 @@ async function leaves(
   const news = { due: due.filter(isNews), recent: recent.filter(isNews) };
   const weighed = scopes.flatMap((scope): Weighed[] => {
     const own = scope.scope === 'pool' ? policies.get(scope.name) : undefined;
-    // Where rules only watch there is nothing to hold back, and everything to tell.
+    // An observe-only pool has nothing to hold back; its verdicts are only recorded.
     if (own?.observed) return [];
     const standing = open.get(keyOf(scope));
-    // A hold that is over goes on at so many a minute, whatever the window in which failures are counted.
+    // After a hold, verdicts are paced per minute, whatever the window of the brake.
     const lately = standing ? lastMinute : news.recent;
     const share = {
       due: crowdOf(news.due, scope),
       recent: crowdOf(lately, scope),
-      // The pace is a share of those the hold began with, or it would slow down with every one that is decided on.
+      // The pace is a share of the population at the start of the hold; otherwise it would slow
+      // down with every verdict.
       population: standing?.population ?? Number.POSITIVE_INFINITY,
     };
     return [{ scope, policy: own ?? environment.brake_policy, standing, share }];
@@ -170,7 +174,7 @@ export const crowdsOf = (nodes: readonly Placed[]): Crowd[] => {
   return [...counted.values()];
 };
 
-/** In which window each is worked on, for those that are. */
+/** Maps each node under maintenance to its window. */
 async function windowsOver(
   tx: Transaction,
   windows: readonly MaintenanceRow[],
@@ -188,18 +192,21 @@ async function windowsOver(
   );
 }
 
-/** `others`: what the rule would decide on now besides the candidates, which may be only a part of it. */
-export async function sift<C extends Candidate>(
+/**
+ * `others` counts the nodes the rule would decide on besides the candidates, which may be only a
+ * batch.
+ */
+export async function applyBrake<C extends Candidate>(
   tx: Transaction,
   surroundings: Surroundings,
   rule: NodeRuleName,
   candidates: C[],
   others: readonly Crowd[],
   now: Date,
-): Promise<Sifted<C>> {
+): Promise<Braked<C>> {
   const { negative, en_masse } = nodeRules[rule];
-  const sifted: Sifted<C> = { go: [], held: [] };
-  if (candidates.length === 0) return sifted;
+  const result: Braked<C> = { go: [], held: [] };
+  if (candidates.length === 0) return result;
   const windows = negative ? await activeWindows(tx, now) : [];
   if (windows.length === 0 && en_masse !== 'hold') return { go: candidates, held: [] };
   const workedOn = await windowsOver(tx, windows, candidates);
@@ -207,7 +214,7 @@ export async function sift<C extends Candidate>(
   const crowds = crowdsOf(loose);
   const said =
     en_masse === 'hold'
-      ? await leaves(tx, surroundings, rule, crowds, [...crowds, ...others], now)
+      ? await permissionsOf(tx, surroundings, rule, crowds, [...crowds, ...others], now)
       : new Map<string, Said>();
   if (workedOn.size === 0 && [...said.values()].every(({ leave }) => leave.leave === 'all'))
     return { go: candidates, held: [] };
@@ -215,7 +222,7 @@ export async function sift<C extends Candidate>(
 
   const keep = ({ node, to }: C, kind: Held['kind'], hold: string, reason: string, held_until: Date) => {
     const since = node.held?.hold === hold ? node.held.since : now.toISOString();
-    sifted.held.push({ node, held: { rule, to, kind, hold, reason, since, held_until: held_until.toISOString() } });
+    result.held.push({ node, held: { rule, to, kind, hold, reason, since, held_until: held_until.toISOString() } });
   };
 
   for (const candidate of candidates) {
@@ -233,7 +240,7 @@ export async function sift<C extends Candidate>(
     for (const key of keys) passed.set(key, (passed.get(key) ?? 0) + 1);
     const bar = barring === undefined ? undefined : said.get(barring);
     if (!bar?.hold) {
-      sifted.go.push(candidate);
+      result.go.push(candidate);
       continue;
     }
     const { leave } = bar;
@@ -241,16 +248,16 @@ export async function sift<C extends Candidate>(
     const until = leave.leave === 'some' ? turnOf(place, leave.a_minute, now) : bar.hold.held_until;
     keep(candidate, 'mass-failure', bar.hold.hold_id, bar.hold.reason, until);
   }
-  return sifted;
+  return result;
 }
 
 /**
- * Verdicts that are written all the same: too many of them at once pause new launches into the same failure. Judged by what was
- * written lately, apart from the writing, so that a thousand verdicts cost one count of the fleet.
+ * Pauses launches if too many verdicts of certain rules were written lately. It runs apart from the
+ * verdicts, so that a thousand of them cost one count of the fleet.
  */
 export async function pauseLaunches(tx: Transaction, surroundings: Surroundings, now: Date): Promise<void> {
   const since = secondsLater(now, -surroundings.environment.brake.window_seconds);
   const busy = await lately(tx, pausingRules, since);
   for (const rule of pausingRules)
-    if (busy.has(rule)) await leaves(tx, surroundings, rule, await recentVerdicts(tx, rule, since), [], now);
+    if (busy.has(rule)) await permissionsOf(tx, surroundings, rule, await recentVerdicts(tx, rule, since), [], now);
 }

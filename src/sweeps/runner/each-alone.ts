@@ -1,7 +1,7 @@
-/** One that fails never stops the others: each is tried alone. */
+/** Tries each item on its own, so that one failure does not stop the others. */
 import { StoreUnavailable } from '../../store/pg/database.ts';
 
-/** Answers who failed and why, for somebody to hear of it once all are done. Without the store nobody has to be tried. */
+/** Returns which items failed and why. Stops at once if the store is unavailable. */
 export async function eachAlone<T>(
   all: readonly T[],
   nameOf: (each: T) => string,

@@ -1,12 +1,12 @@
-/** Whether this replica hears, as the rules ask before they judge a machine by its silence. */
+/** Whether this replica receives heartbeats; rules check it before they judge a silence. */
 import type { Listened } from '../../store/rows/fleet/fleet-load.ts';
 
 export interface IngestWatch {
   check(): Promise<{ gap: boolean }>;
-  /** Whether this replica has lately made sure that it hears. */
+  /** Whether this replica has recently verified that it receives heartbeats. */
   isSteady(): boolean;
   /** The shortest stale time of any pool. */
   tightestStaleSeconds(): number;
-  /** How many machines there are to hear, and how many replicas hear them. */
+  /** The number of machines that send heartbeats, and of replicas that receive them. */
   listened(): Listened;
 }

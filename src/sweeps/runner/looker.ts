@@ -1,6 +1,6 @@
 /**
- * Asks drivers about many machines: so many at once and no more, each for a bounded time. A driver that hangs keeps its places,
- * so that it is not asked ever more; the others are not held up.
+ * Asks drivers about many machines, with bounded concurrency and time. A driver that hangs keeps
+ * its slots, so it gets no further requests and does not delay the others.
  */
 import type { Clock } from '../../base/clock.ts';
 import type { Driver, DriverState, DriverTarget, Observation } from '../../drivers/driver.ts';
@@ -16,9 +16,9 @@ export interface Looked<M extends ExpectedMachine = ExpectedMachine> {
 
 export interface Looks<M extends ExpectedMachine = ExpectedMachine> {
   looked: Looked<M>[];
-  /** Those of which nothing was learned, also where the driver answered that it cannot see them from here. */
+  /** Machines of which nothing was learned, including those the driver cannot see from here. */
   missed: { machine: M; because: string }[];
-  /** Why a driver could not be asked about some, in its own words. */
+  /** The error of each driver that could not be asked. */
   unanswered: Map<string, { machines: number; because: string }>;
 }
 
@@ -41,7 +41,7 @@ export function createLooker({ clock, drivers, installation }: LookerServices): 
       state: driver_state as DriverState,
     }) satisfies DriverTarget;
 
-  /** The place is free again when the driver has answered, however late. */
+  /** The slot is released when the driver answers, however late. */
   const ask = (machine: ExpectedMachine, driver: Driver): Promise<Observation> => {
     open.set(driver.name, (open.get(driver.name) ?? 0) + 1);
     return driver.observe(targetOf(machine)).finally(() => open.set(driver.name, (open.get(driver.name) ?? 1) - 1));
@@ -79,11 +79,11 @@ export function createLooker({ clock, drivers, installation }: LookerServices): 
     };
     const byDriver = Map.groupBy(machines, ({ driver }) => driver);
     await Promise.all(
-      [...byDriver].flatMap(([name, asked]) => {
+      [...byDriver].flatMap(([name, assigned]) => {
         const driver = drivers.get(name);
         if (!driver) return [];
-        const queue = asked.values();
-        return Array.from({ length: Math.min(places(name), asked.length) }, () => workOn(driver, queue));
+        const queue = assigned.values();
+        return Array.from({ length: Math.min(places(name), assigned.length) }, () => workOn(driver, queue));
       }),
     );
     return looks;

@@ -1,4 +1,6 @@
-/** Wakes operations when something happened that they may be waiting for, so that none of them polls for it. */
+/**
+ * Wakes operations when something happens that they may be waiting for, so that none of them polls.
+ */
 import type { WorkflowId } from '../../base/ids.ts';
 import type { Evidence } from '../../contract/evidence/evidence.ts';
 import type { Engine } from '../../engine/engine.ts';
@@ -6,8 +8,8 @@ import { runningHere } from '../../store/operations/executions.ts';
 import type { Queryable } from '../../store/pg/database.ts';
 
 /**
- * What operations wait for: that a task was answered, a node changed its status, another operation ended, or the
- * allocation was withdrawn. Each wake costs a recorded look, so whatever else happens wakes nobody.
+ * Evidence that operations wait for: task results, node status changes, ended operations, withdrawn
+ * allocations. Each wake costs a recorded step, so nothing else wakes them.
  */
 const awaited: Record<string, readonly string[]> = {
   task: ['succeeded', 'failed', 'requeued'],
@@ -22,7 +24,7 @@ function mayMatter({ kind }: Evidence): boolean {
 }
 
 const makesRoom = ['node.ready', 'node.retired', 'pool.declared', 'brake.resumed', 'brake.ended'];
-/** One that waited in the queue and waits no more lets the next one come forward. */
+/** An allocation that leaves the queue lets the next one advance. */
 const leavesQueue = ['allocation.releasing', 'allocation.failed'];
 
 const mayServeWaiting = (fact: Evidence) =>
@@ -36,7 +38,7 @@ export function operationWaker(
 ): (fact: Evidence) => void {
   const waking = new Set<string>();
   const wake = async (key: string, find: () => Promise<{ workflow_id: WorkflowId; attempt: number }[]>) => {
-    // Facts that come together need one wake; we look after the last of them was handed to us.
+    // Several facts at once need one wake, after the last of them.
     if (waking.has(key)) return;
     waking.add(key);
     await Promise.resolve();

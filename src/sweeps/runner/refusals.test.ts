@@ -1,4 +1,6 @@
-/** A machine whose beats arrive and are refused is not called silent, and is not to blame. */
+/**
+ * A machine whose heartbeats arrive and are refused is not reported as silent, and is not to blame.
+ */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import type { NodeId } from '../../base/ids.ts';
@@ -24,7 +26,7 @@ const refusalOf = async (node: NodeId, seconds: number, shown = 'credential') =>
   stage.services.refusals.observe(fact as unknown as Evidence);
 };
 
-test('the verdict says that they are refused, where the machine itself spoke and none of its beats counted since', async () => {
+test('the verdict says that heartbeats are refused if the machine sent them itself and none counted since', async () => {
   const ids = await stage.nodes({ pool: 'p', count: 4 });
   const [refused, named, heardSince] = ids as [NodeId, NodeId, NodeId, NodeId];
   await refusalOf(refused, 10);
@@ -62,8 +64,8 @@ describe('a deadline', () => {
     ['offline', `it went offline and could not come back in time: ${refusedFor} (`, 'it went offline and did not '],
   ] as const)('of one that is %s says it too', async ([status, refused, silent]) => {
     const ids = await place(status, 4);
-    const [told, named, heardSince] = ids as [NodeId, NodeId, NodeId, NodeId];
-    await refusalOf(told, 10);
+    const [refused_id, named, heardSince] = ids as [NodeId, NodeId, NodeId, NodeId];
+    await refusalOf(refused_id, 10);
     await refusalOf(named, 10, 'name');
     await refusalOf(heardSince, -10);
     const [first, ...others] = await verdicts(status, ids);
@@ -71,7 +73,7 @@ describe('a deadline', () => {
     for (const other of others) expect(other).toMatchObject({ owner: 'node', reason: expect.stringContaining(silent) });
   });
 
-  test('says it of one that was never heard', async () => {
+  test('reports refusals of a machine that was never heard', async () => {
     const [id] = (await place('starting', 1)) as [NodeId];
     await stage.db.query('delete from heartbeats');
     await refusalOf(id, 10);
@@ -79,7 +81,7 @@ describe('a deadline', () => {
     expect(verdict).toMatchObject({ owner: 'operator', reason: expect.stringContaining(refusedFor) });
   });
 
-  test('does not say it of one that was refused only before it stood so', async () => {
+  test('ignores refusals from before the current status', async () => {
     const [id] = (await place('offline', 1)) as [NodeId];
     await refusalOf(id, 10);
     await stage.db.query('update nodes set status_since = $2 where node_id = $1', [id, stage.at(20)]);
@@ -87,7 +89,7 @@ describe('a deadline', () => {
     expect(verdict).toMatchObject({ owner: 'node', reason: expect.stringContaining('did not come back') });
   });
 
-  test('does not say it of one whose machine is gone', async () => {
+  test('ignores refusals if the machine is gone', async () => {
     const [id] = (await place('offline', 1)) as [NodeId];
     await refusalOf(id, 10);
     await stage.db.query(`update nodes set observed_state = 'absent', observed_at = $1`, [stage.at(20)]);

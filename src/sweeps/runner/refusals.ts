@@ -1,24 +1,28 @@
 /**
- * Whose beats arrive and are refused, as the evidence tells every replica. A verdict on silence says so then, and asks the store nothing for
- * it: a replica that has just started may not know it yet, and says of the machine what it would say of any other.
+ * Remembers, from evidence, which machines' heartbeats are refused, so that verdicts on silence can
+ * say so without a query. A replica that has just started may not know yet and then reports plain
+ * silence.
  */
 import type { Evidence } from '../../contract/evidence/evidence.ts';
 import { isStillRefused, type RefusedBeats, refusedIn } from '../../lifecycle/findings/refused-beats.ts';
 
 export interface Refusals {
   observe(fact: Evidence): void;
-  /** In short, since a verdict is shown to tenants as well; null where nobody knows of any, or it was heard since. */
+  /**
+   * The reason, short because tenants see it too; null if there is none, or the machine was heard
+   * since.
+   */
   why(node_instance_id: string | null, last_seen_at: Date | null, now: Date): string | null;
 }
 
-/** It beats, and is not to blame: whoever made the token of its relay, or took it away, can help. */
+/** The machine is not to blame: an operator issued or revoked its relay's token. */
 export const refusedInWords = (why: string): string => `its heartbeats arrive and are refused, for ${why}`;
 export const ownerOfRefusal = { owner_layer: 'operator' } as const;
 
-const mostKept = 50_000;
+const maxKept = 50_000;
 
 export function createRefusals(): Refusals {
-  /** The longest ago first. */
+  /** Oldest first. */
   const kept = new Map<string, RefusedBeats>();
   return {
     observe(fact) {
@@ -27,7 +31,7 @@ export function createRefusals(): Refusals {
       if (!refused || !id) return;
       kept.delete(id);
       const [oldest] = kept.keys();
-      if (kept.size >= mostKept && oldest !== undefined) kept.delete(oldest);
+      if (kept.size >= maxKept && oldest !== undefined) kept.delete(oldest);
       kept.set(id, refused);
     },
     why(node_instance_id, last_seen_at, now) {

@@ -3,7 +3,7 @@ import { moment } from '../../base/clock.ts';
 import { virtualClock } from '../../base/virtual-clock.ts';
 import { resting } from './resting.ts';
 
-test('a pass that took a second is not followed by another within twenty more, whoever wakes it', async () => {
+test('rests twenty seconds after a pass of one second, however often it is woken', async () => {
   const clock = virtualClock();
   let looks = 0;
   const run = resting(clock, 0.05, async () => {

@@ -1,4 +1,6 @@
-/** For a sweep that is woken often and dear to run: it rests after each pass, so that it takes no more than a share of the time. */
+/**
+ * Limits an expensive sweep that is woken often to a share of the time, by resting after each pass.
+ */
 import type { Clock } from '../../base/clock.ts';
 import type { Sweep } from './sweep.ts';
 

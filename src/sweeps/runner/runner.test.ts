@@ -1,4 +1,4 @@
-/** What a sweep is said to have decided. */
+/** Counting of a sweep's decisions. */
 import { expect, test } from 'vitest';
 import { virtualClock } from '../../base/virtual-clock.ts';
 import type { Evidence } from '../../contract/evidence/evidence.ts';
@@ -6,7 +6,7 @@ import { createSweepRunner } from './runner.ts';
 
 const fact = (kind: string, by: string) => ({ kind, data: { by } }) as unknown as Evidence;
 
-test('verdicts that operations write in a rule’s name are counted, each once', async () => {
+test('counts verdicts that operations write in the name of a rule, each once', async () => {
   const runner = createSweepRunner({
     clock: virtualClock(),
     onError: (_, error) => {

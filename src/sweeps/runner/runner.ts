@@ -1,4 +1,4 @@
-/** Runs the sweeps: by timer or by nudge, the same code path, one run of a sweep at a time, its last run on record. */
+/** Runs the sweeps by timer or by nudge, one run of a sweep at a time, and records the last run. */
 import { type Clock, moment, now } from '../../base/clock.ts';
 import type { Evidence } from '../../contract/evidence/evidence.ts';
 import { StoreUnavailable } from '../../store/pg/database.ts';
@@ -12,9 +12,9 @@ export interface SweepStatus {
   would_have: number;
   last_run_at: Date | null;
   last_seconds: number | null;
-  /** How late the verdicts of the last run that decided anything were, at the worst. */
+  /** The largest lateness among the verdicts of the last run that decided anything. */
   lateness_seconds: number | null;
-  /** It decides nothing, because this replica is not sure of its own hearing. */
+  /** The sweep decides nothing, because this replica is not sure that it receives heartbeats. */
   waiting: boolean;
   error: string | null;
   failed_at: Date | null;
@@ -22,16 +22,16 @@ export interface SweepStatus {
 
 export interface SweepRunner {
   start(): void;
-  /** Runs a sweep now; resolves when a run that began after this call is over. */
+  /** Runs a sweep now; resolves after a run that began after this call. */
   nudge(name: string): Promise<void>;
   observe(fact: Evidence): void;
   statuses(): SweepStatus[];
   stop(): Promise<void>;
 }
 
-/** All at once, the first passes would open every connection there may be, and leave them idle. */
+/** Starting all sweeps at once would open every connection of the pool and leave them idle. */
 const apartMs = 20;
-/** A sweep that found no store looks again after this, not after its usual time. */
+/** A sweep without a store retries after this time instead of its usual interval. */
 const storeAwaySeconds = 2;
 
 function count(status: SweepStatus, report: SweepReport, sweep: Sweep): void {
@@ -91,7 +91,7 @@ export function createSweepRunner(options: {
         status.error = null;
       } catch (error) {
         status.failed_at = now(clock);
-        // One failing sweep never stops the others, nor its own next run.
+        // A failing sweep stops neither the others nor its own next run.
         status.error = error instanceof Error ? error.message : String(error);
         options.onError(sweep.name, error);
         if (error instanceof StoreUnavailable) waitSeconds = Math.min(waitSeconds, storeAwaySeconds);
@@ -99,7 +99,7 @@ export function createSweepRunner(options: {
       status.runs++;
       status.last_run_at = now(clock);
       status.last_seconds = (clock.monotonicMs() - startedMs) / 1000;
-      // What was announced while it ran keeps its time.
+      // A run announced meanwhile keeps its time.
       if (!stopped) runAt(Math.min(timerAtMs, clock.nowMs() + waitSeconds * 1000));
     };
 

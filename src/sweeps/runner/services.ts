@@ -1,4 +1,4 @@
-/** What sweeps are given to work with: all that operations have, and what it takes to start and take over operations. */
+/** The services of sweeps: those of operations, and those to start and take over operations. */
 import type { Log } from '../../base/telemetry/log.ts';
 import type { Engine } from '../../engine/engine.ts';
 import type { OperationServices } from '../../operations/runtime/services.ts';
@@ -9,12 +9,16 @@ import type { Suspects } from './suspects.ts';
 export interface SweepServices extends OperationServices {
   engine: Engine;
   host: string;
-  /** Whether we ourselves hear, before anybody is judged by silence or time. */
+  /**
+   * Whether this replica receives heartbeats; checked before any node is judged by silence or time.
+   */
   ingest: IngestWatch;
   suspects: Suspects;
   refusals: Refusals;
   log: Pick<Log, 'warn'>;
   isProcessAlive(pid: number): boolean;
-  /** Another replica took over from this one; it executes nothing more and must end. */
+  /**
+   * Called when another replica took over from this one, which must then stop executing and exit.
+   */
   onDeclaredDead(error: Error): void;
 }

@@ -1,4 +1,4 @@
-/** The beats are read seldom, and still nobody crosses the threshold unseen. */
+/** Heartbeats are read rarely, and still no node crosses its threshold unseen. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
@@ -15,28 +15,28 @@ beforeEach(async () => {
 });
 afterEach(() => stage.close());
 
-/** The database, with every statement kept in mind and, if told, failing. */
+/** The database, with every statement recorded and, on request, failing. */
 function watched(): { db: Database; readings(which: (values: readonly unknown[]) => boolean): number; fail(): void } {
-  const asked: (readonly unknown[])[] = [];
+  const statements: (readonly unknown[])[] = [];
   let failing = false;
   return {
     db: {
       ...stage.db,
       query: (text, values) => {
-        asked.push(values ?? []);
+        statements.push(values ?? []);
         if (!failing) return stage.db.query(text, values);
         failing = false;
         return Promise.reject(new Error('the store is away'));
       },
     },
-    readings: (which) => asked.filter(which).length,
+    readings: (which) => statements.filter(which).length,
     fail: () => {
       failing = true;
     },
   };
 }
 
-test('whoever crosses the threshold was found before, wherever between two readings it fell silent', async () => {
+test('finds a node before it crosses the threshold, whenever it fell silent', async () => {
   const beats = Array.from({ length: 12 }, (_, i) => i * 0.5);
   const ids = [];
   for (const seconds of beats)
@@ -57,7 +57,7 @@ test('whoever crosses the threshold was found before, wherever between two readi
   expect(tight).toBe((2 * staleSeconds) / suspects.everySeconds());
 });
 
-test('whoever may be silent for longer is read seldomer, and is found before its time as well', async () => {
+test('reads nodes with longer stale times less often, and still finds them in time', async () => {
   const stales = [staleSeconds, 45, 64, 100, 375, 512, 1_500, 4_000];
   const ids: NodeId[] = [];
   for (const [place, stale_seconds] of stales.entries()) {
@@ -91,7 +91,7 @@ test('whoever may be silent for longer is read seldomer, and is found before its
   expect(ofMinutes).toBeLessThan((4 * longest) / 256);
 });
 
-test('an interval with its jitter changes no class, wherever the power of two lies', async () => {
+test('keeps a node in its class despite the jitter of its interval', async () => {
   const [id] = await stage.nodes({ pool: 'p', count: 1, last_seen_at: stage.at(0) });
   const [row] = await stage.rows(id ? [id] : []);
   const beat = { node_instance_id: row?.node_instance_id as NodeInstanceId, told: false, reported: null };
@@ -106,7 +106,7 @@ test('an interval with its jitter changes no class, wherever the power of two li
   expect(classes.map(({ patience }) => patience)).toEqual([4, 4, 4, 4, 4, 7, 6, 5]);
 });
 
-test('one that is told a shorter interval is found by the shorter time', async () => {
+test('finds a node by a shorter interval once it is assigned', async () => {
   const [id] = await stage.nodes({ pool: 'p', count: 1, last_seen_at: stage.at(0) });
   const [row] = await stage.rows(id ? [id] : []);
   const hear = (seconds: number, interval_seconds: number) => {
@@ -125,14 +125,14 @@ test('one that is told a shorter interval is found by the shorter time', async (
   expect(await suspects.at(stage.at(136 + staleSeconds - 1))).toEqual([{ node_id: id, due_ms }]);
 });
 
-test('those that ask at once share one reading', async () => {
+test('shares one reading among concurrent callers', async () => {
   const { db, readings } = watched();
   const suspects = createSuspects(db, stage.services.ingest);
   await Promise.all([suspects.at(stage.at(0)), suspects.at(stage.at(0)), suspects.at(stage.at(0.1))]);
   expect(readings((values) => values[2] === 0)).toBe(1);
 });
 
-test('a reading that failed is told, and the next caller reads again', async () => {
+test('rejects on a failed reading, and reads again for the next caller', async () => {
   const ids = await stage.nodes({ pool: 'p', count: 1 });
   const { db, fail } = watched();
   const suspects = createSuspects(db, stage.services.ingest);
@@ -141,7 +141,7 @@ test('a reading that failed is told, and the next caller reads again', async () 
   expect((await suspects.at(stage.at(staleSeconds))).map(({ node_id }) => node_id)).toEqual(ids);
 });
 
-test('a clock that was set back reads anew', async () => {
+test('reads again after the clock was set back', async () => {
   const { db, readings } = watched();
   const suspects = createSuspects(db, stage.services.ingest);
   await suspects.at(stage.at(3600));

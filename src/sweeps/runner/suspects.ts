@@ -1,10 +1,12 @@
 /**
- * Whose silence will soon have lasted too long: found seldom by reading beats, so that liveness and the prober look only at these.
+ * Finds nodes whose silence will soon be too long, with rare reads of heartbeats, so that liveness
+ * and the prober look only at these.
  *
- * Those who may be silent for longer are read seldomer. Every class of them, from one power of two to the next, is read thrice while its
- * shortest stale time passes, for those whose time is up within half of it: whoever crosses the threshold has been found a sixth of it
- * before, long enough to be asked. The most impatient, of the shortest stale time that any pool asks for, are read together with all
- * that nobody has counted yet. Read at the pace of those alone, a fleet of a million would take a fifth of what its beats cost.
+ * Nodes are classed by stale time, in powers of two. Each class is read three times per its
+ * shortest stale time, for nodes due within half of it, so a node is found at least a sixth of its
+ * stale time before the threshold. The first class, of the shortest stale time of any pool,
+ * includes nodes that have no class yet. Reading a million nodes at the pace of the first class
+ * would cost a fifth of their heartbeats.
  */
 import { secondsLater } from '../../base/clock.ts';
 import type { Database } from '../../store/pg/database.ts';
@@ -12,22 +14,25 @@ import { anyPatience, type Patience, patienceOf, type Suspect, scanSuspects } fr
 import type { IngestWatch } from './ingest.ts';
 
 export interface Suspects {
-  /** Soonest due first. */
+  /** Sorted by due time. */
   at(now: Date): Promise<readonly Suspect[]>;
-  /** How often somebody is read. */
+  /** The shortest time between two readings. */
   everySeconds(): number;
 }
 
 const readingsInStale = 3;
 const leastSeconds = 0.1;
-/** The longest interval that anybody may have is an hour; all who may be silent for longer than this are read together. */
-const mostPatience = patienceOf(3600);
-/** After a disturbance many are suspected for a moment: who of them is back must not stand before the others for minutes. */
+/** The longest interval is an hour; nodes with a longer stale time share the last class. */
+const maxPatience = patienceOf(3600);
+/**
+ * After an outage many nodes are suspects for a moment. With this many, read at the fastest pace,
+ * so that nodes that are back do not crowd out the others for minutes.
+ */
 const disturbance = 1_000;
 
 interface Class {
   patience: Patience;
-  /** The shortest silence that any of them is allowed. */
+  /** The shortest stale time in this class. */
   stale_seconds: number;
 }
 
@@ -37,12 +42,12 @@ interface Reading {
 }
 
 function classesFrom(tightest: number): Class[] {
-  const first = Math.min(patienceOf(tightest), mostPatience);
-  const powers = Array.from({ length: mostPatience - first }, (_, place) => first + 1 + place);
+  const first = Math.min(patienceOf(tightest), maxPatience);
+  const powers = Array.from({ length: maxPatience - first }, (_, place) => first + 1 + place);
   return [
     { patience: { least: anyPatience.least, most: first }, stale_seconds: tightest },
     ...powers.map((power) => ({
-      patience: { least: power, most: power === mostPatience ? anyPatience.most : power },
+      patience: { least: power, most: power === maxPatience ? anyPatience.most : power },
       stale_seconds: 2 ** power,
     })),
   ];
@@ -51,13 +56,13 @@ function classesFrom(tightest: number): Class[] {
 const soonestFirst = (a: Suspect, b: Suspect) => a.due_ms - b.due_ms;
 
 export function createSuspects(db: Database, ingest: Pick<IngestWatch, 'tightestStaleSeconds'>): Suspects {
-  /** By the least patience of the class. */
+  /** By the lower bound of the class. */
   const readings = new Map<number, Reading>();
   let all: readonly Suspect[] = [];
-  let asked: Promise<readonly Suspect[]> | undefined;
+  let pending: Promise<readonly Suspect[]> | undefined;
 
   const everySeconds = () => Math.max(leastSeconds, ingest.tightestStaleSeconds() / readingsInStale);
-  /** With every so many readings of the most impatient, so that nobody's turn comes a moment after the last look. */
+  /** A multiple of the first class's pace, so that a turn never falls just after a pass. */
   const paceOf = (stale_seconds: number) =>
     everySeconds() * Math.max(1, Math.floor(stale_seconds / readingsInStale / everySeconds()));
 
@@ -73,7 +78,7 @@ export function createSuspects(db: Database, ingest: Pick<IngestWatch, 'tightest
       const found = await scanSuspects(db, secondsLater(now, -soon), secondsLater(now, soon), patience);
       readings.set(patience.least, { at: now, found });
     }
-    // Of a class that is none any more, after the shortest stale time has changed.
+    // Drop classes that ended when the shortest stale time changed.
     for (const least of readings.keys())
       if (!classes.some(({ patience }) => patience.least === least)) readings.delete(least);
     all = [...readings.values()].flatMap(({ found }) => found).sort(soonestFirst);
@@ -83,13 +88,13 @@ export function createSuspects(db: Database, ingest: Pick<IngestWatch, 'tightest
   return {
     everySeconds,
     at(now) {
-      if (asked) return asked;
+      if (pending) return pending;
       const classes = classesFrom(ingest.tightestStaleSeconds());
       if (classes.every((each) => isRead(each, now))) return Promise.resolve(all);
-      asked = read(classes, now).finally(() => {
-        asked = undefined;
+      pending = read(classes, now).finally(() => {
+        pending = undefined;
       });
-      return asked;
+      return pending;
     },
   };
 }

@@ -1,4 +1,7 @@
-/** What every rule on nodes shares: who is decided on, who is held by what, who is only told, and that one row stops nobody. */
+/**
+ * Behaviour shared by all rules on nodes: which nodes are decided on, held or only recorded, and
+ * that one bad row stops no other.
+ */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import type { NodeId } from '../../base/ids.ts';
@@ -46,7 +49,7 @@ const declare = (window: Partial<MaintenanceRow>) =>
     }),
   );
 
-test('a row that cannot be written stops nobody, is told of once, and is tried again later', async () => {
+test('a row that cannot be written stops no other, is reported once, and is retried later', async () => {
   const ids = await stage.nodes({ pool: 'p', count: 3 });
   const [broken] = ids;
   await stage.db.query(
@@ -60,16 +63,16 @@ test('a row that cannot be written stops nobody, is told of once, and is tried a
   expect(await rule.run(stage.at(silentAt))).toMatchObject({ decided: 2 });
   expect(await rule.run(stage.at(silentAt))).toMatchObject({ decided: 0 });
   expect(await stage.statuses(ids)).toEqual({ ready: 1, offline: 2 });
-  const told = await stage.db.query<{ node_id: string; summary: string }>(
+  const reports = await stage.db.query<{ node_id: string; summary: string }>(
     `select node_id, summary from evidence where kind = 'verdict.unwritable'`,
   );
-  expect(told).toEqual([{ node_id: broken, summary: 'liveness could not be written: broken row' }]);
+  expect(reports).toEqual([{ node_id: broken, summary: 'liveness could not be written: broken row' }]);
   await stage.db.query('drop trigger refuse on nodes');
   await stage.clock.advance(61_000);
   expect(await rule.run(stage.at(silentAt))).toMatchObject({ decided: 1 });
 });
 
-test('silence is told in whole seconds, and one that was too long never as just enough', async () => {
+test('rounds silence to whole seconds so that it never looks shorter than the limit', async () => {
   const ids = await stage.nodes({ pool: 'p', count: 1 });
   await stage.db.query('update heartbeats set stale_seconds = 33.3');
   await judge(33.6);
@@ -77,7 +80,7 @@ test('silence is told in whole seconds, and one that was too long never as just 
   expect(node?.verdict?.reason).toBe('it has been silent for 34 s (allowed: 33 s)');
 });
 
-test('nobody is judged while we are not sure that we hear', async () => {
+test('judges no node while this replica may be missing heartbeats', async () => {
   const ids = await stage.nodes({ pool: 'p', count: 3 });
   await stage.hear(stage.at(silentAt));
   const deaf = { ...stage.services, ingest: { ...stage.services.ingest, isSteady: () => false } };
@@ -85,7 +88,7 @@ test('nobody is judged while we are not sure that we hear', async () => {
   expect(await stage.statuses(ids)).toEqual({ ready: 3 });
 });
 
-test('those that somebody works on are held by the window, open no incident and make nobody else part of one', async () => {
+test('a maintenance window holds its nodes without opening an incident or counting towards one', async () => {
   const worked = await stage.nodes({ pool: 'p', count: 10, labels: { rack: 'r1' } });
   const other = await stage.nodes({ pool: 'p', count: 1, labels: { rack: 'r2' } });
   await declare({ labels: { rack: 'r1' } });
@@ -99,7 +102,7 @@ test.for<[string, (window: string) => Promise<unknown>]>([
   ['was ended', (name) => stage.db.transaction((tx) => endWindow(tx, name, actor, stage.at(silentAt)))],
   ['speaks of another pool now', () => declare({ pool: 'q' })],
   ['is over sooner now', () => declare({ pool: 'p', ends_at: stage.at(silentAt) })],
-])('a window that %s lets its machines go', async ([, change]) => {
+])('a window that %s releases its machines', async ([, change]) => {
   await stage.pool('q');
   const ids = await stage.nodes({ pool: 'p', count: defaultBrakePolicy.min_nodes - 1 });
   await declare({ pool: 'p' });
@@ -109,7 +112,7 @@ test.for<[string, (window: string) => Promise<unknown>]>([
   expect(await judge(silentAt + 1)).toMatchObject({ decided: ids.length });
 });
 
-test('a replica that lags holds back what it may have heard, until it has caught up', async () => {
+test('a lagging replica holds back verdicts until it has caught up', async () => {
   const ids = await stage.nodes({ pool: 'p', count: 2 });
   await stage.hear(stage.at(silentAt - 9), 'rep_slow');
   expect(await judge(silentAt)).toMatchObject({ decided: 0 });
@@ -118,7 +121,7 @@ test('a replica that lags holds back what it may have heard, until it has caught
   expect(await judge(silentAt + 2)).toMatchObject({ decided: 2 });
 });
 
-test('one that starts is not given up by beats that a replica has not stored yet', async () => {
+test('does not give up a starting node whose heartbeats are not stored yet', async () => {
   const ids = await stage.nodes({ pool: 'p', count: 1, status: 'starting', deadline_at: stage.at(10) });
   const rule = startDeadline(stage.services);
   await stage.hear(stage.at(silentAt));
@@ -129,7 +132,7 @@ test('one that starts is not given up by beats that a replica has not stored yet
   expect(await stage.statuses(ids)).toEqual({ failed: 1 });
 });
 
-test('a replica that lags for ever holds nobody for ever', async () => {
+test('a replica that lags forever does not hold nodes forever', async () => {
   await stage.nodes({ pool: 'p', count: 2 });
   const { self_fault_seconds } = stage.environment.brake;
   for (const seconds of [silentAt, silentAt + self_fault_seconds / 2, silentAt + self_fault_seconds]) {
@@ -141,7 +144,7 @@ test('a replica that lags for ever holds nobody for ever', async () => {
   }
 });
 
-test('where rules only watch, a destruction is told once, counted, and not begun', async () => {
+test('records a destruction in an observe-only pool once, counts it, and does not start it', async () => {
   await stage.pool('watched', { mode: 'observe' });
   const ids = await stage.nodes({ pool: 'watched', count: 2, status: 'failed', deadline_at: stage.at(10) });
   const rule = rescueOver(stage.services);
@@ -153,7 +156,7 @@ test('where rules only watch, a destruction is told once, counted, and not begun
   expect(await stage.db.query('select 1 from operations')).toEqual([]);
 });
 
-test('many windows end by as many statements as one, each with its fence and its operation', async () => {
+test('ends many rescue windows with as many statements as one, each with its fence and operation', async () => {
   let statements = 0;
   const { db } = stage;
   const counted: typeof db = {
@@ -169,7 +172,7 @@ test('many windows end by as many statements as one, each with its fence and its
   };
   const rule = rescueOver({ ...stage.services, db: counted });
   const spent: number[] = [];
-  // All in all fewer than the brake begins to count at.
+  // Fewer than the minimum of the brake.
   for (const [seconds, count] of [
     [10, 1],
     [20, 3],
@@ -178,7 +181,7 @@ test('many windows end by as many statements as one, each with its fence and its
     statements = 0;
     expect(await rule.run(stage.at(seconds + 1))).toMatchObject({ decided: count });
     spent.push(statements);
-    const ending = await db.query(
+    const retirements = await db.query(
       `select node.status, operation.kind, operation.status as stands, instance.fence_reason, instance.revoked_at,
          (select count(*)::int from steps where steps.workflow_id = operation.workflow_id) as steps
        from nodes node join operations operation using (workflow_id)
@@ -187,7 +190,7 @@ test('many windows end by as many statements as one, each with its fence and its
     );
     const one = { status: 'cleaning', kind: nodeRetireKind, stands: 'queued', revoked_at: null };
     const reason = { fence_reason: 'its rescue window ended', steps: nodeRetirePlan.length };
-    expect(ending).toEqual(ids.map(() => ({ ...one, ...reason })));
+    expect(retirements).toEqual(ids.map(() => ({ ...one, ...reason })));
   }
   expect(spent[1]).toBe(spent[0]);
 });

@@ -1,7 +1,7 @@
 /**
- * The shape that rules on nodes share: find and lock what the rule speaks of, ask the brake, hand the rest to the door
- * together, tally. One row that cannot be written never stops the others: the batch is then taken row by row, and the one
- * is left out for a while, on record.
+ * The common part of rules on nodes: find and lock the due nodes, apply the brake, write the other
+ * verdicts in one batch, and count. If the batch fails, it is retried row by row; the bad row is
+ * reported and skipped for a while.
  */
 import { secondsBetween } from '../../base/clock.ts';
 import type { NodeId } from '../../base/ids.ts';
@@ -13,12 +13,12 @@ import { holdNodes, tallyVerdicts } from '../../store/supervision/brake.ts';
 import type { Crowd } from '../../store/supervision/due.ts';
 import type { NodeVerdict } from '../../store/transitions/bulk/node-verdict.ts';
 import { writeVerdicts } from '../../store/transitions/bulk/verdicts.ts';
-import { crowdsOf, sift } from './apply-brake.ts';
+import { applyBrake, crowdsOf } from './apply-brake.ts';
 import type { SweepServices } from './services.ts';
 import type { Sweep, SweepReport } from './sweep.ts';
 
 export interface Verdict extends NodeVerdict {
-  /** Since when it could have been decided. */
+  /** When it became due. */
   due_at: Date;
 }
 
@@ -28,21 +28,24 @@ export interface VerdictRule {
   woken_by?: Sweep['woken_by'];
   due_by?: Sweep['due_by'];
   batch?: number;
-  /** Whatever takes its time is read before the transaction, so that no lock waits for it. */
+  /** Slow reads before the transaction, so that no lock waits for them. */
   prepare?(now: Date): Promise<void>;
-  /** Locks the rows and says what the rule decides on each. Rows in `except` are passed over. */
+  /** Locks the rows and returns the rule's verdict on each. Skips rows in `except`. */
   find(tx: Transaction, now: Date, limit: number, except: readonly string[]): Promise<Verdict[]>;
-  /** Who is due besides those found, whoever has locked them: a batch, or what another replica has left of it, is not the whole failure. */
+  /**
+   * Counts the due nodes besides those found, including rows locked by others: a batch is not the
+   * whole failure.
+   */
   others?(tx: Transaction, now: Date, found: readonly NodeId[]): Promise<Crowd[]>;
-  /** Instead of the plain change: answers which of the nodes were changed. */
+  /** Replaces the plain transition; returns the nodes that were changed. */
   apply?(tx: Transaction, verdicts: Verdict[], now: Date): Promise<JudgedNode[]>;
-  /** When the next one falls due. */
+  /** When the next node is due. */
   next?(now: Date): Promise<Date | null>;
 }
 
 const defaultBatch = 500;
 const leftOutForMs = 60_000;
-/** Where the watch over our own hearing is not up to date, soon enough is when it is. */
+/** If the ingest watch is behind, try again this soon. */
 const againSeconds = 0.25;
 
 export function verdictSweep(services: SweepServices, rule: VerdictRule): Sweep {
@@ -51,7 +54,9 @@ export function verdictSweep(services: SweepServices, rule: VerdictRule): Sweep 
   const { negative, en_masse } = nodeRules[rule.name];
   const leftOut = new Map<string, number>();
 
-  /** The rows are locked and due, so nothing but a pool that is merely observed keeps one from being changed. */
+  /**
+   * The rows are locked and due, so only an observe-only pool keeps a verdict from being written.
+   */
   const applyAll = async (
     apply: NonNullable<VerdictRule['apply']>,
     tx: Transaction,
@@ -80,7 +85,7 @@ export function verdictSweep(services: SweepServices, rule: VerdictRule): Sweep 
               found.map(({ node }) => node.node_id),
             )
           : undefined;
-      const { go, held } = await sift(tx, services, rule.name, found, others ?? [], now);
+      const { go, held } = await applyBrake(tx, services, rule.name, found, others ?? [], now);
       await holdNodes(tx, held, now);
       const applied = rule.apply
         ? await applyAll(rule.apply, tx, go, now)
@@ -95,31 +100,31 @@ export function verdictSweep(services: SweepServices, rule: VerdictRule): Sweep 
       };
     });
 
-  /** Which row it is that cannot be written is found by trying each alone. */
+  /** Finds the bad row by trying each alone. */
   const rowByRow = async (now: Date, cause: unknown): Promise<SweepReport> => {
     const total = { decided: 0, held: 0, would_have: 0, lateness_seconds: [] as number[] };
     const tried = [...leftOut.keys()];
     let culprits = 0;
     for (let left = batch; left > 0; left--) {
-      let looking: string | undefined;
+      let node_id: string | undefined;
       try {
         const one = await pass(now, 1, tried, ([found]) => {
-          looking = found?.node.node_id;
+          node_id = found?.node.node_id;
         });
-        if (looking === undefined) break;
+        if (node_id === undefined) break;
         total.decided += one.decided;
         total.held += one.held ?? 0;
         total.would_have += one.would_have ?? 0;
         total.lateness_seconds.push(...(one.lateness_seconds ?? []));
       } catch (error) {
-        if (looking === undefined || error instanceof StoreUnavailable) throw error;
+        if (node_id === undefined || error instanceof StoreUnavailable) throw error;
         culprits++;
-        leftOut.set(looking, clock.monotonicMs());
-        await tellUnwritable(looking, error, now);
+        leftOut.set(node_id, clock.monotonicMs());
+        await tellUnwritable(node_id, error, now);
       }
-      tried.push(looking);
+      tried.push(node_id);
     }
-    // Each alone can be written: then it was the batch, and somebody must hear of it.
+    // Each row alone can be written, so the batch itself failed: report it.
     if (culprits === 0) throw cause;
     return total;
   };

@@ -1,4 +1,4 @@
-/** A fleet in the database of a test, and the services that a drift pass needs; no driver sees a machine. */
+/** A fleet in a test database with the services of a drift pass; no driver sees any machine. */
 import { type Database, openDatabase } from '../../store/pg/database.ts';
 import { type Fleet, testFleet } from '../../store/testing/fleet.ts';
 import { defaultEnvironment } from '../../store/transitions/transition-rules.ts';

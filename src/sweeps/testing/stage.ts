@@ -1,4 +1,6 @@
-/** A fleet in the store and the rules to run over it at any moment: what the brake does in hours is tested in seconds. */
+/**
+ * A fleet in the store and rules that run at any chosen time, so that tests cover hours in seconds.
+ */
 import { moment, secondsLater } from '../../base/clock.ts';
 import type { NodeId } from '../../base/ids.ts';
 import { type VirtualClock, virtualClock } from '../../base/virtual-clock.ts';
@@ -17,12 +19,12 @@ export interface Stage {
   clock: VirtualClock;
   services: SweepServices;
   environment: DoorEnvironment;
-  /** When everything was well. */
+  /** A time at which all nodes were healthy. */
   start: Date;
-  /** So many seconds after the start. */
+  /** Seconds after the start. */
   at(seconds: number): Date;
   pool(name: string, document?: Partial<PoolDocument>): Promise<void>;
-  /** They beat at the start, unless told otherwise. */
+  /** The nodes beat at the start by default. */
   nodes(wanted: Omit<PlacedNodes, 'since' | 'zone'> & { last_seen_at?: Date }): Promise<NodeId[]>;
   beat(ids: readonly NodeId[], at: Date): Promise<void>;
   hear(through: Date, replica?: string): Promise<void>;
@@ -35,7 +37,7 @@ export const staleSeconds = 30;
 const heartbeat = { interval_seconds: 10, stale_after_seconds: staleSeconds };
 const standingSeconds = 3600;
 
-/** On a database of the test's own, which is dropped at the end. */
+/** Uses the test's own database, which is dropped at the end. */
 export function ruleStage(database: { url: string; drop(): Promise<void> }): Stage {
   const db = openDatabase({ url: database.url });
   const clock = virtualClock();
@@ -51,7 +53,7 @@ export function ruleStage(database: { url: string; drop(): Promise<void> }): Sta
     ingest: { isSteady: () => true, tightestStaleSeconds: () => staleSeconds, check: async () => ({ gap: false }) },
     refusals: createRefusals(),
     log: { warn() {} },
-    // Everybody may have fallen silent: who has is what the rule finds out.
+    // Any node may have fallen silent; the rule finds out which.
     suspects: {
       at: async () => (await placedRows(db)).map(({ node_id }) => ({ node_id, due_ms: 0 })),
       everySeconds: () => 1,

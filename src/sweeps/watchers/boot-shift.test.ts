@@ -1,4 +1,7 @@
-/** Boots that become slower, on rows of samples and stages: found once, named, accepted, and over again. */
+/**
+ * Boots that become slower, on rows of samples and stages: found once, named, accepted, and
+ * resolved.
+ */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import { acceptFinding } from '../../operations/actions/findings.ts';
@@ -22,7 +25,7 @@ afterEach(() => stage.close());
 
 interface Boots {
   count: number;
-  /** When the first began, in seconds from the start. */
+  /** Start of the first boot, in seconds from the start. */
   from: number;
   every_seconds?: number;
   pull_seconds?: number;
@@ -50,7 +53,7 @@ const theOne = async () => {
   return finding;
 };
 
-test('an image pull that is twice as slow is found, named and told once', async () => {
+test('finds and reports an image pull that is twice as slow, once', async () => {
   await lastWeek();
   const sweep = bootShift(stage.services);
   expect(await look(0, sweep)).toMatchObject({ decided: 0 });
@@ -75,15 +78,15 @@ test('an image pull that is twice as slow is found, named and told once', async 
     },
   });
   expect(await facts()).toEqual(['finding.opened']);
-  const [told] = await stage.db.query<{ summary: string }>(
+  const [reported] = await stage.db.query<{ summary: string }>(
     `select summary from evidence where kind = 'finding.opened'`,
   );
-  expect(told?.summary).toMatch(
+  expect(reported?.summary).toMatch(
     /^found: boots take 1\.4 times as long since .*Z: usually 5\d\d s, before 39\d s\. The stage image-pull went from 11\d s to 26\d s \(2\.\d times as long\)\. None of them has taken longer than the budget of 720 s yet, the slowest 5\d\d s$/,
   );
 });
 
-test('it is over when boots are as before, or their pool is gone', async () => {
+test('closes the finding when boots are as before or the pool is gone', async () => {
   await lastWeek();
   await booted({ pull_seconds: 250, count: 30, from: 0 });
   await look(31 * hour);
@@ -98,7 +101,7 @@ test('it is over when boots are as before, or their pool is gone', async () => {
   expect((await findings()).at(-1)).toMatchObject({ status: 'resolved', reason: 'the pool was deleted' });
 });
 
-test('accepted, this is the usual pace: only what is slower still is told', async () => {
+test('after acceptance reports only boots that are slower still', async () => {
   await lastWeek();
   await booted({ pull_seconds: 250, count: 60, from: 0 });
   await look(61 * hour);
@@ -115,7 +118,7 @@ test('accepted, this is the usual pace: only what is slower still is told', asyn
   expect(await theOne()).toMatchObject({ status: 'open', theirs: { since: stage.at(62 * hour).toISOString() } });
 });
 
-test('a pace that lasts is the usual one, and a changed pool is named', async () => {
+test('treats a lasting pace as the usual one, and names a changed pool', async () => {
   await lastWeek();
   await booted({ pull_seconds: 250, count: 40, from: 0, generation: 7, image: 'b' });
   await look(41 * hour);
@@ -126,7 +129,7 @@ test('a pace that lasts is the usual one, and a changed pool is named', async ()
   expect(await findings()).toMatchObject([{ status: 'resolved', reason: expect.stringContaining('lasted 7 days') }]);
 });
 
-test('another budget is told of at once: the distance to it is the news', async () => {
+test('reports a changed budget at once', async () => {
   await lastWeek();
   await booted({ pull_seconds: 250, count: 40, from: 0 });
   await look(41 * hour);
@@ -139,7 +142,7 @@ test('another budget is told of at once: the distance to it is the news', async 
   expect((await theOne()).passes, 'and once').toBe(passes);
 });
 
-test('of many that begin at once the slow ones end last, and are not slower than the others were', async () => {
+test('does not report slow boots that merely end last among many concurrent ones', async () => {
   await lastWeek();
   await booted({ count: 200, from: 0, every_seconds: 0.01 });
   await stage.db.query(
@@ -150,7 +153,7 @@ test('of many that begin at once the slow ones end last, and are not slower than
   expect(await findings()).toEqual([]);
 });
 
-/** The same rule over a store that breaks the first statement that says this. */
+/** The same rule over a store that fails the first statement containing these words. */
 function breaking(words: string) {
   let broken = false;
   const db: typeof stage.db = Object.create(stage.db, {
@@ -181,7 +184,7 @@ async function slower(): Promise<void> {
   await booted({ pull_seconds: 250, count: 30, from: 0 });
 }
 
-test('what could not be written is found again, though no boot has ended since', async () => {
+test('finds a shift again if it could not be written, even without new boots', async () => {
   await slower();
   const sweep = breaking('commit');
   await expect(look(31 * hour, sweep)).rejects.toThrow('it broke');
@@ -189,7 +192,7 @@ test('what could not be written is found again, though no boot has ended since',
   expect(await look(33 * hour, sweep)).toMatchObject({ decided: 1 });
 });
 
-test('a pool that cannot be looked at stops none of the others, is named and asked again', async () => {
+test('a pool that fails stops no other, is named and retried', async () => {
   await slower();
   await stage.db.query(
     `insert into pools (name, driver, generation, budget_said_at, created_at, updated_at) select 'also', driver, 1, created_at, created_at, updated_at from pools`,
@@ -208,7 +211,7 @@ test('a pool that cannot be looked at stops none of the others, is named and ask
   expect(await look(33 * hour, sweep)).toMatchObject({ decided: 1 });
 });
 
-test('a clock that jumped ahead and back leaves no boots unasked', async () => {
+test('a clock that jumped ahead and back skips no boots', async () => {
   await lastWeek();
   const sweep = bootShift(stage.services);
   await look(9 * day, sweep);

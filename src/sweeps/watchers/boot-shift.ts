@@ -1,4 +1,7 @@
-/** `boot-shift`: opens a finding when the boots of a pool have become slower, before its budget gives them up; decides nothing. */
+/**
+ * `boot-shift`: opens a finding when the boots of a pool have become slower, before its budget
+ * fails them. Decides nothing.
+ */
 import { moment, secondsBetween, secondsLater } from '../../base/clock.ts';
 import { newFindingId } from '../../base/ids.ts';
 import { findShift, type Shift } from '../../lifecycle/boots/boot-shift.ts';
@@ -17,15 +20,15 @@ import { resting } from '../runner/resting.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 
-/** Told from many boots, it needs no second look. */
+/** The finding rests on many boots and needs no second pass. */
 const isConfirmed = () => true;
-/** So many pools are read at once. */
+/** Pools read at once. */
 const batch = 20;
-/** While boots come all the time, looking takes no more than this share of it. */
-const mostOfTheTime = 0.05;
-/** What was told of so many boots is told anew once they are so many times as many, or when their budget is another. */
+/** The largest share of the time spent looking while boots keep ending. */
+const maxShareOfTime = 0.05;
+/** A finding is reported again when its boots have grown by this factor, or its budget changed. */
 const worthTellingAgain = 1.25;
-/** Enough to know a stage by, on either side. */
+/** Enough boots on either side to judge a stage. */
 const stagedBoots = 200;
 
 interface Ended {
@@ -55,18 +58,18 @@ export const bootShift = ({ db, clock, environment }: SweepServices): Sweep => {
       ? `this pace has lasted ${Math.round(settings.usual_after_seconds / 86_400)} days: it is the usual one by now`
       : 'boots take no longer than before by now';
 
-  async function tell(asked: BootedPool, shift: Shift<RecordedBoot>): Promise<Disagreement> {
+  async function describe(booted: BootedPool, shift: Shift<RecordedBoot>): Promise<Disagreement> {
     const near = [...shift.former.slice(-stagedBoots), ...shift.slower.slice(-stagedBoots)];
     const stages = await stagesOfBoots(
       db,
       near.map(({ node_instance_id }) => node_instance_id),
     );
-    const budget = budgetOf(asked.phase, asked.document, environment, null);
-    const { ours, theirs } = tellShift(shift, stages, asked.phase, budget);
+    const budget = budgetOf(booted.phase, booted.document, environment, null);
+    const { ours, theirs } = tellShift(shift, stages, booted.phase, budget);
     return {
       what: 'boots_slower',
-      subject: bootsOf(asked),
-      pool: asked.pool,
+      subject: bootsOf(booted),
+      pool: booted.pool,
       node_id: null,
       node_instance_id: null,
       allocation_id: null,
@@ -75,11 +78,11 @@ export const bootShift = ({ db, clock, environment }: SweepServices): Sweep => {
     };
   }
 
-  async function judge(asked: BootedPool, all: RecordedBoot[], known: FindingRow | undefined, now: Date) {
+  async function judge(booted: BootedPool, all: RecordedBoot[], known: FindingRow | undefined, now: Date) {
     const isKnown = known?.status === 'accepted';
-    // Whoever accepted it has said that this is the usual pace: only what became slower since then is news.
+    // Accepting a finding makes its pace the usual one: only slower boots since then are new.
     const boots = known && isKnown ? all.filter(({ started_at }) => started_at >= sinceOf(known)) : all;
-    const budget = budgetOf(asked.phase, asked.document, environment, null);
+    const budget = budgetOf(booted.phase, booted.document, environment, null);
     const standing = known !== undefined && !isKnown;
     const shift = findShift(boots, { now, budget_seconds: budget.seconds, settings, standing });
     const looked: Looked = { found: [], over: [] };
@@ -88,7 +91,7 @@ export const bootShift = ({ db, clock, environment }: SweepServices): Sweep => {
       return looked;
     }
     if (known && isKnown) looked.over.push({ finding: known, reason: 'boots have become slower again' });
-    if (!standing || isNews(known, shift, budget.seconds)) looked.found.push(await tell(asked, shift));
+    if (!standing || isNews(known, shift, budget.seconds)) looked.found.push(await describe(booted, shift));
     return looked;
   }
 
@@ -103,17 +106,18 @@ export const bootShift = ({ db, clock, environment }: SweepServices): Sweep => {
 
   const look = async (now: Date) => {
     const standing = new Map((await standingFindings(db, ['boots_slower'])).map((each) => [each.subject, each]));
-    // What was written by a slower transaction meanwhile carries an earlier time; a clock that has jumped back since says nothing.
+    // Overlap with the last look: a slower transaction may have written an earlier time. Ignore a
+    // look from a clock that has jumped back since.
     const since = lookedAt && lookedAt <= now ? secondsLater(lookedAt, -settings.every_seconds) : null;
-    const asked = await bootedPools(db, since, [...standing.keys()]);
-    const there = new Set(asked.map(bootsOf));
+    const booted = await bootedPools(db, since, [...standing.keys()]);
+    const there = new Set(booted.map(bootsOf));
     const found: Disagreement[] = [];
     const failed: string[] = [];
     const over: Ended[] = [...standing.values()]
       .filter(({ subject }) => !there.has(subject))
       .map((finding) => ({ finding, reason: 'the pool was deleted' }));
-    for (let at = 0; at < asked.length; at += batch) {
-      const some = asked.slice(at, at + batch);
+    for (let at = 0; at < booted.length; at += batch) {
+      const some = booted.slice(at, at + batch);
       const boots = await bootsToCompare(db, some, now);
       const stumbled = await eachAlone(some, bootsOf, async (each) => {
         const looked = await judge(each, boots.get(bootsOf(each)) ?? [], standing.get(bootsOf(each)), now);
@@ -124,7 +128,7 @@ export const bootShift = ({ db, clock, environment }: SweepServices): Sweep => {
     }
     const decided = await write(found, over, now);
     if (failed.length > 0) throw new Error(`boots that could not be compared: ${failed.join('; ')}`);
-    // Not before all is written: of a pool without boots since then, nobody would ask again.
+    // Only after everything is written: pools without new boots would not be read again.
     lookedAt = now;
     return { decided };
   };
@@ -133,6 +137,6 @@ export const bootShift = ({ db, clock, environment }: SweepServices): Sweep => {
     name: 'boot-shift',
     every_seconds: settings.every_seconds,
     woken_by: (kind) => kind === 'pool.declared' || kind === 'pool.deleted',
-    run: resting(clock, mostOfTheTime, look),
+    run: resting(clock, maxShareOfTime, look),
   };
 };

@@ -1,4 +1,7 @@
-/** `brake-watch`: pauses launches into a mass failure, lets go of nodes whose hold is over, ends holds that hold nobody, and forgets old tallies. */
+/**
+ * `brake-watch`: pauses launches into a mass failure, releases nodes whose hold is over, ends empty
+ * holds, and deletes old tallies.
+ */
 import { secondsLater } from '../../base/clock.ts';
 import { heardThrough } from '../../lifecycle/brake/brake.ts';
 import { holdingRules } from '../../lifecycle/model/rules.ts';
@@ -10,7 +13,7 @@ import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 
 const batch = 500;
-/** A hold that was just opened may not have held anybody yet. */
+/** A hold that was just opened may not hold any node yet. */
 const settlesInSeconds = 5;
 
 const wakers = ['node.failed', 'brake.resumed', 'maintenance.ended', 'maintenance.declared'];

@@ -1,4 +1,7 @@
-/** Whether a replica may judge: only while it has lately made sure that it hears and stores, by the database's clock. */
+/**
+ * A replica may judge only while it has recently verified, by the database's clock, that it
+ * receives and stores heartbeats.
+ */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import type { ReplicaId } from '../../base/ids.ts';
@@ -14,7 +17,7 @@ beforeEach(async () => {
 });
 afterEach(() => stage.close());
 
-/** The stage's clock stands still until it is told to move; `flushed` says how far this replica has stored. */
+/** The stage's clock moves only when advanced; `flushed` is how far this replica has stored. */
 function watch(flushed: () => Date = () => stage.at((stage.clock.nowMs() - stage.start.getTime()) / 1000)) {
   return openIngestWatch({
     db: stage.db,
@@ -24,7 +27,7 @@ function watch(flushed: () => Date = () => stage.at((stage.clock.nowMs() - stage
   });
 }
 
-test('is steady for a moment after it has made sure, and not before', async () => {
+test('is steady for a short time after a check, and not before', async () => {
   const ingest = await watch();
   expect(ingest.isSteady()).toBe(false);
   await ingest.check();
@@ -35,7 +38,7 @@ test('is steady for a moment after it has made sure, and not before', async () =
   expect(ingest.isSteady()).toBe(false);
 });
 
-test('knows how many there are to hear before it is first asked, so that nobody is told the interval of an empty fleet', async () => {
+test('knows the fleet size from the start, so that no agent gets the interval of an empty fleet', async () => {
   await stage.pool('many');
   await stage.nodes({ pool: 'many', count: 3 });
   const ingest = await watch();
@@ -43,7 +46,7 @@ test('knows how many there are to hear before it is first asked, so that nobody 
   expect(ingest.isSteady(), 'to count is not to hear').toBe(false);
 });
 
-test('finds the time it slept through, once, by the tightest interval of any pool', async () => {
+test('finds the time it slept through, once, by the shortest interval of any pool', async () => {
   await stage.pool('quick', { heartbeat: { interval_seconds: 2 } });
   const ingest = await watch();
   await ingest.check();
@@ -55,7 +58,7 @@ test('finds the time it slept through, once, by the tightest interval of any poo
   expect(await newestGaps(stage.db, 10)).toMatchObject([{ started_at: stage.at(1.9), ended_at: stage.at(6.9) }]);
 });
 
-test('when it starts, a short absence counts as well, but not one in which another heard', async () => {
+test('counts a short absence at startup, unless another replica received heartbeats', async () => {
   await stage.pool('patient', { heartbeat: { interval_seconds: 10 } });
   for (const [started, ended] of [
     [0, 4],
@@ -72,7 +75,7 @@ test('when it starts, a short absence counts as well, but not one in which anoth
   expect(await (await watch()).check(), 'somebody heard a moment ago').toEqual({ gap: false });
 });
 
-test('does not judge while it hears and cannot store, but not for ever', async () => {
+test('does not judge while it cannot store heartbeats, but not forever', async () => {
   const ingest = await watch(() => stage.start);
   await ingest.check();
   await stage.clock.advance(60_000);
@@ -84,13 +87,13 @@ test('does not judge while it hears and cannot store, but not for ever', async (
   expect(await newestGaps(stage.db, 10), 'a gap that is not over is not on record').toEqual([]);
 });
 
-test('follows the clock of the database when it was set, and makes sure once more before it judges', async () => {
+test('follows a step of the database clock, and checks again before it judges', async () => {
   let followed = 0;
   const jumps: number[] = [];
   const ingest = await openIngestWatch({
     db: stage.db,
     executor: { replica_id: 'rep_test' as ReplicaId, epoch: '1' },
-    // The stage's clock stands at a day that the database's own has long passed.
+    // The stage's clock is far behind the database's own.
     clock: {
       ...stage.clock,
       resync: async () => {

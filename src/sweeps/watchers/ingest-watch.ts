@@ -1,7 +1,7 @@
 /**
- * `ingest-watch`: says twice a second that this replica hears, finds the times in which nobody did, and follows the
- * database's clock when it was set. No negative verdict is written by a replica whose watch is not up to date: it may have
- * slept, stalled or lost the store, and would blame machines for it.
+ * `ingest-watch`: records twice a second that this replica receives heartbeats, finds the gaps in
+ * which no replica did, and follows steps of the database's clock. A replica whose watch is not
+ * current writes no negative verdict: it may have slept, stalled or lost the store.
  */
 import { type Clock, now as present, secondsBetween } from '../../base/clock.ts';
 import { defaultBrakeSettings } from '../../lifecycle/brake/brake.ts';
@@ -14,10 +14,10 @@ import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 
 const everySeconds = 0.5;
-/** A watch that is older than this may have missed something. */
+/** An older check may have missed something. */
 const steadyForSeconds = 3 * everySeconds;
 const leastPatienceSeconds = 1;
-/** Policies change seldom, and a fleet grows slowly; to look at a large one takes longer, and it grows more slowly yet. */
+/** Policies and fleet size change slowly; reading them for a large fleet takes longer. */
 const policyForMs = 5_000;
 const large = { nodes: 100_000, forMs: 30_000 };
 /** A database that answers late looks like a clock that is off by as much. */
@@ -27,11 +27,11 @@ type Needs = Pick<SweepServices, 'db' | 'executor'> & {
   clock: Clock & Partial<Pick<SyncedClock, 'resync'>>;
   flushedThrough(): Date;
   onClockJump?(seconds: number): void;
-  /** For how long our own fault may keep verdicts back. */
+  /** How long our own fault may hold back verdicts. */
   self_fault_seconds?: number;
 };
 
-/** Knows from the start how many there are to hear: whoever beats first is told an interval that is made from it. */
+/** Reads the fleet size first: the first agent's interval depends on it. */
 export async function openIngestWatch({
   db,
   executor,
@@ -59,8 +59,8 @@ export async function openIngestWatch({
     async check() {
       const startedMs = clock.monotonicMs();
       await look();
-      // Who has just started counts whatever no steady watch covers: if nobody heard until now, machines called in vain, however short it was. A
-      // server that starts again and again would be away for most of the time, and no absence long enough to count.
+      // At startup, count any time that no steady watch covers, however short. Otherwise a server
+      // that restarts again and again would never have a gap long enough to count.
       const patience = hasPublished ? Math.max(leastPatienceSeconds, policy.interval_seconds) : steadyForSeconds;
       const replica = { replica_id: executor.replica_id, flushed_through: flushedThrough() };
       const { database_ms, gap, deaf } = await publishHeard(db, replica, patience, present(clock));
@@ -69,10 +69,11 @@ export async function openIngestWatch({
       if (Math.abs(driftMs) > toleratedDriftMs && clock.resync) {
         await clock.resync();
         onClockJump?.(driftMs / 1000);
-        // Whatever the jump skipped is found, as a gap, by the next check.
+        // The next check finds the skipped time as a gap.
         return { gap: false };
       }
-      // What was heard is not stored: whoever judged now would blame machines for it. But not for ever.
+      // Heartbeats are received but not stored, so verdicts would blame machines for it; but not
+      // forever.
       if (deaf && secondsBetween(replica.flushed_through, present(clock)) < self_fault_seconds) return { gap: false };
       checkedMs = startedMs;
       return { gap: gap !== undefined };

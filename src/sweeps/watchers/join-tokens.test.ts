@@ -1,4 +1,4 @@
-/** A join token that machines beat with is told of before it expires, once, and no more when none beats with it. */
+/** A join token in use is reported once before it expires, until no machine uses it. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import { newTokenId } from '../../base/ids.ts';
@@ -21,7 +21,7 @@ const sweep = (seconds: number) =>
     stage.at(seconds),
   );
 
-/** Expires ten days after the start; so many AgentField machines of the pool beat with it. */
+/** A token that expires ten days after the start and is used by this many AgentField machines. */
 async function tokenWith(machines: number): Promise<string> {
   const token_id = newTokenId(stage.clock);
   const fresh = { token_id, pool: 'p', expires_at: stage.at(10 * day), max_uses: null, created_at: stage.start };
@@ -38,7 +38,7 @@ async function tokenWith(machines: number): Promise<string> {
 const findings = () =>
   stage.db.query(`select subject, status, theirs from findings where what = 'join_token_expiring' order by subject`);
 
-test('it is a finding, a fact and a line in the log in the last tenth of its life', async () => {
+test('opens a finding and writes one fact and one log line in the last tenth of its life', async () => {
   const token_id = await tokenWith(3);
   await tokenWith(0);
   expect(await sweep(8 * day)).toEqual({ decided: 0 });
@@ -53,7 +53,7 @@ test('it is a finding, a fact and a line in the log in the last tenth of its lif
   );
   expect(facts).toHaveLength(1);
 
-  expect(await sweep(11 * day), 'it stands after the expiry, and is told once').toEqual({ decided: 0 });
+  expect(await sweep(11 * day), 'it stays open after the expiry and is reported once').toEqual({ decided: 0 });
   expect(warned).toHaveLength(1);
   await stage.db.query('update instances set join_token_id = null');
   await sweep(11 * day + 60);

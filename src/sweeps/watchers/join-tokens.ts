@@ -1,4 +1,7 @@
-/** `join-tokens`: opens a finding before a join token expires that machines beat with, and closes what is settled; decides nothing. */
+/**
+ * `join-tokens`: opens a finding before a join token in use expires, and closes settled ones.
+ * Decides nothing.
+ */
 import { secondsBetween, secondsLater } from '../../base/clock.ts';
 import { newFindingId } from '../../base/ids.ts';
 import { contestQuietSeconds, noticeFrom } from '../../lifecycle/joins/expiry.ts';
@@ -8,7 +11,7 @@ import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 
 const what = 'join_token_expiring' as const;
-/** No token is noticed earlier than this. */
+/** No token is reported earlier than this. */
 const aheadSeconds = 8 * 86_400;
 
 const findingOf = ({ token_id, pool, expires_at, machines }: DependedToken) => ({

@@ -1,4 +1,7 @@
-/** Machines that no agent speaks for, whose provider cannot be asked: nobody judges them for that, however long it lasts and whoever looks. */
+/**
+ * Agentless machines whose provider cannot be asked are not judged for that, however long it lasts
+ * and whichever rule looks.
+ */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import { moment } from '../../base/clock.ts';
@@ -29,7 +32,7 @@ beforeEach(async () => {
 });
 afterEach(() => stage.close());
 
-/** The time at which each rule has its turn; between two looks there is one of the brake's watch and one of liveness. */
+/** Runs each rule in turn; between two looks run the brake watch and liveness once. */
 async function goOn(seconds: number): Promise<void> {
   const rules = [observation, brakeWatch, liveness].map((rule) => rule(services));
   const everySeconds = 2;
@@ -41,7 +44,7 @@ async function goOn(seconds: number): Promise<void> {
   }
 }
 
-test('they are held once, before they count as silent, until their provider answers', async () => {
+test('holds the machines once, before they count as silent, until their provider answers', async () => {
   const ids = await stage.nodes({ pool: 'clusters', count: 3 });
   shows = away;
   await goOn(120);

@@ -1,6 +1,7 @@
 /**
- * `observation`: looks at machines that no agent speaks for, each as often as an agent would beat. What their provider shows counts
- * as their beat and as what they say; liveness then judges them like any other. One whose provider cannot be asked is held.
+ * `observation`: inspects agentless machines as often as an agent would beat. The provider's answer
+ * counts as heartbeat and report, and liveness judges it like any other. A machine whose provider
+ * cannot be asked is held.
  */
 import type { NodeId } from '../../base/ids.ts';
 import {
@@ -13,14 +14,14 @@ import { createLooker } from '../runner/looker.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 
-/** What was seen of so many is kept before the next are asked: where a provider hangs, nobody waits for the looks at all. */
+/** Results are stored per batch, so that a hanging provider does not delay all of them. */
 const batch = 32;
 const everySeconds = 2;
 
 export function observation(services: SweepServices): Sweep {
   const { db, clock, drivers, environment } = services;
   const look = createLooker(services);
-  /** Whom not to ask again yet: one that gave no beat would else be asked in every pass. */
+  /** When to ask again about a machine without an answer; otherwise every pass would ask. */
   const againMs = new Map<NodeId, number>();
   return {
     name: 'observation',

@@ -1,4 +1,6 @@
-/** What the sweep finds, what it leaves alone, and when it lets go: on a store, with a driver that shows what the test says. */
+/**
+ * The orphans sweep on a real store with a scripted driver: reports, ignores and resolves residue.
+ */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { tryingDriver } from '../../../test/scenarios/support/trying-driver.ts';
 import { testDatabase } from '../../../test/support/database.ts';
@@ -52,7 +54,7 @@ const servicesOf = (): SweepServices => ({
   ]),
 });
 
-/** One replica's sweep, a pass at a time. */
+/** The sweep of one replica, a pass at a time. */
 function replica() {
   const { run } = orphans(servicesOf());
   return async () => {
@@ -64,7 +66,7 @@ function replica() {
 const ledger = async () => (await listResidue(stage.db, { limit: 100 })).items;
 const facts = async (kind: string) => (await stage.db.query('select 1 from evidence where kind = $1', [kind])).length;
 
-test('is residue when it was seen twice without an owner, once however many replicas look', async () => {
+test('records residue seen twice without an owner, once for all replicas', async () => {
   const [one, another] = [replica(), replica()];
   listed = [{ ...thing('inst_unknown'), cost_per_hour: 2.5 }];
   await one();
@@ -79,7 +81,7 @@ test('is residue when it was seen twice without an owner, once however many repl
   expect(await facts('residue.found')).toBe(1);
 });
 
-test('two looks that follow each other at once are one look', async () => {
+test('two immediate looks count as one', async () => {
   const { run } = orphans(servicesOf());
   listed = [thing('inst_unknown')];
   await run(stage.at(0));
@@ -87,7 +89,7 @@ test('two looks that follow each other at once are one look', async () => {
   expect(await ledger()).toEqual([]);
 });
 
-test('what is the present instance of a live node is owned; what a retired node left is not', async () => {
+test('the current instance of a live node is owned; leftovers of a retired node are not', async () => {
   const [live] = await stage.nodes({ pool: 'yard', count: 1 });
   const [retired] = await stage.nodes({ pool: 'yard', count: 1, status: 'retired' });
   const rows = await stage.rows([live as NodeId, retired as NodeId]);
@@ -103,7 +105,7 @@ test('what is the present instance of a live node is owned; what a retired node 
   ]);
 });
 
-test('a machine whose row comes after its tag, or whose tag goes after its row, is never called an orphan', async () => {
+test('a machine whose row is written after its tag, or whose tag outlives its row, is no orphan', async () => {
   const pass = replica();
   listed = [thing('inst_yard_1')];
   await pass();
@@ -118,12 +120,12 @@ test('a machine whose row comes after its tag, or whose tag goes after its row, 
   expect(await ledger()).toEqual([]);
 });
 
-test('stays open until the driver proves it gone, and is told once', async () => {
+test('stays open until the driver proves it gone, and is reported once', async () => {
   const pass = replica();
   listed = [thing('inst_a'), thing('inst_a', 'disk/a'), thing('inst_b')];
   for (let i = 0; i < 4; i++) await pass();
   expect(await ledger()).toHaveLength(3);
-  // No longer listed is no proof.
+  // Missing from the list is no proof.
   listed = [];
   await pass();
   expect((await ledger()).map(({ status }) => status)).toEqual(['open', 'open', 'open']);
@@ -142,11 +144,11 @@ test('stays open until the driver proves it gone, and is told once', async () =>
   });
   await pass();
   expect(await facts('residue.gone')).toBe(2);
-  // It was said once that each is still there, and not again in every pass.
+  // Each is verified once, not in every pass.
   expect(await facts('residue.verified')).toBe(3);
 });
 
-test('what somebody took over is not found again, and what is gone may come back', async () => {
+test('does not report adopted residue again, and reopens residue that comes back', async () => {
   const pass = replica();
   listed = [thing('inst_a'), thing('inst_b')];
   for (let i = 0; i < 2; i++) await pass();
@@ -167,7 +169,7 @@ test('what somebody took over is not found again, and what is gone may come back
   expect(open.map(({ resource }) => resource)).toEqual([b?.resource]);
 });
 
-test('a replica says nothing about what another host holds', async () => {
+test('a replica does not judge what another host holds', async () => {
   driver = { host_bound: true, host_id: 'this-host' };
   const left = (host: string, instance: string) => ({
     ...{ driver: 'yard', pool: 'yard', host, kind: 'vm', resource: `vm/${instance}`, node_id: null, reason: 'forced' },
@@ -188,7 +190,7 @@ test('a replica says nothing about what another host holds', async () => {
   expect(status).toEqual({ 'this-host': 'gone', 'other-host': 'open' });
 });
 
-test('a machine that others bring and that stays is not proven clean by a credential that was ended', async () => {
+test('a revoked credential does not prove a permanent machine clean', async () => {
   driver = { launches: false, final_proof: 'revoked' };
   const [node] = await stage.rows(await stage.nodes({ pool: 'yard', count: 1 }));
   const left = {
@@ -198,7 +200,7 @@ test('a machine that others bring and that stays is not proven clean by a creden
   };
   await stage.db.transaction((tx) => leaveResidue(tx, [left], { layer: 'operator' }, stage.clock));
   proven.add(node?.node_instance_id ?? '');
-  // It enrolled again: what was left on it is on it still.
+  // It enrolled again: its leftovers are still there.
   await stage.db.query(`update nodes set node_instance_id = 'inst_anew'`);
   const pass = replica();
   await pass();
@@ -208,7 +210,7 @@ test('a machine that others bring and that stays is not proven clean by a creden
   expect(await ledger()).toMatchObject([{ status: 'gone', proof: { kind: 'revoked' } }]);
 });
 
-test('what names no instance is gone when its driver no longer lists it', async () => {
+test('residue without an instance is gone when its driver no longer lists it', async () => {
   const pass = replica();
   listed = [thing(null, 'address/1')];
   for (let i = 0; i < 3; i++) await pass();
@@ -218,7 +220,7 @@ test('what names no instance is gone when its driver no longer lists it', async 
   expect(await ledger()).toMatchObject([{ status: 'gone', seen: expect.stringContaining('nothing of that name') }]);
 });
 
-test('a driver that cannot list hides nobody else, and the sweep says so', async () => {
+test('a driver that cannot list hides no other, and the sweep reports it', async () => {
   const services = servicesOf();
   const deaf = tryingDriver({
     name: 'deaf',

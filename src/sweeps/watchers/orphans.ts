@@ -1,7 +1,7 @@
 /**
- * `orphans`: asks each driver what it holds of ours. What is seen in two passes without a live owner goes on the residue ledger;
- * what is on it is looked at again until it is gone. It destroys nothing. A host-bound driver sees its own host alone, so a
- * replica says nothing about what another host holds.
+ * `orphans`: asks each driver what it holds of ours. Resources seen in two passes without a live
+ * owner go on the residue ledger and are verified until gone. Destroys nothing. A host-bound driver
+ * sees only its own host, so a replica does not judge other hosts.
  */
 import { type Clock, now as present, secondsLater } from '../../base/clock.ts';
 import type { Driver, DriverProof } from '../../drivers/driver.ts';
@@ -32,8 +32,8 @@ const atOnce = 5;
 const hostOf = (driver: Driver) => (driver.host_bound ? (driver.host_id ?? null) : null);
 
 async function listOf(services: SweepServices, driver: Driver): Promise<Listed[]> {
-  const asked = driver.list_owned(services.installation.installation_id);
-  const owned = await answeredWithin(services.clock, listedWithinSeconds, asked);
+  const listing = driver.list_owned(services.installation.installation_id);
+  const owned = await answeredWithin(services.clock, listedWithinSeconds, listing);
   if (!owned) throw new Error(`the driver ${driver.name} did not list what it holds within ${listedWithinSeconds} s`);
   return owned.map(({ kind, resource, node_id, node_instance_id, cost_per_hour }) => ({
     driver: driver.name,
@@ -46,15 +46,21 @@ async function listOf(services: SweepServices, driver: Driver): Promise<Listed[]
   }));
 }
 
-/** What this replica saw without an owner, and when first. Forgotten by a restart, which costs one more pass. */
+/**
+ * When this replica first saw each unowned resource. A restart forgets it, which costs one more
+ * pass.
+ */
 type Sightings = Map<string, Date>;
 
-/** What each driver that could be asked lists in this pass, by name. */
+/** The names that each reachable driver lists in this pass. */
 type Shown = Map<string, Set<string>>;
 
 const keyOf = ({ driver, resource, node_instance_id }: Listed) => `${driver} ${node_instance_id} ${resource}`;
 
-/** Listed before owners are asked for: a machine's row is written before its tag, so what is listed has its row. */
+/**
+ * List before reading owners: a machine's row is written before its tag, so everything listed has
+ * its row.
+ */
 async function findOrphans(
   services: SweepServices,
   { driver, all }: { driver: Driver; all: Listed[] },
@@ -75,7 +81,7 @@ async function findOrphans(
   return db.transaction((tx) => enterOrphans(tx, orphans, clock));
 }
 
-/** What names no instance can only be looked for by its name among what its driver lists. */
+/** Residue without an instance can only be found by name in its driver's list. */
 function lookInList(row: ResidueWithMachine, shown: Shown): Looked {
   const names = shown.get(row.driver);
   if (!names) return { proof: null, why_not: 'the driver could not list what it holds' };
@@ -99,7 +105,7 @@ async function verify(services: SweepServices, row: ResidueWithMachine, shown: S
   const { node_id, node_instance_id, residue_id, present_instance_id } = row;
   const looked = await look(clock, residue, shown);
   const at = present(clock);
-  // What its own agent alone can prove clean is asked of it, by an operation that can wait for the answer.
+  // Only the machine's own agent can prove it clean; an operation asks it and can wait.
   const asksAgent =
     !looked.proof &&
     present_instance_id !== null &&
@@ -109,7 +115,7 @@ async function verify(services: SweepServices, row: ResidueWithMachine, shown: S
     // Nodes are locked before residue, as everywhere.
     if (looked.proof && node_id) await lockNode(tx, node_id);
     const still = await residueRow(tx, residue_id, 'for update');
-    // Somebody was asked to do something about it while we looked: what comes of that is theirs to say.
+    // Someone requested an action meanwhile; its operation decides.
     if (still?.status !== 'open' || still.workflow_id !== row.workflow_id) return false;
     if (looked.proof) {
       const proven = { status: 'gone' as const, seen: wordsOf(looked.proof), proof: { ...looked.proof } };
@@ -124,7 +130,7 @@ async function verify(services: SweepServices, row: ResidueWithMachine, shown: S
   });
 }
 
-/** One that cannot be looked at or written keeps nobody from looking at the others. */
+/** A failure with one row does not stop the others. */
 async function verifyOpen(services: SweepServices, shown: Shown, now: Date, failures: unknown[]) {
   const eyes = [...services.drivers.values()].map((driver) => ({ driver: driver.name, host: hostOf(driver) }));
   const not_since = secondsLater(now, -services.environment.orphans.every_seconds / 2);
@@ -137,7 +143,7 @@ async function verifyOpen(services: SweepServices, shown: Shown, now: Date, fail
       else if (each.value) gone++;
     }
   }
-  // Where some failed, the same ones would be due again at once.
+  // After a failure the same rows would be due again at once.
   return { gone, more: due.length === batch && failures.length === 0 };
 }
 
@@ -160,7 +166,7 @@ export function orphans(services: SweepServices): Sweep {
         }
       }
       const { gone, more } = await verifyOpen(services, shown, now, failures);
-      // Whatever failed kept nobody from looking at the rest, but the sweep says so.
+      // Failures did not stop the rest, but the sweep reports them.
       if (failures.length > 0) throw failures[0];
       return { decided: found + gone, more };
     },

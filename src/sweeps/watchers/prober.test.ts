@@ -1,11 +1,11 @@
-/** How often the prober looks for whom to ask. That it asks, and what follows from the answer, is told by the scenarios. */
+/** How often the prober looks for silent machines. Scenarios cover the probes and their effect. */
 import { expect, test } from 'vitest';
 import { moment } from '../../base/clock.ts';
 import { virtualClock } from '../../base/virtual-clock.ts';
 import type { SweepServices } from '../runner/services.ts';
 import { prober } from './prober.ts';
 
-test('machines that start one after another do not make it look for all silent ones each time', async () => {
+test('machines that start one after another do not trigger a scan of all silent ones each time', async () => {
   const clock = virtualClock();
   const looked: string[] = [];
   const sweep = prober({
@@ -22,7 +22,7 @@ test('machines that start one after another do not make it look for all silent o
   for (const ms of [0, 100, 200, 300, 400, 500, 600]) await sweep.run(moment(startMs + ms));
   expect(looked.filter((who) => who === 'starting')).toHaveLength(7);
   expect(looked.filter((who) => who === 'silent')).toHaveLength(2);
-  // A clock that was set back must not keep anybody from being asked.
+  // A clock that was set back must not stop probes.
   await sweep.run(moment(startMs - 60_000));
   expect(looked.at(-1)).toBe('silent');
 });

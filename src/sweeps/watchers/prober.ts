@@ -1,6 +1,7 @@
 /**
- * `prober`: asks machines that start, or that have fallen silent, whether they live, ahead of the rules. A probe that hangs
- * delays nobody: rules read only what is written here, and a round does not wait for the stragglers of the one before.
+ * `prober`: probes machines that start or have fallen silent, ahead of the rules. A probe that
+ * hangs delays nothing: rules read only stored answers, and a round does not wait for stragglers of
+ * the previous one.
  */
 import { now as present, secondsBetween } from '../../base/clock.ts';
 import { saidBy } from '../../probe/http-probe.ts';
@@ -16,12 +17,12 @@ import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 
 const batch = 500;
-/** Of the silent, those whose time is up first: whoever is not asked now is, when it is one of them. */
-const mostSuspects = 2_000;
-/** Machines that start wake the prober as often as they come; the silent are looked at no oftener for it. */
+/** Silent machines that are due first; the others follow when they are among the first. */
+const maxSuspects = 2_000;
+/** Starting machines wake the prober often; silent ones are not scanned more often for it. */
 const silentEverySeconds = 0.5;
-/** Answers that come together are written together. */
-const gatherMs = 50;
+/** Answers within this time are written together. */
+const batchMs = 50;
 
 const targetOf = ({ node_id, node_instance_id, endpoint, settings }: ProbedNode) => ({
   node_id,
@@ -31,7 +32,7 @@ const targetOf = ({ node_id, node_instance_id, endpoint, settings }: ProbedNode)
 
 export function prober({ db, clock, suspects }: SweepServices): Sweep {
   const asking = new Set<string>();
-  let gathered: KeptAnswer[] = [];
+  let unwritten: KeptAnswer[] = [];
   let lost: unknown;
   let silentAt: Date | undefined;
 
@@ -39,12 +40,12 @@ export function prober({ db, clock, suspects }: SweepServices): Sweep {
     const sinceLast = silentAt ? secondsBetween(silentAt, now) : silentEverySeconds;
     if (sinceLast >= 0 && sinceLast < silentEverySeconds) return [];
     silentAt = now;
-    return (await suspects.at(now)).slice(0, mostSuspects).map(({ node_id }) => node_id);
+    return (await suspects.at(now)).slice(0, maxSuspects).map(({ node_id }) => node_id);
   };
 
   const write = async () => {
-    const answers = gathered;
-    gathered = [];
+    const answers = unwritten;
+    unwritten = [];
     await keepAnswers(db, answers, present(clock)).catch((error) => {
       lost = error;
     });
@@ -52,7 +53,7 @@ export function prober({ db, clock, suspects }: SweepServices): Sweep {
   };
 
   const gather = (answer: KeptAnswer) => {
-    if (gathered.push(answer) === 1) clock.after(gatherMs, () => void write());
+    if (unwritten.push(answer) === 1) clock.after(batchMs, () => void write());
   };
 
   return {

@@ -1,4 +1,7 @@
-/** While a provider cannot be asked, no machine of its is judged by its silence, and no rule between two looks ends that. */
+/**
+ * While a provider cannot be asked, none of its machines is judged by silence, and no rule between
+ * two looks ends that.
+ */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import { holdUnseen, machinesToObserve } from '../../store/supervision/agentless-machines.ts';
@@ -13,7 +16,7 @@ beforeEach(async () => {
 });
 afterEach(() => stage.close());
 
-test('a machine that is held before it is silent is still held when it is', async () => {
+test('a machine that is held before it falls silent stays held', async () => {
   const ids = await stage.nodes({ pool: 'clusters', count: 1 });
   const look = stage.at(staleSeconds - 5);
   const machines = await machinesToObserve(stage.db, ['external'], [], look, 10);

@@ -1,4 +1,7 @@
-/** `repeat-failure`: opens a finding when provisions of one node, or of one pool spec, fail again and again; decides nothing. */
+/**
+ * `repeat-failure`: opens a finding when provisions of one node or of one pool spec keep failing.
+ * Decides nothing.
+ */
 import { secondsLater } from '../../base/clock.ts';
 import { newFindingId } from '../../base/ids.ts';
 import { endFindings, noteDisagreements, standingFindings } from '../../store/rows/findings.ts';
@@ -11,13 +14,13 @@ const keyOf = ({ what, subject }: { what: string; subject: string }) => `${what}
 
 const wakers = ['node.failed', 'pool.declared', 'pool.deleted'];
 
-/** It was counted over so many passes as it lasted; nobody has to see it twice. */
+/** The count spans several passes and needs no second confirmation. */
 const isConfirmed = () => true;
 
-/** In one pass; where a whole pool fails, its own finding comes before those of its machines. */
-const mostTold = 500;
-/** While many machines fail one after the other, counting them anew takes no more than this share of the time. */
-const mostOfTheTime = 0.05;
+/** Per pass; the finding of a failing pool comes before those of its machines. */
+const maxReported = 500;
+/** The largest share of the time spent counting while many machines fail one after another. */
+const maxShareOfTime = 0.05;
 
 export const repeatFailure = ({ db, clock, environment }: SweepServices): Sweep => {
   const look = async (now: Date) => {
@@ -31,13 +34,13 @@ export const repeatFailure = ({ db, clock, environment }: SweepServices): Sweep 
     const over = [...standing.values()].filter((each) => !holds.has(keyOf(each)));
     const isNews = (each: FailingSubject) => standing.get(keyOf(each))?.theirs.failures !== each.failures;
     const changed = failing.filter(isNews).sort((one, other) => other.failures - one.failures);
-    const news = await tellFailing(db, changed.slice(0, mostTold), question);
+    const news = await tellFailing(db, changed.slice(0, maxReported), question);
     if (over.length === 0 && news.length === 0) return { decided: 0 };
     return db.transaction(async (tx) => {
       const found = news.map((each) => ({ finding_id: newFindingId(clock), ...each }));
       const opened = await noteDisagreements(tx, found, now, now, isConfirmed);
       await endFindings(tx, over, `fewer than ${failures} within ${window_seconds} s by now`, now);
-      return { decided: opened.length, more: changed.length > mostTold };
+      return { decided: opened.length, more: changed.length > maxReported };
     });
   };
 
@@ -45,6 +48,6 @@ export const repeatFailure = ({ db, clock, environment }: SweepServices): Sweep 
     name: 'repeat-failure',
     every_seconds: 60,
     woken_by: (kind) => wakers.includes(kind),
-    run: resting(clock, mostOfTheTime, look),
+    run: resting(clock, maxShareOfTime, look),
   };
 };

@@ -1,4 +1,7 @@
-/** A token in use is reported once before it expires, until it is revoked, replaced, expired or no longer used. */
+/**
+ * A token in use is reported once before it expires, until it is revoked, replaced, expired or no
+ * longer used.
+ */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import { newTokenId } from '../../base/ids.ts';
@@ -28,7 +31,7 @@ interface Wanted {
   expires?: number | null;
 }
 
-/** By default one that lives ten days. */
+/** A token that lives ten days by default. */
 async function token({ name = 'ci', role = 'operator', tenant = null, created = 0, expires = 10 * day }: Wanted = {}) {
   const token_id = newTokenId(stage.clock);
   const life = { created_at: stage.at(created), expires_at: expires === null ? null : stage.at(expires) };
@@ -46,7 +49,7 @@ const findings = () =>
     `select subject, status, reason, theirs from findings where what = 'token_expiring' order by subject`,
   );
 
-test('it is a finding and one line in the log in the last tenth of its life, and ends with the token', async () => {
+test('opens a finding and writes one log line in the last tenth of its life, until the token ends', async () => {
   const id = await token();
   await token({ name: 'never-used' });
   const stale = await token({ name: 'not-for-a-week' });
@@ -88,7 +91,7 @@ test('a long-lived token is reported at most a week ahead', async () => {
   expect(await sweep(358 * day)).toEqual({ decided: 1 });
 });
 
-test('a revoked one is settled', async () => {
+test('closes the finding of a revoked token', async () => {
   const id = await token();
   await use(id, 9 * day);
   await sweep(9 * day);
@@ -97,7 +100,7 @@ test('a revoked one is settled', async () => {
   expect(await findings()).toMatchObject([{ status: 'resolved', reason: 'the token was revoked' }]);
 });
 
-test('one that is not used any more is settled', async () => {
+test('closes the finding of a token no longer in use', async () => {
   const id = await token({ expires: 100 * day });
   await use(id, 90 * day);
   await sweep(93 * day);

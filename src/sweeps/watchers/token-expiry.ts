@@ -1,4 +1,7 @@
-/** `token-expiry`: opens a finding before a token in use expires, and closes it once nobody needs to renew it; decides nothing. */
+/**
+ * `token-expiry`: opens a finding before a token in use expires, and closes it once no renewal is
+ * needed. Decides nothing.
+ */
 import { secondsBetween, secondsLater } from '../../base/clock.ts';
 import { newFindingId } from '../../base/ids.ts';
 import { maxNoticeSeconds } from '../../lifecycle/joins/expiry.ts';
@@ -15,7 +18,7 @@ import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 
 const what = 'token_expiring' as const;
-/** The last use that a standing finding shows is brought up to date this often. */
+/** How often the last use shown in an open finding is refreshed. */
 const refreshSeconds = 3600;
 
 const findingOf = ({ token_id, name, role, tenant, pool, expires_at, last_used_at }: ExpiringToken) => ({

@@ -2,10 +2,19 @@
 import { eachFile, file, isCode, isGenerated, nodesOf, parse, type Rule, type SourceFile } from './source.ts';
 
 /** Add a folder once its comments and names are rewritten. When all are, the list goes. */
-const rewritten = ['scripts/test/', 'src/base/', 'src/lifecycle/glossary.ts', 'test/support/tidy/word-rules.ts'];
+const rewritten = [
+  'scripts/test/',
+  'src/base/',
+  'src/sweeps/',
+  'src/lifecycle/glossary.ts',
+  'test/support/tidy/word-rules.ts',
+];
+
+/** Uses a field of the store that is still to be renamed. */
+const waiting = ['src/sweeps/runner/suspects.test.ts'];
 
 const applies = (path: string) =>
-  isCode(path) && !isGenerated(path) && rewritten.some((place) => path.startsWith(place));
+  isCode(path) && !isGenerated(path) && rewritten.some((place) => path.startsWith(place)) && !waiting.includes(path);
 
 const maxColumns = 100;
 const startsComment = /^\s*(?:\/\*|\*|\/\/)/;

@@ -1,9 +1,9 @@
 /** Describes what moves a budget after it is set. */
-import { mostMovePerDay } from '../../../../src/lifecycle/boots/learned-budget.ts';
+import { maxMovePerDay } from '../../../../src/lifecycle/boots/learned-budget.ts';
 
 export type BudgetPolicy = 'fixed' | 'learned';
 
 export const policyWords: Record<BudgetPolicy, string> = {
   fixed: 'It stays until you change it.',
-  learned: `A new budget stays for a day. Then recorded boots move it by at most ${mostMovePerDay * 100} % a day.`,
+  learned: `A new budget stays for a day. Then recorded boots move it by at most ${maxMovePerDay * 100} % a day.`,
 };
