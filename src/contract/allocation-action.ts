@@ -1,10 +1,10 @@
-/** What may be done about an allocation, on the wire. */
+/** Actions on an allocation, on the wire. */
 import { type Static, Type } from 'typebox';
 import { allocationActionNames } from '../lifecycle/actions/allocation-actions.ts';
 import { Allocation, AllocationStatusName } from './allocation.ts';
 import { Operation } from './operation.ts';
 import { Id, nullable, strict } from './primitives.ts';
-import { askedWith, predictionFields } from './supervision/explanation.ts';
+import { actionFields, predictionFields } from './supervision/explanation.ts';
 
 export const AllocationActionName = Type.Enum([...allocationActionNames]);
 
@@ -24,9 +24,11 @@ export const OfferedAllocationActions = Type.Object(
 
 export const AllocationActionParams = Type.Object({ id: Id, action: AllocationActionName }, strict);
 
-export const AllocationActionRequest = Type.Object(askedWith, { ...strict, $id: 'AllocationActionRequest' });
+export const AllocationActionRequest = Type.Object(actionFields, { ...strict, $id: 'AllocationActionRequest' });
 
-/** As for nodes: with `dry_run` the allocation is as it stands, and `predicts` says what would come of it. */
+/**
+ * As for nodes: with `dry_run` the allocation is unchanged, and `predicts` describes the effect.
+ */
 export const AllocationActed = Type.Object(
   {
     allocation: Allocation,

@@ -53,7 +53,7 @@ export const AllocationCreate = Type.Object(
 );
 export type AllocationCreate = Static<typeof AllocationCreate>;
 
-/** A bodiless call may still carry a reason, which is kept as evidence. */
+/** A call without a body may still carry a reason, which is stored as evidence. */
 export const ActionReason = Type.Object({ reason: Type.Optional(Reason) }, { ...strict, $id: 'ActionReason' });
 
 export const AllocationTouched = Type.Object(

@@ -1,4 +1,7 @@
-/** One byte sequence for one value: keys sorted, no white space; what signatures are made over. */
+/**
+ * Serializes a value to one unique text, with sorted keys and no white space. Signatures cover this
+ * text.
+ */
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map((item) => canonicalJson(item ?? null)).join(',')}]`;
   if (value !== null && typeof value === 'object') {

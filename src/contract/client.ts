@@ -1,4 +1,7 @@
-/** A typed client over the route table: the CLI, the tests and (through a slim generated table) the console use it. */
+/**
+ * A typed client over the route table, for the CLI, tests and (through a generated table) the
+ * console.
+ */
 import { pause, systemClock } from '../base/clock.ts';
 import type { Problem } from './errors/problem.ts';
 import type { BodyOf, ParamsOf, QueryOf, ReplyOf } from './route.ts';
@@ -6,7 +9,7 @@ import type { OperationName, Routes } from './routes.ts';
 
 export type RouteAddresses = Record<string, { readonly method: string; readonly path: string }>;
 
-/** The server answered, and it was a no. */
+/** The server answered with a problem. */
 export class RequestRefused extends Error {
   override name = 'RequestRefused';
   readonly problem: Problem;
@@ -16,11 +19,11 @@ export class RequestRefused extends Error {
   }
 }
 
-/** The catalogue's words on what to do, with what the problem says in place of the name of its field. */
+/** The remedy of the catalogue, with the value of `retry_after_seconds` filled in. */
 export const filledRemedy = (remedy: string, { retry_after_seconds }: Problem): string =>
   retry_after_seconds === undefined ? remedy : remedy.replaceAll('`retry_after_seconds`', `${retry_after_seconds} s`);
 
-/** Nobody answered, or it was not a Slipway server. */
+/** No answer, or not from a Slipway server. */
 export class ServerUnreachable extends Error {
   override name = 'ServerUnreachable';
 }
@@ -42,7 +45,7 @@ export type CallInput<Name extends OperationName> = Maybe<'params', ParamsOf<Rou
 
 export interface Client {
   call<Name extends OperationName>(name: Name, input: CallInput<Name>): Promise<ReplyOf<Routes[Name]>>;
-  /** The address and headers for calls that a caller makes itself, such as streams. */
+  /** Address and headers for requests that the caller makes itself, such as streams. */
   address(name: OperationName, input?: { params?: Record<string, string>; query?: Record<string, unknown> }): string;
   headers(): Record<string, string>;
 }
@@ -63,7 +66,7 @@ export interface ClientOptions {
   token?: string;
   addresses: RouteAddresses;
   fetch?: typeof fetch;
-  /** How often a call that nobody answered is made again; safe, because mutating calls carry an idempotency key. */
+  /** Retries of an unanswered call; safe because mutating calls carry an idempotency key. */
   retries?: number;
 }
 

@@ -36,7 +36,7 @@ export const Verdict = Type.Object(
 );
 export type Verdict = Static<typeof Verdict>;
 
-/** A verdict that is held back, by whom and until when. */
+/** A verdict that is held back, with the reason and the time. */
 export const Held = Type.Object(
   {
     rule: Type.String(),
@@ -51,7 +51,7 @@ export const Held = Type.Object(
 );
 export type Held = Static<typeof Held>;
 
-/** What a rule would have done, were the pool not merely observed. */
+/** The verdict of a rule in an observe-only pool. */
 export const WouldHave = Type.Object(
   { rule: Type.String(), to: Type.String(), reason: Type.String(), at: Timestamp },
   { $id: 'WouldHave' },
@@ -94,7 +94,10 @@ export const Node = Type.Object(
 );
 export type Node = Static<typeof Node>;
 
-/** A node as it stood at a moment: all that the door writes of it. What machines said in between is in the timeline. */
+/**
+ * A node at a past moment: everything that transitions write. Reports of machines are in the
+ * timeline.
+ */
 export const NodeState = Type.Object(
   {
     at: Timestamp,
@@ -207,15 +210,15 @@ export type LogPage = Static<typeof LogPage>;
 export const LogQuery = Type.Object(
   {
     instance: Type.Optional(Id),
-    /** Only what was written while this allocation had the machine. */
+    /** Only lines written while this allocation held the machine. */
     allocation_id: Type.Optional(Id),
     since: Type.Optional(Moment),
     q: Type.Optional(Type.String({ maxLength: 256 })),
-    /** Waits up to half a minute for lines beyond `cursor` instead of answering an empty page. */
+    /** Waits up to 30 seconds for lines after `cursor` instead of returning an empty page. */
     follow: Type.Optional(Type.Boolean()),
-    /** `newest` gives the last lines, still in the order they were written. */
+    /** Returns the last lines, in the order they were written. */
     tail: Type.Optional(Type.Boolean()),
-    /** With `tail`: the last lines before this position, which an earlier page gave as `continue_at`. */
+    /** With `tail`: the last lines before this position, from `continue_at` of an earlier page. */
     before: Type.Optional(Type.String({ maxLength: 512 })),
     ...paging,
   },

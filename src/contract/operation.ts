@@ -1,4 +1,4 @@
-/** Operations on the wire: one durable workflow with its steps and its progress. */
+/** Operations on the wire: a durable workflow with steps and progress. */
 import { type Static, Type } from 'typebox';
 import { operationStatuses, stepStatuses } from '../lifecycle/model/states.ts';
 import { Actor } from './evidence/evidence.ts';

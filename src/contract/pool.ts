@@ -1,4 +1,7 @@
-/** The pool document: what machines of one class look like. Everything but `name` and `driver` is optional. */
+/**
+ * The pool document: the description of a class of machines. Everything but `name` and `driver` is
+ * optional.
+ */
 import { type Static, Type } from 'typebox';
 import { driftPolicies } from '../lifecycle/findings/findings.ts';
 import { keepNamePolicies } from '../lifecycle/joins/duplicates.ts';
@@ -22,7 +25,7 @@ export const Budgets = Type.Object(
   strict,
 );
 
-/** The fields of a pool document, without the name that the address already says. */
+/** The fields of a pool document, without the name, which is part of the address. */
 const poolFields = {
   driver: Type.String({ minLength: 1, maxLength: 32 }),
   mode: Type.Optional(Type.Enum(['enforce', 'observe'])),
@@ -100,14 +103,17 @@ const poolFields = {
   ),
 };
 
-/** A pool document, or the part of one that somebody has in mind: without a driver it lies over what the pool says now. */
+/**
+ * A whole pool document or a part of one. Without a driver, it is merged over the pool's current
+ * document.
+ */
 export const ProposedPool = Type.Object(
   { name: Type.Optional(Name), ...poolFields, driver: Type.Optional(poolFields.driver) },
   { ...strict, $id: 'ProposedPool' },
 );
 export type ProposedPool = Static<typeof ProposedPool>;
 
-/** What `PUT /v1/pools/{pool}` takes; `name` may be repeated in the document and must then agree with the address. */
+/** The body of `PUT /v1/pools/{pool}`; a `name` in it must match the address. */
 export const PoolDocument = Type.Object(
   { name: Type.Optional(Name), ...poolFields },
   { ...strict, $id: 'PoolDocument' },

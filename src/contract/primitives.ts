@@ -1,19 +1,19 @@
-/** The small types that every wire schema is made of. */
+/** Basic types of all wire schemas. */
 import { type Static, type TSchema, Type } from 'typebox';
 
-/** Ids are opaque, but bounded and plain, so that nothing else ever reaches a query or a path. */
+/** Ids are opaque but restricted, so that nothing unexpected reaches a query or a path. */
 export const Id = Type.String({
   minLength: 1,
   maxLength: 128,
   pattern: '^[A-Za-z0-9][A-Za-z0-9._:-]*(_[A-Za-z0-9._:-]+)*$',
 });
-/** Pool names, node names and tenants: what fits a host name, a label and a URL without quoting. */
+/** Names of pools, nodes and tenants: valid in a host name, a label and a URL without quoting. */
 export const Name = Type.String({ minLength: 1, maxLength: 63, pattern: '^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$' });
-/** Text that PostgreSQL can hold. */
+/** Text that PostgreSQL can store. */
 export const withoutNul = '^[^\\u0000]*$';
-/** The same, with something in it besides blanks. */
+/** The same, but not blank. */
 export const notBlank = '^\\s*[^\\s\\u0000][^\\u0000]*$';
-/** Why somebody does something. Blanks are none, and are refused like one that is missing. */
+/** The reason for an action. A blank one is refused like a missing one. */
 export const Reason = Type.String({
   minLength: 1,
   maxLength: 1024,
@@ -21,7 +21,10 @@ export const Reason = Type.String({
   description: 'Why; kept as evidence.',
 });
 export const Timestamp = Type.String({ description: 'UTC, RFC 3339' });
-/** A time that somebody tells us. Narrower than RFC 3339 where the database is: a sane year, an offset that exists. */
+/**
+ * A time given by a caller. Narrower than RFC 3339: a plausible year and an existing offset, as the
+ * database requires.
+ */
 export const Moment = Type.String({
   format: 'date-time',
   pattern:
@@ -36,14 +39,14 @@ export const Labels = Type.Record(
 );
 export type Labels = Record<string, string>;
 
-/** Whatever the other side likes to say; kept as it is, never interpreted. */
+/** Free content; stored as it is, never interpreted. */
 export const OpenObject = Type.Record(Type.String(), Type.Unknown());
 
 export const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 export const strict = { additionalProperties: false } as const;
 
 export const maxPageItems = 500;
-/** Query fields that every list takes. */
+/** Query fields of every list. */
 export const paging = {
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: maxPageItems })),
   cursor: Type.Optional(Type.String({ maxLength: 512 })),

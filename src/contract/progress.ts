@@ -1,4 +1,4 @@
-/** The progress of an operation: one object, computed by the server, the same everywhere a person meets it. */
+/** The progress of an operation, computed by the server and shown alike everywhere. */
 import { type Static, Type } from 'typebox';
 import { operationStatuses } from '../lifecycle/model/states.ts';
 

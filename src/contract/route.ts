@@ -1,17 +1,21 @@
-/** What a route declares about itself. The server, the OpenAPI document, the clients and the authorization test read it. */
+/**
+ * The declaration of a route, read by the server, the OpenAPI document, the clients and the
+ * authorization test.
+ */
 import type { Static, TSchema } from 'typebox';
 import type { ErrorCode } from './errors/errors.ts';
 import type { Role } from './security/token.ts';
 
 /**
+ * Access of a route:
  * - public: no credential
- * - person: a token or session with at least `role`; `tenants: 'own'` means that a tenant's token is let in and sees only
- *   its own, `'none'` that only tokens for all tenants are
- * - agent: an instance credential; with `fenced: 'heard'` the handler is also asked for an instance that counts no more, keeps what it says
- *   as nobody's, and refuses it all the same; with `relays` the token of a relay is let in as well
- * - body: the credential is part of the body, and the handler judges it: a token that is exchanged for a session, an
- *   enrolment or join token (or the instance credential as bearer), or one instance credential for each beat of a batch (or the
- *   token of a relay as bearer)
+ * - person: a token or session with at least `role`; `tenants: 'own'` admits tenant tokens, which
+ *   see only their own data, `'none'` only tokens for all tenants
+ * - agent: an instance credential; `fenced: 'heard'` also admits a fenced instance, whose reports
+ *   are stored and then refused; `relays` also admits a relay token
+ * - body: the body holds the credential and the handler checks it: a token exchanged for a session,
+ *   an enrolment or join token (or the instance credential as bearer), or an instance credential
+ *   per heartbeat of a batch (or a relay token as bearer)
  */
 export type Access =
   | { kind: 'public' }
@@ -19,11 +23,11 @@ export type Access =
   | { kind: 'agent'; fenced?: 'heard'; relays?: true; expired?: 'within_grace' }
   | { kind: 'body'; credential: 'token' | 'enrolment' | 'instances' };
 
-/** A fault in the body that has a code of its own, because whoever sent it has something else to do about it. */
+/** A fault in the body with its own error code, because its remedy differs. */
 export interface Refusal {
-  /** JSON pointer into the body, with `*` for any item of a list. */
+  /** JSON pointer into the body, with `*` for any list item. */
   at: string;
-  /** The keywords of the schema that were not met. */
+  /** The schema keywords that failed. */
   when: readonly ('enum' | 'minimum' | 'maximum')[];
   code: ErrorCode;
 }
@@ -38,28 +42,31 @@ export interface RouteDeclaration {
   params?: TSchema;
   query?: TSchema;
   body?: TSchema;
-  /** A question that does not fit an address: it changes nothing, so nobody is told of it and it has no key to be repeated under. */
+  /**
+   * A query too large for an address: it changes nothing, so it writes no evidence and takes no
+   * idempotency key.
+   */
   reads_only?: boolean;
-  /** The body may be left out altogether. */
+  /** The body may be omitted. */
   body_optional?: boolean;
-  /** Content types read besides application/json. */
+  /** Content types accepted besides application/json. */
   also_reads?: readonly string[];
-  /** All lines of a body of application/x-ndjson. */
+  /** The schema of all lines of an application/x-ndjson body. */
   lines?: TSchema;
-  /** How a body of text/plain becomes what `body` describes; throws the problem of a text that is something else. */
+  /** Converts a text/plain body to `body`; throws a problem for other text. */
   reads_text?: (text: string) => unknown;
-  /** The first fault decides; one that is not here is an `invalid_request`. */
+  /** The first matching fault decides; any other is an `invalid_request`. */
   refusals?: readonly Refusal[];
   body_limit_bytes?: number;
-  /** Bodies of this route share a bounded room; who finds it full is told to come again. */
+  /** Bodies of this route share a bounded buffer; when it is full, the caller must retry later. */
   shares_log_intake?: boolean;
   success: number;
   /** Other statuses that carry `reply`, and when. */
   also_answers?: Readonly<Record<number, string>>;
-  /** Problems that only this route's own rules have; those that follow from the rest are in `openapi/problems.ts`. */
+  /** Problems specific to this route; implied ones are in `openapi/problems.ts`. */
   problems?: readonly ErrorCode[];
   reply?: TSchema;
-  /** The reply is a stream or a text, not JSON. */
+  /** The reply is a stream or text instead of JSON. */
   reply_type?: 'text/event-stream' | 'text/plain' | 'text/javascript';
 }
 

@@ -1,4 +1,7 @@
-/** Every route by its operation id (`noun-verb`); the same string names it in OpenAPI, the CLI, metrics and logs. */
+/**
+ * Every route by its operation id (`noun-verb`), which also names it in OpenAPI, the CLI, metrics
+ * and logs.
+ */
 import { agentRoutes } from './routes/agent.ts';
 import { allocationRoutes } from './routes/allocations.ts';
 import { checkupRoutes } from './routes/checkup.ts';

@@ -1,4 +1,4 @@
-/** The server's settings file: what it adds to what ships, and how a mistake in it is told. */
+/** The server's settings file: its defaults, additions and error messages. */
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { SettingsError } from '../base/settings/settings.ts';
@@ -6,14 +6,14 @@ import { parseServerFile, settingsOf } from './server-file.ts';
 
 const example = new URL('../../slipway.yaml', import.meta.url);
 
-test('the example says what holds without a file', () => {
+test('the example file equals the defaults', () => {
   const { budgets, ...shipped } = parseServerFile(readFileSync(example, 'utf8'), 'slipway.yaml');
   const { budgets: _, ...without } = settingsOf({});
   expect(shipped).toEqual(without);
   expect(budgets.provision_seconds).toBe(720);
 });
 
-test('a class of the file stands beside those that ship, and replaces the numbers it names', () => {
+test('a class in the file is added to the built-in ones and overrides the numbers it sets', () => {
   const text = 'runtime_classes: {hermes: {start_seconds: 5}, tiny: {provision_seconds: 9}}';
   expect(parseServerFile(text, 'x').runtime_classes).toEqual({
     hermes: { provision_seconds: 1800, start_seconds: 5 },

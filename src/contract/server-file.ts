@@ -1,4 +1,7 @@
-/** The server's settings file: what is too much for a flag. Everything in it is optional; unknown keys are refused. */
+/**
+ * The server's settings file, for settings too large for a flag. All fields are optional; unknown
+ * keys are refused.
+ */
 import { readFile } from 'node:fs/promises';
 import { type Static, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
@@ -35,7 +38,7 @@ import { Budgets } from './pool.ts';
 import { type OperatorsMay, operatorLists } from './pool-fields/privileged.ts';
 import { Name, PositiveSeconds, strict } from './primitives.ts';
 
-/** What a pool may say of its budgets, but for what only a pool can: its policy and its switches. */
+/** The budget fields of a pool, except those only a pool can set. */
 const ClassBudgets = Type.Omit(Budgets, ['policy', 'floor_seconds', 'progress_aware'], strict);
 
 function isExpression(source: string): boolean {
@@ -46,13 +49,13 @@ function isExpression(source: string): boolean {
   }
 }
 
-/** By layer; what is younger than a day is never dropped. */
+/** By layer; evidence younger than a day is never dropped. */
 const KeptFor = Type.Object(
   Object.fromEntries(evidenceLayers.map((layer) => [layer, Type.Optional(Type.Number({ minimum: 24 * 3600 }))])),
   strict,
 );
 
-/** A regular expression; what it finds is struck out. */
+/** A regular expression whose matches are redacted. */
 const Expression = Type.Refine(
   Type.String({ minLength: 1, maxLength: 1000 }),
   isExpression,
@@ -70,7 +73,7 @@ const OperatorsMayFile = Type.Object(
   strict,
 );
 
-/** Zero would lock somebody out for good; a refill may be as slow as a row an hour. */
+/** Zero would lock a caller out for good; a refill may be as slow as one row an hour. */
 const Quota = Type.Object(
   {
     rows: Type.Optional(Type.Integer({ minimum: 1 })),
@@ -197,7 +200,10 @@ const limitsOf = (given: NonNullable<ServerFile['limits']>): LimitSettings => ({
 
 const validator = Compile(ServerFile);
 
-/** The classes that ship stand beside those of the file; one of the same name replaces its numbers. */
+/**
+ * Built-in classes and those of the file; a class in the file overrides the numbers of a built-in
+ * one.
+ */
 export function settingsOf(file: ServerFile): ServerFileSettings {
   const { fraction, min_nodes, ...brake } = file.brake ?? {};
   const classes = Object.entries(file.runtime_classes ?? {}).map(
@@ -223,7 +229,7 @@ export function settingsOf(file: ServerFile): ServerFileSettings {
   };
 }
 
-/** `path` is for the person who made the mistake. */
+/** `path` is only used in error messages. */
 export function parseServerFile(text: string, path: string): ServerFileSettings {
   let parsed: unknown;
   try {

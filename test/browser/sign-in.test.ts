@@ -21,7 +21,7 @@ it('says what is wrong with a token, what to do, and where the first one is', as
   await page.getByLabel('Token', { exact: true }).fill('not-a-token-of-this-server');
   await page.getByRole('button', { name: 'Sign in' }).click();
   const alert = page.getByRole('alert');
-  await alert.getByText('This token is not known').waitFor();
+  await alert.getByText('Unknown token').waitFor();
   expect(await alert.innerText()).toMatch(/What to do:.*token/s);
   expect(await alert.getByRole('button', { name: /copy [0-9a-f]{32}/ }).count()).toBe(1);
   expect(complaints).toEqual([]);

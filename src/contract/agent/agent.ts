@@ -1,4 +1,4 @@
-/** The agent protocol: what a node's agent says and hears. */
+/** The agent protocol: requests of a node's agent and the server's replies. */
 import { type Static, Type } from 'typebox';
 import { OutsideKind } from '../evidence/evidence.ts';
 import { BootStage, NodeStatusName } from '../node.ts';
@@ -20,19 +20,25 @@ export const TaskKey = Type.Object({
 });
 export type TaskKey = Static<typeof TaskKey>;
 
-/** A key that is none would be found out only when the machine's proof is checked, and fail its release. */
+/**
+ * Rejected here, because an invalid key would otherwise surface only when its release proof is
+ * verified.
+ */
 const Ed25519PublicKey = Type.String({
   pattern: '^MCowBQYDK2VwAyEA[A-Za-z0-9+/]{43}=$',
   description: 'Ed25519, SPKI DER, base64',
 });
 
-/** Without a user and a password: an endpoint is shown to everybody who may see the node. */
+/** Without user and password: everyone who may see the node sees its endpoint. */
 const httpUrl = 'https?://[^\\s/?#@\\u0000]+([/?#][!-~]*)?';
 const HttpUrl = Type.String({ maxLength: 2048, pattern: `^${httpUrl}$` });
-/** The same of clients of other protocols, which send an empty text for none. */
+/** For clients of other protocols, which send an empty string for none. */
 export const HttpUrlOrEmpty = Type.String({ maxLength: 2048, pattern: `^(${httpUrl})?$` });
 
-/** Shows that the agent holds the key it registered with before; `contract/agent/key-proof.ts` says what is signed. */
+/**
+ * Proves that the agent holds the key of its earlier registration; `contract/agent/key-proof.ts`
+ * defines the signed text.
+ */
 const KeyProof = Type.Object(
   {
     signed_at: Moment,
@@ -159,7 +165,7 @@ export const HeartbeatBatchReply = Type.Object(
 );
 export type HeartbeatResult = Static<typeof HeartbeatBatchReply>['results'][number];
 
-/** Chosen by whoever sends a frame, and repeated in its answer. */
+/** Chosen by the sender of a frame and repeated in its reply. */
 const seq = { seq: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })) };
 
 const idle = Type.Optional(
@@ -168,7 +174,10 @@ const idle = Type.Optional(
   }),
 );
 
-/** What goes up an agent's stream: beats, and that it has time for a task. A relay's carries batches. docs/reference/agent.md shows them all. */
+/**
+ * Frames that an agent sends on its stream: heartbeats, and readiness for a task. A relay sends
+ * batches. docs/reference/agent.md documents them all.
+ */
 export const BeatFrame = Type.Object({ ...seq, ...beatFields }, strict);
 export const TasksFrame = Type.Object({ tasks: Type.Literal(true), idle }, strict);
 export const BatchFrame = Type.Object({ ...seq, ...batchFields }, strict);
@@ -176,7 +185,7 @@ export type BeatFrame = Static<typeof BeatFrame>;
 export type TasksFrame = Static<typeof TasksFrame>;
 export type BatchFrame = Static<typeof BatchFrame>;
 
-/** What is signed, as canonical JSON, is this object without `signature`. */
+/** The signature covers the canonical JSON of this object without `signature`. */
 export const SignedTask = Type.Object(
   {
     task_id: Type.String(),
@@ -222,7 +231,10 @@ export const TaskResult = Type.Object(
     error: Type.Optional(
       Type.Object({ code: Type.String({ maxLength: 128 }), message: Type.String({ maxLength: 8192 }) }, strict),
     ),
-    /** Ed25519 by the agent's own key over canonical JSON of {task_id, node_instance_id, status, result}. */
+    /**
+     * Ed25519 signature by the agent's key over the canonical JSON of {task_id, node_instance_id,
+     * status, result}.
+     */
     signature: Type.Optional(Type.String({ maxLength: 512 })),
   },
   { ...strict, $id: 'TaskResult' },
@@ -241,7 +253,7 @@ export const ShippedLine = Type.Object(
 );
 export type ShippedLine = Static<typeof ShippedLine>;
 export const maxShippedLines = 5_000;
-/** The whole body: what `application/x-ndjson` holds, as the list of its lines. */
+/** The whole `application/x-ndjson` body, as a list of its lines. */
 export const ShippedLines = Type.Array(ShippedLine, {
   minItems: 1,
   maxItems: maxShippedLines,
@@ -254,7 +266,7 @@ export const BootReport = Type.Object(
   { ...strict, $id: 'BootReport' },
 );
 
-/** What the checks of the pool's `requires` said: all of them, each time that one says something else than before. */
+/** Results of all checks in the pool's `requires`, sent whenever one of them changes. */
 export const PrerequisiteReport = Type.Object(
   {
     results: Type.Array(
@@ -266,7 +278,10 @@ export const PrerequisiteReport = Type.Object(
 );
 export type PrerequisiteReport = Static<typeof PrerequisiteReport>;
 
-/** What the machine alone saw, kept until it could be said: failed calls, crashes, checks. */
+/**
+ * Facts that only the machine observed, kept until they could be sent: failed calls, crashes,
+ * checks.
+ */
 export const AgentEvidence = Type.Object(
   {
     facts: Type.Array(

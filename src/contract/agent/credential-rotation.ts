@@ -1,7 +1,10 @@
-/** What an agent signs with its key when it asks for a new credential. */
+/** The text that an agent signs to request a new credential. */
 import { createHash } from 'node:crypto';
 
-/** Signed as canonical JSON. It names the credential that is replaced, so a recorded one serves for no later rotation. */
+/**
+ * Signed as canonical JSON. Names the replaced credential, so it cannot be replayed for a later
+ * rotation.
+ */
 export const rotationBody = ({ node_instance_id, credential }: { node_instance_id: string; credential: string }) => ({
   purpose: 'slipway-credential-rotation',
   node_instance_id,

@@ -1,4 +1,4 @@
-/** What the former key of an agent signs when the agent changes to another key. */
+/** The text that an agent's previous key signs when the agent changes keys. */
 
 export interface KeyChangeFacts {
   node_instance_id: string;
@@ -6,7 +6,7 @@ export interface KeyChangeFacts {
   agent_public_key: string;
 }
 
-/** Signed as canonical JSON. It names both keys, so a recorded one serves for nothing but the change it was made for. */
+/** Signed as canonical JSON. Names both keys, so it cannot be replayed for another change. */
 export const keyChangeBody = ({ node_instance_id, former_public_key, agent_public_key }: KeyChangeFacts) => ({
   purpose: 'slipway-key-change',
   node_instance_id,

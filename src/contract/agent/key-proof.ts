@@ -1,4 +1,4 @@
-/** What an agent signs to show that it is the machine that registered under its name before. */
+/** The text that an agent signs to prove that it registered under its name before. */
 import { createHash } from 'node:crypto';
 
 export interface KeyProofFacts {
@@ -10,8 +10,8 @@ export interface KeyProofFacts {
 }
 
 /**
- * Signed as canonical JSON with the agent's Ed25519 key. The digest of the join token binds it to one installation and pool;
- * the server accepts it near `signed_at` only, and never twice.
+ * Signed as canonical JSON with the agent's Ed25519 key. The digest of the join token binds it to
+ * one installation and pool. The server accepts it only near `signed_at`, and only once.
  */
 export const keyProofBody = ({ name, join_token, agent_public_key, base_url, signed_at }: KeyProofFacts) => ({
   purpose: 'slipway-register',

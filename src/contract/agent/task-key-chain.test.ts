@@ -18,21 +18,21 @@ const [first, second, third] = [newKey('k1'), newKey('k2'), newKey('k3')] as con
 const endorsedSecond = first.endorse(second.key);
 const endorsedThird = second.endorse(third.key);
 
-test('a key that is known needs no endorsement', () => {
+test('accepts a known key without endorsement', () => {
   expect(continuityOf(first.key, [first.key], [])).toBe('known');
 });
 
-test('endorsements lead over several keys to a known one', () => {
+test('follows endorsements over several keys to a known one', () => {
   expect(continuityOf(endorsedThird, [first.key], [endorsedSecond, endorsedThird])).toBe('proven');
 });
 
-test('without a link to a known key it is unproven, also in a circle', () => {
+test('is unproven without a link to a known key, even in a cycle', () => {
   expect(continuityOf(endorsedThird, [first.key], [endorsedThird])).toBe('unproven');
   const circle = [third.endorse(second.key), endorsedThird];
   expect(continuityOf(endorsedThird, [first.key], circle)).toBe('unproven');
 });
 
-test('a wrong endorsement and a known id with another key are forged', () => {
+test('treats a wrong endorsement, or a known id with another key, as forged', () => {
   expect(continuityOf({ ...third.endorse(second.key), endorsed_by: 'k1' }, [first.key], [])).toBe('forged');
   expect(continuityOf({ ...second.key, kid: 'k1' }, [first.key], [])).toBe('forged');
 });

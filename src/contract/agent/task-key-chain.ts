@@ -1,9 +1,12 @@
-/** Task keys form a chain: each is signed by its predecessor, so whoever knows one of them can check the later ones. */
+/**
+ * Task keys form a chain: each is signed by its predecessor, so a client that knows one key can
+ * verify later ones.
+ */
 import { isSignedWith } from '../../base/credentials/ed25519.ts';
 import { canonicalJson } from '../canonical-json.ts';
 import type { TaskKey } from './agent.ts';
 
-/** Signed as canonical JSON by the predecessor. It has none of the fields of a task. */
+/** Signed as canonical JSON by the predecessor. Shares no field with a task. */
 export const endorsementText = ({ kid, public_key }: Pick<TaskKey, 'kid' | 'public_key'>): string =>
   canonicalJson({ purpose: 'slipway-task-key', kid, public_key });
 
@@ -20,7 +23,10 @@ function isTaskKey(value: unknown): value is TaskKey {
 
 export const isTaskKeys = (value: unknown): value is TaskKey[] => Array.isArray(value) && value.every(isTaskKey);
 
-/** `unproven`: no link leads to a known key. `forged`: a signature is wrong, or a known key id comes with another key. */
+/**
+ * `unproven`: no chain leads to a known key. `forged`: a signature is wrong, or a known key id has
+ * another key.
+ */
 export type Continuity = 'known' | 'proven' | 'unproven' | 'forged';
 
 export function continuityOf(key: TaskKey, known: readonly TaskKey[], others: readonly TaskKey[]): Continuity {

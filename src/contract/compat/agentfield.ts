@@ -1,4 +1,7 @@
-/** What AgentField nodes call (`{base}/api/v1`). Its node ids are our names; see docs/how-to/compat-agentfield.md. */
+/**
+ * Calls of AgentField nodes (`{base}/api/v1`). Their node ids are our names; see
+ * docs/how-to/compat-agentfield.md.
+ */
 import { type Static, Type } from 'typebox';
 import { HttpUrlOrEmpty } from '../agent/agent.ts';
 import { nullable } from '../primitives.ts';
@@ -8,13 +11,13 @@ const megabyte = 1024 * 1024;
 const open = { additionalProperties: true } as const;
 const Text = Type.String({ maxLength: 4096 });
 const optionalText = Type.Optional(nullable(Text));
-/** Kept and never read; only that it is what it is called. */
+/** Stored and never read; only its type is checked. */
 const optionalList = Type.Optional(nullable(Type.Array(Type.Unknown(), { maxItems: 4096 })));
 const optionalObject = Type.Optional(nullable(Type.Object({}, open)));
 
 export const NodeRegistration = Type.Object(
   {
-    // Their server takes any text. What is no name of ours gets one that is made from it.
+    // AgentField accepts any text; an id that is not a valid name is converted to one.
     id: Type.String({ minLength: 1, maxLength: 200, pattern: '^[^\\u0000-\\u001f\\u007f]+$' }),
     base_url: Type.Optional(nullable(HttpUrlOrEmpty)),
     version: optionalText,
@@ -114,7 +117,7 @@ const NodeStatus = Type.Object(
 );
 
 const door = { door: 'agentfield', access: 'join' } as const;
-/** Of a call that counts as a beat. */
+/** Problems of a call that counts as a heartbeat. */
 const beatProblems = [
   'credential_unknown',
   'node_not_found',

@@ -1,6 +1,6 @@
 /**
- * Front doors for fleets that speak another protocol: their calls, in their words. Unknown fields are taken, because their clients
- * add fields between versions; what is refused is refused as `{"error": "…"}`.
+ * Compatibility protocols of other fleets. Unknown fields are accepted, because their clients add
+ * fields between versions; errors are sent as `{"error": "…"}`.
  */
 import type { TSchema } from 'typebox';
 import type { ErrorCode } from '../errors/errors.ts';
@@ -8,20 +8,24 @@ import type { ErrorCode } from '../errors/errors.ts';
 export const doors = ['agentfield', 'molecule'] as const;
 export type Door = (typeof doors)[number];
 
-/** Whether a registration is answered with a credential, which the machine then shows with every call. */
+/** Whether a registration returns a credential, which the machine then sends with every call. */
 export const givesCredential: Record<Door, boolean> = { agentfield: false, molecule: true };
 
 /**
- * - join: a join token, as bearer, as `X-API-Key` or in the address; it is good for the nodes of its pool
- * - instance: the credential that the registration gave, as bearer
- * - either: the credential where one is shown, or else a join token
+ * Credentials that a call accepts:
+ * - join: a join token, as bearer, as `X-API-Key` or in the address; valid for its pool
+ * - instance: the credential issued at registration, as bearer
+ * - either: the credential if one is sent, otherwise a join token
  */
 export type DoorAccess = 'join' | 'instance' | 'either';
 
 export interface DoorRoute {
   door: Door;
   method: 'GET' | 'POST' | 'PATCH';
-  /** What follows `/compat/{door}`, or the join token after it; `{id}` is what their client calls its node. */
+  /**
+   * The path after `/compat/{protocol}` and an optional join token; `{id}` is the client's name for
+   * its node.
+   */
   path: string;
   summary: string;
   access: DoorAccess;
@@ -34,7 +38,7 @@ export interface DoorRoute {
   problems?: readonly ErrorCode[];
 }
 
-/** The first part of every path at a door; anything else that stands there is a token. */
+/** The first path segment of every call of a protocol; anything else in its place is a token. */
 const roots: Record<Door, readonly string[]> = { agentfield: ['api'], molecule: ['registry', 'admin'] };
 
 const inDoor = /^\/compat\/([^/?#]+)(?:\/([^/?#]*))?/;
@@ -42,8 +46,8 @@ const inDoor = /^\/compat\/([^/?#]+)(?:\/([^/?#]*))?/;
 export const doorOf = (url: string): Door | undefined => doors.find((door) => inDoor.exec(url)?.[1] === door);
 
 /**
- * Takes the token out of an address before anything else sees it: what routes, logs, traces and errors are told is the rest.
- * Whatever stands where a token may stand is one, also where the rest of the address makes no sense.
+ * Removes the token from an address before routing, logs, traces and errors see it. Anything in the
+ * token's place counts as one, even if the rest of the address is invalid.
  */
 export function takeToken(url: string): { url: string; token: string | null } {
   const [matched, name, part] = inDoor.exec(url) ?? [];

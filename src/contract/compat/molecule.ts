@@ -1,4 +1,7 @@
-/** What molecule workspaces and their watchers call. A workspace's id is the name of our node; see docs/how-to/compat-molecule.md. */
+/**
+ * Calls of molecule workspaces and their watchers. A workspace's id is the name of our node; see
+ * docs/how-to/compat-molecule.md.
+ */
 import { type Static, Type } from 'typebox';
 import { HttpUrlOrEmpty } from '../agent/agent.ts';
 import { nullable } from '../primitives.ts';

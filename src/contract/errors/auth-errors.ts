@@ -1,8 +1,8 @@
-/** The part of the error catalogue about people's and programs' tokens and sessions. */
+/** The part of the error catalogue about tokens and sessions of people and programs. */
 export const authErrors = {
   token_missing: {
     status: 401,
-    title: 'A token is needed',
+    title: 'Token required',
     owner_layer: 'auth',
     detail_layer: 'credential',
     cause: 'The request carries no bearer token and no session.',
@@ -10,11 +10,11 @@ export const authErrors = {
   },
   token_unknown: {
     status: 401,
-    title: 'This token is not known',
+    title: 'Unknown token',
     owner_layer: 'auth',
     detail_layer: 'credential',
     cause: 'The token was mistyped, revoked, or belongs to another installation.',
-    remedy: 'Use a valid token; an admin can make one.',
+    remedy: 'Use a valid token; an admin can create one.',
   },
   token_expired: {
     status: 401,
@@ -35,27 +35,27 @@ export const authErrors = {
   },
   role_insufficient: {
     status: 403,
-    title: "The token's role is not enough",
+    title: 'Insufficient role',
     owner_layer: 'auth',
     cause: 'The call needs a higher role.',
     remedy: 'Use a token with the role named in `detail`.',
   },
   scope_insufficient: {
     status: 403,
-    title: "This is outside the token's scope",
+    title: 'Outside the scope of the token',
     owner_layer: 'auth',
     cause:
-      'The token of a tenant asked for something that is not for tenants, or that of a relay spoke for a machine of another pool.',
+      'A tenant token called a route that is not for tenants, or a relay token sent heartbeats for a machine of another pool.',
     remedy: 'Use a token for all tenants; for a relay, one for the pool of its machines.',
   },
   origin_refused: {
     status: 403,
-    title: 'The request came from a foreign page',
+    title: 'The request came from another origin',
     owner_layer: 'auth',
     detail_layer: 'ingress',
     cause: 'Origin or Host does not match this server.',
     remedy:
-      'Open the console at its own address; behind a proxy, pass the Host header on and name the proxy in --trusted-proxies.',
+      'Open the console at its own address; behind a proxy, forward the Host header and list the proxy in --trusted-proxies.',
   },
   host_bound_pool_refused: {
     status: 403,
@@ -63,6 +63,6 @@ export const authErrors = {
     owner_layer: 'auth',
     cause:
       "The server listens beyond loopback and was not started with --allow-local-driver, or the token is not an admin's.",
-    remedy: 'Start with --allow-local-driver if you mean it, and declare the pool as admin.',
+    remedy: 'Start the server with --allow-local-driver if this is intended, and declare the pool as admin.',
   },
 } as const;

@@ -1,4 +1,7 @@
-/** One look-up over both halves of the catalogue: what is sent, and what is found on the way. */
+/**
+ * Looks up a code in both parts of the catalogue: errors that the server sends, and faults found on
+ * the network path.
+ */
 import { type ErrorEntry, errorCatalogue } from './errors.ts';
 import { type PathFault, pathFaults } from './path-faults.ts';
 
@@ -6,5 +9,5 @@ export type FaultEntry = Omit<ErrorEntry, 'status'>;
 
 const all: Record<string, FaultEntry> = { ...errorCatalogue, ...(pathFaults satisfies Record<string, PathFault>) };
 
-/** Null for a code that is not ours. */
+/** Null for an unknown code. */
 export const faultEntry = (code: string): FaultEntry | null => (Object.hasOwn(all, code) ? (all[code] ?? null) : null);

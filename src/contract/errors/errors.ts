@@ -1,6 +1,6 @@
 /**
- * The catalogue of every error code: what it means, who owns it, what to do. `docs/reference/errors.md` is made from it and a test
- * compares the two, so a code that is not here cannot be sent and one that is not documented cannot exist.
+ * The catalogue of every error code: meaning, owner and remedy. `docs/reference/errors.md` is
+ * generated from it and a test compares the two, so every code is documented.
  */
 import { agentErrors } from './agent-errors.ts';
 import { authErrors } from './auth-errors.ts';
@@ -31,20 +31,20 @@ export const errorCatalogue = {
     title: 'The request is not well-formed HTTP',
     owner_layer: 'request',
     cause: 'The method, the address, a header or the framing of the body could not be read.',
-    remedy: 'Send well-formed HTTP/1.1; percent-encode what an address may not hold.',
+    remedy: 'Send well-formed HTTP/1.1; percent-encode special characters in the address.',
   },
   headers_too_large: {
     status: 431,
     title: 'The headers are too large',
     owner_layer: 'request',
-    cause: 'Address and headers together exceed what the server reads.',
-    remedy: 'Send shorter headers; put what is large into the body.',
+    cause: 'The address and headers together exceed the limit of the server.',
+    remedy: 'Send shorter headers; move large values into the body.',
   },
   request_timeout: {
     status: 408,
     title: 'The request did not arrive in time',
     owner_layer: 'transport',
-    cause: 'The connection was open, but the request was not complete when the server stopped waiting.',
+    cause: 'The connection was open, but the request was not complete in time.',
     remedy: 'Send it again, on a better connection or in smaller parts.',
   },
   invalid_request: {
@@ -56,7 +56,7 @@ export const errorCatalogue = {
   },
   invalid_cursor: {
     status: 400,
-    title: 'The cursor is not one of ours',
+    title: 'Invalid cursor',
     owner_layer: 'request',
     cause: 'The cursor was changed or belongs to another list.',
     remedy: 'Start again without a cursor.',
@@ -65,23 +65,22 @@ export const errorCatalogue = {
     status: 410,
     title: 'The evidence of that moment was dropped',
     owner_layer: 'request',
-    cause:
-      'Retention has dropped evidence from after that moment, so what stood then can no longer be told for certain.',
+    cause: 'Retention has dropped later evidence, so the state at that moment is no longer certain.',
     remedy:
-      'For history, ask for a later moment. For a certificate it is too late: fetch the next ones earlier, or keep evidence longer with `evidence.keep_seconds` in the settings file.',
+      'For history, choose a later moment. For a certificate it is too late: fetch future ones earlier, or keep evidence longer with `evidence.keep_seconds` in the settings file.',
   },
   invalid_spec: {
     status: 400,
     title: "The pool's spec does not fit its driver",
     owner_layer: 'request',
     cause: "The driver's own schema refused `spec`.",
-    remedy: 'Correct the listed fields; docs/reference/pools.md documents every one.',
+    remedy: 'Correct the listed fields; docs/reference/pools.md documents each.',
   },
   unsupported_media_type: {
     status: 415,
     title: 'This content type is not accepted here',
     owner_layer: 'request',
-    cause: 'The content type is missing or not one the route reads.',
+    cause: 'The content type is missing, or the route does not accept it.',
     remedy:
       'Send application/json (pools also take application/yaml, logs application/x-ndjson, boot reports text/plain).',
   },
@@ -94,14 +93,14 @@ export const errorCatalogue = {
   },
   not_found: {
     status: 404,
-    title: 'There is nothing at this address',
+    title: 'Not found',
     owner_layer: 'request',
     cause: 'No route matches the method and path.',
     remedy: 'See /docs for the routes.',
   },
   method_not_allowed: {
     status: 405,
-    title: 'This address does not take that method',
+    title: 'Method not allowed',
     owner_layer: 'request',
     cause: 'The path exists with other methods.',
     remedy: 'See /docs for the routes.',
@@ -112,7 +111,7 @@ export const errorCatalogue = {
 
   pool_not_found: {
     status: 404,
-    title: 'There is no such pool',
+    title: 'Pool not found',
     owner_layer: 'request',
     cause: 'The pool was never declared or has been deleted.',
     remedy: 'List the pools, or declare it.',
@@ -140,7 +139,7 @@ export const errorCatalogue = {
   },
   driver_unknown: {
     status: 400,
-    title: 'There is no such driver',
+    title: 'Unknown driver',
     owner_layer: 'request',
     cause: 'This server has no driver of that name.',
     remedy: 'Use one of those named in `detail`.',
@@ -161,93 +160,93 @@ export const errorCatalogue = {
   },
   allocation_not_found: {
     status: 404,
-    title: 'There is no such allocation',
+    title: 'Allocation not found',
     owner_layer: 'request',
     cause: 'The id is unknown, or belongs to another tenant.',
     remedy: 'List your allocations.',
   },
   node_not_found: {
     status: 404,
-    title: 'There is no such node',
+    title: 'Node not found',
     owner_layer: 'request',
     cause: 'The id is unknown, or not visible to this tenant.',
     remedy: 'List the nodes.',
   },
   operation_not_found: {
     status: 404,
-    title: 'There is no such operation',
+    title: 'Operation not found',
     owner_layer: 'request',
     cause: 'The id is unknown, or belongs to another tenant.',
     remedy: 'List the operations.',
   },
   task_not_found: {
     status: 404,
-    title: 'There is no such task for this node',
+    title: 'Task not found for this node',
     owner_layer: 'request',
     cause: 'The id is unknown, or the task belongs to another instance.',
     remedy: 'Ask for the next task.',
   },
   session_not_found: {
     status: 404,
-    title: 'There is no such session',
+    title: 'Session not found',
     owner_layer: 'request',
     cause: 'The session has ended, or belongs to another token.',
     remedy: 'List the sessions (GET /v1/sessions) and use an id from there.',
   },
   token_not_found: {
     status: 404,
-    title: 'There is no such token',
+    title: 'Token not found',
     owner_layer: 'request',
     cause: 'The id is unknown or already deleted.',
     remedy: 'List the tokens.',
   },
   hold_not_found: {
     status: 404,
-    title: 'There is no such hold',
+    title: 'Hold not found',
     owner_layer: 'request',
-    cause: 'It is over, was let go already, or never was.',
-    remedy: 'Read the brake; it lists what is held back now.',
+    cause: 'It has ended, was already released, or never existed.',
+    remedy: 'Read the brake (`slipway brake`); it lists the current holds.',
   },
   finding_not_found: {
     status: 404,
-    title: 'There is no such finding',
+    title: 'Finding not found',
     owner_layer: 'request',
-    cause: 'The id is wrong, or what was seen once was not seen again.',
-    remedy: 'List the findings; those that are open can be decided on.',
+    cause: 'The id is unknown, or the problem was seen only once.',
+    remedy: 'List the findings; you can decide on open ones.',
   },
   maintenance_not_found: {
     status: 404,
-    title: 'There is no such maintenance window',
+    title: 'Maintenance window not found',
     owner_layer: 'request',
-    cause: 'It was ended, or never declared.',
+    cause: 'It has ended, or was never declared.',
     remedy: 'List the maintenance windows.',
   },
   residue_not_found: {
     status: 404,
-    title: 'There is no such residue',
+    title: 'Residue not found',
     owner_layer: 'request',
     cause: 'The id is unknown.',
-    remedy: 'List the residue; what is gone stays listed with its proof.',
+    remedy: 'List the residue; removed residue stays listed with its proof.',
   },
   action_illegal: {
     status: 409,
-    title: 'That cannot be done in this state',
+    title: 'The action is not allowed in this state',
     owner_layer: 'request',
-    cause: 'The state in `detail` has no such way out.',
-    remedy: 'Ask for its actions: they say what is open now, and why the rest is not.',
+    cause: 'The state in `detail` does not allow this action.',
+    remedy: 'List its actions: they show which are available now, and why the others are not.',
   },
   no_agent: {
     status: 409,
-    title: 'No agent runs on that machine',
+    title: 'No agent runs on this machine',
     owner_layer: 'request',
-    cause: 'Its provider, or a client of another kind, speaks for it; there is nobody who takes tasks.',
-    remedy: 'Look at what its provider shows: `slipway node` and `slipway act ID collect-diagnostics`.',
+    cause: 'The machine is supervised by its provider or a client of another protocol, which takes no tasks.',
+    remedy: 'Check the state at its provider: `slipway node` and `slipway act ID collect-diagnostics`.',
   },
   action_not_in_bulk: {
     status: 409,
-    title: 'That is not done in bulk',
+    title: 'The action is not available in bulk',
     owner_layer: 'request',
-    cause: 'The action is open for one at a time only.',
+    cause: 'The action works on one item at a time only.',
     remedy: 'Use one of those named in `detail`, or act on each.',
   },
   operation_ended: {
@@ -261,14 +260,14 @@ export const errorCatalogue = {
     status: 409,
     title: 'The idempotency key was used for another request',
     owner_layer: 'request',
-    cause: 'The same key came with another body or route.',
+    cause: 'The same key was sent with another body or route.',
     remedy: 'Use a new key for a new request.',
   },
   idempotency_in_progress: {
     status: 409,
     title: 'The first request with this key is still running',
     owner_layer: 'request',
-    cause: 'A repeat came before the first answer.',
+    cause: 'The request was repeated before the first answer.',
     remedy: 'Repeat after `retry_after_seconds`.',
   },
   name_taken: {
@@ -298,9 +297,9 @@ export const errorCatalogue = {
   },
   internal_error: {
     status: 500,
-    title: 'The server made a mistake',
+    title: 'Internal error',
     owner_layer: 'control_plane',
-    cause: 'A defect. The log has the details under the correlation id.',
+    cause: 'A defect in the server. The log has the details under the correlation id.',
     remedy: 'Report it with the correlation id.',
   },
 } as const satisfies Record<string, ErrorEntry>;
@@ -316,7 +315,7 @@ export interface ProblemExtras {
   errors?: { path: string; message: string }[];
 }
 
-/** An operating error on its way to the wire. */
+/** An error of the catalogue, thrown to become the reply. */
 export class ApiProblem extends Error {
   override name = 'ApiProblem';
   readonly code: ErrorCode;

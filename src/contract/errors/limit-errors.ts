@@ -1,12 +1,14 @@
-/** The part of the catalogue that tells a caller to come back later: 429, with `retry_after_seconds`. */
+/**
+ * The part of the error catalogue that asks a caller to retry later: 429, with
+ * `retry_after_seconds`.
+ */
 export const limitErrors = {
   logs_slow_down: {
     status: 429,
-    title: 'Ship these lines later',
+    title: 'Send these log lines later',
     owner_layer: 'control_plane',
-    cause:
-      'More log lines wait to be stored than this server holds at once, or batches of this node are under way already.',
-    remedy: 'Keep the lines, wait `retry_after_seconds`, then ship them again. An agent does so by itself.',
+    cause: 'Too many log lines wait to be stored, or other batches of this node are still in progress.',
+    remedy: 'Keep the lines, wait `retry_after_seconds`, then send them again. An agent does so by itself.',
   },
   server_busy: {
     status: 429,
@@ -14,8 +16,7 @@ export const limitErrors = {
     owner_layer: 'control_plane',
     cause:
       'The server receives more than it can store, so it refuses lists. Heartbeats, Attention and requests for a single item are still served.',
-    remedy:
-      'Wait `retry_after_seconds`, then repeat. If it lasts, add a replica; `/metrics` says what it has too much of.',
+    remedy: 'Wait `retry_after_seconds`, then repeat. If it persists, add a replica; `/metrics` shows the cause.',
   },
   write_limit_reached: {
     status: 429,

@@ -20,7 +20,7 @@ test.for([
   expect(pathFaults[faultOfError(name)].detail_layer).toBe(layer);
 });
 
-test('an error is called by the innermost cause that has a name', () => {
+test('names an error after the innermost cause that has a code', () => {
   const refused = Object.assign(new Error('connect'), { code: 'ECONNREFUSED' });
   const outer = Object.assign(new TypeError('fetch failed', { cause: new AggregateError([refused]) }), {
     code: 'OUTER',

@@ -1,10 +1,10 @@
-/** The part of the catalogue that is about pool fields and secrets. */
+/** The part of the error catalogue about pool fields and secrets. */
 export const poolErrors = {
   pool_field_privileged: {
     status: 403,
     title: 'Only an admin may set this field of a pool',
     owner_layer: 'auth',
-    cause: 'The field gives machines or people more rights than an operator has; `errors` names each and says why.',
+    cause: 'The field grants more rights than an operator has; `errors` lists each with the reason.',
     remedy:
       'Leave the field as it is, let an admin declare the pool, or list the value under `operators_may` in the settings file.',
   },
@@ -12,15 +12,15 @@ export const poolErrors = {
     status: 400,
     title: 'Masked value without a stored value',
     owner_layer: 'request',
-    cause: 'The document holds the marker that stands for a stored value, in a place where none is stored.',
+    cause: 'The document holds the marker of a stored value where no value is stored.',
     remedy: 'Write the value itself, or name a stored secret: `{secret: NAME}`.',
   },
   secret_not_found: {
     status: 404,
-    title: 'There is no such secret',
+    title: 'Secret not found',
     owner_layer: 'request',
-    cause: 'No secret of this name is stored.',
-    remedy: 'List the secrets; set the one that is missing.',
+    cause: 'No secret with this name is stored.',
+    remedy: 'List the secrets; set the missing one.',
   },
   secret_value_unsuitable: {
     status: 400,
@@ -33,7 +33,7 @@ export const poolErrors = {
     status: 409,
     title: 'The secret is in use',
     owner_layer: 'request',
-    cause: 'A pool names it, or a machine that was launched with it is not retired.',
+    cause: 'A pool references it, or a machine that was launched with it is not retired.',
     remedy: 'Change the pools and retire the machines first, or delete it with `force`.',
   },
 } as const;

@@ -1,4 +1,4 @@
-/** A problem of the catalogue as it goes over the wire. */
+/** Renders a problem of the catalogue for the wire. */
 import { type ApiProblem, type ErrorEntry, errorCatalogue } from './errors.ts';
 import type { Problem } from './problem.ts';
 

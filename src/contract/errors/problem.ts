@@ -1,4 +1,4 @@
-/** The one shape of every error on the wire (RFC 9457), and the layers that can own one. */
+/** The shape of every error on the wire (RFC 9457), and the layers that can own one. */
 import { type Static, Type } from 'typebox';
 
 export const ownerLayers = [

@@ -1,6 +1,7 @@
 /**
- * Why the server closes an agent's or a relay's stream: a code of the catalogue, sent as the reason, and the number of the close frame.
- * `broken`: the connection failed its purpose, which is kept as evidence. The others are the end of something that is on record elsewhere.
+ * Reasons for closing an agent's or a relay's stream: an error code, sent as the reason, with the
+ * number of the close frame. `broken` closings are failures of the connection and are stored as
+ * evidence; the others are recorded elsewhere.
  */
 import type { ErrorCode } from './errors.ts';
 

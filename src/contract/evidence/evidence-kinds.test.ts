@@ -1,4 +1,4 @@
-/** The registry of evidence kinds covers all that the server writes, and reserves it. */
+/** The registry of evidence kinds covers and reserves everything the server writes. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -20,7 +20,10 @@ it('leaves the kinds of agents and of other programs open', () => {
     expect(isReservedKind(kind), kind).toBe(false);
 });
 
-/** `Fact.kind` is typed, so only a statement that names the table itself could write a kind the registry does not know. */
+/**
+ * `Fact.kind` is typed, so only a statement that names the table directly could write an
+ * unregistered kind.
+ */
 it('knows every statement that writes evidence, and the kinds in it', () => {
   const writers = sources.filter(({ text }) => /insert into evidence\s*\(/i.test(text)).map(({ name }) => name);
   expect(writers.sort()).toEqual([
@@ -43,7 +46,7 @@ it('knows every kind that occurs in the source', () => {
   expect(found.filter((kind) => !isReservedKind(kind))).toEqual([]);
 });
 
-it('tells what a machine reported from what the server found out', () => {
+it('distinguishes reports of machines from findings of the server', () => {
   expect(originOf({ kind: 'task.failed', layer: 'node' })).toBe('report');
   expect(originOf({ kind: 'task.failed', layer: 'rule' })).toBe('internal');
   expect(originOf({ kind: 'node.ready', layer: 'node' })).toBe('internal');

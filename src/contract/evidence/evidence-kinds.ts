@@ -1,6 +1,6 @@
 /**
- * Every kind of fact that the server writes. `Fact.kind` is typed by this registry, so a kind that is missing here does
- * not compile. The nouns of these kinds are reserved: nobody outside can post one of them.
+ * Every kind of evidence that the server writes. `Fact.kind` has this type, so an unregistered kind
+ * does not compile. The nouns of these kinds are reserved: callers cannot post them.
  */
 import type { Origin, OwnOrigin } from '../../lifecycle/explain/evidence-origins.ts';
 import {
@@ -10,7 +10,7 @@ import {
   stepStatuses,
 } from '../../lifecycle/model/states.ts';
 
-/** What the control plane decides, does or sees itself. */
+/** Decisions, actions and observations of the control plane. */
 const internalKinds = [
   'action.done',
   'action.refused',
@@ -106,7 +106,7 @@ const internalKinds = [
   'verdict.unwritable',
 ] as const;
 
-/** Kinds that carry the values and words of a machine, where they are written in the layer that it speaks in. */
+/** Kinds that carry values and text of a machine, if written in the node layer. */
 const reportedKinds = [
   'boot.stage',
   'bootstrap.diagnosis',
@@ -143,19 +143,28 @@ const nounOf = (kind: string): string => kind.split('.', 1)[0] ?? kind;
 export const reservedNouns: readonly string[] = [...new Set(evidenceKinds.map(nounOf))].sort();
 const reserved = new Set(reservedNouns);
 
-/** Whole nouns are reserved, so that nothing posted today passes for a kind that a later version writes. */
+/**
+ * Whole nouns are reserved, so that evidence posted today cannot pass for a kind of a later
+ * version.
+ */
 export const isReservedKind = (kind: string): boolean => reserved.has(nounOf(kind));
 
 const reported: ReadonlySet<string> = new Set(reportedKinds);
 
-/** Of a fact that the server writes. A reported kind in another layer is the server's: a task that failed by its lease. */
+/**
+ * The origin of evidence that the server writes. A reported kind in another layer is the server's
+ * own, such as a task that failed by its lease.
+ */
 export const originOf = ({ kind, layer }: { kind: EvidenceKind; layer: string }): OwnOrigin =>
   layer === 'node' && reported.has(kind) ? 'report' : 'internal';
 
-/** Nouns that were open to everybody before origins were recorded; an older fact about them may be anybody's. */
+/**
+ * Nouns that callers could post before origins were recorded; older evidence about them may be
+ * theirs.
+ */
 export const lateReservedNouns: readonly string[] = ['beat', 'ping', 'probe', 'secret', 'session', 'task_key'];
 
-/** Whether the server recorded this fact itself, so that its kind and shape can be relied on. */
+/** Whether the server recorded this evidence itself, so that its kind and shape are reliable. */
 export function isOwnFact({ kind, origin }: { kind: string; origin: Origin }): boolean {
   if (origin === 'unknown') return isReservedKind(kind) && !lateReservedNouns.includes(nounOf(kind));
   return origin === 'internal' || origin === 'report';

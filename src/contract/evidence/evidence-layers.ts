@@ -1,4 +1,7 @@
-/** Who can tell of something. Beside its schema (evidence.ts), for programs that validate nothing. */
+/**
+ * The layers that evidence can come from. Apart from its schema (evidence.ts), for programs that do
+ * not validate.
+ */
 export const evidenceLayers = [
   'node',
   'provider',

@@ -1,4 +1,4 @@
-/** Sealed evidence on the wire: checkpoints, what verification found, and the keys that sign. */
+/** Sealed evidence on the wire: checkpoints, verification results and signing keys. */
 import { type Static, Type } from 'typebox';
 import { nullable, strict, Timestamp } from '../primitives.ts';
 

@@ -1,4 +1,4 @@
-/** Evidence on the wire: one append-only fact with all the ids it knows. */
+/** Evidence on the wire: one append-only fact with all ids known for it. */
 import { type Static, Type } from 'typebox';
 import { originMeans, origins } from '../../lifecycle/explain/evidence-origins.ts';
 import { Id, Moment, nullable, OpenObject, pageOf, paging, strict, Timestamp } from '../primitives.ts';
@@ -14,7 +14,7 @@ export const EvidenceOrigin = Type.Enum([...origins], {
     .join('; ')}.`,
 });
 
-/** The kind of a fact from outside. */
+/** The kind of a fact that a caller posts. */
 export const OutsideKind = Type.String({
   minLength: 1,
   maxLength: 64,

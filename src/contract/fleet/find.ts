@@ -1,24 +1,30 @@
-/** What an id or a name stands for, on the wire. It never repeats what was asked: who may not see it learns nothing. */
+/**
+ * Resolves an id or a name. The reply never repeats the query, so a caller without access learns
+ * nothing.
+ */
 import { type Static, Type } from 'typebox';
 import { Id, nullable, strict, Timestamp } from '../primitives.ts';
 
-/** The id of a node, instance, allocation, operation, task, residue or finding, a correlation id, or the name of a machine or an allocation. */
+/**
+ * The id of a node, instance, allocation, operation, task, residue or finding, a correlation id, or
+ * the name of a machine or an allocation.
+ */
 export const FindQuery = Type.Object({ id: Id }, strict);
 
 export const foundKinds = ['allocation', 'operation', 'node', 'residue', 'finding'] as const;
 export type FoundKind = (typeof foundKinds)[number];
 
-/** One thing that has a page and commands of its own. */
+/** An item with its own page and commands. */
 export const FoundThing = Type.Object(
   {
     kind: Type.Enum([...foundKinds]),
     id: Type.String(),
     name: nullable(Type.String()),
     status: Type.String(),
-    /** Nothing more will come of it: it is retired, released or ended. */
+    /** Final: retired, released or ended. */
     over: Type.Boolean(),
     node_id: nullable(Type.String()),
-    /** The instance that was asked for, where one was. */
+    /** The requested instance, if any. */
     node_instance_id: nullable(Type.String()),
     allocation_id: nullable(Type.String()),
   },
@@ -29,7 +35,7 @@ export type FoundThing = Static<typeof FoundThing>;
 export const FoundRequest = Type.Object(
   {
     correlation_id: Type.String(),
-    /** Its first fact. */
+    /** Time of its first fact. */
     at: Timestamp,
     summary: Type.String(),
     actor: nullable(Type.String({ description: 'Who asked, where a person or a program did.' })),
@@ -38,7 +44,7 @@ export const FoundRequest = Type.Object(
 );
 export type FoundRequest = Static<typeof FoundRequest>;
 
-/** What has a story of its own, and may be asked for it. */
+/** Kinds that have a timeline of their own. */
 export const targetKinds = ['allocation', 'operation', 'node'] as const;
 export type TargetKind = (typeof targetKinds)[number];
 

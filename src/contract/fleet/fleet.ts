@@ -1,14 +1,17 @@
-/** The whole fleet in a compact form: column by column, with what repeats told once a page. Made for a million machines. */
+/**
+ * The whole fleet in a compact, columnar form with repeated values stored once per page. Built for
+ * a million nodes.
+ */
 import { type Static, Type } from 'typebox';
 import { nodeStatusNames } from '../../lifecycle/model/states.ts';
 import { Labels, Name, nullable, strict } from '../primitives.ts';
 
-export const mostFleetNodes = 20_000;
+export const maxFleetNodes = 20_000;
 
 export const FleetQuery = Type.Object(
   {
     pool: Type.Optional(Name),
-    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: mostFleetNodes })),
+    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: maxFleetNodes })),
     cursor: Type.Optional(Type.String({ maxLength: 512 })),
   },
   strict,
@@ -38,7 +41,7 @@ export const FleetPage = Type.Object(
 );
 export type FleetPage = Static<typeof FleetPage>;
 
-/** How many living nodes there are, by where they are and how they stand; however many, it costs the same to ask. */
+/** Counts of live nodes by place and status, at constant cost. */
 export const FleetCounts = Type.Object(
   {
     items: Type.Array(

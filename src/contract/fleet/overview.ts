@@ -1,4 +1,4 @@
-/** The counts a person sees first, and the server's own health. */
+/** Counts for the overview, and the server's own health. */
 import { type Static, Type } from 'typebox';
 import { TaskKey } from '../agent/agent.ts';
 import { nullable, strict, Timestamp } from '../primitives.ts';
@@ -60,7 +60,7 @@ export const HealthQuery = Type.Object(
   strict,
 );
 
-/** What is signed, as canonical JSON, is this object without `signature`. */
+/** The signature covers the canonical JSON of this object without `signature`. */
 export const ServerIdentity = Type.Object(
   {
     service: Type.Literal('slipway'),

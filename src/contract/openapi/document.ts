@@ -1,4 +1,4 @@
-/** The OpenAPI 3.1 document, made from the same tables and schemas that serve the requests. */
+/** Renders the OpenAPI 3.1 document from the tables and schemas that serve the requests. */
 import { type TSchema, Type } from 'typebox';
 import type { DoorAccess, DoorRoute } from '../compat/door.ts';
 import { doorRoutes } from '../compat/routes.ts';
@@ -14,7 +14,7 @@ import { tags } from './tags.ts';
 
 type Json = Record<string, unknown>;
 
-/** How both protocols of others are told of an error; `code` is one of ours. */
+/** Error body of both compatibility protocols; `code` is one of ours. */
 const DoorError = Type.Object({ error: Type.String(), code: Type.String() }, { $id: 'CompatError' });
 
 const propertiesOf = (schema: TSchema | undefined): Record<string, TSchema> =>
@@ -42,7 +42,7 @@ const doorSecurity: Record<DoorAccess, Json[]> = {
   either: [{ join_token: [] }, { join_key: [] }, { instance_credential: [] }],
 };
 
-/** One schema, whichever of its content types it comes in; text has a form of its own, and NDJSON is a list of its lines. */
+/** One schema for all content types; plain text has its own, and NDJSON is a list of lines. */
 function bodyOf(route: RouteDeclaration, book: SchemaBook): Json | undefined {
   if (!route.body && !route.lines) return undefined;
   const types = [...(route.body ? ['application/json'] : []), ...(route.also_reads ?? [])];
@@ -56,7 +56,7 @@ function bodyOf(route: RouteDeclaration, book: SchemaBook): Json | undefined {
   };
 }
 
-/** What a response under `components` describes; it is named after its codes. */
+/** A shared response under `components`, named after its codes. */
 interface ProblemForm {
   prefix: string;
   type: string;
@@ -79,7 +79,7 @@ function problemResponse(status: number, codes: readonly ErrorCode[], form: Prob
   };
 }
 
-/** The responses of an operation that are problems, each shared with all operations that have the same codes. */
+/** The problem responses of an operation, shared by all operations with the same codes. */
 const problemResponses = (name: string, form: ProblemForm, book: SchemaBook, shared: Json): Json =>
   Object.fromEntries(
     [...problemsByStatus(name)].map(([status, codes]) => {
@@ -95,8 +95,8 @@ function contentOf(route: RouteDeclaration, book: SchemaBook): Json | undefined 
 }
 
 /**
- * A status can be both a reply and a problem: `/readyz` answers 503 with its checks; during shutdown it
- * answers 503 with a problem.
+ * A status can be both a reply and a problem: `/readyz` answers 503 with its checks, and during
+ * shutdown with a problem.
  */
 function withReply(
   responses: Json,
@@ -212,7 +212,7 @@ Text must be well-formed Unicode without NUL. The patterns of text exclude NUL. 
 
 const made = new Map<string, Json>();
 
-/** Made once: it is the same for every server of a version. */
+/** Cached: it is the same for every server of a version. */
 export function openapiDocument(version: string): Json {
   const known = made.get(version) ?? makeDocument(version);
   made.set(version, known);

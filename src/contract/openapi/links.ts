@@ -1,4 +1,4 @@
-/** Where a value of one call is a parameter of another: created → read → deleted. */
+/** Links between operations: a value in one reply is a parameter of another call. */
 import type { OperationName } from '../routes.ts';
 
 interface Link {
@@ -65,7 +65,7 @@ export const links: Partial<Record<OperationName, readonly Link[]>> = {
   'token-create': [{ to: ['token-delete'], parameters: { id: '$response.body#/token_id' } }],
 };
 
-/** The links of a reply as OpenAPI writes them, by the operation they lead to. */
+/** The links of a reply in OpenAPI form, by target operation. */
 export const linksOf = (operation: string): Record<string, object> =>
   Object.fromEntries(
     (links[operation as OperationName] ?? []).flatMap(({ to, parameters, body }) =>

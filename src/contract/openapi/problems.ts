@@ -1,6 +1,7 @@
 /**
- * Which problems each route can answer: those that follow from its declaration, and those it lists itself. The OpenAPI
- * document is made from them, and the server reports a problem that is not among them as a defect (`api/http/replies/undocumented.ts`).
+ * The problems that each route can return: those implied by its declaration, and those it lists.
+ * The OpenAPI document uses them, and the server reports any other problem as a defect
+ * (`api/http/replies/undocumented.ts`).
  */
 import type { DoorRoute } from '../compat/door.ts';
 import { doorRoutes } from '../compat/routes.ts';
@@ -8,7 +9,7 @@ import { type ErrorCode, errorCatalogue } from '../errors/errors.ts';
 import type { Access, RouteDeclaration } from '../route.ts';
 import { routes } from '../routes.ts';
 
-/** Before a route is found, while it is read, or because of the server itself. */
+/** Problems before routing, while reading, or of the server itself. */
 const anyRequest: readonly ErrorCode[] = [
   'malformed_request',
   'invalid_request',
@@ -45,12 +46,12 @@ function accessProblems(access: Access): readonly ErrorCode[] {
       ];
     case 'body':
       if (access.credential === 'token') return tokenProblems;
-      // An enrolment has its own problems, which the route lists.
+      // An enrolment route lists its own problems.
       return access.credential === 'instances' ? relayProblems : [];
   }
 }
 
-/** The thing that an address names, by how the address begins. */
+/** The resource that an address names, by path prefix. */
 const nouns: readonly (readonly [prefix: string, code: ErrorCode])[] = [
   ['/v1/allocations/{id}', 'allocation_not_found'],
   ['/v1/nodes/{id}', 'node_not_found'],
@@ -65,7 +66,7 @@ const nouns: readonly (readonly [prefix: string, code: ErrorCode])[] = [
   ['/v1/agent/tasks/{id}', 'task_not_found'],
 ];
 
-/** A PUT creates what is not there. */
+/** A PUT creates a missing resource. */
 const addressProblems = ({ path, method }: RouteDeclaration): ErrorCode[] =>
   method === 'PUT' ? [] : nouns.filter(([prefix]) => path.startsWith(prefix)).map(([, code]) => code);
 
@@ -76,12 +77,12 @@ const hasCursor = ({ query }: RouteDeclaration): boolean =>
 
 const bodyProblems: readonly ErrorCode[] = ['malformed_json', 'body_too_large', 'unsupported_media_type'];
 
-/** Whether a repeat under the same `Idempotency-Key` is answered as the first call was. */
+/** Whether a repeat with the same `Idempotency-Key` returns the first answer. */
 export const takesIdempotencyKey = ({ method, access, reads_only }: RouteDeclaration): boolean =>
   access.kind === 'person' && method !== 'GET' && !reads_only;
 
 function methodProblems(route: RouteDeclaration): ErrorCode[] {
-  // Lists are put off while the replica is overloaded.
+  // Lists are refused while the replica is overloaded.
   if (route.method === 'GET') return route.access.kind === 'person' ? ['server_busy'] : [];
   return [
     ...bodyProblems,
@@ -119,9 +120,9 @@ const documented = new Map<string, ReadonlySet<ErrorCode>>([
   ...Object.entries<DoorRoute>(doorRoutes).map(([name, route]) => [name, doorCodesOf(route)] as const),
 ]);
 
-/** Undefined for what is not an operation. */
+/** Undefined for an unknown operation. */
 export const documentedProblems = (operation: string): ReadonlySet<ErrorCode> | undefined => documented.get(operation);
 
-/** The same by status, for the responses of a document. */
+/** The same by status, for the responses of the document. */
 export const problemsByStatus = (operation: string): Map<number, ErrorCode[]> =>
   Map.groupBy([...(documented.get(operation) ?? [])].sort(), (code) => errorCatalogue[code].status);

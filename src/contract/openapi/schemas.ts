@@ -1,4 +1,7 @@
-/** Schemas as the document shows them: named ones once under components, and text in requests without what the server refuses. */
+/**
+ * Schemas as the document shows them: named ones once under components, and request text restricted
+ * to what the server accepts.
+ */
 import type { TSchema } from 'typebox';
 import { withoutNul } from '../primitives.ts';
 
@@ -8,7 +11,7 @@ const plainData = 'PlainData';
 const plainDataRef = { $ref: `#/components/schemas/${plainData}` };
 const plainNames = { propertyNames: { pattern: withoutNul } };
 
-/** Values that the server takes as they are. It refuses what PostgreSQL cannot hold (`api/http/plain-data.ts`). */
+/** Free JSON values. The server refuses what PostgreSQL cannot store (`api/http/plain-data.ts`). */
 const plainDataSchema = {
   description: 'Any JSON value without NUL in its text and names, at most 32 levels deep.',
   type: ['null', 'boolean', 'number', 'string', 'array', 'object'],
@@ -21,7 +24,7 @@ const plainDataSchema = {
 const isObject = (value: unknown): value is Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Ids of all named schemas in `schema`. */
+/** Collects the ids of all named schemas in `schema`. */
 function namesIn(schema: unknown, found: Set<string>): void {
   if (Array.isArray(schema)) for (const each of schema) namesIn(each, found);
   if (!isObject(schema)) return;
@@ -31,10 +34,12 @@ function namesIn(schema: unknown, found: Set<string>): void {
 
 const isAny = (value: unknown) => value === true || (isObject(value) && Object.keys(value).length === 0);
 
-/** TypeBox writes a record with free names as one pattern that fits every name. */
+/** TypeBox renders a record with free names as one pattern that matches every name. */
 const anyName = '^.*$';
 
-/** The keywords of one request schema, its text and free fields bounded to what the server takes. */
+/**
+ * The keywords of a request schema, with text and free fields bounded to what the server accepts.
+ */
 function plain(schema: Json): Json {
   if (schema.type === 'string' && schema.pattern === undefined && !schema.enum)
     return { ...schema, pattern: withoutNul };
@@ -47,9 +52,9 @@ function plain(schema: Json): Json {
 
 export interface SchemaBook {
   components: Json;
-  /** For what callers send. */
+  /** For requests. */
   request(schema: TSchema): unknown;
-  /** For what the server answers. */
+  /** For replies. */
   reply(schema: TSchema): unknown;
 }
 
@@ -79,7 +84,7 @@ export function createSchemaBook(requests: readonly (TSchema | undefined)[]): Sc
   const showEach = (fields: unknown, isRequest: boolean) =>
     Object.fromEntries(Object.entries(fields as Json).map(([name, each]) => [name, anything(each, isRequest)]));
 
-  /** Of keywords that hold schemas, the schemas; the others are values and stay as they are. */
+  /** Converts nested schemas; other keywords are values and stay as they are. */
   const showKeywords = (schema: Json, isRequest: boolean): Json =>
     Object.fromEntries(
       Object.entries(schema).map(([keyword, value]) => {

@@ -1,4 +1,4 @@
-/** What the tags of the document group. */
+/** Descriptions of the document's tags. */
 export const tags: Readonly<Record<string, string>> = {
   server: 'Health, readiness, metrics, settings and counts of this server.',
   session: 'Signing in to the console, and its sessions.',

@@ -1,4 +1,4 @@
-/** Masks hide literal values, and a document with masks that comes back changes nothing. */
+/** Masks hide literal values, and sending a masked document back changes nothing. */
 import { expect, test } from 'vitest';
 import type { PoolDocument } from '../pool.ts';
 import { maskedValue, maskPool, unmaskPool } from './masked.ts';
@@ -20,7 +20,7 @@ const stored: PoolDocument = {
   },
 };
 
-test('literal values are hidden; names, references and everything else stay', () => {
+test('hides literal values and keeps names, references and everything else', () => {
   const masked = maskPool(stored);
   expect(JSON.stringify(masked)).not.toContain('hunter2');
   expect(masked).toMatchObject({
@@ -34,11 +34,11 @@ test('literal values are hidden; names, references and everything else stay', ()
   });
 });
 
-test('a masked document that comes back is the stored one', () => {
+test('restores the stored document from a masked one', () => {
   expect(unmaskPool(maskPool(stored), stored)).toEqual({ document: stored, unknown: [] });
 });
 
-test('what was changed beside the masks is changed, in whatever order', () => {
+test('keeps changes outside the masks, in any order', () => {
   const { requires = [], ...masked } = maskPool(stored);
   const sent = { ...masked, max_nodes: 5, requires: requires.toReversed() };
   expect(unmaskPool(sent, stored)).toEqual({
@@ -47,7 +47,7 @@ test('what was changed beside the masks is changed, in whatever order', () => {
   });
 });
 
-test('a mask where nothing is stored is named', () => {
+test('reports a mask without a stored value', () => {
   const spec = { setup: maskedValue, env: { FRESH: maskedValue, constructor: maskedValue }, command: [maskedValue] };
   const sent = { driver: 'ec2', spec, requires: [{ name: 'other', check: maskedValue }] };
   expect(unmaskPool(sent, { spec: { env: {} } }).unknown).toEqual([

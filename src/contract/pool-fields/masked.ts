@@ -1,12 +1,16 @@
 /**
- * Fields of a pool that often hold secrets: an environment, scripts, commands. Below admin their literal values are replaced by a
- * marker. A document that comes back with the marker keeps the stored value in that place, whoever sends it.
+ * Masks pool fields that often hold secrets: environment, scripts, commands. Everyone below admin
+ * sees a marker instead of literal values. A marker in a submitted document keeps the stored value,
+ * whoever sends it.
  */
 import type { Pool, PoolDocument } from '../pool.ts';
 
 export const maskedValue = '[masked: admins only]';
 
-/** By name in `spec`, whichever the driver. A variable that names a stored secret shows that name. */
+/**
+ * Field names in `spec` of any driver. A variable that refers to a stored secret shows the secret's
+ * name.
+ */
 const scriptFields = ['setup', 'prepare', 'clean'] as const;
 
 type Spec = Record<string, unknown>;
@@ -45,11 +49,11 @@ const isMasked = (value: unknown): boolean =>
 
 export interface Unmasked<T> {
   document: T;
-  /** Places that hold the marker although nothing is stored there. */
+  /** Paths with a marker but no stored value. */
   unknown: string[];
 }
 
-/** Puts what is stored in the place of every marker. */
+/** Replaces every marker with the stored value. */
 export function unmaskPool<T extends Maskable>(sent: T, stored: Maskable | undefined): Unmasked<T> {
   const unknown: string[] = [];
   const restore = (place: string, value: unknown, kept: unknown): unknown => {

@@ -1,4 +1,4 @@
-/** Which changes of a pool need an admin. */
+/** Changes of a pool that need an admin. */
 import { expect, test } from 'vitest';
 import type { PoolDocument } from '../pool.ts';
 import { operatorLists, privilegedFields, refusedFields } from './privileged.ts';
@@ -21,7 +21,7 @@ const refused = (after: PoolDocument, before?: PoolDocument, may = {}) =>
 
 const withSpec = (change: Record<string, unknown>): PoolDocument => ({ ...ec2, spec: { ...ec2.spec, ...change } });
 
-test('what stays as it is stored needs nobody', () => {
+test('allows fields that stay unchanged', () => {
   expect(refused({ ...ec2, max_nodes: 5, budgets: { provision_seconds: 60 } }, ec2)).toEqual([]);
   expect(refused(withSpec({ instance_type: 't3.large', spot: true }), ec2)).toEqual([]);
   expect(refused({ driver: 'external', requires: [], probe: { allow_private: false } })).toEqual([]);
@@ -44,7 +44,7 @@ test.for([
   expect(refused(withSpec({ [field]: value }), ec2)).toEqual([`spec.${field}`]);
 });
 
-test('to remove a privileged field is to change it', () => {
+test('treats removal of a privileged field as a change', () => {
   const { security_group_ids: _, ...spec } = ec2.spec ?? {};
   expect(refused({ ...ec2, spec }, ec2)).toEqual(['spec.security_group_ids']);
   const checked: PoolDocument = { driver: 'external', requires: [{ name: 'x', check: 'id' }] };
@@ -55,7 +55,7 @@ test('shell checks, probes of private addresses, roles and everything on this ho
   expect(refused({ driver: 'external', requires: [{ name: 'x', check: 'id' }] })).toEqual(['requires']);
   expect(refused({ driver: 'external', probe: { allow_private: true } })).toEqual(['probe.allow_private']);
   expect(refused({ driver: 'external', compat: { allow_takeover: true } })).toEqual(['compat.allow_takeover']);
-  // Once for the role and once for who is given it.
+  // Once for the role and once for its principal.
   expect(refused({ driver: 'aks', spec: { roles: [{ role_definition_id: 'a', principal_id: 'b' }] } })).toEqual([
     'spec.roles',
     'spec.roles',
@@ -67,7 +67,7 @@ test('shell checks, probes of private addresses, roles and everything on this ho
   expect(refused({ driver: 'local', spec: {}, max_nodes: 1 }, { driver: 'local' })).toEqual([]);
 });
 
-test('the settings may allow values, each of them', () => {
+test('allows values that the settings list, if all are listed', () => {
   const may = { iam_instance_profiles: ['batch'], security_group_ids: ['sg-1', 'sg-3'], requires: ['nvidia-smi'] };
   expect(refused(withSpec({ iam_instance_profile: 'batch' }), ec2, may)).toEqual([]);
   expect(refused(withSpec({ iam_instance_profile: 'admin' }), ec2, may)).toEqual(['spec.iam_instance_profile']);
@@ -78,7 +78,7 @@ test('the settings may allow values, each of them', () => {
   expect(refused(withSpec({ setup: 'anything' }), ec2, { scripts: ['*'] })).toEqual([]);
 });
 
-test('a role is allowed only with its principal and its scope', () => {
+test('allows a role only with its principal and scope', () => {
   const may = { role_definition_ids: ['reader'], role_principal_ids: ['team'], role_scopes: ['/subscriptions/s/ours'] };
   const lists = (role: object, before?: PoolDocument) =>
     refusedFields(before, { driver: 'aks', spec: { roles: [role] } }, may).map(({ allowed_by }) => allowed_by);
@@ -92,6 +92,6 @@ test('a role is allowed only with its principal and its scope', () => {
   expect(lists({ ...role, principal_id: 'set-by-an-admin' }, set)).toEqual([]);
 });
 
-test('every list of the settings allows a field', () => {
+test('every list in the settings allows a field', () => {
   expect(new Set(privilegedFields.flatMap(({ allowed_by }) => allowed_by ?? []))).toEqual(new Set(operatorLists));
 });

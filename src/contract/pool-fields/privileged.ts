@@ -1,19 +1,20 @@
 /**
- * Fields of a pool that give whoever sets them more than an operator has: a role in a cloud, a shell on machines, a way into a
- * network. Only an admin sets or changes them, or an operator to values that the settings file lists under `operators_may`.
+ * Pool fields that grant more than an operator has: a cloud role, a shell on machines, access to a
+ * network. Only admins may change them; operators may set values listed under `operators_may` in
+ * the settings file.
  */
 import { canonicalJson } from '../canonical-json.ts';
 import type { PoolDocument } from '../pool.ts';
 
 interface PrivilegedField {
-  /** Null: of every driver. */
+  /** Null: any driver. */
   driver: string | null;
   path: readonly string[];
-  /** Of a list of objects: the field that is compared with the list of allowed values. */
+  /** For lists of objects: the field that is compared with the allowed values. */
   item?: string;
-  /** Objects without that field are allowed: its default gives nothing more. */
+  /** Objects without that field are allowed: its default grants nothing. */
   is_item_optional?: true;
-  /** The list under `operators_may` that allows values; null where only an admin may set it. */
+  /** The list under `operators_may` that allows values; null if only an admin may set it. */
   allowed_by: OperatorList | null;
   reason: string;
 }
@@ -37,7 +38,7 @@ export const operatorLists = [
 ] as const;
 export type OperatorList = (typeof operatorLists)[number];
 
-/** What operators may set without an admin; `*` in a list allows every value. */
+/** Values that operators may set; `*` in a list allows every value. */
 export type OperatorsMay = Partial<Record<OperatorList, readonly string[]>>;
 
 const ec2 = (field: string, allowed_by: OperatorList, reason: string): PrivilegedField => ({
@@ -128,7 +129,7 @@ const at = (document: unknown, path: readonly string[]): unknown =>
 
 const asText = (value: unknown): string => (typeof value === 'string' ? value : canonicalJson(value));
 
-/** The single values of a field, as they stand in a list of allowed ones. */
+/** The individual values of a field, comparable with the allowed values. */
 function valuesOf(value: unknown, item?: string): string[] {
   if (!Array.isArray(value)) return [asText(value)];
   return value.map((each) => asText(item !== undefined && isRecord(each) ? each[item] : each));
@@ -146,11 +147,11 @@ function isAllowed(field: PrivilegedField, whole: unknown, may: OperatorsMay): b
   const value = is_item_optional ? withItem(whole, item) : whole;
   if (is_item_optional && (value === undefined || (Array.isArray(value) && value.length === 0))) return true;
   const values = value === undefined ? [] : valuesOf(value, item);
-  // An empty list would pass as allowed, and removes what an admin set.
+  // An empty list would pass as allowed, and would remove values an admin set.
   return values.length > 0 && values.every((each) => list.includes(each));
 }
 
-/** Nothing to grant: absent, empty or off is how a new pool starts. */
+/** Absent, empty or off grants nothing; new pools start like this. */
 const isNothing = (value: unknown): boolean =>
   value === undefined || value === false || (isRecord(value) && Object.keys(value).length === 0);
 
@@ -164,7 +165,10 @@ export interface RefusedField {
   allowed_by: OperatorList | null;
 }
 
-/** The privileged fields that an operator must not set like this; a field that stays as it is stored is not one of them. */
+/**
+ * Returns the privileged fields that an operator must not set like this. Unchanged fields are not
+ * included.
+ */
 export function refusedFields(
   before: PoolDocument | undefined,
   after: PoolDocument,

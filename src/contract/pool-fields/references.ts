@@ -1,4 +1,6 @@
-/** References to stored secrets in a pool's environment: `env: { API_KEY: { secret: api-key } }`. */
+/**
+ * References to stored secrets in a pool's environment: `env: { API_KEY: { secret: api-key } }`.
+ */
 import { type Static, Type } from 'typebox';
 import { Name, strict } from '../primitives.ts';
 
@@ -13,7 +15,7 @@ const isRecord = (value: unknown): value is Record<string, unknown> => typeof va
 export const isSecretReference = (value: unknown): value is SecretReference =>
   isRecord(value) && typeof value.secret === 'string';
 
-/** The secrets that a pool's spec names, by variable. */
+/** The secrets referenced by a pool's spec, by variable. */
 export function referencesIn(spec: unknown): { variable: string; secret: string }[] {
   const env = isRecord(spec) && isRecord(spec.env) ? spec.env : {};
   return Object.entries(env).flatMap(([variable, value]) =>

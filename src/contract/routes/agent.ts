@@ -1,4 +1,4 @@
-/** What agents call. */
+/** Routes of agents. */
 
 import * as agent from '../agent/agent.ts';
 import { readBootReport } from '../agent/boot-report/read.ts';
@@ -9,7 +9,7 @@ import { instance, instanceOrExpired, instanceOrFormer, instanceOrRelay, open } 
 const megabyte = 1024 * 1024;
 
 const outOfRange = (at: string): Refusal => ({ at, when: ['minimum', 'maximum'], code: 'claim_out_of_range' });
-/** What a claim is refused for, wherever in a body it stands. */
+/** Codes for invalid heartbeat fields, wherever in a body they occur. */
 export const badBeats = (at: string): Refusal[] => [
   { at: `${at}/status`, when: ['enum'], code: 'claim_status_unknown' },
   outOfRange(`${at}/health_score`),
@@ -36,7 +36,7 @@ export const agentRoutes = {
     tag: 'agent',
     access: { kind: 'body', credential: 'enrolment' },
     body: agent.RegisterRequest,
-    // Enough for 256 boot stages and 64 labels; it is read before the caller is known.
+    // Enough for 256 boot stages and 64 labels; it is read before the caller is authenticated.
     body_limit_bytes: 128 * 1024,
     refusals: [outOfRange('/boot/stages/*/seconds')],
     problems: [

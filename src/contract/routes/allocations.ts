@@ -1,4 +1,4 @@
-/** Allocations: claimed, read, released, tried again. */
+/** Routes of allocations: create, read, release, retry. */
 
 import * as allocation from '../allocation.ts';
 import * as action from '../allocation-action.ts';

@@ -1,4 +1,4 @@
-/** What doctor asks: how a machine stands with us, and whether a task gets to it and its answer back. */
+/** Routes of `doctor`: a machine's connection, and a round trip of a task. */
 
 import { IdParams } from '../primitives.ts';
 import type { RouteDeclaration } from '../route.ts';

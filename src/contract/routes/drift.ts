@@ -1,4 +1,4 @@
-/** Findings: what disagrees or fails again and again, and what a person decides about it. */
+/** Routes of findings: read and decide. */
 
 import { IdParams } from '../primitives.ts';
 import type { RouteDeclaration } from '../route.ts';

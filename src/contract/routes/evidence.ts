@@ -1,4 +1,4 @@
-/** Evidence across everything: timeline, audit, live stream. */
+/** Routes of evidence: timeline, audit, live stream. */
 import { Type } from 'typebox';
 import * as evidence from '../evidence/evidence.ts';
 import * as exported from '../evidence/evidence-export.ts';

@@ -1,4 +1,4 @@
-/** Nodes, and what is known about each. */
+/** Routes of nodes. */
 
 import * as evidence from '../evidence/evidence.ts';
 import * as fleet from '../fleet/fleet.ts';

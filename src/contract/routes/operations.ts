@@ -1,4 +1,4 @@
-/** Operations: read, cancelled, continued; and the one that is about many. */
+/** Routes of operations: read, cancel, retry, and bulk recovery. */
 
 import * as allocation from '../allocation.ts';
 import * as operation from '../operation.ts';

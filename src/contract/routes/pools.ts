@@ -1,4 +1,4 @@
-/** Pools and their join tokens. */
+/** Routes of pools and their join tokens. */
 import { Type } from 'typebox';
 import * as pool from '../pool.ts';
 import { Id, Name, strict } from '../primitives.ts';
@@ -6,7 +6,7 @@ import type { RouteDeclaration } from '../route.ts';
 import { fleetOperator, fleetViewer } from '../security/access.ts';
 import { BudgetRequest, PoolBoots, WhatIf, WhatIfRequest } from '../supervision/boots.ts';
 
-/** What the document of a pool is refused for. */
+/** Problems of a pool document. */
 const documentProblems = [
   'driver_unknown',
   'invalid_spec',

@@ -1,4 +1,4 @@
-/** What a proposed policy would have decided. */
+/** The route that replays history under a proposed policy. */
 
 import type { RouteDeclaration } from '../route.ts';
 import { fleetViewer } from '../security/access.ts';

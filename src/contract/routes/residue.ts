@@ -1,4 +1,4 @@
-/** The ledger of what is left upstream without a live owner. */
+/** Routes of the residue ledger. */
 
 import { IdParams } from '../primitives.ts';
 import type { RouteDeclaration } from '../route.ts';

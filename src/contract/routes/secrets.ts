@@ -1,4 +1,4 @@
-/** Secrets that pools name in their environment. */
+/** Routes of secrets that pools reference. */
 
 import type { RouteDeclaration } from '../route.ts';
 import { admin } from '../security/access.ts';

@@ -1,4 +1,4 @@
-/** The server itself: health, readiness, metrics, counts. */
+/** Routes of the server: health, readiness, metrics, counts. */
 
 import * as overview from '../fleet/overview.ts';
 import type { RouteDeclaration } from '../route.ts';

@@ -1,4 +1,4 @@
-/** The rules at work: sweeps, the brake, maintenance windows. */
+/** Routes of supervision: sweeps, the brake, maintenance windows. */
 
 import type { RouteDeclaration } from '../route.ts';
 import { fleetOperator, fleetViewer } from '../security/access.ts';

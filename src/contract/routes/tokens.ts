@@ -1,4 +1,4 @@
-/** Tokens of people and programs, and the console's session. */
+/** Routes of tokens and console sessions. */
 
 import { IdParams } from '../primitives.ts';
 import type { RouteDeclaration } from '../route.ts';

@@ -1,4 +1,4 @@
-/** The usual kinds of access, by name. */
+/** Common access levels of routes, by name. */
 import type { Access } from '../route.ts';
 
 export const open: Access = { kind: 'public' };

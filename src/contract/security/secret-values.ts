@@ -1,4 +1,7 @@
-/** Which values can be redacted by exact match without damaging other text or helping somebody to guess them. */
+/**
+ * Checks that a secret can be redacted by exact match without damaging other text or helping
+ * someone guess it.
+ */
 
 import { origins } from '../../lifecycle/explain/evidence-origins.ts';
 import { causes } from '../../lifecycle/model/transitions.ts';
@@ -10,10 +13,10 @@ import { maskedValue } from '../pool-fields/masked.ts';
 /** Shorter values can be guessed: a reader of stored text sees which guesses were redacted. */
 export const shortestSecret = 16;
 
-/** A ruler of dashes is an ordinary line of a log. */
+/** A line of dashes is common in logs. */
 const leastDistinct = 6;
 
-/** Words of ours that machines and programs read. Statuses are part of the kinds. */
+/** Words that programs read. Statuses are part of the kinds. */
 const reservedWords: readonly string[] = [
   ...evidenceKinds,
   ...evidenceLayers,
@@ -25,7 +28,7 @@ const reservedWords: readonly string[] = [
 
 export type SecretValueProblem = 'reserved_word' | 'too_short' | 'too_uniform';
 
-/** Also of one line of a value of several lines. */
+/** Also checks single lines of a multi-line value. */
 export function secretValueProblem(value: string): SecretValueProblem | undefined {
   const lower = value.toLowerCase();
   if (reservedWords.some((word) => word.includes(lower))) return 'reserved_word';

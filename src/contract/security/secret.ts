@@ -1,4 +1,4 @@
-/** Secrets: written once, never shown again. Pools name them in their environment. */
+/** Secrets: written once, never shown again. Pools reference them in their environment. */
 import { type Static, Type } from 'typebox';
 import { Name, nullable, pageOf, strict, Timestamp, withoutNul } from '../primitives.ts';
 

@@ -1,4 +1,4 @@
-/** The recorded boots of a pool on the wire: how long each phase took, how it ended, and what that comes to. */
+/** Recorded boots of a pool on the wire: the duration and outcome of each phase, and statistics. */
 import { type Static, Type } from 'typebox';
 import { strata } from '../../lifecycle/boots/learned-budget.ts';
 import { budgetSources } from '../node.ts';
@@ -24,10 +24,10 @@ export const BootSample = Type.Object(
 );
 export type BootSample = Static<typeof BootSample>;
 
-/** Null where nothing can be said yet. */
+/** Null if unknown. */
 const Share = nullable(Type.Number({ minimum: 0, maximum: 1 }));
 
-/** Between which times a quantile lies, with 95 % confidence. */
+/** The 95 % confidence band of a quantile. */
 const QuantileBand = Type.Object({
   low_seconds: nullable(Type.Number()),
   high_seconds: nullable(Type.Number({ description: 'Null: the boots on record do not reach so far.' })),
@@ -48,7 +48,7 @@ const BootPhase = Type.Object({
   budget_source: Type.Enum([...budgetSources]),
   rescue_seconds: Type.Number({ description: 'How long after being given up it may still arrive.' }),
   policy: Type.Enum(['fixed', 'learned']),
-  /** Null where the policy is fixed, and before it was first considered. */
+  /** Null for a fixed policy, and before the first evaluation. */
   learning: nullable(Learning),
   p50_seconds: nullable(Type.Number({ description: 'Of the boots that complete; null before one has.' })),
   p90_seconds: nullable(Type.Number()),

@@ -1,4 +1,4 @@
-/** How far a machine gets with the control plane, layer by layer, as the server sees it: what doctor reads. */
+/** The server's view of a machine's connection, layer by layer; read by `doctor`. */
 import { type Static, Type } from 'typebox';
 import { OwnerLayer } from '../errors/problem.ts';
 import { NodeStatusName } from '../node.ts';

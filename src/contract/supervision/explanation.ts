@@ -1,4 +1,4 @@
-/** Why a node stands where it stands, what happens next and when, and what may be done about it. */
+/** Explains a node's status: why, what happens next and when, and the available actions. */
 import { type Static, Type } from 'typebox';
 import { nodeActionNames } from '../../lifecycle/actions/actions.ts';
 import { Allocation } from '../allocation.ts';
@@ -21,7 +21,7 @@ export const OfferedAction = Type.Object(
   { $id: 'OfferedAction' },
 );
 
-/** The allocation that has the machine, as far as it explains where the machine stands. */
+/** The allocation that holds the machine, as far as it explains the node's status. */
 const Holder = Type.Pick(Allocation, [
   'allocation_id',
   'name',
@@ -36,7 +36,7 @@ export type Holder = Static<typeof Holder>;
 
 const NextStep = Type.Object({
   if: Type.String(),
-  // biome-ignore lint/suspicious/noThenProperty: the wire contract names it so, and nothing awaits a schema.
+  // biome-ignore lint/suspicious/noThenProperty: a name of the wire contract, never awaited.
   then: Type.String(),
   at: nullable(Timestamp),
 });
@@ -62,7 +62,7 @@ export const Explanation = Type.Object(
     held: nullable(Held),
     would_have: nullable(WouldHave),
     next: Type.Array(NextStep),
-    /** Of the operation that works on it now. */
+    /** Of the running operation. */
     progress: nullable(Progress),
     slow_stages: Type.Array(
       Type.Object({
@@ -90,8 +90,8 @@ export const OfferedActions = Type.Object({ items: Type.Array(OfferedAction) }, 
 
 export const NodeActionParams = Type.Object({ id: Id, action: NodeActionName }, strict);
 
-/** What every action is asked with. */
-export const askedWith = {
+/** Fields of every action request. */
+export const actionFields = {
   reason: Reason,
   dry_run: Type.Optional(Type.Boolean({ description: 'Only say what would come of it.' })),
   seconds: Type.Optional(PositiveSeconds),
@@ -103,7 +103,7 @@ export const askedWith = {
   ),
 };
 
-/** What would come of an action, besides the status. */
+/** Predicted effects of an action, besides the status. */
 export const predictionFields = {
   deadline_at: nullable(Timestamp),
   says: Type.String(),
@@ -112,7 +112,7 @@ export const predictionFields = {
 
 export const NodeActionRequest = Type.Object(
   {
-    ...askedWith,
+    ...actionFields,
     drain_then: Type.Optional(
       Type.Enum(['hold', 'retire'], {
         description: 'drain: what becomes of it once it is empty; set aside, unless told.',
@@ -122,7 +122,10 @@ export const NodeActionRequest = Type.Object(
   { ...strict, $id: 'NodeActionRequest' },
 );
 
-/** With `dry_run` the node is as it stands, and `predicts` says what would come of it. `operation` is what works on it from now on. */
+/**
+ * With `dry_run` the node is unchanged, and `predicts` describes the effect. `operation` is the
+ * operation that was started.
+ */
 export const NodeActed = Type.Object(
   {
     node: Node,

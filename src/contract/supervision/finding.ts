@@ -1,4 +1,7 @@
-/** Findings on the wire: what disagrees, fails again and again or became slower, with both sides, and what may be done about it. */
+/**
+ * Findings on the wire: disagreements, repeated failures and slower boots, with both sides and the
+ * available actions.
+ */
 import { type Static, Type } from 'typebox';
 import { type FindingWhat, findingKinds, findingStatuses, findingWhats } from '../../lifecycle/findings/findings.ts';
 import { OwnerLayer } from '../errors/problem.ts';
@@ -38,7 +41,10 @@ export const Finding = Type.Object(
 export type Finding = Static<typeof Finding>;
 export const FindingPage = pageOf(Finding, 'FindingPage');
 
-/** A row that is not what its evidence makes of it: the columns in which they differ, of both. One of them is empty where it is missing. */
+/**
+ * A row that differs from its evidence: the differing columns of both. One side is empty if it is
+ * missing.
+ */
 export const RowDifference = Type.Object(
   {
     subject: Type.String({ description: 'The node or the allocation.' }),
@@ -50,7 +56,7 @@ export const RowDifference = Type.Object(
 );
 export type RowDifference = Static<typeof RowDifference>;
 
-/** A count that is not what the rows say. */
+/** A count that differs from its rows. */
 export const WrongCount = Type.Object(
   {
     of: Type.String(),
@@ -121,7 +127,7 @@ export const FindingDecision = Type.Object(
   { ...strict, $id: 'FindingDecision' },
 );
 
-/** `operation` is what takes the machine down from now on, where something does. */
+/** `operation` is the teardown that was started, if any. */
 export const FindingDecided = Type.Object(
   {
     finding: Finding,

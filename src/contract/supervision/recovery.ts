@@ -1,11 +1,11 @@
-/** Bulk recovery: one action on everything that a filter names, canary first, at a capped rate. */
+/** Bulk recovery: one action on everything a filter matches, canary first, at a limited rate. */
 import { type Static, Type } from 'typebox';
 import { nodeActionNames } from '../../lifecycle/actions/actions.ts';
 import { recoverableStatuses, recoveryDefaults } from '../../lifecycle/actions/recovery.ts';
 import { Operation } from '../operation.ts';
 import { Labels, Name, nullable, Reason, Seconds, strict } from '../primitives.ts';
 
-/** Everything it names must fit. */
+/** All given fields must match. */
 export const RecoveryFilter = Type.Object(
   {
     status: Type.Optional(Type.Enum([...recoverableStatuses])),

@@ -1,4 +1,7 @@
-/** Recorded history of whole pools against a proposed policy: the question, and what would have been decided otherwise. */
+/**
+ * Replays the recorded history of pools under a proposed policy: the request, and the verdicts that
+ * would differ.
+ */
 import { type Static, Type } from 'typebox';
 import { differenceKindNames, untoldKindNames } from '../../lifecycle/replay/difference.ts';
 import { ProposedPool } from '../pool.ts';

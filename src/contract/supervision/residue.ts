@@ -1,4 +1,7 @@
-/** Residue on the wire: what is upstream without a live owner, since when, what was last seen of it, and how it ended. */
+/**
+ * Residue on the wire: resources upstream without a live owner, since when, their last state, and
+ * how they ended.
+ */
 import { type Static, Type } from 'typebox';
 import { residueReasons, residueStatuses } from '../../lifecycle/findings/residue.ts';
 import { Actor } from '../evidence/evidence.ts';

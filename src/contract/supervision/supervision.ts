@@ -1,4 +1,7 @@
-/** The rules at work: their last runs, what the brake holds, the gaps of our own, maintenance windows. */
+/**
+ * Supervision on the wire: the last runs of sweeps, holds of the brake, our own gaps, maintenance
+ * windows.
+ */
 import { type Static, Type } from 'typebox';
 import { Actor } from '../evidence/evidence.ts';
 import { Labels, Moment, Name, nullable, Reason, strict, Timestamp } from '../primitives.ts';

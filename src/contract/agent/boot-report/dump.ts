@@ -1,4 +1,4 @@
-/** Boot stages from the events of `cloud-init analyze dump`. */
+/** Reads boot stages from the events of `cloud-init analyze dump`. */
 import { ApiProblem } from '../../errors/errors.ts';
 import type { BootStage } from '../../node.ts';
 import { checkOpenStages, roundToMicroseconds, stageAt } from './stages.ts';
@@ -43,7 +43,7 @@ export function readDump(text: string): BootStage[] {
     const { name, event_type, timestamp } = event;
     if (event_type === 'start') {
       if (name === firstStage) {
-        // Of several boots the last one counts.
+        // Only the last of several boots counts.
         stages = [];
         open = [];
         started = timestamp;
@@ -53,7 +53,8 @@ export function readDump(text: string): BootStage[] {
       open.push(event);
     } else {
       const begun = open.findLast((each) => each.name === name);
-      // Some releases log no start for a whole stage, and a clock can be set back while one runs: the time is unknown.
+      // Some releases log no start of a stage, and the clock may be set back meanwhile: the
+      // duration is unknown.
       if (!begun || started === undefined) continue;
       open = open.filter((each) => each !== begun);
       if (timestamp < begun.timestamp) continue;

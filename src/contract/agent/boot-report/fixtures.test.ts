@@ -1,4 +1,4 @@
-/** Reads what cloud-init itself printed: see fixtures/README.md. */
+/** Parses real cloud-init output; see fixtures/README.md. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { readBootReport } from './read.ts';
@@ -13,7 +13,7 @@ const modulesOf = (text: string) =>
     .sort();
 
 describe.each(['22.4.2', '26.2'])('cloud-init %s', (version) => {
-  test('a module has one name in show, whether it ran, failed or had run before', () => {
+  test('show: a module has one name, whether it ran, failed or had run before', () => {
     const show = fixture(version, 'show');
     const [first = ''] = show.split('-- Boot Record 02 --');
     const modules = modulesOf(first);
@@ -24,12 +24,12 @@ describe.each(['22.4.2', '26.2'])('cloud-init %s', (version) => {
     expect(modulesOf(fixture(version, 'blame'))).toEqual(modules);
   });
 
-  test('no stage of show is named after how it ended or how long it took', () => {
+  test('show: no stage name contains its outcome or duration', () => {
     for (const { name } of readBootReport(fixture(version, 'show')).stages)
       expect(name).not.toMatch(/ ran| frequency | took |duration/);
   });
 
-  test('dump tells of the same stages as blame, and besides when each began', () => {
+  test('dump: has the same stages as blame, plus start times', () => {
     const { stages } = readBootReport(fixture(version, 'dump'));
     const parts = stages.filter(({ parent }) => parent !== undefined);
     expect(parts.map(({ starts_seconds: _, ...stage }) => stage)).toEqual(
@@ -42,7 +42,7 @@ describe.each(['22.4.2', '26.2'])('cloud-init %s', (version) => {
     expect(stages).toContainEqual({ ...shown, starts_seconds: expect.closeTo(shown?.starts_seconds ?? 0, 2) });
   });
 
-  test('boot tells of the kernel and of what came before cloud-init', () => {
+  test('boot: has the kernel and the time before cloud-init', () => {
     const { stages } = readBootReport(fixture(version, 'boot'));
     expect(stages.map(({ name }) => name)).toEqual(['kernel', 'before-cloud-init', 'cloud-init-start']);
     expect(stages[0]).toEqual({ name: 'kernel', starts_seconds: 0, seconds: expect.closeTo(2.153, 2) });
@@ -50,13 +50,13 @@ describe.each(['22.4.2', '26.2'])('cloud-init %s', (version) => {
   });
 });
 
-test('boot of a container tells from when that was started', () => {
+test('boot: counts from the start of a container', () => {
   expect(readBootReport(fixture('26.2', 'boot-container')).stages).toEqual([
     { name: 'before-cloud-init', starts_seconds: 0, seconds: 2.747 },
     { name: 'cloud-init-start', starts_seconds: 2.747, seconds: 3.498 },
   ]);
 });
 
-test('boot on a machine where cloud-init cannot tell is refused with what to send instead', () => {
+test('boot: refuses a report of an unsupported machine and names an alternative', () => {
   expect(() => readBootReport(fixture('22.4.2', 'boot-unsupported'))).toThrow(/analyze show/);
 });

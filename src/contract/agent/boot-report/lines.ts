@@ -1,33 +1,36 @@
-/** Boot stages from the lines of `cloud-init analyze blame`, `show` and `boot`. */
+/** Reads boot stages from the lines of `cloud-init analyze blame`, `show` and `boot`. */
 import { ApiProblem } from '../../errors/errors.ts';
 import type { BootStage } from '../../node.ts';
 import { checkOpenStages, roundToMicroseconds, stage, stageAt } from './stages.ts';
 
 interface Boot {
   stages: BootStage[];
-  /** The stages that have begun and not ended, the innermost last. */
+  /** Stages that have started but not ended, innermost last. */
   open: string[];
-  /** When the first part of each stage began. */
+  /** Start of the first part of each stage. */
   first_starts: Map<string, number>;
-  /** From `analyze boot`: when the machine started, and the last moment that was printed, in milliseconds. */
+  /** From `analyze boot`: start of the machine and the last printed time, in milliseconds. */
   started_ms?: number | undefined;
   reached_ms?: number | undefined;
 }
 
-/** Longer lines are not cloud-init's; the bound keeps the cost of a report linear. */
+/** Longer lines are not from cloud-init; the bound keeps parsing linear. */
 const maxLineLength = 4096;
 const maxShownLength = 80;
 const seconds = '(-?\\d{1,9}\\.\\d{1,9})';
 const moment = '(\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d(?:\\.\\d{1,9})?(?:\\+00:00)?)';
 
-/** Newer releases append it to every event: `no cache found (duration: 0.001s)`. */
+/** Newer releases append this to every event: `no cache found (duration: 0.001s)`. */
 const duration = / \(duration: \d{1,9}\.\d{1,9}s\)$/;
-/** A module that failed, or that an older release ran, is printed as it was announced. */
+/** A failed module, or any module in an older release, is printed as announced. */
 const announced = /^running (\S+) with frequency [\w-]+$/;
 /** `config-ssh ran successfully`; newer releases add ` and took 0.120 seconds`. */
 const outcomes = [' ran successfully', ' previously ran', ' failed running'];
 
-/** A module has one name, however its run ended: otherwise a boot that failed and one that did not share no stage. */
+/**
+ * A module has one name whatever its outcome; otherwise a failed and a successful boot would share
+ * no stage.
+ */
 function nameOf(description: string): string {
   const event = description.replace(duration, '');
   const module = announced.exec(event)?.[1];
@@ -36,7 +39,7 @@ function nameOf(description: string): string {
   return event.slice(0, Math.min(...places, event.length));
 }
 
-/** Of several boots the last one counts: it is the one that brought the machine up. */
+/** Only the last of several boots counts: it brought the machine up. */
 function startBoot(boot: Boot): void {
   boot.stages = [];
   boot.open = [];
@@ -55,7 +58,7 @@ function begin(boot: Boot, path: string): void {
   boot.open.push(stageAt(path, 0).name);
 }
 
-/** When a stage itself began is not printed; it began no later than its first part. */
+/** The start of a stage itself is not printed; it is no later than that of its first part. */
 function finish(boot: Boot, path: string, took: string): void {
   const finished = stageAt(path, Number(took));
   boot.open = boot.open.filter((name) => name !== finished.name);
@@ -63,7 +66,7 @@ function finish(boot: Boot, path: string, took: string): void {
   add(boot, { ...finished, ...(starts_seconds !== undefined && { starts_seconds }) });
 }
 
-/** cloud-init prints UTC, in older releases without saying so. */
+/** cloud-init prints UTC; older releases omit the zone. */
 const momentMs = (text: string): number => Date.parse(`${text.slice(0, 10)}T${text.slice(11).replace('+00:00', '')}Z`);
 
 function startMachine(boot: Boot, at: string): void {
@@ -72,16 +75,16 @@ function startMachine(boot: Boot, at: string): void {
   boot.reached_ms = boot.started_ms;
 }
 
-/** The stage between the moment before and this one. */
+/** The stage between the previous time and this one. */
 const reach =
   (name: string) =>
   (boot: Boot, at: string): void => {
     const { started_ms, reached_ms } = boot;
     const ms = momentMs(at);
-    // Neither the stage before nor the one after a date that does not exist can be timed.
+    // Stages next to an invalid date have no duration.
     boot.reached_ms = Number.isNaN(ms) ? undefined : ms;
     if (started_ms === undefined || reached_ms === undefined || Number.isNaN(ms - started_ms)) return;
-    // A clock that was set back in between says nothing about how long it took.
+    // The clock was set back, so the duration is unknown.
     if (ms < reached_ms) return;
     const secondsBetween = (from: number, until: number) => roundToMicroseconds((until - from) / 1000);
     add(boot, stage(name, secondsBetween(reached_ms, ms), undefined, secondsBetween(started_ms, reached_ms)));
@@ -114,9 +117,9 @@ const lines: readonly [RegExp, (boot: Boot, first: string, second: string, third
   [new RegExp(`^Kernel ended boot at: ${moment}$`), reach('kernel')],
   [new RegExp(`^Cloud-init activated by systemd at: ${moment}$`), reach('before-cloud-init')],
   [new RegExp(`^Cloud-init start: ${moment}$`), reach('cloud-init-start')],
-  // The differences of the moments above.
+  // Differences of the times above.
   [/^(?:Kernel time to boot|Time between Kernel end boot and Cloud-init activation) \(seconds\): [-\d.e]{1,40}$/, skip],
-  // Its exit status, which some releases print beside the record.
+  // The exit status, which some releases print next to the record.
   [/^(?:successful|container)$/, skip],
   [/^Your Linux distro or container does not support this functionality\.$/, refuseUnsupported],
 ];

@@ -31,18 +31,18 @@ describe('cloud-init analyze blame', () => {
     });
   });
 
-  test('reads the same from a machine that ends its lines otherwise, or without the first and last line', () => {
+  test('accepts other line endings, and a missing first or last line', () => {
     const read = readBootReport(blame);
     expect(readBootReport(blame.replaceAll('\n', '\r\n'))).toEqual(read);
     expect(readBootReport(blame.split('\n').slice(1, 4).join('\n'))).toEqual(read);
   });
 
-  test('of several boots the last one counts', () => {
+  test('uses the last of several boots', () => {
     const second = '-- Boot Record 02 --\n     09.00000s (init-local/check-cache)\n\n2 boot records analyzed\n';
     expect(readBootReport(blame + second).stages).toEqual([{ name: 'check-cache', parent: 'init-local', seconds: 9 }]);
   });
 
-  test('what ran several times is one stage', () => {
+  test('merges repeated runs into one stage', () => {
     const twice = '     00.10000s (azure-ds/crawl)\n     00.20000s (azure-ds/crawl)\n     00.30000s (init-local)\n';
     expect(readBootReport(twice).stages).toEqual([
       { name: 'crawl', parent: 'azure-ds', seconds: 0.3 },
@@ -74,7 +74,7 @@ Total Time: 3.66300 seconds
 1 boot records analyzed
 `;
 
-  test('names stages, what they did, and how far into the boot each began', () => {
+  test('names stages, their parts, and the start of each within the boot', () => {
     expect(readBootReport(show).stages).toEqual([
       { name: 'no cache found', parent: 'init-local', seconds: 0.002, starts_seconds: 0.017 },
       { name: 'found local data', parent: 'search-Azure', seconds: 0.09, starts_seconds: 0.11 },
@@ -86,7 +86,7 @@ Total Time: 3.66300 seconds
     ]);
   });
 
-  test('of what ran several times the first start counts, and one before the boot is none', () => {
+  test('uses the first start of repeated runs, and drops one before the boot', () => {
     const show = '|`->a @02.00000s +01.00000s\n|`->a @09.00000s +01.00000s\n|`->b @-03.00000s +01.00000s';
     expect(readBootReport(show).stages).toEqual([
       { name: 'a', seconds: 2, starts_seconds: 2 },
@@ -94,7 +94,7 @@ Total Time: 3.66300 seconds
     ]);
   });
 
-  test('cuts what is longer than a name may be', () => {
+  test('truncates long names', () => {
     const [stage] = readBootReport(`|\`->${'a'.repeat(500)} @00.1s +00.00100s`).stages;
     expect(stage?.name).toHaveLength(128);
   });
@@ -103,7 +103,7 @@ Total Time: 3.66300 seconds
 describe('cloud-init analyze dump', () => {
   const event = (event_type: string, name: string, timestamp: number) => ({ event_type, name, timestamp });
 
-  test('leaves out a stage whose start is missing, or that ended before it began', () => {
+  test('omits a stage without a start, or that ended before it started', () => {
     const events = [
       event('start', 'init-local', 100),
       event('finish', 'init-network', 101),
@@ -122,13 +122,13 @@ describe('cloud-init analyze dump', () => {
     ['null', '[null]', 'Event 1'],
     ['too many stages at once', JSON.stringify(Array(65).fill(event('start', 'a', 1))), 'More than 64'],
     ['no event', '[]', 'no boot stage'],
-  ])('%s is refused', (_, text, says) => expect(refusalOf(text)).toContain(says));
+  ])('refuses %s', (_, text, says) => expect(refusalOf(text)).toContain(says));
 });
 
 describe('cloud-init analyze boot', () => {
   const at = (second: number) => `2026-11-17 23:38:${second}.000000`;
 
-  test('leaves out what a clock that was set back makes negative', () => {
+  test('omits stages that are negative because the clock was set back', () => {
     const text = `-- Most Recent Boot Record --
     Kernel Started at: ${at(20)}
     Kernel ended boot at: ${at(22)}
@@ -144,7 +144,7 @@ describe('cloud-init analyze boot', () => {
   });
 });
 
-test('a date that does not exist leaves out the stages on both sides of it', () => {
+test('omits the stages on both sides of an invalid date', () => {
   const text = `-- Most Recent Boot Record --
     Kernel Started at: 2026-11-17 23:38:20
     Kernel ended boot at: 2026-11-17 23:38:22
@@ -161,14 +161,17 @@ describe('anything else', () => {
     ['a time without a stage', '     00.10000s', 'Line 1', '00.10000s'],
     ['JSON', '{"stages":[]}', 'Line 1', 'stages'],
     ['a long line', 'x'.repeat(10_000), 'Line 1', 'xxx'],
-  ])('%s is refused by its line', (_, text, line, shown) => {
+  ])('refuses %s and names the line', (_, text, line, shown) => {
     const refusal = refusalOf(text);
     expect(refusal).toContain(line);
     expect(refusal).toContain(shown);
     expect(refusal.length).toBeLessThan(200);
   });
 
-  test.each(['', '\n\n', '-- Boot Record 01 --\n\n1 boot records analyzed\n'])('a report of nothing (%j)', (text) => {
-    expect(refusalOf(text)).toContain('no boot stage');
-  });
+  test.each(['', '\n\n', '-- Boot Record 01 --\n\n1 boot records analyzed\n'])(
+    'refuses an empty report (%j)',
+    (text) => {
+      expect(refusalOf(text)).toContain('no boot stage');
+    },
+  );
 });

@@ -1,4 +1,7 @@
-/** Boot stages from what `cloud-init analyze` prints: `blame`, `show`, `boot`, or the JSON of `dump`. */
+/**
+ * Reads boot stages from the output of `cloud-init analyze`: `blame`, `show`, `boot`, or the JSON
+ * of `dump`.
+ */
 import { ApiProblem } from '../../errors/errors.ts';
 import type { BootStage } from '../../node.ts';
 import { readDump } from './dump.ts';

@@ -1,10 +1,10 @@
-/** Boot stages, named as cloud-init's event names are: `init-network/config-growpart`. */
+/** Boot stages, with cloud-init's event names: `init-network/config-growpart`. */
 import { ApiProblem } from '../../errors/errors.ts';
 import type { BootStage } from '../../node.ts';
 
 const maxNameLength = 128;
 
-/** Deeper nesting is not cloud-init's; the bound keeps the cost of a report linear. */
+/** Deeper nesting is not from cloud-init; the bound keeps parsing linear. */
 const maxOpen = 64;
 
 export function checkOpenStages(open: readonly unknown[]): void {
@@ -16,7 +16,7 @@ export const stage = (name: string, seconds: number, parent?: string, starts?: n
   name: name.slice(0, maxNameLength),
   seconds,
   ...(parent && { parent: parent.slice(0, maxNameLength) }),
-  // A clock that was set back meanwhile makes it negative.
+  // Negative if the clock was set back meanwhile.
   ...(starts !== undefined && starts >= 0 && { starts_seconds: starts }),
 });
 
@@ -30,7 +30,7 @@ export function stageAt(path: string, seconds: number, starts?: number): BootSta
 
 export const roundToMicroseconds = (seconds: number): number => Math.round(seconds * 1e6) / 1e6;
 
-/** A stage that ran several times is one stage: it began with the first run and took as long as all of them. */
+/** Merges repeated runs of a stage: first start, total duration. */
 export function mergeRepeated(stages: readonly BootStage[]): BootStage[] {
   const merged = new Map<string, BootStage>();
   for (const each of stages) {

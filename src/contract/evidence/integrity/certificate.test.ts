@@ -1,4 +1,4 @@
-/** A certificate counts byte for byte. */
+/** A certificate is valid only byte for byte. */
 import { generateKeyPairSync } from 'node:crypto';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
@@ -56,7 +56,7 @@ const body: Omit<Certificate, 'signature'> = {
 const bytes = Buffer.from(certificateText(signCertificate(body, privateKey)));
 const accepts = (given: Uint8Array) => checkCertificate(given, [publicKey]).valid;
 
-test('it is valid as it was issued, and for nobody who trusts another key', () => {
+test('accepts the issued certificate, and refuses it for another trusted key', () => {
   expect(checkCertificate(bytes, [publicKey])).toEqual({
     valid: true,
     certificate: { ...body, signature: expect.any(String) },
@@ -67,7 +67,7 @@ test('it is valid as it was issued, and for nobody who trusts another key', () =
   });
 });
 
-test('1,000 random byte flips are all refused', () => {
+test('refuses 1,000 random byte flips', () => {
   let accepted = 0;
   fc.assert(
     fc.property(fc.nat(bytes.length - 1), fc.integer({ min: 1, max: 255 }), (at, flip) => {
@@ -80,7 +80,7 @@ test('1,000 random byte flips are all refused', () => {
   expect(accepted).toBe(0);
 });
 
-test('at every position, every flipped bit is refused', () => {
+test('refuses every flipped bit at every position', () => {
   const accepted: string[] = [];
   for (let at = 0; at < bytes.length; at++)
     for (let bit = 0; bit < 8; bit++) {
@@ -91,7 +91,7 @@ test('at every position, every flipped bit is refused', () => {
   expect(accepted).toEqual([]);
 });
 
-test('a byte that is missing, doubled or added is refused, at every position', () => {
+test('refuses a missing, doubled or added byte at every position', () => {
   const accepted: string[] = [];
   for (let at = 0; at <= bytes.length; at++) {
     if (at < bytes.length && accepts(Buffer.concat([bytes.subarray(0, at), bytes.subarray(at + 1)])))
@@ -122,12 +122,12 @@ const rewritten: [string, string][] = [
   ['no newline at the end', text.trimEnd()],
 ];
 
-test.for(rewritten)('%s is refused', ([, changed]) => {
+test.for(rewritten)('refuses %s', ([, changed]) => {
   expect(changed).not.toBe(text);
   expect(accepts(Buffer.from(changed))).toBe(false);
 });
 
-test('a signature with its scalar moved by the group order is refused', () => {
+test('refuses a signature whose scalar is shifted by the group order', () => {
   const certificate = JSON.parse(text) as Certificate;
   const signature = Buffer.from(certificate.signature, 'base64');
   const order = 2n ** 252n + 27742317777372353535851937790883648493n;

@@ -1,9 +1,12 @@
-/** A release certificate: a small signed file about one allocation. Its exact bytes count; any other byte makes it invalid. */
+/**
+ * A release certificate: a small signed file about one allocation. It is valid only with its exact
+ * bytes.
+ */
 import { type KeyObject, sign, verify } from 'node:crypto';
 import { canonicalJson } from '../../canonical-json.ts';
 import type { Certificate } from '../certificate.ts';
 
-/** Every field, so that nothing unknown is carried along. */
+/** All fields, so that unknown ones are refused. */
 const fields: readonly (keyof Certificate)[] = [
   'active_at',
   'allocation_id',
@@ -27,7 +30,7 @@ const fields: readonly (keyof Certificate)[] = [
 
 const signatureBytes = 64;
 
-/** Separates certificates from everything else that the same key signs. */
+/** The prefix separates certificates from everything else signed with the same key. */
 const signed = (body: Omit<Certificate, 'signature'>): Buffer =>
   Buffer.from(`slipway certificate\n${canonicalJson(body)}`);
 
@@ -61,7 +64,7 @@ function isCertificate(value: unknown): value is Certificate {
   );
 }
 
-/** Strict base64 of 64 bytes: one text for one signature. */
+/** Strict base64 of 64 bytes, so that a signature has only one text. */
 function signatureOf(text: string): Buffer | undefined {
   const bytes = Buffer.from(text, 'base64');
   return bytes.length === signatureBytes && bytes.toString('base64') === text ? bytes : undefined;
@@ -70,7 +73,7 @@ function signatureOf(text: string): Buffer | undefined {
 export function checkCertificate(bytes: Uint8Array, keys: readonly KeyObject[]): CertificateCheck {
   const value = parse(bytes);
   if (!isCertificate(value)) return { valid: false, why: 'not_a_certificate' };
-  // White space, escapes, doubled keys and other orders all parse, and none of them gives these bytes again.
+  // White space, escapes, duplicate keys and other orders parse, but do not give the same bytes.
   if (!Buffer.from(certificateText(value)).equals(bytes)) return { valid: false, why: 'not_canonical' };
   const { signature, ...body } = value;
   const given = signatureOf(signature);

@@ -1,22 +1,24 @@
-/** A checkpoint: a signed statement about which evidence rows exist, linked to the checkpoint before it. */
+/**
+ * A checkpoint: a signed statement of which evidence rows exist, linked to the previous checkpoint.
+ */
 import { createHash, type KeyObject, sign, verify } from 'node:crypto';
 import { canonicalJson } from '../../canonical-json.ts';
 
 export const checkpointKinds = [
   /** Rows in commit order: everything between `after` and `through`. */
   'rows',
-  /** Snapshots that retention wrote at an older place in the order. */
+  /** Snapshots that retention inserted at an older position. */
   'late',
-  /** Retention dropped a piece. */
+  /** Retention dropped a partition. */
   'cut',
-  /** A key signs from here on. */
+  /** A new signing key takes effect. */
   'key',
 ] as const;
 export type CheckpointKind = (typeof checkpointKinds)[number];
 
 export interface Segment {
   partition: string;
-  /** Rows of the partition that earlier checkpoints seal. */
+  /** Rows of the partition sealed by earlier checkpoints. */
   before: number;
   rows: number;
   first: string;
@@ -30,7 +32,7 @@ export interface CheckpointBody {
   type: 'slipway.checkpoint.1';
   installation: string;
   position: number;
-  /** Hash of the body before; null for the first. */
+  /** Hash of the previous body; null for the first. */
   previous: string | null;
   at: string;
   kind: CheckpointKind;
@@ -40,12 +42,12 @@ export interface CheckpointBody {
   segments: Segment[];
   cut?: { partition: string; piece: string; before: string; rows: number };
   key?: { kid: string; public_key: string };
-  /** A checkpoint that the sealer has seen and that the database no longer holds. */
+  /** A checkpoint that the sealer has seen but the database no longer holds. */
   lost?: { position: number; hash: string };
 }
 
 export interface Checkpoint {
-  /** The exact text that was signed. */
+  /** The exact signed text. */
   body: string;
   /** Base64. */
   signature: string;
@@ -55,7 +57,7 @@ export const encodeCheckpoint = (body: CheckpointBody): string => canonicalJson(
 
 export const checkpointHash = (body: string): string => createHash('sha256').update(body).digest('hex');
 
-/** Separates checkpoints from everything else that the same key signs. */
+/** The prefix separates checkpoints from everything else signed with the same key. */
 const signed = (body: string): Buffer => Buffer.from(`slipway checkpoint\n${body}`);
 
 export const signCheckpoint = (body: string, key: KeyObject): Buffer => sign(null, signed(body), key);
@@ -72,7 +74,10 @@ const isSegment = (value: unknown): value is Segment =>
   Number.isSafeInteger(value.before) &&
   Number.isSafeInteger(value.rows);
 
-/** Undefined where the text is no checkpoint. A changed body may say anything, so nothing of it is taken on trust. */
+/**
+ * Undefined if the text is not a checkpoint. A tampered body may hold anything, so every field is
+ * checked.
+ */
 export function readCheckpoint(text: string): CheckpointBody | undefined {
   let value: unknown;
   try {

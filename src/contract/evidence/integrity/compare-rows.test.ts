@@ -1,4 +1,4 @@
-/** Random tampering: each row that was touched is named with what happened to it, and no other. */
+/** Random tampering: exactly the rows that were touched are reported, each with its change. */
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
@@ -21,7 +21,7 @@ const acts = fc.array(fc.constantFrom<Act>('keep', 'keep', 'keep', 'delete', 'ch
 });
 const inserted = fc.uniqueArray(fc.integer({ min: 0, max: 59 }), { maxLength: 5 });
 
-test('every deleted, changed, swapped and inserted row is named, and nothing else', () => {
+test('reports every deleted, changed, swapped and inserted row, and no other', () => {
   fc.assert(
     fc.property(acts, inserted, (plan, extra) => {
       const sealed = plan.map((_, seq) => entry(seq, `row ${seq}`));
@@ -37,7 +37,7 @@ test('every deleted, changed, swapped and inserted row is named, and nothing els
           present.push({ ...here, hash: hashOf(`other ${at}`) });
           expected.push(name('row_changed', here));
         } else if (plan[at] === 'swap' && other && plan[at + 1] === 'keep') {
-          // Two rows of one partition exchange their places; the one between stays.
+          // Two rows of one partition swap places; the one between stays.
           present.push({ ...here, hash: other.hash }, sealed[at + 1] as SealedEntry, { ...other, hash: here.hash });
           expected.push(name('row_moved', here, cursorOf(other)), name('row_moved', other, cursorOf(here)));
           at += 2;
@@ -58,14 +58,14 @@ test('every deleted, changed, swapped and inserted row is named, and nothing els
   );
 });
 
-test('a missing row is excused only by a cut that covers it', () => {
+test('accepts a missing row only if a cut covers it', () => {
   const sealed = [entry(0, 'a'), entry(2, 'b')];
   const { faults, cut } = compareRows(sealed, [], ({ seq }) => seq === 0n);
   expect(faults.map(({ code, cursor }) => [code, cursor])).toEqual([['row_deleted', '702-2']]);
   expect(cut.map(cursorOf)).toEqual(['700-0']);
 });
 
-test('a cursor that two rows share, as a fact and its snapshot do, is no fault', () => {
+test('accepts a cursor shared by a fact and its snapshot', () => {
   const fact = entry(2, 'fact');
   const snapshot: SealedEntry = { ...fact, partition: 'store', hash: hashOf('snapshot') };
   expect(compareRows([fact, snapshot], [snapshot, fact], () => false)).toMatchObject({ faults: [], matched: 2 });

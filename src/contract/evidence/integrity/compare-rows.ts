@@ -1,25 +1,27 @@
-/** Compares the rows that were sealed with the rows that are there, and says what happened to each that differs. */
+/** Compares sealed rows with present rows and reports each difference. */
 import { cursorOf, type Entry } from './entries.ts';
 
 export interface SealedEntry extends Entry {
   partition: string;
 }
 
-/** A row fault. `cursor` is where the row was sealed; for an inserted row, where it is. */
+/** A row fault. `cursor` is the row's sealed position; for an inserted row, its present one. */
 export interface RowFault {
   code: 'row_deleted' | 'row_changed' | 'row_moved' | 'row_inserted';
   partition: string;
   cursor: string;
-  /** Where the row is now, if it was moved. */
+  /** The row's present position, if it was moved. */
   moved_to: string | null;
-  /** Content hash: of the sealed row, or of the inserted one. Pairs a deletion with an insertion elsewhere. */
+  /**
+   * Content hash of the sealed or the inserted row. Pairs a deletion with an insertion elsewhere.
+   */
   hash: string;
 }
 
 export interface Comparison {
   faults: RowFault[];
   matched: number;
-  /** Sealed rows that are gone because their piece was cut. */
+  /** Sealed rows that are missing because of a cut. */
   cut: SealedEntry[];
 }
 
@@ -31,7 +33,7 @@ const fault = (code: RowFault['code'], entry: SealedEntry, moved_to: string | nu
   hash: entry.hash.toString('hex'),
 });
 
-/** Removes each pair with equal keys from both lists and hands it to `onPair`. */
+/** Removes each pair with equal keys from both lists and passes it to `onPair`. */
 function pairUp(
   sealed: Set<SealedEntry>,
   present: Set<SealedEntry>,
@@ -56,7 +58,7 @@ function pairUp(
 
 const hashKey = ({ hash }: SealedEntry) => hash.toString('latin1');
 
-/** A cursor may be taken twice: a snapshot stands at the place of the fact that it replaces. So rows are paired, not looked up. */
+/** Rows are paired, not looked up, because a snapshot shares the cursor of the fact it replaces. */
 export function compareRows(
   sealedRows: readonly SealedEntry[],
   presentRows: readonly SealedEntry[],
@@ -68,13 +70,13 @@ export function compareRows(
   let matched = 0;
   const intact = (entry: SealedEntry) => `${entry.partition} ${cursorOf(entry)} ${hashKey(entry)}`;
   pairUp(sealed, present, intact, () => matched++);
-  // The content is somewhere else in this interval: the row was moved.
+  // The same content at another position: the row was moved.
   pairUp(sealed, present, hashKey, (was, is) => faults.push(fault('row_moved', was, cursorOf(is))));
   const cut = [...sealed].filter(wasCut);
   for (const was of cut) sealed.delete(was);
   const place = (entry: SealedEntry) => `${entry.partition} ${cursorOf(entry)}`;
   pairUp(sealed, present, place, (was) => faults.push(fault('row_changed', was)));
-  // The layer itself was changed: same place, other partition.
+  // Same position, other partition: the layer was changed.
   pairUp(sealed, present, cursorOf, (was) => faults.push(fault('row_changed', was)));
   for (const was of sealed) faults.push(fault('row_deleted', was));
   for (const is of present) faults.push(fault('row_inserted', is));

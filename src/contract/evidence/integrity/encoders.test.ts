@@ -1,4 +1,4 @@
-/** The encoders of sealed and exported evidence, for any text that a row can hold. */
+/** Encoders of sealed and exported evidence, for any text that a row can hold. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { cefHeader, cefLine, cefValue } from './cef.ts';
@@ -9,7 +9,7 @@ import { encodeRow, type RowText, rowHash } from './row-hash.ts';
 import { epochOf, isoOf } from './row-time.ts';
 import { parameterValue, syslogLine } from './syslog.ts';
 
-/** What PostgreSQL can hold: any text without NUL and lone surrogates. */
+/** Text that PostgreSQL can store: without NUL and lone surrogates. */
 const text = fc
   .oneof(
     fc.string({ unit: 'binary' }),
@@ -17,7 +17,7 @@ const text = fc
   )
   .map((value) => value.replaceAll('\u0000', '').toWellFormed());
 const maybe = fc.option(text, { nil: null });
-/** With blanks as the database writes them, and numbers that no double holds. */
+/** With white space as the database writes it, and numbers that no double can hold. */
 const json = fc.oneof(
   fc.json().map((value) => value.replaceAll('\u0000', '')),
   fc.constant('{"a": 1.00, "exact": 0.1000000000000000055511151231257827, "list": [1, 2, {"b": "},\\"{"}]}'),
@@ -52,7 +52,7 @@ const record = fc.tuple(row, fc.nat(), fc.nat()).map(
 );
 
 describe('rows', () => {
-  test('differ in their encoding wherever they differ in a column', () => {
+  test('have different encodings if any column differs', () => {
     fc.assert(
       fc.property(row, row, (a, b) => {
         const same = { ...b, xid: a.xid, seq: a.seq };
@@ -63,7 +63,7 @@ describe('rows', () => {
     );
   });
 
-  test('that exchange what two of their columns hold differ', () => {
+  test('have different encodings if two columns swap values', () => {
     fc.assert(
       fc.property(
         row,
@@ -77,7 +77,7 @@ describe('rows', () => {
     );
   });
 
-  test('are packed without loss', () => {
+  test('survive packing', () => {
     fc.assert(
       fc.property(fc.array(row, { maxLength: 20 }), (rows) => {
         const entries = rows.map(entryOf);
@@ -87,7 +87,7 @@ describe('rows', () => {
     expect(unpackEntries(Buffer.alloc(57))).toBeUndefined();
   });
 
-  test('change the head wherever one of them is missing or out of order', () => {
+  test('change the head if one is missing or out of order', () => {
     fc.assert(
       fc.property(
         fc.uniqueArray(row, { minLength: 2, maxLength: 10, selector: ({ seq }) => seq }),
@@ -106,7 +106,7 @@ describe('rows', () => {
   });
 });
 
-test('times survive the way to RFC 3339 and back, to the microsecond', () => {
+test('converts times to RFC 3339 and back, to the microsecond', () => {
   fc.assert(
     fc.property(epoch, (each) => {
       expect(epochOf(isoOf(each))).toBe(each);
@@ -117,7 +117,7 @@ test('times survive the way to RFC 3339 and back, to the microsecond', () => {
 });
 
 describe('JSON lines', () => {
-  test('hold one record a line, with the exact text of its data', () => {
+  test('hold one record per line, with the exact text of its data', () => {
     fc.assert(
       fc.property(record, (each) => {
         const line = jsonLine(each);
@@ -136,7 +136,7 @@ describe('JSON lines', () => {
   );
 });
 
-/** As a SIEM reads it: fields between unescaped pipes, then `key=value` with escapes. */
+/** Parses like a SIEM: fields between unescaped pipes, then `key=value` with escapes. */
 function readCef(line: string): { header: string[]; extension: Record<string, string> } {
   const fields: string[] = [''];
   let at = 0;
@@ -171,13 +171,13 @@ describe('CEF', () => {
       }),
     );
   });
-  test('escapes what its two parts want escaped', () => {
+  test('escapes each part by its own rules', () => {
     expect(cefHeader('a|b\\c=d\ne')).toBe('a\\|b\\\\c=d e');
     expect(cefValue('a|b\\c=d\ne\r')).toBe('a|b\\\\c\\=d\\ne\\r');
   });
 });
 
-/** RFC 5424, as far as we use it. */
+/** RFC 5424, as far as used here. */
 const syslog =
   /^<(\d{1,3})>1 (\S+) ([\x21-\x7e]{1,255}) slipway - ([\x21-\x7e]{1,32}) \[slipway@32473((?: [a-z_]+="(?:\\["\\\]]|[^"\\\]])*")*)\] (.*)$/su;
 

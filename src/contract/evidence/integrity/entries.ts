@@ -13,7 +13,7 @@ export interface Entry {
 export const entryBytes = 56;
 const hashBytes = 32;
 
-/** The head of a chain without rows. */
+/** The head of an empty chain. */
 export const emptyHead = '0'.repeat(2 * hashBytes);
 
 export const entryOf = (row: RowText): Entry => ({
@@ -37,7 +37,7 @@ export function packEntries(entries: readonly Entry[]): Buffer {
   return packed;
 }
 
-/** Undefined where the length is wrong. */
+/** Undefined if the length is wrong. */
 export function unpackEntries(packed: Buffer): Entry[] | undefined {
   if (packed.length % entryBytes !== 0) return undefined;
   return Array.from({ length: packed.length / entryBytes }, (_, index) => {
@@ -51,7 +51,7 @@ export function unpackEntries(packed: Buffer): Entry[] | undefined {
   });
 }
 
-/** The head after these entries: each link is the hash of the link before it and the entry. */
+/** Returns the head after these entries: each link hashes the previous link and the entry. */
 export function chainHead(from: string, packed: Buffer): string {
   let link: Buffer = Buffer.from(from, 'hex');
   for (let start = 0; start < packed.length; start += entryBytes) {

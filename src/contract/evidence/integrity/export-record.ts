@@ -1,4 +1,4 @@
-/** Lines of an export in JSON: rows with their place in the chain, and checkpoints. */
+/** JSON lines of an export: rows with their position in the chain, and checkpoints. */
 import { canonicalJson } from '../../canonical-json.ts';
 import type { Checkpoint } from './checkpoint.ts';
 import { rawMembers } from './raw-members.ts';
@@ -7,7 +7,7 @@ import { epochOf, isoOf } from './row-time.ts';
 
 export interface RowRecord {
   type: 'row';
-  /** The checkpoint that seals it, and its number in the chain of its layer. */
+  /** The checkpoint that seals the row, and the row's number in the chain of its layer. */
   checkpoint: number;
   number: number;
   hash: string;
@@ -18,7 +18,7 @@ export interface CheckpointRecord extends Checkpoint {
   type: 'checkpoint';
   position: number;
   hash: string;
-  /** The packed list of sealed rows by partition, base64. */
+  /** The packed sealed rows by partition, base64. */
   entries: Record<string, string>;
 }
 
@@ -36,7 +36,7 @@ const plainColumns = [
   'origin',
 ] as const satisfies readonly (keyof RowText)[];
 
-/** `data` and `actor` are put in as the database wrote them: their exact text is what was hashed. */
+/** Inserts `data` and `actor` as the database wrote them: the hash covers their exact text. */
 export function jsonLine(record: ExportRecord): string {
   if (record.type === 'checkpoint') return canonicalJson(record);
   const { row, checkpoint, number, hash } = record;
@@ -99,7 +99,7 @@ function readCheckpointRecord(raw: Map<string, string>): CheckpointRecord | unde
   };
 }
 
-/** Undefined where the line is no record. */
+/** Undefined if the line is not a record. */
 export function readJsonLine(line: string): ExportRecord | undefined {
   const raw = rawMembers(line);
   if (raw?.get('type') === '"row"') return readRow(raw);

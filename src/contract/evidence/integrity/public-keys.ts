@@ -1,4 +1,7 @@
-/** Reads public keys from a file: PEM blocks, or JSON as `slipway keys public --json` and `GET /v1/keys` print it. */
+/**
+ * Reads public keys from PEM blocks, or from JSON as printed by `slipway keys public --json` and
+ * `GET /v1/keys`.
+ */
 import { createPublicKey, type KeyObject } from 'node:crypto';
 
 const isEd25519 = (key: KeyObject) => key.asymmetricKeyType === 'ed25519';
@@ -20,7 +23,7 @@ export function fromKeyList(keys: unknown): KeyObject[] {
   });
 }
 
-/** Throws where the text holds no Ed25519 key, or anything else beside. */
+/** Throws if the text holds no Ed25519 key, or anything else. */
 export function readPublicKeys(text: string): KeyObject[] {
   const keys = text.trimStart().startsWith('{')
     ? fromKeyList((JSON.parse(text) as { keys?: unknown }).keys)

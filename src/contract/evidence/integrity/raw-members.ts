@@ -1,6 +1,6 @@
 /** The members of a JSON object with the exact text of each value, which parsing would lose. */
 
-/** Where the value that begins at `start` ends; the text is known to be valid JSON. */
+/** The end of the value that begins at `start`; the text must be valid JSON. */
 function valueEnd(text: string, start: number): number {
   let depth = 0;
   let inString = false;
@@ -30,8 +30,8 @@ function stringEnd(text: string, start: number): number {
 }
 
 /**
- * Undefined where the text is no JSON object on one line without white space between its members, or names a member twice. Values
- * may contain white space.
+ * Undefined if the text is not a one-line JSON object without white space between members, or has
+ * duplicate members. Values may contain white space.
  */
 export function rawMembers(text: string): Map<string, string> | undefined {
   try {
@@ -50,6 +50,6 @@ export function rawMembers(text: string): Map<string, string> | undefined {
     members.set(name, text.slice(nameEnd + 1, end));
     at = end + 1;
   }
-  // Exactly behind the closing brace, or something stood between that is not ours.
+  // Otherwise there is extra text between members.
   return at === text.length ? members : undefined;
 }

@@ -1,7 +1,12 @@
-/** The hash of an evidence row. Works on the exact text that the database returns, so that no digit is lost in parsing. */
+/**
+ * Hashes an evidence row. Uses the exact text from the database, because parsing could lose digits.
+ */
 import { createHash } from 'node:crypto';
 
-/** An evidence row as text. `at` is seconds since 1970 with microseconds; `data` and `actor` are JSON text. */
+/**
+ * An evidence row as text. `at` is seconds since 1970 with microseconds; `data` and `actor` are
+ * JSON text.
+ */
 export interface RowText {
   xid: string;
   seq: string;
@@ -20,8 +25,9 @@ export interface RowText {
 }
 
 /**
- * Every column except the cursor, in this order. The cursor enters the chain beside the hash, so that a row that was moved is
- * still recognised. Null columns are left out: a nullable column that is added later changes no hash of an older row.
+ * Every column except the cursor, in this order. The cursor enters the chain next to the hash, so
+ * that a moved row is still recognized. Null columns are omitted: a nullable column added later
+ * does not change older hashes.
  */
 export const hashedColumns = [
   'at',
@@ -38,7 +44,7 @@ export const hashedColumns = [
   'origin',
 ] as const satisfies readonly Exclude<keyof RowText, 'xid' | 'seq'>[];
 
-/** Pairs of name and text as a JSON array: no two different rows have the same encoding. */
+/** Encodes name and text pairs as a JSON array; different rows never have the same encoding. */
 export function encodeRow(row: RowText): string {
   const pairs: string[] = ['slipway row 1'];
   for (const column of hashedColumns) {
@@ -50,7 +56,7 @@ export function encodeRow(row: RowText): string {
 
 export const rowHash = (row: RowText): Buffer => createHash('sha256').update(encodeRow(row)).digest();
 
-/** Microseconds since 1970, or 0 where the time is not finite. */
+/** Microseconds since 1970, or 0 if the time is not finite. */
 export function microseconds(at: string): bigint {
   const match = /^(-?)(\d+)(?:\.(\d{1,6}))?$/.exec(at);
   if (!match) return 0n;

@@ -1,9 +1,9 @@
-/** Times with microseconds: seconds since 1970 as the database writes them, and RFC 3339 for people and SIEMs. */
+/** Times with microseconds: epoch seconds as the database writes them, and RFC 3339. */
 import { moment } from '../../../base/clock.ts';
 
 const endOfYear9999 = 253_402_300_799;
 
-/** Returned as it is where RFC 3339 has no form for it. */
+/** Returned unchanged if RFC 3339 cannot express it. */
 export function isoOf(epoch: string): string {
   const match = /^(\d{1,12})\.(\d{6})$/.exec(epoch);
   if (!match?.[1] || !match[2] || Number(match[1]) > endOfYear9999) return epoch;

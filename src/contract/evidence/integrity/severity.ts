@@ -1,4 +1,4 @@
-/** How loud a fact is in a SIEM, by the verb of its kind. */
+/** The severity of evidence in a SIEM, by the verb of its kind. */
 const warnings = new Set([
   'failed',
   'denied',

@@ -6,7 +6,7 @@ import { severityOf } from './severity.ts';
 
 /** Log audit. */
 const facility = 13;
-/** The enterprise number that RFC 5612 keeps for those who have none of their own. */
+/** The enterprise number that RFC 5612 reserves for documentation. */
 const structuredId = 'slipway@32473';
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is replaced.

@@ -1,4 +1,4 @@
-/** Verifies exported lines without a server: the same checks as on the database, with a bounded memory. */
+/** Verifies exported lines offline: the same checks as on the database, in bounded memory. */
 import type { KeyObject } from 'node:crypto';
 import type { EvidenceFault } from '../evidence-seals.ts';
 import { type CheckpointBody, checkpointHash, isSignedBy, readCheckpoint } from './checkpoint.ts';
@@ -12,9 +12,9 @@ export interface ExportVerdict {
   checkpoints: number;
   faults: EvidenceFault[];
   more_faults: number;
-  /** Lines that are no records. */
+  /** Lines that are not records. */
   unreadable: number;
-  /** Rows behind the last checkpoint: the file was cut off there. */
+  /** Rows after the last checkpoint: the file was truncated. */
   uncovered: number;
   head: ChainWalk['head'] | null;
   from: number | null;
@@ -27,7 +27,7 @@ interface SignedCut {
 }
 
 const maxFaults = 1_000;
-/** A checkpoint seals at most a thousand rows; beyond this, lines were added. */
+/** A checkpoint seals at most a thousand rows; more pending rows mean that lines were added. */
 const maxPending = 50_000;
 
 const nothing = { partition: null, cursor: null, until: null, moved_to: null, hash: null, checkpoint: null };
@@ -36,7 +36,7 @@ async function signedCuts(lines: AsyncIterable<string>, trusted: readonly KeyObj
   const keys = [...trusted];
   const cuts: SignedCut[] = [];
   for await (const line of lines) {
-    // Rows are most of a file, and none of them says this in escaped quotes outside its data.
+    // Most lines are rows, and none of them has this text in escaped quotes outside its data.
     if (!/\\"kind\\":\\"(cut|key)\\"/.test(line)) continue;
     const record = readJsonLine(line);
     const body = record?.type === 'checkpoint' ? readCheckpoint(record.body) : undefined;
@@ -53,7 +53,7 @@ async function signedCuts(lines: AsyncIterable<string>, trusted: readonly KeyObj
   return cuts;
 }
 
-/** The signed list of rows, and the segments whose list is not what was signed. */
+/** The signed rows, and the segments whose list differs from the signed one. */
 function listOf(record: CheckpointRecord, body: CheckpointBody) {
   const entries: SealedEntry[] = [];
   const changed: CheckpointBody['segments'] = [];
@@ -67,7 +67,7 @@ function listOf(record: CheckpointRecord, body: CheckpointBody) {
   return { entries, changed };
 }
 
-/** The number and the hash that a line gives its row are checked as well: a SIEM shows them. */
+/** Also checks the number and hash printed with a row, because a SIEM shows them. */
 function misplaced({ number, hash, checkpoint, row }: RowRecord, body: CheckpointBody): boolean {
   const segment = body.segments.find(({ partition }) => partition === row.layer);
   return (
@@ -79,7 +79,7 @@ function misplaced({ number, hash, checkpoint, row }: RowRecord, body: Checkpoin
   );
 }
 
-/** `open` gives the lines from the beginning each time: cuts stand behind the rows that they excuse. */
+/** `open` returns the lines from the start each time: cuts come after the rows that they excuse. */
 export async function verifyExport(
   open: () => AsyncIterable<string>,
   keys: readonly KeyObject[],

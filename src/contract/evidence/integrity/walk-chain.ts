@@ -1,4 +1,7 @@
-/** Checks a run of checkpoints: signatures, the link from each to the one before, and the heads of the partitions. */
+/**
+ * Checks a sequence of checkpoints: signatures, the link to the previous one, and the heads of the
+ * partitions.
+ */
 import { createPublicKey, type KeyObject } from 'node:crypto';
 import { type Checkpoint, type CheckpointBody, checkpointHash, isSignedBy, readCheckpoint } from './checkpoint.ts';
 import { emptyHead } from './entries.ts';
@@ -33,7 +36,7 @@ interface Expected {
 
 export interface ChainWalk {
   add(checkpoint: Checkpoint): { faults: ChainFault[]; body: CheckpointBody | undefined };
-  /** Rows that were found missing because of this cut; compared with what the cut says when the walk ends. */
+  /** Counts missing rows of a cut; compared with the cut's own count at the end. */
   countCut(position: number, rows: number): void;
   finish(): ChainFault[];
   readonly head: { position: number; hash: string } | undefined;
@@ -42,7 +45,7 @@ export interface ChainWalk {
   readonly kids: ReadonlySet<string>;
 }
 
-/** Undefined where the text is no key. */
+/** Undefined if the text is not a key. */
 export const publicKeyOf = (base64: string): KeyObject | undefined => {
   try {
     return createPublicKey({ key: Buffer.from(base64, 'base64'), format: 'der', type: 'spki' });
@@ -51,7 +54,7 @@ export const publicKeyOf = (base64: string): KeyObject | undefined => {
   }
 };
 
-/** `partial`: the run may begin anywhere, as in an export of the newest evidence. */
+/** `partial`: the sequence may start anywhere, as in an export of recent evidence. */
 export function walkChain(options: {
   trusted: readonly KeyObject[];
   expected_head?: string;
@@ -90,7 +93,7 @@ export function walkChain(options: {
     return isLinked ? [] : [fault('checkpoint_unlinked', body)];
   };
 
-  /** Where something is missing before it, a partition's first segment is taken as it is. */
+  /** After a gap, a partition's first segment is accepted as is. */
   const checkSegments = (body: CheckpointBody): ChainFault[] => {
     const faults: ChainFault[] = [];
     for (const segment of body.segments) {
@@ -139,9 +142,9 @@ export function walkChain(options: {
     },
     finish() {
       const nowhere = { partition: null, cursor: null, until: null };
-      // Only a whole run knows every row that a cut dropped.
+      // Only a complete walk sees every row that a cut dropped.
       const short = isWhole ? [...cuts].filter(([position, { rows }]) => rows !== (foundCut.get(position) ?? 0)) : [];
-      // A cut that is not part of the walked chain excuses nothing, whoever signed it.
+      // A cut outside the walked chain excuses nothing, whoever signed it.
       const unknown = [...foundCut.keys()].filter((position) => !cuts.has(position));
       return [
         ...unknown.map((checkpoint) => ({ ...nowhere, code: 'cut_incomplete' as const, checkpoint })),
