@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { expect, test } from 'vitest';
 import { trustedProxies } from '../../../base/network/trusted-proxies.ts';
 import { virtualClock } from '../../../base/virtual-clock.ts';
+import { tenantOnly, wholeFleet } from '../../../base/visibility.ts';
 import { routes } from '../../../contract/routes.ts';
 import { defaultLimits } from '../../../lifecycle/limits/limits.ts';
 import type { AgentSession } from '../../../store/agents/agent-sessions.ts';
@@ -19,7 +20,8 @@ const caller = (known: object, address = '192.0.2.1') =>
     raw: { headers: {}, socket: { remoteAddress: address } },
     server: { proxies: trustedProxies([]) },
   }) as unknown as FastifyRequest;
-const tenant = (name: string | null) => caller({ person: { tenant: name, token_id: 't', name: 't' } });
+const tenant = (name: string | null) =>
+  caller({ person: { visibility: name === null ? wholeFleet : tenantOnly(name), token_id: 't', name: 't' } });
 
 function rates() {
   const clock = virtualClock();
