@@ -1,6 +1,6 @@
 /**
- * `npm run demo`: a small fleet with planted faults. `-- --tls`: a server behind a proxy with an authority of its own, to break
- * by hand, layer by layer.
+ * `npm run demo`: a small fleet with planted faults. `-- --tls`: a server behind a TLS proxy with
+ * its own certificate authority, to break by hand, layer by layer.
  */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -38,7 +38,7 @@ const isFault = (word: string): word is Fault => faultNames.some((name) => name 
 const data_dir = values['data-dir'] ?? mkdtempSync(join(tmpdir(), 'slipway-demo-'));
 mkdirSync(data_dir, { recursive: true });
 const lines = createInterface({ input: process.stdin });
-/** By word or by signal. That there is nobody to type anything, as in the background, ends nothing. */
+/** Quits on a command or a signal. A closed standard input, as in the background, does not quit. */
 const quit = new Promise<'quit'>((resolve) => {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve('quit'));
   lines.on('line', (line) => line.trim() === 'quit' && resolve('quit'));

@@ -1,6 +1,6 @@
 /**
- * Writes docs/reference/cli.md from the command line's own declarations: `node scripts/generate-cli-docs.ts`. A test compares the
- * page with what would be written, so it cannot go stale.
+ * Writes docs/reference/cli.md from the declarations of the command line: `node
+ * scripts/generate-cli-docs.ts`. A test checks that the page is up to date.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -42,7 +42,7 @@ const optionTable = (options: readonly Option[]): string[] =>
       .map((option) => [code(option.flags), code(option.envVar ?? ''), meaning(option)]),
   );
 
-/** Programs of their own: what they say of their flags stands here as they say it. */
+/** Separate programs, with their own usage text. */
 const usages: Record<string, string> = {
   'slipway serve': serverUsage(),
   'slipway agent': agentUsage,

@@ -1,4 +1,7 @@
-/** Writes the tables and diagrams of docs/explanation/concepts.md from the code's own tables: `node scripts/generate-concepts.ts`. */
+/**
+ * Writes the tables and diagrams of docs/explanation/concepts.md from the tables of the code: `node
+ * scripts/generate-concepts.ts`.
+ */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ActionRow } from '../src/lifecycle/actions/action-table.ts';
@@ -38,7 +41,10 @@ function statusTable(statuses: Record<string, StatusDeclaration>, fenced: (name:
   return table(['status', 'class', 'deadline', '', 'means'], rows);
 }
 
-/** Causes that lead to one status from every other: a diagram with all their arrows would show nothing. */
+/**
+ * Causes that lead to one status from all others; drawing all their arrows would clutter the
+ * diagram.
+ */
 function fromAnywhere<S extends string>(edges: readonly Edge<S>[], to: S, least: number): Cause[] {
   const into = edges.filter((edge) => edge.to === to);
   const all = [...new Set(into.flatMap((edge) => edge.by))];
@@ -102,7 +108,10 @@ function budgetTable(): string {
 
 const whoActs = { tenant: "the tenant's operators too", fleet: 'operators of the fleet' } as const;
 
-/** Preconditions besides the status are words about one node or allocation; `slipway actions` says them of the one that is meant. */
+/**
+ * Lists preconditions by status only; the others depend on the node or allocation, and `slipway
+ * actions` shows them.
+ */
 function actionTable(
   actions: Record<string, Pick<ActionRow<string, never>, 'does' | 'for' | 'from' | 'unless'>>,
 ): string {
@@ -139,7 +148,7 @@ const sections: Record<string, () => string> = {
 
 const section = /<!-- generated: ([a-z-]+) -->\n[\s\S]*?<!-- end -->/g;
 
-/** The document with every marked section written anew. */
+/** Returns the document with every marked section regenerated. */
 export function withSections(document: string): string {
   const seen = new Set<string>();
   const written = document.replace(section, (_, name: string) => {

@@ -1,4 +1,7 @@
-/** Writes docs/reference/errors.md and docs/reference/api.md from the contract: `node scripts/generate-contract-docs.ts`. */
+/**
+ * Writes docs/reference/errors.md and docs/reference/api.md from the contract: `node
+ * scripts/generate-contract-docs.ts`.
+ */
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { FaultEntry } from '../src/contract/errors/error-entry.ts';
@@ -63,7 +66,7 @@ function apiPage(): string {
   ].join('\n\n')}\n`;
 }
 
-/** Path from the root of the repository → what belongs there. */
+/** Path from the repository root → content. */
 export const contractDocs: Record<string, () => string> = {
   'docs/reference/errors.md': errorsPage,
   'docs/reference/api.md': apiPage,

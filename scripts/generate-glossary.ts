@@ -1,4 +1,7 @@
-/** Writes docs/glossary.md from the table of src/lifecycle/glossary.ts: `node scripts/generate-glossary.ts`. */
+/**
+ * Writes docs/glossary.md from the table of src/lifecycle/glossary.ts: `node
+ * scripts/generate-glossary.ts`.
+ */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type GlossaryEntry, glossary } from '../src/lifecycle/glossary.ts';

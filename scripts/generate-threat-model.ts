@@ -1,4 +1,7 @@
-/** Writes the threat model into SECURITY.md: `node scripts/generate-threat-model.ts`. A test compares the page with its data. */
+/**
+ * Writes the threat model into SECURITY.md: `node scripts/generate-threat-model.ts`. A test
+ * compares the page with its data.
+ */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ShownBy, ThreatLine } from '../test/attacks/threat-model/lines.ts';

@@ -1,7 +1,8 @@
 /**
- * Makes a clone ready to run, and does nothing when it is: packages, the console, the agent's bundle and, for the tests,
- * a browser, a container engine and a client of another kind. It runs before `npm start` and `npm test`, on whatever Node
- * the machine has and before any package is installed; so it must not import a package and must not use what Node 20 lacks.
+ * Prepares a clone: packages, the console, the agent bundle and, for tests, a browser, a container
+ * engine and an external client. Does nothing if all is there. It runs before `npm start` and `npm
+ * test` on whatever Node the machine has, so it imports no packages and uses nothing newer than
+ * Node 20.
  */
 import { agentfieldSdkStep } from './setup/agentfield-sdk.mjs';
 import { buildSteps } from './setup/build.mjs';
@@ -15,8 +16,9 @@ import { SetupError, say, seconds } from './setup/say.mjs';
 const forTests = process.argv.includes('--for-tests');
 
 /**
- * A step is `{ doing, done, needed(): false | true | string, run(): void }`; a string is the reason why it is left out,
- * to be shown. A step is asked again once the lock is held, because another set-up may just have done it.
+ * A step is `{ doing, done, needed(): false | true | string, run(): void }`; a string is the reason
+ * for skipping it. `needed` is called again once the lock is held, because another set-up may have
+ * done the step.
  */
 function take(step) {
   const needed = step.needed();
@@ -31,7 +33,7 @@ function take(step) {
   });
 }
 
-/** The failures that a person can mend are told in words; anything else is a defect of ours and ends as one. */
+/** Prints failures that a person can fix; anything else is a defect and is thrown. */
 function attempt(run) {
   try {
     run();
@@ -45,13 +47,14 @@ function attempt(run) {
 
 const install = () => {
   installSteps.forEach(take);
-  // Says so here where the packages bring no Node for this platform and the machine's own is too old.
+  // Fails here if the packages have no Node for this platform and the machine's own is too old.
   nodeToRun();
 };
 
 if (!attempt(install)) process.exitCode = 1;
 else {
-  // Before the tests a build may fail: their own first stage repeats it and fails, and the others still say something.
+  // Before tests a build may fail: their first stage repeats it and fails, and the other stages
+  // still run.
   for (const step of buildSteps) if (!attempt(() => take(step)) && !forTests) process.exitCode = 1;
   if (forTests)
     for (const step of [chromiumStep, podmanStep, agentfieldSdkStep, ...outsiderSteps]) attempt(() => take(step));

@@ -1,9 +1,11 @@
 /**
- * `npm test`: builds, type check, lint and format check, then every suite. All stages run even when one fails, so that one run
- * shows everything. A run passes only when nothing failed, nothing was skipped and every required suite ran something;
- * its last line counts the tests, and says `0 failed` exactly when the exit status is 0.
+ * `npm test`: builds, type check, lint and format check, then every suite. All stages run even if
+ * one fails, so that one run shows everything. A run passes only if nothing failed, nothing was
+ * skipped and every required suite ran tests; its last line counts the tests, and says `0 failed`
+ * exactly when the exit status is 0.
  *
- * `npm run test:quick` (`--quick`) is the inner loop: the checks, the house rules, and the unit tests beside what changed.
+ * `npm run test:quick` (`--quick`) is the inner loop: the checks, the house rules, and the unit
+ * tests of changed folders.
  */
 import { existsSync } from 'node:fs';
 import { changedFiles, foldersOf } from './test/changed-folders.ts';
@@ -13,7 +15,10 @@ import { readOutcome, requiredSuites } from './test/suites.ts';
 const tool = (path: string) => `${root}/node_modules/${path}`;
 const resultsFile = `${root}/reports/vitest.json`;
 
-/** Does nothing when the run's own preparation has built everything; repeats, as a failure that counts, what did not build. */
+/**
+ * Does nothing if the preparation has built everything; otherwise repeats the failed build as a
+ * failure that counts.
+ */
 const builds: Stage = { name: 'builds', args: [`${root}/scripts/setup.mjs`] };
 
 const staticStages: Stage[] = [
@@ -26,7 +31,7 @@ const staticStages: Stage[] = [
   { name: 'lint and format', args: [tool('@biomejs/biome/bin/biome'), 'check', '--error-on-warnings'] },
 ];
 
-/** So built in every run: nobody then asks whether it is the present one. */
+/** Built in every run, so that it is always current. */
 const serverInOneFile: Stage = { name: 'server in one file', args: [`${root}/scripts/test/server-in-one-file.ts`] };
 
 const quick = process.argv.includes('--quick');
@@ -62,13 +67,13 @@ if (!staticOnly) {
   complaints.push(...outcome.complaints);
 }
 
-// A failed stage that no failed test accounts for still makes the count say so.
+// A failed stage without a failed test still counts as a failure.
 const unexplained = run.failures().filter((name) => name !== suites.name || failed + complaints.length === 0).length;
 const total = failed + complaints.length + unexplained;
 
 console.log(`\n${run.summary()}`);
 if (quick) console.log(`  unit tests of ${folders.join(', ') || 'no folder'}; npm test runs everything`);
-// Named once more at the very end, where whoever reads only that finds them.
+// Repeated at the end, for readers who only look there.
 for (const complaint of [...failures, ...complaints]) console.log(`  FAIL  ${complaint}`);
 if (!staticOnly) console.log(`\nTests: ${passed} passed, ${total} failed`);
 process.exitCode = total === 0 ? 0 : 1;

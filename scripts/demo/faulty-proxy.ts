@@ -1,6 +1,6 @@
 /**
- * A proxy that ends TLS in front of a server and can be broken, one layer at a time, while it runs. The demo lets a person do it;
- * the scenario of the failing layer does the same.
+ * A TLS proxy in front of a server that can be broken one layer at a time while it runs. Used by
+ * the demo and by the scenario of failing layers.
  */
 import { generateKeyPairSync, sign } from 'node:crypto';
 import { request as httpRequest, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
@@ -15,7 +15,7 @@ const impostor: RequestListener = (_, response) => {
   response.end(JSON.stringify({ status: 'ok', version: '1.0.0' }));
 };
 
-/** Another installation, which is Slipway in all it says, and knows nobody of ours. */
+/** Another installation: a valid Slipway that knows none of our machines. */
 const otherKeys = generateKeyPairSync('ed25519');
 const otherInstallation: RequestListener = (request, response) => {
   const nonce = new URL(request.url ?? '/', 'http://other').searchParams.get('nonce');
@@ -45,7 +45,7 @@ const only =
   (request: IncomingMessage): RequestListener | null =>
     path.test(request.url ?? '') ? refuse : null;
 
-/** What each fault does to requests; those that never let one through have no line here. */
+/** The effect of each fault on requests; faults that let no request through are not listed. */
 const refusals = {
   ingress: () => impostor,
   other: () => otherInstallation,
@@ -70,9 +70,9 @@ export type ProxyFault = (typeof proxyFaults)[number];
 
 export interface FaultyProxy {
   url: string;
-  /** The certificate of the authority that vouches for it, in PEM. */
+  /** The certificate of its authority, in PEM. */
   ca: string;
-  /** Breaks one layer, mending the one before; null mends all. */
+  /** Breaks one layer and repairs the previous one; null repairs all. */
   break(fault: ProxyFault | null): Promise<void>;
   stop(): Promise<void>;
 }
@@ -111,7 +111,7 @@ export async function faultyProxy(upstream_url: string, port = 0): Promise<Fault
     else passOn(upstream, request, response);
   });
   secure.on('tlsClientError', (_, socket) => socket.destroy());
-  const door = createServer((socket) => {
+  const listener = createServer((socket) => {
     sockets.add(socket);
     socket.on('close', () => sockets.delete(socket));
     socket.on('error', () => socket.destroy());
@@ -121,17 +121,17 @@ export async function faultyProxy(upstream_url: string, port = 0): Promise<Fault
 
   const open = () =>
     new Promise<void>((resolve, reject) => {
-      door.once('error', reject);
-      door.listen(port, '127.0.0.1', () => {
-        door.off('error', reject);
-        port = (door.address() as AddressInfo).port;
+      listener.once('error', reject);
+      listener.listen(port, '127.0.0.1', () => {
+        listener.off('error', reject);
+        port = (listener.address() as AddressInfo).port;
         resolve();
       });
     });
   const close = () =>
     new Promise<void>((resolve) => {
-      if (!door.listening) return resolve();
-      door.close(() => resolve());
+      if (!listener.listening) return resolve();
+      listener.close(() => resolve());
       for (const socket of sockets) socket.destroy();
     });
 
@@ -143,10 +143,10 @@ export async function faultyProxy(upstream_url: string, port = 0): Promise<Fault
       fault = next;
       const shown = next && next in certificates ? (next as keyof typeof certificates) : 'good';
       secure.setSecureContext(certificates[shown]);
-      // What is open was made while all was well, and would hide the fault.
+      // Open connections were made before the fault and would hide it.
       for (const socket of sockets) socket.destroy();
       if (next === 'tcp') await close();
-      else if (!door.listening) await open();
+      else if (!listener.listening) await open();
     },
     stop: close,
   };

@@ -1,4 +1,4 @@
-/** `npm run demo`: a server of its own with the planted fleet, in a directory that goes with it. */
+/** `npm run demo`: its own server with the planted fleet, in a temporary directory. */
 import { readFile } from 'node:fs/promises';
 import { readSettings } from '../../src/base/settings/settings.ts';
 import { createLog } from '../../src/base/telemetry/log.ts';
@@ -13,25 +13,27 @@ export interface FleetDemo {
   stop(): Promise<void>;
 }
 
-export async function startFleetDemo(told: {
+export async function startFleetDemo(options: {
   data_dir: string;
   port: number;
   say(text: string): void;
 }): Promise<FleetDemo> {
-  const flags = ['--port', String(told.port), '--data-dir', told.data_dir];
+  const flags = ['--port', String(options.port), '--data-dir', options.data_dir];
   const server = await startServer(readSettings(flags, {}), createLog({ level: 'error' }));
   const token = (await readFile(server.admin_token_path, 'utf8')).trim();
-  told.say(`Console  ${server.url}\nToken    in ${server.admin_token_path}\nBringing the fleet up, with its faults …`);
+  options.say(
+    `Console  ${server.url}\nToken    in ${server.admin_token_path}\nBringing the fleet up, with its faults …`,
+  );
   const as = (other: string) => createClient({ base_url: server.url, token: other, addresses: routes });
   const ended = new AbortController();
   await plantFleet({ client: as(token), as }, ended.signal);
-  told.say('All faults are there. Open the console: Attention shows what a person on call would see.');
+  options.say('All faults are there. Open the console: Attention shows what a person on call would see.');
   return {
     url: server.url,
     async stop() {
       ended.abort();
       await server.stop();
-      endProcessesIn(told.data_dir);
+      endProcessesIn(options.data_dir);
     },
   };
 }

@@ -1,6 +1,7 @@
 /**
- * A small fleet with planted faults, made through the public API with real machines, so that every page has something true
- * to show: healthy machines, slow boots, one that never finishes starting, releases that fail, a crash loop, one set aside.
+ * A small fleet with planted faults, created through the public API with real machines, so that
+ * every page shows real data: healthy machines, slow boots, one that never becomes ready, failing
+ * releases, a crash loop, a quarantined node.
  */
 import { pause, systemClock } from '../../src/base/clock.ts';
 import type { Allocation } from '../../src/contract/allocation.ts';
@@ -109,10 +110,10 @@ export interface Served {
   as(token: string): Client;
 }
 
-/** A machine that registers, beats and never says that it is ready; it beats for as long as the fleet is to be seen. */
+/** A machine that registers and beats but never reports ready, for as long as the demo runs. */
 async function neverReady({ client, as }: Served, ended: AbortSignal): Promise<void> {
   const { enrollment_token } = await client.call('node-create', { body: { pool: 'stuck', name: 'notebook-2' } });
-  // Its enrolment token is all that it has to show.
+  // It authenticates with its enrolment token only.
   const { credential } = await as('').call('agent-register', { body: { enrollment_token, version: 'demo' } });
   if (!credential) throw new Error('the machine that never is ready was given no credential');
   const agent = as(credential);
@@ -127,7 +128,7 @@ async function neverReady({ client, as }: Served, ended: AbortSignal): Promise<v
   });
 }
 
-/** Resolves when every fault has shown itself; what boots slowly or is stuck is still on its way then. */
+/** Resolves when every fault is visible; slow and stuck boots are still in progress then. */
 export async function plantFleet(server: Served, ended: AbortSignal): Promise<void> {
   const { client } = server;
   for (const [pool, body] of Object.entries(plantedPools)) await client.call('pool-put', { params: { pool }, body });

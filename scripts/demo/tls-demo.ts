@@ -1,4 +1,7 @@
-/** What the TLS demo is made of: server, proxy, authority and one machine, with a way to break each layer and to mend it. */
+/**
+ * The TLS demo: server, proxy, authority and one machine, with commands to break and repair each
+ * layer.
+ */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { agentDoctor } from '../../src/agent/doctor.ts';
@@ -19,7 +22,10 @@ export const faultNames = ['dns', ...proxyFaults, 'credential', 'fence', 'heartb
 export type Fault = (typeof faultNames)[number];
 
 export interface TlsDemo {
-  /** Breaks one layer, mending the one before, and says what doctor finds from both ends; null only mends. */
+  /**
+   * Breaks one layer, repairs the previous one, and prints what doctor finds from both ends; null
+   * only repairs.
+   */
   doctor(fault: Fault | null): Promise<void>;
   stop(): Promise<void>;
 }
@@ -59,7 +65,7 @@ async function machineFrom(client: Client): Promise<Node> {
 const act = (client: Client, id: string, action: 'drain' | 'undrain') =>
   client.call('node-act', { params: { id, action }, body: { reason: 'to see what doctor says' } });
 
-/** What is no matter of the proxy: how it is broken, and how it is mended. */
+/** Faults outside the proxy: how to break and repair them. */
 const ways: Partial<Record<Fault, { break(stage: Stage): Promise<unknown>; mend(stage: Stage): Promise<unknown> }>> = {
   fence: {
     break: ({ client, node }) => act(client, node.node_id, 'drain'),
@@ -74,16 +80,16 @@ const ways: Partial<Record<Fault, { break(stage: Stage): Promise<unknown>; mend(
   },
 };
 
-export async function startTlsDemo(told: {
+export async function startTlsDemo(options: {
   data_dir: string;
   port: number;
   say(text: string): void;
 }): Promise<TlsDemo> {
-  const { data_dir, say } = told;
-  // The server must know its public address before it has one of its own, so both are settled first.
+  const { data_dir, say } = options;
+  // The server must know its public address before it starts, so both ports are chosen first.
   const port = await freePort();
   const upstream = `http://127.0.0.1:${port}`;
-  const proxy = await faultyProxy(upstream, told.port);
+  const proxy = await faultyProxy(upstream, options.port);
   const ca_file = join(data_dir, 'demo-ca.pem');
   await writeFile(ca_file, proxy.ca);
   const flags = ['--port', String(port), '--data-dir', data_dir, '--public-url', proxy.url, '--public-ca', ca_file];
@@ -133,7 +139,7 @@ export async function startTlsDemo(told: {
   const breakIt = async (fault: Fault | null) => {
     if (broken !== null) await ways[broken]?.mend(stage);
     await proxy.break(null);
-    // Otherwise the silence that one fault left would be taken for another's.
+    // Otherwise the silence of the previous fault would be attributed to this one.
     await untilThere(async () => {
       const { checks } = await client.call('node-checkup', { params: { id: node.node_id } });
       return checks.every(({ ok }) => ok) || undefined;
@@ -152,7 +158,7 @@ export async function startTlsDemo(told: {
           : `\n${fault} is broken. An operator’s doctor says:`,
       );
       await fromOperator(fault);
-      // Its name and its credential are the operator's own; the machine has others.
+      // The fault affects only the operator's name resolution or credential, not the machine's.
       if (fault === 'dns' || fault === 'credential') return;
       say('\nOn the machine it says:');
       await agentDoctor(

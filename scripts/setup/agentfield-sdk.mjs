@@ -1,6 +1,6 @@
 /**
- * The AgentField SDK for Python, as its package is published, for the test that points it at us: once in the version that says "starting" for
- * ever, and once in a newer one. Kept under node_modules, where it touches nobody's Python.
+ * Installs the published AgentField SDK for Python, for the compatibility test: a version that
+ * never reports ready, and a newer one. Kept under node_modules, apart from the system's Python.
  */
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -8,7 +8,7 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inRoot, runQuietly, SetupError } from './say.mjs';
 
-/** The last version that never says ready by itself, and one that does. */
+/** The last version that never reports ready by itself, and one that does. */
 export const sdkVersions = { says_starting: '0.1.91', says_ready: '0.1.144' };
 
 const place = inRoot('node_modules', '.cache', 'agentfield-sdk');
@@ -32,7 +32,7 @@ const isPython = () => works('-c', 'import sys; assert (3, 10) <= sys.version_in
 const hasPip = () => works('-m', 'pip', '--version');
 const mayInstall = () => process.getuid?.() === 0 && spawnSync('apt-get', ['--version']).status === 0;
 
-/** What is missing, in words for whoever has to install it; undefined when the SDK can be had. */
+/** Describes what is missing for an installation; undefined if it is possible. */
 function missing() {
   const test = 'the test with the AgentField SDK will fail';
   if (!isPython())
@@ -41,7 +41,10 @@ function missing() {
   return undefined;
 }
 
-/** How to start a program with that version of the SDK; throws what to do where it is not installed. A version in a folder of its own goes before the one among the packages. */
+/**
+ * Returns how to start a program with this version of the SDK; throws instructions if it is not
+ * installed. A version in its own folder takes precedence.
+ */
 export function sdkPython(version) {
   if (!isInstalled())
     throw new SetupError(missing() ?? 'the AgentField SDK is not installed: run node scripts/setup.mjs --for-tests.');

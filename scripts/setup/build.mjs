@@ -1,4 +1,4 @@
-/** The two things that are built: the console and the agent's single file; each only when what it is made of changed. */
+/** Builds the console and the agent bundle, each only if its sources changed. */
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -25,8 +25,8 @@ function fingerprint(sources) {
 }
 
 /**
- * Built beside its place and then moved in, so that a server that is already running never serves a half-written file,
- * and a build that fails leaves the last good one.
+ * Built next to its target and then moved, so that a running server never serves a half-written
+ * file and a failed build keeps the previous one.
  */
 function buildStep({ what, entry, sources, output, build }) {
   const stampFile = inRoot('dist', `.${what}.stamp`);

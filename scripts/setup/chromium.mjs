@@ -1,9 +1,9 @@
-/** The browser that the browser suite drives: the machine's own, or Debian's where we may install it. */
+/** The browser of the browser tests: the machine's own, or Debian's if we may install it. */
 import { install, isProgram, mayInstall as mayInstallAny, onPath } from './debian.mjs';
 
 const names = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
 
-/** The browser's path, or undefined; `CHROMIUM_PATH` goes before what is found. */
+/** The browser's path, or undefined; `CHROMIUM_PATH` takes precedence. */
 export function findChromium() {
   const chosen = process.env.CHROMIUM_PATH;
   if (chosen) return isProgram(chosen) ? chosen : undefined;

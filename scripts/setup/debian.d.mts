@@ -1,2 +1,2 @@
-/** Where a program lies on this machine, or undefined. */
+/** The path of a program on this machine, or undefined. */
 export function onPath(name: string): string | undefined;

@@ -1,4 +1,4 @@
-/** What tests need of the machine: found on it, or installed from Debian where we may. */
+/** Finds programs that tests need, or installs them from Debian if permitted. */
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { runQuietly } from './say.mjs';
@@ -12,7 +12,7 @@ export function isProgram(path) {
   }
 }
 
-/** Where system programs lie that a plain user's PATH leaves out. */
+/** Directories of system programs that an ordinary user's PATH omits. */
 const systemPlaces = ['/usr/sbin', '/sbin'];
 
 export const onPath = (name) =>

