@@ -167,7 +167,7 @@ it('what disagrees is seen with both sides, on its own page and on the machineâ€
   await place.getByText('1 open').waitFor();
   expect((await server.client.call('node-get', { params: { id: machine(2) } })).status).toBe('quarantined');
   await page.getByRole('heading', { name: 'Its row is not what its evidence says.' }).waitFor();
-  await page.getByRole('heading', { name: 'We hold' }).waitFor();
+  await page.getByRole('heading', { name: 'Our record' }).waitFor();
   await page.getByRole('heading', { name: 'Found', exact: true }).waitFor();
   await expectNoBarriers(page, 'drift');
   await page.getByRole('link', { name: /^node/ }).click();

@@ -101,7 +101,7 @@ it('are taken in light and in dark colours', async () => {
   await show(`/allocations/${await slowAllocation()}`, 'Waiting for it to register', 'progress');
   await show('/fleet?group=zone', 'releases failed', 'fleet');
   await show(`/nodes/${await nodeIn('web', 'ready')}`, 'boot stage', 'node');
-  await show('/boots?pool=slow-boot&budget=150', 'Answered over all', 'boots');
+  await show('/boots?pool=slow-boot&budget=150', 'Based on all', 'boots');
   await context.close();
 });
 

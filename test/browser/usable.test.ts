@@ -303,7 +303,7 @@ it('tells by a line that is moved what another budget would have done, and sets 
     .getByRole('table', { name: 'Boots given up although they arrived' })
     .getByRole('row', { name: '423 s' });
   const says = (words: string) => page.getByText(words, { exact: true }).waitFor();
-  await page.getByText('Answered over all 22 boots on record').waitFor();
+  await page.getByText('Based on all 22 boots on record').waitFor();
   await says('With 720 s, none of 22 boots would have been given up before it arrived.');
   expect(await named.count()).toBe(0);
 
@@ -326,7 +326,7 @@ it('tells by a line that is moved what another budget would have done, and sets 
   await page.mouse.up();
   expect(await line.getAttribute('aria-valuetext')).toMatch(/^400 s\. With 400 s, 1 of 22/);
   await page.waitForURL(/budget=400/);
-  await page.getByText('Answered over all 22 boots on record').waitFor();
+  await page.getByText('Based on all 22 boots on record').waitFor();
 
   // By keys, a step at a time, and by a number.
   await line.focus();

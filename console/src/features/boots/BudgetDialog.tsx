@@ -82,7 +82,7 @@ function BudgetForm({ onClose, onDone, pool, phase, judged }: Omit<Props, 'opene
       </div>
       <PredictionBox prediction={{ says: `${headlineOf(judged)} ${stuckSentence(judged)}` }} error={null} />
       {takesPolicy && (
-        <Radio.Group label="And then" value={policy} onChange={(value) => isPolicy(value) && setPolicy(value)}>
+        <Radio.Group label="Afterwards" value={policy} onChange={(value) => isPolicy(value) && setPolicy(value)}>
           <Stack gap={6} mt={4}>
             {policies.map((each) => (
               <Radio key={each} value={each} label={policyNames[each]} description={policyWords[each]} />

@@ -57,7 +57,7 @@ function budgetFacts(
     ['Moving towards', learning && learning.aim_seconds !== budget_seconds && inSeconds(learning.aim_seconds)],
     ['Learned from', learning?.stratum && `${learning.completions} ${stratumWords[learning.stratum]}`],
     ['Considered', learning && <Ago at={learning.considered_at} />],
-    ['Too slow for it', too && tooSlowWords(too, samples.filter(arrived).length)],
+    ['Over budget', too && tooSlowWords(too, samples.filter(arrived).length)],
     ['Rescued', `boots up to ${inSeconds(rescue_seconds)} late`],
     [
       'Since it changed',

@@ -105,7 +105,7 @@ export function BudgetQuestion({ pool, phase, first, onRest, children }: Props) 
 }
 
 const countWords = ({ samples, running }: BootPhase) =>
-  [samples.length === 1 ? '1 boot' : `the newest ${samples.length} boots`, running > 0 && `${running} on the way`]
+  [samples.length === 1 ? '1 boot' : `the newest ${samples.length} boots`, running > 0 && `${running} running`]
     .filter(Boolean)
     .join(' · ');
 
@@ -195,11 +195,11 @@ const Basis = ({ boots, answer }: { boots: number; answer: WhatIf | undefined })
   <p className={styles.basis} role="status">
     {answer?.oldest_at ? (
       <>
-        Answered over {answer.boots === 1 ? 'the one boot' : `all ${answer.boots.toLocaleString('en')} boots`} on
-        record, the oldest <Ago at={answer.oldest_at} />
+        Based on {answer.boots === 1 ? 'the one boot' : `all ${answer.boots.toLocaleString('en')} boots`} on record, the
+        oldest <Ago at={answer.oldest_at} />
       </>
     ) : (
-      `Over the newest ${boots.toLocaleString('en')} boots; asking the whole record …`
+      `Based on the newest ${boots.toLocaleString('en')} boots; loading the whole record …`
     )}
   </p>
 );

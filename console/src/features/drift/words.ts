@@ -17,10 +17,10 @@ type About = Pick<Finding, 'kind' | 'subject' | 'node_id' | 'allocation_id' | 'p
 
 /** Headings of the two sides. */
 export const sideNames: Record<Finding['kind'], [ours: string, theirs: string]> = {
-  drift: ['We hold', 'Found'],
-  'repeat-failure': ['We hold', 'Found'],
+  drift: ['Our record', 'Found'],
+  'repeat-failure': ['Our record', 'Found'],
   'boot-shift': ['Before', 'Since then'],
-  identity: ['The machine', 'Who asked'],
+  identity: ['The machine', 'The other caller'],
   'join-token': ['Join token', 'Machines'],
   token: ['Token', 'Use'],
 };

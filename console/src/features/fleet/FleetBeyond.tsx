@@ -32,14 +32,14 @@ interface FoundProps extends Pick<Props, 'q' | 'stuck'> {
 function Found({ q, status, several, stuck }: FoundProps) {
   const { data, error } = useQuery(fleetSearchQuery(q, status));
   if (error) return <FailurePanel error={error} />;
-  if (!data) return <Skeleton height={180} radius="lg" role="status" aria-label="Looking" />;
+  if (!data) return <Skeleton height={180} radius="lg" role="status" aria-label="Loading" />;
   return (
     <Panel flush>
       <FleetTable stuck={stuck} nodes={data.items.map(fleetNodeOf)} sort={undefined} onSort={() => undefined} />
       <Text p="sm" ta="center" size="sm" c="dimmed">
-        {data.items.length === 0 ? 'None was found' : `The newest ${data.items.length} that were found`}
-        {several && `, of those that are ${status}`}
-        {data.next_cursor !== null && '. Among so many machines not all were looked at: a whole name is always found'}.
+        {data.items.length === 0 ? 'Nothing found' : `The newest ${data.items.length} matches`}
+        {several && ` with status ${status}`}
+        {data.next_cursor !== null && '. Not every machine was searched. Search for a whole name to find it for sure'}.
       </Text>
     </Panel>
   );

@@ -63,12 +63,12 @@ export function NodeFacts({ node }: { node: Node }) {
         />
       </Panel>
       {node.reported && Object.keys(node.reported).length > 0 && (
-        <Panel title="The node says">
+        <Panel title="Reported by the node">
           <Facts facts={Object.entries(node.reported).map(([name, value]) => [humanize(name), words(value)])} />
         </Panel>
       )}
       {node.observed && (
-        <Panel title="The driver sees">
+        <Panel title="Seen by the driver">
           <Facts
             facts={[
               ['State', node.observed.state],

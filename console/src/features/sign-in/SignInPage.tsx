@@ -73,8 +73,8 @@ export function SignInPage() {
           </Text>
           <pre className={styles.command}>cat .slipway/admin.token</pre>
           <Text size="sm" c="dimmed">
-            Elsewhere it is <code>&lt;data-dir&gt;/admin.token</code>, or what <code>SLIPWAY_ADMIN_TOKEN</code> says. An
-            admin can make more, with fewer rights, by <code>slipway tokens</code>.
+            Elsewhere it is <code>&lt;data-dir&gt;/admin.token</code>, or the value of <code>SLIPWAY_ADMIN_TOKEN</code>.
+            Admins create further tokens with <code>slipway tokens</code>.
           </Text>
         </div>
       </div>

@@ -21,7 +21,7 @@ function End({ hold: { resumed_at, resumed_by, ended_at } }: { hold: Hold }) {
   if (resumed_at)
     return (
       <span>
-        resumed <Ago at={resumed_at} /> by {resumed_by?.name ?? 'somebody'}
+        resumed <Ago at={resumed_at} /> by {resumed_by?.name ?? 'unknown'}
       </span>
     );
   return (
