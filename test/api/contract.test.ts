@@ -206,8 +206,8 @@ it.each([
     page.on('console', (message) => message.type() === 'error' && complaints.push(message.text()));
     page.on('pageerror', (error) => complaints.push(error.message));
     page.on('requestfailed', (request) => complaints.push(request.url()));
-    await page.goto(server.url + path);
-    await page.getByText(shown).first().waitFor();
+    await page.goto(server.url + path, { timeout: 90_000 });
+    await page.getByText(shown).first().waitFor({ timeout: 90_000 });
     expect(complaints).toEqual([]);
   } finally {
     await browser.close();
