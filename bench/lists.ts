@@ -6,7 +6,7 @@
 import { loadavg } from 'node:os';
 import { now, pause, systemClock } from '../src/base/clock.ts';
 import type { NodeId } from '../src/base/ids.ts';
-import { tenantOnly, wholeFleet } from '../src/base/visibility.ts';
+import { tenantOnly, wholeFleet } from '../src/lifecycle/visibility.ts';
 import { evidenceFor } from '../src/store/evidence/because.ts';
 import { listOperations } from '../src/store/operations/operations.ts';
 import type { Database } from '../src/store/pg/database.ts';

@@ -4,7 +4,7 @@
  */
 import { loadavg } from 'node:os';
 import { now, secondsLater, systemClock } from '../../src/base/clock.ts';
-import { wholeFleet } from '../../src/base/visibility.ts';
+import { wholeFleet } from '../../src/lifecycle/visibility.ts';
 import {
   type Cursor,
   headCursor,

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { emptyDatabase, type TestDatabase, testDatabase } from '../../test/support/database.ts';
 import { until } from '../../test/support/until.ts';
-import { wholeFleet } from '../base/visibility.ts';
+import { wholeFleet } from '../lifecycle/visibility.ts';
 import { readLines } from './logs/node-logs.ts';
 import { migrate, SchemaTooNew } from './migrate.ts';
 import { type Database, openDatabase } from './pg/database.ts';

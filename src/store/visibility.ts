@@ -3,7 +3,7 @@
  * the kind of visibility, so a read of the whole fleet carries no predicate and both kinds keep
  * plans of their own.
  */
-import type { Visibility } from '../base/visibility.ts';
+import type { Visibility } from '../lifecycle/visibility.ts';
 import type { Bind } from './pg/walk.ts';
 
 /** Conditions to join with `and`; none for the whole fleet. */

@@ -2,8 +2,8 @@
 import type { FastifyRequest } from 'fastify';
 import { Compile } from 'typebox/compile';
 import { type KnownIds, kindOfId } from '../../base/ids.ts';
-import { canSee, wholeFleet } from '../../base/visibility.ts';
 import { Id } from '../../contract/primitives.ts';
+import { canSee, wholeFleet } from '../../lifecycle/visibility.ts';
 import { operationRow } from '../../store/operations/operations.ts';
 import type { Queryable } from '../../store/pg/database.ts';
 import { allocationRow } from '../../store/rows/allocations.ts';

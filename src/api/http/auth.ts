@@ -2,10 +2,10 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyRequest } from 'fastify';
 import { now } from '../../base/clock.ts';
-import { tenantOnly, wholeFleet } from '../../base/visibility.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { Access } from '../../contract/route.ts';
 import { roleAtLeast } from '../../contract/security/token.ts';
+import { tenantOnly, wholeFleet } from '../../lifecycle/visibility.ts';
 import type { AgentSession } from '../../store/agents/agent-sessions.ts';
 import { relayPrefix, type TokenRow, tokenBySecret } from '../../store/rows/tokens.ts';
 import type { ApiServices } from '../services.ts';

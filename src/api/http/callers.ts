@@ -1,7 +1,8 @@
 /** Who can make a call: a person or program with a token, or a relay. */
-import type { Visibility } from '../../base/visibility.ts';
+
 import type { Actor } from '../../contract/evidence/evidence.ts';
 import type { Role } from '../../contract/security/token.ts';
+import type { Visibility } from '../../lifecycle/visibility.ts';
 
 /** A person or program with a token or session. */
 export interface Person {

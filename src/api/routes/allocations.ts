@@ -1,9 +1,9 @@
 /** Allocations and operations: create, read, release, retry, cancel. */
 import { now } from '../../base/clock.ts';
-import { canSee, tenantOnly, type Visibility } from '../../base/visibility.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { OperationName } from '../../contract/routes.ts';
 import { offeredAllocationActions } from '../../lifecycle/actions/allocation-actions.ts';
+import { canSee, tenantOnly, type Visibility } from '../../lifecycle/visibility.ts';
 import type { Prediction } from '../../operations/actions/acting.ts';
 import { actOnAllocation } from '../../operations/actions/allocation-actions.ts';
 import { allocationSubject } from '../../operations/actions/offers.ts';

@@ -1,9 +1,9 @@
 /** The release certificate of an allocation. */
 import { now } from '../../base/clock.ts';
-import { canSee } from '../../base/visibility.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { certificateText, signCertificate } from '../../contract/evidence/integrity/certificate.ts';
 import type { RowText } from '../../contract/evidence/integrity/row-hash.ts';
+import { canSee } from '../../lifecycle/visibility.ts';
 import { formatCursor } from '../../store/evidence/evidence.ts';
 import {
   areProofsCut,

@@ -1,13 +1,13 @@
 /** What doctor asks. The judgements are pure and made here, so that every caller is told the same layer. */
 import { now } from '../../base/clock.ts';
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
-import { type Visibility, wholeFleet } from '../../base/visibility.ts';
 import { faultEntry } from '../../contract/errors/error-entry.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { ownerLayers } from '../../contract/errors/problem.ts';
 import type { Checkup, LayerCheck, Ping } from '../../contract/supervision/checkup.ts';
 import { isPingOver, type Judged, judgeStanding } from '../../lifecycle/explain/checkup.ts';
 import { isFenced, nodeStatuses } from '../../lifecycle/model/states.ts';
+import { type Visibility, wholeFleet } from '../../lifecycle/visibility.ts';
 import { type PingSeen, pingNow, seePing } from '../../operations/actions/ping-now.ts';
 import { hasAgent } from '../../store/agents/instances.ts';
 import { joinedRow, type NodeRow, readNode } from '../../store/rows/nodes.ts';

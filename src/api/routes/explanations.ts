@@ -1,6 +1,5 @@
 /** Why a node has its status, and which actions are open. */
 import { now } from '../../base/clock.ts';
-import { type Visibility, wholeFleet } from '../../base/visibility.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { Evidence } from '../../contract/evidence/evidence.ts';
 import type { Node } from '../../contract/node.ts';
@@ -15,6 +14,7 @@ import type { Holder as ExplainedHolder, ExplainedNode } from '../../lifecycle/e
 import { meaningOf } from '../../lifecycle/explain/node-means.ts';
 import { isStillRefused, type RefusedBeats, refusedIn } from '../../lifecycle/findings/refused-beats.ts';
 import type { NodeStatus } from '../../lifecycle/model/states.ts';
+import { type Visibility, wholeFleet } from '../../lifecycle/visibility.ts';
 import { actOnNode } from '../../operations/actions/node-actions.ts';
 import { nodeSubject } from '../../operations/actions/offers.ts';
 import { nodeReimageKind } from '../../operations/provision/node-reimage.ts';

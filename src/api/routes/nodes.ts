@@ -1,9 +1,9 @@
 /** Nodes with their timelines, logs and boot stages. */
 import { now, secondsLater } from '../../base/clock.ts';
-import { canSee, type Visibility } from '../../base/visibility.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { AuditQuery, JoinedTimelineQuery } from '../../contract/evidence/evidence.ts';
 import { startsOf } from '../../lifecycle/boots/boot-chart.ts';
+import { canSee, type Visibility } from '../../lifecycle/visibility.ts';
 import { expectNode } from '../../operations/provision/expect-node.ts';
 import { readBootStages } from '../../store/agents/boot-stages.ts';
 import { usualStages } from '../../store/evidence/because.ts';

@@ -4,8 +4,8 @@
  */
 import type { Clock } from '../../base/clock.ts';
 import { now } from '../../base/clock.ts';
-import { wholeFleet } from '../../base/visibility.ts';
 import type { Evidence } from '../../contract/evidence/evidence.ts';
+import { wholeFleet } from '../../lifecycle/visibility.ts';
 import type { EvidenceTail } from '../../store/evidence/tail.ts';
 import { readOperations } from '../../store/operations/operations.ts';
 import type { Queryable } from '../../store/pg/database.ts';

@@ -4,8 +4,8 @@
  * and those whose progress has moved with the time are sent on. Nothing is written, and without readers nothing is asked.
  */
 import { type Clock, now } from '../../base/clock.ts';
-import { wholeFleet } from '../../base/visibility.ts';
 import type { Operation } from '../../contract/operation.ts';
+import { wholeFleet } from '../../lifecycle/visibility.ts';
 import { runningOperations } from '../../store/operations/open-operations.ts';
 import { readOperations } from '../../store/operations/operations.ts';
 import type { Queryable } from '../../store/pg/database.ts';

@@ -1,6 +1,7 @@
 /** Which facts a reader of the stream gets, and their wire format. Text for several readers is written once. */
-import { canSee, type Visibility } from '../../base/visibility.ts';
+
 import type { Evidence } from '../../contract/evidence/evidence.ts';
+import { canSee, type Visibility } from '../../lifecycle/visibility.ts';
 import type { FeedBatch } from './feed-batch.ts';
 
 export interface Wanted {

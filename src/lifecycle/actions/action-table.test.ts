@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { tenantOnly, wholeFleet } from '../../base/visibility.ts';
+import { tenantOnly, wholeFleet } from '../visibility.ts';
 import { type ActionCaller, type ActionRow, offersOf, whyNot, whyNotYou } from './action-table.ts';
 
 type Status = 'up' | 'down' | 'gone';

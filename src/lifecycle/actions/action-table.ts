@@ -1,5 +1,5 @@
 /** Tables of actions: who may take each, in which status, and why not. Pure. */
-import type { Visibility } from '../../base/visibility.ts';
+import type { Visibility } from '../visibility.ts';
 
 /**
  * `tenant`: also operators of the tenant that it belongs to. `fleet`: only operators of the whole

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { tenantOnly, wholeFleet } from '../../base/visibility.ts';
 import { liveNodeStatuses, type NodeStatus, nodeStatuses, nodeStatusNames } from '../model/states.ts';
 import { findEdge, nodeEdges } from '../model/transitions.ts';
+import { tenantOnly, wholeFleet } from '../visibility.ts';
 import {
   type ActionSubject,
   type NodeActionName,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { tenantOnly, wholeFleet } from '../../base/visibility.ts';
 import { type AllocationStatus, allocationStatusNames } from '../model/states.ts';
 import { allocationEdges, findEdge } from '../model/transitions.ts';
+import { tenantOnly, wholeFleet } from '../visibility.ts';
 import type { ActionSubject } from './actions.ts';
 import {
   type AllocationActionName,

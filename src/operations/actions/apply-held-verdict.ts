@@ -1,10 +1,11 @@
 /** `apply-held-verdict`: what the brake keeps back takes effect on this one node. */
-import { wholeFleet } from '../../base/visibility.ts';
+
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { Held } from '../../contract/node.ts';
 import { isFresh } from '../../lifecycle/deadlines/liveness.ts';
 import type { NodeStatus } from '../../lifecycle/model/states.ts';
 import type { Cause } from '../../lifecycle/model/transitions.ts';
+import { wholeFleet } from '../../lifecycle/visibility.ts';
 import { joinedRow } from '../../store/rows/nodes.ts';
 import { transition } from '../../store/transitions/node-transition.ts';
 import { retireIn } from '../release/node-retire.ts';

@@ -1,11 +1,11 @@
 /** What an operator does about a node. The table of lifecycle/actions/actions.ts says when; the files of actions/ say how. Each is one transaction. */
 import { now } from '../../base/clock.ts';
 import type { KnownIds } from '../../base/ids.ts';
-import { wholeFleet } from '../../base/visibility.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { Node } from '../../contract/node.ts';
 import { type NodeActionName, whyNotOnNode } from '../../lifecycle/actions/actions.ts';
 import type { NodeStatus } from '../../lifecycle/model/states.ts';
+import { wholeFleet } from '../../lifecycle/visibility.ts';
 import type { Queryable } from '../../store/pg/database.ts';
 import { withinTransaction } from '../../store/pg/one-transaction.ts';
 import { joinedRow, lockNode, nodeWire } from '../../store/rows/nodes.ts';

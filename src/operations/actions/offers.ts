@@ -1,9 +1,10 @@
 /** What the tables of actions look at, read from the store. */
-import { wholeFleet } from '../../base/visibility.ts';
+
 import type { Node } from '../../contract/node.ts';
 import type { ActionSubject } from '../../lifecycle/actions/actions.ts';
 import type { AllocationSubject } from '../../lifecycle/actions/allocation-actions.ts';
 import type { AllocationStatus } from '../../lifecycle/model/states.ts';
+import { wholeFleet } from '../../lifecycle/visibility.ts';
 import { voicesOf } from '../../store/agents/instances.ts';
 import { takeDownsUnderWay } from '../../store/operations/open-operations.ts';
 import { askAll } from '../../store/pg/ask-all.ts';

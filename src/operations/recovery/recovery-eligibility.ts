@@ -1,5 +1,5 @@
 /** To which of those that a filter names the action is open now, and why not to the others. */
-import { wholeFleet } from '../../base/visibility.ts';
+
 import type { Recovery } from '../../contract/supervision/recovery.ts';
 import {
   type BulkActionName,
@@ -7,6 +7,7 @@ import {
   type NodeBulkAction,
   whyNotInBulk,
 } from '../../lifecycle/actions/recovery.ts';
+import { wholeFleet } from '../../lifecycle/visibility.ts';
 import type { Queryable } from '../../store/pg/database.ts';
 import { readNodes } from '../../store/rows/nodes.ts';
 import { currentDocuments } from '../../store/rows/pools.ts';

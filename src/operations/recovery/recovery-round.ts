@@ -4,7 +4,6 @@
  */
 import { now } from '../../base/clock.ts';
 import type { WorkflowId } from '../../base/ids.ts';
-import { wholeFleet } from '../../base/visibility.ts';
 import { ApiProblem, type ErrorCode, errorCatalogue } from '../../contract/errors/errors.ts';
 import type { RecoveryFilter } from '../../contract/supervision/recovery.ts';
 import type { Json, OperationContext } from '../../engine/engine.ts';
@@ -15,6 +14,7 @@ import {
   type RecoveryMove,
   type RecoveryPhase,
 } from '../../lifecycle/actions/recovery.ts';
+import { wholeFleet } from '../../lifecycle/visibility.ts';
 import { type Fact, recordEvidence } from '../../store/evidence/evidence.ts';
 import { fenced } from '../../store/operations/executions.ts';
 import type { OperationRow } from '../../store/operations/operation-rows.ts';

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { tryingDriver } from '../../../test/scenarios/support/trying-driver.ts';
 import { testDatabase } from '../../../test/support/database.ts';
 import type { CorrelationId, NodeId, NodeInstanceId } from '../../base/ids.ts';
-import { wholeFleet } from '../../base/visibility.ts';
+import { wholeFleet } from '../../lifecycle/visibility.ts';
 import { leaveResidue, residueRow } from '../../store/rows/residue.ts';
 import { ruleStage, type Stage } from '../../sweeps/testing/stage.ts';
 import type { OperationServices } from '../runtime/services.ts';

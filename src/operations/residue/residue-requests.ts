@@ -1,8 +1,8 @@
 /** What people and the `orphans` sweep may ask about an entry of the residue ledger. Each is one transaction, or refuses and changes nothing. */
 import { now } from '../../base/clock.ts';
 import { newCorrelationId, newWorkflowId, type WorkflowId } from '../../base/ids.ts';
-import { wholeFleet } from '../../base/visibility.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
+import { wholeFleet } from '../../lifecycle/visibility.ts';
 import { operationRow } from '../../store/operations/operations.ts';
 import { queueOperation } from '../../store/operations/queue-operation.ts';
 import type { Transaction } from '../../store/pg/database.ts';

@@ -1,8 +1,8 @@
 /** Who makes a request and why, what they may see, and what a request returns. */
 import type { AllocationId, CorrelationId, WorkflowId } from '../../base/ids.ts';
-import { canSee, type Visibility } from '../../base/visibility.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { Actor } from '../../contract/evidence/evidence.ts';
+import { canSee, type Visibility } from '../../lifecycle/visibility.ts';
 import type { OperationRow } from '../../store/operations/operation-rows.ts';
 import type { AllocationRow } from '../../store/rows/allocations.ts';
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import type { NodeInstanceId } from '../../base/ids.ts';
-import { wholeFleet } from '../../base/visibility.ts';
+import { wholeFleet } from '../../lifecycle/visibility.ts';
 import type { Database } from '../pg/database.ts';
 import { type Fleet, testFleet } from '../testing/fleet.ts';
 import { readBootStages, storeBootStages } from './boot-stages.ts';

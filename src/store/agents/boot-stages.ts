@@ -1,7 +1,7 @@
 /** Boot stages of nodes, kept under the instance that took them. */
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
-import type { Visibility } from '../../base/visibility.ts';
 import type { BootStage } from '../../contract/node.ts';
+import type { Visibility } from '../../lifecycle/visibility.ts';
 import { type Fact, recordEvidence } from '../evidence/evidence.ts';
 import type { Database, Queryable } from '../pg/database.ts';
 import { parameters } from '../pg/walk.ts';

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { secondsLater } from '../../base/clock.ts';
 import type { NodeInstanceId } from '../../base/ids.ts';
-import { wholeFleet } from '../../base/visibility.ts';
+import { wholeFleet } from '../../lifecycle/visibility.ts';
 import { storeBeats } from '../heartbeats/store-beats.ts';
 import { readNode } from '../rows/nodes.ts';
 import { type Fleet, testFleet } from '../testing/fleet.ts';

@@ -2,8 +2,9 @@
  * Checks that the ids in facts from outside are known, fit each other, and are the caller's to
  * name.
  */
-import type { Visibility } from '../../base/visibility.ts';
+
 import type { OutsideFact } from '../../contract/evidence/evidence.ts';
+import type { Visibility } from '../../lifecycle/visibility.ts';
 import type { Queryable } from '../pg/database.ts';
 import { type Bind, parameters } from '../pg/walk.ts';
 import { withHolder } from '../rows/nodes.ts';

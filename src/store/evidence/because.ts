@@ -2,12 +2,13 @@
  * The evidence that an explanation cites: the change to the node's present status, and what was
  * found out since.
  */
-import type { Visibility } from '../../base/visibility.ts';
+
 import type { Evidence } from '../../contract/evidence/evidence.ts';
 import type { EvidenceKind } from '../../contract/evidence/evidence-kinds.ts';
 import { refusedBeatKind } from '../../lifecycle/findings/refused-beats.ts';
 import { droppedKind } from '../../lifecycle/limits/limits.ts';
 import { type NodeStatus, nodeStatusNames } from '../../lifecycle/model/states.ts';
+import type { Visibility } from '../../lifecycle/visibility.ts';
 import type { Queryable } from '../pg/database.ts';
 import { type EvidenceFilter, readTimelines } from './evidence.ts';
 

@@ -4,7 +4,7 @@ import type pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { until } from '../../../test/support/until.ts';
-import { wholeFleet } from '../../base/visibility.ts';
+import { wholeFleet } from '../../lifecycle/visibility.ts';
 import type { Database, Transaction } from '../pg/database.ts';
 import { type Fleet, testFleet } from '../testing/fleet.ts';
 import {

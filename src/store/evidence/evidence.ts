@@ -1,10 +1,10 @@
 /** Evidence: append-only facts, written in the transaction of what they tell of, read in commit order. */
 import type { KnownIds } from '../../base/ids.ts';
-import type { Visibility } from '../../base/visibility.ts';
 import type { Actor, Evidence, EvidenceLayer } from '../../contract/evidence/evidence.ts';
 import { type EvidenceKind, isReservedKind, originOf } from '../../contract/evidence/evidence-kinds.ts';
 import type { Page } from '../../contract/primitives.ts';
 import type { Origin, OutsideOrigin } from '../../lifecycle/explain/evidence-origins.ts';
+import type { Visibility } from '../../lifecycle/visibility.ts';
 import type { Queryable } from '../pg/database.ts';
 import { redactedFacts } from '../pg/redacted-rows.ts';
 import type { Bind } from '../pg/walk.ts';

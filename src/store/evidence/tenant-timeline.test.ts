@@ -2,9 +2,9 @@
 import { expect, it } from 'vitest';
 import { testStore } from '../../../test/support/store.ts';
 import { until } from '../../../test/support/until.ts';
-import { tenantOnly } from '../../base/visibility.ts';
 import type { Evidence } from '../../contract/evidence/evidence.ts';
 import type { Page } from '../../contract/primitives.ts';
+import { tenantOnly } from '../../lifecycle/visibility.ts';
 import { areFactsSettled, blockCounter, recordMany } from '../testing/block-counter.ts';
 import { testFleet } from '../testing/fleet.ts';
 import { parseCursor } from './evidence.ts';

@@ -1,9 +1,10 @@
 /**
  * Timelines for a caller. A tenant's page costs the same however much others did on the machine.
  */
-import type { Visibility } from '../../base/visibility.ts';
+
 import type { Evidence } from '../../contract/evidence/evidence.ts';
 import type { Page } from '../../contract/primitives.ts';
+import type { Visibility } from '../../lifecycle/visibility.ts';
 import type { Queryable } from '../pg/database.ts';
 import { parameters } from '../pg/walk.ts';
 import { everHeldNodes } from '../visibility.ts';

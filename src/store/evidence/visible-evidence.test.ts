@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { until } from '../../../test/support/until.ts';
-import { tenantOnly, wholeFleet } from '../../base/visibility.ts';
+import { tenantOnly, wholeFleet } from '../../lifecycle/visibility.ts';
 import type { AllocationRow } from '../rows/allocations.ts';
 import { type Fleet, testFleet } from '../testing/fleet.ts';
 import { type Cursor, headCursor, readVisibleAfter, recordEvidence, type StreamFilter } from './evidence.ts';

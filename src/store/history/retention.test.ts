@@ -5,9 +5,9 @@ import { emptyDatabase, execute, type TestDatabase } from '../../../test/support
 import { memoryKeyRing } from '../../../test/support/key-ring.ts';
 import { until } from '../../../test/support/until.ts';
 import { secondsLater } from '../../base/clock.ts';
-import { wholeFleet } from '../../base/visibility.ts';
 import { walkChain } from '../../contract/evidence/integrity/walk-chain.ts';
 import { defaultKeepSeconds, midnightAfter, pieceSeconds } from '../../lifecycle/limits/retention.ts';
+import { wholeFleet } from '../../lifecycle/visibility.ts';
 import { readTimeline } from '../evidence/evidence.ts';
 import { createSealer, type Sealer } from '../integrity/sealer.ts';
 import { evidenceSigner } from '../integrity/signer.ts';

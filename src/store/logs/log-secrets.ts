@@ -5,8 +5,8 @@
 import type { NodeInstanceId } from '../../base/ids.ts';
 import { followKeyLines, mayContinueKey, type OpenKey } from '../../base/redaction/key-lines.ts';
 import { type Redactor, redactionMark } from '../../base/redaction/redact.ts';
-import { wholeFleet } from '../../base/visibility.ts';
 import type { ShippedLine } from '../../contract/agent/agent.ts';
+import { wholeFleet } from '../../lifecycle/visibility.ts';
 import type { Database } from '../pg/database.ts';
 import { readLines } from './node-logs.ts';
 

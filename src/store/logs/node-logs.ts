@@ -1,8 +1,8 @@
 /** Reads the stored logs of nodes, kept by instance: page by page, the last lines, or a search. */
 import type { NodeInstanceId } from '../../base/ids.ts';
-import { type Visibility, wholeFleet } from '../../base/visibility.ts';
 import type { ShippedLine } from '../../contract/agent/agent.ts';
 import type { LogLine, LogPage } from '../../contract/node.ts';
+import { type Visibility, wholeFleet } from '../../lifecycle/visibility.ts';
 import type { Queryable } from '../pg/database.ts';
 import { parameters } from '../pg/walk.ts';
 import { ofOwnAllocation } from '../visibility.ts';

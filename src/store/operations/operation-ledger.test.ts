@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { secondsLater } from '../../base/clock.ts';
 import { newCorrelationId, newReplicaId, newWorkflowId, type WorkflowId } from '../../base/ids.ts';
-import { wholeFleet } from '../../base/visibility.ts';
+import { wholeFleet } from '../../lifecycle/visibility.ts';
 import { type Database, StoreUnavailable } from '../pg/database.ts';
 import { type Fleet, testFleet } from '../testing/fleet.ts';
 import { claimExecution, ExecutionSuperseded, type Executor, fenced, finishOperation } from './executions.ts';

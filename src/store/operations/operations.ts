@@ -1,11 +1,11 @@
 /** Operations and their steps: rows, wire shape, and the guarded writes of the replica that executes one. */
 import type { NodeId, NodeInstanceId, WorkflowId } from '../../base/ids.ts';
-import type { Visibility } from '../../base/visibility.ts';
 import type { Actor } from '../../contract/evidence/evidence.ts';
 import type { Operation, Step } from '../../contract/operation.ts';
 import type { Page } from '../../contract/primitives.ts';
 import { expectedOf } from '../../lifecycle/progress/expectation.ts';
 import { phaseOf } from '../../lifecycle/progress/progress.ts';
+import type { Visibility } from '../../lifecycle/visibility.ts';
 import { recordEvidence } from '../evidence/evidence.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
 import { type Bind, parameters, readWalk, type Walk } from '../pg/walk.ts';

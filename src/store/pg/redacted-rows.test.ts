@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { until } from '../../../test/support/until.ts';
 import { redactionMark } from '../../base/redaction/redact.ts';
-import { wholeFleet } from '../../base/visibility.ts';
+import { wholeFleet } from '../../lifecycle/visibility.ts';
 import { readTimeline, recordEvidence, recordOutsideFacts } from '../evidence/evidence.ts';
 import { rebuildAllocations, rebuildNodes } from '../history/projection.ts';
 import { queueOperations } from '../operations/queue-operation.ts';

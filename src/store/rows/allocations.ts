@@ -1,6 +1,5 @@
 /** Allocations as rows and on the wire. Reads only; statuses are written by the door. */
 import type { AllocationId, CorrelationId, NodeId, WorkflowId } from '../../base/ids.ts';
-import { type Visibility, wholeFleet } from '../../base/visibility.ts';
 import type { Allocation } from '../../contract/allocation.ts';
 import type { OwnerLayer } from '../../contract/errors/problem.ts';
 import type { BudgetSource, Verdict } from '../../contract/node.ts';
@@ -8,6 +7,7 @@ import type { Operation } from '../../contract/operation.ts';
 import type { Labels, Page } from '../../contract/primitives.ts';
 import type { Holder } from '../../contract/supervision/explanation.ts';
 import { type AllocationStatus, allocationStatuses, type NodeStatus } from '../../lifecycle/model/states.ts';
+import { type Visibility, wholeFleet } from '../../lifecycle/visibility.ts';
 import { readOperations } from '../operations/operations.ts';
 import { anyOf } from '../pg/by-ids.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';

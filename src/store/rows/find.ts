@@ -1,7 +1,7 @@
 /** What an id or a name stands for, as far as the caller may see it. One function for each kind of id. */
 import { type IdKind, kindOfId } from '../../base/ids.ts';
-import type { Visibility } from '../../base/visibility.ts';
 import type { FoundRequest } from '../../contract/fleet/find.ts';
+import type { Visibility } from '../../lifecycle/visibility.ts';
 import type { Queryable } from '../pg/database.ts';
 import { parameters } from '../pg/walk.ts';
 import { andAll, everHeldNodes, ofOwnAllocation, ownRows } from '../visibility.ts';

@@ -1,6 +1,5 @@
 /** Nodes as rows, and the joined view that the wire shape is made of. Reads only; statuses are written by the door. */
 import type { AllocationId, CorrelationId, NodeId, NodeInstanceId, WorkflowId } from '../../base/ids.ts';
-import type { Visibility } from '../../base/visibility.ts';
 import type { Door } from '../../contract/compat/door.ts';
 import type { BudgetSource, Held, Node, NodeState, Verdict, WouldHave } from '../../contract/node.ts';
 import type { Labels } from '../../contract/primitives.ts';
@@ -15,6 +14,7 @@ import {
   nodeStatuses,
   occupancyOf,
 } from '../../lifecycle/model/states.ts';
+import type { Visibility } from '../../lifecycle/visibility.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
 import { parameters } from '../pg/walk.ts';
 import { andAll, everHeldNodes, heldNodes } from '../visibility.ts';

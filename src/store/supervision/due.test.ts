@@ -3,7 +3,6 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { secondsLater } from '../../base/clock.ts';
 import type { AllocationId, NodeId, NodeInstanceId } from '../../base/ids.ts';
-import { tenantOnly, wholeFleet } from '../../base/visibility.ts';
 import {
   allocationStatuses,
   allocationStatusNames,
@@ -11,6 +10,7 @@ import {
   nodeStatuses,
   nodeStatusNames,
 } from '../../lifecycle/model/states.ts';
+import { tenantOnly, wholeFleet } from '../../lifecycle/visibility.ts';
 import { instanceByCredential } from '../agents/instances.ts';
 import { expireLeases, leaseNext } from '../agents/tasks.ts';
 import { headCursor, readAfter, readTimeline } from '../evidence/evidence.ts';

@@ -5,8 +5,8 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import { newCorrelationId } from '../../base/ids.ts';
-import { wholeFleet } from '../../base/visibility.ts';
 import { defaultDriftSettings } from '../../lifecycle/findings/findings.ts';
+import { wholeFleet } from '../../lifecycle/visibility.ts';
 import { acceptFinding, repairFinding } from '../../operations/actions/findings.ts';
 import { rebuildAllocations, rebuildNodes } from '../../store/history/projection.ts';
 import type { Database } from '../../store/pg/database.ts';

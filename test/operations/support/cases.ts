@@ -1,10 +1,10 @@
 /** Runs cases side by side, each in a pool of its own, until nothing moves any more; and tells how each ended. */
 import { now } from '../../../src/base/clock.ts';
 import { newCorrelationId, newTokenId } from '../../../src/base/ids.ts';
-import { wholeFleet } from '../../../src/base/visibility.ts';
 import { ApiProblem } from '../../../src/contract/errors/errors.ts';
 import type { PoolDocument } from '../../../src/contract/pool.ts';
 import type { OperationRun } from '../../../src/engine/engine.ts';
+import { wholeFleet } from '../../../src/lifecycle/visibility.ts';
 import { declarePool } from '../../../src/store/rows/pools.ts';
 import { createJoinToken } from '../../../src/store/rows/tokens.ts';
 import { inventory, type Violation } from '../../properties/support/invariants.ts';

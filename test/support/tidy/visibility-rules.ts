@@ -98,7 +98,7 @@ const callersVisibility: Rule = {
     namesVisibility,
   ),
   broken: [
-    "import { wholeFleet } from '../../base/visibility.ts'; readNode(db, id, wholeFleet);",
+    "import { wholeFleet } from '../../lifecycle/visibility.ts'; readNode(db, id, wholeFleet);",
     "readNode(db, id, { kind: 'fleet' });",
     'readNode(db, id, tenantOnly(query.tenant));',
     "readNode(db, id, { kind: 'tenant', tenant });",

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { wholeFleet } from '../../../../src/base/visibility.ts';
 import { nodeActionNames, offeredActions } from '../../../../src/lifecycle/actions/actions.ts';
 import { allocationActionNames } from '../../../../src/lifecycle/actions/allocation-actions.ts';
+import { wholeFleet } from '../../../../src/lifecycle/visibility.ts';
 import { actionLabel, allocationActionLabel, extrasOf, groupOffers, isDrastic } from './words.ts';
 
 const subject = {

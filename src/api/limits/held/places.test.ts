@@ -2,8 +2,8 @@
 import { EventEmitter } from 'node:events';
 import type { FastifyReply } from 'fastify';
 import { expect, it } from 'vitest';
-import { tenantOnly, wholeFleet } from '../../../base/visibility.ts';
 import { ApiProblem } from '../../../contract/errors/errors.ts';
+import { tenantOnly, wholeFleet } from '../../../lifecycle/visibility.ts';
 import type { Person } from '../../http/callers.ts';
 import { createPlaces, type Shares } from './places.ts';
 

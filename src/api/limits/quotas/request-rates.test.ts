@@ -2,9 +2,9 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { expect, test } from 'vitest';
 import { trustedProxies } from '../../../base/network/trusted-proxies.ts';
 import { virtualClock } from '../../../base/virtual-clock.ts';
-import { tenantOnly, wholeFleet } from '../../../base/visibility.ts';
 import { routes } from '../../../contract/routes.ts';
 import { defaultLimits } from '../../../lifecycle/limits/limits.ts';
+import { tenantOnly, wholeFleet } from '../../../lifecycle/visibility.ts';
 import type { AgentSession } from '../../../store/agents/agent-sessions.ts';
 import { createRequestRates } from './request-rates.ts';
 

@@ -2,9 +2,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../../test/support/store.ts';
 import { moment } from '../../../base/clock.ts';
-import { tenantOnly, type Visibility, wholeFleet } from '../../../base/visibility.ts';
 import type { FleetPage } from '../../../contract/fleet/fleet.ts';
 import { nodeStatusNames } from '../../../lifecycle/model/states.ts';
+import { tenantOnly, type Visibility, wholeFleet } from '../../../lifecycle/visibility.ts';
 import type { Queryable } from '../../pg/database.ts';
 import { type Fleet, testFleet } from '../../testing/fleet.ts';
 import { placeNodes } from '../../testing/placed-nodes.ts';

@@ -2,10 +2,11 @@
  * All nodes that are not retired, with the few columns that a picture of the fleet needs. It walks one index in its order and
  * joins nothing: a page of 20,000 takes a few dozen milliseconds, however many nodes there are.
  */
-import type { Visibility } from '../../../base/visibility.ts';
+
 import type { FleetPage } from '../../../contract/fleet/fleet.ts';
 import type { Labels } from '../../../contract/primitives.ts';
 import type { NodeStatus } from '../../../lifecycle/model/states.ts';
+import type { Visibility } from '../../../lifecycle/visibility.ts';
 import { type Queryable, single } from '../../pg/database.ts';
 import { parameters } from '../../pg/walk.ts';
 import { heldNodes, mayHoldNode } from '../../visibility.ts';

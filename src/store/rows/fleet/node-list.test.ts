@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../../test/support/store.ts';
 import { moment } from '../../../base/clock.ts';
-import { tenantOnly, type Visibility, wholeFleet } from '../../../base/visibility.ts';
+import { tenantOnly, type Visibility, wholeFleet } from '../../../lifecycle/visibility.ts';
 import { listOperations, type OperationFilter } from '../../operations/operations.ts';
 import type { Database } from '../../pg/database.ts';
 import { readWalk } from '../../pg/walk.ts';

@@ -1,8 +1,9 @@
 /** The list of nodes: whichever way is asked, one index is walked, and a name or an id that is meant exactly is found at once. */
-import type { Visibility } from '../../../base/visibility.ts';
+
 import type { Node } from '../../../contract/node.ts';
 import type { Page } from '../../../contract/primitives.ts';
 import { nodeStatuses } from '../../../lifecycle/model/states.ts';
+import type { Visibility } from '../../../lifecycle/visibility.ts';
 import type { Queryable } from '../../pg/database.ts';
 import {
   alongPoolsAndStatuses,

@@ -1,9 +1,9 @@
 /** What people do about machines: by the actions there are, and through the door where an operation for it is still to come. */
 import { now } from '../../../../src/base/clock.ts';
 import { newCorrelationId, newNodeInstanceId } from '../../../../src/base/ids.ts';
-import { wholeFleet } from '../../../../src/base/visibility.ts';
 import type { NodeStatus } from '../../../../src/lifecycle/model/states.ts';
 import { type Cause, causes } from '../../../../src/lifecycle/model/transitions.ts';
+import { wholeFleet } from '../../../../src/lifecycle/visibility.ts';
 import { actOnNode } from '../../../../src/operations/actions/node-actions.ts';
 import { retireIn } from '../../../../src/operations/release/node-retire.ts';
 import { createInstance, fenceInstance } from '../../../../src/store/agents/instances.ts';

@@ -1,8 +1,8 @@
 /** The same histories through the real store: its rows, its transactions, its replicas, its samples. */
 import { moment, secondsLater } from '../../../../src/base/clock.ts';
 import { newCorrelationId, newReplicaId, newWorkflowId, type WorkflowId } from '../../../../src/base/ids.ts';
-import { wholeFleet } from '../../../../src/base/visibility.ts';
 import { progressOf } from '../../../../src/lifecycle/progress/progress.ts';
+import { wholeFleet } from '../../../../src/lifecycle/visibility.ts';
 import { claimExecution, type Executor, finishOperation } from '../../../../src/store/operations/executions.ts';
 import {
   markCancelling,
