@@ -1,4 +1,7 @@
-/** One question to the server over a connection of its own: what was answered, or which layer it failed in. */
+/**
+ * Sends one request to the server over its own connection, and returns the body or the layer that
+ * failed.
+ */
 import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { trustedWith } from '../base/network/trusted-certificates.ts';
@@ -13,7 +16,7 @@ export interface Question {
   body?: object;
 }
 
-/** Either what we asked for, or an outcome that ends the layer. */
+/** The requested body, or an outcome that ends the layer. */
 export type Heard = { body: Record<string, unknown> } | { outcome: Outcome };
 
 interface Reply {
@@ -21,7 +24,7 @@ interface Reply {
   text: string;
 }
 
-const mostReplyBytes = 1024 * 1024;
+const maxReplyBytes = 1024 * 1024;
 const shownBytes = 120;
 
 const exchange = ({ url, ca, correlation_id, signal }: Patient, { method, path, bearer, body }: Question) =>
@@ -30,7 +33,7 @@ const exchange = ({ url, ca, correlation_id, signal }: Patient, { method, path, 
     const text = body && JSON.stringify(body);
     const request = open(`${url.href.replace(/\/+$/, '')}${path}`, {
       method,
-      // Of its own: a kept connection would hide what is wrong with a new one.
+      // A new connection: a kept-alive one would hide what is wrong with new ones.
       agent: false,
       ca: trustedWith(ca),
       signal,
@@ -47,7 +50,7 @@ const exchange = ({ url, ca, correlation_id, signal }: Patient, { method, path, 
       try {
         for await (const chunk of response.setEncoding('utf8')) {
           heard += chunk;
-          if (heard.length > mostReplyBytes) throw new Error('the reply is too large');
+          if (heard.length > maxReplyBytes) throw new Error('the reply is too large');
         }
         resolve({ status: response.statusCode ?? 0, text: heard });
       } catch (error) {
@@ -76,7 +79,9 @@ export const stranger = (status: number, text: string): Outcome => {
   return failed('ingress_stranger', `it answered ${status} with something that is not ours${shown && `: ${shown}`}`);
 };
 
-/** `patient.patience_seconds` bounds it, with `wait_seconds` more where the server was asked to wait. */
+/**
+ * Times out after `patient.patience_seconds`, plus `wait_seconds` if the server was asked to wait.
+ */
 export async function ask(patient: Patient, question: Question, wait_seconds = 0): Promise<Heard> {
   let reply: Reply;
   try {

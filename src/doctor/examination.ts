@@ -1,4 +1,7 @@
-/** The words of an examination: whom it is about, what each layer came to, and what is known by then. */
+/**
+ * The types of an examination: its subject, the outcome of each layer, and what earlier layers
+ * found.
+ */
 import type { Clock } from '../base/clock.ts';
 import type { Checkup, Ping } from '../contract/supervision/checkup.ts';
 
@@ -22,24 +25,24 @@ export type Caller =
 
 export interface Patient {
   url: URL;
-  /** PEM, trusted besides the usual authorities. */
+  /** PEM, trusted in addition to the system's authorities. */
   ca: string | null;
-  /** Public keys that the installation is known by; null where none is known. */
+  /** Public keys that the installation is known by; null if none is known. */
   known_keys: readonly string[] | null;
   caller: Caller;
   correlation_id: string;
   clock: Clock;
   signal: AbortSignal;
-  /** How long each layer may take, and how long the agent may take over a ping. */
+  /** Time limit for each layer, and for the agent to answer a ping. */
   patience_seconds: number;
 }
 
-/** What the layers that were well have found, for those after them. */
+/** Results of earlier layers, for the later ones. */
 export interface Found {
   addresses: string[];
-  /** The address that took a connection. */
+  /** The address that accepted a connection. */
   address: string | null;
-  /** Why the certificate is not trusted, as the TLS library names it. */
+  /** Why the certificate is not trusted, in the words of the TLS library. */
   distrust: string | null;
   checkup: Checkup | null;
   ping: Ping | null;
@@ -47,7 +50,10 @@ export interface Found {
 
 export type Outcome =
   | { state: 'ok' | 'skipped'; says: string }
-  /** A code of the catalogue; whose it is stands there, unless an answer of the server said so itself. */
+  /**
+   * `code` is a code of the error catalogue, which also names the owner unless the server's answer
+   * did.
+   */
   | { state: 'failed'; code: string; says: string; owner_layer?: string; detail_layer?: string };
 
 export const well = (says: string): Outcome => ({ state: 'ok', says });
@@ -55,7 +61,7 @@ export const skipped = (says: string): Outcome => ({ state: 'skipped', says });
 export const failed = (code: string, says: string): Outcome => ({ state: 'failed', code, says });
 
 export interface LayerReport {
-  /** As doctor and `detail_layer` name it. */
+  /** The name that doctor and `detail_layer` use. */
   layer: string;
   state: Outcome['state'];
   says: string;

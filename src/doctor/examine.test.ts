@@ -21,15 +21,15 @@ async function adviceOn(code: string, caller: Patient['caller']): Promise<string
 const person = { kind: 'person', token: null, node_id: 'node_1' } as const;
 const agent = { kind: 'agent', credential: null } as const;
 
-test('a fenced node is explained, by its id', async () => {
+test('explains a fenced node, by its id', async () => {
   expect(await adviceOn('node_fenced', person)).toContain('`slipway explain node_1` says what holds it');
 });
 
-test('an id that nobody knows leads to those that are known', async () => {
+test('an unknown id leads to the list of nodes', async () => {
   expect(await adviceOn('node_not_found', person)).toContain('`slipway nodes --all`');
 });
 
-test('who runs the doctor of a silent agent is not told to run it', async () => {
+test('the doctor of a silent agent does not advise to run the doctor', async () => {
   expect(await adviceOn('heartbeat_stale', person)).toContain('slipway agent doctor');
   expect(await adviceOn('heartbeat_stale', agent)).toMatch(/the agent does not run, or hangs/);
 });

@@ -1,6 +1,7 @@
 /**
- * The examination: a table of layers, each of which rests on those before it. The first that fails ends it, because what comes
- * after could only fail too. One door for the CLI, the agent and the tests.
+ * Runs the examination: a table of layers, each of which depends on those before it. It stops at
+ * the first failure, because later layers could only fail too. The CLI, the agent and the tests all
+ * call `examine`.
  */
 import { faultEntry } from '../contract/errors/error-entry.ts';
 import type { Found, LayerName, LayerReport, Outcome, Patient } from './examination.ts';
@@ -14,7 +15,7 @@ interface Layer {
   check(patient: Patient, found: Found): Promise<Outcome>;
 }
 
-/** Why a layer has nothing to say; null where it has. */
+/** Returns why a layer does not apply, or null if it does. */
 const unmet = {
   tls: ({ url }: Patient) => (url.protocol === 'https:' ? null : 'plain HTTP is used'),
   node: ({ caller }: Patient) => (caller.kind === 'person' && caller.node_id === null ? 'no node was named' : null),
@@ -33,7 +34,7 @@ export const layers: readonly Layer[] = [
   { layer: 'result', needs: 'node', check: beAnswered },
 ];
 
-/** The catalogue speaks to everybody; here it is known who asks, and from where. */
+/** Remedies that fit better than the catalogue's, because here the caller is known. */
 const remediesHere: Record<Patient['caller']['kind'], Record<string, string>> = {
   person: { node_not_found: 'See which nodes there are: `slipway nodes --all`.' },
   agent: {
@@ -56,7 +57,7 @@ function reportOf(layer: LayerName, outcome: Outcome, seconds: number, caller: P
   const { code } = outcome;
   const entry = faultEntry(code);
   const owner_layer = outcome.owner_layer ?? entry?.owner_layer ?? null;
-  // The server may name another layer than the one that was asked about: its database, say.
+  // The server may name another layer than the one examined, such as its database.
   const detail_layer = outcome.detail_layer ?? entry?.detail_layer ?? owner_layer ?? layer;
   const title = entry?.title ?? null;
   const remedy = remedyOf(code, caller);

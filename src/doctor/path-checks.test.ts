@@ -1,4 +1,4 @@
-/** What the path says of itself, in words a person can use. */
+/** How a failed path check reads. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
@@ -6,7 +6,7 @@ import { systemClock } from '../base/clock.ts';
 import type { LayerReport, Patient } from './examination.ts';
 import { examine } from './examine.ts';
 
-test('a server that speaks plainly where TLS was expected is told of without the lines of a library', async () => {
+test("reports a server without TLS in plain words, without OpenSSL's source lines", async () => {
   const server = createServer();
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
   const { port } = server.address() as AddressInfo;

@@ -4,10 +4,10 @@ import { layerNames } from './examination.ts';
 import { layers } from './examine.ts';
 import { doctorCalls } from './server-checks.ts';
 
-test('the names and paths of the calls are those of the route table', () => {
+test('names and paths of the calls match the route table', () => {
   for (const [name, path] of Object.entries(doctorCalls)) expect(routes).toHaveProperty([name, 'path'], path);
 });
 
-test('every layer is asked once, in the order in which they rest on each other', () => {
+test('examines every layer once, in the order of their dependencies', () => {
   expect(layers.map(({ layer }) => layer)).toEqual(layerNames);
 });

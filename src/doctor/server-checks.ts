@@ -1,4 +1,7 @@
-/** Who answers, and how we stand with them: each layer asks for one thing more, and tells nothing secret to a stranger. */
+/**
+ * Checks which server answers and whether it accepts us. Sends no secret before the server has
+ * proven its identity.
+ */
 import { createPublicKey, randomBytes, verify } from 'node:crypto';
 import { continuityOf, isTaskKeys } from '../contract/agent/task-key-chain.ts';
 import { canonicalJson } from '../contract/canonical-json.ts';
@@ -6,7 +9,7 @@ import type { Checkup, LayerCheck, Ping } from '../contract/supervision/checkup.
 import { ask, type Heard, type Question, stranger } from './ask.ts';
 import { type Found, failed, type Outcome, type Patient, skipped, well } from './examination.ts';
 
-/** A test compares these with the route table, which itself cannot be bundled into the agent. */
+/** A test compares these with the route table, which cannot be bundled into the agent. */
 export const doctorCalls = {
   'health-get': '/healthz',
   'session-get': '/v1/session',
@@ -37,7 +40,9 @@ const isIdentity = (value: unknown): value is Identity =>
     (name) => typeof (value as Record<string, unknown>)[name] === 'string',
   );
 
-/** A page that was kept somewhere, or one that only looks like ours, cannot have signed what was just made up. */
+/**
+ * A fresh nonce must be signed: a cached page, or one that only looks like ours, cannot do that.
+ */
 function isSignedNow({ signature, ...said }: Identity, nonce: string): boolean {
   if (said.service !== 'slipway' || said.nonce !== nonce) return false;
   const key = Buffer.from(said.public_key, 'base64');
@@ -45,12 +50,14 @@ function isSignedNow({ signature, ...said }: Identity, nonce: string): boolean {
     const public_key = createPublicKey({ key, format: 'der', type: 'spki' });
     return verify(null, Buffer.from(canonicalJson(said)), public_key, Buffer.from(signature, 'base64'));
   } catch {
-    // What is no key has signed nothing.
+    // A malformed key counts as not signed.
     return false;
   }
 }
 
-/** The key that signs may follow one that this machine knew: then the endorsements lead from one to the other. */
+/**
+ * The server may have rotated its key: endorsements then lead from a known key to the present one.
+ */
 function continues(identity: Identity, known_keys: readonly string[]): boolean {
   if (known_keys.includes(identity.public_key)) return true;
   const { other_keys: others } = identity;
@@ -78,10 +85,10 @@ const bearerOf = ({ caller }: Patient) => (caller.kind === 'agent' ? caller.cred
 const put = (patient: Patient, question: Omit<Question, 'bearer'>, wait_seconds = 0): Promise<Heard> =>
   ask(patient, { ...question, bearer: bearerOf(patient) }, wait_seconds);
 
-/** Something may stand in for the server on some of its addresses only. */
+/** A proxy may answer in place of the server on some paths. */
 const isJudged = ({ checks }: Record<string, unknown>): boolean => Array.isArray(checks);
 
-/** What the server judged, in the words of an examination. */
+/** Turns a check by the server into an outcome. */
 const outcomeOf = (check: LayerCheck | undefined): Outcome => {
   if (!check) return skipped('the server did not say');
   if (check.ok === null) return skipped(check.detail);
@@ -95,8 +102,8 @@ const outcomeOf = (check: LayerCheck | undefined): Outcome => {
   };
 };
 
-const judged = (told: { checks: LayerCheck[] } | null, layer: LayerCheck['layer']): Outcome =>
-  outcomeOf(told?.checks.find((check) => check.layer === layer));
+const judged = (answer: { checks: LayerCheck[] } | null, layer: LayerCheck['layer']): Outcome =>
+  outcomeOf(answer?.checks.find((check) => check.layer === layer));
 
 export async function showCredential(patient: Patient, found: Found): Promise<Outcome> {
   const { caller } = patient;
@@ -120,13 +127,13 @@ export async function showCredential(patient: Patient, found: Found): Promise<Ou
 export const passFence = async (_: Patient, { checkup }: Found): Promise<Outcome> => judged(checkup, 'fence');
 export const beHeard = async (_: Patient, { checkup }: Found): Promise<Outcome> => judged(checkup, 'heartbeat');
 
-/** Who may look but not ask for a ping has not failed in any layer; nor has a machine that has nobody to answer one. */
-const mayNotAsk = ['role_insufficient', 'scope_insufficient', 'no_agent'];
+/** Not a failure of any layer: the caller may not request a ping, or the machine has no agent. */
+const pingNotPossible = ['role_insufficient', 'scope_insufficient', 'no_agent'];
 
-/** The server waits with us for so long at most; longer polls are cut by what stands between. */
+/** How long the server may hold one poll; proxies cut longer ones. */
 const pollSeconds = 5;
 
-/** Follows the ping until the layer can be judged. */
+/** Polls the ping until the layer can be judged. */
 async function follow(patient: Patient, found: Found, layer: 'claim' | 'result'): Promise<Outcome> {
   const { caller } = patient;
   const isOpen = () => found.ping?.checks.some((check) => check.layer === layer && check.ok === null) ?? false;
@@ -150,8 +157,8 @@ export async function beClaimed(patient: Patient, found: Found): Promise<Outcome
   const heard = await put(patient, { method: 'POST', path, body: { within_seconds } });
   if ('outcome' in heard) {
     const { outcome } = heard;
-    const barred = outcome.state === 'failed' && mayNotAsk.includes(outcome.code);
-    return barred ? skipped(`a ping was not asked for: ${outcome.says}`) : outcome;
+    const barred = outcome.state === 'failed' && pingNotPossible.includes(outcome.code);
+    return barred ? skipped(`no ping was requested: ${outcome.says}`) : outcome;
   }
   if (!isJudged(heard.body)) return stranger(202, JSON.stringify(heard.body));
   found.ping = heard.body as unknown as Ping;
@@ -159,4 +166,4 @@ export async function beClaimed(patient: Patient, found: Found): Promise<Outcome
 }
 
 export const beAnswered = (patient: Patient, found: Found): Promise<Outcome> =>
-  found.ping ? follow(patient, found, 'result') : Promise.resolve(skipped('no ping was asked for'));
+  found.ping ? follow(patient, found, 'result') : Promise.resolve(skipped('no ping was requested'));

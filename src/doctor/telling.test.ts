@@ -37,11 +37,11 @@ test.for([
   ['heartbeat', 'failed'],
   ['claim', 'failed'],
   ['result', 'failed'],
-] as const)('%s ends as %s', ([layer, exit]) => {
+] as const)('%s exits with %s', ([layer, exit]) => {
   expect(exitOf([well, failing(layer)])).toBe(exit);
 });
 
-test('a failure is told with its layer, its code, its owner and what to do', () => {
+test('shows a failure with its layer, code, owner and remedy', () => {
   const reports = [well, failing('claim')];
   expect(reports.map((report) => layerLine(report, plain))).toEqual(['✔ dns        it resolves', '✖ claim      no']);
   expect(closingLines(reports, plain)).toEqual([
@@ -52,7 +52,7 @@ test('a failure is told with its layer, its code, its owner and what to do', () 
   expect(examinationJson('http://a', reports, 'corr')).toMatchObject({ ok: false, failed: { layer: 'claim' } });
 });
 
-test('what is well says so', () => {
+test('says that all layers are well', () => {
   expect(exitOf([well])).toBe('ok');
   expect(closingLines([well], plain)).toEqual(['Every layer that was asked is well.']);
   expect(examinationJson('http://a', [well], 'corr')).toMatchObject({ ok: true, failed: null });

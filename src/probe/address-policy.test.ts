@@ -5,7 +5,7 @@ import { type ForbiddenClass, judgeAddress } from './address-policy.ts';
 const strict = (ip: string) => judgeAddress(ip, { allow_private: false });
 const lenient = (ip: string) => judgeAddress(ip, { allow_private: true });
 
-/** First and last address of each range, and a neighbour on each side that is not in it. */
+/** The first and last address of each range, and the neighbours just outside it. */
 const inside: [ForbiddenClass, ...string[]][] = [
   ['unspecified', '0.0.0.0', '0.255.255.255', '::'],
   ['loopback', '127.0.0.0', '127.0.0.1', '127.255.255.255', '::1'],
@@ -56,13 +56,13 @@ describe.for(inside)('%s', ([because, ...addresses]) => {
   });
 });
 
-test.for(outside)('%s is open to all', (address) => {
+test.for(outside)('allows %s', (address) => {
   expect(strict(address)).toEqual({ allowed: true });
   expect(lenient(address)).toEqual({ allowed: true });
 });
 
 test.for(['', 'localhost', '127.1', '0x7f000001', '2130706433', '010.0.0.1', '[::1]', '1.2.3.4/8', '%eth0', '::1::'])(
-  '"%s" is no address, and what is none does not pass',
+  'refuses "%s", which is not an address',
   (text) => {
     expect(strict(text)).toEqual({ allowed: false, because: 'not_an_address' });
     expect(lenient(text)).toEqual({ allowed: false, because: 'not_an_address' });
@@ -89,12 +89,12 @@ const notable = inside
   .map((address) => address.split('.').map(Number) as Bytes);
 const ipv4: fc.Arbitrary<Bytes> = fc.oneof(fc.tuple(byte, byte, byte, byte), fc.constantFrom(...notable));
 
-test.for(Object.keys(embeddings))('an IPv4 address gets its own verdict when it is %s', (name) => {
+test.for(Object.keys(embeddings))('gives an IPv4 address the same verdict when it is %s', (name) => {
   const embed = embeddings[name];
   if (!embed) throw new Error(name);
   fc.assert(
     fc.property(ipv4, fc.boolean(), (bytes, allow_private) => {
-      // `::1` is the loopback of IPv6 before it is anything else.
+      // `::1` is the IPv6 loopback, not an embedded IPv4 address.
       fc.pre(name !== 'compatible' || bytes.join('.') !== '0.0.0.1');
       expect(judgeAddress(embed(bytes), { allow_private })).toEqual(judgeAddress(bytes.join('.'), { allow_private }));
     }),
@@ -102,7 +102,7 @@ test.for(Object.keys(embeddings))('an IPv4 address gets its own verdict when it 
   );
 });
 
-test('an address has one verdict, however it is written', () => {
+test('gives an address one verdict, in whatever notation', () => {
   const group = fc.integer({ min: 0, max: 0xffff });
   const groups = fc.array(fc.oneof(group, fc.constant(0)), { minLength: 8, maxLength: 8 });
   fc.assert(
@@ -115,7 +115,7 @@ test('an address has one verdict, however it is written', () => {
   );
 });
 
-test('allowing private addresses forbids nothing that was open', () => {
+test('allowing private addresses forbids nothing that was allowed', () => {
   const any = fc.oneof(fc.ipV4(), fc.ipV6());
   fc.assert(
     fc.property(any, (address) => {

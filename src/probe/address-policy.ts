@@ -1,7 +1,7 @@
 /**
- * Which addresses the server may be sent to. A node names its own address, so without this table
- * anyone who can register could make the control plane knock at its own doors, its neighbours' or
- * its cloud's metadata service.
+ * Decides which addresses the server may probe. Nodes name their own address, so without this table
+ * anyone who can register could aim the control plane at itself, its neighbours or a cloud metadata
+ * service (SSRF).
  */
 import { BlockList, isIP } from 'node:net';
 
@@ -13,8 +13,8 @@ interface AddressClass {
 }
 
 /**
- * The first class that holds an address decides, so the narrow ones stand before the wide ones they
- * lie in.
+ * The first class that contains an address decides, so narrow ranges come before the wide ones
+ * around them.
  */
 const classes = [
   {
@@ -53,8 +53,8 @@ const classes = [
     name: 'reserved',
     passes: 'never',
     ipv4: ['192.0.0.0/24', '192.88.99.0/24', '240.0.0.0/4'],
-    // 2001::/23 holds Teredo, which hides an IPv4 address under an XOR. All but 2000::/3 is not
-    // given out yet.
+    // 2001::/23 contains Teredo, which hides an IPv4 address behind an XOR. Everything outside
+    // 2000::/3 is unassigned.
     ipv6: ['2001::/23', '::/3', '4000::/2', '8000::/1'],
   },
 ] as const satisfies AddressClass[];
@@ -63,7 +63,7 @@ export type ForbiddenClass = (typeof classes)[number]['name'] | 'not_an_address'
 
 export type AddressVerdict = { allowed: true } | { allowed: false; because: ForbiddenClass };
 
-/** IPv6 addresses that stand for an IPv4 address, and the group at which its two halves begin. */
+/** IPv6 ranges that embed an IPv4 address, and the group at which it starts. */
 const embeddings = [
   { name: 'mapped', prefix: '::ffff:0:0/96', at: 6 },
   { name: 'compatible', prefix: '::/96', at: 6 },
@@ -75,8 +75,8 @@ const embeddings = [
 type Family = 'ipv4' | 'ipv6';
 
 /**
- * One list holds one family only: a BlockList takes an IPv4 address for its mapped twin and the
- * other way round.
+ * One family per list: a BlockList also matches an IPv4 address against its IPv6-mapped form, and
+ * vice versa.
  */
 function listOf(family: Family, subnets: readonly string[]): BlockList {
   const list = new BlockList();
@@ -95,14 +95,11 @@ const judges = classes.map(({ name, passes, ipv4, ipv6 }) => ({
 }));
 const embedded = embeddings.map(({ prefix, at }) => ({ list: listOf('ipv6', [prefix]), at }));
 /**
- * `::` and `::1` are addresses of their own, although they lie where IPv4-compatible addresses do.
+ * `::` and `::1` are no embedded IPv4 addresses, although they lie in the IPv4-compatible range.
  */
 const onlyIpv6 = listOf('ipv6', ['::/128', '::1/128']);
 
-/**
- * The eight groups of an IPv6 address, however it was written: the URL parser writes all of them in
- * one way.
- */
+/** Returns the eight groups of an IPv6 address. The URL parser brings it to canonical form. */
 function groupsOf(ip: string): number[] {
   const [head = '', tail] = new URL(`http://[${ip}]/`).hostname.slice(1, -1).split('::');
   const numbers = (part: string) => (part === '' ? [] : part.split(':').map((group) => Number.parseInt(group, 16)));
@@ -121,9 +118,9 @@ function ipv4Inside(ip: string): string | undefined {
     .join('.');
 }
 
-/** `ip` as a resolver or a URL without brackets gives it. */
+/** `ip` as a resolver returns it, or as it stands in a URL, without brackets. */
 export function judgeAddress(ip: string, { allow_private }: { allow_private: boolean }): AddressVerdict {
-  // A zone only says through which interface; it makes no address another one.
+  // A zone id only names the interface; it does not change the address.
   const bare = ip.split('%', 1)[0] ?? '';
   const version = isIP(bare);
   if (version === 0) return { allowed: false, because: 'not_an_address' };

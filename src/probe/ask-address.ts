@@ -1,51 +1,54 @@
-/** One GET to one address that was already judged. It looks up no name, follows nothing, keeps no connection. */
+/**
+ * Sends one GET to one address that the policy has allowed. Resolves no name, follows no redirect,
+ * keeps no connection.
+ */
 import { request as httpRequest, type RequestOptions } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { isIP } from 'node:net';
 import type { Clock } from '../base/clock.ts';
 import { hostOf } from './probe-url.ts';
 
-export type Asked =
+export type Reply =
   | { got: 'status'; status: number }
   | { got: 'too_much' }
   | { got: 'no_time' }
-  /** Without a connection another address of the same name may still do. */
+  /** No connection, so another address of the same name may still work. */
   | { got: 'no_connection'; why: string; refused: boolean }
   | { got: 'no_answer'; why: string };
 
 export interface AskLimits {
   clock: Clock;
-  /** Fires when the time of the whole probe is over. */
+  /** Aborted when the time of the whole probe is up. */
   signal: AbortSignal;
-  /** For the connection alone, where other addresses are left to try. */
+  /** Limit for the connection alone, set if there are other addresses to try. */
   connect_ms: number | undefined;
 }
 
-/** Headers and body together; a health answer is a line or two. */
-export const most_bytes = 64 * 1024;
+/** Headers and body together. */
+export const max_bytes = 64 * 1024;
 
 export const isSuccess = (status: number) => status >= 200 && status < 300;
 
-const saidPlainly = ({ code, message }: NodeJS.ErrnoException) =>
+const describeError = ({ code, message }: NodeJS.ErrnoException) =>
   code === 'ECONNRESET' ? 'it closed the connection without an answer' : message;
 
 function optionsFor(url: URL, address: string): RequestOptions & { servername: string } {
   const name = hostOf(url);
   return {
-    // The address itself, so that between judging and connecting no second lookup can answer otherwise.
+    // The address itself, so that no second lookup can return another one (DNS rebinding).
     host: address,
     port: url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : url.port,
     path: url.pathname + url.search,
-    // TLS greets and checks the name; a certificate never carries the dot of an absolute name, nor SNI an address.
+    // The name for SNI and certificate check: no trailing dot, and empty for an address.
     servername: isIP(name) ? '' : name.replace(/\.$/, ''),
     headers: { host: url.host, accept: '*/*', 'user-agent': 'slipway-probe' },
-    // An agent of its own: no connection, session or proxy is shared with another probe.
+    // A connection of its own: no session or proxy is shared with another probe.
     agent: false,
-    maxHeaderSize: most_bytes,
+    maxHeaderSize: max_bytes,
   };
 }
 
-export function askAddress(url: URL, address: string, { clock, signal, connect_ms }: AskLimits): Promise<Asked> {
+export function askAddress(url: URL, address: string, { clock, signal, connect_ms }: AskLimits): Promise<Reply> {
   return new Promise((resolve) => {
     if (signal.aborted) return resolve({ got: 'no_time' });
     const open = url.protocol === 'https:' ? httpsRequest : httpRequest;
@@ -53,28 +56,28 @@ export function askAddress(url: URL, address: string, { clock, signal, connect_m
     let connected = false;
     let bytes = 0;
 
-    const end = (asked: Asked) => {
+    const end = (reply: Reply) => {
       cancelConnect();
-      signal.removeEventListener('abort', outOfTime);
+      signal.removeEventListener('abort', onTimeout);
       request.destroy();
-      resolve(asked);
+      resolve(reply);
     };
     const fail = (why: string, refused = false) =>
       end(connected ? { got: 'no_answer', why } : { got: 'no_connection', why, refused });
-    const outOfTime = () => end({ got: 'no_time' });
+    const onTimeout = () => end({ got: 'no_time' });
     const cancelConnect =
       connect_ms === undefined ? () => {} : clock.after(connect_ms, () => fail(`${address} takes no connection`));
-    signal.addEventListener('abort', outOfTime, { once: true });
+    signal.addEventListener('abort', onTimeout, { once: true });
 
     request.on('socket', (socket) => {
       socket.once('connect', () => {
         connected = true;
         cancelConnect();
       });
-      // Counted at the socket, where interim answers, chunk marks and trailers count as well.
+      // Counted at the socket, so that interim responses, chunk headers and trailers count too.
       socket.on('data', (chunk: Buffer) => {
         bytes += chunk.length;
-        if (bytes > most_bytes) end({ got: 'too_much' });
+        if (bytes > max_bytes) end({ got: 'too_much' });
       });
     });
     request.on('response', (response) => {
@@ -88,7 +91,7 @@ export function askAddress(url: URL, address: string, { clock, signal, connect_m
     request.on('error', (error: NodeJS.ErrnoException) =>
       error.code === 'HPE_HEADER_OVERFLOW'
         ? end({ got: 'too_much' })
-        : fail(saidPlainly(error), error.code === 'ECONNREFUSED'),
+        : fail(describeError(error), error.code === 'ECONNREFUSED'),
     );
     request.end();
   });

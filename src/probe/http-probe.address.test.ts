@@ -17,28 +17,29 @@ const targetOf = (base_url: string, over: Partial<ProbeTarget> = {}): ProbeTarge
   ...over,
 });
 
-/** Answers with one list after the other, and remembers what it was asked. */
+/** Returns one list after another, and records the names it was lookups for. */
 function resolver(...answers: string[][]) {
-  const asked: string[] = [];
-  const resolve: Resolve = async (name) => answers[asked.push(name) - 1] ?? expect.fail(`${name} was asked too often`);
-  return { asked, resolve };
+  const lookups: string[] = [];
+  const resolve: Resolve = async (name) =>
+    answers[lookups.push(name) - 1] ?? expect.fail(`${name} was looked up too often`);
+  return { lookups, resolve };
 }
 
 const wellServer = (place?: { host?: string; port?: number }) =>
   httpServer((request, response) => response.end(request.headers.host), place);
 
 describe('a name', () => {
-  test('is resolved once: what it answers a second time reaches nobody', async () => {
+  test('is resolved once; a later answer of the resolver is not used', async () => {
     const judged = await wellServer();
     const rebound = await wellServer({ host: '127.0.0.2', port: judged.port });
-    const { asked, resolve } = resolver(['127.0.0.1'], ['127.0.0.2'], ['169.254.169.254']);
+    const { lookups, resolve } = resolver(['127.0.0.1'], ['127.0.0.2'], ['169.254.169.254']);
     const answer = await probe(targetOf(`http://rebind.invalid:${judged.port}`), { clock: systemClock, resolve });
     expect(answer).toMatchObject({ ok: true });
-    expect(asked).toEqual(['rebind.invalid']);
+    expect(lookups).toEqual(['rebind.invalid']);
     expect([judged.connections.length, rebound.connections.length]).toEqual([1, 0]);
   });
 
-  test('stays the name that the server is asked for', async () => {
+  test('stays in the Host header', async () => {
     const hosts: (string | undefined)[] = [];
     const server = await httpServer((request, response) => {
       hosts.push(request.headers.host);
@@ -62,7 +63,7 @@ describe('a name', () => {
       '0.0.0.0',
     ],
     ['something that is no address', true, ['127.0.0.1', 'localhost'], 'localhost'],
-  ] as const)('with %s is refused whole', async ([_what, allow_private, addresses, culprit]) => {
+  ] as const)('with %s is refused as a whole', async ([_what, allow_private, addresses, culprit]) => {
     const server = await wellServer();
     const { resolve } = resolver([...addresses]);
     const target = targetOf(`http://mixed.invalid:${server.port}`, { allow_private });
@@ -74,7 +75,7 @@ describe('a name', () => {
     expect(server.connections).toEqual([]);
   });
 
-  test('that is private is refused with the way out, and one that is never probed without', async () => {
+  test('that is private is refused with a remedy; one that is never probed has none', async () => {
     const detail = async (address: string) => {
       const { resolve } = resolver([address]);
       const target = targetOf('http://node.invalid', { allow_private: false });
@@ -85,7 +86,7 @@ describe('a name', () => {
     expect(await detail('169.254.169.254')).not.toContain('probe.allow_private');
   });
 
-  test('without an address is unresolvable, however the resolver says so', async () => {
+  test('without an address is unresolvable, whether the resolver throws or returns nothing', async () => {
     const ways: Resolve[] = [
       async () => [],
       async () => Promise.reject(new Error('ENOTFOUND')),
@@ -106,7 +107,7 @@ describe('a name', () => {
     });
   });
 
-  test('that takes too long uses up the same time as everything else', async () => {
+  test('that resolves slowly counts against the one timeout', async () => {
     const clock = virtualClock();
     const answer = probe(targetOf('http://node.invalid', { timeout_seconds: 2 }), {
       clock,
@@ -121,7 +122,7 @@ describe('a name', () => {
     expect(clock.pendingTimers()).toBe(0);
   });
 
-  test('that is resolved late leaves only the rest of the time', async () => {
+  test('that resolves late leaves only the rest of the time', async () => {
     const clock = virtualClock();
     const server = await httpServer(() => {});
     const answer = probe(targetOf(`http://node.invalid:${server.port}`, { timeout_seconds: 2 }), {
@@ -136,14 +137,14 @@ describe('a name', () => {
 });
 
 describe('a name with several addresses', () => {
-  test('is asked at the next one when a door is closed', async () => {
+  test('tries the next address if one refuses the connection', async () => {
     const server = await wellServer({ host: '127.0.0.2' });
     const { resolve } = resolver(['127.0.0.1', '127.0.0.2']);
     const answer = await probe(targetOf(`http://node.invalid:${server.port}`), { clock: systemClock, resolve });
     expect(answer).toMatchObject({ ok: true });
   });
 
-  test('is not asked again once one of them has taken the connection', async () => {
+  test('tries no other address once one has accepted the connection', async () => {
     const first = await httpServer((_request, response) => response.destroy());
     const second = await wellServer({ host: '127.0.0.2', port: first.port });
     const { resolve } = resolver(['127.0.0.1', '127.0.0.2']);
@@ -152,7 +153,7 @@ describe('a name with several addresses', () => {
     expect(second.connections).toEqual([]);
   });
 
-  test('gets no more than a few knocks', async () => {
+  test('tries only a few addresses', async () => {
     const port = await freePort();
     const addresses = Array.from({ length: 50 }, (_, index) => `127.0.1.${index + 1}`);
     const { resolve } = resolver(addresses);
@@ -161,7 +162,7 @@ describe('a name with several addresses', () => {
     expect(JSON.stringify(answer).match(/ECONNREFUSED/g)).toHaveLength(4);
   });
 
-  test('loses only its share of the time to one that swallows the connection', async () => {
+  test('gives an address that drops packets only its share of the time', async () => {
     const clock = virtualClock();
     const port = await silentPort();
     await wellServer({ host: '127.0.0.2', port });
@@ -172,7 +173,7 @@ describe('a name with several addresses', () => {
     expect(clock.pendingTimers()).toBe(0);
   });
 
-  test('has timed out, not failed, when the only one swallows the connection', async () => {
+  test('times out if its only address drops packets', async () => {
     const clock = virtualClock();
     const port = await silentPort();
     const answer = probe(targetOf(`http://127.0.0.1:${port}`, { timeout_seconds: 2 }), { clock });
@@ -180,7 +181,7 @@ describe('a name with several addresses', () => {
     expect(await answer).toMatchObject({ ok: false, because: 'timed_out' });
   });
 
-  test('is found by the name for loopback, on which family it may serve', async () => {
+  test('finds localhost on the address family that serves', async () => {
     const server = await wellServer();
     expect(await probe(targetOf(`http://localhost:${server.port}`), { clock: systemClock })).toMatchObject({
       ok: true,
@@ -192,7 +193,7 @@ describe('an address in the URL', () => {
   const never: Resolve = (name) => expect.fail(`${name} was looked up`);
   const spellings = ['127.0.0.1', '2130706433', '0x7f000001', '0177.0.0.1', '127.1', '１２７.0.0.1', '127.0.0.1.'];
 
-  test.for(spellings)('http://%s is judged as what it is', async (host) => {
+  test.for(spellings)('judges http://%s by its address', async (host) => {
     const server = await wellServer();
     const target = targetOf(`http://${host}:${server.port}`);
     const deps = { clock: systemClock, resolve: never };
@@ -204,7 +205,7 @@ describe('an address in the URL', () => {
   test.for([
     ...['169.254.169.254', '2852039166', '0xa9fea9fe', '0251.0376.0251.0376', '[::ffff:169.254.169.254]'],
     ...['[64:ff9b::a9fe:a9fe]', '[2002:a9fe:a9fe::1]', '[fd00:ec2::254]', '0.0.0.0', '0', '[::]', '255.255.255.255'],
-  ])('http://%s is refused even where private addresses are allowed', async (host) => {
+  ])('refuses http://%s even if private addresses are allowed', async (host) => {
     const answer = await probe(targetOf(`http://${host}`), { clock: systemClock, resolve: never });
     expect(answer).toMatchObject({ ok: false, because: 'refused_address' });
   });

@@ -8,7 +8,7 @@ import { most_bytes } from './ask-address.ts';
 import { type ProbeAnswer, type ProbeTarget, probe } from './http-probe.ts';
 import { httpServer, type LoopbackServer, pour, rawServer } from './testing/loopback-servers.ts';
 
-/** Long enough that no busy machine reaches it; what must time out does so on a virtual clock. */
+/** Long enough that a busy machine never reaches it; timeouts are tested with a virtual clock. */
 const timeout_seconds = 60;
 
 const targetOf = (port: number, over: Partial<ProbeTarget> = {}): ProbeTarget => ({
@@ -24,7 +24,7 @@ const probed = (port: number, over: Partial<ProbeTarget> = {}) => probe(targetOf
 const hungUp = (server: LoopbackServer) => until('the probe to hang up', () => server.open() === 0);
 
 describe('an answer', () => {
-  test('is good with 2xx, and says how long it took', async () => {
+  test('is good with 2xx, and has a duration', async () => {
     for (const status of [200, 204, 206, 299]) {
       const server = await httpServer((_request, response) => response.writeHead(status).end());
       const answer = await probed(server.port);
@@ -33,7 +33,7 @@ describe('an answer', () => {
     }
   });
 
-  test('is measured from the beginning on the clock that was given', async () => {
+  test('is timed from the start, by the given clock', async () => {
     const clock = virtualClock();
     const server = await httpServer(async (_request, response) => {
       await clock.advance(1_500);
@@ -43,7 +43,7 @@ describe('an answer', () => {
     expect(clock.pendingTimers()).toBe(0);
   });
 
-  test('is asked for plainly: below the base URL, without credentials, on a connection of its own', async () => {
+  test('goes to the path below the base URL, without credentials, on its own connection', async () => {
     const requests: IncomingMessage[] = [];
     const server = await httpServer((request, response) => {
       requests.push(request);
@@ -71,7 +71,7 @@ describe('an answer', () => {
     await hungUp(server);
   });
 
-  test('is bad with any other status, and no redirect is followed', async () => {
+  test('is bad with any other status; redirects are not followed', async () => {
     const elsewhere = await httpServer((_request, response) => response.end());
     for (const status of [300, 301, 302, 303, 307, 308, 401, 404, 429, 500, 503]) {
       const server = await httpServer((_request, response) => {
@@ -89,7 +89,7 @@ describe('an answer', () => {
     expect(elsewhere.connections).toEqual([]);
   });
 
-  test('is the last one: an interim status is none, and switching protocols is a bad one', async () => {
+  test('ignores interim statuses, and treats switching protocols as a bad status', async () => {
     const interim = await httpServer((_request, response) => {
       response.writeProcessing();
       response.writeEarlyHints({ link: '</a>; rel=preload' });
@@ -114,7 +114,7 @@ describe('size', () => {
     ['a chunked body', `${head}transfer-encoding: chunked\r\n\r\n`, `3e8\r\n${'x'.repeat(1000)}\r\n`],
     ['interim answers', '', 'HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n'],
     ['trailers', `${head}transfer-encoding: chunked\r\n\r\n0\r\n`, 'x-filler: something to read\r\n'],
-  ] as const)('%s without an end are cut off', async ([_name, start, piece]) => {
+  ] as const)('cuts off %s without an end', async ([_name, start, piece]) => {
     const server = await rawServer((socket) => {
       socket.write(start);
       pour(socket, piece);
@@ -123,7 +123,7 @@ describe('size', () => {
     await hungUp(server);
   });
 
-  test('an answer just below the limit is read, one just above is not, in the body as in the headers', async () => {
+  test('accepts a response just below the limit and refuses one just above, in body and headers', async () => {
     const aLittle = 1024;
     const server = await httpServer((request, response) => {
       const filler = 'x'.repeat(request.url?.endsWith('small') ? most_bytes - aLittle : most_bytes);
@@ -137,7 +137,10 @@ describe('size', () => {
   });
 });
 
-/** Lets the given time pass only when `ready`, and tells what the probe said before its last moment and at it. */
+/**
+ * Advances the clock once `ready`, and returns the state of the probe just before its timeout and
+ * at it.
+ */
 async function atTheLimit(target: ProbeTarget, ready: () => unknown) {
   const clock = virtualClock();
   const heard: ProbeAnswer[] = [];
@@ -150,10 +153,10 @@ async function atTheLimit(target: ProbeTarget, ready: () => unknown) {
   return { early, said, timersLeft: clock.pendingTimers() };
 }
 
-describe('time', () => {
+describe('timeout', () => {
   const timedOut = { early: [], said: { ok: false, because: 'timed_out', detail: expect.any(String) }, timersLeft: 0 };
 
-  test('a server that never answers', async () => {
+  test('ends a probe of a server that never answers', async () => {
     const server = await rawServer(() => {});
     expect(await atTheLimit(targetOf(server.port), () => server.open() > 0)).toEqual(timedOut);
     await hungUp(server);
@@ -162,7 +165,7 @@ describe('time', () => {
   test.for([
     ['headers', 'HTTP/1.1 200 OK\r\nx-slow: '],
     ['a body', 'HTTP/1.1 200 OK\r\n\r\n'],
-  ] as const)('a server that drips %s: what arrives buys no time', async ([_name, start]) => {
+  ] as const)('is not extended by a server that drips %s', async ([_name, start]) => {
     let drops = 0;
     const server = await rawServer((socket) => {
       socket.write(start);
@@ -173,36 +176,36 @@ describe('time', () => {
     await hungUp(server);
   });
 
-  test('the real clock ends it as well', async () => {
+  test('works with the real clock', async () => {
     const server = await rawServer(() => {});
     expect(await probed(server.port, { timeout_seconds: 0.1 })).toMatchObject({ because: 'timed_out' });
     await hungUp(server);
   });
 });
 
-describe('a server that is no good', () => {
-  test('closes at once', async () => {
+describe('a broken server', () => {
+  test('that closes at once', async () => {
     const server = await rawServer((socket) => socket.destroy());
     expect(await probed(server.port)).toMatchObject({ ok: false, because: 'unreachable' });
   });
 
-  test('resets', async () => {
+  test('that resets the connection', async () => {
     const server = await rawServer((socket) => socket.resetAndDestroy());
     expect(await probed(server.port)).toMatchObject({ ok: false, because: 'unreachable' });
   });
 
-  test('closes in the middle of its body', async () => {
+  test('that closes in the middle of its body', async () => {
     const server = await rawServer((socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf'));
     expect(await probed(server.port)).toMatchObject({ ok: false, because: 'unreachable' });
   });
 
-  test('does not speak HTTP', async () => {
+  test('that does not speak HTTP', async () => {
     const server = await rawServer((socket) => socket.write('SSH-2.0-OpenSSH_9.9\r\n'));
     expect(await probed(server.port)).toMatchObject({ ok: false, because: 'unreachable' });
     await hungUp(server);
   });
 
-  test('is not there', async () => {
+  test('that is not there', async () => {
     expect(await probed(await freePort())).toMatchObject({
       ok: false,
       because: 'connection_refused',
@@ -211,7 +214,7 @@ describe('a server that is no good', () => {
   });
 });
 
-test('a URL that must not be asked is refused before anything is opened', async () => {
+test('refuses an invalid URL before it opens a connection', async () => {
   const server = await httpServer((_request, response) => response.end());
   for (const base_url of [
     `http://user:secret@127.0.0.1:${server.port}`,

@@ -22,7 +22,7 @@ const askFor = (host: string, port: number) => {
 };
 
 test.for(['node.invalid', 'node.invalid.'])(
-  'TLS greets %s by its name, and the certificate must be its own',
+  'sends the name of %s in SNI and checks the certificate against it',
   async (host) => {
     const greeted: unknown[] = [];
     const server = await tlsServer(trusted, (request, response) => {
@@ -34,7 +34,7 @@ test.for(['node.invalid', 'node.invalid.'])(
   },
 );
 
-test('no session is taken up again', async () => {
+test('does not resume TLS sessions', async () => {
   const reused: boolean[] = [];
   const server = await tlsServer(trusted, (request, response) => {
     reused.push((request.socket as TLSSocket).isSessionReused());
@@ -49,7 +49,7 @@ test.for([
   ['another name', trusted, 'other.invalid'],
   ['an address that the certificate does not name', trusted, '127.0.0.1'],
   ['a certificate that nobody vouches for', selfSigned('node.invalid'), 'node.invalid'],
-] as const)('%s is no answer', async ([_what, certificate, host]) => {
+] as const)('%s is unreachable', async ([_what, certificate, host]) => {
   let requests = 0;
   const server = await tlsServer(certificate, (_request, response) => {
     requests++;
@@ -59,7 +59,7 @@ test.for([
   expect(requests).toBe(0);
 });
 
-test('a server without TLS is no answer', async () => {
+test('a server without TLS is unreachable', async () => {
   const server = await httpServer((_request, response) => response.end());
   expect(await askFor('node.invalid', server.port)).toMatchObject({ ok: false, because: 'unreachable' });
 });

@@ -1,18 +1,18 @@
 /**
- * Asks a node whether it is there: one GET, one answer. It decides nothing about the node. Its name is resolved once, every
- * address of it is judged, and only judged addresses are connected to.
+ * Probes a node with one GET. Decides nothing about the node. The name is resolved once, every
+ * address is checked, and only checked addresses are connected to.
  */
 import { isIP } from 'node:net';
 import type { Clock } from '../base/clock.ts';
 import { judgeAddress } from './address-policy.ts';
-import { type Asked, askAddress, isSuccess, most_bytes } from './ask-address.ts';
+import { askAddress, isSuccess, max_bytes, type Reply } from './ask-address.ts';
 import { hostOf, probeUrl } from './probe-url.ts';
 import { type Resolve, systemResolve } from './resolve-name.ts';
 
 export interface ProbeTarget {
   base_url: string;
   path: string;
-  /** For everything together: the name, the connection, the whole answer. */
+  /** For everything together: lookup, connection and response. */
   timeout_seconds: number;
   allow_private: boolean;
 }
@@ -25,9 +25,9 @@ export interface ProbeDeps {
 export type ProbeFailure =
   | 'refused_address'
   | 'unresolvable'
-  /** The host answered that nothing listens there. */
+  /** The host refused the connection: nothing listens on that port. */
   | 'connection_refused'
-  /** No connection, or no answer on it: the fault may lie anywhere on the way. */
+  /** No connection, or no response on it; the fault may be anywhere on the way. */
   | 'unreachable'
   | 'timed_out'
   | 'bad_status'
@@ -38,7 +38,7 @@ export type ProbeAnswer =
   | { ok: true; status: number; milliseconds: number }
   | { ok: false; because: ProbeFailure; detail: string };
 
-/** In words for whoever reads of it. */
+/** Describes an answer in one line, for people. */
 export const saidBy = (answer: ProbeAnswer): string =>
   answer.ok
     ? `status ${answer.status} in ${Math.round(answer.milliseconds)} ms`
@@ -48,8 +48,8 @@ type Failed = Extract<ProbeAnswer, { ok: false }>;
 
 const failed = (because: ProbeFailure, detail: string): Failed => ({ ok: false, because, detail });
 
-/** A name with many addresses must not turn one probe into a knock at each of them. */
-const most_addresses_tried = 4;
+/** Bounds how many hosts one probe can reach through a name with many addresses. */
+const max_addresses = 4;
 
 export async function probe(target: ProbeTarget, deps: ProbeDeps): Promise<ProbeAnswer> {
   const { clock, resolve = systemResolve } = deps;
@@ -62,7 +62,7 @@ export async function probe(target: ProbeTarget, deps: ProbeDeps): Promise<Probe
     if ('because' in addresses) return addresses;
     const refused = refusalOf(addresses, target.allow_private);
     if (refused) return refused;
-    return answerFrom(await askInTurn(aim.url, addresses, time), aim.url, time);
+    return answerFrom(await tryAddresses(aim.url, addresses, time), aim.url, time);
   } finally {
     time.stop();
   }
@@ -85,10 +85,10 @@ function timeLimit(clock: Clock, seconds: number): TimeLimit {
 
 async function addressesOf(host: string, resolve: Resolve, time: TimeLimit): Promise<readonly string[] | Failed> {
   if (isIP(host)) return [host];
-  const { promise: outOfTime, resolve: tellOutOfTime } = Promise.withResolvers<Failed>();
-  const tell = () => tellOutOfTime(failed('timed_out', `${host} was not resolved within ${time.seconds} s`));
-  time.signal.addEventListener('abort', tell, { once: true });
-  return Promise.race([lookUp(host, resolve), outOfTime]);
+  const { promise: timedOut, resolve: resolveTimeout } = Promise.withResolvers<Failed>();
+  const onTimeout = () => resolveTimeout(failed('timed_out', `${host} was not resolved within ${time.seconds} s`));
+  time.signal.addEventListener('abort', onTimeout, { once: true });
+  return Promise.race([lookUp(host, resolve), timedOut]);
 }
 
 async function lookUp(host: string, resolve: Resolve): Promise<readonly string[] | Failed> {
@@ -100,7 +100,10 @@ async function lookUp(host: string, resolve: Resolve): Promise<readonly string[]
   }
 }
 
-/** One forbidden address refuses them all: a name that has both kinds waits for the moment when the other one is taken. */
+/**
+ * One forbidden address refuses the name: otherwise a name with both kinds could pass the check
+ * with one and be connected to at the other.
+ */
 function refusalOf(addresses: readonly string[], allow_private: boolean): Failed | undefined {
   for (const address of addresses) {
     const verdict = judgeAddress(address, { allow_private });
@@ -114,40 +117,40 @@ function refusalOf(addresses: readonly string[], allow_private: boolean): Failed
   return undefined;
 }
 
-/** A host with addresses of both families may serve on one of them only, so a closed door is not the last word. */
-async function askInTurn(url: URL, known: readonly string[], time: TimeLimit): Promise<Asked> {
+/** Tries the addresses in turn, because a host may serve on one address family only. */
+async function tryAddresses(url: URL, known: readonly string[], time: TimeLimit): Promise<Reply> {
   const { clock, signal } = time;
-  const doors: string[] = [];
-  const addresses = known.slice(0, most_addresses_tried);
-  // Of an address that is not tried, nobody knows.
+  const faults: string[] = [];
+  const addresses = known.slice(0, max_addresses);
+  // With an untried address left, the host as a whole has not refused.
   let refused = addresses.length === known.length;
   for (const [turn, address] of addresses.entries()) {
     const others = addresses.length - turn;
     const left_ms = time.seconds * 1000 - time.passedMs();
-    // The last one may use up all that is left.
+    // The last address may use all the time that is left.
     const connect_ms = others > 1 ? left_ms / others : undefined;
-    const asked = await askAddress(url, address, { clock, signal, connect_ms });
-    if (asked.got !== 'no_connection') return asked;
-    doors.push(asked.why);
-    refused &&= asked.refused;
+    const reply = await askAddress(url, address, { clock, signal, connect_ms });
+    if (reply.got !== 'no_connection') return reply;
+    faults.push(reply.why);
+    refused &&= reply.refused;
   }
-  return { got: 'no_connection', why: doors.join('; '), refused };
+  return { got: 'no_connection', why: faults.join('; '), refused };
 }
 
-function answerFrom(asked: Asked, url: URL, time: TimeLimit): ProbeAnswer {
-  switch (asked.got) {
+function answerFrom(reply: Reply, url: URL, time: TimeLimit): ProbeAnswer {
+  switch (reply.got) {
     case 'status':
-      if (isSuccess(asked.status)) {
-        return { ok: true, status: asked.status, milliseconds: Math.round(time.passedMs()) };
+      if (isSuccess(reply.status)) {
+        return { ok: true, status: reply.status, milliseconds: Math.round(time.passedMs()) };
       }
-      return failed('bad_status', `${url.host} answered ${asked.status}; only 2xx counts, and no redirect is followed`);
+      return failed('bad_status', `${url.host} answered ${reply.status}; only 2xx counts, and no redirect is followed`);
     case 'too_much':
-      return failed('too_large', `${url.host} sent more than ${most_bytes / 1024} KiB; a health answer is a short one`);
+      return failed('too_large', `${url.host} sent more than ${max_bytes / 1024} KiB; a health answer is a short one`);
     case 'no_time':
       return failed('timed_out', `${url.host} gave no whole answer within ${time.seconds} s`);
     case 'no_connection':
-      return failed(asked.refused ? 'connection_refused' : 'unreachable', `${url.host}: ${asked.why}`);
+      return failed(reply.refused ? 'connection_refused' : 'unreachable', `${url.host}: ${reply.why}`);
     case 'no_answer':
-      return failed('unreachable', `${url.host}: ${asked.why}`);
+      return failed('unreachable', `${url.host}: ${reply.why}`);
   }
 }

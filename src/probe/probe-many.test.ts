@@ -20,7 +20,7 @@ const targets = (port: number, count: number, path: (node: number) => string = (
     allow_private: true,
   }));
 
-test('each is answered, in the order of the targets', async () => {
+test('answers each target, in the order of the targets', async () => {
   const server = await httpServer((request, response) => {
     response.writeHead(request.url === '/3' ? 503 : 200).end();
   });
@@ -32,7 +32,7 @@ test('each is answered, in the order of the targets', async () => {
   expect(await probeMany([], { clock: systemClock })).toEqual([]);
 });
 
-test('no more are under way at once than allowed, and as many as that', async () => {
+test('runs as many probes at once as allowed, and no more', async () => {
   const at_once = 8;
   const held: ServerResponse[] = [];
   let most = 0;
@@ -41,7 +41,7 @@ test('no more are under way at once than allowed, and as many as that', async ()
     most = Math.max(most, ++underway);
     response.on('close', () => underway--);
     held.push(response);
-    // Nobody is answered before all places are taken; then everybody is.
+    // Answers all requests once every slot is in use.
     if (held.length >= at_once) for (const each of held) each.end();
   });
   const clock = virtualClock();
@@ -51,7 +51,7 @@ test('no more are under way at once than allowed, and as many as that', async ()
   expect(most).toBe(at_once);
 });
 
-test('those that hang delay only themselves', async () => {
+test('targets that hang delay only themselves', async () => {
   const clock = virtualClock();
   const hanging = (node: number) => node % 10 === 0;
   const server = await httpServer((request, response) => {
@@ -73,7 +73,7 @@ test('those that hang delay only themselves', async () => {
   expect(clock.pendingTimers()).toBe(0);
 });
 
-test('when all places hang, the next ones come after one time limit', async () => {
+test('when all slots hang, the next targets start after one timeout', async () => {
   const clock = virtualClock();
   const server = await httpServer((request, response) => {
     if (request.url !== '/hang') response.end();
@@ -87,7 +87,7 @@ test('when all places hang, the next ones come after one time limit', async () =
   expect((await all).map(({ ok }) => ok)).toEqual([false, false, true, true, true, true]);
 });
 
-test('a target that nobody foresaw is answered too, and costs the others nothing', async () => {
+test('an unexpected error becomes an answer and does not affect other targets', async () => {
   const server = await httpServer((_request, response) => response.end());
   const [before, broken, after] = targets(server.port, 3);
   if (!before || !broken || !after) throw new Error('three were made');

@@ -1,15 +1,21 @@
-/** Many probes, so many at once and no more. A target that hangs holds one place until its own time is up. */
+/**
+ * Runs many probes with bounded concurrency. A target that hangs holds one slot until its own
+ * timeout.
+ */
 import { type ProbeAnswer, type ProbeDeps, type ProbeTarget, probe } from './http-probe.ts';
 
 export interface ProbeManyDeps<Target extends ProbeTarget> extends ProbeDeps {
   at_once?: number;
-  /** Told of each answer when it is there, so that none waits for the slowest of them. It must not throw. */
+  /**
+   * Called with each answer as soon as it is there, without waiting for slower ones. It must not
+   * throw.
+   */
   answered?: (target: Target, answer: ProbeAnswer) => void;
 }
 
 const default_at_once = 64;
 
-/** The answers stand in the order of the targets. */
+/** The answers are in the order of the targets. */
 export async function probeMany<Target extends ProbeTarget>(
   targets: readonly Target[],
   { at_once = default_at_once, answered, ...deps }: ProbeManyDeps<Target>,
@@ -27,7 +33,7 @@ export async function probeMany<Target extends ProbeTarget>(
   return answers;
 }
 
-/** A target that no probe foresaw is answered like the others, so that it costs nobody else an answer. */
+/** An unexpected error becomes an answer, so that it does not cost the other targets theirs. */
 async function probeSafely(target: ProbeTarget, deps: ProbeDeps): Promise<ProbeAnswer> {
   try {
     return await probe(target, deps);

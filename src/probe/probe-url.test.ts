@@ -29,9 +29,12 @@ test.for(['/../secret', '/..', '/%2e%2e/secret', '/.%2E/secret', '\\..\\secret',
   },
 );
 
-test.for(['', 'node', 'http://', 'http:// node', 'http://[::1', 'http://node:99999'])('"%s" is no URL', (base_url) => {
-  expect(joined(base_url, '/health')).toContain('is not a URL');
-});
+test.for(['', 'node', 'http://', 'http:// node', 'http://[::1', 'http://node:99999'])(
+  '"%s" is not a URL',
+  (base_url) => {
+    expect(joined(base_url, '/health')).toContain('is not a URL');
+  },
+);
 
 test.for(['ftp://node', 'file:///etc/passwd', 'ws://node', 'gopher://node', 'data:text/plain,hi', 'unix:/run/a.sock'])(
   '%s is neither http nor https',
@@ -41,14 +44,14 @@ test.for(['ftp://node', 'file:///etc/passwd', 'ws://node', 'gopher://node', 'dat
 );
 
 test.for(['http://user:secret@node', 'http://user@node', 'http://:secret@node'])(
-  'credentials are refused and not repeated',
+  'refuses credentials in the URL without repeating them',
   (base_url) => {
     expect(joined(base_url, '/health')).toContain('user name or a password');
     expect(joined(base_url, '/health')).not.toContain('secret');
   },
 );
 
-test('no path changes the host, the port or the scheme, and none climbs', () => {
+test('no path changes host, port or scheme, and none climbs above the base', () => {
   const odd = fc.constantFrom('/', '\\', '//', '@', ':', '..', '%2e', '?', '#', 'http://evil', '\t', '\n', '\0', 'é');
   const path = fc.array(fc.oneof(odd, fc.string()), { maxLength: 8 }).map((parts) => parts.join(''));
   fc.assert(

@@ -1,10 +1,12 @@
-/** The one URL that a probe asks for: the node's base URL with the pool's path below it. Nothing in the path can leave it. */
+/**
+ * Builds the URL of a probe: the node's base URL plus the pool's path, which cannot leave the base.
+ */
 
 export type ProbeUrl = { url: URL } | { wrong: string };
 
 const schemes = ['http:', 'https:'];
 
-/** No sentence here repeats the URL: what is wrong with it may be that it holds a password. */
+/** The messages never repeat the URL, because it may contain a password. */
 export function probeUrl(base_url: string, path: string): ProbeUrl {
   if (!URL.canParse(base_url)) return { wrong: 'the base URL is not a URL' };
   const url = new URL(base_url);
@@ -16,7 +18,7 @@ export function probeUrl(base_url: string, path: string): ProbeUrl {
 
   const base = url.pathname.replace(/\/*$/, '/');
   const [below = '', query] = splitOnce(path.replace(/#.*$/s, '').replace(/^[/\\]+/, ''), '?');
-  // Assigning to the parts keeps the host whatever the path holds; a path that is parsed with the base could name another.
+  // Assigning the parts keeps the host. Parsing the path relative to the base could change it.
   url.pathname = base + below;
   url.search = query ?? '';
   if (!url.pathname.startsWith(base)) return { wrong: 'the path leaves the base URL' };
@@ -28,5 +30,5 @@ function splitOnce(text: string, by: string): [string, string?] {
   return at < 0 ? [text] : [text.slice(0, at), text.slice(at + by.length)];
 }
 
-/** The host to look up or to connect to: an IPv6 literal loses its brackets. */
+/** The host to resolve or connect to, without the brackets of an IPv6 literal. */
 export const hostOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, '');

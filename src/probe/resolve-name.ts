@@ -1,19 +1,23 @@
-/** From a name to all its addresses, as this host sees them: its hosts file, its search domains, its name servers. */
+/**
+ * Resolves a name to all its addresses, as this host does: hosts file, search domains, name
+ * servers.
+ */
 import { lookup } from 'node:dns/promises';
 
 export type Resolve = (name: string) => Promise<readonly string[]>;
 
 /**
- * A lookup cannot be called off, and the process has only a few threads for all of them. A name whose server stays silent
- * would take one more thread with every probe; so all who ask for the same name meanwhile wait for the same lookup.
+ * Shares one running lookup between all callers of the same name. A lookup cannot be cancelled and
+ * blocks one of few threads, so a name server that does not answer would otherwise take one more
+ * thread per probe.
  */
 export function oneLookupPerName(resolve: Resolve): Resolve {
-  const underway = new Map<string, Promise<readonly string[]>>();
+  const running = new Map<string, Promise<readonly string[]>>();
   return (name) => {
-    const known = underway.get(name);
+    const known = running.get(name);
     if (known) return known;
-    const fresh = resolve(name).finally(() => underway.delete(name));
-    underway.set(name, fresh);
+    const fresh = resolve(name).finally(() => running.delete(name));
+    running.set(name, fresh);
     return fresh;
   };
 }

@@ -1,26 +1,26 @@
 /**
- * Which paths are the agents': those of the contract, and no others. A path is judged as the control plane will see it, so it is resolved
- * first, and what was judged is what is passed on.
+ * Decides which paths a relay serves: the agent routes of the contract. The path is normalised
+ * first, and the normalised path is the one that is forwarded.
  */
 import { routes } from '../contract/routes.ts';
 
 export interface Target {
   path: string;
-  /** With its question mark; empty where there is none. */
+  /** Includes the question mark; empty if there is no query. */
   search: string;
 }
 
-/** Only what it says after the host is ever used. */
+/** Placeholder so that URL can parse a path; never used as a host. */
 const anyHost = 'http://relay';
 
-/** Null for what is no path of a server: another host, or nothing that can be read. */
+/** Returns null if the URL names another host or cannot be parsed. */
 export function targetOf(url: string): Target | null {
   if (!url.startsWith('/') || !URL.canParse(anyHost + url)) return null;
   const { pathname, search } = new URL(anyHost + url);
   return { path: pathname, search };
 }
 
-/** What an id may be, and how agents write it; nothing that somebody on the way could read as another path. */
+/** The characters of an id, as agents encode it. Nothing here can be read as another path. */
 const oneId = '(?:[A-Za-z0-9._:-]|%3A)+';
 
 const agentPaths = Object.values(routes)

@@ -1,4 +1,4 @@
-/** What the relay says by itself: the outcome of a beat, and problems of the catalogue. */
+/** Writes the relay's own responses: heartbeat outcomes and problems of the error catalogue. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { newCorrelationId } from '../base/ids.ts';
 import { ApiProblem, type ErrorCode, errorCatalogue } from '../contract/errors/errors.ts';
@@ -7,7 +7,7 @@ import type { BeatOutcome } from './gatherer.ts';
 
 function send(response: ServerResponse, status: number, type: string, body: object): void {
   if (response.headersSent || response.destroyed) return;
-  // Agents take the time of whoever answers for the control plane's, and this machine's clock is not that.
+  // Agents take the Date header for the control plane's time, so the relay sends none.
   response.sendDate = false;
   const text = JSON.stringify(body);
   response.writeHead(status, {
@@ -40,7 +40,7 @@ export function sendOutcome(request: IncomingMessage, response: ServerResponse, 
     return;
   }
   const { code, status, detail, ...more } = outcome;
-  // A newer control plane may have a word that this relay does not know; what it means for the caller, its number says.
+  // A newer control plane may send a code that this relay does not know; its status still applies.
   const known = isOurs(code) ? code : 'relay_upstream_away';
   sendProblem(request, response, new ApiProblem(known, { detail, ...more }), { code, status });
 }

@@ -1,4 +1,4 @@
-/** How a relay's stream ends when the relay is told to stop: with a goodbye, and without waiting for nobody. */
+/** How a relay's stream closes when the relay stops. */
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
@@ -9,31 +9,31 @@ import { createLog } from '../base/telemetry/log.ts';
 import { virtualClock } from '../base/virtual-clock.ts';
 import { keepBatchStream } from './batch-stream.ts';
 
-const ends: (() => void)[] = [];
+const cleanups: (() => void)[] = [];
 afterEach(() => {
-  for (const end of ends.splice(0)) end();
+  for (const end of cleanups.splice(0)) end();
 });
 
-/** A control plane that lets nobody in until it is told to. */
-async function slowDoor() {
-  const knocking: (() => void)[] = [];
+/** A control plane that accepts a connection only when the test says so. */
+async function slowServer() {
+  const handshakes: (() => void)[] = [];
   const closings: number[] = [];
   const server = new WebSocketServer({
     port: 0,
     host: '127.0.0.1',
-    verifyClient: (_, letIn) => void knocking.push(() => letIn(true)),
+    verifyClient: (_, accept) => void handshakes.push(() => accept(true)),
   });
   await once(server, 'listening');
-  const inside: WebSocket[] = [];
+  const accepted: WebSocket[] = [];
   server.on('connection', (socket) => {
-    inside.push(socket);
+    accepted.push(socket);
     socket.on('close', (code) => closings.push(code));
   });
-  ends.push(() => {
-    for (const socket of inside) socket.terminate();
+  cleanups.push(() => {
+    for (const socket of accepted) socket.terminate();
     server.close();
   });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, knocking, inside, closings };
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, handshakes, accepted, closings };
 }
 
 const streamTo = (url: string, clock = systemClock) =>
@@ -46,40 +46,40 @@ const streamTo = (url: string, clock = systemClock) =>
     timeout_ms: 60_000,
   });
 
-test('one that is open ends with a goodbye', async () => {
-  const { url, knocking, closings } = await slowDoor();
+test('closes an open stream with code 1000', async () => {
+  const { url, handshakes, closings } = await slowServer();
   const stream = streamTo(url);
-  (await until('it to knock', () => knocking[0]))();
+  (await until('the handshake', () => handshakes[0]))();
   await until('it to be open', () => stream.isOpen());
   await stream.stop();
   await until('its end', () => closings.length > 0);
   expect(closings).toEqual([1000]);
 });
 
-test('one that is being opened ends with a goodbye too', async () => {
-  const { url, knocking, closings } = await slowDoor();
+test('closes a stream that is still opening with code 1000', async () => {
+  const { url, handshakes, closings } = await slowServer();
   const stream = streamTo(url);
-  const letIn = await until('it to knock', () => knocking[0]);
+  const accept = await until('the handshake', () => handshakes[0]);
   const stopped = stream.stop();
-  letIn();
+  accept();
   await stopped;
   await until('its end', () => closings.length > 0);
   expect(closings).toEqual([1000]);
-  expect(knocking, 'and does not come back').toHaveLength(1);
+  expect(handshakes, 'and it does not reconnect').toHaveLength(1);
 });
 
-test('nobody waits for a control plane that does not answer', async () => {
-  const { url, knocking, inside } = await slowDoor();
+test('does not wait for a control plane that does not answer', async () => {
+  const { url, handshakes, accepted } = await slowServer();
   const clock = virtualClock();
   const stream = streamTo(url, clock);
-  await until('it to knock', () => knocking[0]);
-  let over = false;
+  await until('the handshake', () => handshakes[0]);
+  let isStopped = false;
   const stopped = stream.stop().then(() => {
-    over = true;
+    isStopped = true;
   });
   await clock.advance(999);
-  expect(over).toBe(false);
+  expect(isStopped).toBe(false);
   await clock.advance(1);
   await stopped;
-  expect(inside).toEqual([]);
+  expect(accepted).toEqual([]);
 });

@@ -1,4 +1,7 @@
-/** The relay's stream to the control plane: batches up, results down. It is kept open, and comes back with growing pauses. */
+/**
+ * Keeps the relay's stream to the control plane open: batches up, results down. Reconnects with
+ * growing pauses.
+ */
 import type { WebSocket } from 'ws';
 import { backoff } from '../base/backoff.ts';
 import { type Clock, pause } from '../base/clock.ts';
@@ -12,7 +15,7 @@ import { readResults, refusalOf } from './replies.ts';
 export interface BatchStreamParts {
   clock: Clock;
   log: Log;
-  /** Where to try next. */
+  /** The address for the next attempt. */
   url(): string;
   ca: string | null;
   token: string;
@@ -25,11 +28,11 @@ export interface BatchStream {
   stop(): Promise<void>;
 }
 
-const retry = { first_ms: 500, max_ms: 60_000 };
-const steadyMs = 30_000;
-const mostFrameBytes = 4 * 1024 * 1024;
-/** For the control plane to answer a goodbye; a relay that is told to stop waits no longer for one that is away. */
-const goodbyeMs = 1_000;
+const retry = { first_ms: 500, most_ms: 60_000 };
+const stableMs = 30_000;
+const maxFrameBytes = 4 * 1024 * 1024;
+/** How long to wait for the close handshake when the relay stops. */
+const closeTimeoutMs = 1_000;
 
 interface Waiting {
   beats: number;
@@ -37,24 +40,25 @@ interface Waiting {
   reject(error: NotForwarded): void;
 }
 
-/** One connection, from its opening to its end. */
+/** One connection, from opening to close. */
 function connect(parts: BatchStreamParts, WebSocketClient: typeof WebSocket, signal: AbortSignal) {
   const socket = new WebSocketClient(parts.url().replace(/^http/, 'ws') + agentRoutes['agent-stream'].path, {
     headers: { authorization: `Bearer ${parts.token}` },
     ca: trustedWith(parts.ca),
     perMessageDeflate: false,
     handshakeTimeout: parts.timeout_ms,
-    maxPayload: mostFrameBytes,
+    maxPayload: maxFrameBytes,
   });
   const waiting = new Map<number, Waiting>();
   let seq = 0;
   let fault = '';
-  let cancelCut = () => {};
+  let cancelTerminate = () => {};
   const stop = () => {
-    // Broken off while it is being opened, it would be a death to a control plane that has let it in already.
+    // Aborting the handshake would look like a crash to a control plane that has accepted it
+    // already, so wait for open and then close.
     if (socket.readyState === socket.CONNECTING) socket.once('open', () => socket.close(1000));
     else socket.close(1000);
-    cancelCut = parts.clock.after(goodbyeMs, () => socket.terminate());
+    cancelTerminate = parts.clock.after(closeTimeoutMs, () => socket.terminate());
   };
   signal.addEventListener('abort', stop, { once: true });
   socket.on('error', (error) => {
@@ -62,17 +66,17 @@ function connect(parts: BatchStreamParts, WebSocketClient: typeof WebSocket, sig
   });
   socket.on('message', (data) => {
     const frame = JSON.parse(String(data)) as { seq?: number; results?: unknown; problem?: unknown };
-    const asked = waiting.get(frame.seq ?? -1);
-    if (!asked) return;
+    const pending = waiting.get(frame.seq ?? -1);
+    if (!pending) return;
     waiting.delete(frame.seq ?? -1);
-    const results = readResults(frame.results, asked.beats);
-    if (results) asked.resolve(results);
-    else asked.reject(refusalOf(frame.problem));
+    const results = readResults(frame.results, pending.beats);
+    if (results) pending.resolve(results);
+    else pending.reject(refusalOf(frame.problem));
   });
   const ended = new Promise<string>((resolve) => {
     socket.on('close', (code, reason) => {
       signal.removeEventListener('abort', stop);
-      cancelCut();
+      cancelTerminate();
       const why = fault || `closed with ${code}${reason.length > 0 ? ` (${reason})` : ''}`;
       for (const { reject } of waiting.values()) reject(new NotForwarded(`the stream ended: ${why}`));
       waiting.clear();
@@ -85,7 +89,8 @@ function connect(parts: BatchStreamParts, WebSocketClient: typeof WebSocket, sig
     send: (beats: BatchBeat[]) =>
       new Promise<HeartbeatResult[]>((resolve, reject) => {
         const number = ++seq;
-        // Whoever does not answer is not there; the batch is tried again elsewhere.
+        // No answer means the server is gone. Closing the connection makes the batcher retry the
+        // batch.
         const cancel = parts.clock.after(parts.timeout_ms, () => socket.terminate());
         waiting.set(number, {
           beats: beats.length,
@@ -123,7 +128,7 @@ export function keepBatchStream(parts: BatchStreamParts): BatchStream {
       current = undefined;
       if (stopping.signal.aborted) return;
       if (wasOpen || pauses.tries() === 0) log.warn({ why }, 'no stream to the control plane; batches go by POST');
-      if (wasOpen && clock.monotonicMs() - begunMs > steadyMs) pauses.reset();
+      if (wasOpen && clock.monotonicMs() - begunMs > stableMs) pauses.reset();
       await pause(clock, pauses.nextMs(), stopping.signal);
     }
   };

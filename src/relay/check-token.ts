@@ -1,21 +1,27 @@
-/** Whether the control plane takes the relay's token. One that it refuses would be refused for ever, and nobody would look for it in a log. */
+/**
+ * Checks at startup that the control plane accepts the relay's token. Starting with a refused token
+ * would fail forever, visible only in a log.
+ */
 import { agentRoutes } from '../contract/routes/agent.ts';
 import type { Upstream } from './upstream.ts';
 
 const refusals: readonly number[] = [401, 403];
 const streamPath = agentRoutes['agent-stream'].path;
 
-const patienceMs = 10_000;
+const timeoutMs = 10_000;
 
 export class TokenRefused extends Error {
   override name = 'TokenRefused';
 }
 
-/** Throws where it is refused. A control plane that is away may take it once it is back. */
+/**
+ * Throws if the token is refused. An unreachable control plane is not an error: it may accept the
+ * token once it is back.
+ */
 export async function checkToken(
   upstream: Pick<Upstream, 'open'>,
   token: string,
-  patience_ms = patienceMs,
+  timeout_ms = timeoutMs,
 ): Promise<void> {
   const status = await new Promise<number | undefined>((resolve) => {
     const request = upstream.open('GET', streamPath, { authorization: `Bearer ${token}` });
@@ -24,8 +30,8 @@ export async function checkToken(
       resolve(response.statusCode);
     });
     request.on('error', () => resolve(undefined));
-    // One that takes the call and says nothing is away as well.
-    request.setTimeout(patience_ms, () => request.destroy());
+    // A server that accepts the connection and never answers counts as unreachable.
+    request.setTimeout(timeout_ms, () => request.destroy());
     request.end();
   });
   if (status !== undefined && refusals.includes(status))

@@ -1,4 +1,4 @@
-/** What a relay promises its agents: the real answer to their own beat, in order, or that they were not heard. */
+/** The relay's promise to its agents: the result of their own heartbeat, in order, or a refusal. */
 import { describe, expect, test } from 'vitest';
 import { virtualClock } from '../base/virtual-clock.ts';
 import type { BatchBeat, Heartbeat, HeartbeatResult } from '../contract/agent/agent.ts';
@@ -18,7 +18,7 @@ const refusal = { code: 'invalid_request', status: 400, detail: 'no' };
 function rack(limits: Partial<GathererLimits> = {}) {
   const clock = virtualClock();
   const sent: Sent[] = [];
-  const told: string[] = [];
+  const events: string[] = [];
   const gatherer = createGatherer({
     clock,
     limits: { ...defaultLimits, ...limits },
@@ -30,39 +30,39 @@ function rack(limits: Partial<GathererLimits> = {}) {
           fail: (error = new NotForwarded('nobody is there')) => reject(error),
         });
       }),
-    onAway: ({ message }) => told.push(`away: ${message}`),
-    onBack: () => told.push('back'),
-    onRefused: ({ code }) => told.push(`refused: ${code}`),
+    onAway: ({ message }) => events.push(`away: ${message}`),
+    onBack: () => events.push('back'),
+    onRefused: ({ code }) => events.push(`refused: ${code}`),
   });
-  /** What each agent was told, by its credential and in its order. */
-  const heard: [string, BeatOutcome][] = [];
+  /** Outcomes with the credential of the agent, in the order they came. */
+  const outcomes: [string, BeatOutcome][] = [];
   const beat = (credential: string, said: Heartbeat = {}) =>
-    void gatherer.take(credential, said).then((outcome) => heard.push([credential, outcome]));
-  return { clock, sent, told, gatherer, heard, beat };
+    void gatherer.take(credential, said).then((outcome) => outcomes.push([credential, outcome]));
+  return { clock, sent, events, gatherer, outcomes, beat };
 }
 
 const credentialsOf = (batch: Sent | undefined) => batch?.beats.map(({ credential }) => credential);
 
-test('beats that come together travel together, and each is answered with its own result', async () => {
-  const { clock, sent, heard, beat, told } = rack();
+test('sends heartbeats that arrive together as one batch, and answers each with its own result', async () => {
+  const { clock, sent, outcomes, beat, events } = rack();
   for (const name of ['a', 'b', 'c']) beat(name);
   await clock.advance(99);
   expect(sent).toHaveLength(0);
   await clock.advance(1);
   expect(credentialsOf(sent[0])).toEqual(['a', 'b', 'c']);
-  expect(heard, 'nobody is answered before').toEqual([]);
+  expect(outcomes, 'nobody is answered before').toEqual([]);
   sent[0]?.answer([reply('ready'), refusal, reply('starting')]);
   await clock.advance(0);
-  expect(heard).toEqual([
+  expect(outcomes).toEqual([
     ['a', reply('ready')],
     ['b', refusal],
     ['c', reply('starting')],
   ]);
-  expect(told, 'and that one was refused').toEqual([`refused: ${refusal.code}`]);
+  expect(events, 'and that one was refused').toEqual([`refused: ${refusal.code}`]);
 });
 
-test('equal beats of one instance that wait are one; another claim is another beat, and none overtakes', async () => {
-  const { clock, sent, heard, beat } = rack();
+test('joins equal waiting heartbeats of one instance; different ones stay separate and in order', async () => {
+  const { clock, sent, outcomes, beat } = rack();
   beat('a', { status: 'ready', active_tasks: 2 });
   beat('a', { status: 'ready', active_tasks: 2 });
   beat('a', { status: 'stopping' });
@@ -77,7 +77,7 @@ test('equal beats of one instance that wait are one; another claim is another be
   expect(credentialsOf(sent[1]), 'the next of that instance waits for the answer').toEqual(['b']);
   sent[0]?.answer([reply('ready'), reply('offline')]);
   await clock.advance(100);
-  expect(heard.map(([, outcome]) => (outcome as { node_status: string }).node_status)).toEqual([
+  expect(outcomes.map(([, outcome]) => (outcome as { node_status: string }).node_status)).toEqual([
     'ready',
     'ready',
     'offline',
@@ -92,21 +92,21 @@ test.each<[keyof Heartbeat, Heartbeat]>([
   ['active_tasks', { active_tasks: 3 }],
   ['message', { message: 'hot' }],
   ['boot_stage', { boot_stage: 'bios' }],
-])('a beat that says another %s is not answered for by a later one', async (_, said) => {
-  const { clock, sent, heard, beat } = rack();
+])('does not join heartbeats that differ in %s', async (_, said) => {
+  const { clock, sent, outcomes, beat } = rack();
   beat('a', said);
   beat('a');
   await clock.advance(100);
   expect(sent[0]?.beats).toEqual([{ credential: 'a', ...said }, { credential: 'a' }]);
   sent[0]?.answer([reply('degraded'), reply('ready')]);
   await clock.advance(0);
-  expect(heard).toEqual([
+  expect(outcomes).toEqual([
     ['a', reply('degraded')],
     ['a', reply('ready')],
   ]);
 });
 
-test('a full batch leaves at once, by number or by size', async () => {
+test('sends a full batch at once, by count or by size', async () => {
   const many = rack({ beats_a_batch: 3 });
   for (const name of ['a', 'b', 'c', 'd']) many.beat(name);
   await many.clock.advance(0);
@@ -120,7 +120,7 @@ test('a full batch leaves at once, by number or by size', async () => {
   expect(large.sent.map(credentialsOf)).toEqual([['a', 'b'], ['c']]);
 });
 
-test('a small beat does not pass a large one of its instance that found no room', async () => {
+test('a small heartbeat does not overtake a large one of the same instance', async () => {
   const { clock, sent, beat } = rack({ bytes_a_batch: 1_500 });
   beat('a', { message: 'x'.repeat(900) });
   beat('b', { status: 'ready', message: 'x'.repeat(900) });
@@ -131,36 +131,36 @@ test('a small beat does not pass a large one of its instance that found no room'
   expect(sent[1]?.beats.map(({ status }) => status)).toEqual(['ready', 'stopping']);
 });
 
-describe('while the control plane is away', () => {
-  test('a short absence costs nobody an answer: the same beats are sent again', async () => {
-    const { clock, sent, heard, told, beat } = rack();
+describe('while the control plane is unreachable', () => {
+  test('retries the same heartbeats after a short outage', async () => {
+    const { clock, sent, outcomes, events, beat } = rack();
     beat('a', { status: 'degraded' });
     await clock.advance(100);
     sent[0]?.fail();
     await clock.advance(1_000);
     expect(sent[1]?.beats).toEqual([{ credential: 'a', status: 'degraded' }]);
-    expect(heard).toEqual([]);
+    expect(outcomes).toEqual([]);
     sent[1]?.answer([reply('degraded')]);
     await clock.advance(0);
-    expect(heard).toEqual([['a', reply('degraded')]]);
-    expect(told).toEqual(['away: nobody is there', 'back']);
+    expect(outcomes).toEqual([['a', reply('degraded')]]);
+    expect(events).toEqual(['away: nobody is there', 'back']);
   });
 
-  test('whoever waited for as long as it may is told that it was not heard, and when to come again', async () => {
-    const { clock, sent, heard, gatherer, beat } = rack();
+  test('answers a heartbeat that waited too long as not delivered, with a time to retry', async () => {
+    const { clock, sent, outcomes, gatherer, beat } = rack();
     beat('a');
     for (let seconds = 0; seconds < 9; seconds++) {
       await clock.advance(1_000);
       for (const each of sent) each.fail();
     }
-    expect(heard).toMatchObject([['a', { code: 'relay_upstream_away', status: 503 }]]);
-    const [, outcome] = heard[0] ?? [];
+    expect(outcomes).toMatchObject([['a', { code: 'relay_upstream_away', status: 503 }]]);
+    const [, outcome] = outcomes[0] ?? [];
     expect(outcome?.retry_after_seconds).toBeGreaterThanOrEqual(1);
     expect(gatherer.figures()).toMatchObject({ held: 0, unheard: 1 });
   });
 
-  test('one that refuses the token is not said to be away, and its words end once', async () => {
-    const { clock, sent, heard, told, beat } = rack();
+  test('reports a refused token as such, not as an outage', async () => {
+    const { clock, sent, outcomes, events, beat } = rack();
     const refused = () => refusalOf({ code: 'token_unknown', status: 401, detail: 'The token was revoked.' });
     beat('a');
     await clock.advance(100);
@@ -170,14 +170,14 @@ describe('while the control plane is away', () => {
       for (const each of sent) each.fail(refused());
     }
     const detail = 'Not passed on: token_unknown: The token was revoked.';
-    expect(heard).toMatchObject([['a', { code: 'relay_token_refused', status: 503, detail }]]);
-    expect(told, 'once each').toEqual([
+    expect(outcomes).toMatchObject([['a', { code: 'relay_token_refused', status: 503, detail }]]);
+    expect(events, 'once each').toEqual([
       'away: the stream ended: closed with 4401 (token_unknown)',
       'away: token_unknown: The token was revoked.',
     ]);
   });
 
-  test('one batch at a time finds out whether somebody is back', async () => {
+  test('probes with one batch at a time', async () => {
     const { clock, sent, beat } = rack({ beats_a_batch: 1 });
     beat('a');
     await clock.advance(100);
@@ -192,8 +192,8 @@ describe('while the control plane is away', () => {
   });
 });
 
-test('a beat that makes a whole batch refuse is found, and takes nothing from the others', async () => {
-  const { clock, sent, heard, beat } = rack();
+test('finds the one heartbeat that makes a batch fail, and delivers the others', async () => {
+  const { clock, sent, outcomes, beat } = rack();
   for (const name of ['a', 'b', 'bad', 'c', 'd']) beat(name);
   await clock.advance(100);
   for (let index = 0; index < 12; index++) {
@@ -202,7 +202,7 @@ test('a beat that makes a whole batch refuse is found, and takes nothing from th
     else batch?.answer();
     await clock.advance(0);
   }
-  expect(new Map(heard)).toEqual(
+  expect(new Map(outcomes)).toEqual(
     new Map<string, HeartbeatResult>([
       ['a', reply()],
       ['b', reply()],
@@ -213,21 +213,21 @@ test('a beat that makes a whole batch refuse is found, and takes nothing from th
   );
 });
 
-test('what it holds is bounded', async () => {
-  const { heard, gatherer, clock, beat } = rack({ held_beats: 2 });
+test('refuses heartbeats beyond its limit', async () => {
+  const { outcomes, gatherer, clock, beat } = rack({ held_beats: 2 });
   for (const name of ['a', 'b', 'c']) beat(name);
   await clock.advance(0);
-  expect(heard).toMatchObject([['c', { code: 'rate_limited', status: 429 }]]);
+  expect(outcomes).toMatchObject([['c', { code: 'rate_limited', status: 429 }]]);
   expect(gatherer.figures().held).toBe(2);
 });
 
-test('when it stops, what was held is passed on, and what cannot be is told', async () => {
-  const { clock, sent, heard, gatherer, beat } = rack();
+test('on stop, delivers what it holds and answers the rest as not delivered', async () => {
+  const { clock, sent, outcomes, gatherer, beat } = rack();
   beat('a');
   const stopped = gatherer.stop();
   expect(credentialsOf(sent[0])).toEqual(['a']);
   sent[0]?.fail();
   await clock.advance(500);
   await stopped;
-  expect(heard).toMatchObject([['a', { code: 'relay_upstream_away' }]]);
+  expect(outcomes).toMatchObject([['a', { code: 'relay_upstream_away' }]]);
 });

@@ -1,26 +1,28 @@
 /**
- * Gathers the beats of a rack into batches. Every beat is answered with what the control plane said of that very beat, and of nothing
- * older: an agent that is not heard is told so. Beats of one instance keep their order; equal ones that wait together travel as one.
- * It knows no network.
+ * Collects heartbeats of many agents into batches. Each agent gets the control plane's result for
+ * that very heartbeat, or a refusal if it was not delivered. Heartbeats of one instance keep their
+ * order; equal ones that wait together are sent once. Knows nothing of the network.
  */
 import { type Backoff, backoff, type Span } from '../base/backoff.ts';
 import type { Clock } from '../base/clock.ts';
 import type { BatchBeat, Heartbeat, HeartbeatResult } from '../contract/agent/agent.ts';
 import { type ErrorCode, errorCatalogue } from '../contract/errors/errors.ts';
 
-/** Nobody is there, or somebody who does not take the relay's token. */
-type Unheard = 'relay_upstream_away' | 'relay_token_refused';
-const away: Unheard = 'relay_upstream_away';
+/** The control plane is unreachable, or it refuses the relay's token. */
+type UndeliveredCode = 'relay_upstream_away' | 'relay_token_refused';
+const away: UndeliveredCode = 'relay_upstream_away';
 
-/** A batch that was not taken: by nobody, or as a whole by somebody who did not like something in it. */
+/**
+ * A batch that was not delivered: no control plane answered, or it refused the batch as a whole.
+ */
 export class NotForwarded extends Error {
   override name = 'NotForwarded';
-  /** Null where nobody judged it. */
+  /** Null if no control plane judged the batch. */
   readonly refusal: Refusal | null;
   readonly retry_after_seconds: number;
-  /** What its agents are told meanwhile. */
-  readonly code: Unheard;
-  constructor(message: string, refusal: Refusal | null = null, retry_after_seconds = 0, code: Unheard = away) {
+  /** The code that agents get meanwhile. */
+  readonly code: UndeliveredCode;
+  constructor(message: string, refusal: Refusal | null = null, retry_after_seconds = 0, code: UndeliveredCode = away) {
     super(message);
     this.refusal = refusal;
     this.retry_after_seconds = retry_after_seconds;
@@ -32,15 +34,15 @@ export type Refusal = Extract<HeartbeatResult, { code: string }>;
 export type BeatOutcome = HeartbeatResult & { retry_after_seconds?: number };
 
 export interface GathererLimits {
-  /** Beats that come within this time travel together. */
+  /** Heartbeats that arrive within this time are sent together. */
   gather_ms: number;
-  /** How long a beat waits at most before its agent is told that it was not heard; less than agents wait for an answer. */
+  /** How long a heartbeat may wait for delivery; shorter than agents wait for an answer. */
   hold_ms: number;
   retry: Span;
   beats_a_batch: number;
   bytes_a_batch: number;
   batches_at_once: number;
-  /** All that wait or travel. */
+  /** Waiting and in flight together. */
   held_beats: number;
 }
 
@@ -58,9 +60,9 @@ export interface GathererFigures {
   held: number;
   taken: number;
   batches: number;
-  /** Beats that travelled with an equal one. */
+  /** Heartbeats that were sent together with an equal one. */
   joined: number;
-  /** Agents that were told that they were not heard. */
+  /** Heartbeats answered as not delivered. */
   unheard: number;
   away_seconds: number;
 }
@@ -68,7 +70,9 @@ export interface GathererFigures {
 export interface Gatherer {
   take(credential: string, beat: Heartbeat): Promise<BeatOutcome>;
   figures(): GathererFigures;
-  /** Resolves when nothing waits any more; whatever cannot be passed on is answered as not heard. */
+  /**
+   * Resolves when nothing is held any more. Heartbeats that cannot be delivered are answered so.
+   */
   stop(): Promise<void>;
 }
 
@@ -80,9 +84,12 @@ interface Held {
   answers: ((outcome: BeatOutcome) => void)[];
 }
 
-/** So many of one instance wait for one beat; more are a client that does not wait for answers. */
-const mostAnswers = 8;
-const lookEveryMs = 250;
+/**
+ * Requests that may share one heartbeat. More come only from a client that does not wait for
+ * answers.
+ */
+const maxAnswers = 8;
+const expiryCheckMs = 250;
 
 const refusedWith = (code: ErrorCode, detail: string, retry_after_seconds: number): BeatOutcome => ({
   code,
@@ -91,10 +98,10 @@ const refusedWith = (code: ErrorCode, detail: string, retry_after_seconds: numbe
   retry_after_seconds,
 });
 
-/** The fault is a sentence of the control plane's, or words without an end. */
+/** The fault may or may not end with a full stop. */
 export const unheardBecause = ({ message }: Error): string => `Not passed on: ${message.replace(/\.+$/, '')}.`;
 
-/** Spread, so that a rack that was told at once does not come back at once. */
+/** Jitter, so that the agents do not all retry at the same moment. */
 const retrySeconds = () => Math.round((1 + Math.random() * 4) * 10) / 10;
 
 export function createGatherer(parts: {
@@ -103,25 +110,25 @@ export function createGatherer(parts: {
   forward(beats: BatchBeat[]): Promise<HeartbeatResult[]>;
   onAway(error: NotForwarded): void;
   onBack(seconds: number): void;
-  /** One beat, by itself: the others of its batch counted. */
+  /** Called for a single refused heartbeat; the rest of its batch was accepted. */
   onRefused(refusal: Refusal): void;
 }): Gatherer {
   const { clock, limits, forward } = parts;
   const pauses: Backoff = backoff(limits.retry);
   let queue: Held[] = [];
-  /** The last beat of each instance that has not left yet. */
+  /** The last queued heartbeat of each instance. */
   const waiting = new Map<string, Held>();
-  /** Whose beat is under way: the next one waits, so that none overtakes another. */
-  const travelling = new Set<string>();
+  /** Instances with a heartbeat in flight. Their next one waits, to keep the order. */
+  const inFlight = new Set<string>();
   let held = 0;
-  let flying = 0;
+  let batchesInFlight = 0;
   let awaySinceMs: number | undefined;
   let notBeforeMs = Number.NEGATIVE_INFINITY;
   let lastFault = new NotForwarded('the relay has just started');
   let stopping = false;
   let cancelFlush: (() => void) | undefined;
-  let cancelLook: (() => void) | undefined;
-  let whenEmpty: (() => void) | undefined;
+  let cancelExpiry: (() => void) | undefined;
+  let onEmpty: (() => void) | undefined;
   const counts = { taken: 0, batches: 0, joined: 0, unheard: 0 };
 
   const settle = (each: Held, outcome: BeatOutcome) => {
@@ -129,7 +136,7 @@ export function createGatherer(parts: {
     if (waiting.get(each.credential) === each) waiting.delete(each.credential);
     for (const answer of each.answers) answer(outcome);
     each.answers = [];
-    if (held === 0) whenEmpty?.();
+    if (held === 0) onEmpty?.();
   };
   const giveUp = (each: Held) => {
     counts.unheard += each.answers.length;
@@ -139,12 +146,12 @@ export function createGatherer(parts: {
   const nextBatch = (): Held[] => {
     const batch: Held[] = [];
     const left: Held[] = [];
-    /** Whose beat found no room: a later, smaller one of theirs must not pass it. */
+    /** Instances whose heartbeat did not fit; a later, smaller one must not overtake it. */
     const leftBehind = new Set<string>();
     let bytes = 0;
     for (const each of queue) {
       const fits = batch.length < limits.beats_a_batch && bytes + each.bytes <= limits.bytes_a_batch;
-      if (!fits || travelling.has(each.credential) || leftBehind.has(each.credential)) {
+      if (!fits || inFlight.has(each.credential) || leftBehind.has(each.credential)) {
         left.push(each);
         leftBehind.add(each.credential);
       } else {
@@ -157,7 +164,7 @@ export function createGatherer(parts: {
     return batch;
   };
 
-  /** One beat that makes the whole refuse is found by halves, and takes nothing from the others. */
+  /** Bisects a refused batch to find the bad heartbeat, so that the others are delivered. */
   const forwardAll = async (batch: Held[]): Promise<void> => {
     try {
       const results = await forward(batch.map(({ beat }) => beat));
@@ -176,7 +183,7 @@ export function createGatherer(parts: {
     }
   };
 
-  const cameBack = () => {
+  const recordReturn = () => {
     pauses.reset();
     notBeforeMs = Number.NEGATIVE_INFINITY;
     if (awaySinceMs === undefined) return;
@@ -184,8 +191,9 @@ export function createGatherer(parts: {
     awaySinceMs = undefined;
     lastFault = new NotForwarded('it was away a moment ago');
   };
-  const isAway = (error: NotForwarded) => {
-    // One that refuses was away a moment before, when it ended the stream; that it refuses is what somebody has to know.
+  const recordOutage = (error: NotForwarded) => {
+    // A refused token shows first as a closed stream, so report the refusal although an outage was
+    // reported.
     if (awaySinceMs === undefined || (error.code !== away && lastFault.code === away)) parts.onAway(error);
     lastFault = error;
     awaySinceMs ??= clock.monotonicMs();
@@ -194,20 +202,20 @@ export function createGatherer(parts: {
   };
 
   const send = async (batch: Held[]) => {
-    flying++;
+    batchesInFlight++;
     counts.batches++;
-    for (const { credential } of batch) travelling.add(credential);
+    for (const { credential } of batch) inFlight.add(credential);
     try {
       await forwardAll(batch);
-      cameBack();
+      recordReturn();
     } catch (error) {
-      isAway(error instanceof NotForwarded ? error : new NotForwarded(String(error)));
+      recordOutage(error instanceof NotForwarded ? error : new NotForwarded(String(error)));
       const open = batch.filter(({ answers }) => answers.length > 0);
       if (stopping) open.forEach(giveUp);
       else queue = [...open, ...queue];
     } finally {
-      flying--;
-      for (const { credential } of batch) travelling.delete(credential);
+      batchesInFlight--;
+      for (const { credential } of batch) inFlight.delete(credential);
     }
     if (queue.length > 0) schedule(0);
   };
@@ -216,9 +224,9 @@ export function createGatherer(parts: {
     cancelFlush = undefined;
     const restMs = notBeforeMs - clock.monotonicMs();
     if (restMs > 0 && !stopping) return schedule(Math.ceil(restMs));
-    // While nobody answers, one batch at a time is enough to find out when somebody does.
+    // While the control plane is unreachable, one batch at a time is enough to notice its return.
     const atOnce = awaySinceMs === undefined ? limits.batches_at_once : 1;
-    while (flying < atOnce) {
+    while (batchesInFlight < atOnce) {
       const batch = nextBatch();
       if (batch.length === 0) return;
       void send(batch);
@@ -228,8 +236,8 @@ export function createGatherer(parts: {
     cancelFlush ??= clock.after(ms, flush);
   };
 
-  const look = () => {
-    cancelLook = undefined;
+  const expireHeld = () => {
+    cancelExpiry = undefined;
     const oldest = clock.monotonicMs() - limits.hold_ms;
     const [late, left] = [
       queue.filter((each) => each.since_ms <= oldest),
@@ -237,7 +245,7 @@ export function createGatherer(parts: {
     ];
     queue = left;
     for (const each of late) giveUp(each);
-    if (held > 0) cancelLook = clock.after(lookEveryMs, look);
+    if (held > 0) cancelExpiry = clock.after(expiryCheckMs, expireHeld);
   };
 
   return {
@@ -249,8 +257,9 @@ export function createGatherer(parts: {
       const text = JSON.stringify(fresh);
       return new Promise((resolve) => {
         const before = waiting.get(credential);
-        // Equal in everything: any field may be what the control plane judges by, now or in a later version.
-        if (before && before.answers.length < mostAnswers && JSON.stringify(before.beat) === text) {
+        // Join only heartbeats that are equal in every field: the control plane may use any of
+        // them.
+        if (before && before.answers.length < maxAnswers && JSON.stringify(before.beat) === text) {
           counts.joined++;
           before.answers.push(resolve);
           return;
@@ -260,7 +269,7 @@ export function createGatherer(parts: {
         held++;
         queue.push(each);
         waiting.set(credential, each);
-        cancelLook ??= clock.after(lookEveryMs, look);
+        cancelExpiry ??= clock.after(expiryCheckMs, expireHeld);
         if (queue.length >= limits.beats_a_batch && awaySinceMs === undefined) flush();
         else schedule(limits.gather_ms);
       });
@@ -275,10 +284,10 @@ export function createGatherer(parts: {
       flush();
       if (held > 0)
         await new Promise<void>((resolve) => {
-          whenEmpty = resolve;
+          onEmpty = resolve;
         });
       cancelFlush?.();
-      cancelLook?.();
+      cancelExpiry?.();
     },
   };
 }

@@ -1,4 +1,4 @@
-/** Which requests a relay passes on, by the path that the control plane would see. */
+/** Which requests a relay forwards, by the path that the control plane would see. */
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { PassThrough } from 'node:stream';
@@ -7,7 +7,7 @@ import type { Gatherer } from './gatherer.ts';
 import { relayListener } from './listener.ts';
 import type { Upstream } from './upstream.ts';
 
-function asked(method: string, url: string) {
+function request(method: string, url: string) {
   const passed: string[] = [];
   const take = vi.fn(() => new Promise<never>(() => {}));
   const open = (_: string, path: string) => {
@@ -44,8 +44,8 @@ test.each([
   ['@elsewhere.example/v1/agent/logs'],
   ['*'],
   ['/v1/agent/tasks/../stream'],
-])('%s is not passed on', (url) => {
-  expect(asked('GET', url)).toEqual({ passed: [], status: 404 });
+])('does not forward %s', (url) => {
+  expect(request('GET', url)).toEqual({ passed: [], status: 404 });
 });
 
 test.each([
@@ -57,6 +57,6 @@ test.each([
   ['POST', '/v1/nodes/../agent/logs', '/v1/agent/logs'],
   ['GET', '/v1/agent/heartbeat', '/v1/agent/heartbeat'],
   ['GET', '/healthz', '/healthz'],
-])('%s %s is passed on as %s', (method, url, path) => {
-  expect(asked(method, url)).toEqual({ passed: [path], status: null });
+])('forwards %s %s as %s', (method, url, path) => {
+  expect(request(method, url)).toEqual({ passed: [path], status: null });
 });

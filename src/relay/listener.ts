@@ -1,4 +1,4 @@
-/** What agents of the rack reach: their beats are gathered, everything else of their protocol is passed on. */
+/** The relay's HTTP listener for agents: batches heartbeats and forwards every other agent call. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Compile } from 'typebox/compile';
 import { Heartbeat } from '../contract/agent/agent.ts';
@@ -18,7 +18,7 @@ export interface ListenerParts {
 }
 
 const heartbeat = Compile(Heartbeat);
-const mostBeatBytes = 16 * 1024;
+const maxBeatBytes = 16 * 1024;
 const bearer = /^Bearer +([!-~]{1,512})$/i;
 
 const healthPath = serverRoutes['health-get'].path;
@@ -26,17 +26,17 @@ const beatPath = agentRoutes['agent-heartbeat'].path;
 const streamPath = agentRoutes['agent-stream'].path;
 const metricsPath = serverRoutes['metrics-get'].path;
 
-/** Null where it is not a plain, small body: then it is passed on as it comes. */
+/** Returns null unless the body is plain and small; such a request is forwarded as a stream. */
 async function smallBody(request: IncomingMessage): Promise<Buffer | null> {
   const { headers } = request;
   if (headers['transfer-encoding'] !== undefined || headers['content-encoding'] !== undefined) return null;
-  if (Number(headers['content-length'] ?? 0) > mostBeatBytes) return null;
+  if (Number(headers['content-length'] ?? 0) > maxBeatBytes) return null;
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk);
   return Buffer.concat(chunks);
 }
 
-/** Null for what is no beat of ours: the control plane itself says what is wrong with it. */
+/** Returns null if the body is no valid heartbeat; the control plane then reports what is wrong. */
 function beatIn(body: Buffer): Heartbeat | null {
   if (body.length === 0) return {};
   try {
@@ -73,12 +73,12 @@ export const relayListener =
       return;
     }
     const { path } = target;
-    // No page of a browser has anything to say to a relay.
+    // Browsers have no business with a relay.
     if (request.headers.origin !== undefined) refuse(new ApiProblem('origin_refused'));
     else if (path === streamPath)
       refuse(new ApiProblem('not_found', 'A relay gathers beats; a stream goes to the control plane itself.'));
     else if (path === beatPath && request.method === 'POST')
-      // Whoever leaves while its beat is read is not there to be answered.
+      // Fails only if the agent disconnected while its body was read.
       takeBeat(request, response, target, parts).catch(() => response.destroy());
     else if (isAgentPath(path) || path === healthPath) passOn(parts.upstream, target, request, response);
     else if (path === metricsPath) {

@@ -1,4 +1,7 @@
-/** The relay's process: reads how it was started, serves until it is told to stop, and lets no held beat go unanswered. */
+/**
+ * Entry point of `slipway relay`: reads the options, serves until a signal, and answers every held
+ * heartbeat before it exits.
+ */
 import { systemClock } from '../base/clock.ts';
 import { printableText } from '../base/redaction/printable.ts';
 import { createRedactor } from '../base/redaction/redact.ts';

@@ -1,4 +1,4 @@
-/** The relay's figures for Prometheus. Nothing in them tells who the agents are. */
+/** The relay's figures for Prometheus. They do not identify agents. */
 import type { GathererFigures } from './gatherer.ts';
 
 const described: Record<keyof RelayFigures, [name: string, type: 'counter' | 'gauge', help: string]> = {

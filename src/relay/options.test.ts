@@ -4,7 +4,7 @@ import { readRelayOptions } from './options.ts';
 
 const server = ['--server', 'https://control.example:7070/'];
 
-test('a relay listens on loopback, and its token comes from where others do not see it', () => {
+test('listens on loopback, and reads its token from a file or the environment', () => {
   expect(readRelayOptions(server, { SLIPWAY_RELAY_TOKEN: 'swr_1' })).toMatchObject({
     server_urls: ['https://control.example:7070'],
     host: '127.0.0.1',
@@ -47,12 +47,12 @@ test.each([
   [[...server, '--token-file', '/nonexistent'], '--token-file'],
   [[...server, '--token-file', '/dev/null'], 'holds no token'],
   [[...server, '--token', 'swr_seen'], '--token'],
-])('%j is refused by name', (args, named) => {
+])('refuses %j and names the flag', (args, named) => {
   expect(() => readRelayOptions(args, {})).toThrow(SettingsError);
   expect(() => readRelayOptions(args, {})).toThrow(named);
 });
 
-test('credentials are passed on to another host only over TLS, or where somebody says so', () => {
+test('refuses to send credentials to another host over plain HTTP unless allowed explicitly', () => {
   const args = ['--server', 'https://a.example', '--server', 'http://10.0.0.7:7070'];
   expect(() => readRelayOptions(args, {})).toThrow(/10\.0\.0\.7.*--allow-insecure-http/);
   expect(readRelayOptions([...args, '--allow-insecure-http'], {})?.server_urls).toHaveLength(2);

@@ -1,4 +1,7 @@
-/** How a relay is started: flags, and secrets from files or the environment, where other users do not see them. */
+/**
+ * The relay's command-line options. Secrets come from files or the environment, where other users
+ * cannot see them.
+ */
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { insecureHttpProblem, insecureHttpVariable, isSentInClear } from '../base/network/insecure-http.ts';
@@ -6,7 +9,7 @@ import { withVariables } from '../base/settings/flag-variables.ts';
 import { httpAddress, levelFrom, portFrom, refuseOpenListening, SettingsError } from '../base/settings/settings.ts';
 
 export interface RelayOptions {
-  /** The control plane's addresses; the next is asked where one does not answer. */
+  /** Addresses of the control plane; the relay tries the next if one does not answer. */
   server_urls: readonly [string, ...string[]];
   ca: string | null;
   token: string | null;
@@ -69,7 +72,7 @@ function readText(flag: string, path: string | undefined): string | null {
   }
 }
 
-/** Null when only help was asked for. */
+/** Returns null for --help. */
 export function readRelayOptions(args: string[], env: Record<string, string | undefined>): RelayOptions | null {
   const given = parsed(args, env);
   if (given.help) return null;
@@ -81,7 +84,8 @@ export function readRelayOptions(args: string[], env: Record<string, string | un
   const inClear = [first, ...others].find(isSentInClear);
   if (inClear && !given['allow-insecure-http']) throw new SettingsError(insecureHttpProblem(inClear));
   const token = readText('token-file', given['token-file']) ?? (env.SLIPWAY_RELAY_TOKEN || null);
-  // Without one it would work all the same, only by calls and for every pool; nobody who names a file means that.
+  // Without a token the relay would fall back to POST for every pool, which is not what a given
+  // file means.
   if (token === '') throw new SettingsError('--token-file holds no token');
   const options: RelayOptions = {
     server_urls: [first, ...others],

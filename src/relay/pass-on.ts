@@ -1,4 +1,4 @@
-/** Passes a request on as it came, to the path that was judged, and its answer back as it comes: nothing is kept, nothing is judged. */
+/** Forwards a request to the normalised path, and streams the response back unchanged. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream';
 import { ApiProblem } from '../contract/errors/errors.ts';
@@ -7,8 +7,8 @@ import { sendProblem } from './answers.ts';
 import { unheardBecause } from './gatherer.ts';
 import type { Upstream } from './upstream.ts';
 
-/** Of one connection and not of the request; and what only a proxy that the control plane trusts may say. */
-const notPassedOn = new Set([
+/** Hop-by-hop headers, and headers that the control plane accepts from a trusted proxy only. */
+const hopHeaders = new Set([
   'connection',
   'forwarded',
   'host',
@@ -24,14 +24,14 @@ const notPassedOn = new Set([
   'x-forwarded-proto',
 ]);
 
-const passedOn = (headers: IncomingMessage['headers']): Record<string, string | string[]> =>
+const withoutHopHeaders = (headers: IncomingMessage['headers']): Record<string, string | string[]> =>
   Object.fromEntries(
     Object.entries(headers).flatMap(([name, value]) =>
-      value === undefined || notPassedOn.has(name) ? [] : [[name, value] as const],
+      value === undefined || hopHeaders.has(name) ? [] : [[name, value] as const],
     ),
   );
 
-/** `body`: what was read of it already, which is all of it. */
+/** `body` is the whole request body if the caller has read it already. */
 export function passOn(
   upstream: Upstream,
   { path, search }: Target,
@@ -39,25 +39,26 @@ export function passOn(
   response: ServerResponse,
   body?: Buffer,
 ): void {
-  const headers = passedOn(request.headers);
-  const asked = upstream.open(request.method ?? 'GET', path + search, headers);
-  asked.on('error', (error) =>
+  const headers = withoutHopHeaders(request.headers);
+  const forwarded = upstream.open(request.method ?? 'GET', path + search, headers);
+  forwarded.on('error', (error) =>
     sendProblem(
       request,
       response,
       new ApiProblem('relay_upstream_away', { detail: unheardBecause(error), retry_after_seconds: 1 }),
     ),
   );
-  asked.on('response', (reply) => {
+  forwarded.on('response', (reply) => {
     if (response.destroyed) return void reply.destroy();
-    response.writeHead(reply.statusCode ?? 502, passedOn(reply.headers));
-    // One that breaks off half-way is broken off here as well, so that nobody takes a part for the whole.
+    response.writeHead(reply.statusCode ?? 502, withoutHopHeaders(reply.headers));
+    // If the upstream response breaks off, the pipeline breaks off ours, so that it does not look
+    // complete.
     pipeline(reply, response, () => {});
   });
-  // Whoever left no longer waits for the answer, and a long poll would hold its connection for nobody.
+  // The agent is gone; without this a long poll would keep its upstream connection.
   response.on('close', () => {
-    if (!response.writableFinished) asked.destroy();
+    if (!response.writableFinished) forwarded.destroy();
   });
-  if (body !== undefined) asked.end(body);
-  else pipeline(request, asked, () => {});
+  if (body !== undefined) forwarded.end(body);
+  else pipeline(request, forwarded, () => {});
 }

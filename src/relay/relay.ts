@@ -1,4 +1,4 @@
-/** The relay: joins its listener, its gatherer and its way to the control plane. */
+/** Starts and stops a relay: listener, batcher, and connection to the control plane. */
 import { createServer, type Server } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
@@ -21,12 +21,12 @@ export interface Relay {
 }
 
 /**
- * For a batch to be answered: nearly as long as a beat is held. A control plane that is slow is not sent the same again; one that is not
- * there refuses sooner than this.
+ * Timeout for one batch, a little less than a heartbeat may be held: a slow control plane must not
+ * get the same batch twice.
  */
 const forwardTimeoutMs = 7_000;
-const mostConnections = 20_000;
-const sayEveryMs = 60_000;
+const maxConnections = 20_000;
+const logEveryMs = 60_000;
 
 const serverFor = (tls: TlsFiles | null): Server =>
   tls ? createSecureServer({ cert: tls.cert, key: tls.key }) : createServer();
@@ -37,8 +37,8 @@ const listening = (server: Server, { port, host }: RelayOptions) =>
     server.listen(port, host, resolve);
   });
 
-/** The one way in which a relay ends, whether it has served or could not begin to: no held beat goes unanswered, no stream is left. */
-async function takeLeave({ server, gatherer, upstream }: { server: Server; gatherer: Gatherer; upstream: Upstream }) {
+/** Stops a relay, started or not: answers every held heartbeat and closes the stream. */
+async function shutDown({ server, gatherer, upstream }: { server: Server; gatherer: Gatherer; upstream: Upstream }) {
   const closed = new Promise((resolve) => server.close(resolve));
   await gatherer.stop();
   await upstream.stop();
@@ -63,25 +63,26 @@ export async function startRelay(
     onBack: (seconds) => log.warn({ seconds }, 'beats are passed on again'),
   });
   const figures = (): RelayFigures => ({ ...gatherer.figures(), streaming: upstream.isStreaming() });
-  server.maxConnections = mostConnections;
+  server.maxConnections = maxConnections;
   server.on('request', relayListener({ gatherer, upstream, metrics: () => relayMetrics(figures()) }));
   const parts = { server, gatherer, upstream };
   try {
     if (options.token !== null) await checkToken(upstream, options.token);
     await listening(server, options);
   } catch (error) {
-    await takeLeave(parts);
+    await shutDown(parts);
     throw error;
   }
-  // Not before it listens: whoever finds its port taken would speak, and break off, under the name of the relay that has it.
+  // Open the stream only after listening: if the port is taken, another relay may hold the same
+  // token, and its stream must not be replaced.
   upstream.keepStream();
 
-  let cancelSaying = () => {};
-  const say = () => {
+  let cancelLogging = () => {};
+  const logFigures = () => {
     log.info(figures(), 'relay');
-    cancelSaying = clock.after(sayEveryMs, say);
+    cancelLogging = clock.after(logEveryMs, logFigures);
   };
-  cancelSaying = clock.after(sayEveryMs, say);
+  cancelLogging = clock.after(logEveryMs, logFigures);
 
   const stopFollowing = tls?.follow(server, { clock, log });
   const { port } = server.address() as AddressInfo;
@@ -90,9 +91,9 @@ export async function startRelay(
     url: `${options.tls_cert ? 'https' : 'http'}://${shownHost}:${port}`,
     figures,
     async stop() {
-      cancelSaying();
+      cancelLogging();
       stopFollowing?.();
-      await takeLeave(parts);
+      await shutDown(parts);
     },
   };
 }

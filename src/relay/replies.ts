@@ -1,4 +1,7 @@
-/** What the control plane answers to a batch; what does not look like the contract was not said by it. */
+/**
+ * Reads the control plane's replies to a batch. Anything that does not match the contract is
+ * treated as not coming from it.
+ */
 import type { HeartbeatResult } from '../contract/agent/agent.ts';
 import { NotForwarded } from './gatherer.ts';
 
@@ -10,12 +13,12 @@ const isResult = (value: unknown): value is HeartbeatResult =>
   ((typeof value.node_status === 'string' && typeof value.heartbeat_interval_seconds === 'number') ||
     (typeof value.code === 'string' && typeof value.status === 'number'));
 
-/** Null unless there is one for each beat. */
+/** Returns null unless there is one result per heartbeat. */
 export function readResults(value: unknown, beats: number): HeartbeatResult[] | null {
   return Array.isArray(value) && value.length === beats && value.every(isResult) ? value : null;
 }
 
-/** These say that something in the batch is wrong; whatever else is refused would be refused of any batch. */
+/** Statuses that concern the content of a batch. Any other refusal would hit every batch alike. */
 const aboutTheBatch = [400, 413, 422];
 
 const aboutTheToken = [401, 403];

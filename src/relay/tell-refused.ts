@@ -1,20 +1,20 @@
 /**
- * Whoever looks after a relay learns from its log that machines behind it are not heard because of its token: once for each reason, not with
- * every batch. What else may be wrong with a beat is its own agent's to know.
+ * Logs, once per reason, that heartbeats are refused because of the relay's token. Other refusals
+ * are for the agent to handle.
  */
 import type { Log } from '../base/telemetry/log.ts';
 import { type ErrorCode, errorCatalogue } from '../contract/errors/errors.ts';
 import type { Refusal } from './gatherer.ts';
 
-const becauseOfUs: ErrorCode = 'scope_insufficient';
-/** One for each pool behind it; more would be somebody who makes them up. */
-const mostReasons = 100;
+const tokenRefusal: ErrorCode = 'scope_insufficient';
+/** One reason per pool; the bound guards against made-up ones. */
+const maxReasons = 100;
 
 export function tellRefused(log: Pick<Log, 'error'>): (refusal: Refusal) => void {
-  const told = new Set<string>();
+  const logged = new Set<string>();
   return ({ code, detail }) => {
-    if (code !== becauseOfUs || told.has(detail) || told.size >= mostReasons) return;
-    told.add(detail);
-    log.error({ why: detail, way_out: errorCatalogue[becauseOfUs].remedy }, 'beats are refused');
+    if (code !== tokenRefusal || logged.has(detail) || logged.size >= maxReasons) return;
+    logged.add(detail);
+    log.error({ why: detail, way_out: errorCatalogue[tokenRefusal].remedy }, 'beats are refused');
   };
 }

@@ -1,4 +1,6 @@
-/** The control plane as the relay reaches it: batches by the stream or by POST, and requests that are passed on as they are. */
+/**
+ * The relay's connection to the control plane: batches by stream or POST, and requests to forward.
+ */
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import type { Clock } from '../base/clock.ts';
@@ -15,30 +17,30 @@ export interface UpstreamParts {
   log: Log;
   server_urls: readonly [string, ...string[]];
   ca: string | null;
-  /** Without one, batches go by POST, each beat with its own credential. */
+  /** Without a token, batches go by POST, each heartbeat with its own credential. */
   token: string | null;
   timeout_ms: number;
 }
 
 export interface Upstream {
   forward(beats: BatchBeat[]): Promise<HeartbeatResult[]>;
-  /** Opens a request to whichever address answered last. */
+  /** Opens a request to the address that answered last. */
   open(method: string, path: string, headers: Record<string, string | string[]>): ReturnType<typeof httpRequest>;
-  /** From here on batches go by a stream while there is one, if there is a token to open it with. */
+  /** Opens the stream if there is a token. While it is open, batches use it. */
   keepStream(): void;
   isStreaming(): boolean;
   stop(): Promise<void>;
 }
 
 const keepAlive = { keepAlive: true, maxSockets: 256, maxFreeSockets: 32 };
-const mostReplyBytes = 4 * 1024 * 1024;
+const maxReplyBytes = 4 * 1024 * 1024;
 
 async function textOf(response: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of response) {
     bytes += chunk.length;
-    if (bytes > mostReplyBytes) throw new Error('the reply is too large');
+    if (bytes > maxReplyBytes) throw new Error('the reply is too large');
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');
@@ -96,7 +98,9 @@ export function openUpstream(parts: UpstreamParts): Upstream {
       request.end(body);
     });
 
-  /** Each try of the stream asks the next address; what answers a batch stays preferred. */
+  /**
+   * Each stream attempt uses the next address; the address that answers a batch stays preferred.
+   */
   let tries = 0;
   const streamUrl = () => server_urls[tries++ % server_urls.length] ?? server_urls[0];
   let stream: BatchStream | undefined;

@@ -10,7 +10,7 @@ const listening = (host: string, port: number) =>
     server.listen(port, host, () => resolve({ error: null, port: (server.address() as { port: number }).port, close }));
   });
 
-test('a port that is taken is named, with what to do', async () => {
+test('names the port that is in use, and says what to do', async () => {
   const first = await listening('127.0.0.1', 0);
   const { port } = first;
   const { error } = await listening('127.0.0.1', port);
@@ -20,7 +20,7 @@ test('a port that is taken is named, with what to do', async () => {
   expect(said).toContain('another --port');
 });
 
-test('what nobody foresaw is told as it came', () => {
+test('returns the message of an unexpected error unchanged', () => {
   const other = Object.assign(new Error('no such file'), { code: 'EACCES', syscall: 'open' });
   expect(whyNotStarted(other, { host: '::1', port: 1 })).toBe('no such file');
 });

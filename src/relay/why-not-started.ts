@@ -1,4 +1,4 @@
-/** What keeps a relay from starting, why, and what to do about it. */
+/** Explains why a relay could not start, and what to do about it. */
 
 const byCode: Record<string, (at: string) => string> = {
   EADDRINUSE: (at) =>

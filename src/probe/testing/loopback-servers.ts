@@ -1,4 +1,4 @@
-/** Real servers on loopback that behave well or badly; all of them end with the test that started them. */
+/** Real servers on loopback, well-behaved or not. Each is closed at the end of its test. */
 import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import { createServer as createTlsServer, type ServerOptions } from 'node:https';
@@ -7,7 +7,7 @@ import { onTestFinished } from 'vitest';
 
 export interface LoopbackServer {
   port: number;
-  /** Every connection that was ever made, also those that are closed. */
+  /** Every connection ever made, including closed ones. */
   connections: Socket[];
   open(): number;
 }
@@ -21,7 +21,7 @@ async function listening(server: Server, { host = '127.0.0.1', port = 0 }: Place
   const connections: Socket[] = [];
   server.on('connection', (socket: Socket) => {
     connections.push(socket);
-    // The probe hangs up in the middle of many of these exchanges; that is what is tested.
+    // Probes hang up in the middle of many exchanges, on purpose.
     socket.on('error', () => {});
   });
   server.listen(port, host);
@@ -41,7 +41,7 @@ export const httpServer = (answer: RequestListener, place: Place = {}) => listen
 export const tlsServer = (options: ServerOptions, answer: RequestListener, place: Place = {}) =>
   listening(createTlsServer(options, answer), place);
 
-/** Calls `talk` when the first bytes of the request are there. */
+/** Calls `talk` when the first bytes of a request arrive. */
 export const rawServer = (talk: (socket: Socket) => void, place: Place = {}) =>
   listening(
     createTcpServer((socket) => {
@@ -50,7 +50,7 @@ export const rawServer = (talk: (socket: Socket) => void, place: Place = {}) =>
     place,
   );
 
-/** Writes `piece` as fast as the other side takes it, until it hangs up. */
+/** Writes `piece` as fast as the peer reads, until it hangs up. */
 export function pour(socket: Socket, piece: string): void {
   const more = () => {
     while (!socket.destroyed && socket.write(piece));

@@ -1,4 +1,7 @@
-/** Certificates, made on the spot, so that no key lies in the repository and none expires: on their own, or by an authority. */
+/**
+ * Makes certificates at run time, self-signed or by an authority, so that the repository holds no
+ * key and none expires.
+ */
 import { generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto';
 import { isIPv4 } from 'node:net';
 
@@ -39,7 +42,7 @@ interface Made {
   subject: string;
   issuer: string;
   extensions: Buffer[];
-  /** Signs for itself where nobody else does. */
+  /** Self-signed if there is no signer. */
   signer?: KeyObject;
   ends?: string;
 }
@@ -48,7 +51,7 @@ function made({ subject, issuer, extensions, signer, ends = '491231235959Z' }: M
   const { publicKey, privateKey } = generateKeyPairSync('ed25519');
   const content = sequence(
     der(0xa0, integer(2)),
-    // Positive, and never the same twice for one authority.
+    // A positive serial number, unique per authority.
     der(0x02, Buffer.concat([Buffer.from([0x01]), randomBytes(8)])),
     ed25519,
     distinguished(issuer),
@@ -74,14 +77,17 @@ export function selfSigned(...names: [string, ...string[]]): Certificate {
 }
 
 export interface Authority {
-  /** What whoever trusts it is given. */
+  /** The certificate that clients trust. */
   cert: string;
   issue(...names: [string, ...string[]]): Certificate;
-  /** One that was good until some years ago. */
+  /** A certificate that expired years ago. */
   issueExpired(...names: [string, ...string[]]): Certificate;
 }
 
-/** Each is another one, also under the same name: whoever trusts two of them must not take one for the other. */
+/**
+ * Each authority is distinct, even under the same name, so that a client that trusts two cannot
+ * confuse them.
+ */
 export function certificateAuthority(called: string): Authority {
   const name = `${called} ${randomBytes(4).toString('hex')}`;
   const { cert, own } = made({ subject: name, issuer: name, extensions: [authorityExtension] });

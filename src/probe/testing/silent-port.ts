@@ -1,9 +1,12 @@
-/** A port that answers no connection at all, as a machine behind a dropping firewall: its queue is full and never emptied. */
+/**
+ * A port that answers no connection, like a host behind a dropping firewall: its accept queue is
+ * full.
+ */
 import { connect, type Socket } from 'node:net';
 import { Worker } from 'node:worker_threads';
 import { onTestFinished } from 'vitest';
 
-/** Listens, tells its port and never runs again, so the kernel takes what fits the queue and drops the rest. */
+/** Listens, posts its port and blocks, so the kernel fills the accept queue and drops the rest. */
 const deafListener = `
   const { parentPort } = require('node:worker_threads');
   const server = require('node:net').createServer().listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => {
@@ -12,7 +15,7 @@ const deafListener = `
   });
 `;
 
-/** The kernel takes one more than the backlog. */
+/** The kernel accepts one more than the backlog. */
 const queue_length = 2;
 
 export async function silentPort(): Promise<number> {
