@@ -13,7 +13,7 @@ import type { Node } from '../../src/contract/node.ts';
 import { routes } from '../../src/contract/routes.ts';
 import type { LayerReport } from '../../src/doctor/examination.ts';
 import { examine } from '../../src/doctor/examine.ts';
-import { closingLines, layerLine } from '../../src/doctor/telling.ts';
+import { closingLines, layerLine } from '../../src/doctor/render.ts';
 import { startServer } from '../../src/main.ts';
 import { freePort } from '../../test/support/free-port.ts';
 import { faultyProxy, type ProxyFault, proxyFaults } from './faulty-proxy.ts';

@@ -8,7 +8,7 @@ import type { Clock } from '../base/clock.ts';
 import { newCorrelationId } from '../base/ids.ts';
 import type { LayerReport } from '../doctor/examination.ts';
 import { examine } from '../doctor/examine.ts';
-import { closingLines, examinationJson, exitOf, layerLine } from '../doctor/telling.ts';
+import { closingLines, examinationJson, exitOf, layerLine } from '../doctor/render.ts';
 import { usageExitCode } from './life/exit.ts';
 import { agentFlags, readAuthority, usage } from './options.ts';
 import { type AgentConfig, configFrom, readConfigFile, UsageError } from './state/config.ts';

@@ -6,7 +6,7 @@ import { lookup } from 'node:dns/promises';
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { trustedWith } from '../base/network/trusted-certificates.ts';
-import { errorName, faultOfError } from '../contract/errors/path-faults.ts';
+import { errorName, faultOfError, pathFaults } from '../contract/errors/path-faults.ts';
 import { type Found, failed, type Outcome, type Patient, well } from './examination.ts';
 
 /** Without the brackets of an IPv6 address. */
@@ -117,5 +117,8 @@ export async function trustCertificate({ ca }: Patient, { distrust }: Found): Pr
   if (distrust === null)
     return well(ca === null ? 'its certificate is trusted' : 'its certificate is trusted, by --ca');
   const code = faultOfError(distrust);
-  return failed(code.startsWith('c') ? code : 'ca_untrusted', `its certificate is refused: ${distrust}`);
+  return failed(
+    pathFaults[code].detail_layer === 'ca' ? code : 'ca_untrusted',
+    `its certificate is refused: ${distrust}`,
+  );
 }

@@ -4,7 +4,7 @@ import { freePort } from '../../test/support/free-port.ts';
 import { until } from '../../test/support/until.ts';
 import { systemClock } from '../base/clock.ts';
 import { virtualClock } from '../base/virtual-clock.ts';
-import { most_bytes } from './ask-address.ts';
+import { most_bytes } from './get-address.ts';
 import { type ProbeAnswer, type ProbeTarget, probe } from './http-probe.ts';
 import { httpServer, type LoopbackServer, pour, rawServer } from './testing/loopback-servers.ts';
 

@@ -5,7 +5,7 @@
 import { isIP } from 'node:net';
 import type { Clock } from '../base/clock.ts';
 import { judgeAddress } from './address-policy.ts';
-import { askAddress, isSuccess, max_bytes, type Reply } from './ask-address.ts';
+import { askAddress, isSuccess, max_bytes, type Reply } from './get-address.ts';
 import { hostOf, probeUrl } from './probe-url.ts';
 import { type Resolve, systemResolve } from './resolve-name.ts';
 

@@ -9,7 +9,7 @@ import { trustedWith } from '../base/network/trusted-certificates.ts';
 import type { Log } from '../base/telemetry/log.ts';
 import type { BatchBeat, HeartbeatResult } from '../contract/agent/agent.ts';
 import { agentRoutes } from '../contract/routes/agent.ts';
-import { NotForwarded } from './gatherer.ts';
+import { NotForwarded } from './batcher.ts';
 import { readResults, refusalOf } from './replies.ts';
 
 export interface BatchStreamParts {

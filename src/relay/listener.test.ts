@@ -3,7 +3,7 @@ import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { expect, test, vi } from 'vitest';
-import type { Gatherer } from './gatherer.ts';
+import type { Gatherer } from './batcher.ts';
 import { relayListener } from './listener.ts';
 import type { Upstream } from './upstream.ts';
 

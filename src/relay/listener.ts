@@ -6,9 +6,9 @@ import { ApiProblem } from '../contract/errors/errors.ts';
 import { agentRoutes } from '../contract/routes/agent.ts';
 import { serverRoutes } from '../contract/routes/server.ts';
 import { isAgentPath, type Target, targetOf } from './agent-paths.ts';
-import { sendOutcome, sendProblem } from './answers.ts';
-import type { Gatherer } from './gatherer.ts';
-import { passOn } from './pass-on.ts';
+import type { Gatherer } from './batcher.ts';
+import { passOn } from './forward.ts';
+import { sendOutcome, sendProblem } from './send-answer.ts';
 import type { Upstream } from './upstream.ts';
 
 export interface ListenerParts {

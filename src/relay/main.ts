@@ -9,7 +9,7 @@ import { SettingsError } from '../base/settings/settings.ts';
 import { createLog } from '../base/telemetry/log.ts';
 import { type RelayOptions, readRelayOptions, relayUsage } from './options.ts';
 import { startRelay } from './relay.ts';
-import { whyNotStarted } from './why-not-started.ts';
+import { whyNotStarted } from './start-failure.ts';
 
 const usageExitCode = 2;
 

@@ -1,5 +1,5 @@
 /** The relay's figures for Prometheus. They do not identify agents. */
-import type { GathererFigures } from './gatherer.ts';
+import type { GathererFigures } from './batcher.ts';
 
 const described: Record<keyof RelayFigures, [name: string, type: 'counter' | 'gauge', help: string]> = {
   taken: ['beats_total', 'counter', 'Beats that agents sent'],

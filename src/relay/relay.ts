@@ -6,12 +6,12 @@ import type { Clock } from '../base/clock.ts';
 import { openTlsFiles, type TlsFiles } from '../base/network/tls-files.ts';
 import type { Log } from '../base/telemetry/log.ts';
 import { errorCatalogue } from '../contract/errors/errors.ts';
+import { createGatherer, defaultLimits, type Gatherer, type GathererLimits } from './batcher.ts';
 import { checkToken } from './check-token.ts';
-import { createGatherer, defaultLimits, type Gatherer, type GathererLimits } from './gatherer.ts';
 import { relayListener } from './listener.ts';
+import { tellRefused } from './log-refusals.ts';
 import { type RelayFigures, relayMetrics } from './metrics.ts';
 import type { RelayOptions } from './options.ts';
-import { tellRefused } from './tell-refused.ts';
 import { openUpstream, type Upstream } from './upstream.ts';
 
 export interface Relay {

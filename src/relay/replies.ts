@@ -3,7 +3,7 @@
  * treated as not coming from it.
  */
 import type { HeartbeatResult } from '../contract/agent/agent.ts';
-import { NotForwarded } from './gatherer.ts';
+import { NotForwarded } from './batcher.ts';
 
 type Fields = Record<string, unknown>;
 const isFields = (value: unknown): value is Fields => typeof value === 'object' && value !== null;

@@ -9,7 +9,7 @@ import type { Log } from '../base/telemetry/log.ts';
 import type { BatchBeat, HeartbeatResult } from '../contract/agent/agent.ts';
 import { agentRoutes } from '../contract/routes/agent.ts';
 import { type BatchStream, keepBatchStream } from './batch-stream.ts';
-import { NotForwarded } from './gatherer.ts';
+import { NotForwarded } from './batcher.ts';
 import { readResults, refusalOf } from './replies.ts';
 
 export interface UpstreamParts {

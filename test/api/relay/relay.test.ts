@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { agentBench } from '../../../src/agent/testing/agent-process.ts';
 import { systemClock } from '../../../src/base/clock.ts';
 import { createLog } from '../../../src/base/telemetry/log.ts';
-import { defaultLimits } from '../../../src/relay/gatherer.ts';
+import { defaultLimits } from '../../../src/relay/batcher.ts';
 import { type Relay, startRelay } from '../../../src/relay/relay.ts';
 import { until } from '../../support/until.ts';
 import { callRoute, expectProblem, send } from '../support/calls.ts';

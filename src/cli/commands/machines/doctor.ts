@@ -4,7 +4,7 @@ import type { Allocation } from '../../../contract/allocation.ts';
 import { RequestRefused, ServerUnreachable } from '../../../contract/client.ts';
 import type { LayerReport, Patient } from '../../../doctor/examination.ts';
 import { examine } from '../../../doctor/examine.ts';
-import { closingLines, examinationJson, exitOf, layerLine } from '../../../doctor/telling.ts';
+import { closingLines, examinationJson, exitOf, layerLine } from '../../../doctor/render.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
 import type { Session } from '../../connection/session.ts';
 import { isAllocation, nodeBehind } from '../../names/node-behind.ts';

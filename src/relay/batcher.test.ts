@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { virtualClock } from '../base/virtual-clock.ts';
 import type { BatchBeat, Heartbeat, HeartbeatResult } from '../contract/agent/agent.ts';
-import { type BeatOutcome, createGatherer, defaultLimits, type GathererLimits, NotForwarded } from './gatherer.ts';
+import { type BeatOutcome, createGatherer, defaultLimits, type GathererLimits, NotForwarded } from './batcher.ts';
 import { refusalOf } from './replies.ts';
 
 interface Sent {

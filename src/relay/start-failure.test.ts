@@ -1,6 +1,6 @@
 import { createServer } from 'node:net';
 import { expect, test } from 'vitest';
-import { whyNotStarted } from './why-not-started.ts';
+import { whyNotStarted } from './start-failure.ts';
 
 const listening = (host: string, port: number) =>
   new Promise<{ error: Error | null; port: number; close(): void }>((resolve) => {

@@ -4,7 +4,7 @@
  */
 import type { Log } from '../base/telemetry/log.ts';
 import { type ErrorCode, errorCatalogue } from '../contract/errors/errors.ts';
-import type { Refusal } from './gatherer.ts';
+import type { Refusal } from './batcher.ts';
 
 const tokenRefusal: ErrorCode = 'scope_insufficient';
 /** One reason per pool; the bound guards against made-up ones. */

@@ -3,8 +3,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream';
 import { ApiProblem } from '../contract/errors/errors.ts';
 import type { Target } from './agent-paths.ts';
-import { sendProblem } from './answers.ts';
-import { unheardBecause } from './gatherer.ts';
+import { unheardBecause } from './batcher.ts';
+import { sendProblem } from './send-answer.ts';
 import type { Upstream } from './upstream.ts';
 
 /** Hop-by-hop headers, and headers that the control plane accepts from a trusted proxy only. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { LayerReport } from './examination.ts';
-import { closingLines, examinationJson, exitOf, layerLine } from './telling.ts';
+import { closingLines, examinationJson, exitOf, layerLine } from './render.ts';
 
 const well: LayerReport = {
   layer: 'dns',

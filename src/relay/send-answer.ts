@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { newCorrelationId } from '../base/ids.ts';
 import { ApiProblem, type ErrorCode, errorCatalogue } from '../contract/errors/errors.ts';
 import { problemBody } from '../contract/errors/problem-body.ts';
-import type { BeatOutcome } from './gatherer.ts';
+import type { BeatOutcome } from './batcher.ts';
 
 function send(response: ServerResponse, status: number, type: string, body: object): void {
   if (response.headersSent || response.destroyed) return;
