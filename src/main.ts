@@ -38,7 +38,7 @@ import { adminTokenPath, ensureAdminToken, ensureLocalPool } from './operations/
 import type { OperationServices } from './operations/runtime/services.ts';
 import { whyItDidNotStart } from './operations/runtime/start-failure.ts';
 import { tracedListener } from './operations/runtime/traced-listener.ts';
-import { saidBy } from './probe/http-probe.ts';
+import { describeAnswer } from './probe/http-probe.ts';
 import { probeMany } from './probe/probe-many.ts';
 import { createAgentSessions } from './store/agents/agent-sessions.ts';
 import { createHeartbeatBuffer } from './store/heartbeats/heartbeat-buffer.ts';
@@ -142,7 +142,7 @@ async function openOperations(opening: Opening, store: OpenedStore, server_url: 
     probe: async (target) => {
       const [answer] = await probeMany([target], { clock });
       if (!answer) throw new Error('a probe was not answered');
-      return { ok: answer.ok, detail: saidBy(answer), ...(!answer.ok && { because: answer.because }) };
+      return { ok: answer.ok, detail: describeAnswer(answer), ...(!answer.ok && { because: answer.because }) };
     },
     cancelRun: async (workflow_id, attempt) => {
       await engine.cancel(workflow_id, attempt);

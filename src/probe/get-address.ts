@@ -16,7 +16,7 @@ export type Reply =
   | { got: 'no_connection'; why: string; refused: boolean }
   | { got: 'no_answer'; why: string };
 
-export interface AskLimits {
+export interface GetLimits {
   clock: Clock;
   /** Aborted when the time of the whole probe is up. */
   signal: AbortSignal;
@@ -48,7 +48,7 @@ function optionsFor(url: URL, address: string): RequestOptions & { servername: s
   };
 }
 
-export function askAddress(url: URL, address: string, { clock, signal, connect_ms }: AskLimits): Promise<Reply> {
+export function getAddress(url: URL, address: string, { clock, signal, connect_ms }: GetLimits): Promise<Reply> {
   return new Promise((resolve) => {
     if (signal.aborted) return resolve({ got: 'no_time' });
     const open = url.protocol === 'https:' ? httpsRequest : httpRequest;

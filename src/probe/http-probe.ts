@@ -5,7 +5,7 @@
 import { isIP } from 'node:net';
 import type { Clock } from '../base/clock.ts';
 import { judgeAddress } from './address-policy.ts';
-import { askAddress, isSuccess, max_bytes, type Reply } from './get-address.ts';
+import { getAddress, isSuccess, max_bytes, type Reply } from './get-address.ts';
 import { hostOf, probeUrl } from './probe-url.ts';
 import { type Resolve, systemResolve } from './resolve-name.ts';
 
@@ -39,7 +39,7 @@ export type ProbeAnswer =
   | { ok: false; because: ProbeFailure; detail: string };
 
 /** Describes an answer in one line, for people. */
-export const saidBy = (answer: ProbeAnswer): string =>
+export const describeAnswer = (answer: ProbeAnswer): string =>
   answer.ok
     ? `status ${answer.status} in ${Math.round(answer.milliseconds)} ms`
     : `${answer.because}: ${answer.detail}`;
@@ -129,7 +129,7 @@ async function tryAddresses(url: URL, known: readonly string[], time: TimeLimit)
     const left_ms = time.seconds * 1000 - time.passedMs();
     // The last address may use all the time that is left.
     const connect_ms = others > 1 ? left_ms / others : undefined;
-    const reply = await askAddress(url, address, { clock, signal, connect_ms });
+    const reply = await getAddress(url, address, { clock, signal, connect_ms });
     if (reply.got !== 'no_connection') return reply;
     faults.push(reply.why);
     refused &&= reply.refused;

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { virtualClock } from '../base/virtual-clock.ts';
 import type { BatchBeat, Heartbeat, HeartbeatResult } from '../contract/agent/agent.ts';
-import { type BeatOutcome, createGatherer, defaultLimits, type GathererLimits, NotForwarded } from './batcher.ts';
+import { type BeatOutcome, createBatcher, defaultLimits, type BatcherLimits, NotForwarded } from './batcher.ts';
 import { refusalOf } from './replies.ts';
 
 interface Sent {
@@ -15,11 +15,11 @@ const reply = (node_status = 'ready'): HeartbeatResult =>
   ({ node_status, heartbeat_interval_seconds: 10, tasks_waiting: 0 }) as HeartbeatResult;
 const refusal = { code: 'invalid_request', status: 400, detail: 'no' };
 
-function rack(limits: Partial<GathererLimits> = {}) {
+function rack(limits: Partial<BatcherLimits> = {}) {
   const clock = virtualClock();
   const sent: Sent[] = [];
   const events: string[] = [];
-  const gatherer = createGatherer({
+  const batcher = createBatcher({
     clock,
     limits: { ...defaultLimits, ...limits },
     forward: (beats) =>
@@ -37,8 +37,8 @@ function rack(limits: Partial<GathererLimits> = {}) {
   /** Outcomes with the credential of the agent, in the order they came. */
   const outcomes: [string, BeatOutcome][] = [];
   const beat = (credential: string, said: Heartbeat = {}) =>
-    void gatherer.take(credential, said).then((outcome) => outcomes.push([credential, outcome]));
-  return { clock, sent, events, gatherer, outcomes, beat };
+    void batcher.take(credential, said).then((outcome) => outcomes.push([credential, outcome]));
+  return { clock, sent, events, batcher, outcomes, beat };
 }
 
 const credentialsOf = (batch: Sent | undefined) => batch?.beats.map(({ credential }) => credential);
@@ -147,7 +147,7 @@ describe('while the control plane is unreachable', () => {
   });
 
   test('answers a heartbeat that waited too long as not delivered, with a time to retry', async () => {
-    const { clock, sent, outcomes, gatherer, beat } = rack();
+    const { clock, sent, outcomes, batcher, beat } = rack();
     beat('a');
     for (let seconds = 0; seconds < 9; seconds++) {
       await clock.advance(1_000);
@@ -156,7 +156,7 @@ describe('while the control plane is unreachable', () => {
     expect(outcomes).toMatchObject([['a', { code: 'relay_upstream_away', status: 503 }]]);
     const [, outcome] = outcomes[0] ?? [];
     expect(outcome?.retry_after_seconds).toBeGreaterThanOrEqual(1);
-    expect(gatherer.figures()).toMatchObject({ held: 0, unheard: 1 });
+    expect(batcher.figures()).toMatchObject({ held: 0, unheard: 1 });
   });
 
   test('reports a refused token as such, not as an outage', async () => {
@@ -214,17 +214,17 @@ test('finds the one heartbeat that makes a batch fail, and delivers the others',
 });
 
 test('refuses heartbeats beyond its limit', async () => {
-  const { outcomes, gatherer, clock, beat } = rack({ held_beats: 2 });
+  const { outcomes, batcher, clock, beat } = rack({ held_beats: 2 });
   for (const name of ['a', 'b', 'c']) beat(name);
   await clock.advance(0);
   expect(outcomes).toMatchObject([['c', { code: 'rate_limited', status: 429 }]]);
-  expect(gatherer.figures().held).toBe(2);
+  expect(batcher.figures().held).toBe(2);
 });
 
 test('on stop, delivers what it holds and answers the rest as not delivered', async () => {
-  const { clock, sent, outcomes, gatherer, beat } = rack();
+  const { clock, sent, outcomes, batcher, beat } = rack();
   beat('a');
-  const stopped = gatherer.stop();
+  const stopped = batcher.stop();
   expect(credentialsOf(sent[0])).toEqual(['a']);
   sent[0]?.fail();
   await clock.advance(500);

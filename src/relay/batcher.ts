@@ -33,9 +33,9 @@ export class NotForwarded extends Error {
 export type Refusal = Extract<HeartbeatResult, { code: string }>;
 export type BeatOutcome = HeartbeatResult & { retry_after_seconds?: number };
 
-export interface GathererLimits {
+export interface BatcherLimits {
   /** Heartbeats that arrive within this time are sent together. */
-  gather_ms: number;
+  batch_ms: number;
   /** How long a heartbeat may wait for delivery; shorter than agents wait for an answer. */
   hold_ms: number;
   retry: Span;
@@ -46,8 +46,8 @@ export interface GathererLimits {
   held_beats: number;
 }
 
-export const defaultLimits: GathererLimits = {
-  gather_ms: 100,
+export const defaultLimits: BatcherLimits = {
+  batch_ms: 100,
   hold_ms: 8_000,
   retry: { first_ms: 100, max_ms: 2_000 },
   beats_a_batch: 1_000,
@@ -56,7 +56,7 @@ export const defaultLimits: GathererLimits = {
   held_beats: 20_000,
 };
 
-export interface GathererFigures {
+export interface BatcherFigures {
   held: number;
   taken: number;
   batches: number;
@@ -67,9 +67,9 @@ export interface GathererFigures {
   away_seconds: number;
 }
 
-export interface Gatherer {
+export interface Batcher {
   take(credential: string, beat: Heartbeat): Promise<BeatOutcome>;
-  figures(): GathererFigures;
+  figures(): BatcherFigures;
   /**
    * Resolves when nothing is held any more. Heartbeats that cannot be delivered are answered so.
    */
@@ -99,20 +99,20 @@ const refusedWith = (code: ErrorCode, detail: string, retry_after_seconds: numbe
 });
 
 /** The fault may or may not end with a full stop. */
-export const unheardBecause = ({ message }: Error): string => `Not passed on: ${message.replace(/\.+$/, '')}.`;
+export const undeliveredBecause = ({ message }: Error): string => `Not passed on: ${message.replace(/\.+$/, '')}.`;
 
 /** Jitter, so that the agents do not all retry at the same moment. */
 const retrySeconds = () => Math.round((1 + Math.random() * 4) * 10) / 10;
 
-export function createGatherer(parts: {
+export function createBatcher(parts: {
   clock: Clock;
-  limits: GathererLimits;
+  limits: BatcherLimits;
   forward(beats: BatchBeat[]): Promise<HeartbeatResult[]>;
   onAway(error: NotForwarded): void;
   onBack(seconds: number): void;
   /** Called for a single refused heartbeat; the rest of its batch was accepted. */
   onRefused(refusal: Refusal): void;
-}): Gatherer {
+}): Batcher {
   const { clock, limits, forward } = parts;
   const pauses: Backoff = backoff(limits.retry);
   let queue: Held[] = [];
@@ -140,7 +140,7 @@ export function createGatherer(parts: {
   };
   const giveUp = (each: Held) => {
     counts.unheard += each.answers.length;
-    settle(each, refusedWith(lastFault.code, unheardBecause(lastFault), retrySeconds()));
+    settle(each, refusedWith(lastFault.code, undeliveredBecause(lastFault), retrySeconds()));
   };
 
   const nextBatch = (): Held[] => {
@@ -271,7 +271,7 @@ export function createGatherer(parts: {
         waiting.set(credential, each);
         cancelExpiry ??= clock.after(expiryCheckMs, expireHeld);
         if (queue.length >= limits.beats_a_batch && awaySinceMs === undefined) flush();
-        else schedule(limits.gather_ms);
+        else schedule(limits.batch_ms);
       });
     },
     figures: () => ({

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream';
 import { ApiProblem } from '../contract/errors/errors.ts';
 import type { Target } from './agent-paths.ts';
-import { unheardBecause } from './batcher.ts';
+import { undeliveredBecause } from './batcher.ts';
 import { sendProblem } from './send-answer.ts';
 import type { Upstream } from './upstream.ts';
 
@@ -32,7 +32,7 @@ const withoutHopHeaders = (headers: IncomingMessage['headers']): Record<string, 
   );
 
 /** `body` is the whole request body if the caller has read it already. */
-export function passOn(
+export function forward(
   upstream: Upstream,
   { path, search }: Target,
   request: IncomingMessage,
@@ -45,7 +45,7 @@ export function passOn(
     sendProblem(
       request,
       response,
-      new ApiProblem('relay_upstream_away', { detail: unheardBecause(error), retry_after_seconds: 1 }),
+      new ApiProblem('relay_upstream_away', { detail: undeliveredBecause(error), retry_after_seconds: 1 }),
     ),
   );
   forwarded.on('response', (reply) => {

@@ -3,7 +3,7 @@ import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { expect, test, vi } from 'vitest';
-import type { Gatherer } from './batcher.ts';
+import type { Batcher } from './batcher.ts';
 import { relayListener } from './listener.ts';
 import type { Upstream } from './upstream.ts';
 
@@ -15,7 +15,7 @@ function request(method: string, url: string) {
     return new PassThrough();
   };
   const listen = relayListener({
-    gatherer: { take } as unknown as Gatherer,
+    batcher: { take } as unknown as Batcher,
     upstream: { open } as unknown as Upstream,
     metrics: () => '',
   });

@@ -6,13 +6,13 @@ import { ApiProblem } from '../contract/errors/errors.ts';
 import { agentRoutes } from '../contract/routes/agent.ts';
 import { serverRoutes } from '../contract/routes/server.ts';
 import { isAgentPath, type Target, targetOf } from './agent-paths.ts';
-import type { Gatherer } from './batcher.ts';
-import { passOn } from './forward.ts';
+import type { Batcher } from './batcher.ts';
+import { forward } from './forward.ts';
 import { sendOutcome, sendProblem } from './send-answer.ts';
 import type { Upstream } from './upstream.ts';
 
 export interface ListenerParts {
-  gatherer: Gatherer;
+  batcher: Batcher;
   upstream: Upstream;
   metrics(): string;
 }
@@ -52,14 +52,14 @@ async function takeBeat(
   request: IncomingMessage,
   response: ServerResponse,
   target: Target,
-  { gatherer, upstream }: ListenerParts,
+  { batcher, upstream }: ListenerParts,
 ): Promise<void> {
   const credential = bearer.exec(request.headers.authorization ?? '')?.[1];
   const body = await smallBody(request);
   const isJson = body?.length === 0 || /^application\/json\b/i.test(request.headers['content-type'] ?? '');
   const beat = body && isJson ? beatIn(body) : null;
-  if (credential === undefined || beat === null) return passOn(upstream, target, request, response, body ?? undefined);
-  sendOutcome(request, response, await gatherer.take(credential, beat));
+  if (credential === undefined || beat === null) return forward(upstream, target, request, response, body ?? undefined);
+  sendOutcome(request, response, await batcher.take(credential, beat));
 }
 
 export const relayListener =
@@ -80,7 +80,7 @@ export const relayListener =
     else if (path === beatPath && request.method === 'POST')
       // Fails only if the agent disconnected while its body was read.
       takeBeat(request, response, target, parts).catch(() => response.destroy());
-    else if (isAgentPath(path) || path === healthPath) passOn(parts.upstream, target, request, response);
+    else if (isAgentPath(path) || path === healthPath) forward(parts.upstream, target, request, response);
     else if (path === metricsPath) {
       response.writeHead(200, { 'content-type': 'text/plain; version=0.0.4' });
       response.end(parts.metrics());

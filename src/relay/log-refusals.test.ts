@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { tellRefused } from './logRefusal-refused.ts';
+import { logRefusals } from './logRefusal-refused.ts';
 
 test("logs refusals caused by the relay's token, once per reason", () => {
   const logged: string[] = [];
-  const logRefusal = tellRefused({ error: (fields: { why: string }) => logged.push(fields.why) } as never);
+  const logRefusal = logRefusals({ error: (fields: { why: string }) => logged.push(fields.why) } as never);
   const refused = (code: string, detail: string) => logRefusal({ code, status: 403, detail });
   for (let batch = 0; batch < 3; batch++) {
     refused('scope_insufficient', 'for metal alone, and this is of gpu');

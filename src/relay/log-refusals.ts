@@ -10,7 +10,7 @@ const tokenRefusal: ErrorCode = 'scope_insufficient';
 /** One reason per pool; the bound guards against made-up ones. */
 const maxReasons = 100;
 
-export function tellRefused(log: Pick<Log, 'error'>): (refusal: Refusal) => void {
+export function logRefusals(log: Pick<Log, 'error'>): (refusal: Refusal) => void {
   const logged = new Set<string>();
   return ({ code, detail }) => {
     if (code !== tokenRefusal || logged.has(detail) || logged.size >= maxReasons) return;

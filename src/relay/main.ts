@@ -9,7 +9,7 @@ import { SettingsError } from '../base/settings/settings.ts';
 import { createLog } from '../base/telemetry/log.ts';
 import { type RelayOptions, readRelayOptions, relayUsage } from './options.ts';
 import { startRelay } from './relay.ts';
-import { whyNotStarted } from './start-failure.ts';
+import { describeStartFailure } from './start-failure.ts';
 
 const usageExitCode = 2;
 
@@ -30,7 +30,7 @@ const options = commandLine();
 const redact = createRedactor([], options.token === null ? [] : [options.token]);
 const log = createLog({ level: options.log_level, redact });
 const relay = await startRelay(options, { clock: systemClock, log }).catch((error: Error) => {
-  process.stderr.write(`slipway relay: could not start: ${printableText(whyNotStarted(error, options))}\n`);
+  process.stderr.write(`slipway relay: could not start: ${printableText(describeStartFailure(error, options))}\n`);
   process.exit(1);
 });
 process.stdout.write(

@@ -1,5 +1,5 @@
 /** The relay's figures for Prometheus. They do not identify agents. */
-import type { GathererFigures } from './batcher.ts';
+import type { BatcherFigures } from './batcher.ts';
 
 const described: Record<keyof RelayFigures, [name: string, type: 'counter' | 'gauge', help: string]> = {
   taken: ['beats_total', 'counter', 'Beats that agents sent'],
@@ -19,6 +19,6 @@ export const relayMetrics = (figures: RelayFigures): string =>
     })
     .join('');
 
-export interface RelayFigures extends GathererFigures {
+export interface RelayFigures extends BatcherFigures {
   streaming: boolean;
 }

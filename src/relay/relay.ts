@@ -6,10 +6,10 @@ import type { Clock } from '../base/clock.ts';
 import { openTlsFiles, type TlsFiles } from '../base/network/tls-files.ts';
 import type { Log } from '../base/telemetry/log.ts';
 import { errorCatalogue } from '../contract/errors/errors.ts';
-import { createGatherer, defaultLimits, type Gatherer, type GathererLimits } from './batcher.ts';
+import { createBatcher, defaultLimits, type Batcher, type BatcherLimits } from './batcher.ts';
 import { checkToken } from './check-token.ts';
 import { relayListener } from './listener.ts';
-import { tellRefused } from './log-refusals.ts';
+import { logRefusals } from './log-refusals.ts';
 import { type RelayFigures, relayMetrics } from './metrics.ts';
 import type { RelayOptions } from './options.ts';
 import { openUpstream, type Upstream } from './upstream.ts';
@@ -38,9 +38,9 @@ const listening = (server: Server, { port, host }: RelayOptions) =>
   });
 
 /** Stops a relay, started or not: answers every held heartbeat and closes the stream. */
-async function shutDown({ server, gatherer, upstream }: { server: Server; gatherer: Gatherer; upstream: Upstream }) {
+async function shutDown({ server, batcher, upstream }: { server: Server; batcher: Batcher; upstream: Upstream }) {
   const closed = new Promise((resolve) => server.close(resolve));
-  await gatherer.stop();
+  await batcher.stop();
   await upstream.stop();
   server.closeAllConnections();
   await closed;
@@ -48,24 +48,24 @@ async function shutDown({ server, gatherer, upstream }: { server: Server; gather
 
 export async function startRelay(
   options: RelayOptions,
-  { clock, log, limits = defaultLimits }: { clock: Clock; log: Log; limits?: GathererLimits },
+  { clock, log, limits = defaultLimits }: { clock: Clock; log: Log; limits?: BatcherLimits },
 ): Promise<Relay> {
   const tls = await openTlsFiles(options);
   const server = serverFor(tls);
   const upstream = openUpstream({ ...options, clock, log, timeout_ms: forwardTimeoutMs });
-  const gatherer = createGatherer({
+  const batcher = createBatcher({
     clock,
     limits,
     forward: upstream.forward,
     onAway: ({ message, code }) =>
       log.error({ why: message, way_out: errorCatalogue[code].remedy }, 'beats cannot be passed on'),
-    onRefused: tellRefused(log),
+    onRefused: logRefusals(log),
     onBack: (seconds) => log.warn({ seconds }, 'beats are passed on again'),
   });
-  const figures = (): RelayFigures => ({ ...gatherer.figures(), streaming: upstream.isStreaming() });
+  const figures = (): RelayFigures => ({ ...batcher.figures(), streaming: upstream.isStreaming() });
   server.maxConnections = maxConnections;
-  server.on('request', relayListener({ gatherer, upstream, metrics: () => relayMetrics(figures()) }));
-  const parts = { server, gatherer, upstream };
+  server.on('request', relayListener({ batcher, upstream, metrics: () => relayMetrics(figures()) }));
+  const parts = { server, batcher, upstream };
   try {
     if (options.token !== null) await checkToken(upstream, options.token);
     await listening(server, options);

@@ -9,7 +9,7 @@ const byCode: Record<string, (at: string) => string> = {
     `this user may not listen at ${at}.\n  Choose a --port from 1024 on, or let the user listen below that.`,
 };
 
-export function whyNotStarted(error: Error, { host, port }: { host: string; port: number }): string {
+export function describeStartFailure(error: Error, { host, port }: { host: string; port: number }): string {
   const code = 'code' in error ? String(error.code) : '';
   const words = 'syscall' in error && error.syscall === 'listen' ? byCode[code] : undefined;
   return words?.(`${host.includes(':') ? `[${host}]` : host}:${port}`) ?? error.message;

@@ -4,7 +4,7 @@
  * the previous one.
  */
 import { now as present, secondsBetween } from '../../base/clock.ts';
-import { saidBy } from '../../probe/http-probe.ts';
+import { describeAnswer } from '../../probe/http-probe.ts';
 import { probeMany } from '../../probe/probe-many.ts';
 import {
   type KeptAnswer,
@@ -67,7 +67,7 @@ export function prober({ db, clock, suspects }: SweepServices): Sweep {
       void probeMany(targets, {
         clock,
         answered: ({ node_id, node_instance_id }, answer) =>
-          gather({ node_id, node_instance_id, ok: answer.ok, detail: saidBy(answer) }),
+          gather({ node_id, node_instance_id, ok: answer.ok, detail: describeAnswer(answer) }),
       });
       if (lost) {
         const error = lost;
