@@ -1,4 +1,7 @@
-/** What an agent does when the control plane does not know it any more. In this process, so that the doubt can be short. */
+/**
+ * How an agent reacts when the control plane no longer knows it. Runs in this process, so that the
+ * timings can be short.
+ */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../base/clock.ts';
 import { keyProofBody } from '../contract/agent/key-proof.ts';
@@ -42,14 +45,14 @@ function live(config: Record<string, unknown>, credential_doubt_ms: number) {
   return end;
 }
 
-test('an enrolled agent that stays unknown ends, and says why', async () => {
+test('an enrolled agent ends if its credential stays unknown, and says why', async () => {
   const end = live({ enrollment_token: 'e' }, 200);
   await until(() => server.beats.length > 0, 'a beat');
   server.override(() => problem('credential_unknown'));
   expect(await end).toMatchObject({ code: 'credential_unknown' });
 });
 
-test('an agent that was unknown for a moment lives on', async () => {
+test('an agent survives a short time in which its credential is unknown', async () => {
   live({ enrollment_token: 'e' }, 60_000);
   await until(() => server.beats.length > 0, 'a beat');
   let refused = 0;
@@ -60,7 +63,7 @@ test('an agent that was unknown for a moment lives on', async () => {
   expect(server.registrations).toHaveLength(1);
 });
 
-test('an agent that joined joins anew', async () => {
+test('an agent with a join token joins again', async () => {
   live({ join_token: 'j', name: 'box' }, 100);
   await until(() => server.beats.length > 0, 'a beat');
   server.credential = 'credential-2';
@@ -68,7 +71,7 @@ test('an agent that joined joins anew', async () => {
   await until(() => server.beats.length > 0, 'beats under the new credential');
   const again = server.registrations.at(-1);
   expect(again).toMatchObject({ join_token: 'j', name: 'box' });
-  // The first one was nobody's yet; now it shows that it is the machine that joined.
+  // The first registration had no identity to prove; this one proves that it is the same machine.
   expect(server.registrations[0]).not.toHaveProperty('key_proof');
   const { agent_public_key = '', key_proof } = again ?? {};
   const { signed_at = '', signature = '' } = key_proof ?? {};
@@ -76,7 +79,7 @@ test('an agent that joined joins anew', async () => {
   expect(isSignedBy(agent_public_key, body, signature)).toBe(true);
 });
 
-test.for(['identity_unproven', 'name_taken'] as const)('one that is told %s proves its key, once', async (code) => {
+test.for(['identity_unproven', 'name_taken'] as const)('an agent that gets %s proves its key, once', async (code) => {
   server.override(({ path }) => (path === '/v1/agent/register' ? problem(code) : null));
   const end = await live({ join_token: 'j', name: 'box' }, 100);
   expect(end).toMatchObject({ code: 'registration_refused' });
@@ -86,7 +89,7 @@ test.for(['identity_unproven', 'name_taken'] as const)('one that is told %s prov
   expect(proofs).toEqual([false, true]);
 });
 
-test('without a token or a credential there is nothing to try', async () => {
+test('ends if it has neither a token nor a credential', async () => {
   expect(await live({}, 100)).toMatchObject({ code: 'registration_refused' });
   expect(server.heard).toEqual([]);
 });

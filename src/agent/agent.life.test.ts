@@ -1,4 +1,4 @@
-/** An agent from its start to its end, as a process, against a server that speaks the protocol. */
+/** An agent process from start to end, against a server that speaks the protocol. */
 
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -23,12 +23,12 @@ afterEach(async () => {
 const start = (config: Record<string, unknown> = {}, dir = bench.dir()) =>
   bench.start(dir, { server_url: server.url, ...config });
 const inSeconds = (seconds: number) => moment(systemClock.nowMs() + seconds * 1000).toISOString();
-const claimed = (status: string) => server.beats.some((beat) => beat.status === status);
+const reported = (status: string) => server.beats.some((beat) => beat.status === status);
 const pathsHeard = (path: string) => server.heard.filter((heard) => heard.path === path).length;
 
 describe('start', () => {
-  test('it boots, registers with its token and its boot stages, and claims ready', async () => {
-    // So long that a claim which waited for the next beat would never come.
+  test('boots, registers with its token and boot stages, and reports ready', async () => {
+    // So long that a report which waited for the next heartbeat would never come.
     server.interval_seconds = 600;
     const agent = start({
       setup: 'echo from setup',
@@ -37,7 +37,7 @@ describe('start', () => {
       boot_stages: [{ name: 'image-pull', seconds: 0.05 }],
       requires: [{ name: 'shell', check: 'test -x /bin/sh' }],
     });
-    await until(() => claimed('ready'), 'ready claimed');
+    await until(() => reported('ready'), 'ready reported');
     const [first] = server.registrations;
     expect(first).toMatchObject({ enrollment_token: 'enrol', name: 'n1' });
     expect(first?.boot?.stages.map(({ name }) => name)).toEqual(['prerequisites', 'image-pull', 'setup']);
@@ -47,7 +47,7 @@ describe('start', () => {
       'x-correlation-id': 'corr-1',
       traceparent: expect.stringContaining(traceIdOf('corr-1')),
     });
-    expect(claimed('starting')).toBe(true);
+    expect(reported('starting')).toBe(true);
     await until(() => server.stages.some(({ name }) => name === 'command'), 'the command as a boot stage');
     await until(
       () => server.lines.some(({ line }) => line === `tag ${node.node_instance_id} hello`),
@@ -66,13 +66,13 @@ describe('start', () => {
     expect(agent.output()).not.toContain(server.credential);
   });
 
-  test('without a command its first beat claims ready', async () => {
+  test('without a command the first heartbeat reports ready', async () => {
     start();
     await until(() => server.beats.length > 0, 'a beat');
     expect(server.beats[0]).toMatchObject({ status: 'ready', health_score: 100, error_rate: 0, active_tasks: 0 });
   });
 
-  test('a set-up that fails ends it before it registers, and says with what', async () => {
+  test('a failed set-up ends it before it registers, with the last output', async () => {
     const agent = start({ setup: 'echo pulling; echo no such image >&2; exit 3' });
     expect((await agent.exit).code).toBe(10);
     expect(agent.exitFile()).toMatchObject({
@@ -84,7 +84,7 @@ describe('start', () => {
     expect(server.registrations).toEqual([]);
   });
 
-  test('a missing prerequisite is named', async () => {
+  test('names a missing prerequisite', async () => {
     const agent = start({
       requires: [
         { name: 'shell', check: 'true' },
@@ -98,7 +98,7 @@ describe('start', () => {
 
   test('a second agent in the same directory refuses to start and disturbs nothing', async () => {
     const agent = start();
-    await until(() => claimed('ready'), 'ready claimed');
+    await until(() => reported('ready'), 'ready reported');
     const second = start({}, agent.dir);
     expect((await second.exit).code).toBe(3);
     expect(second.output()).toContain(String(agent.pid));
@@ -108,7 +108,7 @@ describe('start', () => {
 });
 
 describe('registration', () => {
-  test('it is tried again while the enrolment is pending, the server sheds load, is broken or is somebody else', async () => {
+  test('retries while the enrolment is pending, or the server is overloaded, broken or a stranger', async () => {
     const replies = [
       problem('enrollment_pending', { retry_after_seconds: 0.05, deadline_at: inSeconds(60) }),
       problem('rate_limited', { retry_after_seconds: 0.05 }),
@@ -117,10 +117,10 @@ describe('registration', () => {
     ];
     server.override(({ path }) => (path === '/v1/agent/register' ? (replies.shift() ?? null) : null));
     start({ deadline_at: inSeconds(30) });
-    await until(() => claimed('ready'), 'ready claimed');
+    await until(() => reported('ready'), 'ready reported');
     await until(() => server.facts.length >= 4, 'the failures as evidence');
-    const told = server.facts.map(({ layer, data }) => `${layer} ${data.call} ${data.detail_layer} ${data.code}`);
-    expect(told.toSorted()).toEqual([
+    const facts = server.facts.map(({ layer, data }) => `${layer} ${data.call} ${data.detail_layer} ${data.code}`);
+    expect(facts.toSorted()).toEqual([
       'transport agent-register control_plane rate_limited',
       'transport agent-register credential enrollment_pending',
       'transport agent-register ingress ingress_stranger',
@@ -128,35 +128,36 @@ describe('registration', () => {
     ]);
   });
 
-  test('a control plane that comes up later is found', async () => {
+  test('finds a control plane that starts later', async () => {
     await server.stop();
     const agent = start({ deadline_at: inSeconds(30) });
     await until(() => agent.output().includes('ECONNREFUSED'), 'a try in vain');
     await server.start();
-    await until(() => claimed('ready'), 'ready claimed');
+    await until(() => reported('ready'), 'ready reported');
     await until(() => server.facts.some(({ data }) => data.detail_layer === 'tcp'), 'the failure as evidence');
   });
 
-  test("it gives up at the server's deadline, which a pending reply moves", async () => {
+  test("gives up at the server's deadline, which a pending reply moves", async () => {
     const budget_seconds = 2;
     const deadline_at = inSeconds(budget_seconds);
     const began = systemClock.monotonicMs();
     server.override(() => problem('enrollment_pending', { retry_after_seconds: 0.2, deadline_at }));
     const agent = start({ deadline_at: inSeconds(3600) });
     expect((await agent.exit).code).toBe(12);
-    // `Date` names whole seconds, so the agent's idea of the server's time may be half of one off.
+    // `Date` has whole seconds, so the agent's estimate of the server's time may be half a second
+    // off.
     expect(systemClock.monotonicMs() - began).toBeGreaterThan((budget_seconds - 1) * 1000);
     expect(agent.exitFile()).toMatchObject({ code: 'registration_deadline' });
     expect(agent.exitFile()?.reason).toContain('enrollment_pending');
     expect(agent.exitFile()?.reason).toContain(deadline_at);
   });
 
-  test('a boot that outlasts the deadline still tries: the server may rescue it', async () => {
+  test('registers even if the boot took longer than the deadline: the server may rescue it', async () => {
     start({ deadline_at: inSeconds(-5) });
-    await until(() => claimed('ready'), 'ready claimed');
+    await until(() => reported('ready'), 'ready reported');
   });
 
-  test('it gives up when nobody ever answered, by its own clock', async () => {
+  test('gives up by its own clock if no server ever answered', async () => {
     await server.stop();
     const agent = start({ deadline_at: inSeconds(0.1) });
     expect((await agent.exit).code).toBe(12);
@@ -164,7 +165,7 @@ describe('registration', () => {
     await server.start();
   });
 
-  test('a token that is refused ends it at once', async () => {
+  test('a refused token ends it at once', async () => {
     server.override(() => problem('enrollment_invalid'));
     const agent = start({ deadline_at: inSeconds(60) });
     expect((await agent.exit).code).toBe(13);
@@ -172,7 +173,7 @@ describe('registration', () => {
     expect(pathsHeard('/v1/agent/register')).toBe(1);
   });
 
-  test('an instance that was given up ends without a failure', async () => {
+  test('a fenced instance ends without a failure', async () => {
     server.override(() => problem('instance_fenced'));
     const agent = start({ deadline_at: inSeconds(60) });
     expect((await agent.exit).code).toBe(0);
@@ -181,17 +182,17 @@ describe('registration', () => {
 });
 
 describe('restart', () => {
-  test('it goes on with its credential, without a second set-up, and ends what its predecessor left', async () => {
+  test('continues with its credential, without a second set-up, and ends leftovers of its predecessor', async () => {
     const config = { setup: 'echo x >> setups', command: ['/bin/sh', '-c', 'echo $$ >> pids; sleep 60'] };
     const first = start(config);
-    await until(() => claimed('ready'), 'ready claimed');
+    await until(() => reported('ready'), 'ready reported');
     const state = join(first.dir, '.agent', 'state.json');
     expect(statSync(state).mode & 0o777).toBe(0o600);
     first.kill('SIGKILL');
     await first.exit;
     server.beats.length = 0;
     start(config, first.dir);
-    await until(() => claimed('ready'), 'ready claimed again');
+    await until(() => reported('ready'), 'ready reported again');
     expect(server.registrations).toHaveLength(2);
     expect(server.registrations[1]).not.toHaveProperty('enrollment_token');
     expect(server.registrations[1]?.agent_public_key).toBe(server.registrations[0]?.agent_public_key);
@@ -203,7 +204,7 @@ describe('restart', () => {
 
   test('another enrolment token means another instance', async () => {
     const first = start();
-    await until(() => claimed('ready'), 'ready claimed');
+    await until(() => reported('ready'), 'ready reported');
     first.kill('SIGTERM');
     await first.exit;
     start({ enrollment_token: 'enrol-again' }, first.dir);
@@ -211,9 +212,9 @@ describe('restart', () => {
     expect(server.registrations[1]).toMatchObject({ enrollment_token: 'enrol-again' });
   });
 
-  test('the control plane may be away and come back', async () => {
+  test('survives an outage of the control plane', async () => {
     const agent = start();
-    await until(() => claimed('ready'), 'ready claimed');
+    await until(() => reported('ready'), 'ready reported');
     await server.stop();
     await until(() => agent.output().includes('a heartbeat failed'), 'a beat in vain');
     server.beats.length = 0;
@@ -227,11 +228,11 @@ describe('restart', () => {
 });
 
 describe('end', () => {
-  test('told to stop, it says goodbye, ends its command, ships its last lines and leaves no word of failure', async () => {
+  test('on SIGTERM it reports stopping, ends its command, ships its last lines and leaves no exit file', async () => {
     const agent = start({
       command: ['/bin/sh', '-c', 'trap "echo last words; exit 0" TERM; echo up; while :; do sleep 0.05; done'],
     });
-    await until(() => claimed('ready'), 'ready claimed');
+    await until(() => reported('ready'), 'ready reported');
     agent.kill('SIGTERM');
     expect(await agent.exit).toEqual({ code: 0, signal: null });
     expect(server.beats.at(-1)?.status).toBe('stopping');
@@ -239,9 +240,9 @@ describe('end', () => {
     expect(agent.exitFile()).toBeNull();
   });
 
-  test('it stops in bounded time though the control plane hangs and the command does not listen', async () => {
+  test('stops in bounded time although the control plane hangs and the command ignores SIGTERM', async () => {
     const agent = start({ command: ['/bin/sh', '-c', 'trap "" TERM; echo $$ > pid; while :; do sleep 0.05; done'] });
-    await until(() => claimed('ready'), 'ready claimed');
+    await until(() => reported('ready'), 'ready reported');
     server.override(() => 'hang');
     agent.kill('SIGTERM');
     expect((await agent.exit).code).toBe(0);
@@ -249,7 +250,7 @@ describe('end', () => {
     expect(processRows().some((row) => row.pid === pid)).toBe(false);
   });
 
-  test('told to stop while it sets up, it ends the set-up', async () => {
+  test('a stop during the set-up ends the set-up', async () => {
     const agent = start({ setup: 'echo $$ > pid; sleep 60' });
     await until(() => agent.output().includes('set-up begins'), 'set-up');
     agent.kill('SIGTERM');
@@ -258,12 +259,12 @@ describe('end', () => {
     expect(agent.exitFile()).toBeNull();
   });
 
-  test('fenced, it ends everything of its instance and says so', async () => {
+  test('a fenced agent ends everything of its instance, and says so', async () => {
     const agent = start({
       setup: '(setsid sleep 60 & echo $! > daemon) >/dev/null 2>&1',
       command: ['/bin/sh', '-c', 'echo $$ > pid; sleep 60'],
     });
-    await until(() => claimed('ready'), 'ready claimed');
+    await until(() => reported('ready'), 'ready reported');
     const kept: { seq: number; line: string }[] = [];
     server.override(({ path, body }) => {
       const fenced = problem('instance_fenced');
@@ -273,22 +274,22 @@ describe('end', () => {
     });
     expect((await agent.exit).code).toBe(0);
     expect(agent.exitFile()).toMatchObject({ code: 'instance_fenced' });
-    // Its last words are kept, though it counts no more.
+    // The server keeps its last lines although it is fenced.
     expect(kept.filter(({ line }) => line.includes('agent ends'))).toHaveLength(1);
     const pids = ['pid', 'daemon'].map((name) => Number(readFileSync(join(agent.dir, name), 'utf8')));
     expect(processRows().filter(({ pid }) => pids.includes(pid))).toEqual([]);
   });
 
-  test('a command that ends again and again makes it degraded, not gone', async () => {
+  test('a command that keeps crashing makes the node degraded', async () => {
     start({ command: ['/bin/sh', '-c', 'exit 7'] });
-    await until(() => claimed('degraded'), 'degraded claimed');
+    await until(() => reported('degraded'), 'degraded reported');
     const degraded = server.beats.find(({ status }) => status === 'degraded');
     expect(degraded).toMatchObject({ error_rate: 1 });
     expect(degraded?.message).toContain('exited with code 7');
     await until(() => server.facts.some(({ kind }) => kind === 'command_ended'), 'the ends as evidence');
   });
 
-  test('it beats at the interval that it was last assigned', async () => {
+  test('uses the interval that it was assigned last', async () => {
     const beatsAt: number[] = [];
     server.override(({ path }) => {
       if (path === '/v1/agent/heartbeat') beatsAt.push(systemClock.monotonicMs());
@@ -300,14 +301,15 @@ describe('end', () => {
     const before = beatsAt.length;
     const intervals = 4;
     await until(() => beatsAt.length > before + 1 + intervals, 'more beats');
-    // The first after the change was still due by the old interval; a beat may come a tenth early, and arrive late.
+    // The first heartbeat after the change was still due by the old interval; one may come a tenth
+    // early, and arrive late.
     const [first = 0, last = 0] = [beatsAt[before + 1], beatsAt[before + 1 + intervals]];
     expect(last - first).toBeGreaterThan(intervals * server.interval_seconds * 1000 * 0.8);
   });
 
-  test('a beat that is shed waits as long as it is told', async () => {
+  test('waits for retry_after if a heartbeat is refused for overload', async () => {
     start();
-    await until(() => claimed('ready'), 'ready claimed');
+    await until(() => reported('ready'), 'ready reported');
     const retry_after_seconds = 1;
     let shedAt = 0;
     server.override(({ path }) => {
@@ -322,7 +324,7 @@ describe('end', () => {
   });
 });
 
-test('a configuration that cannot be used is refused with a reason', async () => {
+test('refuses an invalid configuration with a reason', async () => {
   const dir = bench.dir();
   writeFileSync(join(dir, 'x'), '');
   const agent = bench.start(dir, { server_url: 'ftp://nowhere' });

@@ -1,4 +1,4 @@
-/** No line is lost, repeated or reordered on its way to the server, whatever is killed meanwhile. */
+/** No log line is lost, repeated or reordered on its way to the server, whatever is killed. */
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -22,13 +22,16 @@ const counted = () =>
   server.lines.filter(({ line }) => line.startsWith('count ')).map(({ line }) => Number(line.slice(6)));
 const upTo = (last: number) => Array.from({ length: last }, (_, i) => i + 1);
 
-/** Counts on from where it was killed: a line is counted once its write to the agent has succeeded. */
+/**
+ * Continues counting from where it was killed: a line counts once its write to the agent has
+ * succeeded.
+ */
 const flood = `trap '' PIPE
 n=$(cat count 2>/dev/null || echo 0)
 while [ ! -e enough ]; do n=$((n+1)); echo "count $n" || exit 1; echo $n > count; done
 echo final; sleep 60`;
 
-test('killed again and again in the middle of a flood, every line that was read arrives once and in order', async () => {
+test('killed repeatedly during a flood, delivers every line it read once and in order', async () => {
   const config = { server_url: server.url, command: ['/bin/sh', '-c', flood] };
   const dir = bench.dir();
   const kills = 3;
@@ -48,13 +51,13 @@ test('killed again and again in the middle of a flood, every line that was read 
   const numbers = counted();
   expect(new Set(numbers).size).toBe(numbers.length);
   expect(numbers).toEqual(numbers.toSorted((a, b) => a - b));
-  // A kill takes what was not read yet from the pipe, and nothing else.
-  const most_lines_in_pipe = 65_536 / 'count 1\n'.length;
+  // A kill loses only what was still unread in the pipe.
+  const max_lines_in_pipe = 65_536 / 'count 1\n'.length;
   const written = Number(readFileSync(join(dir, 'count'), 'utf8'));
-  expect(written - numbers.length).toBeLessThanOrEqual(kills * most_lines_in_pipe);
+  expect(written - numbers.length).toBeLessThanOrEqual(kills * max_lines_in_pipe);
 });
 
-test('what was written while the server was away, or took only a part, arrives once and in order', async () => {
+test('delivers lines written during an outage, or accepted in part, once and in order', async () => {
   const last = 2_000;
   const command = ['/bin/sh', '-c', `for i in $(seq ${last}); do echo "count $i"; done; sleep 60`];
   let calls = 0;
@@ -75,7 +78,7 @@ test('what was written while the server was away, or took only a part, arrives o
   expect(counted()).toEqual(upTo(last));
 });
 
-test('told to slow down, it keeps the lines and comes again when it was told to, not before', async () => {
+test('keeps the lines when told to slow down, and retries no earlier than allowed', async () => {
   const asked_ms: number[] = [];
   server.override(({ path }) => {
     if (path !== '/v1/agent/logs') return null;
@@ -91,7 +94,7 @@ test('told to slow down, it keeps the lines and comes again when it was told to,
   expect(third - second).toBeGreaterThan(950);
 });
 
-/** An agent that wrote and sent forty lines and was killed; what it kept is ours to damage. */
+/** An agent that wrote and sent forty lines and was killed; tests damage its spool. */
 async function killedAfterForty() {
   const dir = bench.dir();
   const command = ['/bin/sh', '-c', 'for i in $(seq 40); do echo "count $i"; done; sleep 60'];
@@ -103,7 +106,7 @@ async function killedAfterForty() {
   return { spool: join(agentDirectory(dir), 'spool'), startAgain: start };
 }
 
-test('a spool that is gone is said, and the numbers go on beyond those that the server knows', async () => {
+test('reports a lost spool, and numbers continue beyond those that the server knows', async () => {
   const { spool, startAgain } = await killedAfterForty();
   rmSync(spool, { recursive: true });
   startAgain();
@@ -112,7 +115,7 @@ test('a spool that is gone is said, and the numbers go on beyond those that the 
   expect(server.lines.some(({ line }) => line.includes('dropped lines, nobody knows how many'))).toBe(true);
 });
 
-test('a spool that lost its lines and its place gives no number twice, and what cannot be read keeps nobody from starting', async () => {
+test('a damaged spool neither reuses a number nor prevents the start', async () => {
   const { spool, startAgain } = await killedAfterForty();
   for (const name of readdirSync(spool))
     writeFileSync(join(spool, name), name === 'acknowledged' ? '' : '{"seq":1,\0\n');
@@ -122,7 +125,7 @@ test('a spool that lost its lines and its place gives no number twice, and what 
   expect(server.lines.some(({ line }) => line.includes('older than what the server has'))).toBe(true);
 });
 
-test('a line that the server refuses is given up alone', async () => {
+test('drops only the line that the server refuses', async () => {
   const command = ['/bin/sh', '-c', 'for i in $(seq 40); do echo "count $i"; done; sleep 60'];
   server.override(({ path, body }) => {
     const refused = Array.isArray(body) && body.some(({ line }) => line === 'count 17');
@@ -134,22 +137,22 @@ test('a line that the server refuses is given up alone', async () => {
   await until(() => server.lines.some(({ line }) => line.includes('refuses a log line')), 'word of it');
 });
 
-test('a server that refuses every line is not asked for ever', async () => {
-  let asked = 0;
+test('does not retry forever if the server refuses every line', async () => {
+  let calls = 0;
   server.override(({ path }) => {
     if (path !== '/v1/agent/logs') return null;
-    asked += 1;
+    calls += 1;
     return problem('invalid_request');
   });
   bench.start(bench.dir(), { server_url: server.url, command: ['/bin/sh', '-c', 'sleep 60'] });
   await until(() => server.beats.length > 8, 'some beats');
-  const before = asked;
+  const before = calls;
   const beats = server.beats.length;
   await until(() => server.beats.length > beats + 3, 'more beats');
-  expect(asked - before).toBeLessThan(5);
+  expect(calls - before).toBeLessThan(5);
 });
 
-test('behind a proxy that takes less than the server, the lines go in smaller batches', async () => {
+test('behind a proxy with a lower limit, sends smaller batches', async () => {
   const command = ['/bin/sh', '-c', 'for i in $(seq 40); do echo "count $i"; done; sleep 60'];
   server.override(({ path, body }) => {
     const large = path === '/v1/agent/logs' && Array.isArray(body) && body.length > 3;
@@ -160,7 +163,7 @@ test('behind a proxy that takes less than the server, the lines go in smaller ba
   expect(counted()).toEqual(upTo(40));
 });
 
-test('what the command has as a secret is struck out where it prints it, also on the machine', async () => {
+test('redacts secrets of the command from its output, on the machine too', async () => {
   const dir = bench.dir();
   const env = { DB_PASSWORD: 'planted "quoted" 77', COLOUR: 'chartreuse', PIN_SECRET: 'short' };
   const command = ['/bin/sh', '-c', 'echo "with $DB_PASSWORD in $COLOUR, short"; sleep 60'];
@@ -180,6 +183,6 @@ test('an idle agent ships a line within half a second', async () => {
   await until(() => server.lines.some(({ line }) => line === 'now'), 'the line');
   const shipped = server.lines.find(({ line }) => line === 'now');
   const took_ms = systemClock.nowMs() - Date.parse(shipped?.at ?? '');
-  // Ten times what is promised, for a machine that is busy with other tests.
+  // Ten times the promise, for a machine that is busy with other tests.
   expect(took_ms).toBeLessThan(5_000);
 });

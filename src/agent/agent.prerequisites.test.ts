@@ -1,4 +1,7 @@
-/** What a machine must have before it may be ready, whoever says so. In this process, so that it is asked again soon. */
+/**
+ * Prerequisites of a machine, from either source. Runs in this process, so that checks repeat
+ * quickly.
+ */
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -33,7 +36,7 @@ const timing = {
   beat_retry: soon,
   ship_retry: soon,
   task_retry: soon,
-  log_gather_ms: 10,
+  log_batch_ms: 10,
   prerequisite_again_ms: 50,
   credential_doubt_ms: 300,
 };
@@ -41,10 +44,10 @@ const timing = {
 function live(config: Record<string, unknown> = {}) {
   const stop = new AbortController();
   const command = ['/bin/sh', '-c', 'touch started; exec sleep 60'];
-  const told = { server_url: server.url, dir, join_token: 'j', name: 'box', command, ...config };
+  const given = { server_url: server.url, dir, join_token: 'j', name: 'box', command, ...config };
   const env = { PATH: process.env.PATH };
   const surroundings = { clock: systemClock, timing, env, stop: stop.signal, print() {}, atExit() {} };
-  const end = runAgent(configFrom(told), surroundings);
+  const end = runAgent(configFrom(given), surroundings);
   running.push({ stop, end });
   return end;
 }
@@ -54,31 +57,34 @@ async function stopAll() {
   running = [];
 }
 
-/** Met when its file is there; counts how often it was asked. */
+/** Met if its file exists; counts how often it was checked. */
 const file = (name: string) => join(dir, name);
-const needs = (name: string) => ({ name, check: `echo x >> asked-${name}; echo looking for ${name}; test -e ${name}` });
+const needs = (name: string) => ({
+  name,
+  check: `echo x >> checked-${name}; echo looking for ${name}; test -e ${name}`,
+});
 const put = (name: string) => writeFileSync(file(name), '');
-const asked = (name: string) => {
-  const path = file(`asked-${name}`);
+const checks = (name: string) => {
+  const path = file(`checked-${name}`);
   return existsSync(path) ? readFileSync(path, 'utf8').trim().split('\n').length : 0;
 };
-const claimed = (status: string) => server.beats.some((beat) => beat.status === status);
-const ready = () => until(() => claimed('ready'), 'ready claimed');
+const reported = (status: string) => server.beats.some((beat) => beat.status === status);
+const ready = () => until(() => reported('ready'), 'ready reported');
 /** Each report as a line. */
-const told = () =>
+const reports = () =>
   server.prerequisites.map((report) => report.map(({ name, ok }) => `${name} ${ok ? 'met' : 'missing'}`).join(', '));
-const isTold = (...reports: string[]) =>
-  until(() => told().join('; ') === reports.join('; '), `told: ${reports.join('; ')}`);
+const isReported = (...expected: string[]) =>
+  until(() => reports().join('; ') === expected.join('; '), `reported: ${expected.join('; ')}`);
 const waitsFor = (name: string) =>
   until(() => server.beats.at(-1)?.message?.includes(name) ?? false, `a beat that names ${name}`);
 
-describe('what the reply to the registration requires', () => {
-  test('is checked and told before the command runs', async () => {
+describe('prerequisites from the registration reply', () => {
+  test('are checked and reported before the command runs', async () => {
     put('disk');
     server.requires = [needs('disk')];
-    live({ command: ['/bin/sh', '-c', 'cp asked-disk copy; mv copy seen; exec sleep 60'] });
+    live({ command: ['/bin/sh', '-c', 'cp checked-disk copy; mv copy seen; exec sleep 60'] });
     await ready();
-    await isTold('disk met');
+    await isReported('disk met');
     await until(() => existsSync(file('seen')), 'the command');
     expect(readFileSync(file('seen'), 'utf8')).toBe('x\n');
     expect(server.registrations).toHaveLength(1);
@@ -86,48 +92,48 @@ describe('what the reply to the registration requires', () => {
     expect(server.stages.map(({ name }) => name)).toEqual(['prerequisites', 'command']);
   });
 
-  test('holds the node back while it is missing, and names it, until it is there', async () => {
+  test('hold the node back, by name, until they are met', async () => {
     put('disk');
     server.requires = [needs('disk'), needs('gpu-driver')];
     live();
     await waitsFor('gpu-driver');
-    await until(() => asked('gpu-driver') > 4, 'it is asked again');
-    expect(told()).toEqual(['disk met, gpu-driver missing']);
+    await until(() => checks('gpu-driver') > 4, 'it is checked again');
+    expect(reports()).toEqual(['disk met, gpu-driver missing']);
     expect(server.prerequisites[0]?.[1]?.detail).toBe('its check exited with code 1: looking for gpu-driver');
     expect(new Set(server.beats.map(({ status }) => status))).toEqual(new Set(['starting']));
     expect(server.beats.at(-1)).toMatchObject({ boot_stage: 'prerequisites' });
     expect(existsSync(file('started'))).toBe(false);
     put('gpu-driver');
     await ready();
-    await isTold('disk met, gpu-driver missing', 'disk met, gpu-driver met');
+    await isReported('disk met, gpu-driver missing', 'disk met, gpu-driver met');
     await until(() => existsSync(file('started')), 'the command');
   });
 
-  test('is told when it goes while another is still missing', async () => {
+  test('are reported when one goes missing while another still is', async () => {
     put('disk');
     server.requires = [needs('disk'), needs('gpu-driver')];
     live();
     const reports = ['disk met, gpu-driver missing'];
-    await isTold(...reports);
+    await isReported(...reports);
     rmSync(file('disk'));
-    await isTold(...reports, 'disk missing, gpu-driver missing');
+    await isReported(...reports, 'disk missing, gpu-driver missing');
     put('gpu-driver');
-    await isTold(...reports, 'disk missing, gpu-driver missing', 'disk missing, gpu-driver met');
-    expect(claimed('ready')).toBe(false);
+    await isReported(...reports, 'disk missing, gpu-driver missing', 'disk missing, gpu-driver met');
+    expect(reported('ready')).toBe(false);
     expect(existsSync(file('started'))).toBe(false);
   });
 
-  test('counts more than what the machine was launched with', async () => {
+  test('override those from the launch configuration', async () => {
     put('old');
     server.requires = [{ name: 'driver', check: 'test -e new' }];
     live({ requires: [{ name: 'driver', check: 'test -e old' }] });
-    await isTold('driver missing');
-    expect(claimed('ready')).toBe(false);
+    await isReported('driver missing');
+    expect(reported('ready')).toBe(false);
     put('new');
     await ready();
   });
 
-  test('a machine that joins anew shows it anew', async () => {
+  test('are checked and reported again when the machine joins again', async () => {
     put('disk');
     server.requires = [needs('disk')];
     live();
@@ -136,15 +142,15 @@ describe('what the reply to the registration requires', () => {
     server.beats.length = 0;
     server.credential = 'credential-2';
     await waitsFor('disk');
-    expect(claimed('ready')).toBe(false);
+    expect(reported('ready')).toBe(false);
     put('disk');
     await ready();
-    await until(() => told().at(-1) === 'disk met', 'that it is met');
-    expect(told()).toContain('disk missing');
+    await until(() => reports().at(-1) === 'disk met', 'that it is met');
+    expect(reports()).toContain('disk missing');
     expect(server.registrations.at(-1)).toMatchObject({ join_token: 'j' });
   });
 
-  test('a server that does not take the findings is not asked for ever', async () => {
+  test('are not reported forever to a server that refuses the findings', async () => {
     put('disk');
     server.requires = [needs('disk')];
     let refused = 0;
@@ -160,7 +166,7 @@ describe('what the reply to the registration requires', () => {
     expect(refused).toBe(1);
   });
 
-  test('a reply whose list cannot be read is not taken for one without', async () => {
+  test('that cannot be read do not count as none', async () => {
     server.requires = [{ name: 'disk' }] as never;
     live();
     await until(() => server.registrations.length > 2, 'registrations');
@@ -168,34 +174,34 @@ describe('what the reply to the registration requires', () => {
   });
 });
 
-describe('what the machine was launched with', () => {
-  test('is checked before the registration, and told after it', async () => {
+describe('prerequisites from the launch configuration', () => {
+  test('are checked before the registration and reported after it', async () => {
     put('disk');
     live({ requires: [needs('disk')] });
     await ready();
-    await isTold('disk met');
+    await isReported('disk met');
     expect(server.registrations[0]?.boot?.stages.map(({ name }) => name)).toEqual(['prerequisites']);
   });
 
-  test('is told together with what only the reply names', async () => {
+  test('are reported together with those from the reply', async () => {
     put('disk');
     put('gpu-driver');
     server.requires = [needs('gpu-driver')];
     live({ requires: [needs('disk')] });
     await ready();
-    await isTold('gpu-driver met, disk met');
+    await isReported('gpu-driver met, disk met');
   });
 
-  test('is not asked for twice when the reply says the same', async () => {
+  test('are not checked twice if the reply says the same', async () => {
     put('disk');
     server.requires = [needs('disk')];
     live({ requires: [needs('disk')] });
     await ready();
-    await isTold('disk met');
-    expect(asked('disk')).toBe(1);
+    await isReported('disk met');
+    expect(checks('disk')).toBe(1);
   });
 
-  test('ends the agent when it is missing, also at a later start', async () => {
+  test('end the agent if missing, also at a later start', async () => {
     put('disk');
     live({ requires: [needs('disk')] });
     await ready();
@@ -206,7 +212,7 @@ describe('what the machine was launched with', () => {
     expect(end.reason).toContain('disk');
   });
 
-  test('is not missed any more when the pool stopped requiring it', async () => {
+  test('are not checked any more once the pool has dropped them', async () => {
     put('disk');
     server.requires = [];
     live({ requires: [needs('disk')] });
@@ -231,13 +237,13 @@ describe('a later start', () => {
     server.beats.length = 0;
   };
 
-  test('checks what the last reply named though nobody answers, and works when it is met', async () => {
+  test('checks the last known prerequisites without a server, and works once they are met', async () => {
     await startedOnce();
     rmSync(file('disk'));
     await server.stop();
-    const before = asked('disk');
+    const before = checks('disk');
     live();
-    await until(() => asked('disk') > before + 2, 'it is asked again');
+    await until(() => checks('disk') > before + 2, 'it is checked again');
     expect(existsSync(file('started'))).toBe(false);
     put('disk');
     await until(() => existsSync(file('started')), 'the command');
@@ -245,7 +251,7 @@ describe('a later start', () => {
     await ready();
   });
 
-  test('of a machine that was released and is free again does not work before it is met', async () => {
+  test('of a released machine waits for its prerequisites before it works', async () => {
     put('disk');
     server.requires = [needs('disk')];
     live();
@@ -264,7 +270,7 @@ describe('a later start', () => {
     await until(() => existsSync(file('started')), 'the command');
   });
 
-  test('is no part of the boot', async () => {
+  test('is not part of the boot', async () => {
     await startedOnce();
     const stages = server.stages.length;
     live();

@@ -1,4 +1,7 @@
-/** Until when an agent tries to register, and what it says about the time. In this process, so that it tries again soon. */
+/**
+ * How long an agent tries to register, and which times it reports. Runs in this process, so that
+ * retries are quick.
+ */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type Clock, moment, systemClock } from '../base/clock.ts';
 import { runAgent } from './agent.ts';
@@ -28,9 +31,9 @@ const timing = { ...defaultTiming, register_retry: soon, beat_retry: soon, ship_
 
 function live(config: Record<string, unknown> = {}, clock: Clock = systemClock) {
   const stop = new AbortController();
-  const told = { server_url: server.url, dir, enrollment_token: 'e', ...config };
+  const given = { server_url: server.url, dir, enrollment_token: 'e', ...config };
   const env = { PATH: process.env.PATH };
-  const end = runAgent(configFrom(told), { clock, timing, env, stop: stop.signal, print() {}, atExit() {} });
+  const end = runAgent(configFrom(given), { clock, timing, env, stop: stop.signal, print() {}, atExit() {} });
   running.push({ stop, end });
   return end;
 }
@@ -44,13 +47,13 @@ const registers = '/v1/agent/register';
 const inSeconds = (seconds: number) => moment(systemClock.nowMs() + seconds * 1000).toISOString();
 const tries = () => server.heard.filter(({ path }) => path === registers).length;
 const isPast = (deadline_at: string) => systemClock.nowMs() > Date.parse(deadline_at);
-/** `Date` names whole seconds, so the agent's idea of the server's time may be this much off. */
+/** `Date` has whole seconds, so the agent's estimate of the server's time may be this far off. */
 const date_seconds = 1;
 
 describe('the deadline', () => {
   const pendingUntil = (deadline_at: string) => problem('enrollment_pending', { retry_after_seconds: 0, deadline_at });
 
-  test('that was extended is the one that counts', async () => {
+  test('counts as extended', async () => {
     const first = inSeconds(date_seconds + 0.5);
     const extended = inSeconds(60);
     let said = first;
@@ -66,12 +69,12 @@ describe('the deadline', () => {
     await until(() => server.beats.length > 0, 'it registers');
   });
 
-  test('that was shortened counts too, also when the next reply names none', async () => {
+  test('counts as shortened, even if the next reply names none', async () => {
     const shortened = inSeconds(0.2);
-    let told = false;
+    let isAnswered = false;
     server.override(() => {
-      const reply = told ? problem('store_unavailable', { retry_after_seconds: 0 }) : pendingUntil(shortened);
-      told = true;
+      const reply = isAnswered ? problem('store_unavailable', { retry_after_seconds: 0 }) : pendingUntil(shortened);
+      isAnswered = true;
       return reply;
     });
     const end = await live({ deadline_at: inSeconds(3600) });
@@ -79,7 +82,7 @@ describe('the deadline', () => {
     expect(end.reason).toContain(shortened);
   });
 
-  test('that a killed process heard is known to the next', async () => {
+  test('survives a kill of the process', async () => {
     const launched = inSeconds(-5);
     server.override(() => pendingUntil(inSeconds(60)));
     live({ deadline_at: launched });
@@ -93,7 +96,7 @@ describe('the deadline', () => {
     await until(() => server.beats.length > 0, 'it registers');
   });
 
-  test('that is no time is not one that has passed', async () => {
+  test('is ignored if it is not a valid time', async () => {
     server.override(() => pendingUntil('soon'));
     live();
     await until(() => tries() > 3, 'it tries on');
@@ -103,7 +106,7 @@ describe('the deadline', () => {
 describe('a replica of an earlier version', () => {
   const said = () => server.heard.filter(({ path }) => path === registers).map(({ body }) => body);
 
-  test('that does not know of rotation is asked without it', async () => {
+  test('that does not know rotation gets a request without it', async () => {
     server.override(({ path, body }) =>
       path === registers && 'rotates_credential' in (body as object) ? problem('invalid_request') : null,
     );
@@ -115,7 +118,7 @@ describe('a replica of an earlier version', () => {
     ]);
   });
 
-  test('that refuses the request for another reason is asked twice and no more', async () => {
+  test('that refuses the request for another reason is asked twice at most', async () => {
     server.override(({ path }) => (path === registers ? problem('invalid_request') : null));
     expect(await live()).toMatchObject({ code: 'registration_refused' });
     expect(said()).toHaveLength(2);
@@ -131,7 +134,7 @@ describe('boot stages of a machine whose clock is wrong', () => {
       path === registers ? ((body as { boot?: { stages: { started_at?: string }[] } }).boot?.stages ?? []) : [],
     );
 
-  test('began by the clock of the server', async () => {
+  test("have start times by the server's clock", async () => {
     const began_ms = systemClock.nowMs();
     live({ boot_stages }, ahead);
     await until(() => server.beats.length > 0, 'it registers');
@@ -140,14 +143,14 @@ describe('boot stages of a machine whose clock is wrong', () => {
     expect(Math.abs(off_ms)).toBeLessThan((date_seconds + 5) * 1000);
   });
 
-  test('go without a time where the server is not heard before', async () => {
+  test('have no start time if no server has answered before', async () => {
     server.override(({ path }) => (path === '/healthz' ? 'reset' : null));
     live({ boot_stages }, ahead);
     await until(() => server.stages.length > 0, 'it registers');
     expect(server.stages).toEqual([{ name: 'image-pull', seconds: expect.any(Number) }]);
   });
 
-  test('go without a time once the server did not believe one', async () => {
+  test('have no start time once the server has rejected one', async () => {
     let refused = 0;
     server.override(({ path, body }) => {
       if (path !== registers || !JSON.stringify(body).includes('started_at')) return null;
@@ -161,7 +164,7 @@ describe('boot stages of a machine whose clock is wrong', () => {
     for (const stage of server.stages) expect(stage).not.toHaveProperty('started_at');
   });
 
-  test('that the server will never take are not told for ever', async () => {
+  test('are not sent forever to a server that refuses them', async () => {
     let refused = 0;
     server.override(({ path }) => {
       if (path !== '/v1/agent/boot') return null;

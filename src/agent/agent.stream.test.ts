@@ -1,4 +1,7 @@
-/** An agent that keeps a stream: beats and tasks by it while it is open, by HTTP while it is not, and never both. */
+/**
+ * An agent with a stream: heartbeats and tasks use it while it is open, and HTTP otherwise, never
+ * both.
+ */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type AgentBench, type AgentProcess, agentBench, until } from './testing/agent-process.ts';
 import { type ProtocolServer, problem, protocolServer } from './testing/protocol-server.ts';
@@ -14,16 +17,16 @@ afterEach(async () => {
   await server.stop();
 });
 
-const asked = (path: string) => server.heard.filter((heard) => heard.path === path);
-const byHttp = () => asked('/v1/agent/heartbeat').length;
+const requests = (path: string) => server.heard.filter((heard) => heard.path === path);
+const byHttp = () => requests('/v1/agent/heartbeat').length;
 
 async function streaming(config: Record<string, unknown> = {}): Promise<AgentProcess> {
   const agent = bench.start(bench.dir(), { server_url: server.url, stream: true, ...config });
-  await until(() => server.streamed.some(({ status }) => status === 'ready'), 'ready claimed by the stream');
+  await until(() => server.streamed.some(({ status }) => status === 'ready'), 'ready reported by the stream');
   return agent;
 }
 
-test('beats and tasks go by the stream alone, and goodbye is said', async () => {
+test('heartbeats, tasks and the last report go by the stream alone', async () => {
   const agent = await streaming();
   const before = byHttp();
   const seen = server.streamed.length;
@@ -37,16 +40,16 @@ test('beats and tasks go by the stream alone, and goodbye is said', async () => 
   expect(server.streams).toEqual([]);
 });
 
-test('a server of an earlier version, which knows no idle agent, hands out tasks by the stream as well', async () => {
+test('gets tasks by the stream from an earlier server that does not know idle', async () => {
   server.refuse_idle = true;
   await streaming();
-  // The first may go by a poll that was made before the stream was open.
+  // The first may go by a poll that was sent before the stream was open.
   for (const task_id of [server.queue('ping', {}), server.queue('ping', {})])
     await until(() => server.results.get(task_id)?.status === 'succeeded', 'the task to be answered');
   expect(server.facts.filter(({ data }) => data.code === 'invalid_request')).toEqual([]);
 });
 
-test('a stream that breaks is replaced by calls at once, and comes back', async () => {
+test('falls back to HTTP at once if the stream breaks, and reconnects', async () => {
   await streaming();
   const before = byHttp();
   for (const stream of server.streams) stream.terminate();
@@ -58,26 +61,26 @@ test('a stream that breaks is replaced by calls at once, and comes back', async 
   await until(() => server.streamed.length > again, 'a beat by the stream again');
 });
 
-test('where no stream is let in, all goes by HTTP, and that it failed is told', async () => {
+test('uses HTTP if streams are refused, and reports the failure', async () => {
   server.refuse_stream = problem('not_found');
   bench.start(bench.dir(), { server_url: server.url, stream: true });
-  await until(() => server.beats.some(({ status }) => status === 'ready'), 'ready claimed');
-  await until(() => server.facts.some(({ data }) => data.call === 'agent-stream'), 'the failure to be told');
+  await until(() => server.beats.some(({ status }) => status === 'ready'), 'ready reported');
+  await until(() => server.facts.some(({ data }) => data.call === 'agent-stream'), 'the failure to be reported');
   expect(server.facts.find(({ data }) => data.call === 'agent-stream')?.data).toMatchObject({ code: 'not_found' });
   expect(server.streamed).toEqual([]);
 });
 
-test('an interval that is pushed is obeyed before the next beat was due', async () => {
+test('obeys a pushed interval before the next heartbeat was due', async () => {
   await streaming();
   server.interval_seconds = 3600;
-  const told = server.streamed.length;
-  await until(() => server.streamed.length > told, 'the beat that is told the long interval');
+  const assigned = server.streamed.length;
+  await until(() => server.streamed.length > assigned, 'the heartbeat that gets the long interval');
   const before = server.streamed.length;
   server.streams[0]?.send(JSON.stringify({ heartbeat_interval_seconds: 0.05 }));
   await until(() => server.streamed.length > before, 'a beat long before it was due');
 });
 
-test('an instance that is told by its stream that it counts no more ends', async () => {
+test('ends if the stream says that the instance is fenced', async () => {
   const agent = await streaming();
   server.interval_seconds = 3600;
   server.streams[0]?.send(JSON.stringify({ problem: problem('instance_fenced').body }));

@@ -1,4 +1,4 @@
-/** Tasks as an agent process takes, checks, runs and answers them. */
+/** How an agent process fetches, checks, runs and answers tasks. */
 import { createPublicKey, verify } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -23,7 +23,7 @@ afterEach(async () => {
 
 async function ready(config: Record<string, unknown> = {}, dir = bench.dir()): Promise<AgentProcess> {
   const agent = bench.start(dir, { server_url: server.url, ...config });
-  await until(() => server.beats.some(({ status }) => status === 'ready'), 'ready claimed');
+  await until(() => server.beats.some(({ status }) => status === 'ready'), 'ready reported');
   return agent;
 }
 
@@ -37,7 +37,7 @@ async function resultOf(task_id: string): Promise<TaskResult> {
 const running = (pid: number) => processRows().some((row) => row.pid === pid);
 const numberIn = (agent: AgentProcess, name: string) => Number(readFileSync(join(agent.dir, name), 'utf8'));
 
-test('what was done for a task is told to a collector as part of the trace that asked for it', async () => {
+test('sends the span of a task to a collector as part of the requesting trace', async () => {
   const collector = await protocolServer();
   try {
     await ready({ otlp_endpoint: collector.url });
@@ -65,7 +65,7 @@ test('what was done for a task is told to a collector as part of the trace that 
   }
 });
 
-test('a poll that was lost on the way is made again once a beat says that tasks wait', async () => {
+test('repeats a lost poll once a heartbeat says that tasks wait', async () => {
   let polls = 0;
   let resets = 0;
   server.interval_seconds = 0.2;
@@ -78,7 +78,7 @@ test('a poll that was lost on the way is made again once a beat says that tasks 
   await resultOf(server.queue('ping'));
 });
 
-test('a server of an earlier version, which knows no idle poll, is asked without it', async () => {
+test('polls an earlier server that does not know idle without it', async () => {
   server.refuse_idle = true;
   await ready();
   await resultOf(server.queue('ping'));
@@ -91,7 +91,7 @@ test('a server of an earlier version, which knows no idle poll, is asked without
 });
 
 describe('results', () => {
-  test("a ping is answered, signed with the key that was registered, under the task's correlation id", async () => {
+  test("answers a ping, signed with the registered key, under the task's correlation id", async () => {
     await ready();
     const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
     const task_id = server.queue('ping', { for: { traceparent } });
@@ -110,7 +110,7 @@ describe('results', () => {
     });
   });
 
-  test('each task that may not run here is refused by its own code', async () => {
+  test('refuses each invalid task with its own code', async () => {
     await ready();
     const forged = server.queue('ping', {}, (task) => ({ ...task, params: { more: true } }));
     const unknownKey = server.queue('ping', {}, (task) => ({ ...task, kid: 'key-9' }));
@@ -127,7 +127,7 @@ describe('results', () => {
     expect((await resultOf(forged)).status).toBe('failed');
   });
 
-  test('a task of another instance or one that came too late is refused', async () => {
+  test('refuses a task of another instance and one that expired', async () => {
     await ready();
     const elsewhere = server.queue('ping', { for: { node_instance_id: 'inst_0' } });
     const late = server.queue('ping', { for: { expires_at: moment(systemClock.nowMs() - 5_000).toISOString() } });
@@ -135,7 +135,7 @@ describe('results', () => {
     expect((await resultOf(late)).error?.code).toBe('task_expired');
   });
 
-  test('a result that was not taken is sent again, and the same task is answered without being run again', async () => {
+  test('resends an undelivered result, and answers the same task without running it again', async () => {
     let refusals = 2;
     server.override(({ path }) => (path.endsWith('/result') && refusals-- > 0 ? problem('store_unavailable') : null));
     const agent = await ready({ clean: 'echo x >> cleaned-times' });
@@ -147,7 +147,7 @@ describe('results', () => {
     expect(readFileSync(join(agent.dir, 'cleaned-times'), 'utf8')).toBe('x\n');
   });
 
-  test('a stored result outlives the agent', async () => {
+  test('a stored result survives the agent', async () => {
     const config = { clean: 'echo x >> cleaned-times' };
     const agent = await ready(config);
     const task_id = server.queue('release.clean', { nonce: 'n1' });
@@ -164,7 +164,7 @@ describe('results', () => {
 });
 
 describe('leases', () => {
-  test('a long task renews its lease, and beats say that it is at work', async () => {
+  test('a long task renews its lease, and heartbeats report it as active', async () => {
     const agent = await ready({ clean: 'while [ ! -e go ]; do sleep 0.02; done' });
     const task_id = server.queue('release.clean', { nonce: 'n1', lease_seconds: 0.3 });
     await until(() => server.progress.filter((id) => id === task_id).length >= 2, 'two renewals');
@@ -173,7 +173,7 @@ describe('leases', () => {
     expect((await resultOf(task_id)).status).toBe('succeeded');
   });
 
-  test('a lost lease ends the work, and the next task is taken', async () => {
+  test('a lost lease aborts the work, and the next task is fetched', async () => {
     const agent = await ready({ clean: 'echo $$ > shell; sleep 60' });
     server.override(({ path }) => (path.endsWith('/progress') ? problem('task_lease_lost') : null));
     const lost = server.queue('release.clean', { nonce: 'n1', lease_seconds: 0.3 });
@@ -184,7 +184,7 @@ describe('leases', () => {
   });
 });
 
-test('a barred claim is asked again later and is no failure to report', async () => {
+test('retries a fenced poll later without reporting a failure', async () => {
   let barred = 2;
   server.override(({ path }) => {
     return path === '/v1/agent/tasks/next' && barred-- > 0
@@ -199,7 +199,7 @@ test('a barred claim is asked again later and is no failure to report', async ()
 });
 
 describe('release', () => {
-  test('stop ends the command and what left its group, and it stays down, also after a restart', async () => {
+  test('stop ends the command and processes that left its group; it stays down after a restart', async () => {
     const config = { command: ['/bin/sh', '-c', 'setsid sleep 60 & echo $! > stray; echo $$ > pid; wait'] };
     const agent = await ready(config);
     await until(() => existsSync(join(agent.dir, 'pid')), 'the command runs');
@@ -218,21 +218,21 @@ describe('release', () => {
     expect(numberIn(agent, 'pid')).toBe(pids[0]);
   });
 
-  test('clean answers for its nonce, says what was looked at, and leaves its mark', async () => {
+  test('clean answers with its nonce, lists what was checked, and leaves its marker', async () => {
     const agent = await ready({ command: ['/bin/sh', '-c', 'sleep 60'], clean: 'echo removing' });
     const { status, result } = await resultOf(server.queue('release.clean', { nonce: 'nonce-7', reuse: true }));
     expect({ status, result }).toMatchObject({ status: 'succeeded', result: { clean: true, nonce: 'nonce-7' } });
     expect(result?.checked).toContainEqual({ what: 'processes of the instance besides its agent', seen: 'none' });
-    // What a person brought is neither emptied nor vouched for.
+    // A directory that a person provided is neither emptied nor vouched for.
     expect(JSON.stringify(result?.checked)).toContain('not looked at: this machine is not ours');
     expect(existsSync(join(agent.dir, 'agent.json'))).toBe(true);
     expect(readFileSync(join(agent.dir, 'cleaned'), 'utf8')).toContain('nonce-7');
-    // Told before it answered: up to the number that it states, every line is there.
-    const last_told = server.lines.find(({ stream, line }) => stream === 'clean' && line === 'removing')?.seq;
-    expect(last_told).toBeLessThanOrEqual(Number(result?.last_log_seq));
+    // Shipped before the answer: the server has every line up to the stated number.
+    const last_line = server.lines.find(({ stream, line }) => stream === 'clean' && line === 'removing')?.seq;
+    expect(last_line).toBeLessThanOrEqual(Number(result?.last_log_seq));
   });
 
-  test('a clean that fails says with which last words, and succeeds once its cause is gone', async () => {
+  test('a failing clean reports its last lines, and succeeds once the cause is gone', async () => {
     const agent = await ready({ clean: 'test -e fixed || { echo volume is busy; exit 4; }' });
     const { status, error } = await resultOf(server.queue('release.clean', { nonce: 'a' }));
     expect({ status, code: error?.code }).toEqual({ status: 'failed', code: 'clean_failed' });
@@ -242,7 +242,7 @@ describe('release', () => {
     expect((await resultOf(server.queue('release.clean', { nonce: 'b' }))).status).toBe('succeeded');
   });
 
-  test('a machine that is handed on is as new: what its tenant left is gone, and it is set up again', async () => {
+  test("a reused machine is as new: the tenant's files are gone, and it is set up again", async () => {
     const dir = bench.dir();
     const [work_dir, spare] = [join(dir, 'work'), join(dir, 'spare')];
     for (const each of [work_dir, spare]) mkdirSync(each);
@@ -260,7 +260,7 @@ describe('release', () => {
     expect(readFileSync(join(dir, 'set-up'), 'utf8')).toBe('x\nx\n');
   });
 
-  test('nothing of a tenant stays for the next one: all it said is told first, and no trace of it is on the disk', async () => {
+  test('nothing of a tenant stays: its lines are shipped first, and the disk keeps no trace', async () => {
     const dir = bench.dir();
     const [work_dir, output_file] = [join(dir, 'work'), join(dir, 'agent.out')];
     mkdirSync(work_dir);
@@ -279,12 +279,12 @@ describe('release', () => {
     await ready({ work_dir, workload_dirs: [work_dir], command, clean, dir_keeps, output_file }, dir);
     await until(() => existsSync(join(dir, '.agent/spool/left')), 'the command runs');
     await resultOf(server.queue('release.freeze'));
-    const told = () => server.lines.filter(({ line }) => line.startsWith('of-tenant'));
+    const tenantLines = () => server.lines.filter(({ line }) => line.startsWith('of-tenant'));
     const task_id = server.queue('release.clean', { nonce: 'a', reuse: true });
     await until(() => existsSync(join(dir, 'cleaning')), 'the clean runs');
     takes = true;
     expect((await resultOf(task_id)).status).toBe('succeeded');
-    expect(told().at(-1)?.line, 'what was told when the machine was called clean').toBe('of-tenant to the end');
+    expect(tenantLines().at(-1)?.line, 'what was sent when the machine was called clean').toBe('of-tenant to the end');
     const named = (name: string) => !['agent.json', 'work'].includes(name);
     const left = readdirSync(dir, { recursive: true, withFileTypes: true }).filter(
       (each) => each.isFile() && named(each.name),
@@ -293,7 +293,7 @@ describe('release', () => {
       return /of-tenant|alloc_1/.test(readFileSync(join(parentPath, name), 'utf8'));
     });
     expect(holding.map(({ parentPath, name }) => join(parentPath, name))).toEqual([]);
-    // The same question is answered as before, and lines go on with the next number.
+    // The same task is answered as before, and lines continue with the next number.
     server.results.clear();
     server.repeatLast();
     expect((await resultOf(task_id)).result?.nonce).toBe('a');
@@ -304,7 +304,7 @@ describe('release', () => {
     );
   });
 
-  test('what the control plane does not take keeps a machine from being called clean', async () => {
+  test('a machine is not clean while the control plane has not accepted its lines', async () => {
     await ready({ command: ['/bin/sh', '-c', 'sleep 60'] });
     server.override(({ path }) => (path.endsWith('/logs') ? problem('store_unavailable') : null));
     const expires_at = moment(systemClock.nowMs() + 1_500).toISOString();
@@ -315,7 +315,7 @@ describe('release', () => {
     expect(error?.message).toMatch(/^lines or facts of its tenant wait on the machine/);
   });
 
-  test('what cannot be emptied is not called clean', async () => {
+  test('a machine is not clean if a directory cannot be emptied', async () => {
     const dir = bench.dir();
     writeFileSync(join(dir, 'file'), 'of whoever brought the machine');
     await ready({ workload_dirs: [join(dir, 'file', 'below')] }, dir);
@@ -337,7 +337,7 @@ describe('release', () => {
     expect(running(numberIn(agent, 'pid'))).toBe(true);
   });
 
-  test('freeze and diagnostics tell what the machine alone knows', async () => {
+  test('freeze and diagnostics return what only the machine knows', async () => {
     await ready({
       setup: 'echo from setup',
       command: ['/bin/sh', '-c', 'for i in $(seq 300); do echo "line $i"; done; exec sleep 61'],
@@ -346,10 +346,10 @@ describe('release', () => {
     for (const type of ['release.freeze', 'diagnostics.collect']) {
       const { status, result } = await resultOf(server.queue(type));
       expect(status).toBe('succeeded');
-      const told = JSON.stringify(result);
-      expect(told).toContain('"line 300"');
-      expect(told).not.toContain('"line 20"');
-      expect(told).toContain('sleep 61');
+      const text = JSON.stringify(result);
+      expect(text).toContain('"line 300"');
+      expect(text).not.toContain('"line 20"');
+      expect(text).toContain('sleep 61');
       expect(result?.lines).toHaveLength(200);
       expect(result?.boot_stages).toContainEqual(expect.objectContaining({ name: 'setup' }));
     }

@@ -1,4 +1,4 @@
-/** The agent's life: boot, register, then beat, work, ship and supervise, all at once, until something ends it. */
+/** The agent's life: boot, register, then run all loops at once until something ends it. */
 import { builtInRedactor } from '../base/redaction/redact.ts';
 import type { Log as ServerLog } from '../base/telemetry/log.ts';
 import { openTracer } from '../base/telemetry/open-tracer.ts';
@@ -14,8 +14,8 @@ import { type AgentParts, type AgentSurroundings, agentParts } from './life/agen
 import { boot } from './life/boot.ts';
 import { crashed, type Ending, ending } from './life/ending.ts';
 import type { AgentEnd } from './life/exit.ts';
-import { farewell } from './life/farewell.ts';
 import { startLoops } from './life/loops.ts';
+import { shutDown } from './life/shutDown.ts';
 import { type PrerequisiteGate, prerequisiteGate } from './prerequisites/prerequisite-gate.ts';
 import { requiredNow } from './prerequisites/prerequisites.ts';
 import type { LogShipper } from './spool/log-shipper.ts';
@@ -30,13 +30,13 @@ export async function runAgent(config: AgentConfig, surroundings: AgentSurroundi
   const connect = (url: string) => transport(url, clock, time, config.ca);
   const http = anyServer([connect(config.server_url), ...config.other_server_urls.map(connect)]);
   const doubt = credentialDoubt(clock, timing.credential_doubt_ms);
-  const told: Pick<ControlPlaneParts, 'onAnswer' | 'onFailure'> = {
+  const callEvents: Pick<ControlPlaneParts, 'onAnswer' | 'onFailure'> = {
     onAnswer: doubt.dispelled,
     onFailure(failure) {
-      // A fence is an answer, recorded where it was given; a node may stand behind one for days.
-      // Nor did a beat fail that was heard and put off.
+      // A fence is an answer and recorded where it was given; a node may be fenced for days. A
+      // heartbeat that was accepted but slowed down has not failed either.
       if (failure.status !== 423 && failure.code !== 'beats_slow_down') parts.facts.callFailed(failure);
-      // The registration judges its failures itself.
+      // The registration handles its own failures.
       if (failure.call === 'agent-register') return;
       if (failure.code === 'instance_fenced') life.end({ code: 'instance_fenced', reason: failure.detail });
       if (doubt.confirmedBy(failure)) lost(failure);
@@ -49,7 +49,7 @@ export async function runAgent(config: AgentConfig, surroundings: AgentSurroundi
     correlation_id: () => config.correlation_id,
     timeout_ms: timing.call_timeout_ms,
     beat_answer_ms: timing.beat_answer_ms,
-    ...told,
+    ...callEvents,
   });
   const resumed = state.read().identity !== null;
   const gate = prerequisiteGate({ ...parts, signal: life.signal, first_start: !resumed, begin: work.begin });
@@ -70,20 +70,20 @@ export async function runAgent(config: AgentConfig, surroundings: AgentSurroundi
     if (!(await start(parts, server, gate, life))) return;
     const rotation = credentialRotation({ ...parts, server, signal: life.signal, onLost: lost });
     rotateNow = rotation.now;
-    const loops = startLoops({ ...parts, ...told, server, signal: life.signal, tracer });
+    const loops = startLoops({ ...parts, ...callEvents, server, signal: life.signal, tracer });
     shipper = loops.shipper;
     await Promise.all([loops.done, rotation.done]);
   };
   await Promise.all([live(), gate.done]).catch((error) => life.end(crashed(error)));
   const how = life.how() ?? crashed(new Error('the agent ended without a reason'));
-  await farewell(parts, server, shipper, how);
+  await shutDown(parts, server, shipper, how);
   await tracer?.stop();
   http.close();
   spool.close();
   return how;
 }
 
-/** Whether it came to being registered. */
+/** Returns whether the agent is registered. */
 async function start(parts: AgentParts, server: ControlPlane, gate: PrerequisiteGate, life: Ending): Promise<boolean> {
   const { config, state, log, spool } = parts;
   const { signal } = life;
@@ -99,19 +99,23 @@ async function start(parts: AgentParts, server: ControlPlane, gate: Prerequisite
   return !signal.aborted;
 }
 
-/** An enrolled agent whose credential is gone has nothing left to be; one that joined may join anew, once at a time. */
+/**
+ * Without its credential an enrolled agent must end. One that joined may join again, one attempt at
+ * a time.
+ */
 function credentialLost(
   parts: AgentParts,
   server: ControlPlane,
   gate: PrerequisiteGate,
   life: Ending,
 ): (failure: CallFailure) => void {
-  const { config, state, findings, claims } = parts;
+  const { config, state, findings, report } = parts;
   let joining = false;
-  const joinAnew = async () => {
+  const joinAgain = async () => {
     joining = true;
-    // Before the new credential can be used: as another instance the node has not shown yet that it may be ready.
-    claims.hold('the machine joins anew');
+    // Before the new credential can be used: as a new instance, the node has not shown yet that it
+    // may be ready.
+    report.hold('the machine is joining again');
     findings.forget();
     const refused = await register({ ...parts, server, signal: life.signal });
     joining = false;
@@ -120,6 +124,6 @@ function credentialLost(
   };
   return ({ detail }) => {
     if (!parts.config.join_token) life.end({ code: 'credential_unknown', reason: detail });
-    else if (!joining) joinAnew().catch((error) => life.end(crashed(error)));
+    else if (!joining) joinAgain().catch((error) => life.end(crashed(error)));
   };
 }

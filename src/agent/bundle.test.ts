@@ -1,4 +1,7 @@
-/** The agent as it ships: one file that imports nothing but Node, and runs on an old one too. */
+/**
+ * The agent as it ships: one file that imports only Node modules, and runs on old versions of Node
+ * too.
+ */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -21,7 +24,7 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(dir, { recursive: true, force: true }));
 
-test('it is one file without runtime dependencies', () => {
+test('is one file without runtime dependencies', () => {
   expect(readdirSync(dir)).toEqual(['agent.mjs']);
   const text = readFileSync(file, 'utf8');
   const imported = [...text.matchAll(/(?:\bfrom|\bimport|\brequire\()\s*["']([^"']+)["']/g)].map(
@@ -31,20 +34,20 @@ test('it is one file without runtime dependencies', () => {
   expect(imported.filter((target) => !target?.startsWith('node:'))).toEqual([]);
 });
 
-/** This one, and the machine's own where there is another. */
+/** This Node, and the machine's own if there is another. */
 const nodes = [process.execPath, '/usr/bin/node', '/usr/local/bin/node'].filter((path) => existsSync(path));
 const versions = nodes.map((path) => ({
   path,
   version: execFileSync(path, ['--version'], { encoding: 'utf8' }).trim(),
 }));
 
-test.for(versions)('it lives and works on Node $version', async ({ path }) => {
+test.for(versions)('runs on Node $version', async ({ path }) => {
   const server = await protocolServer();
   const bench = agentBench();
   try {
     const config = { server_url: server.url, command: ['/bin/sh', '-c', 'echo hello; sleep 60'], clean: 'true' };
     const agent = bench.start(bench.dir(), config, [path, file]);
-    await until(() => server.beats.some(({ status }) => status === 'ready'), 'ready claimed');
+    await until(() => server.beats.some(({ status }) => status === 'ready'), 'ready reported');
     const task_id = server.queue('release.clean', { nonce: 'n' });
     await until(() => server.results.get(task_id)?.status === 'succeeded', 'a result');
     await until(() => server.lines.some(({ line }) => line === 'hello'), 'the output of the command');

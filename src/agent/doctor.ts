@@ -1,6 +1,7 @@
 /**
- * `slipway agent doctor`: from the machine itself, with the credential of the agent that lives here. It only looks: it beats for
- * nobody, so a dead agent stays dead, and takes no lock, so a living one goes on.
+ * `slipway agent doctor`: examines the path to the server from this machine, with the agent's
+ * credential. Read-only: it sends no heartbeat and takes no lock, so a dead agent stays dead and a
+ * running one is not disturbed.
  */
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -26,9 +27,9 @@ const flags = {
   help: { type: 'boolean' },
 } as const;
 
-/** The statuses that every command of ours has. */
+/** The exit statuses of every Slipway command. */
 const exitCodes = { ok: 0, failed: 1, unreachable: 3, refused: 4 };
-const usualPatienceSeconds = 10;
+const defaultPatienceSeconds = 10;
 
 export interface DoctorSurroundings {
   clock: Clock;
@@ -36,18 +37,18 @@ export interface DoctorSurroundings {
   err(line: string): void;
 }
 
-interface Asked {
+interface DoctorOptions {
   config: AgentConfig;
   patience_seconds: number;
   json: boolean;
 }
 
-/** Null when only help was asked for. */
-function askedBy(args: string[], env: NodeJS.ProcessEnv): Asked | null {
+/** Returns null for --help. */
+function optionsFrom(args: string[], env: NodeJS.ProcessEnv): DoctorOptions | null {
   const { values: given } = parsed(args);
   if (given.help) return null;
   const values = agentFlags(given, flags, env);
-  const patience_seconds = Number(values.patience ?? usualPatienceSeconds);
+  const patience_seconds = Number(values.patience ?? defaultPatienceSeconds);
   if (!(patience_seconds > 0 && patience_seconds <= 60)) throw new UsageError('--patience is 1 to 60 seconds');
   const ca = readAuthority(values.ca);
   const dir = resolve(values.dir ?? '.slipway-agent');
@@ -67,25 +68,25 @@ function parsed(args: string[]) {
 
 const unpainted = (_tone: string, text: string) => text;
 
-/** The exit status. */
+/** Returns the exit status. */
 export async function agentDoctor(
   args: string[],
   env: NodeJS.ProcessEnv,
   { clock, out, err }: DoctorSurroundings,
 ): Promise<number> {
-  let asked: Asked | null;
+  let options: DoctorOptions | null;
   try {
-    asked = askedBy(args, env);
+    options = optionsFrom(args, env);
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
     err(`slipway agent doctor: ${error.message}\n\n${usage}`);
     return usageExitCode;
   }
-  if (!asked) {
+  if (!options) {
     out(usage);
     return 0;
   }
-  const { config, patience_seconds, json } = asked;
+  const { config, patience_seconds, json } = options;
   const state = keptState(config.dir);
   const correlation_id = newCorrelationId();
   const reports: LayerReport[] = [];

@@ -1,6 +1,6 @@
-/** The agent's own words: JSON lines with all the ids it knows, on its output and in the spool. */
+/** The agent's own log: JSON lines with all known ids, on stdout and in the spool. */
 import { type Clock, now } from '../base/clock.ts';
-import { most_line_length } from './process/line-splitter.ts';
+import { max_line_length } from './process/line-splitter.ts';
 import type { LogStream, Spool } from './spool/spool.ts';
 import type { Fields } from './state/shape.ts';
 
@@ -10,7 +10,7 @@ export interface Log {
   error(message: string, facts?: Fields): void;
   /** The same log, with more ids on every line. */
   with(ids: Fields): Log;
-  /** Lines of somebody else: the command, `setup`, `clean`. */
+  /** Lines of other programs: the command, `setup`, `clean`. */
   lines(stream: LogStream, lines: string[]): void;
 }
 
@@ -19,26 +19,26 @@ export interface LogParts {
   spool: Spool;
   ids(): Fields;
   print(line: string): void;
-  /** What is secret on this machine, struck out. */
-  strike(text: string): string;
+  /** Redacts the secrets of this machine. */
+  redact(text: string): string;
 }
 
 export function agentLog(parts: LogParts): Log {
   const at = () => now(parts.clock).toISOString();
-  const say = (level: string, message: string, facts: Fields) => {
+  const write = (level: string, message: string, facts: Fields) => {
     const said = at();
-    const line = parts.strike(JSON.stringify({ at: said, level, msg: message, ...parts.ids(), ...facts }));
+    const line = parts.redact(JSON.stringify({ at: said, level, msg: message, ...parts.ids(), ...facts }));
     parts.print(line);
-    parts.spool.append([{ at: said, stream: 'agent', line: line.slice(0, most_line_length) }]);
+    parts.spool.append([{ at: said, stream: 'agent', line: line.slice(0, max_line_length) }]);
   };
   return {
-    info: (message, facts = {}) => say('info', message, facts),
-    warn: (message, facts = {}) => say('warn', message, facts),
-    error: (message, facts = {}) => say('error', message, facts),
+    info: (message, facts = {}) => write('info', message, facts),
+    warn: (message, facts = {}) => write('warn', message, facts),
+    error: (message, facts = {}) => write('error', message, facts),
     with: (ids) => agentLog({ ...parts, ids: () => ({ ...parts.ids(), ...ids }) }),
     lines(stream, lines) {
       const said = at();
-      if (lines.length > 0) parts.spool.append(lines.map((line) => ({ at: said, stream, line: parts.strike(line) })));
+      if (lines.length > 0) parts.spool.append(lines.map((line) => ({ at: said, stream, line: parts.redact(line) })));
     },
   };
 }

@@ -1,4 +1,7 @@
-/** The agent's process: reads how it was started, lives, and ends with a code that says how. */
+/**
+ * Entry point of the agent process: reads the options, runs the agent, and exits with a code that
+ * says how it ended.
+ */
 import { systemClock } from '../base/clock.ts';
 import { printableText } from '../base/redaction/printable.ts';
 import { runAgent } from './agent.ts';
@@ -11,7 +14,7 @@ import {
   usageExitCode,
   writeExitFile,
 } from './life/exit.ts';
-import { lastWords, wordsFor } from './life/last-words.ts';
+import { endMessage, messageFor } from './life/last-words.ts';
 import { configFromCommandLine, usage } from './options.ts';
 import { type AgentConfig, UsageError } from './state/config.ts';
 import { lockDirectory, unlockDirectory } from './state/directory-lock.ts';
@@ -28,10 +31,10 @@ function takeDirectory(config: AgentConfig): void {
   try {
     makeAgentDirectory(config.dir);
     const other = lockDirectory(agentDirectory(config.dir));
-    if (other !== null) giveUp(occupiedExitCode, wordsFor('occupied', `it is process ${other}`, config));
+    if (other !== null) giveUp(occupiedExitCode, messageFor('occupied', `it is process ${other}`, config));
     removeExitFile(config.dir);
   } catch (error) {
-    const words = wordsFor(errorCode(error) ?? '', errorText(error), config);
+    const words = messageFor(errorCode(error) ?? '', errorText(error), config);
     if (!words) throw error;
     giveUp(usageExitCode, words);
   }
@@ -47,7 +50,7 @@ function commandLine(): AgentConfig {
     process.exit(0);
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
-    return giveUp(usageExitCode, wordsFor('usage', error.message, { server_url: '', dir: '' }));
+    return giveUp(usageExitCode, messageFor('usage', error.message, { server_url: '', dir: '' }));
   }
 }
 
@@ -66,19 +69,19 @@ takeDirectory(config);
 const finish = (end: AgentEnd): never => {
   writeExitFile(config.dir, end, systemClock);
   unlockDirectory(agentDirectory(config.dir));
-  return giveUp(exitCodes[end.code], lastWords(end, config));
+  return giveUp(exitCodes[end.code], endMessage(end, config));
 };
 
 const stop = new AbortController();
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
-  // Whoever asks twice does not want to wait: the handlers of `exit` still take the command along.
+  // A second signal exits at once; the `exit` handlers still kill the command.
   process.on(signal, () => (stop.signal.aborted ? process.exit(1) : stop.abort()));
 }
 process.on('uncaughtException', (error) => {
   process.stderr.write(`${error.stack}\n`);
   finish({ code: 'agent_crashed', reason: error.stack ?? error.message });
 });
-// Nobody reads our output any more; the spool has every line of it.
+// Stdout was closed. That is fine: the spool has every line.
 process.stdout.on('error', (error) => {
   if (errorCode(error) !== 'EPIPE') throw error;
 });

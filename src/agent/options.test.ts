@@ -7,7 +7,7 @@ import { configFrom, UsageError } from './state/config.ts';
 
 const server = ['--server', 'https://control.example:7070/'];
 
-test('a person lets a machine join with flags, and names what to supervise behind --', () => {
+test('reads flags to join a pool, and the command after --', () => {
   const args = [...server, '--join-token', 't', '--name', 'box-1', '--dir', 'x', '--', 'serve', '--port', '80'];
   expect(configFromCommandLine(args, {})).toMatchObject({
     server_url: 'https://control.example:7070',
@@ -21,7 +21,7 @@ test('a person lets a machine join with flags, and names what to supervise behin
   });
 });
 
-test('tokens may come from the environment, where other users do not see them', () => {
+test('reads tokens from the environment, where other users cannot see them', () => {
   const config = configFromCommandLine(server, { SLIPWAY_ENROLLMENT_TOKEN: 'e' });
   expect(config).toMatchObject({ enrollment_token: 'e', join_token: null, name: null, command: null });
   expect(configFromCommandLine(server, { SLIPWAY_JOIN_TOKEN: 'j' })?.name).toMatch(/^[a-z0-9]/);
@@ -29,7 +29,12 @@ test('tokens may come from the environment, where other users do not see them', 
 
 test('each flag has an environment variable, and the flag wins', () => {
   const env = { SLIPWAY_AGENT_SERVER: 'https://a.example', SLIPWAY_AGENT_NAME: 'n', SLIPWAY_AGENT_STREAM: 'true' };
-  const told = { ...env, SLIPWAY_AGENT_BASE_URL: 'http://b.example', SLIPWAY_AGENT_DIR: '/d', SLIPWAY_JOIN_TOKEN: 'j' };
+  const variables = {
+    ...env,
+    SLIPWAY_AGENT_BASE_URL: 'http://b.example',
+    SLIPWAY_AGENT_DIR: '/d',
+    SLIPWAY_JOIN_TOKEN: 'j',
+  };
   const expected = {
     server_url: 'https://a.example',
     name: 'n',
@@ -37,28 +42,28 @@ test('each flag has an environment variable, and the flag wins', () => {
     dir: '/d',
     stream: true,
   };
-  expect(configFromCommandLine([], told)).toMatchObject(expected);
+  expect(configFromCommandLine([], variables)).toMatchObject(expected);
   const flags = ['--server', 'https://c.example', '--name', 'flag'];
-  const other = { ...told, SLIPWAY_AGENT_STREAM: '0', SLIPWAY_AGENT_CONFIG: '/nonexistent/agent.json' };
+  const other = { ...variables, SLIPWAY_AGENT_STREAM: '0', SLIPWAY_AGENT_CONFIG: '/nonexistent/agent.json' };
   expect(configFromCommandLine(flags, other)).toMatchObject({
     server_url: 'https://c.example',
     name: 'flag',
     stream: false,
   });
-  expect(() => configFromCommandLine([], other), 'the file is meant where no server is named').toThrow('/nonexistent');
+  expect(() => configFromCommandLine([], other), 'the file is used if no server is named').toThrow('/nonexistent');
 });
 
-test("a host's name becomes a node's name", () => {
+test('derives a node name from a host name', () => {
   expect(nodeNameFrom('My_Host.Example')).toBe('my-host.example');
   expect(nodeNameFrom('--')).toBe('node');
   expect(nodeNameFrom(`a${'-b'.repeat(60)}`)).toMatch(/^[a-z0-9][a-z0-9.-]{0,61}[a-z0-9]$/);
 });
 
-test('help is no configuration', () => {
+test('returns no configuration for --help', () => {
   expect(configFromCommandLine(['--help'], {})).toBeNull();
 });
 
-test('what cannot be used is refused by name', () => {
+test('refuses invalid values by name', () => {
   const refused: [unknown, string][] = [
     [null, 'JSON object'],
     [{ dir: '/x' }, 'server_url'],
@@ -79,7 +84,7 @@ test('what cannot be used is refused by name', () => {
   expect(() => configFromCommandLine(['--config', '/nonexistent/agent.json'], {})).toThrow(UsageError);
 });
 
-test('a field that this agent does not know does not keep it from starting', () => {
+test('starts although the configuration has an unknown field', () => {
   const dir = mkdtempSync(join(tmpdir(), 'slipway-config-'));
   const path = join(dir, 'agent.json');
   writeFileSync(path, JSON.stringify({ server_url: 'https://a', dir, of_a_newer_server: true }));
@@ -87,7 +92,7 @@ test('a field that this agent does not know does not keep it from starting', () 
   rmSync(dir, { recursive: true });
 });
 
-test('a credential goes to another host only over TLS, or where somebody says so', () => {
+test('refuses to send a credential to another host over plain HTTP unless allowed explicitly', () => {
   const args = ['--server', 'http://10.0.0.7:7070'];
   const env = { SLIPWAY_JOIN_TOKEN: 'j' };
   expect(() => configFromCommandLine(args, env)).toThrow(/10\.0\.0\.7.*no credential.*--allow-insecure-http/);
@@ -98,12 +103,12 @@ test('a credential goes to another host only over TLS, or where somebody says so
   expect(configFromCommandLine(args, { ...env, SLIPWAY_ALLOW_INSECURE_HTTP: '1' })?.server_url).toBe(args[1]);
   for (const url of ['http://127.0.0.1:1', 'http://localhost:1', 'http://[::1]:1'])
     expect(configFromCommandLine(['--server', url], env)?.server_url).toBe(url);
-  // Names that only begin like this host's own.
+  // Names that only start like a loopback address.
   for (const url of ['http://127.0.0.1.example', 'http://localhost.example', 'http://1270.0.0.1.example'])
     expect(() => configFromCommandLine(['--server', url], env)).toThrow(UsageError);
 });
 
-test('a token may come from a file, and one among the arguments is warned of', () => {
+test('reads a token from a file, and warns about one among the arguments', () => {
   const dir = mkdtempSync(join(tmpdir(), 'slipway-options-'));
   const file = join(dir, 'token');
   writeFileSync(file, 'swj_from-file\n');

@@ -1,4 +1,7 @@
-/** The command line: `--config FILE` as a driver starts the agent, or the flags with which a person lets a machine join. */
+/**
+ * The agent's command line: `--config FILE` for drivers, or flags for a person who lets a machine
+ * join.
+ */
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { resolve } from 'node:path';
@@ -60,7 +63,10 @@ const named = {
   'otlp-endpoint': 'SLIPWAY_OTLP_ENDPOINT',
 };
 
-/** With what the environment says of flags that were not given. A file that it names is not meant by whoever names a server. */
+/**
+ * Adds flags from the environment. A config file from the environment is ignored if --server is
+ * given.
+ */
 export function agentFlags<Values extends { server?: string | undefined; config?: string | undefined }>(
   given: Values,
   known: Parameters<typeof withVariables>[1],
@@ -70,7 +76,7 @@ export function agentFlags<Values extends { server?: string | undefined; config?
   return given.server === undefined ? values : { ...values, config: given.config };
 }
 
-/** Names are what fits a host name; of this host's own name everything else becomes a dash. */
+/** Turns a host name into a valid node name; other characters become dashes. */
 export function nodeNameFrom(host: string): string {
   const name = host
     .toLowerCase()
@@ -81,7 +87,7 @@ export function nodeNameFrom(host: string): string {
 
 type TokenFlag = 'join-token' | 'enrollment-token';
 
-/** A file that was named outranks the environment. */
+/** A named file takes precedence over the environment. */
 function tokenFrom(flag: TokenFlag, values: Partial<Record<TokenFlag | `${TokenFlag}-file`, string>>, typed: boolean) {
   const path = values[`${flag}-file`];
   if (path === undefined) return values[flag];
@@ -93,7 +99,7 @@ function tokenFrom(flag: TokenFlag, values: Partial<Record<TokenFlag | `${TokenF
   }
 }
 
-/** Null when only help was asked for. */
+/** Returns null for --help. */
 export function configFromCommandLine(
   args: string[],
   env: NodeJS.ProcessEnv,

@@ -1,4 +1,4 @@
-/** The version that the agent announces: the package's. */
+/** The version that the agent reports: that of the package. */
 import manifest from '../../package.json' with { type: 'json' };
 
 export const agentVersion = `slipway-agent/${manifest.version}`;

@@ -1,4 +1,4 @@
-/** Real processes, really killed. */
+/** Kills real processes. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -64,7 +64,7 @@ async function untilWritten(line: string | RegExp): Promise<void> {
   }
 }
 
-test('another replica finishes what a killed one began, without repeating what was done', async () => {
+test('another replica finishes the run of a killed one without repeating finished steps', async () => {
   const doomed = replica({ executor_id: 'doomed', start: workflow_id, hang_in: 'two' });
   await untilWritten('doomed two');
   await kill(doomed);
@@ -85,7 +85,7 @@ test('another replica finishes what a killed one began, without repeating what w
   expect(output).toEqual([]);
 });
 
-test('replicas that start together on an empty database both launch', async () => {
+test('replicas that start together on an empty database all launch', async () => {
   const names = ['left', 'middle', 'right'];
   for (const executor_id of names) replica({ executor_id });
   for (const name of names) await untilWritten(`${name} launched`);

@@ -81,7 +81,7 @@ engineConforms(dbos);
 describe('the DBOS adapter', () => {
   afterEach(closeAll);
 
-  test('an execution whose run was taken over ends nothing', async () => {
+  test('an execution that lost its run does not end it', async () => {
     const held = gate();
     const it = await scene(dbos, async (context) => {
       await context.step('hold', held.pass);
@@ -100,7 +100,7 @@ describe('the DBOS adapter', () => {
     expect(await statusOf(it.workflow_id)).toBe('PENDING');
   });
 
-  test('a run whose journal fails for good is executed again', async () => {
+  test('executes a run again whose journal failed for good', async () => {
     const hasty: Clock = { ...systemClock, after: (ms, run) => systemClock.after(Math.min(ms, 20), run) };
     const hurried = {
       ...dbos,
@@ -121,7 +121,7 @@ describe('the DBOS adapter', () => {
     expect(await it.outcome()).toEqual({ status: 'succeeded', result: 'in the end' });
   });
 
-  test('a run outlives the loss of all connections', async () => {
+  test('a run survives the loss of all connections', async () => {
     const held = gate();
     let there = false;
     const it = await scene(dbos, async (context) => {
@@ -145,7 +145,7 @@ describe('the DBOS adapter', () => {
     expect(it.executions).toBe(1);
   });
 
-  test('what ended long ago is collected, and only that', async () => {
+  test('collects only runs that ended long ago', async () => {
     const held = gate();
     const it = await scene(dbos, (context, params) =>
       params === 'stay' ? context.step('hold', held.pass).then(() => null) : context.step('go', async () => null),
@@ -168,7 +168,7 @@ describe('the DBOS adapter', () => {
     held.open();
   });
 
-  test('one process launches one engine at a time', async () => {
+  test('a process launches one engine at a time', async () => {
     const it = await scene(dbos, async () => null);
     const nobody = async () => {};
     const deaf = { executing: nobody, stepStarted: nobody, stepEnded: nobody, emitted: nobody, ended: nobody };
@@ -179,13 +179,13 @@ describe('the DBOS adapter', () => {
     expect(await it.outcome()).toEqual({ status: 'succeeded', result: null });
   });
 
-  test('an operation that nobody registered cannot be started', async () => {
+  test('refuses to start an unregistered operation', async () => {
     const it = await scene(dbos, async () => null);
     const run = { workflow_id: it.workflow_id, attempt: 1, kind: 'unheard-of', revision: 3, params: null };
     await expect(it.world.engine.start(run)).rejects.toThrow('no operation unheard-of@3');
   });
 
-  test('an engine does not take its own runs from itself', async () => {
+  test('an engine does not recover its own runs', async () => {
     const held = gate();
     const it = await scene(dbos, (context) => context.step('hold', held.pass).then(() => null));
     await it.start();

@@ -1,6 +1,7 @@
 /**
- * The engine on DBOS Transact, its tables in schema `dbos` of our own database. It starts, wakes, cancels and recovers
- * runs; what happens inside a run is `execute-run.ts`. DBOS keeps its state per process, so one engine is launched at a time.
+ * The engine on DBOS Transact, with its tables in schema `dbos` of our database. Starts, wakes,
+ * cancels and recovers runs; `execute-run.ts` is what happens inside one. DBOS keeps its state per
+ * process, so only one engine can be launched at a time.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { DBOS, Error as DbosErrors } from '@dbos-inc/dbos-sdk';
@@ -12,13 +13,13 @@ import { createBatcher } from '../base/batching/batch.ts';
 import { type Clock, pause } from '../base/clock.ts';
 import { createDbosJournal } from './dbos-journal.ts';
 import { dbosLogger } from './dbos-logger.ts';
-import { preparing } from './dbos-prepared.ts';
+import { prepareStatements } from './dbos-prepared.ts';
 import {
   executorsOfUnfinished,
   finishedBefore,
-  handBack,
   messagesSent,
   messageUnread,
+  returnToQueue,
   withLaunchLock,
 } from './dbos-tables.ts';
 import type { Engine, EngineListener, OperationDefinition, OperationRun } from './engine.ts';
@@ -30,37 +31,49 @@ import { identity, type StoreAvailability } from './tries.ts';
 export interface DbosEngineOptions {
   connectionString: string;
   clock: Clock;
-  /** New for every process: the runs of a dead one are found by it. */
+  /** New for every process, so that the runs of a dead one can be found. */
   executor_id: string;
   listener: EngineListener;
   log: EngineLog;
   pool_size?: number;
   random?: () => number;
-  /** Without it nothing is known of the store but what a statement answers. */
+  /** Without it, only failing statements show that the store is unavailable. */
   store?: StoreAvailability & { Client: typeof Client; whenBack(listener: () => void): void };
 }
 
 type Workflow = (run: OperationRun) => Promise<void>;
 
-/** Fixed, because operations carry their own revision: any replica may take over any run whose revision it has. */
+/**
+ * Constant, because operations carry their own revision: a replica may take over any run whose
+ * revision it has.
+ */
 const applicationVersion = 'slipway';
-/** With our own pool DBOS only checks and logs this, and it refuses addresses that PostgreSQL itself takes. */
+/**
+ * With our own pool DBOS only validates and logs this URL, and it rejects some that PostgreSQL
+ * accepts.
+ */
 const placeholderUrl = 'postgresql://slipway@given.pool/slipway';
-/** A run that kills its replica is ended by its deadline, not silently shelved by DBOS. */
+/**
+ * Effectively unlimited: a run that kills its replica is ended by its deadline, not shelved by
+ * DBOS.
+ */
 const maxRecoveryAttempts = 1_000_000;
 const cancelKey = 'cancel';
 const collectBatch = 500;
-const handBackPauseMs = 1_000;
+const returnPauseMs = 1_000;
 const connectTimeoutMs = 20_000;
 /**
- * DBOS doubles its pause up to 60 s, so a run went on up to a minute after the database was back. With these it asks again
- * within 1.5 s; its pool bounds how many ask at once.
+ * By default DBOS backs off up to 60 s, so runs stood still for up to a minute after the database
+ * was back. With these values it retries within 1.5 s; the pool bounds how many retry at once.
  */
 const storeRetry = { initialBackoffSec: 0.25, maxBackoffSec: 1 };
 
 let launched: string | undefined;
 
-/** DBOS marks code that runs inside a workflow; a start or a wake from there must not become part of that workflow. */
+/**
+ * Runs a call outside the calling workflow; otherwise DBOS would record it as a step of that
+ * workflow.
+ */
 const outsideWorkflows = AsyncLocalStorage.snapshot();
 
 const workflowName = (of: { kind: string; revision: number }) => `${of.kind}@${of.revision}`;
@@ -81,34 +94,34 @@ export function createDbosEngine(options: DbosEngineOptions): Engine {
     // A replica that freezes inside a transaction loses it before another one takes over.
     idle_in_transaction_session_timeout: 8_000,
   });
-  // A connection that breaks while it is handed out fails its statement; that is where it is told.
+  // A connection that breaks in use fails its statement, which reports the error.
   pool.on('connect', (client) => {
     client.on('error', () => {});
-    preparing(client);
+    prepareStatements(client);
   });
-  // While we shut down, the database may close a connection before our own goodbye reaches it.
+  // During shutdown the database may close a connection before we do.
   pool.on('error', (error) => {
     if (!stop.signal.aborted) log.warn({ err: error }, 'an idle engine connection failed');
   });
 
-  /** Every step of every run looks whether it was cancelled: those that look at the same time look together. */
+  /** Every step checks whether its run was cancelled; concurrent checks share one statement. */
   const cancelsSent = (ids: string[]) =>
     messagesSent(pool, ids, cancelKey).catch((cause) => {
       throw retriablePostgresException(cause)
-        ? new JournalUnavailable('could not look for a cancel', { cause })
+        ? new JournalUnavailable('could not check for a cancel', { cause })
         : cause;
     });
   const cancelSent = createBatcher(cancelsSent, { max_keys: 500, max_concurrent: 2 });
 
-  const handBackLater = async (run: OperationRun, error: unknown) => {
-    log.error({ ...identity(run), err: error }, 'the engine could not record a step; the run is handed back');
+  const returnRunLater = async (run: OperationRun, error: unknown) => {
+    log.error({ ...identity(run), err: error }, 'the engine could not record a step; the run is returned to the queue');
     const id = dbosId(run.workflow_id, run.attempt);
     while (!stop.signal.aborted) {
-      await pause(clock, handBackPauseMs, stop.signal);
+      await pause(clock, returnPauseMs, stop.signal);
       try {
-        return await handBack(pool, id, executor_id, INTERNAL_QUEUE_NAME);
+        return await returnToQueue(pool, id, executor_id, INTERNAL_QUEUE_NAME);
       } catch (failure) {
-        log.error({ ...identity(run), err: failure }, 'a run could not be handed back yet');
+        log.error({ ...identity(run), err: failure }, 'could not return a run to the queue yet');
       }
     }
   };
@@ -121,12 +134,12 @@ export function createDbosEngine(options: DbosEngineOptions): Engine {
         stopped: stop.signal,
         cancelSent,
         runTaken: (error) => log.warn({ ...identity(run), err: error }, 'another executor took this run over'),
-        journalFailed: (error) => void handBackLater(run, error),
+        journalFailed: (error) => void returnRunLater(run, error),
       });
       return executeRun(definition, { run, journal, listener, clock, log, random, store: options.store });
     };
 
-  /** Says whether the run exists. */
+  /** Returns whether the run exists. */
   const send = async (id: string, topic: 'wake' | 'cancel', key?: string): Promise<boolean> => {
     try {
       await outsideWorkflows(() => DBOS.send(id, topic, topic, key));
@@ -137,10 +150,15 @@ export function createDbosEngine(options: DbosEngineOptions): Engine {
     }
   };
 
-  /** A wake nobody has read yet makes its reader look after this moment too, so a second one would only cost a check. */
+  /**
+   * An unread wake will make its reader check after this moment anyway, so a second one only costs
+   * another check.
+   */
   const wakeOnce = async (id: string): Promise<boolean> => (await messageUnread(pool, id, 'wake')) || send(id, 'wake');
 
-  /** Notifications of wakes are lost while the store is away; each waiting run looks for itself then. */
+  /**
+   * Wake notifications are lost while the store is unavailable, so make every waiting run check.
+   */
   options.store?.whenBack(() => {
     const waiting = DBOSExecutor.globalInstance?.systemDatabase.notificationsMap;
     if (launched !== executor_id || !waiting) return;
@@ -207,14 +225,14 @@ export function createDbosEngine(options: DbosEngineOptions): Engine {
 
     async cancel(workflow_id, attempt) {
       const id = dbosId(workflow_id, attempt);
-      // Sleeps wait for the message itself; a `waitFor` is woken and then finds the message.
+      // A sleep receives the cancel message itself; a `waitFor` is woken and then finds it.
       return (await send(id, 'cancel', cancelKey)) && (await wakeOnce(id));
     },
 
     executorsAtWork: () => executorsOfUnfinished(pool),
 
     async recover(deadExecutorIds) {
-      // Our own runs are executing; recovering them would take each from itself.
+      // Our own runs are executing; recovering one would take it from itself.
       const dead = deadExecutorIds.filter((id) => id !== executor_id);
       const handles = await DBOSExecutor.globalInstance?.recoverPendingWorkflows(dead);
       if (!handles) throw new Error('the engine is not launched');

@@ -1,19 +1,19 @@
 /**
- * A run's journal in DBOS: one recorded DBOS step an effect, one `recv` a wait. Its calls are made only inside the DBOS
- * workflow function, whose place in the journal DBOS keeps in the asynchronous context.
+ * A run's journal in DBOS: one DBOS step per effect, one `recv` per wait. Call it only inside the
+ * workflow function, because DBOS keeps the position in the async context.
  */
 import { DBOS, DBOSStepNondeterminismError, DBOSWorkflowConflictError, Error as DbosErrors } from '@dbos-inc/dbos-sdk';
 import type { Json } from './engine.ts';
 import { type JournalEntry, never, type RunJournal, type Topic } from './run-journal.ts';
 
 export interface DbosJournalParts {
-  /** What DBOS calls the run. */
+  /** The workflow id that DBOS uses. */
   dbos_id: string;
   stopped: AbortSignal;
   cancelSent(dbos_id: string): Promise<boolean>;
-  /** Another replica, or an operator with DBOS's tools, took the run from this execution. */
+  /** Another replica, or an operator with DBOS's tools, took the run over. */
   runTaken(error: Error): void;
-  /** The journal itself failed, in a way DBOS does not retry: let the run be executed anew. */
+  /** The journal failed in a way that DBOS does not retry; the run must be executed again. */
   journalFailed(error: unknown): void;
 }
 
@@ -27,7 +27,7 @@ export function createDbosJournal(parts: DbosJournalParts): RunJournal {
   const { dbos_id, stopped } = parts;
   const { promise: diverged, resolve: diverge } = Promise.withResolvers<Error>();
 
-  /** An error of DBOS must not reach the operation, which would take it for its own and end the run with it. */
+  /** Keeps DBOS errors away from the operation, which would record them as its own failure. */
   const guarded = async <T>(call: () => Promise<T>): Promise<T> => {
     if (stopped.aborted) return never();
     try {

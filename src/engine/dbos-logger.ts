@@ -1,13 +1,16 @@
-/** DBOS's own log lines, on our log. Its life cycle chatter is ours to debug with, so it says nothing unless asked. */
+/** Sends DBOS's log lines to our log. Its lifecycle messages appear at debug level only. */
 import type { DLogger } from '@dbos-inc/dbos-sdk';
 import type { Clock } from '../base/clock.ts';
 import type { EngineLog } from './engine-log.ts';
 
-/** Every run repeats the same warning every second while the store is away. */
+/** While the store is unavailable every run repeats the same warning each second. */
 const repeatAfterMs = 10_000;
 const maxRemembered = 100;
 
-/** Logs a line again only after a while, with how often it came in between. Numbers in it do not make it another line. */
+/**
+ * Rate-limits repeated lines and counts the skipped ones. Lines that differ only in numbers are the
+ * same.
+ */
 function createRepeats(clock: Clock) {
   const lines = new Map<string, { loggedMs: number; skipped: number }>();
   return (text: string): { repeated: number } | undefined => {
@@ -32,7 +35,7 @@ export function dbosLogger(log: EngineLog, clock: Clock): DLogger {
     info: (entry) => log.debug(fields, String(entry)),
     warn(entry) {
       const text = String(entry);
-      // Shutting down while runs are under way is what durable execution is for.
+      // Shutting down with runs under way is normal for durable execution.
       if (text.startsWith('Shutting down while')) return log.debug(fields, text);
       const repeats = due(text);
       if (repeats) log.warn({ ...fields, ...repeats }, text);

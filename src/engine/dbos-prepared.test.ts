@@ -1,19 +1,19 @@
 import type { ClientBase } from 'pg';
 import { expect, test } from 'vitest';
-import { preparing } from './dbos-prepared.ts';
+import { prepareStatements } from './dbos-prepared.ts';
 
-/** A client that remembers what it was asked. */
-function remembering() {
-  const asked: unknown[][] = [];
-  const client = { query: (...given: unknown[]) => asked.push(given) } as unknown as ClientBase;
-  preparing(client);
+/** A client that records its queries. */
+function recordingClient() {
+  const queries: unknown[][] = [];
+  const client = { query: (...given: unknown[]) => queries.push(given) } as unknown as ClientBase;
+  prepareStatements(client);
   const ask = client.query as unknown as (...given: unknown[]) => void;
-  const names = () => asked.map(([first]) => (first as { name?: string }).name);
-  return { ask, asked, names };
+  const names = () => queries.map(([first]) => (first as { name?: string }).name);
+  return { ask, queries, names };
 }
 
-test('a statement with values has one name, however often and with whatever values it comes', () => {
-  const { ask, asked, names } = remembering();
+test('gives a statement one name, whatever its values', () => {
+  const { ask, queries, names } = recordingClient();
   const heard = () => {};
   ask('SELECT status FROM runs WHERE id = $1', ['a']);
   ask('SELECT status FROM runs WHERE id = $1', ['b'], heard);
@@ -22,11 +22,11 @@ test('a statement with values has one name, however often and with whatever valu
   expect(first).toMatch(/^dbos_/);
   expect(second).toBe(first);
   expect(third).not.toBe(first);
-  expect(asked[1]).toEqual([{ name: first, text: 'SELECT status FROM runs WHERE id = $1', values: ['b'] }, heard]);
+  expect(queries[1]).toEqual([{ name: first, text: 'SELECT status FROM runs WHERE id = $1', values: ['b'] }, heard]);
 });
 
-test('what has no values, is no plain statement or answers whatever columns there are goes as it came', () => {
-  const { ask, asked } = remembering();
+test('leaves other statements unchanged: no values, not plain text, or returning all columns', () => {
+  const { ask, queries } = recordingClient();
   const plain: unknown[][] = [
     ['BEGIN'],
     ['create table runs (id text)', []],
@@ -36,11 +36,11 @@ test('what has no values, is no plain statement or answers whatever columns ther
     [{ text: 'SELECT 1', values: [] }],
   ];
   for (const given of plain) ask(...given);
-  expect(asked.map((given) => given.filter((each) => each !== undefined))).toEqual(plain);
+  expect(queries.map((given) => given.filter((each) => each !== undefined))).toEqual(plain);
 });
 
-test('texts that are different each time are not kept without end', () => {
-  const { ask, names } = remembering();
+test('does not keep an unbounded number of texts', () => {
+  const { ask, names } = recordingClient();
   for (let each = 0; each < 300; each++) ask(`SELECT ${each} FROM runs WHERE id = $1`, ['a']);
   expect(names().filter(Boolean)).toHaveLength(100);
 });

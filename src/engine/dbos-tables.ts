@@ -1,20 +1,20 @@
 /**
- * The few statements we make ourselves on DBOS's tables, for what its interface does not offer. DBOS is pinned to one
- * exact version, and the conformance suite runs each of them.
+ * Our own statements on DBOS's tables, for what its interface does not offer. DBOS is pinned to one
+ * version, and the conformance suite runs each statement.
  */
 import type { Pool } from 'pg';
 import { type Clock, pause } from '../base/clock.ts';
 
-/** Arbitrary, but never to change: replicas that start together on an empty database must agree on it. */
+/** An arbitrary number that must never change: all replicas have to use the same lock. */
 const launchLock = 718_202_601;
 const launchLockPauseMs = 25;
 
-/** DBOS migrates its tables without a lock, and two replicas that start together would collide. */
+/** DBOS migrates its tables without a lock, so two replicas that start together would collide. */
 export async function withLaunchLock<T>(pool: Pool, clock: Clock, work: () => Promise<T>): Promise<T> {
   const client = await pool.connect();
   try {
-    // Asked again and again instead of waited for: a waiting statement holds a snapshot, and DBOS's
-    // `create index concurrently` waits for all snapshots, so the two would wait for each other.
+    // Poll instead of waiting: a waiting statement holds a snapshot, and DBOS's `create index
+    // concurrently` waits for all snapshots. They would deadlock.
     for (;;) {
       const { rows } = await client.query<{ taken: boolean }>('select pg_try_advisory_lock($1) as taken', [launchLock]);
       if (rows[0]?.taken) break;
@@ -22,12 +22,15 @@ export async function withLaunchLock<T>(pool: Pool, clock: Clock, work: () => Pr
     }
     return await work();
   } finally {
-    // The lock goes with its session, even when the session can no longer be asked to unlock.
+    // Closing the session releases the lock, even if the session is broken.
     client.release(true);
   }
 }
 
-/** Messages with an idempotency key have names of their own, so that they are found whether or not they were consumed. In the order of the runs. */
+/**
+ * Messages with an idempotency key have a fixed id, so they are found even after they were
+ * consumed. Returns one flag per run, in the given order.
+ */
 export async function messagesSent(pool: Pool, dbos_ids: readonly string[], key: string): Promise<boolean[]> {
   const named = dbos_ids.map((dbos_id) => `${key}::${dbos_id}`);
   const { rows } = await pool.query<{ message_uuid: string }>(
@@ -46,12 +49,17 @@ export async function messageUnread(pool: Pool, dbos_id: string, topic: string):
   return rowCount !== 0;
 }
 
-/** Gives one run back for any replica to execute, unless another already took it from this executor. */
-export async function handBack(pool: Pool, dbos_id: string, executor_id: string, queue: string): Promise<void> {
+/** Lets any replica execute the run again, unless one has taken it over already. */
+export async function returnToQueue(pool: Pool, dbos_id: string, executor_id: string, queue: string): Promise<void> {
   await pool.query(
     `update dbos.workflow_status
-        set status = 'ENQUEUED', owner_xid = null, started_at_epoch_ms = null, queue_name = coalesce(queue_name, $3)
-      where workflow_uuid = $1 and status = 'PENDING' and executor_id = $2`,
+        set status = 'ENQUEUED',
+          owner_xid = null,
+          started_at_epoch_ms = null,
+          queue_name = coalesce(queue_name, $3)
+      where workflow_uuid = $1
+       and status = 'PENDING'
+       and executor_id = $2`,
     [dbos_id, executor_id, queue],
   );
 }
@@ -66,9 +74,12 @@ export async function executorsOfUnfinished(pool: Pool): Promise<string[]> {
 /** Runs that ended before `beforeMs`, oldest first. */
 export async function finishedBefore(pool: Pool, beforeMs: number, limit: number): Promise<string[]> {
   const { rows } = await pool.query<{ workflow_uuid: string }>(
-    `select workflow_uuid from dbos.workflow_status
-      where status not in ('PENDING', 'ENQUEUED', 'DELAYED') and completed_at < $1
-      order by completed_at limit $2`,
+    `select workflow_uuid
+     from dbos.workflow_status
+      where status not in ('PENDING', 'ENQUEUED', 'DELAYED')
+       and completed_at < $1
+      order by completed_at
+     limit $2`,
     [Math.floor(beforeMs), limit],
   );
   return rows.map((row) => row.workflow_uuid);

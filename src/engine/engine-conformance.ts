@@ -1,4 +1,4 @@
-/** The one suite of behaviours that every adapter of the engine passes. */
+/** The conformance suite that every engine adapter passes. */
 import { afterEach, describe } from 'vitest';
 import { cancelConforms } from './conformance/cancel.ts';
 import { type Adapter, closeAll } from './conformance/harness.ts';

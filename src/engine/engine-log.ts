@@ -1,4 +1,4 @@
-/** The few log calls the engine makes; a pino logger fits as it is. */
+/** The log calls that the engine makes; a pino logger fits. */
 export interface EngineLog {
   debug(fields: object, message: string): void;
   warn(fields: object, message: string): void;

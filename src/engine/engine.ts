@@ -1,21 +1,26 @@
 /**
- * Durable execution, as a port of five methods that operations are written against. An adapter remembers what each step
- * returned, so that an operation killed anywhere goes on where it stood, on any replica. The engine knows no machines.
+ * Durable execution: the port that operations are written against. An adapter records the result of
+ * each step, so an operation that is killed anywhere continues where it stood, on any replica. The
+ * engine knows no machines.
  *
- * The contract an operation relies on:
- * - a step whose result was recorded never runs again; one that was cut off runs again, so a step is idempotent;
- * - between steps an operation is a pure function of its input and of the results so far;
- * - every wait hears `cancel`: it throws `OperationCancelled` at once, unless the wait is shielded.
+ * An operation relies on this contract:
+ * - a step with a recorded result never runs again; an interrupted one does, so steps are
+ * idempotent;
+ * - between steps an operation is a pure function of its input and the results so far;
+ * - every wait reacts to `cancel` at once by throwing `OperationCancelled`, unless it is shielded.
  */
 import type { WorkflowId } from '../base/ids.ts';
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json | undefined };
 
-/** What a step may return; most only do something. */
+/** The result of a step; most return nothing. */
 // biome-ignore lint/suspicious/noConfusingVoidType: a function that returns nothing has type void, not undefined
 export type StepAnswer = Json | void;
 
-/** How often a step is tried and how long the engine waits in between (doubling, with jitter, up to the maximum). */
+/**
+ * How often a step is tried, and how long the engine waits in between: doubling, with jitter, up to
+ * the maximum.
+ */
 export interface RetryPolicy {
   tries: number;
   base_seconds: number;
@@ -28,56 +33,61 @@ export interface StepCall {
   /** 1 for the first try. */
   try: number;
   /**
-   * Stable over retries and restarts: the key for client tokens and for door calls that must happen once. A name that an
-   * operation uses again gets its ordinal (`observe`, `observe#2`).
+   * Stable over retries and restarts: the key for client tokens and for transitions that must
+   * happen once. A repeated name gets an ordinal (`observe`, `observe#2`).
    */
   step: string;
 }
 
 export interface OperationContext {
   readonly workflow_id: WorkflowId;
-  /** Which run of this operation this is; an operator's retry starts the next. */
+  /** Which run of the operation this is; a retry by an operator starts the next. */
   readonly attempt: number;
-  /** Runs `run` and records what it returned. An error marked `retryable` is tried again as `policy` says. */
+  /**
+   * Runs `run` and records its result. A `retryable` error is tried again according to `policy`.
+   */
   step<T extends StepAnswer>(name: string, run: (call: StepCall) => Promise<T>, policy?: RetryPolicy): Promise<T>;
-  /** Durable: a restart waits only for what is left. */
+  /** Durable: after a restart it waits only for the remaining time. */
   sleep(seconds: number): Promise<void>;
   /**
-   * Asks `check` now, at every wake and at least every `poll_seconds`, until it answers something other than undefined,
-   * or until `until` has passed (then the answer is undefined). Each answer is recorded. A check that fails for now
-   * counts as no answer yet; a final error fails the step.
+   * Calls `check` now, at every wake and at least every `poll_seconds`, until it returns something
+   * other than undefined or `until` has passed (the result is then undefined). Each result is
+   * recorded. A retryable error counts as no result yet; a final one fails the step.
    */
   waitFor<T extends Json>(
     name: string,
     check: () => Promise<T | undefined>,
     options: { until: Date; poll_seconds: number; shielded?: boolean },
   ): Promise<T | undefined>;
-  /** Publishes progress. Its failure never stops the work. */
+  /** Publishes progress. A failure never stops the operation. */
   emit(progress: Json): Promise<void>;
-  /** Whether somebody asked to cancel this operation. Once it answered true, cancel is not thrown any more. */
+  /**
+   * Whether the operation was cancelled. Once this has returned true, cancel is no longer
+   * thrown.
+   */
   cancelled(): Promise<boolean>;
 }
 
 export interface OperationDefinition<Params extends Json = Json> {
-  /** `noun-verb`; the same string is the operation's kind on the wire, in the metrics and in the code's file name. */
+  /** `noun-verb`; the operation's kind on the wire, in metrics and in file names. */
   kind: string;
-  /** Operations already running finish on the revision they started with. */
+  /** Running operations finish on the revision they started with. */
   revision: number;
   run(context: OperationContext, params: Params): Promise<Json | undefined>;
 }
 
 /**
- * Thrown once, by the first wait or step after cancel. An operation may catch it to tidy up with steps and waits, which
- * work as before, and then throws it on.
+ * Thrown once, by the first wait or step after cancel. An operation may catch it, clean up with
+ * steps and waits as usual, and rethrow it.
  */
 export class OperationCancelled extends Error {
   override name = 'OperationCancelled';
   constructor() {
-    super('the operation was asked to cancel');
+    super('the operation was cancelled');
   }
 }
 
-/** An operating error inside a step; `retryable` ones are tried again by the step's policy. */
+/** An expected error inside a step; `retryable` ones are tried again by the step's policy. */
 export class StepError extends Error {
   override name = 'StepError';
   readonly code: string;
@@ -91,7 +101,7 @@ export class StepError extends Error {
   }
 }
 
-/** A step's tries are used up, or its error was final. Carries the step's name, so that a reason can name it. */
+/** A step used up its tries, or its error was final. Carries the name of the step. */
 export class StepFailed extends Error {
   override name = 'StepFailed';
   readonly step: string;
@@ -120,11 +130,17 @@ export interface OperationRun {
   params: Json;
 }
 
-/** What the engine tells its owner. All are called on the replica that executes; each may be called again after a crash. */
+/**
+ * Callbacks of the engine. All run on the executing replica, and each may be called again after a
+ * crash.
+ */
 export interface EngineListener {
-  /** Before anything of this run executes here, at the start and at every recovery. Throwing keeps the run from executing here. */
+  /**
+   * Called before a run executes here, at its start and at every recovery. If it throws, the run
+   * does not execute here.
+   */
   executing(run: OperationRun): Promise<void>;
-  /** `waiting` is given for a `waitFor`, which is announced once, not at every check. */
+  /** `waiting` is set for a `waitFor`, which is reported once, not at every check. */
   stepStarted(run: OperationRun, step: string, tryNumber: number, waiting?: { waiting_until: Date }): Promise<void>;
   stepEnded(
     run: OperationRun,
@@ -137,28 +153,33 @@ export interface EngineListener {
     },
   ): Promise<void>;
   emitted(run: OperationRun, progress: Json): Promise<void>;
-  /** The run stood still for so long because the store was away. */
+  /** The run stood still for this long because the store was unavailable. */
   waitedForStore?(run: OperationRun, waited: { step: string | null; seconds: number }): Promise<void>;
-  /** Durable: called inside a recorded step, so that it happens at least once however often the replica dies. */
+  /** Called inside a recorded step, so it happens at least once, however often the replica dies. */
   ended(run: OperationRun, outcome: RunOutcome): Promise<void>;
 }
 
 export interface Engine {
   register(definition: OperationDefinition): void;
-  /** What it can run: of replicas of different versions each starts what it has, and leaves the rest to the others. */
+  /** The operations it can run. Replicas of different versions each start what they have. */
   registered(): Pick<OperationDefinition, 'kind' | 'revision'>[];
   launch(): Promise<void>;
   /** Idempotent per (workflow_id, attempt): starting twice, even on two replicas, runs once. */
   start(run: OperationRun): Promise<void>;
-  /** Makes the run's current wait ask again. Harmless when nothing waits; never lost when a wait comes later. */
+  /**
+   * Makes the run's current wait check again. Harmless if nothing waits; kept for the next wait.
+   */
   wake(workflow_id: WorkflowId, attempt: number): Promise<void>;
-  /** Answers whether there is such a run; false also when it was not started yet, so start first and cancel then. */
+  /** Returns whether the run exists. False also if it was not started yet, so start it first. */
   cancel(workflow_id: WorkflowId, attempt: number): Promise<boolean>;
-  /** The executors, dead or alive, whose runs are not finished. */
+  /** Executors, dead or alive, with unfinished runs. */
   executorsAtWork(): Promise<string[]>;
-  /** Takes over the unfinished runs of executors that are dead. Returns how many. */
+  /** Takes over the unfinished runs of dead executors. Returns how many. */
   recover(deadExecutorIds: string[]): Promise<number>;
-  /** Deletes the engine's records of runs that ended that long ago; never start those again. Returns how many. */
+  /**
+   * Deletes the records of runs that ended that long ago, which must not be started again. Returns
+   * how many.
+   */
   collectFinished(olderThanSeconds: number): Promise<number>;
   shutdown(): Promise<void>;
 }

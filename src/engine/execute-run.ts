@@ -1,6 +1,6 @@
 /**
- * One execution of a run, from `executing` to `ended`, the same for every adapter. It never throws: whatever an operation
- * does becomes an outcome, and what the owner must hear is said until it was heard.
+ * Executes a run from `executing` to `ended`, the same way for every adapter. Never throws: every
+ * error becomes an outcome, and the listener is called until it accepts it.
  */
 import { pause } from '../base/clock.ts';
 import { OperationCancelled, type OperationDefinition, type RunOutcome, StepError, StepFailed } from './engine.ts';
@@ -11,19 +11,22 @@ import { reportStoreWaits } from './store-waits.ts';
 import { type ExecutionParts, identity } from './tries.ts';
 
 const firstPauseMs = 250;
-/** The listener writes to the store; a run must go on within seconds once that is back. */
+/** The listener writes to the store; runs must continue within seconds once it is back. */
 const maxPauseMs = 2_000;
 const isPowerOfTwo = (count: number) => (count & (count - 1)) === 0;
 
-/** Calls until it succeeds. A replica whose listener keeps refusing executes nothing, and another may take the run over. */
-async function insist(parts: ExecutionParts, what: string, call: () => Promise<void>): Promise<void> {
+/**
+ * Retries until the call succeeds. While the listener fails, nothing executes here, and another
+ * replica may take over.
+ */
+async function retryUntilDone(parts: ExecutionParts, what: string, call: () => Promise<void>): Promise<void> {
   const { journal, clock, log, run } = parts;
   for (let tries = 1; ; tries++) {
     if (journal.stopped.aborted) return never();
     try {
       return await call();
     } catch (error) {
-      // Many runs insist at once while the store is away.
+      // Log rarely: many runs retry at once while the store is unavailable.
       if (isPowerOfTwo(tries))
         log.error({ ...identity(run), err: error, tries }, `the engine's listener failed at ${what}; again`);
     }
@@ -48,7 +51,7 @@ async function perform(definition: OperationDefinition, parts: ExecutionParts): 
     return { status: 'succeeded', result: await definition.run(createOperationContext(parts), parts.run.params) };
   } catch (error) {
     if (!(error instanceof OperationCancelled || error instanceof StepFailed)) {
-      parts.log.error({ ...identity(parts.run), err: error }, 'an operation threw what no step had classified');
+      parts.log.error({ ...identity(parts.run), err: error }, 'an operation threw an error outside of its steps');
     }
     return outcomeOf(error);
   }
@@ -57,15 +60,15 @@ async function perform(definition: OperationDefinition, parts: ExecutionParts): 
 export async function executeRun(definition: OperationDefinition, given: ExecutionParts): Promise<void> {
   const parts = { ...given, journal: reportStoreWaits(given) };
   const { journal, listener, run } = parts;
-  await insist(parts, 'executing', () => listener.executing(run));
+  await retryUntilDone(parts, 'executing', () => listener.executing(run));
   const finished = perform(definition, parts).then((outcome) =>
     journal.record({ step: 'engine:ended', try: 1 }, async () => {
-      await insist(parts, 'ended', () => listener.ended(run, outcome));
+      await retryUntilDone(parts, 'ended', () => listener.ended(run, outcome));
       return null;
     }),
   );
   const divergence = await Promise.race([finished, journal.diverged]);
   if (divergence === null) return;
-  // Nothing can be recorded for such a run any more; saying it again after a crash is harmless.
-  await insist(parts, 'ended', () => listener.ended(run, failed(null, unknownProblem(divergence))));
+  // Nothing can be recorded for this run any more; repeating the call after a crash is harmless.
+  await retryUntilDone(parts, 'ended', () => listener.ended(run, failed(null, unknownProblem(divergence))));
 }

@@ -1,6 +1,6 @@
 /**
- * The five methods an operation is written against, on top of a run's journal. Every decision here depends only on the
- * input and on recorded answers, so that a replay decides the same.
+ * The methods that an operation uses, built on a run's journal. Every decision depends only on the
+ * input and on recorded results, so that a replay decides the same.
  */
 import {
   type Json,
@@ -10,25 +10,31 @@ import {
   type StepCall,
   StepFailed,
 } from './engine.ts';
-import { usualRetry } from './retry.ts';
-import { type ExecutionParts, identity, type Tried, tell, tryCheck, tryStep } from './tries.ts';
+import { defaultRetry } from './retry.ts';
+import { type ExecutionParts, identity, notify, type Tried, tryCheck, tryStep } from './tries.ts';
 
 export function createOperationContext(parts: ExecutionParts): OperationContext {
   const { run, journal, listener, log } = parts;
   const uses = new Map<string, number>();
   let busyWith: string | undefined;
   let insideEffect = false;
-  /** Cancel is thrown once; after that the operation tidies up, and its steps and waits must work. */
-  let cancelHeard = false;
+  /** Cancel is thrown once; afterwards steps and waits work as usual, for cleanup. */
+  let cancelThrown = false;
 
-  /** A name used again gets its ordinal: the step's key must name one effect, or a client token would be spent twice. */
+  /**
+   * A repeated name gets an ordinal: the key must identify one effect, or a client token would be
+   * used twice.
+   */
   const keyFor = (name: string): string => {
     const use = (uses.get(name) ?? 0) + 1;
     uses.set(name, use);
     return use === 1 ? name : `${name}#${use}`;
   };
 
-  /** Two calls at once would race for their places in the journal, and a replay could give each the other's answer. */
+  /**
+   * Two concurrent calls would race for positions in the journal, and a replay could swap their
+   * results.
+   */
   const alone = async <T>(what: string, work: () => Promise<T>): Promise<T> => {
     if (busyWith !== undefined) {
       throw new Error(`operation ${run.kind} called ${what} while ${busyWith} was not finished; await one at a time`);
@@ -41,8 +47,8 @@ export function createOperationContext(parts: ExecutionParts): OperationContext 
     }
   };
 
-  const hear = (): never => {
-    cancelHeard = true;
+  const throwCancelled = (): never => {
+    cancelThrown = true;
     throw new OperationCancelled();
   };
 
@@ -57,10 +63,13 @@ export function createOperationContext(parts: ExecutionParts): OperationContext 
     });
 
   const sleep = async (seconds: number) => {
-    if (await journal.receive(cancelHeard ? 'silence' : 'cancel', seconds)) hear();
+    if (await journal.receive(cancelThrown ? 'silence' : 'cancel', seconds)) throwCancelled();
   };
 
-  /** Tries until there is an answer. The journal hands back what this very step returned: the callers know its type. */
+  /**
+   * Tries until there is a result. The journal returns what this very step returned, so callers
+   * know its type.
+   */
   const settle = async (
     name: string,
     attempt: (step: string, number: number) => Promise<Tried>,
@@ -71,7 +80,7 @@ export function createOperationContext(parts: ExecutionParts): OperationContext 
       const tried = await record(step, number, () => attempt(step, number));
       if (tried.status === 'done') return tried.value;
       if (tried.status === 'passed') return undefined;
-      if (tried.status === 'cancelled') return hear();
+      if (tried.status === 'cancelled') return throwCancelled();
       if (tried.status === 'failed') throw new StepFailed({ step, tries: number, ...tried.problem });
       await rest(tried.wait_seconds);
     }
@@ -81,10 +90,10 @@ export function createOperationContext(parts: ExecutionParts): OperationContext 
     workflow_id: run.workflow_id,
     attempt: run.attempt,
 
-    step: <T extends StepAnswer>(name: string, work: (call: StepCall) => Promise<T>, policy = usualRetry) =>
+    step: <T extends StepAnswer>(name: string, work: (call: StepCall) => Promise<T>, policy = defaultRetry) =>
       alone(`step ${name}`, async () => {
         const attempt = (step: string, number: number) =>
-          tryStep(parts, { step, number, hears_cancel: !cancelHeard }, () => work({ try: number, step }), policy);
+          tryStep(parts, { step, number, can_cancel: !cancelThrown }, () => work({ try: number, step }), policy);
         return (await settle(name, attempt, sleep)) as T;
       }),
 
@@ -97,30 +106,33 @@ export function createOperationContext(parts: ExecutionParts): OperationContext 
     ) =>
       alone(`waitFor ${name}`, async () => {
         const attempt = (step: string, number: number) =>
-          tryCheck(parts, { step, number, hears_cancel: !cancelHeard && !options.shielded }, check, options);
+          tryCheck(parts, { step, number, can_cancel: !cancelThrown && !options.shielded }, check, options);
         return (await settle(name, attempt, (seconds) => journal.receive('wake', seconds))) as T | undefined;
       }),
 
     async emit(progress) {
-      const publish = () => tell(parts, 'emitted', () => listener.emitted(run, progress));
-      // Inside a step the step itself is the record.
+      const publish = () => notify(parts, 'emitted', () => listener.emitted(run, progress));
+      // Inside a step, the step itself is the record.
       if (insideEffect) return publish();
       await alone('emit', () => journal.record({ step: 'engine:emit', try: 1 }, () => publish().then(() => null)));
     },
 
     async cancelled() {
-      if (cancelHeard) return true;
+      if (cancelThrown) return true;
       if (insideEffect) return journal.cancelSent();
       const look = async () => {
         try {
           return await journal.cancelSent();
         } catch (error) {
-          log.warn({ ...identity(run), err: error }, 'could not look for a cancel; the next step or wait looks again');
+          log.warn(
+            { ...identity(run), err: error },
+            'could not check for a cancel; the next step or wait checks again',
+          );
           return false;
         }
       };
-      cancelHeard = await alone('cancelled', () => journal.record({ step: 'engine:cancelled', try: 1 }, look));
-      return cancelHeard;
+      cancelThrown = await alone('cancelled', () => journal.record({ step: 'engine:cancelled', try: 1 }, look));
+      return cancelThrown;
     },
   };
 }

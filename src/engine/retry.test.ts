@@ -13,7 +13,7 @@ const policies = fc
 
 const dice = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
 
-test('a delay is at least half of the doubled base and never more than the maximum', () => {
+test('a delay is at least half of the doubled base and at most the maximum', () => {
   fc.assert(
     fc.property(policies, fc.integer({ min: 1, max: 50 }), dice, (policy, tryNumber, die) => {
       const delay = retryDelaySeconds(policy, tryNumber, () => die);
@@ -24,7 +24,7 @@ test('a delay is at least half of the doubled base and never more than the maxim
   );
 });
 
-test('errors are classified by what they say about themselves', () => {
+test('classifies errors', () => {
   const problem = { code: 'quota', owner_layer: 'cloud', message: 'no quota' };
   expect(classify(new StepError({ ...problem, retryable: true }))).toEqual({ kind: 'retryable', problem });
   expect(classify(new StepError({ ...problem, retryable: false }))).toEqual({ kind: 'final', problem });

@@ -1,10 +1,13 @@
-/** What an error inside a step means, and when the step is tried again. Pure: randomness is handed in. */
+/**
+ * Classifies errors of a step, and computes when it is tried again. Pure: randomness is an
+ * argument.
+ */
 import { OperationCancelled, type RetryPolicy, StepError, StepFailed } from './engine.ts';
 
-/** For steps that do not say otherwise: rides out a restart of what they talk to, then gives up. */
-export const usualRetry: RetryPolicy = { tries: 5, base_seconds: 1, max_seconds: 30 };
+/** The default policy: survives a restart of the other side, then gives up. */
+export const defaultRetry: RetryPolicy = { tries: 5, base_seconds: 1, max_seconds: 30 };
 
-/** An error as data: it is recorded and read back by another process, so it cannot stay an object of a class. */
+/** An error as plain data, because another process reads it back from the record. */
 export type Problem = { code: string; owner_layer: string; message: string };
 
 export type Classified =
@@ -14,7 +17,7 @@ export type Classified =
 
 const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
 
-/** An error nobody classified is ours to answer for, and worth another try: most are an upstream's bad moment. */
+/** An unclassified error is ours and is retried: most are a passing fault of an upstream. */
 export const unknownProblem = (error: unknown): Problem => ({
   code: 'internal_error',
   owner_layer: 'control_plane',
@@ -36,7 +39,10 @@ export function classify(error: unknown): Classified {
   return { kind: 'retryable', problem: unknownProblem(error) };
 }
 
-/** Doubles from the base up to the maximum; the jitter takes up to half off, so that many runs do not knock at once. */
+/**
+ * Doubles from the base up to the maximum. Jitter takes off up to half, so that runs do not retry
+ * at once.
+ */
 export function retryDelaySeconds(policy: RetryPolicy, tryNumber: number, random: () => number): number {
   const full = Math.min(policy.base_seconds * 2 ** (tryNumber - 1), policy.max_seconds);
   return full * (1 - random() / 2);

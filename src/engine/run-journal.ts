@@ -1,9 +1,9 @@
 /**
- * What an adapter gives to one execution of a run: a place to record answers in order, and messages to wait for.
- * All behaviour an operation sees (retries, cancel, waits) is built on these calls, so both adapters behave alike.
+ * The part of an adapter that one execution of a run uses: an ordered record of results, and
+ * messages to wait for. Retries, cancel and waits are built on it, so both adapters behave alike.
  *
- * An execution that lost its run (shutdown, crash, another replica took over) must neither go on nor end: there, every
- * call never settles. The promise is garbage once nobody refers to it.
+ * After an execution has lost its run (shutdown, crash, takeover), it must neither continue nor
+ * end: every call then returns a promise that never settles.
  */
 import type { Json } from './engine.ts';
 
@@ -12,25 +12,33 @@ export interface JournalEntry {
   try: number;
 }
 
-/** Messages are only signals; facts are read by the checks and steps that they cause. */
+/** Messages are only signals; checks and steps read the facts. */
 export type Topic = 'wake' | 'cancel' | 'silence';
 
 export interface RunJournal {
-  /** Runs `effect` unless its answer is recorded already; answers what was recorded. `effect` does not throw. */
+  /**
+   * Runs `effect` unless its result is recorded, and returns the recorded result. `effect` does not
+   * throw.
+   */
   record<T extends Json>(entry: JournalEntry, effect: () => Promise<T>): Promise<T>;
-  /** Consumes one message of `topic`, waiting at most `seconds` since the first execution came here. Recorded. */
+  /**
+   * Consumes one message of `topic`. Waits at most `seconds`, counted from the first execution.
+   * Recorded.
+   */
   receive(topic: Topic, seconds: number): Promise<boolean>;
-  /** Whether cancel was ever sent. Not recorded, so it is asked only inside an effect. */
+  /** Whether cancel was ever sent. Not recorded, so call it only inside an effect. */
   cancelSent(): Promise<boolean>;
-  /** Fires when this execution must stand still. */
+  /** Aborted when this execution must stop. */
   readonly stopped: AbortSignal;
-  /** Settles when the code asks for other entries than the ones recorded: this run can never go on. */
+  /**
+   * Resolves when the code requests other entries than those recorded; the run can never continue.
+   */
   readonly diverged: Promise<Error>;
 }
 
 export const never = (): Promise<never> => new Promise(() => {});
 
-/** The journal's own store did not answer: what was asked may be asked again. */
+/** The journal's store did not answer; the call may be retried. */
 export class JournalUnavailable extends Error {
   override name = 'JournalUnavailable';
 }

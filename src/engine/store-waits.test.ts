@@ -1,4 +1,4 @@
-/** What a run does while the store is away, and what it says of it afterwards. */
+/** How a run behaves while the store is unavailable, and what it reports afterwards. */
 import { describe, expect, test } from 'vitest';
 import { pause } from '../base/clock.ts';
 import { virtualClock } from '../base/virtual-clock.ts';
@@ -46,7 +46,7 @@ function scene(definition: Pick<OperationDefinition, 'run'>) {
   return { clock, facts, outage, write, done };
 }
 
-test('a step that finds no store is made again as the same try, and goes on at once when it is back', async () => {
+test('repeats the same try while the store is unavailable, and continues at once when it is back', async () => {
   const once = { tries: 1, base_seconds: 60, max_seconds: 60 };
   const parts: ReturnType<typeof scene> = scene({
     run: async (context) => {
@@ -68,7 +68,7 @@ test('a step that finds no store is made again as the same try, and goes on at o
   ]);
 });
 
-test('an absence in the middle of a step is on the timeline', async () => {
+test('reports an outage in the middle of a step', async () => {
   const parts: ReturnType<typeof scene> = scene({
     run: async (context) => {
       await context.step('first', async () => {
@@ -101,7 +101,7 @@ describe('a step with a single try', () => {
   };
   const minute = 60_000;
 
-  test('outlasts an absence of any length', async () => {
+  test('survives an outage of any length', async () => {
     const parts = launchOnce(({ write }) => write());
     parts.outage.fromMs = parts.clock.monotonicMs();
     parts.outage.toMs = parts.outage.fromMs + 30 * minute;
@@ -110,7 +110,7 @@ describe('a step with a single try', () => {
     expect(parts.facts).toContainEqual({ step: 'launch', status: 'done', tries: 1 });
   });
 
-  test('is repeated when the store is away at the end of long work', async () => {
+  test('is repeated if the store is unavailable at the end of long work', async () => {
     const parts = launchOnce(async ({ clock, outage, write }) => {
       await pause(clock, 15 * minute);
       if (outage.fromMs === Number.POSITIVE_INFINITY) {
@@ -124,7 +124,7 @@ describe('a step with a single try', () => {
     expect(parts.facts).toContainEqual({ step: 'launch', status: 'done', tries: 1 });
   });
 
-  test('fails when a store that is there refuses it for 10 minutes', async () => {
+  test('fails if an available store refuses it for 10 minutes', async () => {
     const parts = launchOnce(async () => {
       throw new Away('only this statement');
     });

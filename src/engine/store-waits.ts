@@ -1,9 +1,9 @@
-/** A journal that reports how long its run stood still because the store was away. */
+/** Wraps a journal to report how long its run stood still because the store was unavailable. */
 import type { JournalEntry, RunJournal } from './run-journal.ts';
-import { type ExecutionParts, tell } from './tries.ts';
+import { type ExecutionParts, notify } from './tries.ts';
 
-/** Shorter absences are within what a step may take anyway. */
-const leastMs = 1_000;
+/** Shorter outages are not worth reporting. */
+const minMs = 1_000;
 
 export function reportStoreWaits(parts: ExecutionParts): RunJournal {
   const { journal, store, listener, run, clock } = parts;
@@ -11,13 +11,13 @@ export function reportStoreWaits(parts: ExecutionParts): RunJournal {
   let step: string | null = null;
   let reportedMs = store.awayMs();
 
-  /** `lostMs`: as much as the wait can have cost this run. */
+  /** `lostMs` bounds how much time the outage can have cost this run. */
   const report = async (lostMs: number) => {
     const awayMs = Math.min(store.awayMs() - reportedMs, lostMs);
     reportedMs = Math.max(reportedMs, store.awayMs());
-    if (awayMs < leastMs) return;
+    if (awayMs < minMs) return;
     const waited = { step, seconds: Math.round(awayMs / 100) / 10 };
-    await tell(parts, 'waitedForStore', async () => listener.waitedForStore?.(run, waited));
+    await notify(parts, 'waitedForStore', async () => listener.waitedForStore?.(run, waited));
   };
   const timed = async <T>(call: () => Promise<T>, plannedMs: (answer: T) => number): Promise<T> => {
     const begunMs = clock.monotonicMs();
@@ -35,7 +35,7 @@ export function reportStoreWaits(parts: ExecutionParts): RunJournal {
         () => 0,
       );
     },
-    // A pause that took no longer than it was meant to cost the run nothing.
+    // A wait that took no longer than planned cost the run nothing.
     receive: (topic, seconds) =>
       timed(
         () => journal.receive(topic, seconds),

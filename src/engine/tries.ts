@@ -1,6 +1,7 @@
 /**
- * One try of a step and one check of a wait: the parts of an operation that touch the world. They run inside a recorded
- * effect, so clocks and dice are read here and nowhere else, and what is thrown leaves as data.
+ * One try of a step, and one check of a wait: the parts of an operation that have effects. They run
+ * inside a recorded effect, so only they may read clocks and randomness, and errors leave them as
+ * data.
  */
 import { type Clock, moment, pause } from '../base/clock.ts';
 import type { EngineListener, Json, OperationRun, RetryPolicy, StepAnswer } from './engine.ts';
@@ -8,15 +9,18 @@ import type { EngineLog } from './engine-log.ts';
 import { classify, type Problem, retryDelaySeconds } from './retry.ts';
 import { JournalUnavailable, never, type RunJournal } from './run-journal.ts';
 
-/** What the engine knows of the store that its operations write to. */
+/** The availability of the store that operations write to. */
 export interface StoreAvailability {
-  /** Whether this error says that the store is away: then the same try is made again, and does not count as another. */
+  /**
+   * Whether the error means that the store is unavailable. The same try is then repeated and does
+   * not count twice.
+   */
   isAway(error: unknown): boolean;
-  /** How long the store was away in all, including now. */
+  /** How long the store was unavailable in total, including now. */
   awayMs(): number;
 }
 
-/** What one execution of a run consists of. */
+/** Everything that one execution of a run uses. */
 export interface ExecutionParts {
   run: OperationRun;
   journal: RunJournal;
@@ -27,7 +31,7 @@ export interface ExecutionParts {
   store?: StoreAvailability | undefined;
 }
 
-/** The identifiers a log line about this run carries. */
+/** The ids for log lines about this run. */
 export const identity = (run: OperationRun) => ({
   workflow_id: run.workflow_id,
   attempt: run.attempt,
@@ -44,15 +48,18 @@ export type Tried =
 interface Try {
   step: string;
   number: number;
-  /** Whether a cancel that was sent by now takes the place of this try. */
-  hears_cancel: boolean;
+  /** Whether a cancel that was sent by now replaces this try. */
+  can_cancel: boolean;
 }
 
-/** For the compiler `void` is not `undefined`; for JavaScript it is. */
+/** Only TypeScript distinguishes `void` from `undefined`. */
 const dataOf = (answer: StepAnswer): Json | undefined => (answer === undefined ? undefined : (answer as Json));
 
-/** The owner's bookkeeping never stops the work; only `executing` and `ended` are insisted on, in `execute-run.ts`. */
-export async function tell(parts: ExecutionParts, what: string, call: () => Promise<void>): Promise<void> {
+/**
+ * A failing listener never stops the operation. Only `executing` and `ended` are retried, in
+ * `execute-run.ts`.
+ */
+export async function notify(parts: ExecutionParts, what: string, call: () => Promise<void>): Promise<void> {
   if (parts.journal.stopped.aborted) return;
   try {
     await call();
@@ -62,18 +69,18 @@ export async function tell(parts: ExecutionParts, what: string, call: () => Prom
 }
 
 const storePauseMs = 500;
-/** A store that answers others, and refuses this one statement for so long, is not away: the try has failed. */
+/** A store that is available but refuses this statement for so long has failed the try. */
 const maxStoreWaitMs = 600_000;
 
 async function attempt(parts: ExecutionParts, of: Try, announce: () => Promise<void>, work: () => Promise<StepAnswer>) {
   const { clock, journal, store } = parts;
-  /** How long the store was there in all: an absence, however long, uses up no try. */
+  /** How long the store was available in total, so that an outage never counts against the try. */
   const presentMs = () => clock.monotonicMs() - (store?.awayMs() ?? 0);
   let giveUpMs: number | undefined;
   for (;;) {
     try {
-      if (of.hears_cancel && (await journal.cancelSent())) return { kind: 'cancelled' } as const;
-      await tell(parts, 'stepStarted', announce);
+      if (of.can_cancel && (await journal.cancelSent())) return { kind: 'cancelled' } as const;
+      await notify(parts, 'stepStarted', announce);
       return { kind: 'value', value: dataOf(await work()) } as const;
     } catch (error) {
       const isAway = error instanceof JournalUnavailable || store?.isAway(error);
@@ -94,7 +101,7 @@ export async function tryStep(
   const { run, listener, clock } = parts;
   const { step, number: tries } = of;
   const ended = (how: Parameters<EngineListener['stepEnded']>[2]) =>
-    tell(parts, 'stepEnded', () => listener.stepEnded(run, step, how));
+    notify(parts, 'stepEnded', () => listener.stepEnded(run, step, how));
 
   const tried = await attempt(parts, of, () => listener.stepStarted(run, step, tries), work);
   if (tried.kind === 'cancelled') return { status: 'cancelled' };
@@ -121,7 +128,7 @@ export async function tryCheck(
   const { run, listener, clock } = parts;
   const { step, number: tries } = of;
   const ended = (how: Parameters<EngineListener['stepEnded']>[2]) =>
-    tell(parts, 'stepEnded', () => listener.stepEnded(run, step, how));
+    notify(parts, 'stepEnded', () => listener.stepEnded(run, step, how));
   const announce = async () => {
     if (tries === 1) await listener.stepStarted(run, step, tries, { waiting_until: patience.until });
   };
@@ -144,7 +151,7 @@ export async function tryCheck(
     return { status: 'passed' };
   }
   const retry_at = moment(Math.min(now_ms + patience.poll_seconds * 1000, until_ms));
-  // Only a failing check is news; one that has no answer yet is what waiting is.
+  // Report only failing checks; having no result yet is normal.
   if (error) await ended({ status: 'retrying', tries, error, retry_at });
   return { status: 'again', wait_seconds: (retry_at.getTime() - now_ms) / 1000 };
 }

@@ -7,8 +7,8 @@ import { engineConforms } from './engine-conformance.ts';
 import { createVirtualEngine, type VirtualEngine } from './virtual-engine.ts';
 import { createVirtualStore, type Faults, SimulatedCrash } from './virtual-journal.ts';
 
-/** A run that needs more timers than this is turning in circles. */
-const mostTimers = 10_000;
+/** A run that needs more timers than this is in an endless loop. */
+const maxTimers = 10_000;
 
 engineConforms({
   name: 'virtual time',
@@ -34,7 +34,7 @@ engineConforms({
       async until(what, condition) {
         await clock.advance(0);
         for (let timers = 0; !(await condition()); timers++) {
-          if (timers === mostTimers || !(await clock.advanceToNext())) throw new Error(`waited in vain for ${what}`);
+          if (timers === maxTimers || !(await clock.advanceToNext())) throw new Error(`waited in vain for ${what}`);
         }
       },
       finished: async (workflow_id) => store.get(`${workflow_id}#1`)?.ended === true,
@@ -107,13 +107,13 @@ describe('faults', () => {
     expect(outcomes).toEqual([{ status: 'succeeded', result: null }]);
   });
 
-  test('a crash after an effect and before its record repeats it', async () => {
+  test('a crash between an effect and its record repeats the effect', async () => {
     const { outcomes } = await runWith(once('after', 'enrol'));
     expect(effects).toEqual(['create', 'enrol', 'enrol']);
     expect(outcomes).toEqual([{ status: 'succeeded', result: null }]);
   });
 
-  test('a crash between telling the end and its record tells it again', async () => {
+  test('a crash between `ended` and its record repeats `ended`', async () => {
     effects.length = 0;
     const clock = virtualClock();
     const outcomes: RunOutcome[] = [];
@@ -130,7 +130,7 @@ describe('faults', () => {
   });
 });
 
-test('an execution whose run was taken over records nothing more', async () => {
+test('an execution that lost its run records nothing more', async () => {
   const clock = virtualClock();
   const store = createVirtualStore();
   const ended: string[] = [];
@@ -155,7 +155,7 @@ test('an execution whose run was taken over records nothing more', async () => {
   expect(ended).toEqual(['survivor']);
 });
 
-test('an engine that crashed goes on with its own runs when it is launched again', async () => {
+test('a crashed engine continues its own runs when launched again', async () => {
   const clock = virtualClock();
   const outcomes: RunOutcome[] = [];
   const engine = createVirtualEngine({

@@ -1,6 +1,6 @@
 /**
- * The engine in memory and on virtual time, for tests and the simulator: the same port, the same execution of a run, and
- * a journal that survives `crash`. Hours pass in milliseconds, and a crash can be put before or after any effect.
+ * The engine in memory and on virtual time, for tests and the simulator: same port, same execution
+ * of runs, and a journal that survives `crash`. A crash can be placed before or after any effect.
  */
 import type { VirtualClock } from '../base/virtual-clock.ts';
 import type { Engine, EngineListener, OperationDefinition, OperationRun } from './engine.ts';
@@ -16,7 +16,9 @@ import {
 } from './virtual-journal.ts';
 
 export interface VirtualEngine extends Engine {
-  /** Kills all executions where they stand. `launch` starts this replica again and goes on with its runs. */
+  /**
+   * Kills all executions where they are. `launch` starts this replica again and continues its runs.
+   */
   crash(): void;
 }
 
@@ -28,7 +30,7 @@ export interface VirtualEngineOptions {
   /** Shared by the engines of a simulated cluster. */
   store?: VirtualStore;
   log?: EngineLog;
-  /** From the simulation's seed; by default there is no jitter. */
+  /** Derived from the simulation's seed; no jitter by default. */
   random?: () => number;
 }
 
@@ -132,7 +134,7 @@ export function createVirtualEngine(options: VirtualEngineOptions): VirtualEngin
       return takeOver(deadExecutorIds);
     },
 
-    // Its journal lives as long as the simulation, and the simulation may still ask about every run.
+    // The journal lives as long as the simulation, which may still query any run.
     collectFinished: async () => 0,
 
     crash,

@@ -1,17 +1,17 @@
 /**
- * Journals in memory, on virtual time. The store is to the virtual engine what the database is to DBOS: it survives the
- * crash of an engine, and several engines may share one, as replicas do.
+ * Journals in memory and on virtual time. The store stands in for the database: it survives the
+ * crash of an engine, and several engines may share it, like replicas.
  */
 import type { Clock } from '../base/clock.ts';
 import type { Json, OperationRun } from './engine.ts';
 import { type JournalEntry, never, type RunJournal, type Topic } from './run-journal.ts';
 
-/** Thrown by a fault hook: this execution dies where it stands, and nothing of it is recorded any more. */
+/** Thrown by a fault hook: the execution dies here and records nothing more. */
 export class SimulatedCrash extends Error {
   override name = 'SimulatedCrash';
 }
 
-/** Called around every recorded effect: before it happens, and after it happened but before its record. */
+/** Called around every recorded effect: before it, and after it but before its record. */
 export interface Faults {
   before?(run: OperationRun, step: string, tryNumber: number): void | Promise<void>;
   after?(run: OperationRun, step: string, tryNumber: number): void | Promise<void>;
@@ -19,23 +19,23 @@ export interface Faults {
 
 interface StoredEntry {
   step: string;
-  /** A wait's end was fixed when it began; a restart waits only for what is left. */
+  /** Fixed when the wait began; after a restart only the remaining time is waited for. */
   deadline_ms?: number;
-  /** Kept as text, so that nothing but data survives, as in a database. */
+  /** Stored as text, so that only data survives, as in a database. */
   answer?: string;
 }
 
 export interface StoredRun {
   run: OperationRun;
   executor_id: string;
-  /** The execution that may record; another one that took over is found by it. */
+  /** The execution that may record. It changes when another one takes over. */
   owner: symbol;
   ended: boolean;
   entries: StoredEntry[];
   unread: Set<Topic>;
   cancel_sent: boolean;
-  /** Rung when a message arrives. */
-  bells: Set<() => void>;
+  /** Called when a message arrives. */
+  listeners: Set<() => void>;
 }
 
 export type VirtualStore = Map<string, StoredRun>;
@@ -44,7 +44,7 @@ export const createVirtualStore = (): VirtualStore => new Map();
 
 export function deliver(stored: StoredRun, topic: Topic): void {
   stored.unread.add(topic);
-  for (const ring of [...stored.bells]) ring();
+  for (const listener of [...stored.listeners]) listener();
 }
 
 interface VirtualJournalParts {
@@ -52,7 +52,7 @@ interface VirtualJournalParts {
   owner: symbol;
   clock: Clock;
   faults: Faults;
-  /** Its abort is this execution's death. */
+  /** Aborting it kills this execution. */
   life: AbortController;
 }
 
@@ -63,7 +63,7 @@ export function createVirtualJournal(parts: VirtualJournalParts): RunJournal {
 
   const lost = () => life.signal.aborted || stored.owner !== owner;
 
-  /** The entry at this place, or undefined where the code asks for another than was recorded. */
+  /** The entry at this position, or undefined if the code requests another one than recorded. */
   const entryAt = (index: number, step: string): StoredEntry | undefined => {
     const entry = stored.entries[index] ?? { step };
     if (entry.step === step) return entry;
@@ -85,12 +85,12 @@ export function createVirtualJournal(parts: VirtualJournalParts): RunJournal {
     new Promise<void>((resolve) => {
       const finish = () => {
         cancelTimer();
-        stored.bells.delete(finish);
+        stored.listeners.delete(finish);
         life.signal.removeEventListener('abort', finish);
         resolve();
       };
       const cancelTimer = clock.after(atMs - clock.nowMs(), finish);
-      stored.bells.add(finish);
+      stored.listeners.add(finish);
       life.signal.addEventListener('abort', finish);
     });
 

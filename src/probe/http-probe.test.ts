@@ -4,7 +4,7 @@ import { freePort } from '../../test/support/free-port.ts';
 import { until } from '../../test/support/until.ts';
 import { systemClock } from '../base/clock.ts';
 import { virtualClock } from '../base/virtual-clock.ts';
-import { most_bytes } from './get-address.ts';
+import { max_bytes } from './get-address.ts';
 import { type ProbeAnswer, type ProbeTarget, probe } from './http-probe.ts';
 import { httpServer, type LoopbackServer, pour, rawServer } from './testing/loopback-servers.ts';
 
@@ -126,7 +126,7 @@ describe('size', () => {
   test('accepts a response just below the limit and refuses one just above, in body and headers', async () => {
     const aLittle = 1024;
     const server = await httpServer((request, response) => {
-      const filler = 'x'.repeat(request.url?.endsWith('small') ? most_bytes - aLittle : most_bytes);
+      const filler = 'x'.repeat(request.url?.endsWith('small') ? max_bytes - aLittle : max_bytes);
       if (request.url?.startsWith('/headers')) response.writeHead(200, { filler }).end();
       else response.end(filler);
     });

@@ -2,7 +2,13 @@
 import { describe, expect, test } from 'vitest';
 import { virtualClock } from '../base/virtual-clock.ts';
 import type { BatchBeat, Heartbeat, HeartbeatResult } from '../contract/agent/agent.ts';
-import { type BeatOutcome, createBatcher, defaultLimits, type BatcherLimits, NotForwarded } from './batcher.ts';
+import {
+  type BatcherLimits,
+  type BeatOutcome,
+  createHeartbeatBatcher,
+  defaultLimits,
+  NotForwarded,
+} from './batcher.ts';
 import { refusalOf } from './replies.ts';
 
 interface Sent {
@@ -19,7 +25,7 @@ function rack(limits: Partial<BatcherLimits> = {}) {
   const clock = virtualClock();
   const sent: Sent[] = [];
   const events: string[] = [];
-  const batcher = createBatcher({
+  const batcher = createHeartbeatBatcher({
     clock,
     limits: { ...defaultLimits, ...limits },
     forward: (beats) =>

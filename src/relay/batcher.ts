@@ -104,7 +104,7 @@ export const undeliveredBecause = ({ message }: Error): string => `Not passed on
 /** Jitter, so that the agents do not all retry at the same moment. */
 const retrySeconds = () => Math.round((1 + Math.random() * 4) * 10) / 10;
 
-export function createBatcher(parts: {
+export function createHeartbeatBatcher(parts: {
   clock: Clock;
   limits: BatcherLimits;
   forward(beats: BatchBeat[]): Promise<HeartbeatResult[]>;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { logRefusals } from './logRefusal-refused.ts';
+import { logRefusals } from './log-refusals.ts';
 
 test("logs refusals caused by the relay's token, once per reason", () => {
   const logged: string[] = [];

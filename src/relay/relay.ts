@@ -6,7 +6,7 @@ import type { Clock } from '../base/clock.ts';
 import { openTlsFiles, type TlsFiles } from '../base/network/tls-files.ts';
 import type { Log } from '../base/telemetry/log.ts';
 import { errorCatalogue } from '../contract/errors/errors.ts';
-import { createBatcher, defaultLimits, type Batcher, type BatcherLimits } from './batcher.ts';
+import { type Batcher, type BatcherLimits, createHeartbeatBatcher, defaultLimits } from './batcher.ts';
 import { checkToken } from './check-token.ts';
 import { relayListener } from './listener.ts';
 import { logRefusals } from './log-refusals.ts';
@@ -53,7 +53,7 @@ export async function startRelay(
   const tls = await openTlsFiles(options);
   const server = serverFor(tls);
   const upstream = openUpstream({ ...options, clock, log, timeout_ms: forwardTimeoutMs });
-  const batcher = createBatcher({
+  const batcher = createHeartbeatBatcher({
     clock,
     limits,
     forward: upstream.forward,

@@ -1,4 +1,4 @@
-/** The agent's calls find whichever address of the control plane answers. */
+/** The agent's calls find the address of the control plane that answers. */
 import { expect, test } from 'vitest';
 import { anyServer } from './any-server.ts';
 import type { Answer, Call, Transport } from './transport.ts';
@@ -14,45 +14,45 @@ const failure = {
   deadline_at: null,
 };
 
-/** A server that answers as it is told; null: nobody is there. */
+/** A server with a scripted status; null: no answer. */
 function server(status: number | null) {
-  const asked = { times: 0, status };
+  const calls = { times: 0, status };
   const transport: Transport = {
     async call<T>(_: Call, read: (body: unknown) => T | null): Promise<Answer<T>> {
-      asked.times++;
+      calls.times++;
       const body = read({});
-      if (asked.status === 200 && body !== null) return { ok: true, status: 200, body };
-      return { ok: false, failure: { ...failure, status: asked.status } };
+      if (calls.status === 200 && body !== null) return { ok: true, status: 200, body };
+      return { ok: false, failure: { ...failure, status: calls.status } };
     },
     interruptions: () => 0,
     close() {},
   };
-  return { asked, transport };
+  return { calls, transport };
 }
 
 const read = () => true;
 
-test('a dead address is passed over, and the one that answered is asked first from then on', async () => {
+test('skips a dead address, and prefers the one that answered from then on', async () => {
   const [dead, alive] = [server(null), server(200)];
   const http = anyServer([dead.transport, alive.transport]);
   expect(await http.call(call, read)).toMatchObject({ ok: true });
   expect(await http.call(call, read)).toMatchObject({ ok: true });
-  expect([dead.asked.times, alive.asked.times]).toEqual([1, 2]);
-  alive.asked.status = null;
-  dead.asked.status = 200;
+  expect([dead.calls.times, alive.calls.times]).toEqual([1, 2]);
+  alive.calls.status = null;
+  dead.calls.status = 200;
   expect(await http.call(call, read)).toMatchObject({ ok: true });
 });
 
-test('a refusal is an answer, and nobody else is asked', async () => {
+test('a refusal is an answer; no other address is tried', async () => {
   const [refusing, other] = [server(403), server(200)];
   const http = anyServer([refusing.transport, other.transport]);
   expect(await http.call(call, read)).toMatchObject({ ok: false, failure: { status: 403 } });
-  expect(other.asked.times).toBe(0);
+  expect(other.calls.times).toBe(0);
 });
 
-test('when nobody answers, each was asked once and the failure is told', async () => {
+test('without any answer, each address was tried once and the failure is returned', async () => {
   const [one, two] = [server(null), server(null)];
   const http = anyServer([one.transport, two.transport]);
   expect(await http.call(call, read)).toMatchObject({ ok: false, failure: { status: null } });
-  expect([one.asked.times, two.asked.times]).toEqual([1, 1]);
+  expect([one.calls.times, two.calls.times]).toEqual([1, 1]);
 });

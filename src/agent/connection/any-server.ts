@@ -1,17 +1,23 @@
-/** Several addresses of one control plane as one: what nobody answered at one address is asked at the next. */
+/**
+ * Treats several addresses of one control plane as one transport: a call without an answer is
+ * repeated at the next address.
+ */
 import type { Transport } from './transport.ts';
 
-/** All calls of the protocol may be repeated. Whoever answered last is asked first the next time. */
+/**
+ * Safe because every call of the protocol may be repeated. The address that answered last is tried
+ * first.
+ */
 export function anyServer(transports: readonly [Transport, ...Transport[]]): Transport {
   let preferred = 0;
   return {
     async call(call, read) {
       for (let tries = 1; ; tries++) {
-        const asked = preferred;
-        const answer = await (transports[asked] ?? transports[0]).call(call, read);
+        const current = preferred;
+        const answer = await (transports[current] ?? transports[0]).call(call, read);
         if (answer.ok || answer.failure.status !== null || call.signal?.aborted) return answer;
         // Another call may have moved on meanwhile.
-        if (preferred === asked) preferred = (asked + 1) % transports.length;
+        if (preferred === current) preferred = (current + 1) % transports.length;
         if (tries >= transports.length) return answer;
       }
     },

@@ -1,21 +1,27 @@
-/** Why a call to the control plane failed, and in which layer: the words that `doctor` and the timeline use too. */
+/**
+ * Describes why a call to the control plane failed, and in which layer, in the terms of `doctor`
+ * and the timeline.
+ */
 import { errorName, faultOfError, type PathFaultCode, pathFaults } from '../../contract/errors/path-faults.ts';
 import { errorText, isFields, numberOf, textOf } from '../state/shape.ts';
 
 export interface CallFailure {
-  /** What was being called. */
+  /** The name of the call. */
   call: string;
-  /** Who owns it, as the error catalogue says. */
+  /** The owner according to the error catalogue. */
   owner_layer: string;
-  /** The narrowest layer: dns, tcp, tls, ca, ingress (something that is not us answered), or what the server's problem names. */
+  /**
+   * The narrowest layer: dns, tcp, tls, ca, ingress (a stranger answered), or the one that the
+   * server's problem names.
+   */
   layer: string;
   code: string;
-  /** Null when nobody answered. */
+  /** Null if there was no answer. */
   status: number | null;
   detail: string;
   retry_after_seconds: number | null;
   deadline_at: string | null;
-  /** Of log lines that were refused and kept all the same: the last of them. */
+  /** The last log line that the server kept although it refused the call. */
   acknowledged_seq?: number;
 }
 
@@ -36,12 +42,15 @@ export function failureOfError(call: string, error: unknown): CallFailure {
   );
 }
 
-/** Connected, or not even that, and nothing came back in time. */
+/** Nothing came back in time; `connected` says whether there was a connection. */
 export function failureOfSilence(call: string, connected: boolean, seconds: number): CallFailure {
   return ofFault(call, connected ? 'no_answer' : 'tcp_unreachable', `no answer within ${seconds} s`);
 }
 
-/** A reply that is neither what was asked for nor a problem of ours: a proxy, a login page, a stranger on our port. */
+/**
+ * A reply that is neither the expected one nor a problem of ours: a proxy, a login page, another
+ * service on our port.
+ */
 export function failureOfStranger(call: string, status: number, text: string): CallFailure {
   const detail = `answered ${status} with something that is not ours: ${text.slice(0, 120)}`;
   return { ...ofFault(call, 'ingress_stranger', detail), status };
@@ -62,7 +71,7 @@ export function failureOfProblem(call: string, status: number, body: unknown): C
   };
 }
 
-/** A deadline that is no time would have passed by any comparison. */
+/** An invalid time would count as passed in every comparison. */
 function timeOf(value: unknown): string | null {
   const text = textOf(value);
   return text === null || Number.isNaN(Date.parse(text)) ? null : text;
@@ -70,8 +79,8 @@ function timeOf(value: unknown): string | null {
 
 const transientStatus = new Set([408, 423, 425, 429]);
 
-/** Whether the same call may succeed later. What a stranger says is never the control plane's last word. */
-export function mayPass({ status, layer }: CallFailure): boolean {
+/** Whether the same call may succeed later. An answer from a stranger is never final. */
+export function isTransient({ status, layer }: CallFailure): boolean {
   return status === null || layer === 'ingress' || status >= 500 || transientStatus.has(status);
 }
 

@@ -1,6 +1,6 @@
 /**
- * The control plane as the agent sees it: its calls by the names of the route table. Here every failure is kept as
- * evidence, and the two replies that end an agent's life (fenced, credential unknown) are noticed wherever they come.
+ * The agent's calls to the control plane, by the names of the route table. Reports every failure,
+ * so that it becomes evidence.
  */
 import { newSpanId, traceIdOf, traceparentOf } from '../../base/telemetry/trace.ts';
 import type {
@@ -29,7 +29,7 @@ import {
 } from './replies.ts';
 import type { Answer, Call, Transport } from './transport.ts';
 
-/** A test compares these with the route table, which itself cannot be bundled into the agent. */
+/** A test compares these with the route table, which cannot be bundled into the agent. */
 export const agentCalls = {
   'agent-register': '/v1/agent/register',
   'agent-heartbeat': '/v1/agent/heartbeat',
@@ -65,7 +65,10 @@ export interface ControlPlane {
   boot(stages: BootStage[], signal: AbortSignal): Promise<Answer<true>>;
   prerequisites(results: PrerequisiteReport['results'], signal: AbortSignal): Promise<Answer<true>>;
   evidence(facts: Fact[], signal: AbortSignal): Promise<Answer<true>>;
-  /** Any answer tells the server's time in passing; that there is none says the next call that matters. */
+  /**
+   * Learns the server's time from the Date header of any answer. Failures are left to the next call
+   * that matters.
+   */
   askTime(timeout_ms: number, signal: AbortSignal): Promise<void>;
   /** See `Transport`. */
   interruptions(): number;
@@ -76,7 +79,7 @@ export interface ControlPlaneParts {
   credential(): string | null;
   timeout_ms: number;
   beat_answer_ms: number;
-  /** Asked for each call, so that the ids of the moment are on the wire. */
+  /** Called for each request, so that it carries the current id. */
   correlation_id(): string | null;
   onAnswer(call: CallName): void;
   onFailure(failure: CallFailure): void;
@@ -89,7 +92,7 @@ interface Sent {
   ndjson?: Buffer;
   credential?: string | null;
   correlation_id?: string | null;
-  /** That of the task it is about. */
+  /** Of the task that the call is about. */
   traceparent?: string | undefined;
   timeout_ms?: number;
   answer_timeout_ms?: number;
@@ -106,11 +109,12 @@ export function controlPlane(parts: ControlPlaneParts): ControlPlane {
   const send = async <T>(name: CallName, sent: Sent, read: (body: unknown) => T | null): Promise<Answer<T>> => {
     const shown = parts.credential();
     const answer = await parts.transport.call(requestOf(parts, name, sent), read);
-    // The credential was rotated while the call was under way: it is not unknown, only no longer the present one.
+    // The credential was rotated during the call: it is not unknown, only outdated, so repeat the
+    // call.
     const isFormer = sent.credential === undefined && shown !== parts.credential() && !sent.signal.aborted;
     if (!answer.ok && answer.failure.code === 'credential_unknown' && isFormer) return send(name, sent, read);
     if (answer.ok) parts.onAnswer(name);
-    // A call that we ended ourselves did not fail.
+    // A call that we aborted ourselves has not failed.
     else if (!sent.signal.aborted && answer.failure.code !== sent.expected_code) parts.onFailure(answer.failure);
     return answer;
   };
@@ -148,7 +152,7 @@ export function controlPlane(parts: ControlPlaneParts): ControlPlane {
   };
 }
 
-/** What goes on all the time belongs to the trace, and is not worth a span of its own. */
+/** Routine calls belong to the trace but are not worth a span. */
 const routineTraceparent = (correlation_id: string) =>
   traceparentOf({ trace_id: traceIdOf(correlation_id), span_id: newSpanId(), sampled: false });
 

@@ -1,9 +1,12 @@
-/** One `credential_unknown` may come from a server whose store is being restored; the same word for a while may not. */
+/**
+ * Decides when to believe `credential_unknown`: one may come from a server whose store is being
+ * restored, many over a while do not.
+ */
 import type { Clock } from '../../base/clock.ts';
 import type { CallFailure } from './call-failure.ts';
 
 export interface CredentialDoubt {
-  /** A call was answered: the credential is known after all. */
+  /** A call was answered, so the credential is known. */
   dispelled(): void;
   confirmedBy(failure: CallFailure): boolean;
 }

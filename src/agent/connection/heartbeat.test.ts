@@ -1,4 +1,6 @@
-/** How soon an agent that is not answered calls again. The server is played; time is a parameter. */
+/**
+ * How soon an agent retries an unanswered heartbeat, with a scripted server and a virtual clock.
+ */
 import { expect, test } from 'vitest';
 import { virtualClock } from '../../base/virtual-clock.ts';
 import { defaultTiming } from '../timing.ts';
@@ -7,7 +9,7 @@ import { heartbeatLoop } from './heartbeat.ts';
 test.each([
   ['an impatient pool', 1],
   ['a patient one', 60],
-])('who is not answered calls again no later than it would have beaten: %s', async (_, interval) => {
+])('retries no later than the next regular heartbeat: %s', async (_, interval) => {
   const clock = virtualClock();
   const stop = new AbortController();
   const called: number[] = [];
@@ -24,7 +26,7 @@ test.each([
           : { ok: false, failure: { kind: 'unreachable', retry_after_seconds: null } };
       },
     },
-    claims: { current: () => ({}), onChange() {} },
+    report: { current: () => ({}), onChange() {} },
     state: { read: () => ({}), update() {} },
     log: { info() {}, warn() {} },
     onReply() {},
@@ -34,7 +36,7 @@ test.each([
   stop.abort();
   await done;
   const pauses = called.slice(2).map((at, place) => at - (called[place + 1] ?? 0));
-  const max_ms = Math.min(defaultTiming.beat_retry.max_ms, 1000 * interval);
+  const max_ms = Math.min(defaultTiming.beat_retry.most_ms, 1000 * interval);
   expect(pauses.length).toBeGreaterThan(10);
   expect(Math.max(...pauses)).toBeLessThanOrEqual(max_ms + 100);
 });

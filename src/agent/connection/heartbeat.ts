@@ -1,7 +1,10 @@
-/** Beats at the interval that the server last assigned; a changed claim is told at once; failures are retried sooner. */
+/**
+ * Sends heartbeats at the interval that the server assigned last, at once when the report changes,
+ * and sooner after a failure.
+ */
 import { backoff, jittered } from '../../base/backoff.ts';
 import type { Clock } from '../../base/clock.ts';
-import type { Claims } from '../life/report.ts';
+import type { SelfReport } from '../life/report.ts';
 import { waker } from '../life/waker.ts';
 import type { Log } from '../log.ts';
 import type { StateFile } from '../state/state-file.ts';
@@ -14,7 +17,7 @@ import type { BeatReply } from './replies.ts';
 export interface HeartbeatParts {
   clock: Clock;
   server: ControlPlane;
-  claims: Claims;
+  report: SelfReport;
   state: StateFile;
   log: Log;
   timing: Timing;
@@ -23,57 +26,61 @@ export interface HeartbeatParts {
 }
 
 export interface HeartbeatLoop {
-  /** Beats now, and resolves when that beat was answered or failed. */
+  /** Sends a heartbeat now, and resolves when it was answered or failed. */
   beat(): Promise<void>;
-  /** The server would like to hear us within this time, and cannot wait until the next beat to say so. */
+  /** The server wants a heartbeat within this time, earlier than the next one is due. */
   sooner(seconds: number): void;
   done: Promise<void>;
 }
 
-/** An interval that a server could mean; anything else would flood it or fall silent. */
-const sane = (seconds: number) => Math.min(3600, Math.max(0.05, seconds));
+/** Clamps the interval, so that a wrong value neither floods the server nor silences the agent. */
+const clampInterval = (seconds: number) => Math.min(3600, Math.max(0.05, seconds));
 
 /**
- * Retries are at most this far apart, or a third of the interval where that is longer: a small fleet is heard again within
- * seconds of an outage, and a large one, which has long intervals, does not come back all at once.
+ * Longest pause between retries, or a third of the interval if that is longer. A small fleet
+ * recovers within seconds of an outage; a large one, with long intervals, does not return all at
+ * once.
  */
-const least_cap_ms = 4_000;
+const min_cap_ms = 4_000;
 
-/** A released machine that is free again must not idle until its next regular beat before it works again. */
+/** A released machine should resume soon after it is free, not at its next regular heartbeat. */
 const whileCleaningSeconds = 1;
 const nextSeconds = ({ node_status, heartbeat_interval_seconds }: BeatReply) =>
   node_status === 'cleaning' ? Math.min(whileCleaningSeconds, heartbeat_interval_seconds) : heartbeat_interval_seconds;
 
 export function heartbeatLoop(parts: HeartbeatParts): HeartbeatLoop {
-  const { clock, server, claims, state, log, timing, signal, onReply } = parts;
+  const { clock, server, report, state, log, timing, signal, onReply } = parts;
   const rest = waker(clock, signal);
   const pauses = backoff(timing.beat_retry);
-  /** Whoever is heard again must not come later than it would have, had all been well. */
-  let told_ms = Number.POSITIVE_INFINITY;
+  /**
+   * The assigned interval. A retry never comes later than the next regular heartbeat would have.
+   */
+  let interval_ms = Number.POSITIVE_INFINITY;
 
-  /** How long to wait until the next one. */
+  /** Returns how long to wait until the next one. */
   const beat = async (): Promise<number> => {
-    const answer = await server.heartbeat(claims.current(), signal);
+    const answer = await server.heartbeat(report.current(), signal);
     if (answer.ok) {
       if (pauses.tries() > 0) log.info('heartbeats are answered again', { failed_beats: pauses.tries() });
       pauses.reset();
       if (answer.body.task_keys) keepKeys(state, { task_keys: answer.body.task_keys }, log);
       onReply(answer.body);
-      told_ms = sane(nextSeconds(answer.body)) * 1000;
-      return jittered(told_ms);
+      interval_ms = clampInterval(nextSeconds(answer.body)) * 1000;
+      return jittered(interval_ms);
     }
     if (signal.aborted) return 0;
-    // It was heard, and the server has too much to hear: nothing failed, and the next one is due when it says.
+    // The heartbeat was received, but the server is overloaded: not a failure, and the server says
+    // when the next is due.
     const { code, retry_after_seconds } = answer.failure;
     if (code === 'beats_slow_down' && retry_after_seconds !== null) {
       pauses.reset();
-      return sane(retry_after_seconds) * 1000;
+      return clampInterval(retry_after_seconds) * 1000;
     }
-    const cap_ms = Math.max(least_cap_ms, told_ms / 3);
-    // Waiting in vain for the answer was pause enough, unless the fleet is large.
-    const hasWaited = code === 'no_answer' && cap_ms === least_cap_ms;
+    const cap_ms = Math.max(min_cap_ms, interval_ms / 3);
+    // The timeout was pause enough, unless the fleet is large.
+    const hasWaited = code === 'no_answer' && cap_ms === min_cap_ms;
     const next_ms = pauses.nextMs();
-    const pause_ms = Math.min(hasWaited ? timing.beat_retry.first_ms : next_ms, told_ms, cap_ms);
+    const pause_ms = Math.min(hasWaited ? timing.beat_retry.first_ms : next_ms, interval_ms, cap_ms);
     const retry_ms = Math.max(pause_ms, (answer.failure.retry_after_seconds ?? 0) * 1000);
     if (pauses.tries() === 1) log.warn('a heartbeat failed', { failure: describeFailure(answer.failure) });
     return retry_ms;
@@ -82,21 +89,21 @@ export function heartbeatLoop(parts: HeartbeatParts): HeartbeatLoop {
   let due_ms = Number.POSITIVE_INFINITY;
   const run = async () => {
     while (!signal.aborted) {
-      // What is asked for while a beat is under way is not met by it.
+      // A request for an earlier heartbeat during this one is not satisfied by it.
       due_ms = Number.POSITIVE_INFINITY;
       const wait_ms = await beat();
       due_ms = clock.monotonicMs() + wait_ms;
       await rest.rest(wait_ms);
     }
   };
-  claims.onChange(rest.wake);
+  report.onChange(rest.wake);
   return {
     async beat() {
       await beat();
     },
     sooner(seconds) {
-      // All of a fleet are told at once, so each comes at a moment of its own.
-      const wait_ms = Math.random() * sane(seconds) * 1000;
+      // The server asks the whole fleet at once, so each agent picks a random moment.
+      const wait_ms = Math.random() * clampInterval(seconds) * 1000;
       if (clock.monotonicMs() + wait_ms >= due_ms) return;
       due_ms = clock.monotonicMs() + wait_ms;
       clock.after(wait_ms, rest.wake);

@@ -1,4 +1,7 @@
-/** Makes the instance known: with its enrolment or join token the first time, with its credential ever after. */
+/**
+ * Registers the instance: the first time with its enrolment or join token, later with its
+ * credential.
+ */
 import { backoff } from '../../base/backoff.ts';
 import { type Clock, moment, pause } from '../../base/clock.ts';
 import type { RegisterReply, RegisterRequest } from '../../contract/agent/agent.ts';
@@ -11,7 +14,7 @@ import { type StateFile, tokenDigest } from '../state/state-file.ts';
 import { acceptedKeys } from '../tasks/task-keys/accept.ts';
 import type { Timing } from '../timing.ts';
 import { agentVersion } from '../version.ts';
-import { type CallFailure, describeFailure, mayPass } from './call-failure.ts';
+import { type CallFailure, describeFailure, isTransient } from './call-failure.ts';
 import type { ControlPlane } from './control-plane.ts';
 import { rotateOnce } from './credential/rotation.ts';
 import { publicKeyOf, signed } from './keys.ts';
@@ -27,14 +30,17 @@ export interface RegisterParts {
   log: Log;
   timing: Timing;
   signal: AbortSignal;
-  /** Before anything is done as the instance that was registered. */
+  /** Called before anything else is done as the registered instance. */
   onRegistered?(reply: RegisterReply): void;
 }
 
-/** While no server was ever heard, only this machine's clock tells the time, and it may be wrong; so a few tries are made. */
-const least_tries_unheard = 3;
+/**
+ * Without any answer only this machine's clock is known, which may be wrong, so try at least this
+ * often.
+ */
+const min_tries_unheard = 3;
 
-/** Null when it succeeded, or when the agent was told to stop meanwhile. */
+/** Returns null on success, or if the agent was stopped meanwhile. */
 export async function register(parts: RegisterParts): Promise<AgentEnd | null> {
   const { config, clock, state, stages, log, timing, signal } = parts;
   if (!state.read().identity && !config.enrollment_token && !config.join_token) {
@@ -45,7 +51,8 @@ export async function register(parts: RegisterParts): Promise<AgentEnd | null> {
   if (stages.unsent().length > 0 && !parts.time.wasHeard())
     await parts.server.askTime(timing.ask_time_timeout_ms, signal);
   let deadline_at = firstDeadline(parts);
-  // One that joined before is known by its name; another learns that it is from the first answer.
+  // Send the key proof at once if the machine has joined before; otherwise only after the first
+  // refusal.
   let proves = state.read().enrolled_with !== null;
   let retried = false;
   let rotates = true;
@@ -65,36 +72,36 @@ export async function register(parts: RegisterParts): Promise<AgentEnd | null> {
     if (signal.aborted) break;
     const { failure } = answer;
     if (failure.code === 'credential_unknown' && config.join_token) {
-      // Its key may still show that it is the machine of its name.
-      log.warn('the credential is not known any more; joining anew');
+      // The key may still prove that it is the machine of that name.
+      log.warn('the credential is not known any more; joining again');
       state.update({ identity: null });
       continue;
     }
     if (mayProve(failure) && config.join_token && !retried) {
-      // By now the server's time is known, which the proof needs.
+      // The proof needs the server's time, which is known by now.
       retried = true;
       proves = true;
       continue;
     }
     if (failure.code === 'invalid_request' && rotates) {
-      // A replica of an earlier version refuses the field that it does not know. Its credentials do not age.
+      // A replica of an earlier version refuses the unknown field. Its credentials do not expire.
       rotates = false;
       continue;
     }
     if (failure.code === 'credential_expired' && identity) {
       const refused = await rotateOnce({ ...parts, state, signal });
       if (!refused) continue;
-      if (!mayPass(refused) && !config.join_token) return refusal(refused);
-      if (!mayPass(refused)) {
-        log.warn('the credential has expired for good; joining anew');
+      if (!isTransient(refused) && !config.join_token) return refusal(refused);
+      if (!isTransient(refused)) {
+        log.warn('the credential has expired for good; joining again');
         state.update({ identity: null });
         continue;
       }
     }
     if (failure.code === 'claim_from_future' && stages.dropTimes()) continue;
-    if (!mayPass(failure) && failure.code !== 'credential_expired') return refusal(failure);
+    if (!isTransient(failure) && failure.code !== 'credential_expired') return refusal(failure);
     if (failure.deadline_at !== null && failure.deadline_at !== deadline_at) {
-      // Whatever was said last counts: an operator may have given the machine more time.
+      // The latest deadline counts: an operator may have extended it.
       deadline_at = failure.deadline_at;
       state.update({ deadline_at });
     }
@@ -112,7 +119,7 @@ export async function register(parts: RegisterParts): Promise<AgentEnd | null> {
   return null;
 }
 
-/** A process that starts again knows what its predecessor heard; of that and its own start's the later one counts. */
+/** A restarted process knows the deadline that its predecessor received; the later one counts. */
 function firstDeadline({ config, state }: RegisterParts): string | null {
   const { deadline_at: heard } = state.read();
   if (heard === null || config.deadline_at === null) return heard ?? config.deadline_at;
@@ -121,7 +128,10 @@ function firstDeadline({ config, state }: RegisterParts): string | null {
 
 const mayProve = ({ code }: CallFailure) => code === 'identity_unproven' || code === 'name_taken';
 
-/** Shows that this machine holds the key that it registered with before; see `contract/agent/key-proof.ts`. */
+/**
+ * Proves that this machine holds the key it registered with before; see
+ * `contract/agent/key-proof.ts`.
+ */
 function proofOf({ config, state, time }: RegisterParts): Pick<RegisterRequest, 'key_proof'> {
   const { private_key } = state.read();
   const { name, join_token, base_url } = config;
@@ -179,7 +189,7 @@ function refusal(failure: CallFailure): AgentEnd {
 
 const last = ({ code, detail }: CallFailure) => ({ failure: { code, detail } });
 
-/** The pause ends at the deadline, for a last try that the server may still take as a late one. */
+/** The pause ends at the deadline, for a last try that the server may accept as a late one. */
 function untilDeadline({ time }: RegisterParts, deadline_at: string | null): number {
   const left_ms = deadline_at === null ? Number.POSITIVE_INFINITY : Date.parse(deadline_at) - time.nowMs();
   return left_ms > 0 ? left_ms : Number.POSITIVE_INFINITY;
@@ -187,7 +197,7 @@ function untilDeadline({ time }: RegisterParts, deadline_at: string | null): num
 
 function isPast({ time }: RegisterParts, deadline_at: string | null, tries: number): boolean {
   if (deadline_at === null || Date.parse(deadline_at) > time.nowMs()) return false;
-  return time.wasHeard() || tries >= least_tries_unheard;
+  return time.wasHeard() || tries >= min_tries_unheard;
 }
 
 const gaveUp = (deadline_at: string | null, tries: number, last: CallFailure) =>

@@ -1,4 +1,4 @@
-/** Reads the server's replies; what does not look like the contract was not said by our server, and reads as null. */
+/** Reads the server's replies. A reply that does not match the contract reads as null. */
 import type {
   CredentialReply,
   HeartbeatReply,
@@ -19,7 +19,7 @@ export function readTaskKeys(body: unknown): TaskKeysReply | null {
     : null;
 }
 
-/** One that is no time would never be due. */
+/** An invalid time would never be due. */
 const expiryIn = ({ credential_expires_at: at }: Fields): { credential_expires_at?: string | null } =>
   at === null || (typeof at === 'string' && !Number.isNaN(Date.parse(at))) ? { credential_expires_at: at } : {};
 
@@ -35,7 +35,7 @@ export function readRegisterReply(body: unknown): RegisterReply | null {
   if (typeof heartbeat_interval_seconds !== 'number') return null;
   const { requires } = body;
   const log_acknowledged_seq = numberOf(body.log_acknowledged_seq);
-  // One that cannot be read must not pass for a machine of which nothing is required.
+  // An unreadable list must not pass for a machine without requirements.
   if (requires !== undefined && !isPrerequisites(requires)) return null;
   return {
     node_id,
@@ -61,7 +61,7 @@ export function readBeatReply(body: unknown): BeatReply | null {
   return { node_status, heartbeat_interval_seconds, tasks_waiting, ...(isTaskKeys(task_keys) ? { task_keys } : {}) };
 }
 
-/** The task as it came, with fields that this agent does not know: the signature is over all of them. */
+/** Keeps unknown fields of the task, because the signature covers all of them. */
 const isTask = (value: unknown): value is SignedTask =>
   isFields(value) &&
   ['task_id', 'type', 'node_id', 'node_instance_id', 'expires_at', 'kid', 'signature'].every(

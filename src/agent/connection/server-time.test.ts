@@ -5,7 +5,7 @@ import { serverTime } from './server-time.ts';
 
 const httpDate = (ms: number) => moment(Math.floor(ms / 1000) * 1000).toUTCString();
 
-test('this machine is asked until a server was heard', () => {
+test("uses this machine's clock until a server has answered", () => {
   const clock = virtualClock();
   const time = serverTime(clock);
   expect(time.nowMs()).toBe(clock.nowMs());
@@ -14,7 +14,7 @@ test('this machine is asked until a server was heard', () => {
   expect(time.wasHeard()).toBe(false);
 });
 
-test('replies narrow the offset down, though each names only the second', async () => {
+test('replies narrow the offset, although each names only the second', async () => {
   const clock = virtualClock();
   const time = serverTime(clock);
   const ahead_ms = 3_600_000;
@@ -25,7 +25,7 @@ test('replies narrow the offset down, though each names only the second', async 
   expect(Math.abs(time.nowMs() - (clock.nowMs() + ahead_ms))).toBeLessThan(100);
 });
 
-test('a server whose clock was set is believed at once', async () => {
+test('follows a server whose clock was set at once', async () => {
   const clock = virtualClock();
   const time = serverTime(clock);
   for (const ahead_ms of [0, 0, -7_200_000]) {

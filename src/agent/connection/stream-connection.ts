@@ -1,6 +1,6 @@
 /**
- * One WebSocket to the control plane: frames up, answers by their number, tasks and intervals as they come. It decides nothing and comes
- * back by itself never; whoever waits for something when it ends is told that nothing came.
+ * One WebSocket to the control plane: frames up, answers by number, tasks and intervals as they
+ * come. It never reconnects; pending calls resolve with null when it ends.
  */
 import type { IncomingMessage } from 'node:http';
 import type { WebSocket } from 'ws';
@@ -19,15 +19,15 @@ export interface StreamConnectionParts {
   ca: string | null;
   credential: string;
   timeout_ms: number;
-  /** The server said it by itself: what it says counts no matter which beat. */
+  /** A failure that the server sent by itself; it concerns no particular heartbeat. */
   onFailure(failure: CallFailure): void;
   onInterval(seconds: number): void;
 }
 
 export interface StreamConnection {
-  /** Null when the connection ended, or was given up, before the answer came. */
+  /** Null if the connection ended, or was given up, before the answer came. */
   beat(beat: Heartbeat): Promise<Answer<BeatReply> | null>;
-  /** Null when the connection ended before one came. */
+  /** Null if the connection ended before a task came. */
   nextTask(signal: AbortSignal): Promise<SignedTask | null>;
   ended: Promise<{ close_code: number; reason: string }>;
   close(): void;
@@ -36,17 +36,17 @@ export interface StreamConnection {
 /** A test compares this with the route table. */
 export const streamPath = '/v1/agent/stream';
 const call = 'agent-stream';
-const most_frame_bytes = 2 * 1024 * 1024;
-const most_problem_bytes = 64 * 1024;
+const max_frame_bytes = 2 * 1024 * 1024;
+const max_problem_bytes = 64 * 1024;
 
 async function failureOfResponse(response: IncomingMessage): Promise<CallFailure> {
   let text = '';
-  for await (const chunk of response) if (text.length < most_problem_bytes) text += chunk;
+  for await (const chunk of response) if (text.length < max_problem_bytes) text += chunk;
   const status = response.statusCode ?? 0;
   return failureOfProblem(call, status, parsed(text)) ?? failureOfStranger(call, status, text);
 }
 
-/** What is not JSON reads as nothing, which no reader of frames accepts. */
+/** Invalid JSON reads as undefined, which no frame reader accepts. */
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -56,30 +56,30 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Resolves once it is open, or is known not to open. */
+/** Resolves once it is open or has failed to open. */
 export async function openStreamConnection(
   server_url: string,
   parts: StreamConnectionParts,
 ): Promise<{ ok: true; connection: StreamConnection } | { ok: false; failure: CallFailure }> {
   const { WebSocket } = await import('ws');
-  const asked_ms = parts.clock.monotonicMs();
+  const sent_ms = parts.clock.monotonicMs();
   const socket = new WebSocket(server_url.replace(/^http/, 'ws') + streamPath, {
     headers: { authorization: `Bearer ${parts.credential}` },
     ca: trustedWith(parts.ca),
     perMessageDeflate: false,
     handshakeTimeout: parts.timeout_ms,
-    maxPayload: most_frame_bytes,
+    maxPayload: max_frame_bytes,
   });
   return new Promise((resolve) => {
     const refused = (failure: CallFailure) => resolve({ ok: false, failure });
-    socket.on('upgrade', ({ headers }) => parts.time.heard(headers.date, asked_ms, parts.clock.monotonicMs()));
+    socket.on('upgrade', ({ headers }) => parts.time.heard(headers.date, sent_ms, parts.clock.monotonicMs()));
     socket.once('unexpected-response', (request, response) => {
       failureOfResponse(response)
         .catch((error) => failureOfError(call, error))
         .then(refused)
         .finally(() => request.destroy());
     });
-    // After it was open an error is followed by its end, which is told there.
+    // Once it is open, an error is followed by `close`, which reports it.
     socket.on('error', (error) => refused(failureOfError(call, error)));
     socket.once('open', () => resolve({ ok: true, connection: connectionOf(socket, parts) }));
   });
@@ -98,12 +98,13 @@ function connectionOf(socket: WebSocket, { clock, timeout_ms, onFailure, onInter
     waiting.get(number)?.(answer);
     waiting.delete(number);
   };
-  const hear = (frame: unknown) => {
+  const onFrame = (frame: unknown) => {
     if (!isFields(frame)) return;
     const number = numberOf(frame.seq);
     const status = isFields(frame.problem) ? numberOf(frame.problem.status) : null;
     const failure = status === null ? null : failureOfProblem('agent-heartbeat', status, frame.problem);
-    // A server of an earlier version knows no `idle`. Beats have a number, so this is about the frame that asks for tasks.
+    // A server of an earlier version does not know `idle`. Heartbeats have a number, so this is
+    // about the request for tasks.
     if (failure?.code === 'invalid_request' && number === null && saysIdle) {
       saysIdle = false;
       if (takeTask) wantTask();
@@ -125,7 +126,7 @@ function connectionOf(socket: WebSocket, { clock, timeout_ms, onFailure, onInter
       resolve({ close_code, reason: String(reason) });
     });
   });
-  socket.on('message', (data) => hear(parsed(String(data))));
+  socket.on('message', (data) => onFrame(parsed(String(data))));
 
   const connection: StreamConnection = {
     ended,
@@ -134,7 +135,7 @@ function connectionOf(socket: WebSocket, { clock, timeout_ms, onFailure, onInter
       if (socket.readyState !== socket.OPEN) return Promise.resolve(null);
       const number = ++seq;
       return new Promise((resolve) => {
-        // Whoever does not answer is not there: nothing more is awaited from this connection.
+        // No answer means the connection is dead; give it up.
         const cancel = clock.after(timeout_ms, () => socket.terminate());
         waiting.set(number, (answer) => {
           cancel();

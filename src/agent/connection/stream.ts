@@ -1,6 +1,6 @@
 /**
- * Keeps a stream to the control plane open where the agent was told to: while it is, beats and tasks go by it; while it is not, by HTTP, as
- * if there were none. It comes back with growing pauses, each at a moment of its own.
+ * Keeps a stream to the control plane open if the agent was configured to. While it is open,
+ * heartbeats and tasks use it; otherwise they use HTTP. Reconnects with growing, random pauses.
  */
 import { backoff } from '../../base/backoff.ts';
 import { pause } from '../../base/clock.ts';
@@ -18,24 +18,24 @@ export interface StreamParts extends Omit<StreamConnectionParts, 'credential' | 
   credential(): string | null;
   onAnswer: ControlPlaneParts['onAnswer'];
   onInterval(seconds: number): void;
-  /** It is open: a beat by it shows that it carries both ways. */
+  /** Called when it is open; a heartbeat then shows that it works in both directions. */
   onOpen(): void;
 }
 
 export interface Stream {
-  /** The control plane, by the stream while that is open. */
+  /** The control plane, by stream while it is open. */
   server: ControlPlane;
   done: Promise<void>;
 }
 
-/** The server stops, and its whole fleet hears it at once. */
+/** Close code of a stopping server, which its whole fleet receives at once. */
 const server_stops = 1001;
 
 export function keepStream(parts: StreamParts, http: ControlPlane): Stream {
   const { clock, log, timing, signal, server_urls } = parts;
   let connection: StreamConnection | null = null;
 
-  /** How long to wait until the next try. */
+  /** Returns how long to wait until the next try. */
   const connectOnce = async (url: string, pauses: ReturnType<typeof backoff>): Promise<number> => {
     const credential = parts.credential();
     if (credential === null) return pauses.nextMs();

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../base/clock.ts';
 import { routes } from '../../contract/routes.ts';
 import { type ProtocolServer, problem, protocolServer } from '../testing/protocol-server.ts';
-import { mayPass } from './call-failure.ts';
+import { isTransient } from './call-failure.ts';
 import { agentCalls } from './control-plane.ts';
 import { readAcknowledged } from './replies.ts';
 import { serverTime } from './server-time.ts';
@@ -25,13 +25,13 @@ async function failureAt(url: string, timeout_ms = 5_000, answer_timeout_ms?: nu
   return answer.failure;
 }
 
-test('the names and paths of the calls are those of the route table', () => {
+test('names and paths of the calls match the route table', () => {
   for (const [name, path] of Object.entries({ ...agentCalls, 'agent-stream': streamPath })) {
     expect(routes).toHaveProperty([name, 'path'], path);
   }
 });
 
-test('a name that does not resolve fails in dns', async () => {
+test('an unresolvable name fails in dns', async () => {
   expect(await failureAt('http://nowhere.invalid')).toMatchObject({
     owner_layer: 'transport',
     layer: 'dns',
@@ -46,20 +46,20 @@ test('a closed port fails in tcp', async () => {
   await server.start();
 });
 
-test('a port that does not speak TLS fails in tls', async () => {
+test('a port without TLS fails in tls', async () => {
   expect(await failureAt(server.url.replace('http:', 'https:'))).toMatchObject({ layer: 'tls', code: 'tls_failed' });
 });
 
-test('something else that speaks HTTP fails in ingress, whatever status it has, and is no last word', async () => {
+test('another HTTP service fails in ingress, whatever its status, and is retried', async () => {
   for (const status of [200, 302, 401, 409, 502]) {
     server.override(() => ({ status, body: '<html>sign in</html>', type: 'text/html' }));
     const failure = await failureAt(server.url);
     expect(failure).toMatchObject({ layer: 'ingress', status });
-    expect(mayPass(failure)).toBe(true);
+    expect(isTransient(failure)).toBe(true);
   }
 });
 
-test('something that does not speak HTTP at all fails in ingress', async () => {
+test('a port that does not speak HTTP fails in ingress', async () => {
   const sockets: Socket[] = [];
   const stranger = createTcpServer((socket) => {
     sockets.push(socket);
@@ -73,12 +73,12 @@ test('something that does not speak HTTP at all fails in ingress', async () => {
   stranger.close();
 });
 
-test('a server that accepts and says nothing is told apart from one that cannot be reached', async () => {
+test('distinguishes a server that accepts and stays silent from an unreachable one', async () => {
   server.override(() => 'hang');
   expect(await failureAt(server.url, 100)).toMatchObject({ layer: 'control_plane', code: 'no_answer' });
 });
 
-test('the limit for an answer begins once the connection is made and secured', async () => {
+test('the limit for an answer starts once the connection is established and secured', async () => {
   server.override(() => 'hang');
   expect(await failureAt(server.url, 60_000, 100)).toMatchObject({ detail: 'no answer within 0.1 s' });
   const silent = createTcpServer((socket) => socket.on('error', () => {}).resume());
@@ -90,7 +90,7 @@ test('the limit for an answer begins once the connection is made and secured', a
   silent.close();
 });
 
-test('a problem keeps its code, the narrowest layer it names, and what it says about later', async () => {
+test('a problem keeps its code, its narrowest layer, and its retry time', async () => {
   const deadline_at = '2026-01-01T00:00:00Z';
   server.override(() => problem('enrollment_pending', { retry_after_seconds: 2, deadline_at }));
   const pending = await failureAt(server.url);
@@ -100,14 +100,14 @@ test('a problem keeps its code, the narrowest layer it names, and what it says a
     retry_after_seconds: 2,
     deadline_at,
   });
-  expect(mayPass(pending)).toBe(true);
+  expect(isTransient(pending)).toBe(true);
   server.override(() => problem('store_unavailable'));
   expect(await failureAt(server.url)).toMatchObject({ layer: 'store', status: 503 });
   server.override(() => problem('instance_fenced'));
-  expect(mayPass(await failureAt(server.url))).toBe(false);
+  expect(isTransient(await failureAt(server.url))).toBe(false);
 });
 
-test('a kept connection that the server has closed costs a second try, not a failure', async () => {
+test('a kept-alive connection that the server closed costs a retry, not a failure', async () => {
   const http = transport(server.url, systemClock, serverTime(systemClock));
   const headers = { authorization: `Bearer ${server.credential}`, 'content-type': 'application/json' };
   const body = JSON.stringify({ stages: [] });
@@ -126,7 +126,7 @@ test('a kept connection that the server has closed costs a second try, not a fai
   http.close();
 });
 
-describe('a call that stays unanswered', () => {
+describe('an unanswered call', () => {
   const bootCalls = () => server.heard.filter(({ path }) => path === '/v1/agent/boot').length;
   const boot = async (timeout_ms: number) => {
     const http = transport(server.url, systemClock, serverTime(systemClock));
@@ -146,25 +146,25 @@ describe('a call that stays unanswered', () => {
     });
   };
 
-  test('is made again once a line that was dead carries again', async () => {
+  test('is repeated once a dead network path works again', async () => {
     whileChecks((check) => (check <= 2 ? 'hang' : null));
     expect((await boot(60_000)).ok).toBe(true);
     expect(bootCalls()).toBe(2);
   });
 
-  test('is made again after a broken connection', async () => {
+  test('is repeated after a broken connection', async () => {
     whileChecks((check) => (check === 1 ? 'reset' : null));
     expect((await boot(60_000)).ok).toBe(true);
     expect(bootCalls()).toBe(2);
   });
 
-  test('is waited for when a single check is slow', async () => {
+  test('is awaited if a single check is slow', async () => {
     whileChecks((check) => (check === 1 ? 'hang' : null));
     expect(await boot(9_000)).toMatchObject({ ok: false, failure: { code: 'no_answer' } });
     expect(bootCalls()).toBe(1);
   });
 
-  test('is waited for while the line carries: the server may be slow', async () => {
+  test('is awaited while the network works: the server may be slow', async () => {
     server.override(({ path }) => (path === '/healthz' ? { status: 200, body: {} } : 'hang'));
     expect(await boot(6_000)).toMatchObject({ ok: false, failure: { code: 'no_answer' } });
     expect(bootCalls()).toBe(1);

@@ -1,7 +1,8 @@
 /**
- * One HTTP exchange with the control plane. Operating errors are values; it decides nothing and retries nothing, but for
- * a kept-alive connection that the server had already closed. `node:http` rather than `fetch`: it names its errors by
- * layer, and a process that never loads `fetch` holds less than half the memory of its own.
+ * One HTTP exchange with the control plane. Operational errors are values. Decides nothing, and
+ * retries only on a kept-alive connection that the server had closed.
+ * Uses `node:http` because it names errors by layer, and because a process that never loads `fetch`
+ * needs less than half the memory.
  */
 import {
   type Agent,
@@ -30,9 +31,9 @@ export interface Call {
   headers: Record<string, string>;
   body?: string | Buffer;
   timeout_ms: number;
-  /** For the answer alone, from when the connection is made and secured. */
+  /** For the answer alone, from when the connection is established and secured. */
   answer_timeout_ms?: number;
-  /** The server answers only when there is something to say: silence is no sign of anything. */
+  /** The server answers only when it has something to send, so silence means nothing. */
   is_poll?: boolean;
   signal?: AbortSignal;
 }
@@ -40,9 +41,11 @@ export interface Call {
 export type Answer<T> = { ok: true; status: number; body: T } | { ok: false; failure: CallFailure };
 
 export interface Transport {
-  /** `read` gives null for a body that is not the expected reply. */
+  /** `read` returns null for a body that is not the expected reply. */
   call<T>(call: Call, read: (body: unknown) => T | null): Promise<Answer<T>>;
-  /** Counts calls, polls aside, that got no answer. A poll sent before such a call may be lost too. */
+  /**
+   * Counts calls, polls aside, that got no answer. A poll sent before such a call may be lost too.
+   */
   interruptions(): number;
   close(): void;
 }
@@ -63,20 +66,23 @@ class Silence extends Error {
   }
 }
 
-/** Silent for longer than this, a call's line is checked, again and again until the call is answered. */
+/** After this much silence the connection is checked, repeatedly, until the call is answered. */
 const check_after_ms = 2_500;
 const check_every_ms = 2_000;
 /** A check over a new TLS connection takes three round trips: 6 s with 2 s of latency. */
 const check_timeout_ms = 10_000;
-/** Connections have no order among them: an earlier check may be answered a little after a later one. */
+/** Connections are not ordered: an earlier check may be answered a little after a later one. */
 const overtaken_ms = 1_000;
 const healthPath = '/healthz';
 
-/** A line that was dead and carries again has lost what was under way: such a call is made again, like one on a stale connection. */
-const lostOnTheWay = () =>
+/**
+ * Requests in flight on a network path that failed and recovered are lost; repeat them, as on a
+ * stale connection.
+ */
+const connectionLost = () =>
   Object.assign(new Error('the line was interrupted; what was sent is lost'), { code: 'ECONNRESET' });
 
-const most_reply_bytes = 2 * 1024 * 1024;
+const max_reply_bytes = 2 * 1024 * 1024;
 const keepAlive = { keepAlive: true, maxSockets: 8, maxFreeSockets: 4 };
 
 export function transport(server_url: string, clock: Clock, time: ServerTime, ca: string | null = null): Transport {
@@ -85,26 +91,27 @@ export function transport(server_url: string, clock: Clock, time: ServerTime, ca
   let interruptions = 0;
   const open = secure ? httpsRequest : httpRequest;
 
-  const check = (signal: AbortSignal, told: { answered(): void; broken(): void }) => {
+  const check = (signal: AbortSignal, events: { answered(): void; broken(): void }) => {
     const options = { agent: false, ca: trustedWith(ca), signal };
     const request = open(`${server_url}${healthPath}`, options, (response) => {
       response.resume();
-      told.answered();
+      events.answered();
     });
     const cancel = clock.after(check_timeout_ms, () => request.destroy());
     request.on('close', cancel);
-    request.on('error', told.broken);
+    request.on('error', events.broken);
     request.end();
   };
 
   /**
-   * Ends the request when the line was dead while it waited and carries again: a check is answered although an earlier
-   * one failed to connect, or two earlier ones stay unanswered. A slow answer is no sign of a dead line.
+   * Aborts the request if the network failed while it waited and works again: a check is answered
+   * although an earlier one failed to connect, or two earlier ones are unanswered. A slow answer
+   * alone does not count.
    */
   const watchLine = async (request: ClientRequest, over: AbortSignal) => {
     const unanswered = new Set<number>();
     let brokenBefore = Number.POSITIVE_INFINITY;
-    const end = () => request.destroy(lostOnTheWay());
+    const end = () => request.destroy(connectionLost());
     await pause(clock, check_after_ms, over);
     for (let number = 0; !over.aborted; number++) {
       unanswered.add(number);
@@ -157,7 +164,10 @@ export function transport(server_url: string, clock: Clock, time: ServerTime, ca
       request.end(call.body);
     });
 
-  /** All calls of the protocol may be repeated, so a connection that died while idle costs one more try, not a failure. */
+  /**
+   * Every call of the protocol may be repeated, so a connection that died while idle costs a retry,
+   * not a failure.
+   */
   const exchangeAgainIfStale = async (call: Call): Promise<Reply> => {
     try {
       return await exchange(call);
@@ -171,14 +181,14 @@ export function transport(server_url: string, clock: Clock, time: ServerTime, ca
 
   return {
     async call(call, read) {
-      const asked_ms = clock.monotonicMs();
+      const sent_ms = clock.monotonicMs();
       let reply: Reply;
       try {
         reply = await exchangeAgainIfStale(call);
       } catch (error) {
         return { ok: false, failure: failureOf(call, error) };
       }
-      time.heard(reply.date, asked_ms, clock.monotonicMs());
+      time.heard(reply.date, sent_ms, clock.monotonicMs());
       return answerFrom(call.name, reply, read);
     },
     interruptions: () => interruptions,
@@ -199,7 +209,7 @@ async function readReply(request: ClientRequest, response: IncomingMessage): Pro
   let bytes = 0;
   for await (const chunk of response) {
     bytes += chunk.length;
-    if (bytes > most_reply_bytes) request.destroy(new Error('the reply is too large'));
+    if (bytes > max_reply_bytes) request.destroy(new Error('the reply is too large'));
     chunks.push(chunk);
   }
   return {
@@ -223,7 +233,7 @@ function answerFrom<T>(call: string, { status, text }: Reply, read: (body: unkno
   return { ok: false, failure: failureOfProblem(call, status, body) ?? failureOfStranger(call, status, text) };
 }
 
-/** What is not JSON reads as nothing, which no reader of replies accepts. */
+/** Invalid JSON reads as undefined, which no reply reader accepts. */
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text);

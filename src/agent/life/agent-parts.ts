@@ -1,11 +1,11 @@
-/** What an agent is made of before it lives: its files, its log, its workload. Nothing here starts anything. */
+/** Builds the parts of an agent: files, log, workload. Starts nothing. */
 import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
 import { type ServerTime, serverTime } from '../connection/server-time.ts';
 import { agentLog, type Log } from '../log.ts';
 import { type Findings, findings } from '../prerequisites/prerequisites.ts';
 import { childEnvironment } from '../process/child-environment.ts';
-import { strikeKnown } from '../process/known-secrets.ts';
+import { redactKnown } from '../process/known-secrets.ts';
 import type { ShellParts } from '../process/shell.ts';
 import { type Workload, workload } from '../process/workload.ts';
 import { type FactBox, openFactBox } from '../spool/fact-box.ts';
@@ -14,16 +14,18 @@ import type { AgentConfig } from '../state/config.ts';
 import { agentDirectory, openState, type StateFile } from '../state/state-file.ts';
 import type { Timing } from '../timing.ts';
 import { type BootStages, bootStages } from './boot-stages.ts';
-import { type Claims, claims } from './report.ts';
+import { createSelfReport, type SelfReport } from './report.ts';
 
 export interface AgentSurroundings {
   clock: Clock;
   timing: Timing;
   env: NodeJS.ProcessEnv;
-  /** Fires when the agent is told to stop. */
+  /** Aborted when the agent should stop. */
   stop: AbortSignal;
   print(line: string): void;
-  /** Called when the process is about to go, whatever the reason; nothing in it may wait. */
+  /**
+   * Registers a callback for the end of the process, whatever the reason; it must be synchronous.
+   */
   atExit(run: () => void): void;
 }
 
@@ -38,7 +40,7 @@ export interface AgentParts {
   log: Log;
   stages: BootStages;
   findings: Findings;
-  claims: Claims;
+  report: SelfReport;
   work: Workload;
   shell: ShellParts;
 }
@@ -56,14 +58,14 @@ export function agentParts(config: AgentConfig, { clock, timing, env, print }: A
     return { node_id, node_instance_id, correlation_id: config.correlation_id, workflow_id: config.workflow_id };
   };
   const childEnv = () => childEnvironment(config, known(), env);
-  const log = agentLog({ clock, spool, ids, print, strike: strikeKnown(childEnv(), config.secret_env) });
+  const log = agentLog({ clock, spool, ids, print, redact: redactKnown(childEnv(), config.secret_env) });
   if (lost) log.warn('dropped lines, nobody knows how many: the spool that held them is gone');
   const time = serverTime(clock);
   const stages = bootStages(clock, state, time);
-  const said = claims(stages.current);
+  const report = createSelfReport(stages.current);
   const { isCrowded } = spool;
   const shell = { clock, log, isCrowded, cwd: config.work_dir, env: childEnv, secret_env: config.secret_env };
-  const shared = { config, clock, timing, state, facts, log, stages, claims: said };
+  const shared = { config, clock, timing, state, facts, log, stages, report };
   const work = workload({ ...shared, isCrowded, env: childEnv });
   return { ...shared, spool, time, findings: findings(), work, shell };
 }

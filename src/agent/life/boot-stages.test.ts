@@ -32,13 +32,13 @@ async function booted() {
   return { clock, state, time, stages, hear, server_began_ms };
 }
 
-test('a stage says when it began only once the server was heard, and then by the clock of the server', async () => {
+test("a stage has a start time, by the server's clock, only once a server has answered", async () => {
   const { stages, hear, server_began_ms } = await booted();
   expect(stages.all()).toEqual([{ name: 'image-pull', seconds: boot_ms / 1000 }]);
   hear();
-  const [told] = stages.unsent();
-  // `Date` names whole seconds.
-  expect(Math.abs(Date.parse(told?.started_at ?? '') - server_began_ms)).toBeLessThanOrEqual(1000);
+  const [stage] = stages.unsent();
+  // `Date` has whole seconds.
+  expect(Math.abs(Date.parse(stage?.started_at ?? '') - server_began_ms)).toBeLessThanOrEqual(1000);
 });
 
 test('a later process does not know when the stages of an earlier one began', async () => {
@@ -48,7 +48,7 @@ test('a later process does not know when the stages of an earlier one began', as
   expect(bootStages(clock, state, time).all()).toEqual([{ name: 'old', seconds: 1 }]);
 });
 
-test('times that the server does not believe are not told again', async () => {
+test('start times that the server rejects are not sent again', async () => {
   const { stages, hear } = await booted();
   hear();
   expect(stages.dropTimes()).toBe(true);

@@ -1,7 +1,10 @@
-/** How long each part of the start took: kept with the state, told with the registration and, what comes later, as it comes. */
+/**
+ * Records how long each part of the boot took. The stages are kept in the state file and sent with
+ * the registration; later ones are sent as they happen.
+ */
 import { type Clock, moment, pause } from '../../base/clock.ts';
 import type { BootStage } from '../../contract/node.ts';
-import { describeFailure, mayPass } from '../connection/call-failure.ts';
+import { describeFailure, isTransient } from '../connection/call-failure.ts';
 import type { ControlPlane } from '../connection/control-plane.ts';
 import type { ServerTime } from '../connection/server-time.ts';
 import type { Log } from '../log.ts';
@@ -11,20 +14,23 @@ import type { StateFile } from '../state/state-file.ts';
 import type { Timing } from '../timing.ts';
 
 export interface BootStages {
-  /** Runs a stage and records it, also when it fails. */
+  /** Runs a stage and records it, even if it fails. */
   run<T>(name: string, work: () => Promise<T>): Promise<T>;
   current(): string | null;
-  /** With the time at which each began by the server's clock; without it where that cannot be known. */
+  /** With the start of each stage by the server's clock, where that is known. */
   all(): BootStage[];
   unsent(): BootStage[];
   /** The server has the first `count` stages. */
   sent(count: number): void;
-  /** The server does not believe them: from now on the stages go without. Whether that changes anything. */
+  /**
+   * Stops sending start times, because the server rejects them. Returns whether it sent them
+   * before.
+   */
   dropTimes(): boolean;
   onRecorded(listener: () => void): void;
 }
 
-/** When a stage began is kept by the clock of this process alone: the machine's wall clock may be years off. */
+/** Start times use the monotonic clock of this process, because the wall clock may be years off. */
 export function bootStages(clock: Clock, state: StateFile, time: ServerTime): BootStages {
   let current: string | null = null;
   let timeless = false;
@@ -79,7 +85,7 @@ export function bootShipper({ clock, stages, server, log, timing, signal }: Boot
   const loop = shipLoop({
     clock,
     signal,
-    gather_ms: 0,
+    batch_ms: 0,
     retry: timing.ship_retry,
     async ship() {
       const known = stages.all().length;
@@ -92,7 +98,7 @@ export function bootShipper({ clock, stages, server, log, timing, signal }: Boot
       }
       const { failure } = answer;
       if (failure.code === 'claim_from_future' && stages.dropTimes()) return 'more';
-      if (failure.status === 400 && !mayPass(failure)) {
+      if (failure.status === 400 && !isTransient(failure)) {
         log.warn('the server does not take these boot stages', { failure: describeFailure(failure), stages: unsent });
         stages.sent(known);
       }
@@ -103,7 +109,7 @@ export function bootShipper({ clock, stages, server, log, timing, signal }: Boot
   return loop;
 }
 
-/** For demonstrations and tests: nothing is done, the time is real, and the log says that it was only passed. */
+/** For demonstrations and tests: only time passes, and the log says so. */
 export async function simulateStages(
   simulated: SimulatedStage[],
   parts: { stages: BootStages; clock: Clock; log: Log; signal: AbortSignal },

@@ -1,4 +1,7 @@
-/** What happens before the registration: the prerequisites are checked, and the machine is set up, once per instance. */
+/**
+ * The work before the registration: checks the prerequisites, and sets the machine up, once per
+ * instance.
+ */
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../log.ts';
 import { checkPrerequisite, type Findings, requiredAtLaunch } from '../prerequisites/prerequisites.ts';
@@ -21,18 +24,18 @@ export interface BootParts {
   signal: AbortSignal;
 }
 
-/** Null when the machine is as the pool wants it, or when the agent was told to stop meanwhile. */
+/** Returns null if the machine is ready to register, or if the agent was stopped meanwhile. */
 export async function boot(parts: BootParts): Promise<AgentEnd | null> {
   const { config, state, stages } = parts;
   const check = () => missingPrerequisite(parts);
-  // Asked at every start, but only the first is part of the boot.
+  // Checked at every start, but only the first is part of the boot.
   if (state.read().setup_done) return check();
   const missing = requiredAtLaunch(config, state).length > 0 ? await stages.run('prerequisites', check) : null;
   if (missing || parts.signal.aborted) return missing;
   await simulateStages(config.boot_stages, parts);
   const { setup } = config;
   const end = setup ? await stages.run('setup', () => setUp(parts, setup)) : null;
-  // Where there was nothing to set up, the registration that follows writes it down in passing.
+  // Without a set-up, the registration that follows writes the state anyway.
   if (!end && !parts.signal.aborted) (setup ? state.update : state.note)({ setup_done: true });
   return end;
 }

@@ -1,4 +1,4 @@
-/** What a person reads last on the standard error of an agent that ended: what, why, what to do. */
+/** The last message on stderr of an agent that ended: what, why, what to do. */
 import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import { pathFaults } from '../../contract/errors/path-faults.ts';
 import { type AgentBench, agentBench, until } from '../testing/agent-process.ts';
 import { type ProtocolServer, problem, protocolServer } from '../testing/protocol-server.ts';
 import { exitCodes } from './exit.ts';
-import { lastWords, wordsFor } from './last-words.ts';
+import { endMessage, messageFor } from './last-words.ts';
 
 const entry = fileURLToPath(new URL('../main.ts', import.meta.url));
 
@@ -27,7 +27,7 @@ afterEach(async () => {
   await server.stop();
 });
 
-/** The whole life of an agent that ends by itself. */
+/** Runs an agent that ends by itself. */
 const lived = (...args: string[]) =>
   new Promise<{ code: unknown; stdout: string; stderr: string }>((resolve) => {
     const { PATH, NODE_COMPILE_CACHE } = process.env;
@@ -76,7 +76,7 @@ test('no token and no credential', async () => {
   expect(stderr).toMatch(/^slipway agent: it has no token .+\n {2}What to do: Give it a token with --join-token/);
 });
 
-test('a directory that another agent has, and one that cannot be written', async () => {
+test('a directory that another agent uses, and one that cannot be written', async () => {
   const first = bench.start(dir, { server_url: server.url });
   await until(() => server.beats.length > 0, 'the first lives');
   const second = await lived(...joins());
@@ -91,7 +91,7 @@ test('a directory that another agent has, and one that cannot be written', async
   expect(stderr.split('\n'), 'no stack').toHaveLength(3);
 });
 
-test('a flag that does not exist is told in two lines', async () => {
+test('reports an unknown flag in two lines', async () => {
   const { code, stderr } = await lived('--sever', server.url);
   expect(code).toBe(2);
   expect(stderr).toMatch(
@@ -100,31 +100,31 @@ test('a flag that does not exist is told in two lines', async () => {
   expect(stderr.split('\n')).toHaveLength(3);
 });
 
-test('one that was told to stop, or was replaced, leaves no last word', async () => {
+test('a stopped or replaced agent prints nothing', async () => {
   const at = { server_url: server.url, dir };
-  expect(lastWords({ code: 'stopped', reason: 'told to stop' }, at)).toBeNull();
+  expect(endMessage({ code: 'stopped', reason: 'told to stop' }, at)).toBeNull();
   const failure = { code: 'instance_fenced', detail: 'it was replaced' };
-  expect(lastWords({ code: 'instance_fenced', reason: 'fenced', failure }, at)).toBeNull();
+  expect(endMessage({ code: 'instance_fenced', reason: 'fenced', failure }, at)).toBeNull();
 });
 
-test('every other end has its words, and none of them shows a secret', () => {
+test('every other end has a message, and none shows a secret', () => {
   const at = { server_url: server.url, dir };
   const silent = ['stopped', 'instance_fenced'];
   for (const code of Object.keys(exitCodes).filter((each) => !silent.includes(each))) {
-    const said = wordsFor(code, `refused swj_${'a1'.repeat(16)}\n    at main.ts:1`, at);
+    const said = messageFor(code, `refused swj_${'a1'.repeat(16)}\n    at main.ts:1`, at);
     expect(said, code).toMatch(/^slipway agent: [^\n]+\n {2}What to do: [^\n]+\n$/);
     expect(said, code).not.toContain('swj_');
   }
   const unknown = { code: 'constructor', detail: 'x' };
-  expect(lastWords({ code: 'registration_refused', reason: 'r', failure: unknown }, at)).toContain(
+  expect(endMessage({ code: 'registration_refused', reason: 'r', failure: unknown }, at)).toContain(
     'refuses to register',
   );
 });
 
-test('shows no secret and steers no terminal, wherever that came from, and stays short', () => {
+test('redacts secrets and control characters, and stays short', () => {
   const at = { server_url: 'https://bob:hunter2secret@cp.example', dir: '/srv/\u001b[2Jagent\u202e' };
-  const told = wordsFor('credential_unknown', 'x'.repeat(1_000_000), at) ?? '';
-  expect(told).not.toContain('hunter2secret');
-  expect(told.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Cf}]/u);
-  expect(told.length).toBeLessThan(5_000);
+  const message = messageFor('credential_unknown', 'x'.repeat(1_000_000), at) ?? '';
+  expect(message).not.toContain('hunter2secret');
+  expect(message.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Cf}]/u);
+  expect(message.length).toBeLessThan(5_000);
 });

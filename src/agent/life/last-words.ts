@@ -1,4 +1,7 @@
-/** What a person reads last of an agent that ended by something they must mend: what, why, and what to do. The log has the rest. */
+/**
+ * The final message of an agent that ended because of something a person must fix: what, why, and
+ * what to do.
+ */
 import { builtInRedactor } from '../../base/redaction/redact.ts';
 import { pathFaults } from '../../contract/errors/path-faults.ts';
 import type { AgentEnd } from './exit.ts';
@@ -8,18 +11,18 @@ export interface Where {
   dir: string;
 }
 
-interface Words {
+interface Message {
   what(at: Where): string;
   remedy(at: Where): string;
 }
 
 const newJoinToken = 'slipway join-token create POOL';
 
-/** Before there is anything to end: the agent was started wrongly, or where it cannot be. */
-const startWords: Record<string, Words> = {
+/** Failures before the agent has started. */
+const startMessages: Record<string, Message> = {
   usage: {
-    what: () => 'it cannot start so',
-    remedy: () => 'slipway agent --help says what it takes.',
+    what: () => 'invalid arguments',
+    remedy: () => 'See slipway agent --help.',
   },
   occupied: {
     what: ({ dir }) => `another agent has ${dir}`,
@@ -27,20 +30,20 @@ const startWords: Record<string, Words> = {
   },
 };
 
-/** What an operating system calls it when a directory cannot be made, locked or written. */
+/** Error codes of the operating system if a directory cannot be created, locked or written. */
 const directoryErrors = ['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'EEXIST', 'ENOENT', 'ENOSPC'];
-const directoryWords: Words = {
+const directoryMessage: Message = {
   what: ({ dir }) => `it cannot keep anything in ${dir}`,
   remedy: () => 'Let the user that it runs as write there, or name another directory with --dir.',
 };
 
-const unreached = (remedy: string): Words => ({
+const unreached = (remedy: string): Message => ({
   what: ({ server_url }) => `${server_url} was not reached in time`,
   remedy: ({ server_url }) => `${remedy} slipway agent doctor --server ${server_url} says which layer fails.`,
 });
 
-/** By what the control plane answered, where that says more than how the agent ended. */
-const refusalWords: Record<string, Words> = {
+/** By the control plane's answer, if that says more than the agent's exit code. */
+const refusalMessages: Record<string, Message> = {
   join_token_invalid: {
     what: ({ server_url }) => `${server_url} does not take this join token`,
     remedy: () =>
@@ -84,7 +87,7 @@ const refusalWords: Record<string, Words> = {
   },
 };
 
-const endWords: Record<string, Words> = {
+const endMessages: Record<string, Message> = {
   setup_failed: {
     what: () => 'its set-up failed',
     remedy: ({ dir }) =>
@@ -109,32 +112,35 @@ const endWords: Record<string, Words> = {
       'Let the machine enrol again (slipway act NODE re-enroll) with the token that this gives, or start the agent with a join token.',
   },
   agent_crashed: {
-    what: () => 'the agent made a mistake',
+    what: () => 'internal error',
     remedy: ({ dir }) => `Start it again, and report what agent.exit.json in ${dir} says.`,
   },
 };
 
-const wordsByCode = new Map<string, Words>([
+const messagesByCode = new Map<string, Message>([
   ...Object.entries(pathFaults).map(([code, { remedy }]) => [code, unreached(remedy)] as const),
-  ...directoryErrors.map((code) => [code, directoryWords] as const),
-  ...Object.entries({ ...startWords, ...refusalWords, ...endWords }),
+  ...directoryErrors.map((code) => [code, directoryMessage] as const),
+  ...Object.entries({ ...startMessages, ...refusalMessages, ...endMessages }),
 ]);
 
-const longest = 1_000;
+const maxLength = 1_000;
 
-/** Others wrote some of it: it stays on one line, shows no secret, and steers no terminal. */
-const tame = (text: string) =>
-  builtInRedactor.text(text.split('\n')[0]?.slice(0, longest) ?? '').replaceAll(/[\p{Cc}\p{Cf}]+/gu, ' ');
+/**
+ * Parts of the text come from others: keep it on one line, redact secrets, remove control
+ * characters.
+ */
+const clean = (text: string) =>
+  builtInRedactor.text(text.split('\n')[0]?.slice(0, maxLength) ?? '').replaceAll(/[\p{Cc}\p{Cf}]+/gu, ' ');
 
-/** Null for a code that nobody has to mend anything for. */
-export function wordsFor(code: string, why: string, at: Where): string | null {
-  const words = wordsByCode.get(code);
+/** Returns null for a code that needs no action. */
+export function messageFor(code: string, why: string, at: Where): string | null {
+  const words = messagesByCode.get(code);
   if (!words) return null;
-  const where = { server_url: tame(at.server_url), dir: tame(at.dir) };
-  return `slipway agent: ${words.what(where)}: ${tame(why)}\n  What to do: ${words.remedy(where)}\n`;
+  const where = { server_url: clean(at.server_url), dir: clean(at.dir) };
+  return `slipway agent: ${words.what(where)}: ${clean(why)}\n  What to do: ${words.remedy(where)}\n`;
 }
 
-export function lastWords({ code, reason, failure }: AgentEnd, at: Where): string | null {
-  const ofFailure = failure && wordsFor(failure.code, failure.detail || reason, at);
-  return ofFailure ?? wordsFor(code, reason, at);
+export function endMessage({ code, reason, failure }: AgentEnd, at: Where): string | null {
+  const ofFailure = failure && messageFor(failure.code, failure.detail || reason, at);
+  return ofFailure ?? messageFor(code, reason, at);
 }

@@ -1,4 +1,4 @@
-/** Everything that a registered agent does at once, until its life ends. */
+/** Starts everything that a registered agent does concurrently, until its life ends. */
 import { mkdirSync } from 'node:fs';
 import { withoutScripts } from '../../base/files/hidden-scripts.ts';
 import type { Tracer } from '../../base/telemetry/trace.ts';
@@ -31,18 +31,18 @@ export interface LoopParts extends AgentParts, Pick<ControlPlaneParts, 'onAnswer
   tracer: Tracer | null;
 }
 
-/** None, where the agent was not told to keep one. */
+/** Null if the agent was not configured to keep a stream. */
 function streamOf(parts: LoopParts, beatWithin: (seconds: number) => void): Stream | null {
   const { config, state, server } = parts;
   if (!config.stream) return null;
   const server_urls = [config.server_url, ...config.other_server_urls] as const;
   const credential = () => state.read().identity?.credential ?? null;
-  const told = { onInterval: beatWithin, onOpen: () => beatWithin(0) };
-  return keepStream({ ...parts, ...told, server_urls, ca: config.ca, credential }, server);
+  const events = { onInterval: beatWithin, onOpen: () => beatWithin(0) };
+  return keepStream({ ...parts, ...events, server_urls, ca: config.ca, credential }, server);
 }
 
 export function startLoops(parts: LoopParts): Loops {
-  const { config, facts, work, claims, time, tracer } = parts;
+  const { config, facts, work, report, time, tracer } = parts;
   const stream = streamOf(parts, (seconds) => beats.sooner(seconds));
   const shared = { ...parts, server: stream?.server ?? parts.server };
   const shipper = logShipper(shared);
@@ -59,13 +59,13 @@ export function startLoops(parts: LoopParts): Loops {
   });
   const results = openTaskResults(agentDirectory(config.dir));
   const keys = taskKeyLoop(shared);
-  // A server that names no interval sends new keys with a beat's reply, if at all.
+  // A server that names no interval sends new keys only with heartbeat replies.
   const refreshKeys = () => (parts.state.read().task_key_refresh_seconds === null ? beats.beat() : keys.refresh());
   const forgetTenant = tenantForgetting({ ...parts, results, loops: [shipper, factLoop] });
   const machine = { ...machineOf(parts), forgetTenant };
   const onDone: TaskLoopParts['onDone'] = (task, outcome, start_ms) =>
     tracer?.record(spansOfTask(task, outcome, start_ms, time.nowMs()));
-  const tasks = taskLoop({ ...shared, results, machine, refreshKeys, onActive: claims.activeTasks, onDone });
+  const tasks = taskLoop({ ...shared, results, machine, refreshKeys, onActive: report.activeTasks, onDone });
   const others = [keys.done, factLoop.done, bootLoop.done, prerequisiteLoop.done, stream?.done];
   return { shipper, done: Promise.all([beats.done, tasks.done, shipper.done, ...others]) };
 }
@@ -93,7 +93,7 @@ function machineOf({ config, clock, work, shell, stages, spool, state }: AgentPa
 }
 
 async function run(shell: ShellParts, stream: 'setup' | 'clean', script: string, signal: AbortSignal) {
-  // The workload may have removed even the place where it ran.
+  // The workload may have removed its own working directory.
   mkdirSync(shell.cwd, { recursive: true, mode: 0o700 });
   return runShell(shell, { script, stream, signal });
 }

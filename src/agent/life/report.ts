@@ -1,15 +1,21 @@
-/** What the agent says about itself with every beat. A claim, not a status: what follows from it the server decides. */
+/**
+ * The agent's report about itself, sent with every heartbeat. It is no status: the server decides
+ * what follows.
+ */
 import type { AgentClaim, Heartbeat } from '../../contract/agent/agent.ts';
 
-export interface Claims {
+export interface SelfReport {
   current(): Heartbeat;
-  claim(status: AgentClaim, message?: string): void;
-  /** While it is held the node says `starting` and why, whatever was claimed; null lets go. A goodbye is always said. */
+  set(status: AgentClaim, message?: string): void;
+  /**
+   * While held, the node reports `starting` and the reason, whatever was set; null ends the hold.
+   * `stopping` is always reported.
+   */
   hold(why: string | null): void;
   isHeld(): boolean;
-  /** The number of tasks at work; told with the next beat. */
+  /** The number of running tasks; sent with the next heartbeat. */
   activeTasks(count: number): void;
-  /** A changed status is told at once. */
+  /** Called when the reported status changes, which is sent at once. */
   onChange(listener: () => void): void;
 }
 
@@ -20,34 +26,34 @@ const healthOf: Record<AgentClaim, { health_score: number; error_rate: number }>
   stopping: { health_score: 100, error_rate: 0 },
 };
 
-export function claims(bootStage: () => string | null): Claims {
+export function createSelfReport(bootStage: () => string | null): SelfReport {
   let status: AgentClaim = 'starting';
   let message: string | undefined;
   let held: string | null = null;
   let active_tasks = 0;
   const listeners: (() => void)[] = [];
-  const said = (): { status: AgentClaim; message: string | undefined } =>
+  const effective = (): { status: AgentClaim; message: string | undefined } =>
     held === null || status === 'stopping' ? { status, message } : { status: 'starting', message: held };
   const change = (apply: () => void) => {
-    const before = said();
+    const before = effective();
     apply();
-    const after = said();
+    const after = effective();
     if (before.status === after.status && before.message === after.message) return;
     for (const listener of listeners) listener();
   };
   return {
     current() {
       const boot_stage = bootStage();
-      const { status: claimed, message: why } = said();
+      const { status: reported, message: why } = effective();
       return {
-        status: claimed,
-        ...healthOf[claimed],
+        status: reported,
+        ...healthOf[reported],
         active_tasks,
         ...(boot_stage === null ? {} : { boot_stage }),
         ...(why === undefined ? {} : { message: why.slice(0, 1024) }),
       };
     },
-    claim: (next, why) =>
+    set: (next, why) =>
       change(() => {
         status = next;
         message = why;

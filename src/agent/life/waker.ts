@@ -1,9 +1,12 @@
-/** A pause that somebody else can end early. A wake during work is not lost: the next pause then ends at once. */
+/**
+ * A pause that can be ended early. A wake between pauses is not lost: the next pause then ends at
+ * once.
+ */
 import { type Clock, pause } from '../../base/clock.ts';
 
 export interface Waker {
   wake(): void;
-  /** Ends after `ms` (null: never by itself), at a wake, or when the signal fires. */
+  /** Ends after `ms` (null: no limit), at a wake, or when the signal aborts. */
   rest(ms: number | null): Promise<void>;
 }
 

@@ -1,10 +1,11 @@
 /**
- * Holds the node back while the machine lacks what its pool requires: no command is started and `ready` is not claimed.
- * A miss is not the agent's end here, because the registered node has a deadline of its own and a person may put it right.
+ * Holds the node back while the machine lacks a prerequisite of its pool: the command does not
+ * start and `ready` is not reported. The agent does not end, because the registered node has its
+ * own deadline and a person may fix the machine.
  */
 import type { Clock } from '../../base/clock.ts';
 import type { BootStages } from '../life/boot-stages.ts';
-import type { Claims } from '../life/report.ts';
+import type { SelfReport } from '../life/report.ts';
 import { waker } from '../life/waker.ts';
 import type { Log } from '../log.ts';
 import type { ShellParts } from '../process/shell.ts';
@@ -14,21 +15,21 @@ import { checkPrerequisite, type Finding, type Findings } from './prerequisites.
 
 export interface GateParts {
   clock: Clock;
-  claims: Claims;
+  report: SelfReport;
   findings: Findings;
   stages: BootStages;
   shell: ShellParts;
   log: Log;
   timing: Timing;
   signal: AbortSignal;
-  /** Later starts ask for everything too, but are no part of the boot. */
+  /** Later starts check everything too, but are not part of the boot. */
   first_start: boolean;
-  /** What was held back; called once, when everything is met for the first time. */
+  /** The work held back; called once, when all prerequisites are met for the first time. */
   begin(): Promise<void>;
 }
 
 export interface PrerequisiteGate {
-  /** Opens before it resolves when nothing is left to be checked; otherwise it checks, until all are met. */
+  /** Opens before it resolves if nothing is left to check; otherwise checks until all are met. */
   require(prerequisites: Prerequisite[]): Promise<void>;
   done: Promise<void>;
 }
@@ -36,10 +37,10 @@ export interface PrerequisiteGate {
 const stageName = 'prerequisites';
 
 export function prerequisiteGate(parts: GateParts): PrerequisiteGate {
-  const { clock, claims, findings, stages, log, timing, signal } = parts;
+  const { clock, report, findings, stages, log, timing, signal } = parts;
   const rest = waker(clock, signal);
   let wanted: Prerequisite[] = [];
-  /** While something is missing everything is asked for again, so that all are met at the same time. */
+  /** While one is missing, all are checked again, so that they are met at the same time. */
   let doubtful = false;
   let begun = false;
   let staged = !parts.first_start;
@@ -47,7 +48,7 @@ export function prerequisiteGate(parts: GateParts): PrerequisiteGate {
 
   const unmet = () => wanted.filter((one) => doubtful || !findings.isMet(one));
 
-  /** What the configuration required was a stage already, and is the greater part of it. */
+  /** If the configuration required some, they have been a stage already. */
   const beginStage = () => {
     if (staged || stages.all().some(({ name }) => name === stageName)) return;
     staged = true;
@@ -57,7 +58,7 @@ export function prerequisiteGate(parts: GateParts): PrerequisiteGate {
   const open = async () => {
     doubtful = false;
     endStage();
-    claims.hold(null);
+    report.hold(null);
     if (begun || signal.aborted) return;
     begun = true;
     await parts.begin();
@@ -66,12 +67,12 @@ export function prerequisiteGate(parts: GateParts): PrerequisiteGate {
   const close = (missing: Finding[]) => {
     if (!doubtful) log.error('prerequisites are missing; the node waits for them', { missing: missing.map(shown) });
     doubtful = true;
-    claims.hold(`prerequisites are missing: ${missing.map(shown).join(', ')}`);
+    report.hold(`prerequisites are missing: ${missing.map(shown).join(', ')}`);
   };
 
-  /** How long to wait before the next round; null: until something else is required. */
-  const round = async (): Promise<number | null> => {
-    const asked = wanted;
+  /** Returns how long to wait before the next checkAll; null: until the requirements change. */
+  const checkAll = async (): Promise<number | null> => {
+    const required = wanted;
     const missing: Finding[] = [];
     for (const one of unmet()) {
       const finding = await checkPrerequisite(parts, one);
@@ -79,8 +80,8 @@ export function prerequisiteGate(parts: GateParts): PrerequisiteGate {
       findings.found(finding);
       if (!finding.ok) missing.push(finding);
     }
-    if (asked !== wanted) return 0;
-    findings.conclude(asked);
+    if (required !== wanted) return 0;
+    findings.conclude(required);
     if (missing.length > 0) {
       close(missing);
       return timing.prerequisite_again_ms;
@@ -91,7 +92,7 @@ export function prerequisiteGate(parts: GateParts): PrerequisiteGate {
 
   const run = async () => {
     await rest.rest(null);
-    while (!signal.aborted) await rest.rest(await round());
+    while (!signal.aborted) await rest.rest(await checkAll());
   };
 
   return {
@@ -101,7 +102,7 @@ export function prerequisiteGate(parts: GateParts): PrerequisiteGate {
         findings.conclude(wanted);
         return open();
       }
-      claims.hold('the prerequisites are being checked');
+      report.hold('the prerequisites are being checked');
       beginStage();
       rest.wake();
     },

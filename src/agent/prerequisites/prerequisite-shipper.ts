@@ -1,6 +1,6 @@
-/** Tells the control plane which prerequisites are met and which are missing, as soon as it can be reached. */
+/** Reports met and missing prerequisites to the control plane, as soon as it can be reached. */
 import type { Clock } from '../../base/clock.ts';
-import { describeFailure, mayPass } from '../connection/call-failure.ts';
+import { describeFailure, isTransient } from '../connection/call-failure.ts';
 import type { ControlPlane } from '../connection/control-plane.ts';
 import type { Log } from '../log.ts';
 import { type ShipLoop, shipLoop } from '../spool/ship-loop.ts';
@@ -21,21 +21,21 @@ export function prerequisiteShipper(parts: PrerequisiteShipperParts): ShipLoop {
   const loop = shipLoop({
     clock,
     signal,
-    gather_ms: 0,
+    batch_ms: 0,
     retry: timing.ship_retry,
     async ship() {
-      const untold = findings.untold();
-      if (!untold) return 'empty';
-      const { results, told } = untold;
+      const unsent = findings.unsent();
+      if (!unsent) return 'empty';
+      const { results, markSent } = unsent;
       const answer = await server.prerequisites(results, signal);
       if (answer.ok) {
-        told();
+        markSent();
         return 'more';
       }
-      // An older control plane does not know the call; what it could do with the answer it learns from the claims.
-      if (!mayPass(answer.failure) && answer.failure.status !== 401) {
+      // An older control plane does not know the call; it learns what it needs from heartbeats.
+      if (!isTransient(answer.failure) && answer.failure.status !== 401) {
         log.warn('the server does not take what was found', { failure: describeFailure(answer.failure), results });
-        told();
+        markSent();
       }
       return answer.failure;
     },

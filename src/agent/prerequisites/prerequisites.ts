@@ -1,4 +1,7 @@
-/** What the machine must have before it may be ready: how one is asked for, and what the answers were. */
+/**
+ * The prerequisites that a machine must meet before it may be ready: how each is checked, and the
+ * findings.
+ */
 import type { PrerequisiteReport } from '../../contract/agent/agent.ts';
 import { runShell, type ShellEnd, type ShellParts } from '../process/shell.ts';
 import type { AgentConfig, Prerequisite } from '../state/config.ts';
@@ -9,15 +12,18 @@ type Result = PrerequisiteReport['results'][number];
 
 export interface Finding extends Prerequisite, ShellEnd {}
 
-/** The control plane's word on them is newer than what the machine was launched with. */
+/** The control plane's list is newer than the one in the launch configuration. */
 export const requiredNow = (config: AgentConfig, state: StateFile): Prerequisite[] =>
   state.read().requires ?? config.requires;
 
-/** Those that whoever launched the machine knows of too, and learns of by the agent's end. */
+/**
+ * Those also known to the driver that launched the machine, which learns of a miss by the agent's
+ * exit.
+ */
 export const requiredAtLaunch = (config: AgentConfig, state: StateFile): Prerequisite[] =>
   requiredNow(config, state).filter(({ name }) => config.requires.some((one) => one.name === name));
 
-/** Null when the agent was told to stop meanwhile. */
+/** Returns null if the agent was stopped meanwhile. */
 export async function checkPrerequisite(
   { shell, timing, signal }: { shell: ShellParts; timing: Timing; signal: AbortSignal },
   { name, check }: Prerequisite,
@@ -29,33 +35,36 @@ export async function checkPrerequisite(
 
 export interface Findings {
   found(finding: Finding): void;
-  /** Whether this very check has said so since the agent started or became another instance. */
+  /** Whether this very check has passed since the agent started or became another instance. */
   isMet(prerequisite: Prerequisite): boolean;
-  /** A new instance has to find, and to tell, everything anew. */
+  /** A new instance has to check and report everything again. */
   forget(): void;
-  /** All of these have been asked for. Told whole, because only the whole says whether the machine may be ready. */
-  conclude(asked: Prerequisite[]): void;
-  /** What the server does not know yet; `told` marks exactly that as known, not what was concluded since. */
-  untold(): { results: Result[]; told(): void } | null;
+  /**
+   * All of these were checked. Reported together, because only all of them decide whether the
+   * machine may be ready.
+   */
+  conclude(checked: Prerequisite[]): void;
+  /** The results that the server does not have; `markSent` marks exactly these, not later ones. */
+  unsent(): { results: Result[]; markSent(): void } | null;
   onConcluded(listener: () => void): void;
 }
 
-const most_results = 64;
-const most_detail = 1024;
+const max_results = 64;
+const max_detail = 1024;
 
 const resultOf = ({ name, ok, how, last_lines }: Finding): Result => {
-  const said = last_lines.at(-1)?.trim();
-  const detail = `its check ${how}${said ? `: ${said}` : ''}`.slice(0, most_detail).toWellFormed();
+  const lastLine = last_lines.at(-1)?.trim();
+  const detail = `its check ${how}${lastLine ? `: ${lastLine}` : ''}`.slice(0, max_detail).toWellFormed();
   return { name, ok, ...(ok ? {} : { detail }) };
 };
 
-/** What a check prints may differ every time without meaning anything else. */
-const meaningOf = (found: Finding[]) => JSON.stringify(found.map(({ name, ok, how }) => [name, ok, how]));
+/** Output may differ at each run without changing the finding. */
+const keyOf = (found: Finding[]) => JSON.stringify(found.map(({ name, ok, how }) => [name, ok, how]));
 
 export function findings(): Findings {
   const last = new Map<string, Finding>();
   const listeners: (() => void)[] = [];
-  let meaning = meaningOf([]);
+  let reportedKey = keyOf([]);
   let report: Result[] | null = null;
   return {
     found: (finding) => void last.set(finding.name, finding),
@@ -65,24 +74,24 @@ export function findings(): Findings {
     },
     forget() {
       last.clear();
-      meaning = meaningOf([]);
+      reportedKey = keyOf([]);
       report = null;
     },
-    conclude(asked) {
-      const required = asked.flatMap(({ name }) => last.get(name) ?? []);
+    conclude(checked) {
+      const required = checked.flatMap(({ name }) => last.get(name) ?? []);
       const others = [...last.values()].filter((one) => !required.includes(one));
-      const found = [...required, ...others].slice(0, most_results);
-      if (meaningOf(found) === meaning) return;
-      meaning = meaningOf(found);
+      const found = [...required, ...others].slice(0, max_results);
+      if (keyOf(found) === reportedKey) return;
+      reportedKey = keyOf(found);
       report = found.map(resultOf);
       for (const listener of listeners) listener();
     },
-    untold() {
+    unsent() {
       const results = report;
       if (!results) return null;
       return {
         results,
-        told() {
+        markSent() {
           if (report === results) report = null;
         },
       };

@@ -1,8 +1,11 @@
-/** What the agent's children find in their environment: the agent's own, the pool's, and the ids; never a secret of ours. */
+/**
+ * The environment of the agent's children: the agent's own, the pool's, and the ids; never our
+ * secrets.
+ */
 import type { AgentConfig } from '../state/config.ts';
 import { instanceTag } from './process-table.ts';
 
-const neverHandedOn = ['SLIPWAY_JOIN_TOKEN', 'SLIPWAY_ENROLLMENT_TOKEN', 'SLIPWAY_ADMIN_TOKEN', 'SLIPWAY_TOKEN'];
+const neverInherited = ['SLIPWAY_JOIN_TOKEN', 'SLIPWAY_ENROLLMENT_TOKEN', 'SLIPWAY_ADMIN_TOKEN', 'SLIPWAY_TOKEN'];
 
 export interface KnownIds {
   node_id: string | null;
@@ -10,7 +13,7 @@ export interface KnownIds {
 }
 
 export function childEnvironment(config: AgentConfig, ids: KnownIds, own: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  const inherited = Object.entries(own).filter(([name]) => !neverHandedOn.includes(name));
+  const inherited = Object.entries(own).filter(([name]) => !neverInherited.includes(name));
   const known = {
     [instanceTag]: ids.node_instance_id,
     SLIPWAY_NODE_ID: ids.node_id,
@@ -18,6 +21,6 @@ export function childEnvironment(config: AgentConfig, ids: KnownIds, own: NodeJS
     SLIPWAY_CORRELATION_ID: config.correlation_id,
     SLIPWAY_WORKFLOW_ID: config.workflow_id,
   };
-  const told = Object.entries(known).flatMap(([name, value]) => (value === null ? [] : [[name, value] as const]));
-  return { ...Object.fromEntries(inherited), ...config.env, ...Object.fromEntries(told) };
+  const idEntries = Object.entries(known).flatMap(([name, value]) => (value === null ? [] : [[name, value] as const]));
+  return { ...Object.fromEntries(inherited), ...config.env, ...Object.fromEntries(idEntries) };
 }

@@ -1,11 +1,11 @@
-/** Carries a child's output into the log, line by line, without ever holding more than a chunk of it in memory. */
+/** Copies a child's output into the log, line by line, with at most one chunk in memory. */
 import type { Readable } from 'node:stream';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../log.ts';
 import type { LogStream } from '../spool/spool.ts';
 import { lineSplitter } from './line-splitter.ts';
 
-/** While the spool is crowded, a chunk is read this seldom: the child is slowed, never stopped. */
+/** Pause between chunks while the spool is crowded: slows the child, never stops it. */
 const crowded_pause_ms = 50;
 
 export interface OutputParts {
@@ -15,7 +15,7 @@ export interface OutputParts {
   onLine?(line: string): void;
 }
 
-export function carryOutput(output: Readable, stream: LogStream, { clock, log, isCrowded, onLine }: OutputParts): void {
+export function logOutput(output: Readable, stream: LogStream, { clock, log, isCrowded, onLine }: OutputParts): void {
   const splitter = lineSplitter();
   const take = (lines: string[]) => {
     log.lines(stream, lines);
@@ -28,6 +28,6 @@ export function carryOutput(output: Readable, stream: LogStream, { clock, log, i
     clock.after(crowded_pause_ms, () => output.resume());
   });
   output.on('end', () => take(splitter.end()));
-  // The child ended in the middle of a write; what came before has been taken.
+  // The child ended during a write; everything before has been logged.
   output.on('error', (error) => log.warn('the output of a child broke off', { stream, detail: error.message }));
 }

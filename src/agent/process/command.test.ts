@@ -62,17 +62,17 @@ function supervised(
 
 const readIfThere = (path: string) => (existsSync(path) ? readFileSync(path, 'utf8') : '');
 
-/** Dead ones that nobody has reaped yet do not count. */
+/** Zombies do not count. */
 const lives = (pid: number) => processRows().some((row) => row.pid === pid);
 
-test('it is ready once it has been up for a moment, and its output is carried by stream', async () => {
+test('is ready after a moment, and its output is logged by stream', async () => {
   const { command, seen, lines } = supervised('echo out; echo err >&2; sleep 60');
   command.start();
   await until(() => seen.includes('ready') && lines.length === 2, 'ready with output');
   expect(lines.toSorted()).toEqual(['stderr err', 'stdout out']);
 });
 
-test('a command that announces it is ready when it says so, not before', async () => {
+test('a command that announces readiness is ready when it says so', async () => {
   const script = 'while [ ! -e go ]; do sleep 0.02; done; echo SLIPWAY_READY; sleep 60';
   const { command, seen, lines, dir } = supervised(`echo up; sleep 0.2; echo still not; ${script}`, {
     SLIPWAY_READY_LINE: '1',
@@ -84,12 +84,12 @@ test('a command that announces it is ready when it says so, not before', async (
   await until(() => seen.includes('ready'), 'ready');
 });
 
-test('a command that ends is started again, and what it left running is ended first', async () => {
+test('restarts a command that ended, after ending its leftovers', async () => {
   const { command, seen, pids, dir } = supervised(
     'sleep 60 & if [ -e left ]; then wait; fi; echo $! > left; while [ ! -e go ]; do sleep 0.02; done; exit 3',
   );
   command.start();
-  // It may be up for a moment before it ends, so it is let end only when it was.
+  // It may run for a moment before it ends, so let it end only once it was ready.
   await until(() => seen.includes('ready') && readIfThere(join(dir, 'left')).endsWith('\n'), 'first start');
   const left = Number(readIfThere(join(dir, 'left')));
   expect(lives(left)).toBe(true);
@@ -99,8 +99,8 @@ test('a command that ends is started again, and what it left running is ended fi
   expect(lives(left)).toBe(false);
 });
 
-test('one that ends again and again is a crash loop, until it holds', async () => {
-  // Each time it is gone before it could be called ready, however long a busy machine takes to start it.
+test('repeated exits are a crash loop, until the command stays up', async () => {
+  // It always ends before it could be ready, however slowly a busy machine starts it.
   const { command, seen, dir } = supervised('if [ -e hold ]; then sleep 60; fi; exit 1', {}, 60_000);
   command.start();
   await until(() => seen.includes('crash loop'), 'a crash loop');
@@ -110,7 +110,7 @@ test('one that ends again and again is a crash loop, until it holds', async () =
   await until(() => seen.at(-1) === 'ready', 'ready after a window without an end');
 });
 
-test('a program that does not exist is an end like any other', async () => {
+test('a missing program counts as an exit', async () => {
   const { seen } = supervised('true');
   const missing = superviseCommand({
     argv: ['/nonexistent/program'],
@@ -133,7 +133,7 @@ test('a program that does not exist is an end like any other', async () => {
   expect(seen[0]).toContain('could not be started');
 });
 
-test('stop asks, then kills the whole group, and nothing is started again', async () => {
+test('stop sends SIGTERM, then kills the whole group, and nothing is restarted', async () => {
   const { command, lines, pids, dir } = supervised("trap '' TERM; sleep 60 & echo $! > child; echo up; wait; wait");
   command.start();
   await until(() => lines.includes('stdout up'), 'up, with its child');
@@ -142,7 +142,7 @@ test('stop asks, then kills the whole group, and nothing is started again', asyn
   expect([lives(child), pids.length]).toEqual([false, 1]);
 });
 
-test('what it wrote before it was stopped is read to the end, however slowly', async () => {
+test('output written before the stop is read to the end, however slowly', async () => {
   const script = 'trap "seq 12000; exit" TERM; echo up; sleep 60 & wait';
   const { command, lines } = supervised(script, {}, timing.ready_after_ms, () => true);
   command.start();

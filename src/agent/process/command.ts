@@ -1,6 +1,6 @@
 /**
- * Supervises the pool's command: in a process group of its own, its output into the log, started again when it ends.
- * It says what it sees; what that means for the node is claimed elsewhere.
+ * Supervises the pool's command in its own process group: logs its output and restarts it when it
+ * ends. Reports events; the caller decides what they mean for the node.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Readable } from 'node:stream';
@@ -8,11 +8,11 @@ import { backoff } from '../../base/backoff.ts';
 import type { CancelTimer, Clock } from '../../base/clock.ts';
 import type { Log } from '../log.ts';
 import type { Timing } from '../timing.ts';
-import { carryOutput } from './child-output.ts';
+import { logOutput } from './child-output.ts';
 import { endGroup, signalGroup } from './process-group.ts';
 
 export interface CommandEvents {
-  /** A process runs; its group has the same number. */
+  /** A process runs; its pid is also its group id. */
   launched(pid: number): void;
   /** It accepts work. */
   ready(): void;
@@ -24,7 +24,7 @@ export interface CommandEvents {
 export interface CommandParts {
   argv: string[];
   cwd: string;
-  /** Asked at each start. */
+  /** Called at each start. */
   env(): NodeJS.ProcessEnv;
   clock: Clock;
   log: Log;
@@ -35,19 +35,25 @@ export interface CommandParts {
 
 export interface Command {
   start(): void;
-  /** Ends it, with its group, and keeps it down; whether nothing of the group is left. */
+  /**
+   * Ends the command with its group and keeps it down. Returns whether nothing of the group is
+   * left.
+   */
   stop(grace_ms: number): Promise<boolean>;
-  /** Everything that it wrote has been read. Who still holds its output open by then is not listened to any more. */
+  /**
+   * Resolves when all its output is read. A process that still holds the pipe open by then is no
+   * longer read.
+   */
   outputEnds(): Promise<void>;
-  /** For the last moment of the agent's own process: nothing can be waited for any more. */
+  /** For the end of the agent's process; synchronous. */
   kill(): void;
 }
 
-/** A command that knows better than the clock when it accepts work prints this line, and the environment says so. */
+/** A command that knows when it accepts work prints this line, if the environment asks for it. */
 const readyLine = 'SLIPWAY_READY';
 const announcesReady = (env: NodeJS.ProcessEnv) => env.SLIPWAY_READY_LINE === '1';
 
-/** A pipe holds little, but it is read slowly while the spool is crowded. */
+/** A pipe holds little, but is read slowly while the spool is crowded. */
 const output_ends_within_ms = 5_000;
 
 export function superviseCommand(parts: CommandParts): Command {
@@ -58,8 +64,8 @@ export function superviseCommand(parts: CommandParts): Command {
   let timers: CancelTimer[] = [];
   let exits: number[] = [];
   let looping = false;
-  /** The end of what the last process left behind. */
-  let tidied: Promise<boolean> = Promise.resolve(true);
+  /** Resolves when the leftovers of the last process are gone. */
+  let groupEnded: Promise<boolean> = Promise.resolve(true);
   const outputs = new Set<Readable>();
 
   const clearTimers = () => {
@@ -86,8 +92,8 @@ export function superviseCommand(parts: CommandParts): Command {
     const onLine = (line: string) => {
       if (line.trim() === readyLine && announcesReady(env) && child === started) becameReady();
     };
-    carryOutput(started.stdout, 'stdout', { ...parts, onLine });
-    carryOutput(started.stderr, 'stderr', parts);
+    logOutput(started.stdout, 'stdout', { ...parts, onLine });
+    logOutput(started.stderr, 'stderr', parts);
     for (const output of [started.stdout, started.stderr]) {
       outputs.add(output);
       output.once('close', () => outputs.delete(output));
@@ -116,9 +122,9 @@ export function superviseCommand(parts: CommandParts): Command {
     events.ended(how);
     if (looping)
       events.crashLooping(`the command ended ${exits.length} times within ${window_ms / 1000} s; last it ${how}`);
-    // What the command left running would hold its ports and files against its successor.
-    if (which.pid) tidied = endGroup(which.pid, timing.stop_grace_ms, clock);
-    await tidied;
+    // Leftover processes would hold ports and files that the next one needs.
+    if (which.pid) groupEnded = endGroup(which.pid, timing.stop_grace_ms, clock);
+    await groupEnded;
     if (wanted && !child) later(wait_ms, launch);
   };
 
@@ -134,7 +140,7 @@ export function superviseCommand(parts: CommandParts): Command {
       exits = [];
       looping = false;
       const pid = child?.pid;
-      return pid === undefined ? tidied : endGroup(pid, grace_ms, clock);
+      return pid === undefined ? groupEnded : endGroup(pid, grace_ms, clock);
     },
     async outputEnds() {
       const closed = [...outputs].map((output) => new Promise((resolve) => output.once('close', resolve)));

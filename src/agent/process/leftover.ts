@@ -1,8 +1,8 @@
-/** A killed agent leaves its command running, with nobody to read its output. Its successor ends that before it starts another. */
+/** Ends the command that a killed agent left running, before its successor starts another. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
-import { readJsonFile, writeWhole } from '../state/durable-file.ts';
+import { readJsonFile, writeAtomically } from '../state/durable-file.ts';
 import { isFields } from '../state/shape.ts';
 import { endProcesses } from './process-group.ts';
 import { instanceProcesses } from './process-table.ts';
@@ -12,10 +12,13 @@ const recordPath = (agent_directory: string) => join(agent_directory, 'command.j
 export const commandWasStarted = (agent_directory: string) => existsSync(recordPath(agent_directory));
 
 export function rememberCommand(agent_directory: string, pid: number): void {
-  writeWhole(recordPath(agent_directory), JSON.stringify({ group: pid }));
+  writeAtomically(recordPath(agent_directory), JSON.stringify({ group: pid }));
 }
 
-/** How many processes were found. The group's number may have passed to strangers, so only tagged members count. */
+/**
+ * Returns how many processes were found. Only tagged members count: the group id may have been
+ * reused.
+ */
 export async function endLeftover(
   agent_directory: string,
   node_instance_id: string,

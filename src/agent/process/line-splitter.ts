@@ -1,12 +1,12 @@
-/** Makes lines of a byte stream, in bounded memory: a line that never ends is cut into pieces. */
+/** Splits a byte stream into lines, in bounded memory: an endless line is cut into pieces. */
 import { StringDecoder } from 'node:string_decoder';
 
-/** As long as a shipped line may be. */
-export const most_line_length = 16_384;
+/** The longest line that the server accepts. */
+export const max_line_length = 16_384;
 
 export interface LineSplitter {
   push(chunk: Buffer): string[];
-  /** What was left without a line end. */
+  /** The rest without a line end. */
   end(): string[];
 }
 
@@ -16,7 +16,7 @@ export function lineSplitter(): LineSplitter {
   const take = (text: string): string[] => {
     const lines = (rest + text).split('\n');
     rest = lines.pop() ?? '';
-    while (rest.length > most_line_length) {
+    while (rest.length > max_line_length) {
       const [piece = '', left = ''] = cut(rest);
       lines.push(piece);
       rest = left;
@@ -34,18 +34,18 @@ export function lineSplitter(): LineSplitter {
   };
 }
 
-/** Not between the two halves of one character. */
+/** Does not cut between the halves of a surrogate pair. */
 function cut(text: string): [string, string] {
-  const splitsPair = /[\uD800-\uDBFF]/.test(text.charAt(most_line_length - 1));
-  const at = splitsPair ? most_line_length - 1 : most_line_length;
+  const splitsPair = /[\uD800-\uDBFF]/.test(text.charAt(max_line_length - 1));
+  const at = splitsPair ? max_line_length - 1 : max_line_length;
   return [text.slice(0, at), text.slice(at)];
 }
 
-/** Without the carriage return of other systems and without NUL, which the store's texts cannot hold. */
+/** Removes carriage returns, and NUL, which the store cannot hold. */
 function shippable(line: string): string[] {
   let left = line.replace(/\r$/, '').replaceAll('\0', '\uFFFD');
   const pieces: string[] = [];
-  while (left.length > most_line_length) {
+  while (left.length > max_line_length) {
     const [piece, remains] = cut(left);
     pieces.push(piece);
     left = remains;

@@ -1,4 +1,4 @@
-/** The processes of this machine as /proc shows them; on a system without /proc, none. */
+/** The processes of this machine according to /proc; empty on systems without it. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { errorCode } from '../state/shape.ts';
 
@@ -6,15 +6,15 @@ export interface ProcessRow {
   pid: number;
   ppid: number;
   group: number;
-  /** As the kernel says it; Z is dead and only waits to be reaped. */
+  /** The kernel's state letter; Z is a zombie. */
   state: string;
-  /** With the pid, a name for this process that no later one gets. */
+  /** Together with the pid, identifies the process even if the pid is reused. */
   start: string;
   rss_bytes: number;
 }
 
 const page_bytes = 4096;
-/** A process may go, or belong to somebody else, between being listed and being looked at. */
+/** A process may end, or belong to another user, between listing and reading. */
 const unreadable = new Set(['ENOENT', 'ESRCH', 'EACCES', 'EPERM']);
 
 function read(path: string): string | null {
@@ -29,7 +29,7 @@ function read(path: string): string | null {
 export function processRow(pid: number): ProcessRow | null {
   const stat = read(`/proc/${pid}/stat`);
   if (!stat) return null;
-  // The name stands in brackets and may itself hold brackets and spaces.
+  // The name is in parentheses and may contain parentheses and spaces.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   const [state = '', ppid = '0', group = '0'] = fields;
   return {
@@ -55,8 +55,8 @@ export function commandLine(pid: number): string {
 export const instanceTag = 'SLIPWAY_NODE_INSTANCE_ID';
 
 /**
- * What belongs to the instance besides this agent and those who started it: everything that carries the tag in its
- * environment, and everything that was started by such a process or by us.
+ * Processes of the instance other than this agent and its ancestors: those with the tag in their
+ * environment, and all descendants of these or of the agent.
  */
 export function instanceProcesses(node_instance_id: string): ProcessRow[] {
   const rows = processRows();

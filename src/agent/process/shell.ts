@@ -1,9 +1,9 @@
-/** Runs one shell text to its end: `setup`, `clean`, prerequisite checks. */
+/** Runs one shell script to its end: `setup`, `clean`, prerequisite checks. */
 import { spawn } from 'node:child_process';
 import type { Clock } from '../../base/clock.ts';
 import type { LogStream } from '../spool/spool.ts';
-import { carryOutput, type OutputParts } from './child-output.ts';
-import { strikeKnown } from './known-secrets.ts';
+import { logOutput, type OutputParts } from './child-output.ts';
+import { redactKnown } from './known-secrets.ts';
 import { endGroup } from './process-group.ts';
 
 export interface ShellEnd {
@@ -16,7 +16,7 @@ export interface ShellEnd {
 export interface ShellParts extends OutputParts {
   clock: Clock;
   cwd: string;
-  /** Asked at each run. */
+  /** Called at each run. */
   env(): NodeJS.ProcessEnv;
   /** Variables that are secret whatever their names. */
   secret_env?: readonly string[];
@@ -25,14 +25,14 @@ export interface ShellParts extends OutputParts {
 export interface ShellRun {
   script: string;
   stream: LogStream;
-  /** Ends the shell and all it started. */
+  /** Ends the shell and everything it started. */
   signal: AbortSignal;
   timeout_ms?: number;
 }
 
 const kept_lines = 20;
 const grace_ms = 2_000;
-/** Output that a background process still holds open is not waited for longer than this. */
+/** How long to wait for output that a background process holds open. */
 const output_ends_within_ms = 200;
 
 export function runShell(parts: ShellParts, { script, stream, signal, timeout_ms }: ShellRun): Promise<ShellEnd> {
@@ -56,10 +56,10 @@ export function runShell(parts: ShellParts, { script, stream, signal, timeout_ms
     const finish = (ok: boolean, how: string) => {
       signal.removeEventListener('abort', abort);
       cancel?.();
-      // They go where the log does not, and carry no more secrets there than the log does.
-      resolve({ ok, how: ended_because ?? how, last_lines: last_lines.map(strikeKnown(env, parts.secret_env)) });
+      // These lines do not pass through the log, so redact them here.
+      resolve({ ok, how: ended_because ?? how, last_lines: last_lines.map(redactKnown(env, parts.secret_env)) });
     };
-    for (const output of [child.stdout, child.stderr]) carryOutput(output, stream, { ...parts, onLine });
+    for (const output of [child.stdout, child.stderr]) logOutput(output, stream, { ...parts, onLine });
     child.on('error', (error) => finish(false, `could not be started: ${error.message}`));
     child.on('exit', (code, killedBy) => {
       const how = code === null ? `was ended by ${killedBy}` : `exited with code ${code}`;

@@ -1,9 +1,12 @@
-/** The command in the life of the node: when it runs, what its state lets the agent claim, how a release ends it. */
+/**
+ * The command over the life of the node: when it runs, what the agent reports about it, and how a
+ * release ends it.
+ */
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
 import type { BootStages } from '../life/boot-stages.ts';
-import type { Claims } from '../life/report.ts';
+import type { SelfReport } from '../life/report.ts';
 import type { Log } from '../log.ts';
 import type { FactBox } from '../spool/fact-box.ts';
 import type { AgentConfig } from '../state/config.ts';
@@ -19,7 +22,7 @@ export interface WorkloadParts {
   clock: Clock;
   state: StateFile;
   stages: BootStages;
-  claims: Claims;
+  report: SelfReport;
   facts: FactBox;
   log: Log;
   timing: Timing;
@@ -29,26 +32,26 @@ export interface WorkloadParts {
 
 export interface Workload {
   /**
-   * Once registered, or at once by an agent that was before: the machine's work does not wait for the control plane, only
-   * for what the machine itself must have.
+   * Called once registered, or at once by an agent that was before: the workload waits for the
+   * prerequisites, not for the control plane.
    */
   begin(): Promise<void>;
   /** Ends the command; a restarted agent starts it again. */
   end(): Promise<void>;
-  /** Ends everything of the instance, and keeps it down; what is left. */
+  /** Ends everything of the instance and keeps it down. Returns what is left. */
   release(grace_ms: number | null): Promise<ProcessRow[]>;
-  /** The node was released, cleaned and is ready for the next allocation: the command runs again. */
+  /** Restarts the command if the node was released, cleaned and is ready again. */
   resumeIfReused(node_status: string): void;
   processes(): ProcessRow[];
   kill(): void;
 }
 
-/** From the command's first start until it accepts work. */
+/** From the first start of the command until it accepts work. */
 const commandStage = 'command';
 const releasedMessage = 'the command was stopped by a release';
 
 export function workload(parts: WorkloadParts): Workload {
-  const { config, clock, state, stages, claims, facts, log, timing } = parts;
+  const { config, clock, state, stages, report, facts, log, timing } = parts;
   const directory = agentDirectory(config.dir);
   const cleaned = join(config.dir, 'cleaned');
   const instance = () => state.read().identity?.node_instance_id ?? null;
@@ -68,23 +71,23 @@ export function workload(parts: WorkloadParts): Workload {
           launched: (pid) => rememberCommand(directory, pid),
           ready() {
             firstReady?.();
-            claims.claim('ready');
+            report.set('ready');
           },
           ended(how) {
             const restarts = state.read().command_restarts + 1;
             state.note({ command_restarts: restarts });
             facts.happened('command_ended', `the command ${how} and is started again`, { how, restarts });
           },
-          crashLooping: (message) => claims.claim('degraded', message),
+          crashLooping: (message) => report.set('degraded', message),
         },
       })
     : null;
 
   const start = () => {
-    if (!command) return claims.claim('ready');
+    if (!command) return report.set('ready');
     command.start();
     if (firstReady || startedBefore) return;
-    // Not waited for: a command that never gets ready is the server's to judge, by its own deadline.
+    // Not awaited: the server judges a command that never gets ready, by its own deadline.
     stages.run(commandStage, () => {
       return new Promise<void>((resolve) => {
         firstReady = resolve;
@@ -97,7 +100,7 @@ export function workload(parts: WorkloadParts): Workload {
       const id = instance();
       const left = id === null ? 0 : await endLeftover(directory, id, timing.stop_grace_ms, clock);
       if (left > 0) log.warn('ended what a killed agent had left running', { processes: left });
-      if (state.read().command_stopped) claims.claim('starting', releasedMessage);
+      if (state.read().command_stopped) report.set('starting', releasedMessage);
       else start();
     },
     async end() {
@@ -109,11 +112,11 @@ export function workload(parts: WorkloadParts): Workload {
       await command?.stop(grace);
       await endProcesses(processes(), grace, clock);
       await command?.outputEnds();
-      claims.claim('starting', releasedMessage);
+      report.set('starting', releasedMessage);
       return processes();
     },
     resumeIfReused(node_status) {
-      if (claims.isHeld() || node_status !== 'ready' || !state.read().command_stopped || !existsSync(cleaned)) return;
+      if (report.isHeld() || node_status !== 'ready' || !state.read().command_stopped || !existsSync(cleaned)) return;
       rmSync(cleaned);
       state.update({ command_stopped: false });
       log.info('the node is free again; the command is started');

@@ -27,7 +27,7 @@ const refused: CallFailure = {
   deadline_at: null,
 };
 
-test('equal failures are one fact that counts, other layers another; both survive a restart', async () => {
+test('counts equal failures in one fact, separates layers, and survives a restart', async () => {
   const clock = virtualClock();
   const dir = directory();
   const box = openFactBox(dir, clock);
@@ -48,19 +48,19 @@ test('equal failures are one fact that counts, other layers another; both surviv
   expect(facts[0]?.data.first_at).not.toBe(facts[0]?.data.last_at);
 });
 
-test('what came while the facts were being told is kept', () => {
+test('keeps facts that came while others were being sent', () => {
   const box = openFactBox(directory(), virtualClock());
   box.callFailed(refused);
   box.happened('command_ended', 'it exited', {});
-  const { told } = box.take(10);
+  const { markSent } = box.take(10);
   box.callFailed(refused);
-  told();
+  markSent();
   expect(box.take(10).facts).toMatchObject([{ data: { count: 1 } }]);
-  box.take(10).told();
+  box.take(10).markSent();
   expect(box.isEmpty()).toBe(true);
 });
 
-test('it never grows without bound', () => {
+test('is bounded', () => {
   const box = openFactBox(directory(), virtualClock());
   for (let i = 0; i < 300; i++) {
     box.callFailed({ ...refused, code: `code_${i}` });

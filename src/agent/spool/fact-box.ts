@@ -1,11 +1,11 @@
 /**
- * What only the machine saw, kept on disk until it can be told: calls that failed, crashes of the command. Bounded:
- * equal failures are one fact that counts, and the oldest facts make room.
+ * Keeps facts that only the machine knows on disk until they are sent: failed calls, crashes of the
+ * command. Bounded: equal failures are counted in one fact, and the oldest facts are dropped.
  */
 import { join } from 'node:path';
 import { type Clock, now } from '../../base/clock.ts';
 import type { CallFailure } from '../connection/call-failure.ts';
-import { readJsonFile, writeWhole } from '../state/durable-file.ts';
+import { readJsonFile, writeAtomically } from '../state/durable-file.ts';
 import { type Fields, isFields } from '../state/shape.ts';
 
 export interface Fact {
@@ -20,8 +20,8 @@ export interface FactBox {
   callFailed(failure: CallFailure): void;
   happened(kind: string, summary: string, data: Fields): void;
   isEmpty(): boolean;
-  /** The oldest facts; `told` forgets exactly what was in them, not what came since. */
-  take(most: number): { facts: Fact[]; told(): void };
+  /** The oldest facts; `markSent` removes exactly these, not later ones. */
+  take(max: number): { facts: Fact[]; markSent(): void };
 }
 
 interface FailedCall {
@@ -40,33 +40,33 @@ interface Kept {
   facts: Fact[];
 }
 
-const most_kept = 100;
+const max_kept = 100;
 
 export function openFactBox(directory: string, clock: Clock): FactBox {
   const path = join(directory, 'facts.json');
   const kept = keptFrom(readJsonFile(path));
-  const save = () => writeWhole(path, JSON.stringify(kept));
+  const save = () => writeAtomically(path, JSON.stringify(kept));
   return {
     callFailed({ call, owner_layer, layer, code, detail }) {
       const at = now(clock).toISOString();
       const known = kept.failed_calls.find((one) => one.call === call && one.layer === layer && one.code === code);
       if (known) Object.assign(known, { count: known.count + 1, last_at: at, detail });
       else kept.failed_calls.push({ call, owner_layer, layer, code, count: 1, first_at: at, last_at: at, detail });
-      kept.failed_calls.splice(0, kept.failed_calls.length - most_kept);
+      kept.failed_calls.splice(0, kept.failed_calls.length - max_kept);
       save();
     },
     happened(kind, summary, data) {
       kept.facts.push({ at: now(clock).toISOString(), layer: 'node', kind, summary: summary.slice(0, 1024), data });
-      kept.facts.splice(0, kept.facts.length - most_kept);
+      kept.facts.splice(0, kept.facts.length - max_kept);
       save();
     },
     isEmpty: () => kept.facts.length === 0 && kept.failed_calls.length === 0,
-    take(most) {
-      const facts = kept.facts.slice(0, most);
-      const calls = kept.failed_calls.slice(0, most - facts.length).map((one) => ({ ...one }));
+    take(max) {
+      const facts = kept.facts.slice(0, max);
+      const calls = kept.failed_calls.slice(0, max - facts.length).map((one) => ({ ...one }));
       return {
         facts: [...facts, ...calls.map(factOf)],
-        told() {
+        markSent() {
           kept.facts = kept.facts.filter((fact) => !facts.includes(fact));
           for (const { call, layer, code, count } of calls) {
             const same = kept.failed_calls.find((one) => one.call === call && one.layer === layer && one.code === code);

@@ -1,6 +1,6 @@
-/** Tells the control plane the kept facts, as soon as it can be reached. */
+/** Sends the kept facts to the control plane, as soon as it can be reached. */
 import type { Clock } from '../../base/clock.ts';
-import { mayPass } from '../connection/call-failure.ts';
+import { isTransient } from '../connection/call-failure.ts';
 import type { ControlPlane } from '../connection/control-plane.ts';
 import type { Log } from '../log.ts';
 import type { Timing } from '../timing.ts';
@@ -16,25 +16,25 @@ export interface FactShipperParts {
   signal: AbortSignal;
 }
 
-const most_at_once = 50;
+const max_at_once = 50;
 
 export function factShipper({ clock, facts, server, log, timing, signal }: FactShipperParts): ShipLoop {
   return shipLoop({
     clock,
     signal,
-    gather_ms: timing.log_gather_ms,
+    batch_ms: timing.log_batch_ms,
     retry: timing.ship_retry,
     async ship() {
       if (facts.isEmpty()) return 'empty';
-      const { facts: some, told } = facts.take(most_at_once);
+      const { facts: some, markSent } = facts.take(max_at_once);
       const answer = await server.evidence(some, signal);
       if (answer.ok) {
-        told();
+        markSent();
         return 'more';
       }
-      if (answer.failure.code === 'invalid_request' && !mayPass(answer.failure)) {
+      if (answer.failure.code === 'invalid_request' && !isTransient(answer.failure)) {
         log.error('the server refuses these facts; they stay in the log only', { facts: some });
-        told();
+        markSent();
       }
       return answer.failure;
     },

@@ -1,8 +1,8 @@
 /**
- * Ships the spool in order. A line is forgotten only when the server has acknowledged its number.
+ * Ships the spool in order. A line is removed only after the server has acknowledged its number.
  */
 import type { Clock } from '../../base/clock.ts';
-import { mayPass } from '../connection/call-failure.ts';
+import { isTransient } from '../connection/call-failure.ts';
 import type { ControlPlane } from '../connection/control-plane.ts';
 import type { Log } from '../log.ts';
 import type { Timing } from '../timing.ts';
@@ -19,24 +19,24 @@ export interface LogShipperParts {
 }
 
 export interface LogShipper extends ShipLoop {
-  /** Ships what is left, until the signal fires. Only after the loop has ended. */
+  /** Ships the rest, until the signal aborts. Call it only after the loop has ended. */
   flush(signal: AbortSignal): Promise<void>;
 }
 
 const tooLarge = 413;
 export function logShipper({ clock, spool, server, log, timing, signal }: LogShipperParts): LogShipper {
-  let most_lines = Number.POSITIVE_INFINITY;
-  /** Lines in which we report a refused line, by number. */
+  let max_lines = Number.POSITIVE_INFINITY;
+  /** Numbers of the lines in which we report a refused line. */
   let complaints: number[] = [];
 
   const ship = async (until: AbortSignal): Promise<Shipped> => {
-    const batch = spool.batch(most_lines);
+    const batch = spool.batch(max_lines);
     if (!batch) return 'empty';
-    // A power cut must not take back a number that the server already knows.
+    // A power cut must not undo a number that the server already has.
     spool.sync();
     const answer = await server.logs(batch.body, until);
     if (answer.ok) {
-      most_lines = Number.POSITIVE_INFINITY;
+      max_lines = Number.POSITIVE_INFINITY;
       spool.acknowledge(answer.body.acknowledged_seq);
       if (answer.body.acknowledged_seq >= batch.first) return 'more';
       return { ...nothingTaken, detail: `acknowledged ${answer.body.acknowledged_seq} of ${batch.first}` };
@@ -49,17 +49,16 @@ export function logShipper({ clock, spool, server, log, timing, signal }: LogShi
       return 'more';
     }
     const isRefused =
-      !mayPass(failure) && ['invalid_request', 'malformed_json', 'body_too_large'].includes(failure.code);
-    // A proxy in front may have a lower limit than the server; retrying the same batch would never
-    // end.
+      !isTransient(failure) && ['invalid_request', 'malformed_json', 'body_too_large'].includes(failure.code);
+    // A proxy may have a lower limit than the server; retrying the same batch would never end.
     if (!isRefused && (failure.status !== tooLarge || batch.first === batch.last)) return failure;
     // Halve the batch until the refused line is alone, and drop only that one.
     if (batch.first < batch.last) {
-      most_lines = Math.max(1, Math.floor((batch.last - batch.first + 1) / 2));
+      max_lines = Math.max(1, Math.floor((batch.last - batch.first + 1) / 2));
       return 'more';
     }
     spool.acknowledge(batch.first);
-    // A complaint that is refused as well is not reported again: that would never end.
+    // A refused complaint is not reported again: that would never end.
     const isComplaint = complaints.includes(batch.first);
     complaints = complaints.filter((seq) => seq > batch.first);
     if (!isComplaint) {
@@ -73,7 +72,7 @@ export function logShipper({ clock, spool, server, log, timing, signal }: LogShi
     clock,
     signal,
     ship: () => ship(signal),
-    gather_ms: timing.log_gather_ms,
+    batch_ms: timing.log_batch_ms,
     retry: timing.ship_retry,
   });
   spool.onAppend(loop.wake);

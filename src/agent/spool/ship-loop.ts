@@ -1,16 +1,19 @@
-/** Ships what waits somewhere, when woken, and again with growing pauses while it cannot. Logs, boot stages and facts use it. */
+/**
+ * Ships pending items when woken, and retries with growing pauses. Used for logs, boot stages and
+ * facts.
+ */
 
 import { backoff, type Span } from '../../base/backoff.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { CallFailure } from '../connection/call-failure.ts';
 import { waker } from '../life/waker.ts';
 
-/** `empty`: wait to be woken. `more`: come again at once. A failure: come again later. */
+/** `empty`: wait for a wake. `more`: call again at once. A failure: retry later. */
 export type Shipped = 'empty' | 'more' | CallFailure;
 
 export interface ShipLoop {
   wake(): void;
-  /** True once nothing waited; false when the signal fired before. */
+  /** True once nothing is pending; false if the signal aborts before. */
   emptied(until: AbortSignal): Promise<boolean>;
   done: Promise<void>;
 }
@@ -19,14 +22,14 @@ export interface ShipLoopParts {
   clock: Clock;
   signal: AbortSignal;
   ship(): Promise<Shipped>;
-  /** What comes within this time after a wake travels together. */
-  gather_ms: number;
+  /** Items that come within this time after a wake are sent together. */
+  batch_ms: number;
   retry: Span;
 }
 
-export function shipLoop({ clock, signal, ship, gather_ms, retry }: ShipLoopParts): ShipLoop {
+export function shipLoop({ clock, signal, ship, batch_ms, retry }: ShipLoopParts): ShipLoop {
   const rest = waker(clock, signal);
-  // Wakes must not cut a pause between tries short: a command that writes much would turn it into a busy loop.
+  // A wake must not cut a retry pause short: a chatty command would turn it into a busy loop.
   const retryRest = waker(clock, signal);
   const pauses = backoff(retry);
   const waiting = new Set<() => void>();
@@ -39,21 +42,21 @@ export function shipLoop({ clock, signal, ship, gather_ms, retry }: ShipLoopPart
       }
       pauses.reset();
       if (shipped === 'more') continue;
-      for (const tell of waiting) tell();
+      for (const finish of waiting) finish();
       await rest.rest(null);
-      if (!signal.aborted) await retryRest.rest(gather_ms);
+      if (!signal.aborted) await retryRest.rest(batch_ms);
     }
   };
   const emptied = (until: AbortSignal) =>
     new Promise<boolean>((resolve) => {
-      const tell = () => {
-        waiting.delete(tell);
-        until.removeEventListener('abort', tell);
+      const finish = () => {
+        waiting.delete(finish);
+        until.removeEventListener('abort', finish);
         resolve(!until.aborted);
       };
-      if (until.aborted) return tell();
-      waiting.add(tell);
-      until.addEventListener('abort', tell, { once: true });
+      if (until.aborted) return finish();
+      waiting.add(finish);
+      until.addEventListener('abort', finish, { once: true });
       rest.wake();
     });
   return { wake: rest.wake, emptied, done: run() };

@@ -1,4 +1,7 @@
-/** A spool that was damaged, taken away or set back: the agent goes on, what is missing is said, and no new line passes for an old one. */
+/**
+ * A damaged, removed or restored spool: the agent continues, losses are recorded, and no new line
+ * reuses an old number.
+ */
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,7 +21,7 @@ afterEach(() => {
   for (const dir of dirs.splice(0)) rmSync(dir, { recursive: true, force: true });
 });
 
-const limits = { segment_bytes: 800, most_bytes: 1_000_000, batch_bytes: 500 };
+const limits = { segment_bytes: 800, max_bytes: 1_000_000, batch_bytes: 500 };
 const open = (dir: string) => openSpool(dir, systemClock, limits);
 const lines = (from: number, to: number): SpoolLine[] =>
   Array.from({ length: to - from + 1 }, (_, i) => ({
@@ -46,7 +49,7 @@ const filled = () => {
   return dir;
 };
 
-/** As a disk does it: some bytes are others, or the end of a file is missing, or the file is. */
+/** Like a bad disk: changed bytes, a truncated file, or a missing one. */
 const damage = fc.record({
   file: fc.nat(),
   how: fc.constantFrom('zeros', 'letters', 'cut', 'remove'),
@@ -54,20 +57,20 @@ const damage = fc.record({
   bytes: fc.integer({ min: 1, max: 400 }),
 });
 
-test('whatever is damaged, what can be read comes in order, and what is missing is counted in its place', () => {
+test('whatever is damaged, readable lines come in order and losses are counted in their place', () => {
   const whole = filled();
   fc.assert(
     fc.property(fc.array(damage, { minLength: 1, maxLength: 3 }), (damages) => {
       const dir = directory();
       cpSync(whole, dir, { recursive: true });
       for (const { file, how, from, bytes } of damages) {
-        // Not the last file, whose end is wherever its writer was stopped.
+        // Not the last file, which may end anywhere.
         const segments = segmentsIn(dir).slice(0, -1);
         const place = file % segments.length;
         const path = join(dir, segments[place] ?? '');
         const content = readFileSync(path);
         const start = Math.floor(from * content.length);
-        // What was before the first file, the server has.
+        // The server has everything before the first file.
         if (how === 'remove' && place > 0) rmSync(path);
         else if (how === 'cut') writeFileSync(path, content.subarray(0, start));
         else
@@ -82,7 +85,7 @@ test('whatever is damaged, what can be read comes in order, and what is missing 
   );
 });
 
-test('a line whose end was overwritten swallows those behind it and is whole again: they are counted', () => {
+test('counts the lines that one with an overwritten end swallowed', () => {
   const dir = filled();
   const path = join(dir, segmentsIn(dir)[0] ?? '');
   const content = readFileSync(path, 'latin1');
@@ -97,7 +100,7 @@ test('a line whose end was overwritten swallows those behind it and is whole aga
   ]);
 });
 
-test('what is mended stays as it is when it is opened again', () => {
+test('repairing twice changes nothing', () => {
   const dir = filled();
   const path = join(dir, segmentsIn(dir)[0] ?? '');
   writeFileSync(path, readFileSync(path).fill(0, 100, 300));
@@ -108,7 +111,7 @@ test('what is mended stays as it is when it is opened again', () => {
   expect(readFileSync(path, 'utf8')).toBe(mended);
 });
 
-test('unreadable lines at the very end are said, and the next line is told behind them', () => {
+test('records unreadable lines at the very end, and continues after them', () => {
   const dir = filled();
   const last = join(dir, segmentsIn(dir).at(-1) ?? '');
   writeFileSync(last, `${'\0'.repeat(100)}\n`, { flag: 'a' });
@@ -120,7 +123,7 @@ test('unreadable lines at the very end are said, and the next line is told behin
   ]);
 });
 
-test('a machine that was set back tells its new lines under numbers that the server does not have', () => {
+test('a restored machine numbers its new lines beyond those that the server has', () => {
   const dir = directory();
   const before = open(dir);
   before.append(lines(1, 5));
@@ -139,7 +142,7 @@ test('a machine that was set back tells its new lines under numbers that the ser
   expect(open(kept).lastSeq()).toBe(known + 1 + 22);
 });
 
-test('what the server has of an ordinary restart changes nothing', () => {
+test('an ordinary restart changes nothing', () => {
   const dir = filled();
   const spool = open(dir);
   spool.append(lines(61, 61));

@@ -1,6 +1,7 @@
 /**
- * The files of the spool. A segment holds consecutive lines and is named after the first; a gap holds one line that says
- * how many were dropped in its place. Every file ends where the next begins, so names alone tell what is there.
+ * The files of the spool. A segment holds consecutive lines and is named after the first; a gap
+ * file holds one line that says how many were dropped. Each file ends where the next begins, so the
+ * names alone define the ranges.
  */
 import { closeSync, openSync, readdirSync, readSync, statSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,7 +12,7 @@ export interface Segment {
   path: string;
   first: number;
   bytes: number;
-  /** It stands for lines that were dropped. */
+  /** It stands for dropped lines. */
   gap: boolean;
 }
 
@@ -22,11 +23,14 @@ export const segmentPath = (directory: string, first: number, kind: 'lines' | 'g
 
 export interface FoundSegments {
   segments: Segment[];
-  /** The sequence number that the next line gets. */
+  /** The number of the next line. */
   next_seq: number;
 }
 
-/** Puts right what a crash or a disk left: half-written and unreadable lines, and lines that a gap already counts as dropped. */
+/**
+ * Repairs the leftovers of a crash or a bad disk: partial and unreadable lines, and lines that a
+ * gap already counts as dropped.
+ */
 export function findSegments(directory: string, acknowledged: number, at: string): FoundSegments {
   const segments: Segment[] = [];
   let next_seq = 1;
@@ -40,7 +44,7 @@ export function findSegments(directory: string, acknowledged: number, at: string
       continue;
     }
     const gap = file.endsWith('.gap');
-    // What a gap stands for may still lie beside it.
+    // The lines that a gap stands for may still lie beside it.
     const following = gap ? null : (firsts.find((other) => other > first) ?? null);
     const last_seq = mendSegment(path, { first, following, acknowledged, at });
     segments.push({ path, first, bytes: statSync(path).size, gap });
@@ -62,14 +66,14 @@ export function readPart(path: string, from: number, to: number): Buffer {
 const seqOf = (text: string) => /^\{"seq":(\d+),/.exec(text)?.[1];
 const seqAt = (content: Buffer, offset: number) => seqOf(content.toString('latin1', offset, offset + 32));
 
-/** The numbers of the first and the last line of what is whole lines. */
+/** The numbers of the first and last line in a buffer of whole lines. */
 export function seqRange(lines: Buffer): { first: number; last: number } | null {
   const first = seqAt(lines, 0);
   const last = seqAt(lines, lines.lastIndexOf(0x0a, -2) + 1);
   return first && last ? { first: Number(first), last: Number(last) } : null;
 }
 
-/** Where in its file the line with this number begins; the end, if all lines in it come before. */
+/** The offset of the line with this number; the end of the file if all its lines come before. */
 export function offsetOf({ path, bytes }: Segment, seq: number): number {
   const content = readPart(path, 0, bytes);
   let offset = 0;
@@ -89,7 +93,7 @@ export interface KeptLine {
   line: string;
 }
 
-/** Whole lines only: the first of a part that was cut out of a file is passed over when it is none. */
+/** Skips a partial first line. */
 export function parseLines(content: Buffer): KeptLine[] {
   const texts = content.toString('utf8').split('\n');
   return texts.filter((text) => seqOf(text) !== undefined).flatMap((text) => lineFrom(JSON.parse(text)));

@@ -17,12 +17,12 @@ afterEach(() => {
   for (const dir of dirs.splice(0)) rmSync(dir, { recursive: true, force: true });
 });
 
-const small = { segment_bytes: 400, most_bytes: 2_000, batch_bytes: 300 };
-const roomy = { ...small, most_bytes: 1_000_000 };
+const small = { segment_bytes: 400, max_bytes: 2_000, batch_bytes: 300 };
+const roomy = { ...small, max_bytes: 1_000_000 };
 const lines = (...texts: string[]): SpoolLine[] =>
   texts.map((line) => ({ at: '2026-01-01T00:00:00.000Z', stream: 'stdout', line }));
 
-/** Takes everything as a server would that acknowledges each batch. */
+/** Takes everything, like a server that acknowledges each batch. */
 function drain(spool: Spool): { seq: number; line: string }[] {
   const taken: { seq: number; line: string }[] = [];
   for (let batch = spool.batch(); batch; batch = spool.batch()) {
@@ -35,7 +35,7 @@ function drain(spool: Spool): { seq: number; line: string }[] {
   return taken;
 }
 
-test('lines come out once, in order, numbered without holes, over many segments', () => {
+test('lines come out once, in order, without gaps in their numbers, over many segments', () => {
   const spool = openSpool(directory(), systemClock, roomy);
   const texts = Array.from({ length: 60 }, (_, i) => `line ${i}`);
   for (const text of texts) spool.append(lines(text));
@@ -45,7 +45,7 @@ test('lines come out once, in order, numbered without holes, over many segments'
   expect(spool.batch()).toBeNull();
 });
 
-test('what was not acknowledged is offered again, from the line after the last acknowledged one', () => {
+test('offers unacknowledged lines again, from the one after the last acknowledged', () => {
   const spool = openSpool(directory(), systemClock, roomy);
   spool.append(lines('a', 'b', 'c'));
   expect(spool.batch()?.last).toBe(3);
@@ -53,13 +53,13 @@ test('what was not acknowledged is offered again, from the line after the last a
   expect(spool.batch()).toMatchObject({ first: 3, last: 3 });
 });
 
-test('a smaller batch can be asked for', () => {
+test('returns a smaller batch on request', () => {
   const spool = openSpool(directory(), systemClock, roomy);
   spool.append(lines('a', 'b', 'c'));
   expect(spool.batch(2)).toMatchObject({ first: 1, last: 2 });
 });
 
-test('a torn last line is cut off and its number given to the next', () => {
+test('cuts off a torn last line and reuses its number', () => {
   const dir = directory();
   openSpool(dir, systemClock, roomy).append(lines('a', 'b'));
   const [segment = ''] = readdirSync(dir).filter((name) => name.endsWith('.lines'));
@@ -72,7 +72,7 @@ test('a torn last line is cut off and its number given to the next', () => {
   ]);
 });
 
-test('a number that was acknowledged is never given again, even when the lines are gone', () => {
+test('never reuses an acknowledged number, even if the lines are gone', () => {
   const dir = directory();
   const first = openSpool(dir, systemClock, roomy);
   first.append(lines('a', 'b', 'c'));
@@ -84,7 +84,7 @@ test('a number that was acknowledged is never given again, even when the lines a
   expect(drain(spool)).toMatchObject([{ seq: 4, line: 'd' }]);
 });
 
-test('acknowledged segments are removed, the last lines stay to be asked for', () => {
+test('removes acknowledged segments but keeps the last lines', () => {
   const dir = directory();
   const spool = openSpool(dir, systemClock, roomy);
   for (let i = 0; i < 60; i++) spool.append(lines(`line ${i}`));
@@ -102,10 +102,10 @@ describe('when it is full', () => {
   };
   const bytesIn = (dir: string) => readdirSync(dir).reduce((sum, name) => sum + statSync(join(dir, name)).size, 0);
 
-  test('it stays within its bound and says in their place how many lines were dropped', () => {
+  test('stays within its bound and records in their place how many lines were dropped', () => {
     const dir = directory();
     const spool = filled(dir);
-    expect(bytesIn(dir)).toBeLessThan(small.most_bytes + 2 * small.segment_bytes);
+    expect(bytesIn(dir)).toBeLessThan(small.max_bytes + 2 * small.segment_bytes);
     const [notice, ...rest] = drain(spool);
     const kept = rest.map(({ line }) => Number(line.split(' ')[1]));
     expect(kept).toEqual(Array.from({ length: kept.length }, (_, i) => 200 - kept.length + 1 + i));
@@ -113,7 +113,7 @@ describe('when it is full', () => {
     expect(notice?.seq).toBe(200 - kept.length);
   });
 
-  test('writers are told to slow down before that', () => {
+  test('asks writers to slow down before that', () => {
     const spool = openSpool(directory(), systemClock, small);
     spool.append(lines('a'));
     expect(spool.isCrowded()).toBe(false);
@@ -123,7 +123,7 @@ describe('when it is full', () => {
     expect(spool.isCrowded()).toBe(false);
   });
 
-  test('lines that a crash left beside the notice of their loss are not shipped behind it', () => {
+  test('does not ship lines that a crash left beside the record of their loss', () => {
     const dir = directory();
     filled(dir).close();
     const gap = readdirSync(dir).find((name) => name.endsWith('.gap')) ?? '';
@@ -135,11 +135,11 @@ describe('when it is full', () => {
   });
 });
 
-test('a disk that cannot be written costs lines, counts them, and says so as soon as it can', () => {
+test('counts lines that could not be written, and records the loss as soon as it can', () => {
   let full = false;
   const spool = openSpool(directory(), systemClock, roomy, (file, content, offset) => {
     if (!full) return writeSync(file, content, offset);
-    // As a disk does that fills up in the middle of a line.
+    // Like a disk that fills up in the middle of a line.
     if (offset === 0) return writeSync(file, content, 0, 10);
     throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
   });
@@ -176,7 +176,7 @@ test('whatever is appended, acknowledged and reopened, nothing is lost, repeated
           spool.append(lines(...Array.from({ length: one.count }, (_, i) => `line ${written + i + 1}`)));
           written += one.count;
         } else if (one.do === 'reopen') {
-          // Without closing: as a kill leaves it.
+          // Without closing, as after a kill.
           spool = openSpool(dir, systemClock, roomy);
         } else {
           const batch = spool.batch();
@@ -194,7 +194,7 @@ test('whatever is appended, acknowledged and reopened, nothing is lost, repeated
   );
 });
 
-test('once the server has everything, no line stays on the disk, and the numbers go on, also after a restart', () => {
+test('removes every line once the server has them, and numbers continue, also after a restart', () => {
   const dir = directory();
   const spool = openSpool(dir, systemClock, roomy);
   spool.append(lines('a', 'b'));

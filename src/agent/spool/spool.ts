@@ -1,8 +1,7 @@
 /**
- * Log lines on disk until the server has them. A line is numbered and written before anything else
- * is done with it, and written is synchronous: whoever produces faster than the disk takes waits,
- * and memory holds nothing. A number that the server may have seen is never given to another line,
- * whatever is killed when.
+ * Log lines on disk until the server has them. A line is numbered and written synchronously before
+ * anything else happens to it, so fast producers wait for the disk and memory stays empty. A number
+ * that the server may have seen is never reused, whatever is killed when.
  */
 import {
   closeSync,
@@ -20,7 +19,7 @@ import {
 import { join } from 'node:path';
 import { type Clock, now } from '../../base/clock.ts';
 import type { ShippedLine } from '../../contract/agent/agent.ts';
-import { syncDirectory, writeWhole } from '../state/durable-file.ts';
+import { syncDirectory, writeAtomically } from '../state/durable-file.ts';
 import { errorCode, errorText } from '../state/shape.ts';
 import { lossLine } from './loss-record.ts';
 import {
@@ -38,7 +37,7 @@ export type LogStream = ShippedLine['stream'];
 export type SpoolLine = Omit<ShippedLine, 'seq'>;
 
 export interface Batch {
-  /** NDJSON, as it goes over the wire. */
+  /** NDJSON, as on the wire. */
   body: Buffer;
   first: number;
   last: number;
@@ -47,26 +46,26 @@ export interface Batch {
 export interface Spool {
   append(lines: SpoolLine[]): void;
   onAppend(listener: () => void): void;
-  /** The oldest lines that the server has not acknowledged; null when there are none. */
-  batch(most_lines?: number): Batch | null;
+  /** The oldest lines that the server has not acknowledged; null if there are none. */
+  batch(max_lines?: number): Batch | null;
   acknowledge(seq: number): void;
   /**
-   * What the server has of this log, heard before anything was shipped. Where it has numbers that
-   * were still to be given out, the spool is an older one: what was appended meanwhile is told
-   * again under numbers beyond, since the server would take it for repeats.
+   * Call it with the number up to which the server has this log, before shipping. If the server has
+   * numbers that are still unused here, the spool is an older copy: lines appended since are
+   * repeated under higher numbers, because the server would drop them as duplicates.
    */
   goOnBeyond(seq: number): void;
-  /** The number of the last line that was appended. */
+  /** The number of the last appended line. */
   lastSeq(): number;
-  /** After it, everything appended so far would survive a power cut. */
+  /** Makes everything appended so far survive a power cut. */
   sync(): void;
-  /** Whether so much waits that whoever writes should slow down. */
+  /** Whether so much is pending that writers should slow down. */
   isCrowded(): boolean;
-  /** The last lines, acknowledged ones among them. */
+  /** The last lines, including acknowledged ones. */
   tail(count: number): KeptLine[];
   /**
-   * Leaves no line on the disk, the last ones neither; false, and nothing is done, while some wait
-   * for the server.
+   * Removes every line from the disk. Returns false, and does nothing, while lines wait for the
+   * server.
    */
   forgetAll(): boolean;
   close(): void;
@@ -74,21 +73,21 @@ export interface Spool {
 
 export interface SpoolLimits {
   segment_bytes: number;
-  most_bytes: number;
+  max_bytes: number;
   batch_bytes: number;
 }
 
-const usualLimits: SpoolLimits = {
+const defaultLimits: SpoolLimits = {
   segment_bytes: 1024 * 1024,
-  most_bytes: 32 * 1024 * 1024,
+  max_bytes: 32 * 1024 * 1024,
   batch_bytes: 256 * 1024,
 };
 
 const acknowledgedName = 'acknowledged';
 
 /**
- * Where numbers go on when the spool of a known instance is gone: beyond all that it can have given
- * out, which the server would take for repeats. It holds for fewer than a million lines a second.
+ * The next number after the spool of a known instance was lost: higher than any it can have used
+ * (at fewer than a million lines a second), or the server would drop the lines as duplicates.
  */
 export const seqAfterLoss = (clock: Clock): number => Math.floor(clock.nowMs()) * 1000;
 
@@ -102,7 +101,7 @@ type WriteSync = (file: number, content: Buffer, offset: number) => number;
 export function openSpool(
   directory: string,
   clock: Clock,
-  limits: SpoolLimits = usualLimits,
+  limits: SpoolLimits = defaultLimits,
   writeTo: WriteSync = writeSync,
   first_seq = 1,
 ): Spool {
@@ -155,12 +154,12 @@ export function openSpool(
     fdatasyncSync(full);
     closeSync(full);
     forget();
-    while (totalBytes() > limits.most_bytes && segments.length > 2) dropOldest();
+    while (totalBytes() > limits.max_bytes && segments.length > 2) dropOldest();
   };
 
   /**
-   * Removes what the server has, but for the segment before the current one: the last lines are
-   * asked for at a release.
+   * Removes acknowledged segments, except the one before the current: a release asks for the last
+   * lines.
    */
   const forget = () => {
     while (segments.length > 2 && endOf(0) <= acknowledged) {
@@ -170,8 +169,8 @@ export function openSpool(
   };
 
   /**
-   * The newest lines tell most about what is wrong now, so the oldest make room, and say so in
-   * their place.
+   * The newest lines are the most useful, so the oldest are dropped and replaced by a record of the
+   * loss.
    */
   const dropOldest = () => {
     const victims = segments.slice(0, segments[0]?.gap ? 2 : 1);
@@ -181,7 +180,7 @@ export function openSpool(
     const path = segmentPath(directory, first, 'gap');
     const line = lossLine(dropped, 'the spool was full before the server could take them');
     const record = `${JSON.stringify({ seq, at: now(clock).toISOString(), stream: 'agent', line })}\n`;
-    writeWhole(path, record);
+    writeAtomically(path, record);
     for (const victim of victims) if (victim.path !== path) unlinkSync(victim.path);
     segments.splice(0, victims.length, { path, first, bytes: Buffer.byteLength(record), gap: true });
     cursor = null;
@@ -203,8 +202,8 @@ export function openSpool(
       write([...notice, ...lines]);
       unwritten = { lines: 0, cause: '' };
     } catch (error) {
-      // A full disk must not end the machine's work; how many lines it cost is said as soon as one
-      // can be written.
+      // A full disk must not stop the workload; the loss is recorded as soon as a line can be
+      // written.
       unwritten = { lines: unwritten.lines + lines.length, cause: errorCode(error) ?? errorText(error) };
     }
     for (const listener of listeners) listener();
@@ -213,13 +212,13 @@ export function openSpool(
   return {
     append,
     onAppend: (listener) => void listeners.push(listener),
-    batch(most_lines = Number.POSITIVE_INFINITY) {
+    batch(max_lines = Number.POSITIVE_INFINITY) {
       cursor ??= locate();
       if (cursor && cursor.offset >= cursor.segment.bytes) cursor = locate();
       if (!cursor) return null;
       const { segment, offset } = cursor;
       const part = readPart(segment.path, offset, Math.min(segment.bytes, offset + limits.batch_bytes));
-      const body = part.subarray(0, endOfLine(part, most_lines));
+      const body = part.subarray(0, endOfLine(part, max_lines));
       const range = seqRange(body);
       if (!range) return null;
       offered = { segment, end: offset + body.length, last: range.last };
@@ -249,7 +248,7 @@ export function openSpool(
       if (!synced) fdatasyncSync(active);
       synced = true;
     },
-    isCrowded: () => (next_seq - 1 > acknowledged ? totalBytes() > limits.most_bytes / 4 : false),
+    isCrowded: () => (next_seq - 1 > acknowledged ? totalBytes() > limits.max_bytes / 4 : false),
     tail(count) {
       const ends = segments.slice(-2).map(({ path, bytes }) => {
         return readPart(path, Math.max(0, bytes - limits.batch_bytes), bytes);
@@ -258,7 +257,7 @@ export function openSpool(
     },
     forgetAll() {
       if (next_seq - 1 > acknowledged) return false;
-      // Before the old ones go: the name of the new one keeps the number of the next line, whatever
+      // Before the old files are removed: the new file's name preserves the next number, whatever
       // is killed when.
       if ((segments.at(-1)?.bytes ?? 0) > 0) {
         closeSync(active);
@@ -280,10 +279,10 @@ export function openSpool(
   };
 }
 
-function endOfLine(part: Buffer, most_lines: number): number {
-  if (!Number.isFinite(most_lines)) return part.lastIndexOf(0x0a) + 1;
+function endOfLine(part: Buffer, max_lines: number): number {
+  if (!Number.isFinite(max_lines)) return part.lastIndexOf(0x0a) + 1;
   let end = 0;
-  for (let line = 0; line < most_lines; line++) {
+  for (let line = 0; line < max_lines; line++) {
     const next = part.indexOf(0x0a, end) + 1;
     if (next === 0) break;
     end = next;

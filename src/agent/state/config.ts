@@ -1,4 +1,4 @@
-/** What the agent is told at its start: by a driver in a file, by a person in flags (options.ts). */
+/** The agent's configuration: a file from a driver, or flags from a person (options.ts). */
 import { readFileSync } from 'node:fs';
 import { isAbsolute, resolve } from 'node:path';
 import { insecureHttpProblem, isSentInClear } from '../../base/network/insecure-http.ts';
@@ -11,54 +11,60 @@ export interface SimulatedStage {
 
 export interface Prerequisite {
   name: string;
-  /** A shell line; the prerequisite is met when it exits with 0. */
+  /** A shell command; the prerequisite is met if it exits with 0. */
   check: string;
 }
 
 export interface AgentConfig {
   server_url: string;
-  /** PEM: an authority that vouches for the control plane, trusted besides the usual ones. */
+  /** PEM: an authority for the control plane's certificate, trusted in addition to the system's. */
   ca: string | null;
-  /** Keep one connection for beats and tasks, where the server lets us. */
+  /** Keep one connection for heartbeats and tasks, if the server allows it. */
   stream: boolean;
-  /** Other replicas of the control plane, for when that one is gone. */
+  /** Other replicas of the control plane, for when the first is gone. */
   other_server_urls: string[];
-  /** Send the credential to other hosts also without TLS. */
+  /** Allow sending the credential to other hosts without TLS. */
   allow_insecure_http: boolean;
   enrollment_token: string | null;
   join_token: string | null;
-  /** Until when a first registration is tried, by the server's clock; null: for as long as it takes. */
+  /** When to stop trying a first registration, by the server's clock; null: never. */
   deadline_at: string | null;
   node_id: string | null;
   node_instance_id: string | null;
   name: string | null;
   correlation_id: string | null;
   workflow_id: string | null;
-  /** Everything that the agent keeps lies below it. */
+  /** Everything that the agent keeps is below it. */
   dir: string;
-  /** Where `setup`, `command` and `clean` run. */
+  /** Working directory of `setup`, `command` and `clean`. */
   work_dir: string;
-  /** Made for the workload alone: emptied before the machine is handed on. A directory that a person brought is never one of them. */
+  /**
+   * Made for the workload alone: emptied before the machine is reused. Never a directory that a
+   * person provided.
+   */
   workload_dirs: string[];
-  /** Names in `dir` that its owner needs; whatever else lies there is a workload's. Empty where `dir` was not made for the instance. */
+  /**
+   * Names in `dir` that its owner needs; everything else there belongs to a workload. Empty if
+   * `dir` was not made for the instance.
+   */
   dir_keeps: string[];
-  /** A file that takes what the agent prints, made for it alone; null where somebody else reads that. */
+  /** A file for the agent's output, made for it alone; null if something else reads the output. */
   output_file: string | null;
   setup: string | null;
   command: string[] | null;
   clean: string | null;
   env: Record<string, string>;
-  /** Of `env`: variables whose values are secret, whatever their names. */
+  /** Names of variables in `env` whose values are secret. */
   secret_env: string[];
   boot_stages: SimulatedStage[];
   requires: Prerequisite[];
   base_url: string | null;
-  /** An OpenTelemetry collector that is sent what was done for tasks; null for none. */
+  /** An OpenTelemetry collector for spans of tasks; null for none. */
   otlp_endpoint: string | null;
   labels: Record<string, string>;
 }
 
-/** The agent was started wrongly; nothing has been done yet. */
+/** The agent was started with invalid arguments; nothing has been done yet. */
 export class UsageError extends Error {
   override name = 'UsageError';
 }
@@ -73,7 +79,7 @@ export function readConfigFile(path: string): AgentConfig {
   return configFrom(parsed);
 }
 
-/** Unknown fields are let through: an older agent must start under a newer control plane. */
+/** Unknown fields are accepted: an older agent must start under a newer control plane. */
 export function configFrom(value: unknown): AgentConfig {
   if (!isFields(value)) throw new UsageError('the configuration must be a JSON object');
   const dir = requiredText(value, 'dir');

@@ -1,11 +1,14 @@
-/** One agent per directory: two would number the same spool twice. The lock names a process, so a dead one holds nothing. */
+/**
+ * Allows one agent per directory: two would number the same spool twice. The lock names a process,
+ * so a dead one does not hold it.
+ */
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { processRow } from '../process/process-table.ts';
 import { readJsonFile } from './durable-file.ts';
 import { errorCode, isFields } from './shape.ts';
 
-/** The pid of the agent that already runs there; null when the directory is ours now. */
+/** Returns the pid of the agent that already runs there, or null if the lock is ours now. */
 export function lockDirectory(agent_directory: string): number | null {
   const path = join(agent_directory, 'agent.pid');
   const mine = JSON.stringify({ pid: process.pid, start: startOf(process.pid) });

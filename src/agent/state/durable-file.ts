@@ -1,19 +1,19 @@
-/** Files that are either whole or as they were before, whatever kills the writer. */
+/** Writes files atomically: whatever kills the writer, a file is either complete or unchanged. */
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { errorCode } from './shape.ts';
 
-/** Secrets are among what is written, so nobody but the owner reads any of it. */
+/** Some files hold secrets, so only the owner can read any of them. */
 const privateMode = 0o600;
 
-/** Whole whatever kills this process; a power cut may take it. For what can be made again. */
-export function writeWhole(path: string, text: string): void {
+/** Atomic if this process is killed; a power cut may lose it. For data that can be recreated. */
+export function writeAtomically(path: string, text: string): void {
   const fresh = `${path}.new`;
   writeFileSync(fresh, text, { mode: privateMode });
   renameSync(fresh, path);
 }
 
-/** Whole also after a power cut. Costs two waits for the disk. */
+/** Atomic also after a power cut. Waits for the disk twice. */
 export function writeDurably(path: string, text: string): void {
   const fresh = `${path}.new`;
   const file = openSync(fresh, 'w', privateMode);
@@ -27,7 +27,7 @@ export function writeDurably(path: string, text: string): void {
   syncDirectory(dirname(path));
 }
 
-/** A new name is only durable once its directory is. */
+/** A new name is durable only once its directory is. */
 export function syncDirectory(path: string): void {
   const directory = openSync(path, 'r');
   try {
@@ -37,7 +37,7 @@ export function syncDirectory(path: string): void {
   }
 }
 
-/** The parsed file; null where there is none, or where it is not JSON (then its writer was not us). */
+/** The parsed file; null if there is none, or if it is not JSON and so not written by us. */
 export function readJsonFile(path: string): unknown {
   let text: string;
   try {

@@ -1,4 +1,4 @@
-/** Small guards over parsed JSON. The agent ships as one file without a schema library, so it looks at fields itself. */
+/** Small type guards for parsed JSON. The agent ships as one file without a schema library. */
 
 export type Fields = Record<string, unknown>;
 
@@ -16,7 +16,7 @@ export const isTexts = (value: unknown): value is string[] =>
 export const isTextRecord = (value: unknown): value is Record<string, string> =>
   isFields(value) && Object.values(value).every((item) => typeof item === 'string');
 
-/** What an operating system error or a TLS error is called, where it has a name. */
+/** The code of an operating system or TLS error, if it has one. */
 export function errorCode(error: unknown): string | null {
   return isFields(error) ? textOf(error.code) : null;
 }

@@ -1,4 +1,4 @@
-/** What an agent must still know after it was killed: who it is, with which secret, and how far it had come. */
+/** The state that must survive a kill: identity, credential, and progress. */
 import { createHash } from 'node:crypto';
 import { chmodSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,7 +14,9 @@ export interface Identity {
   node_id: string;
   node_instance_id: string;
   credential: string;
-  /** Null: the server says that it does not expire. Undefined: the server does not know of expiry. */
+  /**
+   * Null: the server says that it does not expire. Undefined: the server does not know of expiry.
+   */
   credential_expires_at?: string | null;
 }
 
@@ -22,17 +24,20 @@ export interface AgentState {
   identity: Identity | null;
   /** A digest of the token that the identity came from; another token means another enrolment. */
   enrolled_with: string | null;
-  /** Ed25519, PKCS 8 DER, base64. Made before the first registration, so that a repeated one shows the same key. */
+  /**
+   * Ed25519, PKCS 8 DER, base64. Created before the first registration, so that a repeated one uses
+   * the same key.
+   */
   private_key: string;
   task_keys: TaskKey[];
-  /** As the server last said; null where it does not rotate them. */
+  /** As the server last said; null if it does not rotate them. */
   task_key_refresh_seconds: number | null;
-  /** As the last registration's reply named them; null where it named none. */
+  /** As in the last registration's reply; null if it named none. */
   requires: Prerequisite[] | null;
-  /** The latest word on until when the registration may take; null where there was none. */
+  /** The latest deadline of the registration; null if there was none. */
   deadline_at: string | null;
   setup_done: boolean;
-  /** A release stopped the command; it stays down, also across a restart of the agent. */
+  /** A release stopped the command; it stays down, even if the agent restarts. */
   command_stopped: boolean;
   command_restarts: number;
   boot_stages: BootStage[];
@@ -42,9 +47,9 @@ export interface AgentState {
 
 export interface StateFile {
   read(): Readonly<AgentState>;
-  /** Written before it returns. */
+  /** Written to disk before it returns. */
   update(change: Partial<AgentState>): void;
-  /** Written with the next update; for what is not worth a wait for the disk. */
+  /** Written with the next update; for changes not worth waiting for the disk. */
   note(change: Partial<AgentState>): void;
 }
 
@@ -68,14 +73,17 @@ export const agentDirectory = (dir: string) => join(dir, '.agent');
 export function makeAgentDirectory(dir: string): string {
   const directory = agentDirectory(dir);
   mkdirSync(directory, { recursive: true, mode: 0o700 });
-  // The umask, or an earlier hand, may have left it wider.
+  // The umask, or an earlier change, may have left it wider.
   chmodSync(directory, 0o700);
   return directory;
 }
 
 export const tokenDigest = (token: string) => createHash('sha256').update(token).digest('hex');
 
-/** Continues what lies in the directory, unless the configuration speaks of another instance: then it begins anew. */
+/**
+ * Continues the state in the directory, unless the configuration is for another instance: then it
+ * starts fresh.
+ */
 export function openState(config: AgentConfig): StateFile {
   const path = join(makeAgentDirectory(config.dir), 'state.json');
   const kept = stateFrom(readJsonFile(path));
@@ -94,14 +102,15 @@ export function openState(config: AgentConfig): StateFile {
   };
 }
 
-/** What an agent keeps in a directory, for somebody who only looks; null where none has been. */
+/** Reads the state without opening it; null if there is none. */
 export const keptState = (dir: string): Readonly<AgentState> | null =>
   stateFrom(readJsonFile(join(agentDirectory(dir), 'state.json')));
 
 function continues({ identity, enrolled_with }: AgentState, config: AgentConfig): boolean {
   if (!identity) return true;
   if (config.node_instance_id !== null && config.node_instance_id !== identity.node_instance_id) return false;
-  // A join token may be renewed for a machine that already joined; an enrolment token is for one enrolment.
+  // A join token may be renewed for a machine that has joined; an enrolment token is for one
+  // enrolment.
   return config.enrollment_token === null || tokenDigest(config.enrollment_token) === enrolled_with;
 }
 

@@ -1,4 +1,6 @@
-/** Every type of task that this agent runs. What is not in it is refused, however well it is signed. */
+/**
+ * Every type of task that this agent runs. Any other is refused, even if its signature is valid.
+ */
 import { collectDiagnostics } from './diagnostics.ts';
 import { ping } from './ping.ts';
 import { releaseClean } from './release-clean.ts';

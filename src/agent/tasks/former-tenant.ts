@@ -1,6 +1,7 @@
 /**
- * Before a machine is handed on: what was said while its tenant had it is told while it is still theirs, because lines belong to
- * whoever holds the machine when they arrive; then nothing of it stays where the next tenant's work could read it.
+ * Removes a tenant's traces before the machine is reused. First ships all pending lines and facts,
+ * because the server assigns them to the allocation that holds the machine when they arrive; then
+ * deletes whatever the next tenant could read.
  */
 import { closeSync, constants, ftruncateSync, openSync } from 'node:fs';
 import { chmod, readdir } from 'node:fs/promises';
@@ -26,7 +27,10 @@ export interface TenantForgettingParts {
   loops: Pick<ShipLoop, 'emptied'>[];
 }
 
-/** Longer than the longest pause between two tries, so that a server that has just come back is not missed. */
+/**
+ * Longer than the longest pause between retries, so that a server that has just come back is not
+ * missed.
+ */
 const ships_within_ms = 30_000;
 const notTaken = 'lines or facts of its tenant wait on the machine: the control plane did not take all of them in time';
 const agentKeeps = ['agent.pid', 'state.json', 'command.json', 'facts.json', 'spool', 'results'];
@@ -35,27 +39,27 @@ export function tenantForgetting(parts: TenantForgettingParts): Machine['forgetT
   const { config, spool, facts, results } = parts;
   return async (signal) => {
     try {
-      const last_log_seq = await toldAll(parts, signal);
+      const last_log_seq = await shipAll(parts, signal);
       if (last_log_seq === null) return { kept: notTaken };
       results.forgetAll();
-      await removeOthers(agentDirectory(config.dir), agentKeeps);
+      await removeAllExcept(agentDirectory(config.dir), agentKeeps);
       const own = [basename(agentDirectory(config.dir)), ...config.dir_keeps];
-      if (config.dir_keeps.length > 0) await removeOthers(config.dir, own);
+      if (config.dir_keeps.length > 0) await removeAllExcept(config.dir, own);
       if (config.output_file) await cutFile(config.output_file);
-      // Whatever the agent said meanwhile goes with the next lines; it is not the tenant's.
-      return { forgotten: 'told to the control plane, then removed', last_log_seq };
+      // Later lines of the agent are sent under the next allocation; they are not the tenant's.
+      return { forgotten: 'sent to the control plane, then removed', last_log_seq };
     } catch (error) {
       return { kept: `what its tenant left in ${config.dir} cannot be removed: ${errorText(error)}` };
     }
   };
 
-  /** The number of the last line that was the tenant's; null where not all of them were taken. */
-  async function toldAll({ clock, loops }: TenantForgettingParts, signal: AbortSignal): Promise<number | null> {
+  /** Returns the number of the tenant's last line, or null if not everything was shipped. */
+  async function shipAll({ clock, loops }: TenantForgettingParts, signal: AbortSignal): Promise<number | null> {
     const late = new AbortController();
     const cancel = clock.after(ships_within_ms, () => late.abort());
     const until = AbortSignal.any([signal, late.signal]);
     try {
-      // A line that came in between is waited for as well.
+      // Also waits for lines that came in between.
       for (;;) {
         for (const loop of loops) if (!(await loop.emptied(until))) return null;
         if (facts.isEmpty() && spool.forgetAll()) return spool.lastSeq();
@@ -66,12 +70,15 @@ export function tenantForgetting(parts: TenantForgettingParts): Machine['forgetT
   }
 }
 
-async function removeOthers(directory: string, kept: readonly string[]): Promise<void> {
+async function removeAllExcept(directory: string, kept: readonly string[]): Promise<void> {
   await chmod(directory, 0o700);
   for (const name of await readdir(directory)) if (!kept.includes(name)) await removeTree(join(directory, name));
 }
 
-/** Emptied in place, since it is open for writing; what a workload put there instead may lead anywhere, and goes unopened. */
+/**
+ * Truncated in place, because it is open for writing. A link or other file that the workload put
+ * there is removed unopened.
+ */
 async function cutFile(path: string): Promise<void> {
   let file: number;
   try {

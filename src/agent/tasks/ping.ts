@@ -1,4 +1,4 @@
-/** Proves that claim and result work, and nothing more. */
+/** Proves that tasks are claimed and results arrive; does nothing else. */
 import { now } from '../../base/clock.ts';
 import { succeeded, type TaskType } from './task.ts';
 

@@ -1,32 +1,33 @@
 /**
- * Removes what the workload left and states, bound to the asker's nonce, what was looked at and what was seen. A machine that is
- * handed on (`reuse`) is made as it was before its first tenant: what was made for the workload is emptied and set up again.
+ * Removes what the workload left and states, bound to the caller's nonce, what was checked and
+ * found. A machine for reuse is restored to its state before the first tenant: its workload
+ * directories are emptied and set up again.
  */
 import { join } from 'node:path';
 import { now } from '../../base/clock.ts';
 import { emptyDirectory } from '../../base/files/remove-tree.ts';
 import { scriptEnd } from '../../base/files/script-end.ts';
 import type { ShellEnd } from '../process/shell.ts';
-import { writeWhole } from '../state/durable-file.ts';
+import { writeAtomically } from '../state/durable-file.ts';
 import { errorText, textOf } from '../state/shape.ts';
 import { failed, type Machine, succeeded, type TaskOutcome, type TaskType } from './task.ts';
 
-/** Whoever looks into the directory later sees that `clean` has been run, by which operation and for which question. */
+/** A marker file that shows that `clean` ran, for which operation and nonce. */
 const markerName = 'cleaned';
-/** As much as the server takes of an error's words. */
-const mostText = 8192;
+/** The longest error message that the server accepts. */
+const maxText = 8192;
 
 type Seen = { what: string; seen: string };
-/** What was seen, and up to which number its log is the former tenant's. */
-type MadeAsNew = { seen: Seen[]; last_log_seq: number };
+/** The findings, and the number of the former tenant's last log line. */
+type Restored = { seen: Seen[]; last_log_seq: number };
 
 const scriptFailed = (name: 'clean' | 'setup', end: ShellEnd) =>
-  failed(`${name}_failed`, scriptEnd(name, end.how, end.last_lines).slice(0, mostText));
+  failed(`${name}_failed`, scriptEnd(name, end.how, end.last_lines).slice(0, maxText));
 
 export const releaseClean: TaskType = async ({ task, machine, signal }) => {
   const nonce = textOf(task.params.nonce);
   if (!nonce) return failed('task_params_invalid', 'release.clean needs a `nonce`');
-  // A command that still ran would make new what is being removed.
+  // A running command would recreate what is being removed.
   await machine.stopCommand(null);
   const end = await machine.clean(signal);
   if (end && !end.ok) return scriptFailed('clean', end);
@@ -38,19 +39,22 @@ export const releaseClean: TaskType = async ({ task, machine, signal }) => {
     { what: 'processes of the instance besides its agent', seen: 'none' },
     { what: "the pool's clean", seen: end ? end.how : 'the pool has nothing to clean' },
   ];
-  const made = task.params.reuse === true ? await makeAsNew(machine, signal) : null;
+  const made = task.params.reuse === true ? await restoreForReuse(machine, signal) : null;
   if (made && 'status' in made) return made;
   checked.push(...(made?.seen ?? []));
   const { workflow_id } = task;
-  writeWhole(
+  writeAtomically(
     join(machine.dir, markerName),
     JSON.stringify({ nonce, workflow_id, at: now(machine.clock).toISOString() }),
   );
   return succeeded({ clean: true, nonce, checked, ...(made && { last_log_seq: made.last_log_seq }) });
 };
 
-/** What was seen then, or how it failed. The set-up's own files lie where the tenant's do, so they are made anew with them gone. */
-async function makeAsNew(machine: Machine, signal: AbortSignal): Promise<MadeAsNew | TaskOutcome> {
+/**
+ * Returns the findings or the failure. The set-up's files lie among the tenant's, so the set-up
+ * runs again.
+ */
+async function restoreForReuse(machine: Machine, signal: AbortSignal): Promise<Restored | TaskOutcome> {
   const emptied: Seen[] = [];
   for (const directory of machine.workload_dirs) {
     try {

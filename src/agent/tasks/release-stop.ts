@@ -1,4 +1,4 @@
-/** Ends the workload: asks, waits for the grace, kills; and says so only when nothing of it is left. */
+/** Stops the workload: SIGTERM, grace period, SIGKILL. Succeeds only if nothing of it is left. */
 import { numberOf } from '../state/shape.ts';
 import { failed, succeeded, type TaskType } from './task.ts';
 

@@ -14,11 +14,11 @@ const task = (change: Partial<SignedTask> = {}): SignedTask => ({
   ...change,
 });
 
-test('a task signed by the control plane for this instance may run', () => {
+test('accepts a task signed by the control plane for this instance', () => {
   expect(refusalOf(task(), check)).toBeNull();
 });
 
-test('whatever of it is changed, the signature no longer fits', () => {
+test('any change breaks the signature', () => {
   const changes: Partial<SignedTask>[] = [
     { params: {} },
     { type: 'release.stop' },
@@ -32,7 +32,7 @@ test('whatever of it is changed, the signature no longer fits', () => {
   for (const change of changes) expect(refusalOf(task(change), check)?.code).toBe('task_signature_invalid');
 });
 
-test('a key signs nothing from the moment at which it is retired', () => {
+test('a key is invalid from the moment of its retirement', () => {
   const until = (ms: number) => [
     { kid: 'key-1', public_key: spki(server.publicKey), accepted_until: moment(ms).toISOString() },
   ];
@@ -40,11 +40,11 @@ test('a key signs nothing from the moment at which it is retired', () => {
   expect(refusalOf(task(), { ...check, keys: until(check.now_ms) })?.code).toBe('task_signature_invalid');
 });
 
-test('a field that this agent does not know is covered by the signature too', () => {
+test('the signature covers unknown fields too', () => {
   expect(refusalOf({ ...task(), ...{ new_field: 1 } }, check)?.code).toBe('task_signature_invalid');
 });
 
-test("a stranger's key, a key by another name and a key of another kind sign nothing here", () => {
+test('refuses a foreign key, a key under another id and a key of another type', () => {
   const stranger = generateKeyPairSync('ed25519');
   const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 });
   const foreign = signedTask(stranger.privateKey, 'task_1', 'ping', {});
@@ -59,18 +59,18 @@ test("a stranger's key, a key by another name and a key of another kind sign not
   }
 });
 
-test('a task for another node or another instance is refused', () => {
+test('refuses a task for another node or instance', () => {
   expect(refusalOf(task(), { ...check, node_instance_id: 'inst_2' })?.code).toBe('task_wrong_node');
   expect(refusalOf(task(), { ...check, node_id: 'node_2' })?.code).toBe('task_wrong_node');
 });
 
-test('a task whose time is over is refused', () => {
+test('refuses an expired task', () => {
   const one = task();
   const expires_ms = Date.parse(one.expires_at);
   expect(refusalOf(one, { ...check, now_ms: expires_ms + 1 })?.code).toBe('task_expired');
   expect(refusalOf(one, { ...check, now_ms: expires_ms - 1000 })).toBeNull();
 });
 
-test('a type that is not in the catalogue is refused', () => {
+test('refuses an unknown type', () => {
   expect(refusalOf(task(), { ...check, knows: () => false })?.code).toBe('task_type_unknown');
 });

@@ -1,4 +1,7 @@
-/** Whether a task may be run here: signed by a key of the control plane, for this instance, in time, of a known type. */
+/**
+ * Decides whether a task may run here: signed by the control plane, for this instance, in time, of
+ * a known type.
+ */
 import type { SignedTask, TaskKey } from '../../contract/agent/agent.ts';
 import { isSignedBy } from '../connection/keys.ts';
 import { errorText } from '../state/shape.ts';
@@ -19,7 +22,10 @@ export interface TaskCheck {
   knows(type: string): boolean;
 }
 
-/** Null for a task that may be run. The signature comes first: nothing an unsigned task says is worth an answer. */
+/**
+ * Returns null for a task that may run. Checks the signature first: nothing in an unsigned task can
+ * be trusted.
+ */
 export function refusalOf(task: SignedTask, check: TaskCheck): Refusal | null {
   const unsigned = signatureFault(task, check);
   if (unsigned) return { code: 'task_signature_invalid', message: unsigned };
@@ -27,7 +33,7 @@ export function refusalOf(task: SignedTask, check: TaskCheck): Refusal | null {
     const message = `the task is for ${task.node_id}/${task.node_instance_id}; this is ${check.node_id}/${check.node_instance_id}`;
     return { code: 'task_wrong_node', message };
   }
-  // A time that cannot be read is over.
+  // An unreadable time counts as passed.
   if (!(Date.parse(task.expires_at) > check.now_ms)) {
     return { code: 'task_expired', message: `the task expired at ${task.expires_at}` };
   }
@@ -40,7 +46,7 @@ export function refusalOf(task: SignedTask, check: TaskCheck): Refusal | null {
 function signatureFault(task: SignedTask, { keys, now_ms }: TaskCheck): string | null {
   const key = keys.find(({ kid }) => kid === task.kid);
   if (!key) return `no known key has the id ${JSON.stringify(task.kid)}`;
-  // A time that cannot be read is over.
+  // An unreadable time counts as passed.
   if (key.accepted_until !== undefined && !(Date.parse(key.accepted_until) > now_ms))
     return `the key ${key.kid} was retired at ${key.accepted_until}`;
   const { signature, ...said } = task;

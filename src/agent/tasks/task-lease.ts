@@ -1,7 +1,7 @@
-/** Keeps a task leased to us while it is worked on, and ends the work when that is no longer so. */
+/** Renews the lease of a running task, and aborts the work if the lease is lost. */
 import { type Clock, pause } from '../../base/clock.ts';
 import type { SignedTask } from '../../contract/agent/agent.ts';
-import { describeFailure, mayPass } from '../connection/call-failure.ts';
+import { describeFailure, isTransient } from '../connection/call-failure.ts';
 import type { ControlPlane } from '../connection/control-plane.ts';
 import type { ServerTime } from '../connection/server-time.ts';
 import type { Log } from '../log.ts';
@@ -15,16 +15,16 @@ export interface LeaseParts {
 }
 
 export interface Lease {
-  /** Fires when the work should end: the lease is lost, the task expired, the agent stops. */
+  /** Aborted when the work should end: the lease is lost, the task expired, or the agent stops. */
   lost: AbortSignal;
-  /** The task's own end has come; what came of it is still worth an answer. */
+  /** The task has expired; its outcome is still reported. */
   expired(): boolean;
   end(): void;
 }
 
-/** Twice within a lease, so that one lost call does not lose it. */
+/** More than one renewal per lease, so that one lost call does not lose it. */
 const renewals_per_lease = 3;
-const least_renewal_ms = 100;
+const min_renewal_ms = 100;
 
 export function holdLease({ clock, time, server, log, signal }: LeaseParts, task: SignedTask): Lease {
   const lost = new AbortController();
@@ -39,11 +39,11 @@ export function holdLease({ clock, time, server, log, signal }: LeaseParts, task
   const renew = async () => {
     let lease_seconds = task.lease_seconds;
     while (true) {
-      await pause(clock, Math.max(least_renewal_ms, (lease_seconds * 1000) / renewals_per_lease), over.signal);
+      await pause(clock, Math.max(min_renewal_ms, (lease_seconds * 1000) / renewals_per_lease), over.signal);
       if (over.signal.aborted || lost.signal.aborted) return;
       const answer = await server.progress(task, `${task.type} is running`, over.signal);
       if (answer.ok) lease_seconds = answer.body.lease_seconds;
-      else if (!mayPass(answer.failure) && !over.signal.aborted) {
+      else if (!isTransient(answer.failure) && !over.signal.aborted) {
         log.warn('the lease is lost; ending the work', { failure: describeFailure(answer.failure) });
         return lose();
       }

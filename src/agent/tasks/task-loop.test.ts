@@ -1,4 +1,4 @@
-/** When the agent gives up a poll that the server has not answered. The server is simulated, on a virtual clock. */
+/** When the agent gives up an unanswered poll. The server is simulated, on a virtual clock. */
 import { expect, test } from 'vitest';
 import { virtualClock } from '../../base/virtual-clock.ts';
 import { defaultTiming } from '../timing.ts';
@@ -9,7 +9,7 @@ test.each([
   // The task may be the one that the lost answer carried.
   ['soon, if a call was lost since and no task waits', 1, 0, defaultTiming.lost_poll_ms],
   ['as late as any other call, if none was lost and tasks wait', 0, 1, defaultTiming.call_timeout_ms],
-])('a poll that stays open is made again %s', async (_, lost, tasks_waiting, limit_ms) => {
+])('repeats an open poll %s', async (_, lost, tasks_waiting, limit_ms) => {
   const clock = virtualClock();
   const stop = new AbortController();
   const lostAnswer = { ok: false, failure: { retry_after_seconds: null } };
@@ -36,7 +36,7 @@ test.each([
   await loop.done;
 });
 
-test('a poll that stays open is left alone, if no call was lost and no task waits', async () => {
+test('leaves an open poll alone if no call was lost and no task waits', async () => {
   const clock = virtualClock();
   const stop = new AbortController();
   let polls = 0;

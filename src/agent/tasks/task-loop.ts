@@ -1,8 +1,11 @@
-/** Pulls tasks, one at a time, by a long poll: checks each, runs it, answers it until the answer is taken. */
+/**
+ * Fetches tasks one at a time by a long poll: checks each, runs it, and sends its result until the
+ * server accepts it.
+ */
 import { backoff } from '../../base/backoff.ts';
 import { type Clock, pause } from '../../base/clock.ts';
 import type { SignedTask, TaskResult } from '../../contract/agent/agent.ts';
-import { describeFailure, mayPass } from '../connection/call-failure.ts';
+import { describeFailure, isTransient } from '../connection/call-failure.ts';
 import type { ControlPlane } from '../connection/control-plane.ts';
 import { signed } from '../connection/keys.ts';
 import type { ServerTime } from '../connection/server-time.ts';
@@ -27,7 +30,7 @@ export interface TaskLoopParts {
   log: Log;
   timing: Timing;
   signal: AbortSignal;
-  /** Asks the server for its current keys. */
+  /** Fetches the server's current keys. */
   refreshKeys(): Promise<unknown>;
   onActive(count: number): void;
   onDone(task: SignedTask, outcome: TaskOutcome, start_ms: number): void;
@@ -39,8 +42,11 @@ export interface TaskLoop {
   done: Promise<void>;
 }
 
-/** A server that has nothing and does not wait, because it is going down, must not be asked in a tight loop. */
-const least_poll_ms = 1_000;
+/**
+ * Pause after an empty answer, so that a server that is shutting down is not polled in a tight
+ * loop.
+ */
+const min_poll_ms = 1_000;
 
 export function taskLoop(parts: TaskLoopParts): TaskLoop {
   const { clock, server, timing, signal } = parts;
@@ -48,8 +54,9 @@ export function taskLoop(parts: TaskLoopParts): TaskLoop {
   let poll: AbortController | null = null;
   let interruptionsBefore = 0;
   /**
-   * The server answers a poll as soon as a task is queued, so a poll that is open while tasks wait is slow or lost. If
-   * another call failed since, assume that it is lost and poll again: `idle` makes the server redeliver the task.
+   * The server answers a poll as soon as a task is queued, so a poll that is open while tasks wait
+   * is slow or lost. If another call failed since, assume that it is lost and poll again: `idle`
+   * makes the server redeliver the task.
    */
   const giveUpIfLost = (tasksWait: boolean) => {
     const open = poll;
@@ -61,7 +68,7 @@ export function taskLoop(parts: TaskLoopParts): TaskLoop {
   const run = async () => {
     const pauses = backoff(timing.task_retry);
     while (!signal.aborted) {
-      const asked_ms = clock.monotonicMs();
+      const sent_ms = clock.monotonicMs();
       const open = new AbortController();
       poll = open;
       interruptionsBefore = server.interruptions();
@@ -74,7 +81,7 @@ export function taskLoop(parts: TaskLoopParts): TaskLoop {
       }
       pauses.reset();
       if (answer.body.task) await handle(parts, answer.body.task);
-      else if (clock.monotonicMs() - asked_ms < least_poll_ms) await rest.rest(least_poll_ms);
+      else if (clock.monotonicMs() - sent_ms < min_poll_ms) await rest.rest(min_poll_ms);
     }
   };
   return {
@@ -117,11 +124,16 @@ async function handle(parts: TaskLoopParts, task: SignedTask): Promise<void> {
   return answer(parts, later, task, result);
 }
 
-/** A machine that was handed on is to know nothing of its former tenant, so the last words on what made it so go without their ids. */
+/**
+ * A reused machine must know nothing of its former tenant, so the last log lines about that task go
+ * without its ids.
+ */
 const logAfter = (parts: TaskLoopParts, log: Log, { type, params }: SignedTask, { status }: { status: string }): Log =>
   status === 'succeeded' && params.reuse === true ? parts.log.with({ task_type: type }) : log;
 
-/** An unknown key may be newer than our last refresh, so the agent asks for the keys before it refuses the task. */
+/**
+ * An unknown key may be newer than our last refresh, so fetch the keys before refusing the task.
+ */
 async function checked(parts: TaskLoopParts, task: SignedTask, identity: Identity): Promise<Refusal | null> {
   const check = () =>
     refusalOf(task, {
@@ -135,7 +147,7 @@ async function checked(parts: TaskLoopParts, task: SignedTask, identity: Identit
   return check();
 }
 
-/** Null when the work was given up: the lease was lost, or the agent stops. */
+/** Returns null if the work was aborted: the lease was lost, or the agent stops. */
 async function run(parts: TaskLoopParts, log: Log, task: SignedTask): Promise<TaskOutcome | null> {
   const work = taskTypeOf(task.type);
   if (!work) throw new Error('a task of an unknown type was let through');
@@ -152,14 +164,17 @@ async function run(parts: TaskLoopParts, log: Log, task: SignedTask): Promise<Ta
 }
 
 function signedResult(task_id: string, identity: Identity, key: string, outcome: TaskOutcome): TaskResult {
-  // What is signed is what the server reads, so values that JSON writes differently are written first.
-  const said: TaskOutcome = JSON.parse(JSON.stringify(outcome));
+  // The signature must cover what the server parses, so serialise first.
+  const sent: TaskOutcome = JSON.parse(JSON.stringify(outcome));
   const { node_instance_id } = identity;
-  const result = said.status === 'succeeded' ? said.result : undefined;
-  return { ...said, signature: signed(key, { task_id, node_instance_id, status: said.status, result }) };
+  const result = sent.status === 'succeeded' ? sent.result : undefined;
+  return { ...sent, signature: signed(key, { task_id, node_instance_id, status: sent.status, result }) };
 }
 
-/** Until it is taken, or cannot be taken any more; a result that was not taken answers the task when it comes again. */
+/**
+ * Retries until the result is accepted or can no longer be. An undelivered result answers the task
+ * when it comes again.
+ */
 async function answer(
   { clock, time, server, timing, signal }: TaskLoopParts,
   log: Log,
@@ -171,7 +186,7 @@ async function answer(
     const taken = await server.result(task, result, signal);
     if (taken.ok) return;
     const expired = Date.parse(task.expires_at) <= time.nowMs();
-    if (!mayPass(taken.failure) || expired) {
+    if (!isTransient(taken.failure) || expired) {
       log.warn('the result was not taken', { failure: describeFailure(taken.failure) });
       return;
     }

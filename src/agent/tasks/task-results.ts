@@ -1,9 +1,12 @@
-/** Results as they were given, on disk: a task that comes again because its reply was lost is answered, not run again. */
+/**
+ * Stores results on disk: a task that comes again because its reply was lost is answered, not run
+ * again.
+ */
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, rmSync, statSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TaskResult } from '../../contract/agent/agent.ts';
-import { readJsonFile, writeWhole } from '../state/durable-file.ts';
+import { readJsonFile, writeAtomically } from '../state/durable-file.ts';
 import { isFields } from '../state/shape.ts';
 
 export interface TaskResults {
@@ -12,7 +15,7 @@ export interface TaskResults {
   forgetAll(): void;
 }
 
-const most_kept = 64;
+const max_kept = 64;
 
 const isResult = (value: unknown): value is TaskResult =>
   isFields(value) && (value.status === 'succeeded' || value.status === 'failed');
@@ -24,9 +27,9 @@ export function openTaskResults(agent_directory: string): TaskResults {
   const pathOf = (task_id: string) => join(directory, `${createHash('sha256').update(task_id).digest('hex')}.json`);
   const dropOldest = () => {
     const kept = readdirSync(directory).map((name) => join(directory, name));
-    if (kept.length <= most_kept) return;
+    if (kept.length <= max_kept) return;
     const byAge = kept.map((path) => ({ path, at: statSync(path).mtimeMs })).sort((a, b) => a.at - b.at);
-    for (const { path } of byAge.slice(0, kept.length - most_kept)) unlinkSync(path);
+    for (const { path } of byAge.slice(0, kept.length - max_kept)) unlinkSync(path);
   };
   return {
     given(task_id) {
@@ -34,7 +37,7 @@ export function openTaskResults(agent_directory: string): TaskResults {
       return isResult(value) ? value : null;
     },
     keep(task_id, result) {
-      writeWhole(pathOf(task_id), JSON.stringify(result));
+      writeAtomically(pathOf(task_id), JSON.stringify(result));
       dropOldest();
     },
     forgetAll() {

@@ -1,4 +1,6 @@
-/** What a task type is: a name in the catalogue and a function that works on the machine. */
+/**
+ * The interface of a task type: a name in the catalogue, and a function that works on the machine.
+ */
 import type { Clock } from '../../base/clock.ts';
 import type { SignedTask } from '../../contract/agent/agent.ts';
 import type { BootStage } from '../../contract/node.ts';
@@ -8,21 +10,26 @@ import type { ShellEnd } from '../process/shell.ts';
 import type { KeptLine } from '../spool/spool-segments.ts';
 import type { Fields } from '../state/shape.ts';
 
-/** The machine, as far as tasks may reach it. */
+/** The machine, as far as tasks may use it. */
 export interface Machine {
   clock: Clock;
   dir: string;
-  /** Ends the command and everything else of the instance, and keeps it down; what is still there after that. */
+  /**
+   * Ends the command and everything else of the instance, and keeps it down. Returns what is left.
+   */
   stopCommand(grace_ms: number | null): Promise<ProcessRow[]>;
-  /** Null when the pool has nothing to clean. */
+  /** Null if the pool has nothing to clean. */
   clean(signal: AbortSignal): Promise<ShellEnd> | null;
-  /** Made for the workload alone; none where the machine is somebody else's. */
+  /** Made for the workload alone; empty if the machine is not ours. */
   workload_dirs: readonly string[];
-  /** Ships all that was said while its tenant had the machine, and removes every trace of it. What was done, or why it was not. */
+  /**
+   * Ships everything logged under the tenant and removes its traces. Returns what was done, or why
+   * not.
+   */
   forgetTenant(signal: AbortSignal): Promise<{ forgotten: string; last_log_seq: number } | { kept: string }>;
-  /** Null when the pool has nothing to set up. */
+  /** Null if the pool has nothing to set up. */
   setUp(signal: AbortSignal): Promise<ShellEnd> | null;
-  /** Everything of the instance that runs besides the agent. */
+  /** All processes of the instance except the agent. */
   processes(): ProcessRow[];
   /** A command line without the text of the pool's scripts. */
   hideScripts(commandLine: string): string;
@@ -34,7 +41,7 @@ export interface TaskContext {
   task: SignedTask;
   machine: Machine;
   log: Log;
-  /** The lease was lost, the task expired or the agent stops: end the work. */
+  /** Aborted when the lease is lost, the task expires or the agent stops: end the work. */
   signal: AbortSignal;
 }
 

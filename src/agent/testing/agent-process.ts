@@ -1,4 +1,4 @@
-/** Real agents for tests: each a process of its own in a directory of its own, ended and removed with the test. */
+/** Real agent processes for tests, each in its own directory; ended and removed with the test. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,7 +10,7 @@ import { node } from './protocol-server.ts';
 const entry = fileURLToPath(new URL('../main.ts', import.meta.url));
 const bound_ms = 20_000;
 
-/** Waits for a condition, never for a time. */
+/** Waits for a condition, never for a fixed time. */
 export async function until(condition: () => boolean, what: string): Promise<void> {
   const end = systemClock.monotonicMs() + bound_ms;
   while (!condition()) {
@@ -31,7 +31,7 @@ export interface AgentProcess {
 export interface AgentBench {
   dir(): string;
   start(dir: string, config: Record<string, unknown>, command?: string[]): AgentProcess;
-  /** Ends by pid what the tests started. */
+  /** Ends the processes that the tests started, by pid. */
   clear(): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-/** A control plane that only speaks the agent protocol: small enough to be told, reply by reply, how to behave. */
+/** A control plane that speaks only the agent protocol; tests script its replies one by one. */
 import { generateKeyPairSync, type KeyObject, randomUUID, sign } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -22,14 +22,14 @@ import type { Fact } from '../spool/fact-box.ts';
 export interface Heard {
   method: string;
   path: string;
-  /** Behind the path, without its question mark. */
+  /** The query string, without its question mark. */
   query: string;
   headers: IncomingMessage['headers'];
   body: unknown;
 }
 
 export type Said = { status: number; body: unknown; type?: string };
-/** Null: behave as usual. */
+/** Null: the default reply. */
 export type Override = (heard: Heard) => Said | 'hang' | 'reset' | null;
 
 export interface ProtocolServer {
@@ -37,33 +37,36 @@ export interface ProtocolServer {
   heard: Heard[];
   registrations: RegisterRequest[];
   beats: Heartbeat[];
-  /** As a durable store would have them: each number once. */
+  /** As a durable store would keep them: each number once. */
   lines: ShippedLine[];
   stages: BootStage[];
   facts: Fact[];
-  /** One for each report. */
+  /** One entry per report. */
   prerequisites: PrerequisiteReport['results'][];
-  /** Told with the registration; undefined: not mentioned. */
+  /** Sent with the registration reply; undefined: omitted. */
   requires: RegisterReply['requires'];
   results: Map<string, TaskResult>;
   progress: string[];
   node_status: string;
   interval_seconds: number;
-  /** Streams that are open, and the beats that came by one. */
+  /** Open streams, and the heartbeats that came by one. */
   streams: WebSocket[];
   streamed: Heartbeat[];
-  /** What a stream is refused with; null: it is let in. */
+  /** The problem with which a stream is refused; null: it is accepted. */
   refuse_stream: Said | null;
-  /** As an earlier version, which knows no `idle`. */
+  /** Behaves like an earlier version, which does not know `idle`. */
   refuse_idle: boolean;
   credential: string;
-  /** Makes, signs and queues a task. `lease_seconds` and what is under `for` are put into the task itself; `change` comes after signing. */
+  /**
+   * Creates, signs and queues a task. `lease_seconds` and the fields of `for` go into the task;
+   * `change` is applied after signing.
+   */
   queue(type: string, params?: Record<string, unknown>, change?: (task: SignedTask) => SignedTask): string;
-  /** The last task comes again, as if its lease had expired. */
+  /** Delivers the last task again, as if its lease had expired. */
   repeatLast(): void;
   override(by: Override): void;
   stop(): Promise<void>;
-  /** Comes back on the same port. */
+  /** Restarts on the same port. */
   start(): Promise<void>;
 }
 
@@ -77,7 +80,10 @@ export const problem = (code: ErrorCode, extras: Record<string, unknown> = {}): 
 
 const ok = (body: unknown, status = 200): Said => ({ status, body });
 
-/** An instance of its own for every test file: agents of equal instances would end each other's processes. */
+/**
+ * A different instance for every test file: agents of equal instances would end each other's
+ * processes.
+ */
 export const node = { node_id: 'node_1', node_instance_id: `inst_${randomUUID()}` };
 const kid = 'key-1';
 
@@ -209,10 +215,10 @@ export async function protocolServer(): Promise<ProtocolServer> {
   const serve = async (request: IncomingMessage, response: ServerResponse) => {
     const heard = await hear(request);
     self.heard.push(heard);
-    const told = override(heard);
-    if (told === 'hang') return;
-    if (told === 'reset') return void request.socket.destroy();
-    const { status, body, type = 'application/json' } = told ?? (await answer(heard, response));
+    const scripted = override(heard);
+    if (scripted === 'hang') return;
+    if (scripted === 'reset') return void request.socket.destroy();
+    const { status, body, type = 'application/json' } = scripted ?? (await answer(heard, response));
     response.writeHead(status, { 'content-type': type });
     response.end(typeof body === 'string' ? body : JSON.stringify(body));
   };
@@ -271,7 +277,7 @@ async function hear(request: IncomingMessage): Promise<Heard> {
   return { method: request.method ?? '', path, query, headers: request.headers, body: parsed };
 }
 
-/** Signs with the server's key whatever the task says. */
+/** Signs any task with the server's key. */
 export function signedTask(key: KeyObject, task_id: string, type: string, params: Record<string, unknown>): SignedTask {
   const { for: changes = {}, lease_seconds = 30, ...rest } = params;
   const task = {

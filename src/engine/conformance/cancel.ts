@@ -1,4 +1,4 @@
-/** Cancel: heard by every wait and between steps, once, and never inside a shield. */
+/** Conformance of cancel: every unshielded wait and step reacts to it, once. */
 import { describe, expect, test } from 'vitest';
 import { moment } from '../../base/clock.ts';
 import { OperationCancelled, type OperationContext } from '../engine.ts';
@@ -9,7 +9,7 @@ export function cancelConforms(adapter: Adapter): void {
   const farUnits = 10 * slack_units;
   const far = { base_seconds: farUnits * unit, max_seconds: farUnits * unit };
 
-  /** Ways to wait so long that only cancel can end it in time. */
+  /** Waits so long that only cancel can end them in time. */
   const waits: Record<string, (context: OperationContext, nowMs: number) => Promise<unknown>> = {
     'a sleep': (context) => context.sleep(farUnits * unit),
     'a wait': (context, nowMs) =>
@@ -23,7 +23,7 @@ export function cancelConforms(adapter: Adapter): void {
 
   describe('cancel', () => {
     for (const [name, wait] of Object.entries(waits)) {
-      test(`is heard at once in ${name}`, async () => {
+      test(`ends ${name} at once`, async () => {
         let ready = false;
         const it = await scene(adapter, async (context) => {
           await context.step('ready', async () => {
@@ -41,7 +41,7 @@ export function cancelConforms(adapter: Adapter): void {
       });
     }
 
-    test('is heard between steps, before the next one does anything', async () => {
+    test('takes effect between steps, before the next one does anything', async () => {
       const held = gate();
       let reached = false;
       const it = await scene(adapter, async (context) => {
@@ -60,7 +60,7 @@ export function cancelConforms(adapter: Adapter): void {
       expect(it.steps.some((report) => report.step === 'next')).toBe(false);
     });
 
-    test('is thrown once: an operation tidies up with steps, sleeps and waits, and throws it on', async () => {
+    test('is thrown once; the operation then cleans up with steps, sleeps and waits, and rethrows', async () => {
       const tidied: string[] = [];
       const it = await scene(adapter, async (context) => {
         try {
@@ -84,22 +84,22 @@ export function cancelConforms(adapter: Adapter): void {
       expect(tidied).toEqual(['step', 'true', 'waits']);
     });
 
-    test('waits outside of a shield, and is heard after it', async () => {
-      let asked = 0;
+    test('takes effect after a shielded wait', async () => {
+      let checks = 0;
       let there = false;
       let reached = false;
       const it = await scene(adapter, async (context) => {
         const until = moment(it.world.nowMs() + farUnits * unit * 1000);
-        const look = async () => (++asked && there ? 'there' : undefined);
+        const look = async () => (++checks && there ? 'there' : undefined);
         await context.waitFor('shielded', look, { until, poll_seconds: farUnits * unit, shielded: true });
         reached = true;
         await context.step('next', async () => null);
         return 'not reached';
       });
       await it.start();
-      await it.world.until('the first look', () => asked === 1);
+      await it.world.until('the first look', () => checks === 1);
       await it.world.engine.cancel(it.workflow_id, 1);
-      await it.world.until('the look that cancel causes', () => asked === 2);
+      await it.world.until('the look that cancel causes', () => checks === 2);
       expect(it.outcomes).toEqual([]);
       there = true;
       await it.world.engine.wake(it.workflow_id, 1);
@@ -108,7 +108,7 @@ export function cancelConforms(adapter: Adapter): void {
       expect(it.steps.some((report) => report.step === 'next')).toBe(false);
     });
 
-    test('an operation that asks is told, and then decides by itself', async () => {
+    test('an operation that checks for cancel decides by itself', async () => {
       const held = gate();
       const it = await scene(adapter, async (context) => {
         const before = await context.cancelled();
@@ -128,7 +128,7 @@ export function cancelConforms(adapter: Adapter): void {
       });
     });
 
-    test('of a run that does not exist says so', async () => {
+    test('returns false for an unknown run', async () => {
       const it = await scene(adapter, async () => null);
       expect(await it.world.engine.cancel(it.workflow_id, 1)).toBe(false);
       await it.start();

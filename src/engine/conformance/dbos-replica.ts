@@ -1,6 +1,6 @@
 /**
- * A replica for tests that kill one: launches the engine on a database, starts or recovers one run, and writes each thing
- * that happens as a line of a file, which outlives it.
+ * A replica process for tests that kill it. Launches the engine on a database, starts or recovers
+ * one run, and appends each event to a file that outlives it.
  */
 import { appendFileSync } from 'node:fs';
 import { systemClock } from '../../base/clock.ts';

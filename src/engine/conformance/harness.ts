@@ -1,9 +1,9 @@
-/** What an adapter brings to the conformance suite, and what the suite's tests share. */
+/** The interface between an adapter and the conformance suite, and helpers that its tests share. */
 import { randomBytes } from 'node:crypto';
 import type { WorkflowId } from '../../base/ids.ts';
 import type { Engine, EngineListener, Json, OperationContext, OperationRun, RunOutcome } from '../engine.ts';
 
-/** An engine that is launched, in a world whose time the suite can let pass. */
+/** A launched engine, with control over its time. */
 export interface EngineUnderTest {
   readonly engine: Engine;
   nowMs(): number;
@@ -11,25 +11,29 @@ export interface EngineUnderTest {
   pass(seconds: number): Promise<void>;
   /** Lets time pass until `condition` holds; fails after a bound. */
   until(what: string, condition: () => boolean | Promise<boolean>): Promise<void>;
-  /** Whether the end of this run is recorded, so that no crash can bring it back. */
+  /** Whether the end of this run is recorded, so that a crash cannot revive it. */
   finished(workflow_id: WorkflowId): Promise<boolean>;
-  /** Kills the engine and starts another one, which takes over. Returns how many runs it took over. */
+  /**
+   * Kills the engine and starts another one that takes over. Returns how many runs it took over.
+   */
   crash(): Promise<number>;
   close(): Promise<void>;
 }
 
 export interface Adapter {
   name: string;
-  /** So short that real seconds are bearable, so long that a loaded machine keeps the order. */
+  /** Short enough for tests in real seconds, long enough that a loaded machine keeps the order. */
   unit_seconds: number;
-  /** How late the adapter may act when nothing else is said, in units; for bounds that tell "at once" from "at the end". */
+  /**
+   * How late the adapter may act, in units; for bounds that separate "at once" from "at the end".
+   */
   slack_units: number;
   open(prepare: (engine: Engine) => void, listener: EngineListener): Promise<EngineUnderTest>;
 }
 
 export type StepReport = { step: string; try: number; status: string; code?: string };
 
-/** A run of an operation that a test wrote in place, and everything the engine told about it. */
+/** A run of an operation that the test defines, and everything the engine reported about it. */
 export interface Scene {
   readonly world: EngineUnderTest;
   readonly workflow_id: WorkflowId;
@@ -39,7 +43,7 @@ export interface Scene {
   readonly outcomes: RunOutcome[];
   readonly executions: number;
   start(): Promise<void>;
-  /** Waits for `ended` and gives its outcome. */
+  /** Waits for `ended` and returns the outcome. */
   outcome(): Promise<RunOutcome>;
   secondsSince(startMs: number): number;
 }
@@ -62,7 +66,7 @@ export async function scene(
   const outcomes: RunOutcome[] = [];
   let executions = 0;
   const workflow_id = `op_${randomBytes(8).toString('hex')}` as WorkflowId;
-  // Of its own, so that no later engine on the same database executes what a test left behind.
+  // A kind of its own, so that no later engine on the same database executes the test's leftovers.
   const kind = `probe-${workflow_id}`;
   const listener: EngineListener = {
     async executing(of) {
@@ -113,7 +117,9 @@ export async function scene(
   };
 }
 
-/** Holds whoever passes until it is opened; whoever is held when an engine crashes stays behind for ever. */
+/**
+ * Holds every caller of `pass` until it is opened. Callers held when an engine crashes stay held.
+ */
 export function gate() {
   const { promise, resolve } = Promise.withResolvers<void>();
   const state = { held: 0, open: resolve, pass: () => promise };

@@ -1,4 +1,7 @@
-/** Crashes: only what is missing runs again, and the owner hears what it must hear. */
+/**
+ * Conformance of recovery after a crash: only missing steps run again, and the listener is always
+ * notified.
+ */
 import { describe, expect, test } from 'vitest';
 import { moment } from '../../base/clock.ts';
 import { StepError } from '../engine.ts';
@@ -8,7 +11,7 @@ export function recoveryConforms(adapter: Adapter): void {
   const { unit_seconds: unit, slack_units } = adapter;
 
   describe('recovery', () => {
-    test('after a crash in the middle only the missing steps run', async () => {
+    test('after a crash only the missing steps run', async () => {
       const held = gate();
       const effects: string[] = [];
       let crashed = false;
@@ -32,7 +35,7 @@ export function recoveryConforms(adapter: Adapter): void {
       expect(it.outcomes).toHaveLength(1);
     });
 
-    test('tries are counted over a crash', async () => {
+    test('counts tries across a crash', async () => {
       const held = gate();
       const tries: number[] = [];
       let crashed = false;
@@ -55,7 +58,7 @@ export function recoveryConforms(adapter: Adapter): void {
       expect(tries).toEqual([1, 2, 2, 3]);
     });
 
-    test('a sleep that was cut off waits only for what is left', async () => {
+    test('an interrupted sleep waits only for the remaining time', async () => {
       const sleepUnits = 4 * slack_units;
       let asleep = false;
       const it = await scene(adapter, async (context) => {
@@ -76,10 +79,10 @@ export function recoveryConforms(adapter: Adapter): void {
       expect(it.secondsSince(startMs)).toBeLessThan((sleepUnits + slack_units) * unit);
     });
 
-    test('a wake and a cancel sent while nobody executes are heard afterwards', async () => {
-      let asked = 0;
+    test('a wake and a cancel sent while nothing executes take effect afterwards', async () => {
+      let checks = 0;
       const look = async () => {
-        asked++;
+        checks++;
         return undefined;
       };
       const it = await scene(adapter, (context) =>
@@ -89,13 +92,13 @@ export function recoveryConforms(adapter: Adapter): void {
         }),
       );
       await it.start();
-      await it.world.until('the first look', () => asked === 1);
+      await it.world.until('the first look', () => checks === 1);
       await it.world.crash();
       await it.world.engine.cancel(it.workflow_id, 1);
       expect(await it.outcome()).toEqual({ status: 'cancelled' });
     });
 
-    test('a finished run is not taken over', async () => {
+    test('does not take over a finished run', async () => {
       const it = await scene(adapter, async () => null);
       await it.start();
       await it.outcome();
@@ -104,7 +107,7 @@ export function recoveryConforms(adapter: Adapter): void {
       expect(it.executions).toBe(1);
     });
 
-    test('a run goes on with the revision it started with', async () => {
+    test('continues a run on the revision it started with', async () => {
       const held = gate();
       let crashed = false;
       const it = await scene(
@@ -124,7 +127,7 @@ export function recoveryConforms(adapter: Adapter): void {
       expect(await it.outcome()).toEqual({ status: 'succeeded', result: 'first revision' });
     });
 
-    test('nothing executes before the owner agreed', async () => {
+    test('executes nothing before the listener accepted `executing`', async () => {
       let refusals = 0;
       let effects = 0;
       const it = await scene(adapter, (context) => context.step('effect', async () => ++effects), {
@@ -138,7 +141,7 @@ export function recoveryConforms(adapter: Adapter): void {
       expect(refusals).toBe(3);
     });
 
-    test('the end is told until it was heard', async () => {
+    test('repeats `ended` until the listener accepts it', async () => {
       let refusals = 0;
       const it = await scene(adapter, async () => 'done', {
         async ended() {
@@ -150,7 +153,7 @@ export function recoveryConforms(adapter: Adapter): void {
       expect(refusals).toBe(3);
     });
 
-    test('code that does not fit its journal ends the run as failed', async () => {
+    test('fails a run whose code does not match its journal', async () => {
       const held = gate();
       let crashed = false;
       const it = await scene(adapter, async (context) => {

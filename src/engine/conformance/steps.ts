@@ -1,4 +1,4 @@
-/** Steps: recorded, retried as their policy says, failing with their own name. */
+/** Conformance of steps: they are recorded, retried by policy, and fail under their own name. */
 import { describe, expect, test } from 'vitest';
 import { type Json, onceOnly, StepError, StepFailed } from '../engine.ts';
 import { type Adapter, gate, scene } from './harness.ts';
@@ -10,13 +10,13 @@ export function stepsConform(adapter: Adapter): void {
   const { unit_seconds: unit } = adapter;
 
   describe('steps', () => {
-    test('it says what it can run, in which revisions', async () => {
+    test('lists the operations it can run, with their revisions', async () => {
       const nothing = async () => null;
       const it = await scene(adapter, nothing, { later: nothing });
       expect(it.world.engine.registered()).toEqual([1, 2].map((revision) => ({ kind: it.kind, revision })));
     });
 
-    test('a run answers with what its steps returned', async () => {
+    test('a run returns what its steps returned', async () => {
       const it = await scene(
         adapter,
         async (context, params) => {
@@ -47,7 +47,7 @@ export function stepsConform(adapter: Adapter): void {
       ]);
     });
 
-    test('a retryable error is tried again, later each time', async () => {
+    test('retries a retryable error with growing pauses', async () => {
       const triedAt: number[] = [];
       const policy = { tries: 3, base_seconds: 4 * unit, max_seconds: 100 * unit };
       const it = await scene(adapter, (context) =>
@@ -73,7 +73,7 @@ export function stepsConform(adapter: Adapter): void {
       ]);
     });
 
-    test('an error nobody classified is tried again, and then is ours', async () => {
+    test('retries an unclassified error, then reports it as internal', async () => {
       const it = await scene(adapter, (context) =>
         context.step('stumble', () => Promise.reject(new TypeError('no such property')), {
           tries: 2,
@@ -110,7 +110,7 @@ export function stepsConform(adapter: Adapter): void {
       ]);
     });
 
-    test('an operation can catch a failed step, tidy up, and throw it on', async () => {
+    test('an operation can catch a failed step, clean up and rethrow', async () => {
       const seen: Json[] = [];
       const it = await scene(adapter, async (context) => {
         try {
@@ -136,7 +136,7 @@ export function stepsConform(adapter: Adapter): void {
       });
     });
 
-    test('a name used again gets a key of its own', async () => {
+    test('a repeated step name gets its own key', async () => {
       const it = await scene(adapter, async (context) => {
         const keys: string[] = [];
         for (let i = 0; i < 3; i++) keys.push(await context.step('look', async (call) => call.step));
@@ -146,7 +146,7 @@ export function stepsConform(adapter: Adapter): void {
       expect(await it.outcome()).toEqual({ status: 'succeeded', result: ['look', 'look#2', 'look#3'] });
     });
 
-    test('two calls at once are refused', async () => {
+    test('refuses two concurrent calls', async () => {
       const it = await scene(adapter, async (context) => {
         const both = [context.step('left', async () => 1), context.step('right', async () => 2)];
         const settled = await Promise.allSettled(both);
@@ -159,7 +159,7 @@ export function stepsConform(adapter: Adapter): void {
       });
     });
 
-    test('starting twice, even at the same moment, runs once', async () => {
+    test('starting twice, even concurrently, runs once', async () => {
       const held = gate();
       let effects = 0;
       const it = await scene(adapter, async (context) => {
@@ -178,7 +178,7 @@ export function stepsConform(adapter: Adapter): void {
       expect(it.outcomes).toEqual([{ status: 'succeeded', result: 'once' }]);
     });
 
-    test('progress is published in order, from outside and inside of steps', async () => {
+    test('publishes progress in order, inside and outside of steps', async () => {
       const it = await scene(adapter, async (context) => {
         await context.emit({ percent: 10 });
         await context.step('half', () => context.emit({ percent: 50 }));
@@ -190,7 +190,7 @@ export function stepsConform(adapter: Adapter): void {
       expect(it.emitted).toEqual([{ percent: 10 }, { percent: 50 }, { percent: 100 }]);
     });
 
-    test('a listener that fails at progress and steps does not stop the work', async () => {
+    test('a listener that fails on progress and steps does not stop the run', async () => {
       const refuse = () => Promise.reject(new Error('the listener is away'));
       const it = await scene(
         adapter,

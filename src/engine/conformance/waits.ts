@@ -1,4 +1,4 @@
-/** Waits: asked at once, at every wake, at every poll, and never longer than they may take. */
+/** Conformance of waits: they check at once, at every wake and every poll, and end in time. */
 import { describe, expect, test } from 'vitest';
 import { moment } from '../../base/clock.ts';
 import { StepError } from '../engine.ts';
@@ -9,7 +9,7 @@ export function waitsConform(adapter: Adapter): void {
   const farUnits = 10 * slack_units;
 
   describe('waits', () => {
-    test('sleeping takes its time', async () => {
+    test('a sleep takes its time', async () => {
       const it = await scene(adapter, async (context) => {
         await context.sleep(3 * unit);
         return null;
@@ -38,7 +38,7 @@ export function waitsConform(adapter: Adapter): void {
       expect(it.secondsSince(startMs)).toBeGreaterThan(3 * unit);
     });
 
-    test('a wait asks at once', async () => {
+    test('a wait checks at once', async () => {
       const it = await scene(adapter, (context) =>
         context.waitFor('there', async () => 'already', {
           until: moment(it.world.nowMs() + farUnits * unit * 1000),
@@ -53,10 +53,10 @@ export function waitsConform(adapter: Adapter): void {
       ]);
     });
 
-    test('a wait asks again at every poll', async () => {
-      let asked = 0;
+    test('a wait checks again at every poll', async () => {
+      let checks = 0;
       const it = await scene(adapter, (context) =>
-        context.waitFor('there', async () => (++asked === 4 ? asked : undefined), {
+        context.waitFor('there', async () => (++checks === 4 ? checks : undefined), {
           until: moment(it.world.nowMs() + farUnits * unit * 1000),
           poll_seconds: unit,
         }),
@@ -67,7 +67,7 @@ export function waitsConform(adapter: Adapter): void {
       expect(it.secondsSince(startMs)).toBeGreaterThanOrEqual(3 * unit);
     });
 
-    test('a wait whose moment passes answers nothing, after a last look', async () => {
+    test('a wait that passes its deadline returns undefined, after a last check', async () => {
       const askedAt: number[] = [];
       const it = await scene(adapter, async (context) => {
         const until = await context.step('until', async () => it.world.nowMs() + 3 * unit * 1000);
@@ -80,22 +80,22 @@ export function waitsConform(adapter: Adapter): void {
       });
       await it.start();
       expect(await it.outcome()).toEqual({ status: 'succeeded', result: { answered: false, late: true } });
-      // A busy machine may sleep through the look in the middle, never through the first and the last.
+      // A busy machine may miss the check in the middle, never the first or the last.
       expect(askedAt.length).toBeGreaterThanOrEqual(2);
       expect(askedAt.length).toBeLessThanOrEqual(5);
     });
 
-    test('a wake makes a wait ask again at once', async () => {
-      let asked = 0;
+    test('a wake makes a wait check again at once', async () => {
+      let checks = 0;
       let there = false;
       const it = await scene(adapter, (context) =>
-        context.waitFor('there', async () => (++asked && there ? asked : undefined), {
+        context.waitFor('there', async () => (++checks && there ? checks : undefined), {
           until: moment(it.world.nowMs() + farUnits * unit * 1000),
           poll_seconds: farUnits * unit,
         }),
       );
       await it.start();
-      await it.world.until('the first look', () => asked === 1);
+      await it.world.until('the first look', () => checks === 1);
       there = true;
       const startMs = it.world.nowMs();
       await it.world.engine.wake(it.workflow_id, 1);
@@ -103,18 +103,18 @@ export function waitsConform(adapter: Adapter): void {
       expect(it.secondsSince(startMs)).toBeLessThan(slack_units * unit);
     });
 
-    test('a wake during a look is not lost, and many cost one look', async () => {
+    test('a wake during a check is not lost, and many cause one check', async () => {
       const held = gate();
-      let asked = 0;
+      let checks = 0;
       let there = false;
       const it = await scene(adapter, (context) =>
         context.waitFor(
           'there',
           async () => {
-            asked++;
+            checks++;
             const seen = there;
-            if (asked === 1) await held.pass();
-            return seen ? asked : undefined;
+            if (checks === 1) await held.pass();
+            return seen ? checks : undefined;
           },
           { until: moment(it.world.nowMs() + farUnits * unit * 1000), poll_seconds: farUnits * unit },
         ),
@@ -130,13 +130,13 @@ export function waitsConform(adapter: Adapter): void {
       expect(it.secondsSince(startMs)).toBeLessThan(slack_units * unit);
     });
 
-    test('a wake while nothing waits, or for no run at all, is harmless', async () => {
+    test('a wake is harmless if nothing waits or the run is unknown', async () => {
       const held = gate();
-      let asked = 0;
+      let checks = 0;
       const it = await scene(adapter, async (context) => {
         await context.step('hold', held.pass);
         const until = moment(it.world.nowMs() + 2 * unit * 1000);
-        const look = async () => void asked++;
+        const look = async () => void checks++;
         await context.waitFor('there', look as () => Promise<undefined>, { until, poll_seconds: farUnits * unit });
         return null;
       });
@@ -146,19 +146,19 @@ export function waitsConform(adapter: Adapter): void {
       for (let i = 0; i < 5; i++) await it.world.engine.wake(it.workflow_id, 1);
       held.open();
       await it.outcome();
-      // At once, for the wakes that came before, and at the end.
-      expect(asked).toBeGreaterThanOrEqual(2);
-      expect(asked).toBeLessThanOrEqual(4);
+      // At once, after the earlier wakes, and at the end.
+      expect(checks).toBeGreaterThanOrEqual(2);
+      expect(checks).toBeLessThanOrEqual(4);
     });
 
-    test('a look that fails for now counts as no answer yet', async () => {
-      let asked = 0;
+    test('a check that fails temporarily counts as no result yet', async () => {
+      let checks = 0;
       const it = await scene(adapter, (context) =>
         context.waitFor(
           'there',
           async () => {
-            if (++asked < 3) throw new Error('the network blinked');
-            return asked;
+            if (++checks < 3) throw new Error('the network blinked');
+            return checks;
           },
           { until: moment(it.world.nowMs() + farUnits * unit * 1000), poll_seconds: unit / 2 },
         ),
@@ -168,7 +168,7 @@ export function waitsConform(adapter: Adapter): void {
       expect(it.steps.map((report) => report.status)).toEqual(['waiting', 'retrying', 'retrying', 'done']);
     });
 
-    test('a look that fails for good fails the run with its name', async () => {
+    test('a check that fails for good fails the run under its name', async () => {
       const gone = new StepError({
         code: 'machine_gone',
         owner_layer: 'cloud',

@@ -76,7 +76,7 @@ const allowed: Record<string, string> = {
   'src/cli/render/evidence/audit.ts': 'names the target once',
   'src/contract/client.ts': 'fills a placeholder of the error catalogue',
   'src/doctor/examine.ts': 'fills a placeholder of the error catalogue',
-  'src/relay/gatherer.ts': 'ends the sentence once',
+  'src/relay/batcher.ts': 'ends the sentence once',
 };
 
 /**

@@ -1,11 +1,12 @@
 /**
- * Rotates the credential before it expires, at a moment of this agent's own, and at once when the server says that it has.
- * The new one is on the disk before it is first used; until then the former one holds, so a crash anywhere loses nothing.
+ * Rotates the credential before it expires, at a random moment, and at once if the server reports
+ * it expired. The new one is on disk before its first use, and the former one stays valid until
+ * then, so a crash loses nothing.
  */
 import { backoff } from '../../../base/backoff.ts';
 import type { Clock } from '../../../base/clock.ts';
 import { rotationBody } from '../../../contract/agent/credential-rotation.ts';
-import type { Claims } from '../../life/report.ts';
+import type { SelfReport } from '../../life/report.ts';
 import { waker } from '../../life/waker.ts';
 import type { Log } from '../../log.ts';
 import type { StateFile } from '../../state/state-file.ts';
@@ -15,7 +16,7 @@ import type { ControlPlane } from '../control-plane.ts';
 import { signed } from '../keys.ts';
 import type { ServerTime } from '../server-time.ts';
 
-/** Null where it worked: from then on every call shows the new credential. */
+/** Returns null on success; from then on every call uses the new credential. */
 export async function rotateOnce(parts: {
   server: ControlPlane;
   state: StateFile;
@@ -26,14 +27,14 @@ export async function rotateOnce(parts: {
   if (!identity) return null;
   const answer = await server.rotate({ signature: signed(private_key, rotationBody(identity)) }, signal);
   if (!answer.ok) return answer.failure;
-  // The machine may have joined anew meanwhile; then this credential is of a former instance.
+  // The machine may have joined again meanwhile; this credential then belongs to a former instance.
   if (state.read().identity?.credential === identity.credential)
     state.update({ identity: { ...identity, ...answer.body } });
   return null;
 }
 
 export interface CredentialRotation {
-  /** The server refuses the credential as expired. */
+  /** Call it if the server refuses the credential as expired. */
   now(): void;
   done: Promise<void>;
 }
@@ -43,28 +44,28 @@ export interface RotationParts {
   time: ServerTime;
   server: ControlPlane;
   state: StateFile;
-  claims: Claims;
+  report: SelfReport;
   log: Log;
   timing: Timing;
   signal: AbortSignal;
-  /** Nothing but a new enrolment, or joining anew, leads back. */
+  /** The credential is lost for good: the machine has to enrol or join again. */
   onLost(failure: CallFailure): void;
 }
 
-/** Within which a fleet spreads what is overdue, or what never had an expiry. */
+/** Spreads overdue rotations, and those without a known expiry, over a fleet. */
 const overdueSpreadMs = 60_000;
 const firstExpirySpreadMs = 3_600_000;
-/** Of the time that is left: late enough to be rare, early enough to be tried many times. */
+/** Fraction of the remaining time: late enough to be rare, early enough for many retries. */
 const earliest = 0.6;
 const latest = 0.8;
 
 export function credentialRotation(parts: RotationParts): CredentialRotation {
-  const { clock, time, state, server, claims, log, timing, signal } = parts;
+  const { clock, time, state, server, report, log, timing, signal } = parts;
   const rest = waker(clock, signal);
   const pauses = backoff(timing.rotate_retry);
   let neverExpires = false;
 
-  /** Null: not by itself. */
+  /** Null: not until something else triggers it. */
   const dueInMs = (): number | null => {
     const expires_at = state.read().identity?.credential_expires_at;
     if (expires_at === undefined || (expires_at === null && neverExpires)) return null;
@@ -73,26 +74,28 @@ export function credentialRotation(parts: RotationParts): CredentialRotation {
     return left_ms > 0 ? left_ms * (earliest + Math.random() * (latest - earliest)) : Math.random() * overdueSpreadMs;
   };
 
-  /** How long to wait before the next try; undefined where it worked. */
+  /** Returns the pause before the next try, or undefined on success. */
   const rotate = async (): Promise<number | undefined> => {
     const failure = await rotateOnce(parts);
     if (signal.aborted) return undefined;
     if (failure) {
       if (pauses.tries() === 0) log.warn('the credential was not rotated', { failure: describeFailure(failure) });
-      // The grace period is over. Every other refusal may pass: an operator may accept a key that is in doubt.
+      // The grace period is over. Other refusals may be temporary, for example until an operator
+      // accepts a doubtful key.
       if (failure.code === 'credential_expired') parts.onLost(failure);
       return Math.max(pauses.nextMs(), (failure.retry_after_seconds ?? 0) * 1000);
     }
     pauses.reset();
     neverExpires = state.read().identity?.credential_expires_at === null;
     log.info('the credential was rotated');
-    // Its first use ends the former one, also where all beats go by a stream that was opened with that.
-    await server.heartbeat(claims.current(), signal);
+    // First use of the new credential ends the former one, even if heartbeats go by a stream that
+    // was opened with it.
+    await server.heartbeat(report.current(), signal);
     return undefined;
   };
 
   const credential = () => state.read().identity?.credential ?? null;
-  /** The credential that the server called expired; several calls may say so of the same one. */
+  /** The credential that the server called expired; several calls may report the same one. */
   let refused: string | null = null;
   const run = async () => {
     let retry_ms: number | undefined;
@@ -107,7 +110,7 @@ export function credentialRotation(parts: RotationParts): CredentialRotation {
   };
   return {
     now() {
-      // While a try has failed, its pause counts.
+      // After a failed try, its pause applies.
       if (pauses.tries() > 0) return;
       refused = credential();
       rest.wake();

@@ -1,4 +1,7 @@
-/** Which of the task keys that the server sends an agent keeps. TLS and the credential vouch for them; endorsements confirm it. */
+/**
+ * Decides which of the server's task keys the agent keeps. TLS and the credential authenticate
+ * them; endorsements confirm them.
+ */
 import type { TaskKey } from '../../../contract/agent/agent.ts';
 import { continuityOf } from '../../../contract/agent/task-key-chain.ts';
 import type { Log } from '../../log.ts';
@@ -10,8 +13,9 @@ export interface SentKeys {
 }
 
 /**
- * The server's list replaces ours, so a retired key goes. A key whose endorsement is wrong is refused. One without a link to a
- * known key is accepted: the agent may have been away for longer than the chain reaches.
+ * The server's list replaces ours, which drops retired keys. A key with a wrong endorsement is
+ * refused. One without a link to a known key is accepted: the agent may have been away for longer
+ * than the chain reaches.
  */
 export function acceptedKeys(known: readonly TaskKey[], sent: SentKeys, log: Log): TaskKey[] {
   const links = [...sent.task_keys, ...(sent.former_task_keys ?? [])];
@@ -22,7 +26,7 @@ export function acceptedKeys(known: readonly TaskKey[], sent: SentKeys, log: Log
       log.warn('a task key continues no key that this agent knew', { kid: key.kid });
   }
   const accepted = judged.filter(({ continuity }) => continuity !== 'forged').map(({ key }) => key);
-  // Without any key the agent could run no task, not even one by a key that it knows.
+  // Without any key the agent could run no task, not even one signed by a known key.
   return accepted.length > 0 ? accepted : [...known];
 }
 

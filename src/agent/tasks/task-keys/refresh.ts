@@ -1,4 +1,7 @@
-/** Asks for the task keys as often as the server said, so that a new key is known before it signs and a retired one is dropped. */
+/**
+ * Fetches the task keys at the server's interval, so that a new key is known before it signs and a
+ * retired one is dropped.
+ */
 import { backoff } from '../../../base/backoff.ts';
 import { type Clock, pause } from '../../../base/clock.ts';
 import type { ControlPlane } from '../../connection/control-plane.ts';
@@ -40,7 +43,7 @@ export function taskKeyLoop({ clock, server, state, log, timing, signal }: TaskK
     // A server that names no interval does not rotate its keys, and has no route for them.
     while (!signal.aborted && state.read().task_key_refresh_seconds !== null) {
       const interval_ms = 1000 * (state.read().task_key_refresh_seconds ?? 0);
-      // Spread widely: a fleet that registered at the same moment must not ask at the same moment.
+      // Random, so that a fleet that registered together does not ask together.
       const regular_ms = Math.min(maxRefreshMs, Math.max(minRefreshMs, interval_ms)) * (0.5 + Math.random() / 2);
       await pause(clock, failed ? Math.min(regular_ms, pauses.nextMs()) : regular_ms, signal);
       if (signal.aborted) return;
