@@ -6,6 +6,7 @@ import { systemClock } from '../base/clock.ts';
 import { printableText } from '../base/redaction/printable.ts';
 import { runAgent } from './agent.ts';
 import { agentDoctor } from './doctor.ts';
+import { endMessage, messageFor } from './life/end-message.ts';
 import {
   type AgentEnd,
   exitCodes,
@@ -14,7 +15,6 @@ import {
   usageExitCode,
   writeExitFile,
 } from './life/exit.ts';
-import { endMessage, messageFor } from './life/last-words.ts';
 import { configFromCommandLine, usage } from './options.ts';
 import { type AgentConfig, UsageError } from './state/config.ts';
 import { lockDirectory, unlockDirectory } from './state/directory-lock.ts';

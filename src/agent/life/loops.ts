@@ -11,7 +11,7 @@ import { runShell, type ShellParts } from '../process/shell.ts';
 import { factShipper } from '../spool/fact-shipper.ts';
 import { type LogShipper, logShipper } from '../spool/log-shipper.ts';
 import { agentDirectory } from '../state/state-file.ts';
-import { tenantForgetting } from '../tasks/former-tenant.ts';
+import { tenantForgetting } from '../tasks/forget-tenant.ts';
 import type { Machine } from '../tasks/task.ts';
 import { taskKeyLoop } from '../tasks/task-keys/refresh.ts';
 import { type TaskLoopParts, taskLoop } from '../tasks/task-loop.ts';

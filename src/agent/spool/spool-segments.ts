@@ -6,7 +6,7 @@
 import { closeSync, openSync, readdirSync, readSync, statSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { isFields } from '../state/shape.ts';
-import { mendSegment } from './spool-mending.ts';
+import { mendSegment } from './spool-repair.ts';
 
 export interface Segment {
   path: string;

@@ -15,13 +15,13 @@ import { openAzure } from './azure/azure.ts';
 import { wordsOf } from './azure/azure-error.ts';
 import { azureAway, azureFailure } from './azure/azure-failure.ts';
 import { createCredential, type Environment, keptSecret, secretsIn } from './azure/credential.ts';
-import { createStrike } from './azure/strike.ts';
+import { createStrike } from './azure/redact.ts';
 import { diagnose } from './diagnose.ts';
-import { abort, clean, destroy, stop } from './ending.ts';
 import { ensure } from './ensure/ensure.ts';
 import { plannedPhases } from './ensure/phases.ts';
-import { listOwned, observe, prove } from './looking.ts';
+import { listOwned, observe, prove } from './inspect.ts';
 import { aksSpecSchema } from './spec.ts';
+import { abort, clean, destroy, stop } from './teardown.ts';
 
 export interface AksDriverOptions {
   /** The resource manager of another cloud than the public one. */

@@ -4,7 +4,7 @@ import type { DriverFailure, DriverTarget, DriverWait } from '../driver.ts';
 import type { Azure } from './azure/azure.ts';
 import type { Cluster } from './azure/azure-clusters.ts';
 import { azureFailure } from './azure/azure-failure.ts';
-import type { Strike } from './azure/strike.ts';
+import type { Strike } from './azure/redact.ts';
 import { groupInId, type Place, placeIn, placeOf } from './place.ts';
 import { areOf } from './tags.ts';
 

@@ -12,15 +12,15 @@ import { openOnce, sharedLists } from '../open-once.ts';
 import { unseen } from '../unseen.ts';
 import { diagnose } from './diagnose.ts';
 import { addressOf, type DockerHost } from './docker-host.ts';
-import { abort, clean, destroy, stop } from './ending.ts';
 import { type ContainerRow, type Engine, openEngine } from './engine.ts';
 import { wordsOf } from './engine-error.ts';
 import { engineAway, engineFailure } from './engine-failure.ts';
 import { ensure } from './ensure.ts';
+import { listOwned, observe, prove } from './inspect.ts';
 import { labelNames } from './labels.ts';
-import { listOwned, observe, prove } from './looking.ts';
 import { createPulls } from './pull.ts';
 import { dockerSpecSchema } from './spec.ts';
+import { abort, clean, destroy, stop } from './teardown.ts';
 
 export interface DockerDriverOptions {
   /** The engine of pools that name none. */

@@ -3,8 +3,9 @@
  * labels. A container whose agent ended by itself is not started again: the pool's `attempts` decide about another instance. One
  * that was ended from outside (killed, its host rebooted) is, a few times.
  */
-import { failedForGood, isLoopback } from '../cannot-work.ts';
+
 import type { DriverFailure, DriverOutcome, EnsureTarget } from '../driver.ts';
+import { failedForGood, isLoopback } from '../permanent-failure.ts';
 import { agentEnd } from './agent-end.ts';
 import { agentFiles } from './agent-files.ts';
 import { containerOptions } from './container-options.ts';

@@ -7,7 +7,6 @@
  */
 import type { Clock } from '../../base/clock.ts';
 import { createBounds } from '../bounds.ts';
-import { isLoopback } from '../cannot-work.ts';
 import type {
   Driver,
   DriverFailure,
@@ -18,18 +17,19 @@ import type {
   PlannedStep,
 } from '../driver.ts';
 import { openOnce, sharedLists } from '../open-once.ts';
+import { isLoopback } from '../permanent-failure.ts';
 import { unseen } from '../unseen.ts';
 import { type Cloud, openCloud } from './cloud.ts';
 import { wordsOf } from './cloud-error.ts';
 import { cloudAway, cloudFailure, type Refused, refusedFor } from './cloud-failure.ts';
 import { diagnose } from './diagnose.ts';
 import { type Ec2Host, regionOf } from './ec2-host.ts';
-import { abort, clean, destroy, stop } from './ending.ts';
 import { ensure } from './ensure.ts';
-import { listOwned, observe, prove } from './looking.ts';
+import { listOwned, observe, prove } from './inspect.ts';
 import { type Strike, strikeFor } from './secrets.ts';
 import { Ec2Spec } from './spec.ts';
 import { tagNames } from './tags.ts';
+import { abort, clean, destroy, stop } from './teardown.ts';
 
 export interface Ec2DriverOptions {
   /** Null: the provider's own address in each region. */

@@ -3,8 +3,9 @@
  * launch, which makes a repeat the same launch. A machine that was terminated is not launched again: the pool's `attempts` decide about
  * another instance. One that was stopped from outside is started, a few times.
  */
-import { failedForGood, isLoopback } from '../cannot-work.ts';
+
 import type { DriverFailure, DriverOutcome, DriverState, DriverWait, EnsureTarget } from '../driver.ts';
+import { failedForGood, isLoopback } from '../permanent-failure.ts';
 import type { Cloud } from './cloud.ts';
 import { isTokenOfOther } from './cloud-error.ts';
 import { refusedFor } from './cloud-failure.ts';

@@ -11,14 +11,14 @@ import type { Driver, DriverFailure, DriverTarget, PlannedStep } from '../driver
 import { unseen } from '../unseen.ts';
 import { clean } from './clean.ts';
 import { diagnose } from './diagnose.ts';
-import { abort, destroy, stop } from './ending.ts';
 import { ensure } from './ensure.ts';
 import { hostFailure } from './host-failure.ts';
+import { listOwned, observe, prove } from './inspect.ts';
 import type { DriverLog, LocalHost } from './local-host.ts';
-import { listOwned, observe, prove } from './looking.ts';
 import { processTable, readerOf } from './processes/instance-processes.ts';
 import type { ProcessReader } from './processes/procfs.ts';
 import { LocalSpec } from './spec.ts';
+import { abort, destroy, stop } from './teardown.ts';
 
 export interface LocalDriverOptions {
   nodes_dir: string;

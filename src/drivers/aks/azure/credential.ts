@@ -3,8 +3,8 @@
  * managed identity, or whoever is logged in with Azure's command line. Never from a pool.
  */
 import type { AccessToken, GetTokenOptions, TokenCredential } from '@azure/identity';
+import type { Strike } from './redact.ts';
 import { azureSdks } from './sdks.ts';
-import type { Strike } from './strike.ts';
 
 export type Environment = Record<string, string | undefined>;
 

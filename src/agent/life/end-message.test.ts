@@ -9,8 +9,8 @@ import type { ErrorCode } from '../../contract/errors/errors.ts';
 import { pathFaults } from '../../contract/errors/path-faults.ts';
 import { type AgentBench, agentBench, until } from '../testing/agent-process.ts';
 import { type ProtocolServer, problem, protocolServer } from '../testing/protocol-server.ts';
+import { endMessage, messageFor } from './end-message.ts';
 import { exitCodes } from './exit.ts';
-import { endMessage, messageFor } from './last-words.ts';
 
 const entry = fileURLToPath(new URL('../main.ts', import.meta.url));
 
