@@ -11,7 +11,7 @@ import { runShell, type ShellParts } from '../process/shell.ts';
 import { factShipper } from '../spool/fact-shipper.ts';
 import { type LogShipper, logShipper } from '../spool/log-shipper.ts';
 import { agentDirectory } from '../state/state-file.ts';
-import { tenantForgetting } from '../tasks/forget-tenant.ts';
+import { createTenantForgetter } from '../tasks/forget-tenant.ts';
 import type { Machine } from '../tasks/task.ts';
 import { taskKeyLoop } from '../tasks/task-keys/refresh.ts';
 import { type TaskLoopParts, taskLoop } from '../tasks/task-loop.ts';
@@ -61,7 +61,7 @@ export function startLoops(parts: LoopParts): Loops {
   const keys = taskKeyLoop(shared);
   // A server that names no interval sends new keys only with heartbeat replies.
   const refreshKeys = () => (parts.state.read().task_key_refresh_seconds === null ? beats.beat() : keys.refresh());
-  const forgetTenant = tenantForgetting({ ...parts, results, loops: [shipper, factLoop] });
+  const forgetTenant = createTenantForgetter({ ...parts, results, loops: [shipper, factLoop] });
   const machine = { ...machineOf(parts), forgetTenant };
   const onDone: TaskLoopParts['onDone'] = (task, outcome, start_ms) =>
     tracer?.record(spansOfTask(task, outcome, start_ms, time.nowMs()));

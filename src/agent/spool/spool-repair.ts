@@ -43,7 +43,7 @@ const missing = (count: number | null) => lossLine(count, "the spool on the mach
  * Returns the number of the last line, or null if there is none. Leaves an undamaged file
  * unchanged.
  */
-export function mendSegment(path: string, { first, following, acknowledged, at }: Damage): number | null {
+export function repairSegment(path: string, { first, following, acknowledged, at }: Damage): number | null {
   const content = readFileSync(path);
   const whole = content.lastIndexOf(0x0a) + 1;
   const records = content.toString('utf8', 0, whole).split('\n').slice(0, -1);

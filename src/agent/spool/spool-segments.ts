@@ -6,7 +6,7 @@
 import { closeSync, openSync, readdirSync, readSync, statSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { isFields } from '../state/shape.ts';
-import { mendSegment } from './spool-repair.ts';
+import { repairSegment } from './spool-repair.ts';
 
 export interface Segment {
   path: string;
@@ -46,7 +46,7 @@ export function findSegments(directory: string, acknowledged: number, at: string
     const gap = file.endsWith('.gap');
     // The lines that a gap stands for may still lie beside it.
     const following = gap ? null : (firsts.find((other) => other > first) ?? null);
-    const last_seq = mendSegment(path, { first, following, acknowledged, at });
+    const last_seq = repairSegment(path, { first, following, acknowledged, at });
     segments.push({ path, first, bytes: statSync(path).size, gap });
     next_seq = (last_seq ?? first - 1) + 1;
   }

@@ -35,7 +35,7 @@ const ships_within_ms = 30_000;
 const notTaken = 'lines or facts of its tenant wait on the machine: the control plane did not take all of them in time';
 const agentKeeps = ['agent.pid', 'state.json', 'command.json', 'facts.json', 'spool', 'results'];
 
-export function tenantForgetting(parts: TenantForgettingParts): Machine['forgetTenant'] {
+export function createTenantForgetter(parts: TenantForgettingParts): Machine['forgetTenant'] {
   const { config, spool, facts, results } = parts;
   return async (signal) => {
     try {
