@@ -15,7 +15,7 @@ import { boot } from './life/boot.ts';
 import { crashed, type Ending, ending } from './life/ending.ts';
 import type { AgentEnd } from './life/exit.ts';
 import { startLoops } from './life/loops.ts';
-import { shutDown } from './life/shutDown.ts';
+import { shutDown } from './life/shut-down.ts';
 import { type PrerequisiteGate, prerequisiteGate } from './prerequisites/prerequisite-gate.ts';
 import { requiredNow } from './prerequisites/prerequisites.ts';
 import type { LogShipper } from './spool/log-shipper.ts';

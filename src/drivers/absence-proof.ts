@@ -1,7 +1,10 @@
-/** Drivers prove that nothing is there any more; that something is clean only its agent can state. */
+/**
+ * The answer of drivers that can only prove absence; only the agent can state that a machine is
+ * clean.
+ */
 import type { ProofKind, ProveOutcome } from './driver.ts';
 
-export const provesAbsenceOnly = (driver: string, kind: ProofKind): ProveOutcome => ({
+export const onlyProvesAbsence = (driver: string, kind: ProofKind): ProveOutcome => ({
   outcome: 'failed',
   owner_layer: 'control_plane',
   code: 'proof_not_offered',

@@ -1,25 +1,25 @@
-/** What an agent that a driver launches may do with its credential. */
+/** Over which connections an agent that a driver launches may send its credential. */
 import { expect, it } from 'vitest';
 import { newTarget } from '../../test/support/ec2/ec2-world.ts';
 import { agentIdentity } from './agent-config.ts';
 
-const told = (server_url: string, other_server_urls: string[]) => {
+const identityFor = (server_url: string, other_server_urls: string[]) => {
   const target = newTarget('installation-a');
   Object.assign(target.bootstrap, { server_url, other_server_urls });
   const { allow_insecure_http, other_server_urls: others } = agentIdentity(target);
   return { allow_insecure_http, others };
 };
 
-it('sends it in the clear only where the operator gave the server such an address', () => {
-  expect(told('http://172.17.0.1:7070', ['http://172.17.0.2:7070'])).toEqual({
+it('allows plain HTTP only if the operator gave the server such an address', () => {
+  expect(identityFor('http://172.17.0.1:7070', ['http://172.17.0.2:7070'])).toEqual({
     allow_insecure_http: true,
     others: ['http://172.17.0.2:7070'],
   });
-  expect(told('https://slipway.example', ['http://10.0.0.9:7070', 'https://b.example'])).toEqual({
+  expect(identityFor('https://slipway.example', ['http://10.0.0.9:7070', 'https://b.example'])).toEqual({
     allow_insecure_http: false,
     others: ['https://b.example'],
   });
-  expect(told('http://127.0.0.1:7070', ['http://127.0.0.1:7071'])).toEqual({
+  expect(identityFor('http://127.0.0.1:7070', ['http://127.0.0.1:7071'])).toEqual({
     allow_insecure_http: false,
     others: ['http://127.0.0.1:7071'],
   });

@@ -1,9 +1,13 @@
-/** What every agent is told at its first start, whichever driver launches it: where its server is, and who it is. */
+/**
+ * The part of an agent's first configuration that is the same for every driver: its server and its
+ * identity.
+ */
 import { isSentInClear } from '../base/network/insecure-http.ts';
 import type { EnsureTarget } from './driver.ts';
 
 export function agentIdentity({ bootstrap, ...target }: EnsureTarget) {
-  // The operator gave the server such an address (--public-url); another replica's is not taken for that.
+  // The operator chose a plain HTTP address for this server (--public-url); that does not cover
+  // other replicas.
   const allow_insecure_http = isSentInClear(bootstrap.server_url);
   const others = bootstrap.other_server_urls ?? [];
   return {

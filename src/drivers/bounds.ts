@@ -1,12 +1,12 @@
 /**
- * How long a call may keep its operation from hearing a cancel. What an upstream has begun is not cut off by that: it goes on, and
- * the next call about the same machine waits for it instead of asking the upstream again.
+ * Bounds how long a call may delay its operation's reaction to a cancel. The upstream work goes on,
+ * and the next call for the same machine joins it instead of repeating it.
  */
 import { type Clock, pause } from '../base/clock.ts';
 import type { DriverOutcome } from './driver.ts';
 
-/** Less than the five seconds within which a cancel is heard. */
-const most_seconds = 4;
+/** Less than the five seconds within which a cancel must take effect. */
+const max_seconds = 4;
 const soon_seconds = 1;
 
 interface Work {
@@ -15,23 +15,23 @@ interface Work {
 }
 
 export interface Bounds {
-  /** Undefined when there was no answer in time; one that comes later is not listened to. */
-  within<T>(asked: Promise<T>): Promise<T | undefined>;
-  /** One piece of work on a machine at a time; who asks for the same joins it. */
+  /** Undefined if there was no answer in time; a later answer is ignored. */
+  within<T>(answer: Promise<T>): Promise<T | undefined>;
+  /** Runs one piece of work per machine at a time; a repeated call joins it. */
   once(machine: string, call: string, work: () => Promise<DriverOutcome>): Promise<DriverOutcome>;
 }
 
 export function createBounds(clock: Clock, upstream: string): Bounds {
-  const underway = new Map<string, Work>();
+  const running = new Map<string, Work>();
 
-  const raced = async <T>(asked: Promise<T>, over: Promise<undefined>): Promise<T | undefined> => {
-    asked.catch(() => {});
-    return Promise.race([asked, over]);
+  const raced = async <T>(answer: Promise<T>, over: Promise<undefined>): Promise<T | undefined> => {
+    answer.catch(() => {});
+    return Promise.race([answer, over]);
   };
   const inTime = async <T>(ask: (over: Promise<undefined>) => Promise<T>): Promise<T> => {
     const answered = new AbortController();
     try {
-      return await ask(pause(clock, most_seconds * 1000, answered.signal).then(() => undefined));
+      return await ask(pause(clock, max_seconds * 1000, answered.signal).then(() => undefined));
     } finally {
       answered.abort();
     }
@@ -43,14 +43,14 @@ export function createBounds(clock: Clock, upstream: string): Bounds {
     error: { code: 'not_answered', owner_layer: 'provider' },
   });
   const settle = (machine: string, work: Work) => {
-    if (underway.get(machine) === work) underway.delete(machine);
+    if (running.get(machine) === work) running.delete(machine);
   };
 
   return {
-    within: (asked) => inTime((over) => raced(asked, over)),
+    within: (answer) => inTime((over) => raced(answer, over)),
     once: (machine, call, begin) =>
       inTime(async (over) => {
-        const before = underway.get(machine);
+        const before = running.get(machine);
         if (before && before.call !== call) {
           const ended = await raced(
             before.answer.then(
@@ -62,9 +62,9 @@ export function createBounds(clock: Clock, upstream: string): Bounds {
           if (!ended) return atWork(before.call);
           settle(machine, before);
         }
-        const work = underway.get(machine) ?? { call, answer: begin() };
+        const work = running.get(machine) ?? { call, answer: begin() };
         if (work.call !== call) return atWork(work.call);
-        underway.set(machine, work);
+        running.set(machine, work);
         try {
           const answer = await raced(work.answer, over);
           if (answer === undefined) return atWork(call);

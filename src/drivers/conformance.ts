@@ -1,10 +1,8 @@
 /**
- * The behaviours that every driver owes, run over a real world with faults before and after each
- * call.
+ * The conformance suite of drivers, run over a real world with faults before and after each call.
  *
- * A crash is a driver object thrown away for a new one over the same world. A crash after the
- * effect is a call whose answer, and the state it asked to keep, never arrived: the call is then
- * made once more with the state of before.
+ * A crash replaces the driver object by a new one over the same world. A crash after the effect
+ * drops the answer and its state: the call is then repeated with the state from before.
  */
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -20,25 +18,25 @@ import type {
 } from './driver.ts';
 
 /**
- * What a driver's own test brings: a place where machines can exist, and eyes in it that are not
- * the driver's.
+ * A driver's test provides this: a place where machines can exist, and a view of it that does not
+ * use the driver.
  */
 export interface DriverWorld {
-  /** A driver over this world; each call gives a new object that remembers nothing. */
+  /** A driver over this world; each call returns a new object without memory. */
   open(): Driver;
-  /** A machine that nobody has asked for yet; two with the same installation id belong together. */
+  /** A machine that was not requested yet; two with the same installation id belong together. */
   target(installation_id: string): EnsureTarget;
   /** How many machines of this instance really exist, counted without the driver. */
   machines(target: DriverTarget): Promise<number>;
-  /** Ends the machine behind the driver's back, as a crash of the machine would. */
+  /** Ends the machine without the driver, as if it had crashed. */
   killMachine(target: DriverTarget): Promise<void>;
-  /** What a crash in the midst of `ensure` can leave behind. */
+  /** Creates what a crash in the middle of `ensure` can leave behind. */
   halfDone: { name: string; leave(target: EnsureTarget): Promise<void> }[];
-  /** Whatever must have happened outside the driver before its final proof can be had. */
+  /** Whatever must happen outside the driver before its final proof is possible. */
   beforeProof(target: DriverTarget): Promise<void>;
   /**
-   * From then on whatever the driver asks is taken and never answered. Left out where there is no
-   * upstream that could hang.
+   * From then on the upstream accepts calls and never answers. Omitted if there is no upstream that
+   * could hang.
    */
   silence?(): Promise<void>;
   close(): Promise<void>;
@@ -51,14 +49,14 @@ type Call = 'ensure' | 'stop' | 'clean' | 'destroy' | 'abort';
 
 const patience_seconds = 30;
 
-/** How long an operation may be deaf to a cancel. */
+/** How long an operation may take to react to a cancel. */
 const cancel_heard_within_seconds = 5;
 
 export interface Handled {
   target: EnsureTarget;
   /**
-   * Repeats a call until it is done, keeping state as the control plane would, under the fault of
-   * this run.
+   * Repeats a call until it is done, keeps its state like the control plane, and injects the fault
+   * of this run.
    */
   done(call: Call): Promise<DriverDone>;
   ended(call: Call): Promise<DriverDone | DriverFailure>;
@@ -103,7 +101,7 @@ export function handle(world: DriverWorld, target: EnsureTarget, fault: Fault = 
 const newInstallation = () => `installation-${randomBytes(6).toString('hex')}`;
 const newNonce = () => randomBytes(16).toString('hex');
 
-/** `may_hang`: it asks somebody who could leave it without an answer. */
+/** `may_hang`: it calls an upstream that may never answer. */
 export function describeDriver(name: string, make: () => Promise<DriverWorld>, { may_hang = true } = {}): void {
   describe(`driver contract: ${name}`, () => {
     let world: DriverWorld;
@@ -134,13 +132,13 @@ export function describeDriver(name: string, make: () => Promise<DriverWorld>, {
         expect(await proveFinally(machine.target, newNonce())).toMatchObject({ outcome: 'done' });
       });
 
-      it.each<Call>(['stop', 'clean', 'destroy', 'abort'])('%s of what was never created is done', async (call) => {
+      it.each<Call>(['stop', 'clean', 'destroy', 'abort'])('%s of something never created is done', async (call) => {
         const machine = handle(world, world.target(ours), fault);
         await machine.done(call);
         expect(await world.machines(machine.target)).toBe(0);
       });
 
-      it('aborts a machine that is coming up, and nothing is left to prove against', async () => {
+      it('aborts a machine that is coming up, and can then prove its absence', async () => {
         const machine = handle(world, world.target(ours), fault);
         await machine.done('ensure');
         await machine.done('abort');
@@ -157,7 +155,7 @@ export function describeDriver(name: string, make: () => Promise<DriverWorld>, {
       });
     });
 
-    it('ensure after all state was lost finds the machine by its tags', async () => {
+    it('ensure finds the machine by its tags after all state was lost', async () => {
       const target = world.target(ours);
       await handle(world, target).done('ensure');
       const before = await world.machines(target);
@@ -165,14 +163,14 @@ export function describeDriver(name: string, make: () => Promise<DriverWorld>, {
       expect(await world.machines(target)).toBe(before);
     });
 
-    it('two ensures at the same moment make one machine', async () => {
+    it('two concurrent ensures make one machine', async () => {
       const target = world.target(ours);
       const callers = [1, 2, 3].map(() => handle(world, { ...target, state: {} }));
       await Promise.all(callers.map((caller) => caller.done('ensure')));
       expect(await world.machines(target)).toBe(world.open().launches ? 1 : 0);
     });
 
-    it('ensure and destroy both cope with whatever a crash in the midst of ensure left', async () => {
+    it('ensure and destroy both handle the leftovers of a crash during ensure', async () => {
       for (const { name: half, leave } of world.halfDone) {
         const continued = handle(world, world.target(ours));
         await leave(continued.target);
@@ -189,7 +187,7 @@ export function describeDriver(name: string, make: () => Promise<DriverWorld>, {
       }
     });
 
-    it('refuses the final proof while something is left, and binds it to the nonce that was asked', async () => {
+    it('refuses the final proof while something is left, and binds it to the nonce', async () => {
       const machine = handle(world, world.target(ours));
       await machine.done('ensure');
       expect(await proveFinally(machine.target, newNonce())).toMatchObject({ outcome: 'failed', retryable: true });
@@ -205,7 +203,7 @@ export function describeDriver(name: string, make: () => Promise<DriverWorld>, {
       expect(await proveFinally(machine.target, again)).toMatchObject({ proof: { nonce: again } });
     });
 
-    it('observes what exists and says absent of what does not', async () => {
+    it('observes existing machines, and reports others as absent', async () => {
       const { launches, open } = { launches: world.open().launches, open: () => world.open() };
       const machine = handle(world, world.target(ours));
       if (launches) {
@@ -235,7 +233,7 @@ export function describeDriver(name: string, make: () => Promise<DriverWorld>, {
       expect(await world.machines(foreign.target)).toBe(launches ? 1 : 0);
     });
 
-    it.each<Call>(['stop', 'abort', 'destroy'])('%s touches its own instance only', async (call) => {
+    it.each<Call>(['stop', 'abort', 'destroy'])('%s touches only its own instance', async (call) => {
       const machine = handle(world, world.target(ours));
       const neighbour = handle(world, world.target(ours));
       await machine.done('ensure');
@@ -246,7 +244,7 @@ export function describeDriver(name: string, make: () => Promise<DriverWorld>, {
       expect((await world.open().observe(neighbour.target)).present).toBe(true);
     });
 
-    it('diagnoses a living machine, a dead one, and one that never was', async () => {
+    it('diagnoses a running machine, a dead one, and one that never existed', async () => {
       const machine = handle(world, world.target(ours));
       const stages: [string, () => Promise<unknown>][] = [
         ['never created', async () => {}],
@@ -263,7 +261,7 @@ export function describeDriver(name: string, make: () => Promise<DriverWorld>, {
     });
 
     if (may_hang)
-      it('answers within five seconds whatever the upstream does, and says of nothing that it is gone', async () => {
+      it('answers within five seconds if the upstream hangs, and calls nothing absent', async () => {
         if (!world.silence) return expect.fail('its world cannot fall silent');
         const up = world.target(ours);
         await handle(world, up).done('ensure');
@@ -276,7 +274,7 @@ export function describeDriver(name: string, make: () => Promise<DriverWorld>, {
             driver.clean(target),
             ...(['ensure', 'stop', 'destroy', 'abort'] as const).map((call) => driver[call](target)),
             driver.prove(target, { kind: driver.final_proof, nonce: newNonce() }),
-            // These two have no answer that says wait; it is enough that they end.
+            // These two cannot answer `wait`; it is enough that they end.
             driver.diagnose(target).then(() => ({ outcome: 'wait' })),
             driver.list_owned(ours).then(
               () => ({ outcome: 'wait' }),
@@ -291,7 +289,7 @@ export function describeDriver(name: string, make: () => Promise<DriverWorld>, {
         await Promise.all([hears(up), hears(world.target(ours))]);
       });
 
-    it('plans with labels a person can read', () => {
+    it('plans with readable labels', () => {
       const planned = world.open().plan(world.target(ours).spec);
       expect(new Set(planned.map(({ phase }) => phase)).size, 'phases, each once').toBe(planned.length);
       for (const { phase, label } of planned) {

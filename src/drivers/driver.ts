@@ -1,9 +1,10 @@
 /**
- * The contract between operations and whatever brings machines up.
+ * The contract between operations and the code that brings machines up.
  *
- * A driver is idempotent and restartable: every call may be repeated after a crash at any point, finds its own earlier
- * work by its tags (installation, node, instance), and never waits inside: it answers `done`, `wait` or `failed`.
- * It deletes only what carries its tags. It writes no status and knows no store.
+ * A driver is idempotent: every call may be repeated after a crash at any point, and finds its
+ * earlier work by its tags (installation, node, instance). A call never waits inside: it returns
+ * `done`, `wait` or `failed`. A driver deletes only what carries its tags. It writes no status and
+ * knows no store.
  */
 import type { TSchema } from 'typebox';
 import type { CorrelationId, NodeId, NodeInstanceId, WorkflowId } from '../base/ids.ts';
@@ -12,7 +13,7 @@ import type { ProgressPart } from '../contract/progress.ts';
 
 export type DriverState = { [key: string]: string | number | boolean | null };
 
-/** The machine a call is about. `state` is what the driver last asked us to keep for this instance. */
+/** The machine that a call is about. `state` is what the driver last returned for this instance. */
 export interface DriverTarget {
   installation_id: string;
   pool: string;
@@ -28,19 +29,19 @@ export interface DriverTarget {
 }
 
 export interface EnsureTarget extends DriverTarget {
-  /** What the machine needs in order to phone home. */
+  /** Everything the machine needs to register. */
   bootstrap: {
     server_url: string;
-    /** PEM: who vouches for that address, where it is nobody whom every machine trusts. */
+    /** PEM: the authority for that address, if it is not a public one. */
     ca?: string | null;
-    /** Where else the control plane answers, should that replica be gone. */
+    /** Other addresses of the control plane, for when that replica is gone. */
     other_server_urls?: string[];
-    /** The collector that traces go to, for machines that reach it as the control plane does. */
+    /** The trace collector, for machines that can reach it. */
     otlp_endpoint?: string | null;
     enrollment_token: string;
     deadline_at: string;
     requires: { name: string; check: string }[];
-    /** Variables of the environment whose values come from stored secrets, whatever their names. */
+    /** Names of variables whose values come from stored secrets. */
     secret_env?: string[];
   };
 }
@@ -54,7 +55,7 @@ export interface DriverFailure {
   phase?: string;
 }
 
-/** What keeps a driver from going on, while it asks again. */
+/** The error that keeps a driver from continuing while it retries. */
 export interface WaitError {
   code: string;
   owner_layer: OwnerLayer;
@@ -62,22 +63,26 @@ export interface WaitError {
 
 interface Wait {
   outcome: 'wait';
-  /** Ask again after this long, or when woken. */
+  /** Call again after this long, or when woken. */
   retry_seconds: number;
   message: string;
-  /** What has been reached, where the message also tells what only ticks: a clock that runs on is no advance. */
+  /**
+   * The progress reached, without the parts of the message that change by themselves (a running
+   * clock is no progress).
+   */
   mark?: string;
-  /** Which of its planned phases it is in. One that it has left before changes nothing. */
+  /** The planned phase it is in. A phase that it has left before changes nothing. */
   phase?: string;
-  /** The provider has no room for it yet: its boot has not begun, so its boot budget does not run. */
+  /** The provider has no capacity: the boot has not begun, so the boot budget does not run. */
   waits_for?: 'capacity';
   parts?: ProgressPart[];
   state?: DriverState;
 }
 
 /**
- * `put_off`: the upstream is busy, away or asked too often: it is tried again, at a time that people are told. Otherwise it is only
- * looked at again. `error` is part of the verdict if the deadline passes meanwhile; the next answer that names a phase replaces it.
+ * With `put_off` the upstream is busy, unavailable or throttling, and the call is retried at a time
+ * that people see; otherwise the driver only looks again. `error` becomes part of the verdict if
+ * the deadline passes meanwhile; the next answer with a phase replaces it.
  */
 export type DriverWait = Wait & ({ put_off: true; error: WaitError } | { put_off?: never; error?: WaitError });
 
@@ -94,24 +99,24 @@ export type DriverOutcome = DriverDone | DriverWait | DriverFailure;
 
 export type ProofKind = 'absent' | 'clean' | 'revoked';
 
-/** A statement that holds at `nonce`'s asking, and only then: an old proof cannot be shown again. */
+/** A statement bound to the caller's nonce, so that an old proof cannot be shown again. */
 export interface DriverProof {
   kind: ProofKind;
   nonce: string;
-  /** What was looked at and what was seen, in words and facts a stranger can check. */
+  /** What was checked and what was found, in words and facts that anybody can verify. */
   checked: { what: string; seen: string }[];
 }
 
 export type ProveOutcome = { outcome: 'done'; proof: DriverProof } | DriverWait | DriverFailure;
 
 export interface Observation {
-  /** The upstream's own word, never ours. `absent` when nothing of this instance exists upstream. */
+  /** The upstream's own word. `absent` if nothing of this instance exists upstream. */
   state: string;
   present: boolean;
-  /** Upstream says it is ready for use; only drivers with `supervision: observe` are asked to mean it. */
+  /** Upstream says that it is ready for use; used only with `supervision: observe`. */
   ready: boolean;
   detail: string | null;
-  /** From here it cannot be seen at all, so nothing is said about whether it exists. */
+  /** It cannot be seen from here at all, so nothing is known about whether it exists. */
   unseen?: true;
 }
 
@@ -119,9 +124,12 @@ export interface Diagnosis {
   summary: string;
   /** A certain crash: waiting longer cannot help. */
   certain: boolean;
-  /** What the machine itself calls its end, where it left a word: `setup_failed`. */
+  /** The machine's own code for its end, if it left one: `setup_failed`. */
   code?: string;
-  /** Named texts that only the machine or its upstream knows: console output, last lines, process list. */
+  /**
+   * Named texts that only the machine or its upstream has: console output, last lines, process
+   * list.
+   */
   attachments: { name: string; text: string }[];
 }
 
@@ -131,7 +139,7 @@ export interface OwnedResource {
   kind: string;
   node_id: NodeId | null;
   node_instance_id: NodeInstanceId | null;
-  /** What it costs to leave it, where the upstream says so. */
+  /** The cost of leaving it, if the upstream says so. */
   cost_per_hour?: number;
 }
 
@@ -139,39 +147,47 @@ export interface PlannedStep {
   phase: string;
   label: string;
   usual_seconds: number | null;
-  /** Who has to act where the step takes too long and nothing went wrong in it. */
+  /** The layer that has to act if the step takes too long although nothing failed. */
   owner_layer: OwnerLayer;
-  /** What the slow ones take, where the provider is known for it: people are told both until the pool has its own history. */
+  /**
+   * The duration of slow runs, if the provider is known for them. People see both until the pool
+   * has its own history.
+   */
   slow_seconds?: number;
 }
 
 export interface Driver {
   readonly name: string;
-  /** `agent`: the node's agent registers and beats. `observe`: each successful observation counts as the heartbeat. */
+  /**
+   * `agent`: the node's agent registers and sends heartbeats. `observe`: each successful
+   * observation counts as a heartbeat.
+   */
   readonly supervision: 'agent' | 'observe';
-  /** Whether this driver starts machines; one that does not (external) waits for somebody else to. */
+  /** Whether this driver starts machines; `external` waits for others to do so. */
   readonly launches: boolean;
   /** Runs commands on the control plane's own host, so only an admin may declare such a pool. */
   readonly host_bound: boolean;
   /**
-   * Where it is host-bound: this host, whose machines it sees and no others. It keeps the same word as `host_id` in the state of
-   * an instance, so that what another host holds is never taken for gone.
+   * For a host-bound driver: the id of this host, the only one whose machines it sees. It is also
+   * `host_id` in the state of an instance, so that what another host holds is never taken for gone.
    */
   readonly host_id?: string;
   /** The proof that ends a release of a node that is not reused. */
   readonly final_proof: ProofKind;
   readonly spec_schema: TSchema;
-  /** The phases that its `ensure` goes through, in order, where there is more than one: each is a step that people see. */
+  /**
+   * The phases of `ensure`, in order, if there is more than one; each is a step that people see.
+   */
   plan(spec: unknown): PlannedStep[];
   ensure(target: EnsureTarget): Promise<DriverOutcome>;
   observe(target: DriverTarget): Promise<Observation>;
   /** Ends the workload; the machine may stay. */
   stop(target: DriverTarget): Promise<DriverOutcome>;
-  /** Removes what the workload left, where the driver can reach it. */
+  /** Removes what the workload left, as far as the driver can reach it. */
   clean(target: DriverTarget): Promise<DriverOutcome>;
   /** Ends the machine and everything tagged with this instance. */
   destroy(target: DriverTarget): Promise<DriverOutcome>;
-  prove(target: DriverTarget, asked: { kind: ProofKind; nonce: string }): Promise<ProveOutcome>;
+  prove(target: DriverTarget, wanted: { kind: ProofKind; nonce: string }): Promise<ProveOutcome>;
   diagnose(target: DriverTarget): Promise<Diagnosis>;
   /** Everything upstream that carries this installation's tag. */
   list_owned(installation_id: string): Promise<OwnedResource[]>;

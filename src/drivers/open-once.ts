@@ -1,8 +1,8 @@
-/** One client for each place, and one question at a time for all who ask the same. */
+/** Shares one client per place, and one running list call per installation. */
 import { sharedScan } from '../base/batching/shared-scan.ts';
 import type { Clock } from '../base/clock.ts';
 
-/** One that could not be opened is tried anew. */
+/** A client that could not be opened is tried again. */
 export function openOnce<Client>(open: (place: string) => Promise<Client>): (place: string) => Promise<Client> {
   const clients = new Map<string, Promise<Client>>();
   return (place) => {
@@ -13,7 +13,7 @@ export function openOnce<Client>(open: (place: string) => Promise<Client>): (pla
   };
 }
 
-/** Whoever looks at the machines of an installation at one moment shares one question to the place that they are at. */
+/** Concurrent observations of one installation share one list call per place. */
 export function sharedLists<Client, Row>(
   clock: Clock,
   placeOf: (client: Client) => string,

@@ -1,7 +1,7 @@
-/** What is wrong for good, and is said before anything is made that could only fail. */
+/** A failure that no retry can fix, returned before anything is created that could only fail. */
 import type { DriverFailure } from './driver.ts';
 
-export const failedForGood = (
+export const permanentFailure = (
   code: string,
   message: string,
   { owner_layer = 'provider', phase }: Partial<Pick<DriverFailure, 'owner_layer' | 'phase'>> = {},

@@ -1,4 +1,4 @@
-/** What is said of a machine that cannot be looked at now: nothing about whether it exists. */
+/** The observation of a machine that cannot be seen now: says nothing about whether it exists. */
 import type { Observation } from './driver.ts';
 
 export const unseen = (detail: string): Observation => ({

@@ -1,4 +1,4 @@
-/** What the clients of several upstreams throw alike: a status and a code of their own, or that nobody answered. */
+/** Reads the errors that several upstream clients throw alike: a status, a code, or no answer. */
 
 export function statusOf(error: unknown): number | null {
   return error instanceof Error && 'statusCode' in error && typeof error.statusCode === 'number'
@@ -10,7 +10,7 @@ export function codeOf(error: unknown): string | null {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : null;
 }
 
-/** The system's words for an address at which nobody answers now. */
+/** System error codes for an address that does not answer. */
 export const unanswered = [
   'ECONNREFUSED',
   'ECONNRESET',

@@ -1,12 +1,12 @@
-/** What pools say about the workload of a machine, whichever driver launches it: the same words with the same bounds. */
+/** The workload fields of a pool that are the same for every driver, with the same limits. */
 import { Type } from 'typebox';
 import { isSecretReference, SecretReference } from '../contract/pool-fields/references.ts';
 
-/** A NUL would end an argument or a variable early, so it is refused before anything is launched. */
+/** A NUL would end an argument or a variable early, so it is refused before a launch. */
 export const plainText = (maxLength: number, minLength = 0) =>
   Type.String({ minLength, maxLength, pattern: '^[^\\u0000]*$' });
 
-/** `SLIPWAY_…` is what the agent tells its children, and how a node's processes are found again: a pool must not overwrite it. */
+/** `SLIPWAY_…` variables identify a node's processes, so a pool must not overwrite them. */
 const variableName = '^(?!SLIPWAY_)[A-Za-z_][A-Za-z0-9_]{0,127}$';
 
 export const workloadCommand = Type.Optional(
@@ -28,11 +28,11 @@ export const workloadEnv = (description: string) =>
 
 export type WorkloadEnv = Record<string, string | SecretReference>;
 
-/** The variables that are written out in the pool, without those that name a secret. */
+/** The variables written out in the pool, without those that name a secret. */
 export const literalEnv = (env: WorkloadEnv = {}): Record<string, string> =>
   Object.fromEntries(Object.entries(env).flatMap(([name, value]) => (isSecretReference(value) ? [] : [[name, value]])));
 
-/** The environment of a machine that is launched now: by then every secret has been read. */
+/** The environment for a launch; all secrets must have been read by then. */
 export function launchEnv(env: WorkloadEnv = {}): Record<string, string> {
   const named = Object.values(env).find(isSecretReference);
   if (named) throw new TypeError(`the secret ${named.secret} was not read before the launch`);

@@ -104,7 +104,7 @@ export function createVirtualEngine(options: VirtualEngineOptions): VirtualEngin
         entries: [],
         unread: new Set(),
         cancel_sent: false,
-        bells: new Set(),
+        listeners: new Set(),
       };
       store.set(id, stored);
       void execute(id, stored);

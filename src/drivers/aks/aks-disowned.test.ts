@@ -1,4 +1,4 @@
-/** What was ours, and what somebody else has a hand in since: it is not called gone, and nothing is taken from it. */
+/** A cluster that somebody else has changed is not called gone, and nothing is taken from it. */
 import { afterAll, afterEach, beforeEach, expect, it } from 'vitest';
 import { azureRole } from '../../../test/scenarios/support/azure.ts';
 import { type AksWorld, aksWorld, loadSdks } from '../../../test/support/arm/aks-world.ts';
@@ -18,7 +18,7 @@ beforeEach(() => {
 afterEach(() => world.close());
 afterAll(() => arm.stop());
 
-it('a cluster whose tags were changed is there, is not ready, and says what to do; it keeps its roles', async () => {
+it('a cluster with changed tags is present, not ready, names the remedy, and keeps its roles', async () => {
   const machine = handle(world, world.withSpec({ roles: [azureRole] }));
   await machine.done('ensure');
   arm.alter({ name: clusterName(machine.target) }, { tags: { owner: 'somebody' } });
@@ -30,7 +30,7 @@ it('a cluster whose tags were changed is there, is not ready, and says what to d
   expect(arm.resources().filter(({ kind }) => kind === 'role_assignment')).toHaveLength(1);
 });
 
-it('is waited for while Azure creates it and does not let us in', async () => {
+it('waits while Azure creates it and refuses the sign-in', async () => {
   arm.hold('cluster_create');
   const target = world.withSpec({});
   await until('Azure to be at work', async () => {
@@ -41,6 +41,6 @@ it('is waited for while Azure creates it and does not let us in', async () => {
   const expired = new Refusal(401, 'ExpiredAuthenticationToken', 'The access token expiry time is earlier than now.');
   arm.faults.next({ path: paths.cluster, times: 9, does: expired });
   expect(await world.open().ensure(target)).toMatchObject({ outcome: 'wait', put_off: true });
-  // Before anything was asked for, nobody would gain by waiting.
+  // Before anything was requested, waiting would gain nothing.
   expect(await world.open().ensure({ ...world.withSpec({}) })).toMatchObject({ outcome: 'failed' });
 });

@@ -1,4 +1,4 @@
-/** What the aks driver makes of Azure's answers while a cluster comes up. */
+/** How the aks driver handles Azure's answers while a cluster comes up. */
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type AksWorld, aksWorld, loadSdks, usualSpec } from '../../../test/support/arm/aks-world.ts';
 import { startArm } from '../../../test/support/arm/arm.ts';
@@ -31,11 +31,11 @@ const answerOf = (target: EnsureTarget, fits: (answer: DriverOutcome) => boolean
     return fits(answer) ? answer : undefined;
   });
 const inPhase = (phase: string) => (answer: DriverOutcome) => answer.phase === phase;
-const asked = (method: string, path: RegExp) =>
+const requests = (method: string, path: RegExp) =>
   arm.requests.filter((request) => request.method === method && path.test(request.path));
 
 describe('the five steps', () => {
-  it('goes through each, with a part for each pool and what Azure says of itself', async () => {
+  it("passes through each, with a part per pool and Azure's own state", async () => {
     const letGo = arm.hold('pool:blastpool');
     arm.faults.percent = 40;
     const target = world.withSpec({});
@@ -55,7 +55,7 @@ describe('the five steps', () => {
         { name: 'blastpool', kind: 'pool', state: 'Creating', tone: 'busy', count: 10 },
       ],
     });
-    // Azure says that it runs; what is not made yet is not ready.
+    // Azure says `Running`, but the cluster is not complete and so not ready.
     expect(await driver.observe(target)).toMatchObject({ state: 'Creating', present: true, ready: false });
     letGo();
     const done = await answerOf(target, ({ outcome }) => outcome === 'done', driver);
@@ -70,23 +70,23 @@ describe('the five steps', () => {
     ]);
   });
 
-  it('does without the percent where Azure does not offer it', async () => {
+  it('works without a percentage if Azure does not offer it', async () => {
     arm.faults.operations_latest = 'missing';
     arm.hold('cluster_create');
     const answer = await answerOf(world.withSpec({}), ({ message }) => message.startsWith('AKS state'));
     expect(answer.message).toMatch(/^AKS state: Creating · ARM \d+s$/);
   });
 
-  it('puts the tags into the requests that create', async () => {
+  it('puts the tags into the create requests', async () => {
     const target = world.withSpec({ tags: { team: 'blast' } });
     await handle(world, target).done('ensure');
     const tags = { team: 'blast', ...tagsOf(target) };
-    expect(asked('PUT', paths.group).map(({ body }) => body)).toEqual([{ location: 'westeurope', tags }]);
-    expect(asked('PUT', paths.cluster).map(({ body }) => body)).toMatchObject([{ tags }]);
+    expect(requests('PUT', paths.group).map(({ body }) => body)).toEqual([{ location: 'westeurope', tags }]);
+    expect(requests('PUT', paths.cluster).map(({ body }) => body)).toMatchObject([{ tags }]);
   });
 });
 
-describe('what Azure refuses fails with its own code and words, owned by the provider', () => {
+describe('a refusal by Azure fails with its code and message, owned by the provider', () => {
   const policy = new Refusal(403, 'RequestDisallowedByPolicy', 'Resource was disallowed by policy.');
   it.each([
     ['quota', refusals.quota(), paths.cluster, 'arm_create_or_update', true],
@@ -100,7 +100,7 @@ describe('what Azure refuses fails with its own code and words, owned by the pro
     expect(failure.message).toContain(refusal.message);
   });
 
-  it('a cluster that failed while it was made', async () => {
+  it('a cluster whose creation failed', async () => {
     arm.faults.cluster_fails = refusals.quota();
     const target = world.withSpec({});
     const failure = await handle(world, target).ended('ensure');
@@ -112,29 +112,29 @@ describe('what Azure refuses fails with its own code and words, owned by the pro
     expect(diagnosis.attachments.map(({ name }) => name)).toEqual(['agent-pools.txt', 'latest-operation.json']);
   });
 
-  it('a pool that failed', async () => {
+  it('a failed pool', async () => {
     arm.faults.pools_fail.set('blastpool', refusals.sku());
     const failure = await handle(world, world.withSpec({})).ended('ensure');
     expect(failure).toMatchObject({ code: 'VMSizeNotSupported', retryable: false });
     expect(failure.message).toContain('blastpool');
   });
 
-  it('a group of somebody’s that does not exist', async () => {
+  it('a named group that does not exist', async () => {
     const failure = await handle(world, world.withSpec({ resource_group: 'theirs' })).ended('ensure');
     expect(failure).toMatchObject({ code: 'ResourceGroupNotFound', retryable: true, phase: 'ensuring_resource_group' });
-    expect(asked('PUT', paths.group)).toEqual([]);
+    expect(requests('PUT', paths.group)).toEqual([]);
   });
 
-  it('a subscription that the account does not see is not one without clusters', async () => {
+  it('an invisible subscription is not one without clusters', async () => {
     const target = world.withSpec({ subscription_id: '99999999-9999-9999-9999-999999999999' });
     expect(await world.open().ensure(target)).toMatchObject({ outcome: 'failed', code: 'SubscriptionNotFound' });
     expect(await world.open().observe(target)).toMatchObject({ present: true, unseen: true });
-    const proof = await world.open().prove(target, { kind: 'absent', nonce: 'asked' });
+    const proof = await world.open().prove(target, { kind: 'absent', nonce: 'requests' });
     expect(proof.outcome).toBe('failed');
   });
 });
 
-describe('come again is no failure', () => {
+describe('retry later is no failure', () => {
   it.each([
     ['throttling of the look', 'GET', paths.cluster, refusals.throttled(7), 7],
     ['throttling of the request', 'PUT', paths.cluster, refusals.throttled(11), 11],
@@ -143,7 +143,8 @@ describe('come again is no failure', () => {
     ['an error of its own', 'GET', paths.cluster, refusals.internal(), 5],
   ])('%s', async (_, method, path, does, retry_seconds) => {
     const target = world.withSpec({});
-    // Its own requests alone: a call that was answered with the first of several refusals leaves others under way.
+    // Only its own requests: a call that ended with the first of several refusals leaves others
+    // running.
     const own = new RegExp(path.source.replace('[^/]+$', `${clusterName(target)}$`), 'i');
     arm.faults.next({ method, path: own, does });
     const answer = await answerOf(target, ({ message }) => message.includes(does.code));
@@ -152,7 +153,7 @@ describe('come again is no failure', () => {
     expect(arm.clustersCreated()).toBe(1);
   });
 
-  it('an Azure that cannot be reached, or that takes the request and cuts the line', async () => {
+  it('an Azure that cannot be reached, or drops the connection after the request', async () => {
     const target = world.withSpec({});
     arm.faults.next({ method: 'PUT', path: paths.cluster, does: 'cut_after' });
     const cut = await answerOf(target, ({ message }) => message.includes('does not answer'));
@@ -166,23 +167,23 @@ describe('come again is no failure', () => {
   });
 });
 
-describe('whoever goes on where another stopped', () => {
-  it('follows the operation that was kept, asks for nothing twice, and not before Azure wants it', async () => {
+describe('a replica that takes over', () => {
+  it('follows the stored operation, requests nothing twice, and polls no earlier than Azure wants', async () => {
     const letGo = arm.hold('cluster_create');
     const target = world.withSpec({});
     await answerOf(target, ({ message }) => message.startsWith('AKS state'));
     expect(JSON.parse(String(target.state.operation))).toMatchObject({ state: { status: 'running' } });
     arm.requests.length = 0;
     for (let each = 0; each < 5; each++) await step(world.open(), target);
-    // It said to come again in a second; the cluster itself is looked at each time.
-    expect(asked('GET', paths.async_operation).length).toBeLessThanOrEqual(1);
-    expect(asked('GET', paths.cluster).length).toBeGreaterThanOrEqual(5);
+    // It said to retry in a second; the cluster itself is read each time.
+    expect(requests('GET', paths.async_operation).length).toBeLessThanOrEqual(1);
+    expect(requests('GET', paths.cluster).length).toBeGreaterThanOrEqual(5);
     letGo();
     await handle(world, target).done('ensure');
-    expect(asked('PUT', paths.cluster)).toEqual([]);
+    expect(requests('PUT', paths.cluster)).toEqual([]);
   });
 
-  it('waits for a cluster that was asked for and is not visible, and asks for no second one', async () => {
+  it('waits for a requested cluster that is not visible, and requests no second one', async () => {
     arm.hold('cluster_visible');
     arm.hold('cluster_create');
     const target = world.withSpec({});
@@ -191,13 +192,15 @@ describe('whoever goes on where another stopped', () => {
     expect((await step(world.open(), target)).message).toContain('not visible yet');
     expect(await world.open().abort(target)).toMatchObject({ outcome: 'wait' });
     expect(await world.open().destroy(target)).toMatchObject({ outcome: 'wait' });
-    expect(await world.open().prove(target, { kind: 'absent', nonce: 'asked' })).toMatchObject({ outcome: 'failed' });
+    expect(await world.open().prove(target, { kind: 'absent', nonce: 'requests' })).toMatchObject({
+      outcome: 'failed',
+    });
     arm.letGo();
     await handle(world, target).done('ensure');
-    expect(asked('PUT', paths.cluster).length).toBe(1);
+    expect(requests('PUT', paths.cluster).length).toBe(1);
   });
 
-  it('leaves alone what has its name and not its tags', async () => {
+  it('leaves a resource with its name but without its tags alone', async () => {
     const target = world.withSpec({});
     arm.plant({ group: clusterName(target), location: 'westeurope', tags: { theirs: 'yes' } });
     const failure = { outcome: 'failed', owner_layer: 'provider', code: 'name_of_another', retryable: false };
@@ -206,7 +209,7 @@ describe('whoever goes on where another stopped', () => {
     expect(arm.resources()).toMatchObject([{ kind: 'group', tags: { theirs: 'yes' } }]);
   });
 
-  it('does not make anew what somebody deleted meanwhile', async () => {
+  it('does not recreate a cluster that somebody deleted', async () => {
     arm.hold('cluster_create');
     const target = world.withSpec({});
     await answerOf(target, ({ message }) => message.startsWith('AKS state'));
@@ -216,7 +219,7 @@ describe('whoever goes on where another stopped', () => {
 });
 
 describe('role assignments', () => {
-  it('one that is refused after the cluster exists fails the step, and is made once it is allowed', async () => {
+  it('a refused one fails the step, and is created once it is allowed', async () => {
     arm.faults.role_assignments = refusals.denied();
     const machine = handle(world, world.withSpec({}));
     const failure = { code: 'AuthorizationFailed', phase: 'ensuring_rbac', owner_layer: 'provider', retryable: true };
@@ -227,7 +230,7 @@ describe('role assignments', () => {
     expect(arm.resources().filter(({ kind }) => kind === 'role_assignment').length).toBe(1);
   });
 
-  it('a principal that was just made is waited for', async () => {
+  it('waits for a new principal', async () => {
     arm.faults.role_assignments = refusals.principalNotFound();
     const target = world.withSpec({});
     const refused = (answer: DriverOutcome) =>
@@ -237,7 +240,7 @@ describe('role assignments', () => {
     await handle(world, target).done('ensure');
   });
 
-  it('the same that somebody else gave is fine; "exists" of anything else is not', async () => {
+  it('accepts the same role given by somebody else, and no other "exists"', async () => {
     const exists = new Refusal(409, 'RoleAssignmentExists', 'The role assignment already exists.');
     const { roles = [] } = usualSpec(arm.subscription_id);
     const scope = `/subscriptions/${arm.subscription_id}`;
@@ -261,7 +264,7 @@ describe('secrets', () => {
       if (secret) expect(text).not.toContain(secret);
   };
 
-  it('none is in an answer, whatever Azure says', async () => {
+  it('no answer contains one, whatever Azure says', async () => {
     const target = world.withSpec({});
     const driver = world.open();
     arm.hold('cluster_create');
@@ -283,7 +286,7 @@ describe('secrets', () => {
         await driver.destroy(target),
         await driver.abort(target),
         await driver.diagnose(target),
-        await driver.prove(target, { kind: 'absent', nonce: 'asked' }),
+        await driver.prove(target, { kind: 'absent', nonce: 'requests' }),
         await driver.list_owned(world.installation_id).catch((error: Error) => error.message),
       ],
       target,
@@ -291,7 +294,7 @@ describe('secrets', () => {
     expect(ensured.message).toContain('[struck out]');
   });
 
-  it('an account that is not let in is told without its secret', async () => {
+  it('reports a failed sign-in without its secret', async () => {
     const environment = { ...arm.environment(), AZURE_CLIENT_SECRET: 'wrong-planted-secret' };
     const credential = createCredential(environment, arm.ca);
     world = aksWorld(arm, { environment, credential });

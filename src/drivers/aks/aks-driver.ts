@@ -1,8 +1,9 @@
 /**
- * Nodes as AKS clusters. No agent runs in them: Azure is looked at, and what it says is the heartbeat.
+ * Nodes as AKS clusters. They are agentless: each observation of Azure counts as a heartbeat.
  *
- * Names follow from the instance's id and tags are in the requests that create, so a crash between any two steps loses nothing, and
- * any replica goes on where another stopped. Azure's SDKs are loaded when the first subscription is asked.
+ * Names are derived from the instance's id, and tags are part of the create requests, so a crash
+ * between any two steps loses nothing and any replica can continue. Azure's SDKs are loaded at
+ * first use.
  */
 import type { TokenCredential } from '@azure/identity';
 import type { Clock } from '../../base/clock.ts';
@@ -12,10 +13,10 @@ import { openOnce } from '../open-once.ts';
 import { unseen } from '../unseen.ts';
 import type { AksHost } from './aks-host.ts';
 import { openAzure } from './azure/azure.ts';
-import { wordsOf } from './azure/azure-error.ts';
+import { messageOf } from './azure/azure-error.ts';
 import { azureAway, azureFailure } from './azure/azure-failure.ts';
-import { createCredential, type Environment, keptSecret, secretsIn } from './azure/credential.ts';
-import { createStrike } from './azure/redact.ts';
+import { createCredential, type Environment, learningCredential, secretsIn } from './azure/credential.ts';
+import { createRedact } from './azure/redact.ts';
 import { diagnose } from './diagnose.ts';
 import { ensure } from './ensure/ensure.ts';
 import { plannedPhases } from './ensure/phases.ts';
@@ -24,35 +25,38 @@ import { aksSpecSchema } from './spec.ts';
 import { abort, clean, destroy, stop } from './teardown.ts';
 
 export interface AksDriverOptions {
-  /** The resource manager of another cloud than the public one. */
+  /** The resource manager of a cloud other than the public one. */
   endpoint: string | null;
-  /** PEM: who vouches for Azure's addresses, where it is nobody whom every machine trusts. */
+  /** PEM: the authority for Azure's addresses, if it is not a public one. */
   ca?: string;
-  /** Who this server is in Azure, as Azure's own tools read it. */
+  /** This server's Azure account, in the variables that Azure's own tools read. */
   environment: Environment;
-  /** Instead of what stands in the environment. */
+  /** Used instead of the environment. */
   credential?: TokenCredential;
-  /** Whether a pool may give roles on more than its own clusters. */
+  /** Whether a pool may assign roles on more than its own clusters. */
   allow_roles_anywhere: boolean;
   clock: Clock;
-  /** What pools name as `subscription_id`; empty where no pool uses this driver. */
+  /** The `subscription_id` of each pool; empty if no pool uses this driver. */
   subscriptionsInUse(): Promise<(string | null)[]>;
   look_seconds?: number;
 }
 
-/** A person sees the pools anew at least every 20 s. */
-const usual_look_seconds = 10;
+/** People see the pools updated at least every 20 s. */
+const default_look_seconds = 10;
 
 const silent = (): DriverWait => azureAway('no answer in time');
 
-const notLetIn = /^azure_sign_in_failed$|AuthenticationToken/;
-const let_in_again_seconds = 30;
+const isSignInFailure = /^azure_sign_in_failed$|AuthenticationToken/;
+const sign_in_retry_seconds = 30;
 
-/** Azure goes on with what it was asked for, also while it does not let us in to look at it; its deadline ends that, and not a look. */
-const notWhileCreating = ({ state }: DriverTarget, answer: DriverOutcome): DriverOutcome =>
-  answer.outcome === 'failed' && notLetIn.test(answer.code) && state.cluster_seen === true
+/**
+ * Azure continues to create a cluster while it refuses our sign-in; the deadline should end that,
+ * not a failed look.
+ */
+const waitWhileCreating = ({ state }: DriverTarget, answer: DriverOutcome): DriverOutcome =>
+  answer.outcome === 'failed' && isSignInFailure.test(answer.code) && state.cluster_seen === true
     ? {
-        ...{ outcome: 'wait', retry_seconds: let_in_again_seconds, put_off: true, message: answer.message },
+        ...{ outcome: 'wait', retry_seconds: sign_in_retry_seconds, put_off: true, message: answer.message },
         error: { code: answer.code, owner_layer: answer.owner_layer },
         ...(answer.phase && { phase: answer.phase }),
       }
@@ -61,13 +65,13 @@ const notWhileCreating = ({ state }: DriverTarget, answer: DriverOutcome): Drive
 export function createAksDriver(options: AksDriverOptions): Driver {
   const { clock, environment, ca } = options;
   const bounds = createBounds(clock, 'Azure');
-  const strike = createStrike(secretsIn(environment));
-  const credential = keptSecret(options.credential ?? createCredential(environment, ca), strike);
+  const redact = createRedact(secretsIn(environment));
+  const credential = learningCredential(options.credential ?? createCredential(environment, ca), redact);
   const endpoint = options.endpoint?.replace(/\/+$/, '');
   const host: AksHost = {
     clock,
-    strike,
-    look_seconds: options.look_seconds ?? usual_look_seconds,
+    redact,
+    look_seconds: options.look_seconds ?? default_look_seconds,
     azureAt: openOnce((id) => openAzure(id, { credential, endpoint, ca, clock })),
     subscriptionsInUse: async () => {
       const named = (await options.subscriptionsInUse()).filter((id) => id !== null);
@@ -75,18 +79,18 @@ export function createAksDriver(options: AksDriverOptions): Driver {
     },
   };
 
-  const told = async <Outcome>(asked: Promise<Outcome>): Promise<Outcome | DriverFailure | DriverWait> => {
+  const asOutcome = async <Outcome>(call: Promise<Outcome>): Promise<Outcome | DriverFailure | DriverWait> => {
     try {
-      return await asked;
+      return await call;
     } catch (error) {
-      return azureFailure(error, { strike, now_ms: clock.nowMs() });
+      return azureFailure(error, { redact, now_ms: clock.nowMs() });
     }
   };
 
-  const working =
+  const bounded =
     <T extends DriverTarget>(name: string, call: (host: AksHost, target: T) => Promise<DriverOutcome>) =>
     (target: T): Promise<DriverOutcome> =>
-      bounds.once(target.node_instance_id, name, () => told(call(host, target)));
+      bounds.once(target.node_instance_id, name, () => asOutcome(call(host, target)));
 
   return {
     name: 'aks',
@@ -96,23 +100,23 @@ export function createAksDriver(options: AksDriverOptions): Driver {
     final_proof: 'absent',
     spec_schema: aksSpecSchema(options),
     plan: plannedPhases,
-    ensure: async (target) => notWhileCreating(target, await working('ensure', ensure)(target)),
-    stop: working('stop', stop),
-    clean: working('clean', clean),
-    destroy: working('destroy', destroy),
-    abort: working('abort', abort),
-    prove: async (target, asked) => (await bounds.within(told(prove(host, target, asked)))) ?? silent(),
+    ensure: async (target) => waitWhileCreating(target, await bounded('ensure', ensure)(target)),
+    stop: bounded('stop', stop),
+    clean: bounded('clean', clean),
+    destroy: bounded('destroy', destroy),
+    abort: bounded('abort', abort),
+    prove: async (target, wanted) => (await bounds.within(asOutcome(prove(host, target, wanted)))) ?? silent(),
     async observe(target) {
-      const seen = (await bounds.within(told(observe(host, target)))) ?? silent();
+      const seen = (await bounds.within(asOutcome(observe(host, target)))) ?? silent();
       return 'outcome' in seen ? unseen(seen.message) : seen;
     },
     async diagnose(target) {
-      const seen = (await bounds.within(told(diagnose(host, target)))) ?? silent();
+      const seen = (await bounds.within(asOutcome(diagnose(host, target)))) ?? silent();
       return 'outcome' in seen ? { summary: seen.message, certain: false, attachments: [] } : seen;
     },
     async list_owned(installation_id) {
       const listed = await bounds.within(listOwned(host, installation_id)).catch((error: unknown) => {
-        throw new Error(`Azure could not list what it holds: ${strike(wordsOf(error))}`);
+        throw new Error(`Azure could not list what it holds: ${redact(messageOf(error))}`);
       });
       if (!listed) throw new Error('Azure did not list in time what it holds');
       return listed;

@@ -1,10 +1,10 @@
-/** What the aks driver's calls share: the subscriptions, the time, and how often Azure is looked at. */
+/** Shared by all calls of the aks driver: subscriptions, clock and poll interval. */
 import type { Clock } from '../../base/clock.ts';
 import type { DriverFailure, DriverTarget, DriverWait } from '../driver.ts';
 import type { Azure } from './azure/azure.ts';
 import type { Cluster } from './azure/azure-clusters.ts';
 import { azureFailure } from './azure/azure-failure.ts';
-import type { Strike } from './azure/redact.ts';
+import type { Redact } from './azure/redact.ts';
 import { groupInId, type Place, placeIn, placeOf } from './place.ts';
 import { areOf } from './tags.ts';
 
@@ -13,9 +13,9 @@ export interface AksHost {
   azureAt(subscription_id: string): Promise<Azure>;
   /** Every subscription that a pool names, now or earlier. */
   subscriptionsInUse(): Promise<string[]>;
-  /** How often something that Azure is at work on is looked at. */
+  /** Poll interval while Azure works on something. */
   look_seconds: number;
-  strike: Strike;
+  redact: Redact;
 }
 
 export interface Placed {
@@ -25,7 +25,7 @@ export interface Placed {
 
 export const clusterType = 'Microsoft.ContainerService/managedClusters';
 
-/** Of something whose pool nobody remembers it is not known where it is: then every subscription is looked at, by name and by tag. */
+/** Without a known pool its subscription is unknown: then all are searched, by name and by tag. */
 export async function placesOf(host: AksHost, target: DriverTarget): Promise<Placed[]> {
   const known = placeOf(target);
   if (known) return [{ azure: await host.azureAt(known.subscription_id), place: known }];
@@ -42,7 +42,7 @@ export async function placesOf(host: AksHost, target: DriverTarget): Promise<Pla
   return found.flat();
 }
 
-/** What has our name and not our tags is nobody's to touch. */
+/** A resource with our name but without our tags must not be touched. */
 export const ofAnother = (what: string, phase?: string): DriverFailure => ({
   outcome: 'failed',
   owner_layer: 'provider',
@@ -54,7 +54,7 @@ export const ofAnother = (what: string, phase?: string): DriverFailure => ({
 
 export const isOurs = (found: Pick<Cluster, 'tags'>, target: DriverTarget): boolean => areOf(found.tags, target);
 
-/** What Azure refuses in a phase is told with the phase. */
+/** Adds the phase to a refusal by Azure. */
 export async function inPhase<Answer>(
   host: AksHost,
   phase: string,
@@ -63,11 +63,11 @@ export async function inPhase<Answer>(
   try {
     return await work();
   } catch (error) {
-    return azureFailure(error, { strike: host.strike, now_ms: host.clock.nowMs(), phase });
+    return azureFailure(error, { redact: host.redact, now_ms: host.clock.nowMs(), phase });
   }
 }
 
-export const looksAgain = (
+export const waitAndLook = (
   host: AksHost,
   message: string,
   rest: Partial<Omit<DriverWait, 'put_off' | 'error'>> = {},

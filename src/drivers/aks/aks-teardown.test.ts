@@ -1,4 +1,4 @@
-/** What the aks driver takes away, and what it never does. */
+/** What the aks driver deletes, and what it never does. */
 import { afterAll, afterEach, beforeEach, expect, it } from 'vitest';
 import { type AksWorld, aksWorld, loadSdks } from '../../../test/support/arm/aks-world.ts';
 import { startArm } from '../../../test/support/arm/arm.ts';
@@ -26,7 +26,7 @@ const creating = (target: EnsureTarget) =>
 const kinds = () => new Set(arm.resources().map(({ kind }) => kind));
 const storage = (group: string) => ({ group, name: 'theirs', type: 'Microsoft.Storage/storageAccounts' });
 
-it('aborts what Azure is at work on, and is done only when that is seen to have ended', async () => {
+it('aborts the running operation, and is done only when it is seen to have ended', async () => {
   arm.hold('cluster_create');
   const letGo = arm.hold('abort');
   const machine = handle(world, world.withSpec({}));
@@ -44,7 +44,7 @@ it('aborts what Azure is at work on, and is done only when that is seen to have 
   expect(arm.resources()).toEqual([]);
 });
 
-it('destroys what Azure is still creating, without being asked to abort first', async () => {
+it('destroys a cluster that is still being created, without an abort first', async () => {
   arm.hold('cluster_create');
   const machine = handle(world, world.withSpec({}));
   await creating(machine.target);
@@ -52,7 +52,7 @@ it('destroys what Azure is still creating, without being asked to abort first', 
   expect(arm.resources()).toEqual([]);
 });
 
-it("leaves the group that is somebody's, and takes its cluster out of it", async () => {
+it('deletes its cluster from a named group and keeps the group', async () => {
   arm.plant({ group: 'theirs', location: 'westeurope' });
   const machine = handle(world, world.withSpec({ resource_group: 'theirs' }));
   await machine.done('ensure');
@@ -64,7 +64,7 @@ it("leaves the group that is somebody's, and takes its cluster out of it", async
   });
 });
 
-it('does not take for absent what was asked for by somebody who died before the answer', async () => {
+it('does not call a cluster absent whose request may have been accepted before a crash', async () => {
   arm.plant({ group: 'theirs', location: 'westeurope' });
   arm.hold('cluster_visible');
   arm.faults.next({ method: 'PUT', path: paths.cluster, does: 'cut_after' });
@@ -84,7 +84,7 @@ it('does not take for absent what was asked for by somebody who died before the 
   expect(kinds()).toEqual(new Set(['group']));
 });
 
-it('does not delete its own group with what somebody put into it, and says what that is', async () => {
+it('does not delete its own group while it contains foreign resources, and names them', async () => {
   const machine = handle(world, world.withSpec({}));
   await machine.done('ensure');
   arm.plant({ foreign: { ...storage(clusterName(machine.target)), location: 'westeurope', tags: {} } });
@@ -105,7 +105,7 @@ it('does not delete a cluster that lost its tags', async () => {
   expect(proof).toMatchObject({ outcome: 'failed', code: 'not_absent' });
 });
 
-it('finds by tag what no pool is remembered of, and takes all of it', async () => {
+it('finds resources of an unknown pool by tag, and deletes all of them', async () => {
   arm.plant({ group: 'theirs', location: 'westeurope' });
   const made = handle(world, world.withSpec({ resource_group: 'theirs' }));
   await made.done('ensure');
@@ -116,12 +116,12 @@ it('finds by tag what no pool is remembered of, and takes all of it', async () =
   expect(kinds()).toEqual(new Set(['group']));
 });
 
-it('two installations in one subscription see each other and touch nothing of each other', async () => {
+it("two installations in one subscription do not touch each other's resources", async () => {
   const other = aksWorld(arm);
   const [ours, theirs] = [handle(world, world.withSpec({})), handle(other, other.withSpec({}))];
   await ours.done('ensure');
   await theirs.done('ensure');
-  // The same instance in the eyes of another installation is not its own.
+  // The same instance under another installation is not its own.
   const claimed = { ...theirs.target, installation_id: world.installation_id };
   expect(await handle(world, claimed).ended('destroy')).toMatchObject({ code: 'name_of_another' });
   await ours.done('destroy');
@@ -129,7 +129,7 @@ it('two installations in one subscription see each other and touch nothing of ea
   expect(await other.machines(theirs.target)).toBe(1);
 });
 
-it('asks Azure nothing where no pool uses it', async () => {
+it('calls Azure only if a pool uses it', async () => {
   world = aksWorld(arm, { subscriptionsInUse: async () => [] });
   expect(await world.open().list_owned(world.installation_id)).toEqual([]);
   expect(arm.requests).toEqual([]);

@@ -1,4 +1,7 @@
-/** Ten minutes of a cluster coming up, on a clock of our own: what is told ticks, and Azure is asked no sooner than it says. */
+/**
+ * Ten minutes of a cluster coming up, on a virtual clock: progress is reported often, and Azure is
+ * polled no earlier than it says.
+ */
 import { expect, it } from 'vitest';
 import { aksWorld, loadSdks } from '../../../test/support/arm/aks-world.ts';
 import { startArm } from '../../../test/support/arm/arm.ts';
@@ -13,7 +16,7 @@ const usual = {
 };
 const snapshot_seconds = 20;
 
-it('tells of it at least every 20 s, and follows the operation as often as Azure wants', async () => {
+it('reports at least every 20 s, and polls the operation as often as Azure wants', async () => {
   const clock = virtualClock();
   const arm = await startArm({ clock, pace: usual });
   try {
@@ -21,32 +24,32 @@ it('tells of it at least every 20 s, and follows the operation as often as Azure
     const world = aksWorld(arm, { clock, look_seconds: 10 });
     const target = world.withSpec({});
     const began_ms = clock.nowMs();
-    const told: { at: number; answer: DriverOutcome }[] = [];
+    const answers: { at: number; answer: DriverOutcome }[] = [];
     for (let outcome = 'wait'; outcome === 'wait'; ) {
       const at = (clock.nowMs() - began_ms) / 1000;
-      if (told.length === 20) arm.faults.next({ method: 'GET', path: paths.cluster, does: refusals.throttled(17) });
-      // A replica that remembers nothing but what was kept.
+      if (answers.length === 20) arm.faults.next({ method: 'GET', path: paths.cluster, does: refusals.throttled(17) });
+      // A replica that knows only the stored state.
       const answer = await world.open().ensure(target);
       if (answer.outcome === 'failed') expect.fail(answer.message);
       if (answer.state) target.state = answer.state;
-      told.push({ at, answer });
+      answers.push({ at, answer });
       outcome = answer.outcome;
       if (answer.outcome === 'wait') await clock.advance(answer.retry_seconds * 1000);
     }
-    const minutes = (told.at(-1)?.at ?? 0) / 60;
+    const minutes = (answers.at(-1)?.at ?? 0) / 60;
     expect(minutes).toBeGreaterThan(10);
     expect(minutes).toBeLessThan(11);
 
-    const gaps = told.slice(1).map(({ at }, each) => at - (told[each]?.at ?? 0));
+    const gaps = answers.slice(1).map(({ at }, each) => at - (answers[each]?.at ?? 0));
     expect(Math.max(...gaps)).toBeLessThanOrEqual(snapshot_seconds);
     expect(gaps).toContain(17);
 
-    const messages = told.map(({ answer }) => answer.message);
+    const messages = answers.map(({ answer }) => answer.message);
     expect(messages.some((message) => message.includes('not visible yet'))).toBe(true);
     expect(messages.some((message) => /^AKS state: Creating · ARM 1m 4\ds · \d+%$/.test(message))).toBe(true);
-    const marks = told.flatMap(({ answer }) => ('mark' in answer && answer.mark ? [answer.mark] : []));
+    const marks = answers.flatMap(({ answer }) => ('mark' in answer && answer.mark ? [answer.mark] : []));
     for (const mark of marks) expect(mark).not.toContain('ARM');
-    const phases = told.map(({ answer }) => answer.phase ?? '').filter(Boolean);
+    const phases = answers.map(({ answer }) => answer.phase ?? '').filter(Boolean);
     expect([...new Set(phases)]).toEqual([
       ...['creating_cluster', 'ensuring_resource_group', 'arm_create_or_update', 'ensuring_rbac', 'completed'],
     ]);

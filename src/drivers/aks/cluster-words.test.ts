@@ -14,7 +14,7 @@ const made: Cluster = {
   created_at: null,
 };
 
-it('is ready only when it is made, runs, and every pool is made', () => {
+it('is ready only if it and every pool are created and running', () => {
   expect(isReady(made)).toBe(true);
 });
 
@@ -35,7 +35,7 @@ it.each([
   ['Upgrading', 'busy'],
   ['Failed', 'bad'],
   ['Canceled', 'bad'],
-])('a pool that is %s is %s', (state, tone) => {
+])('a pool in state %s has tone %s', (state, tone) => {
   expect(partsOf({ ...made, pools: [pool(state)] })).toEqual([
     { name: 'systempool', kind: 'pool', state, tone, count: 1 },
   ]);
@@ -46,11 +46,11 @@ it.each([
   [59.9, '59s'],
   [100, '1m 40s'],
   [3725, '1h 02m'],
-])('%d s are %s', (seconds, words) => {
+])('formats %d s as %s', (seconds, words) => {
   expect(elapsed(seconds)).toBe(words);
 });
 
-it('tells how much is done where Azure says so', () => {
+it('shows the percentage if Azure gives one', () => {
   const creating = { ...made, provisioning: 'Creating' };
   expect(progressMessage(creating, 100, null)).toBe('AKS state: Creating · ARM 1m 40s');
   expect(progressMessage(creating, 100, 41.6)).toBe('AKS state: Creating · ARM 1m 40s · 42%');

@@ -1,13 +1,13 @@
-/** A cluster in words and parts for people, and whether it is what was asked for. AKS's words stay its own. */
+/** Renders a cluster for people, and decides whether it is ready. AKS's own words are kept. */
 import type { ProgressPart } from '../../contract/progress.ts';
 import type { Cluster, ClusterPool } from './azure/azure-clusters.ts';
 
 const ended = new Set(['Succeeded', 'Failed', 'Canceled']);
 
-/** Whether Azure is at work on it. */
+/** Whether Azure is working on it. */
 export const isBusy = ({ provisioning }: Cluster): boolean => !ended.has(provisioning);
 
-/** AKS says that a cluster runs while it is still being made, so one word is not enough. */
+/** AKS reports `Running` while the cluster is still being created, so one field is not enough. */
 export const isReady = ({ provisioning, power, pools }: Cluster): boolean =>
   provisioning === 'Succeeded' &&
   power === 'Running' &&
@@ -38,13 +38,13 @@ export function elapsed(seconds: number): string {
 
 const poolWords = ({ name, state, count }: ClusterPool) => `${name} ${state} ${count}n`;
 
-/** What has been reached, without anything that only ticks. */
+/** The progress reached, without anything that changes by itself. */
 export const markOf = ({ provisioning, power, pools }: Cluster, percent: number | null): string =>
   [provisioning, power, ...pools.map(poolWords), ...(percent === null ? [] : [`${percent}%`])].join(' · ');
 
 export const poolsInWords = ({ pools }: Cluster): string => pools.map(poolWords).join(', ');
 
-/** `AKS state: Creating · ARM 1m 40s`, and how much is done where Azure says so. */
+/** `AKS state: Creating · ARM 1m 40s`, and the percentage if Azure gives one. */
 export function progressMessage({ provisioning }: Cluster, seconds: number, percent: number | null): string {
   const done = percent === null ? '' : ` · ${Math.round(percent)}%`;
   return `AKS state: ${provisioning} · ARM ${elapsed(seconds)}${done}`;

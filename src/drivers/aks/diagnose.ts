@@ -1,4 +1,7 @@
-/** What only Azure knows: why a cluster or one of its pools failed, its newest operation, and what was done to it. */
+/**
+ * Collects what only Azure has: why a cluster or pool failed, its latest operation, and its
+ * activity log.
+ */
 import { now, secondsLater } from '../../base/clock.ts';
 import type { Diagnosis, DriverTarget } from '../driver.ts';
 import { type AksHost, isOurs, type Placed, placesOf } from './aks-host.ts';
@@ -6,7 +9,7 @@ import type { Cluster } from './azure/azure-clusters.ts';
 import { isBusy, isReady, poolsInWords } from './cluster-words.ts';
 import { follow } from './ensure/follow.ts';
 
-/** How far back events are of interest; a cluster that failed did so within its boot. */
+/** How far back events matter; a failed cluster failed within its boot. */
 const events_seconds = 6 * 3600;
 
 async function attachmentsOf(
@@ -14,7 +17,7 @@ async function attachmentsOf(
   { azure, place }: Placed,
   cluster: Cluster,
 ): Promise<Diagnosis['attachments']> {
-  // Extras, each: what this account may not read, or this Azure does not offer, is left out.
+  // Both are optional: this account may not read them, or this Azure may not offer them.
   const [latest, events] = await Promise.all([
     azure.clusters.latest(place).catch(() => null),
     azure.clusters.events(place, secondsLater(now(host.clock), -events_seconds)).catch(() => []),
@@ -29,13 +32,13 @@ async function attachmentsOf(
   };
   return Object.entries(texts)
     .filter(([, text]) => text !== '')
-    .map(([name, text]) => ({ name, text: host.strike(text) }));
+    .map(([name, text]) => ({ name, text: host.redact(text) }));
 }
 
 async function summaryOf(host: AksHost, { azure }: Placed, target: DriverTarget, cluster: Cluster): Promise<string> {
   const shown = `AKS state: ${cluster.provisioning}, power ${cluster.power}; ${poolsInWords(cluster)}`;
   if (isBusy(cluster) || isReady(cluster)) return shown;
-  const followed = await follow(host, azure, target.state, { whatever_the_time: true });
+  const followed = await follow(host, azure, target.state, { ignore_interval: true });
   const why = cluster.error ?? followed?.error ?? cluster.pools.find(({ error }) => error)?.error;
   return why ? `${shown}: ${why.code}: ${why.message}` : shown;
 }
@@ -48,9 +51,9 @@ export async function diagnose(host: AksHost, target: DriverTarget): Promise<Dia
       summaryOf(host, placed, target, cluster),
       attachmentsOf(host, placed, cluster),
     ]);
-    // Azure does not take up by itself what it gave up.
+    // Azure does not resume by itself what it gave up.
     return {
-      summary: host.strike(summary),
+      summary: host.redact(summary),
       certain: ['Failed', 'Canceled'].includes(cluster.provisioning),
       attachments,
     };

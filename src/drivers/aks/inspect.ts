@@ -1,5 +1,8 @@
-/** Looks and changes nothing: what of an instance exists (`observe`), that nothing does (`prove`), what is ours (`list_owned`). */
-import { provesAbsenceOnly } from '../absence-proof.ts';
+/**
+ * Read-only calls: the state of an instance (`observe`), proof of its absence (`prove`), and
+ * everything of ours (`list_owned`).
+ */
+import { onlyProvesAbsence } from '../absence-proof.ts';
 import type { DriverFailure, DriverTarget, Observation, OwnedResource, ProofKind, ProveOutcome } from '../driver.ts';
 import { type AksHost, clusterType, isOurs, type Placed, placesOf } from './aks-host.ts';
 import { isReady, poolsInWords } from './cluster-words.ts';
@@ -15,10 +18,11 @@ export async function observe(host: AksHost, target: DriverTarget): Promise<Obse
     const cluster = await azure.clusters.get(place);
     if (!cluster) continue;
     const ours = isOurs(cluster, target);
-    // One that never was ours only has the name; one that was still serves, whatever somebody wrote on it.
+    // One that was never ours only has the name. One that was still serves, even if somebody
+    // changed its tags.
     if (!ours && target.state.cluster_seen !== true) continue;
     const { provisioning, power } = cluster;
-    const seen = host.strike(`provisioning ${provisioning}, power ${power}; ${poolsInWords(cluster)}`);
+    const seen = host.redact(`provisioning ${provisioning}, power ${power}; ${poolsInWords(cluster)}`);
     return {
       state: provisioning === 'Succeeded' ? power : provisioning,
       present: true,
@@ -31,7 +35,7 @@ export async function observe(host: AksHost, target: DriverTarget): Promise<Obse
 
 interface Look {
   what: string;
-  /** What is still there. */
+  /** What still exists. */
   left: string[];
 }
 
@@ -81,7 +85,7 @@ export async function prove(
   target: DriverTarget,
   { kind, nonce }: { kind: ProofKind; nonce: string },
 ): Promise<ProveOutcome> {
-  if (kind !== 'absent') return provesAbsenceOnly('aks', kind);
+  if (kind !== 'absent') return onlyProvesAbsence('aks', kind);
   const places = await placesOf(host, target);
   const looks = (await Promise.all(places.map((placed) => looksAt(host, placed, target)))).flat();
   if (looks.length === 0) return notAbsent('nowhere_to_look', 'no pool names a subscription in which it could be');
@@ -100,7 +104,8 @@ export async function listOwned(host: AksHost, installation_id: string): Promise
       ]);
       const clusters = all.filter(({ tags }) => isOfInstallation(tags, installation_id));
       const known = new Set(clusters.map(({ id }) => id.toLowerCase()));
-      // AKS hands a cluster's tags to the group of its machines, which goes with the cluster.
+      // AKS copies a cluster's tags to the group of its machines, which is deleted with the
+      // cluster.
       const own = tagged.filter(({ managed_by }) => managed_by === null || !known.has(managed_by.toLowerCase()));
       return [
         ...clusters.map(({ id, tags }) => ({ resource: id, kind: 'cluster', ...idsIn(tags) })),

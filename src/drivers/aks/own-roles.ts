@@ -1,4 +1,7 @@
-/** The role assignments of an instance that exist: those its pool asks for, and whatever on its cluster is ours by its own name. */
+/**
+ * The existing role assignments of an instance: those in its pool's spec, and those on its cluster
+ * with a name derived from it.
+ */
 import type { DriverTarget } from '../driver.ts';
 import type { Placed } from './aks-host.ts';
 import type { Assignment } from './azure/azure-roles.ts';

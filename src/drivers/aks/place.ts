@@ -1,11 +1,14 @@
-/** Where an instance is in Azure. Every name follows from the instance's id, so that two who create at once create the same. */
+/**
+ * Where an instance is in Azure. Every name is derived from the instance's id, so that concurrent
+ * creates use the same one.
+ */
 import type { DriverState, DriverTarget } from '../driver.ts';
 import { isAksSpec } from './spec.ts';
 
 export interface Place {
   subscription_id: string;
   resource_group: string;
-  /** Made for this instance, and gone with it; not somebody's that its pool names. */
+  /** Made for this instance and deleted with it; false for a group that the pool names. */
   own_group: boolean;
   cluster: string;
 }
@@ -13,7 +16,7 @@ export interface Place {
 export const clusterName = ({ node_instance_id }: Pick<DriverTarget, 'node_instance_id'>): string =>
   `slipway-${node_instance_id.replaceAll('_', '-')}`;
 
-/** Where AKS keeps the machines themselves; it makes the group and takes it away. */
+/** The group in which AKS keeps the machines; AKS creates and deletes it. */
 export const nodeGroupOf = ({ cluster }: Place): string => `${cluster}-nodes`;
 
 export const clusterId = ({ subscription_id, resource_group, cluster }: Place): string =>
@@ -25,7 +28,7 @@ export const placeIn = (target: DriverTarget, subscription_id: string, resource_
   return { subscription_id, resource_group: group, own_group: group.toLowerCase() === cluster, cluster };
 };
 
-/** Undefined of something whose pool nobody remembers: then its tags must be looked for. */
+/** Undefined without a known pool: then the tags must be searched for. */
 export function placeOf(target: DriverTarget): Place | undefined {
   const { subscription_id, resource_group } = target.state;
   if (typeof subscription_id === 'string' && typeof resource_group === 'string')

@@ -13,7 +13,7 @@ const asAzureWritesIt = {
   principal_id: grant.principal_id,
 };
 
-it('is a UUID of version 5, the same whenever it is made', () => {
+it('is a stable UUID of version 5', () => {
   const id = roleAssignmentId(grant, 'inst_1');
   expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
   expect(roleAssignmentId(asAzureWritesIt, 'inst_1')).toBe(id);
@@ -25,6 +25,6 @@ it.each([
   ['another scope', { ...grant, scope: '/subscriptions/s' }, 'inst_1'],
   ['another role', { ...grant, role_definition_id: grant.principal_id }, 'inst_1'],
   ['another principal', { ...grant, principal_id: role }, 'inst_1'],
-])('%s has another', (_, other, instance) => {
+])('differs for %s', (_, other, instance) => {
   expect(roleAssignmentId(other, instance)).not.toBe(roleAssignmentId(grant, 'inst_1'));
 });

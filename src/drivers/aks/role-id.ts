@@ -1,6 +1,6 @@
 /**
- * Role assignments carry no tags, so their name is their tag: it follows from what is given, on what, to whom and for which
- * instance. Whoever sees one can tell from itself whether it is ours, also when nobody remembers the pool.
+ * Names of role assignments. They carry no tags, so the name is derived from role, scope, principal
+ * and instance: one can be recognised as ours even without its pool.
  */
 import { createHash } from 'node:crypto';
 
@@ -11,13 +11,13 @@ export interface Grant {
   principal_id: string;
 }
 
-/** Made once, for this purpose alone. */
+/** A random namespace, for this purpose only. */
 const namespace = Buffer.from('5b0f2f7c1de94a0c9b7a6c3e8d241f95', 'hex');
 
-/** The same role has a path in each subscription; its own id is the end of it. */
+/** The same role has a path in each subscription; the last part is its id. */
 const lastPart = (path: string) => path.slice(path.lastIndexOf('/') + 1);
 
-/** Azure writes ids back in whatever case it likes. */
+/** Azure returns ids in any case. */
 const written = ({ scope, role_definition_id, principal_id }: Grant) =>
   [scope, lastPart(role_definition_id), principal_id].map((part) => part.toLowerCase());
 

@@ -17,7 +17,7 @@ it.each([
   { ...spec, pools: [system, user], kubernetes_version: '1.33', resource_group: 'rg_(of).somebody-1' },
   { ...spec, roles: [role, { ...role, role_definition_id: path, principal_type: 'Group' }] },
   { ...spec, tags: { 'cost-centre': '4711', team: 'blast' } },
-])('takes %j', (one) => {
+])('accepts %j', (one) => {
   expect([...usual.Errors(one)]).toEqual([]);
 });
 
@@ -48,9 +48,9 @@ it.each([
   expect(allowed.Check(one)).toBe(false);
 });
 
-describe('what hands out more than the pool’s clusters', () => {
+describe("roles beyond the pool's clusters", () => {
   it.each([`/subscriptions/${id}`, `/subscriptions/${id}/resourceGroups/shared`])(
-    'a role on %s is refused unless the server allows it',
+    'refuses a role on %s unless the server allows it',
     (scope) => {
       const wide = { ...spec, roles: [{ ...role, scope }] };
       const [error] = usual.Errors(wide);

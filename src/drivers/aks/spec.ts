@@ -1,4 +1,7 @@
-/** The `spec` of an aks pool: which cluster each of its nodes is. Azure's own limits are checked here, before anything is asked of it. */
+/**
+ * The `spec` of an aks pool: the cluster of each node. Azure's own limits are checked here, before
+ * any request.
+ */
 import { type Static, type TSchema, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { tagPrefix } from './tags.ts';
@@ -61,7 +64,10 @@ const anyScope = Type.String({
 
 const tagName = `^(?!${tagPrefix.replaceAll('.', '\\.')})(?!microsoft|azure|windows)[^<>%&\\\\?/\\u0000-\\u001f]{1,512}$`;
 
-/** `allow_roles_anywhere` is the server's own word: its account gives roles on more than the clusters it makes. */
+/**
+ * `allow_roles_anywhere` is a setting of the server: its account may assign roles on more than its
+ * clusters.
+ */
 export function aksSpecSchema({ allow_roles_anywhere }: { allow_roles_anywhere: boolean }) {
   const scope = allow_roles_anywhere
     ? anyScope
@@ -104,7 +110,7 @@ const validator = Compile(widest);
 
 export const isAksSpec = (spec: unknown): spec is AksSpec => validator.Check(spec);
 
-/** The contract says the spec was validated; a spec that was not is a mistake of ours and must not reach Azure. */
+/** The caller must have validated the spec; an invalid one is a bug and must not reach Azure. */
 export function aksSpec(spec: unknown): AksSpec {
   if (isAksSpec(spec)) return spec;
   throw new TypeError('the spec of an aks node was not validated against its schema');

@@ -1,4 +1,7 @@
-/** How everything of ours in a subscription is found again. They are part of the request that creates, so nothing exists without them. */
+/**
+ * The tags by which our resources are found. They are part of the create requests, so nothing
+ * exists without them.
+ */
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
 import type { DriverTarget } from '../driver.ts';
 
@@ -20,11 +23,11 @@ export const tagsOf = ({ installation_id, pool, node_id, node_instance_id }: Dri
   [tagNames.node_instance_id]: node_instance_id,
 });
 
-/** Azure keeps the names of tags as they were written, and takes them for the same in any case. */
+/** Azure keeps the case of tag names but compares them case-insensitively. */
 const tagIn = (tags: Tags, wanted: string): string | undefined =>
   Object.entries(tags).find(([name]) => name.toLowerCase() === wanted)?.[1];
 
-/** Whether something is of this very instance of this installation. */
+/** Whether the tags are those of this instance of this installation. */
 export const areOf = (tags: Tags, { installation_id, node_instance_id }: DriverTarget): boolean =>
   tagIn(tags, tagNames.installation_id) === installation_id &&
   tagIn(tags, tagNames.node_instance_id) === node_instance_id;

@@ -1,6 +1,9 @@
-/** Ends what is under way for an instance (`abort`), or everything it has (`destroy`). Never waits for Azure to do so. */
+/**
+ * Ends the running operation of an instance (`abort`), or removes everything it has (`destroy`).
+ * Never waits for Azure.
+ */
 import type { DriverDone, DriverFailure, DriverOutcome, DriverTarget, DriverWait } from '../driver.ts';
-import { type AksHost, isOurs, looksAgain, ofAnother, type Placed, placesOf } from './aks-host.ts';
+import { type AksHost, isOurs, ofAnother, type Placed, placesOf, waitAndLook } from './aks-host.ts';
 import type { Cluster } from './azure/azure-clusters.ts';
 import { isBusy } from './cluster-words.ts';
 import { isComing } from './coming.ts';
@@ -11,7 +14,7 @@ import { placeState } from './place.ts';
 
 type Unfinished = DriverWait | DriverFailure | null;
 
-/** A cluster is a machine without a workload that we would know of: what runs in it ends with it. */
+/** We know of no workload in a cluster: whatever runs in it ends with it. */
 export const stop = async (): Promise<DriverOutcome> => ({
   outcome: 'done',
   message: 'what runs in the cluster ends with the cluster',
@@ -36,15 +39,15 @@ async function eachPlace(
 }
 
 const notYet = (host: AksHost, { place }: Placed) =>
-  looksAgain(host, `cluster ${place.cluster} was asked for and Azure does not show it yet, so it cannot be ended`);
+  waitAndLook(host, `cluster ${place.cluster} was asked for and Azure does not show it yet, so it cannot be ended`);
 
 async function endOperation(host: AksHost, { azure, place }: Placed, { provisioning }: Cluster): Promise<DriverWait> {
-  if (['Canceling', 'Deleting'].includes(provisioning)) return looksAgain(host, `AKS state: ${provisioning}`);
+  if (['Canceling', 'Deleting'].includes(provisioning)) return waitAndLook(host, `AKS state: ${provisioning}`);
   await azure.clusters.abort(place);
-  return looksAgain(host, `AKS state: ${provisioning} · its abort was asked for`);
+  return waitAndLook(host, `AKS state: ${provisioning} · its abort was asked for`);
 }
 
-/** Done when Azure is seen to be at work on nothing of it; what is left is for `destroy`. */
+/** Done when Azure works on nothing of it; `destroy` removes what is left. */
 export function abort(host: AksHost, target: DriverTarget): Promise<DriverOutcome> {
   const one = async (placed: Placed): Promise<Unfinished> => {
     const cluster = await placed.azure.clusters.get(placed.place);
@@ -63,8 +66,8 @@ async function destroyCluster(host: AksHost, target: DriverTarget, placed: Place
   const before = await follow(host, azure, { operation: target.state.delete_operation ?? null });
   const delete_operation = await azure.clusters.remove(place);
   const failed = before?.state === 'failed' && before.error ? before.error : null;
-  const again = failed ? `; the last try ended with ${failed.code}: ${host.strike(failed.message)}` : '';
-  return looksAgain(host, `cluster ${place.cluster} is to be deleted${again}`, {
+  const again = failed ? `; the last try ended with ${failed.code}: ${host.redact(failed.message)}` : '';
+  return waitAndLook(host, `cluster ${place.cluster} is to be deleted${again}`, {
     state: { ...target.state, ...placeState(place), cluster_seen: true, delete_operation },
   });
 }
@@ -73,14 +76,14 @@ export async function destroy(host: AksHost, target: DriverTarget): Promise<Driv
   const one = async (placed: Placed): Promise<Unfinished> => {
     const cluster = await placed.azure.clusters.get(placed.place);
     if (cluster && !isOurs(cluster, target)) return ofAnother(`a cluster ${placed.place.cluster}`);
-    // Before the cluster: a role on what is gone is found by nobody.
+    // Before the cluster: a role on a deleted resource cannot be found.
     for (const { scope, name } of await ownRoles(placed, target)) await placed.azure.roles.remove(scope, name);
     return (await destroyCluster(host, target, placed)) ?? destroyGroup(host, target, placed);
   };
   return eachPlace(host, target, one, {
     outcome: 'done',
     message: 'nothing of this instance is left in Azure',
-    // Where it was, and nothing else: what is asked for next begins anew.
+    // Keeps only the place, so that a later request starts fresh.
     state: Object.fromEntries(
       Object.entries(target.state).filter(([name]) => ['subscription_id', 'resource_group'].includes(name)),
     ),

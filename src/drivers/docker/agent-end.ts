@@ -1,28 +1,32 @@
-/** What is known about how a container's agent ended: its own word first, then what the engine saw. */
+/**
+ * How a container's agent ended: by its own exit file if there is one, else as the engine reports
+ * it.
+ */
 import { inContainer } from './agent-files.ts';
 import type { ContainerEnd, Engine } from './engine.ts';
 
 export interface AgentEnd {
-  /** It ended by itself and would do so again; not ended from outside. */
+  /** It ended by itself and would do so again; it was not ended from outside. */
   by_itself: boolean;
   summary: string;
-  /** In its own word. */
+  /** The agent's own code. */
   code?: string;
 }
 
 /**
- * Exit codes that do not mean that the agent failed: clean exit, SIGKILL, SIGTERM, and 255, which Docker reports for a
- * container that was gone when the daemon came back, as after a reboot. Its real exit code is unknown.
+ * Exit codes that do not mean that the agent failed: clean exit, SIGKILL, SIGTERM, and 255, which
+ * Docker reports for a container that was gone when the daemon came back, as after a reboot. Its
+ * real exit code is unknown.
  */
 const fromOutside = [0, 137, 143, 255];
 
-function lastWord(text: string | null): { code?: string; reason?: string } | null {
+function exitFileFrom(text: string | null): { code?: string; reason?: string } | null {
   if (text === null) return null;
   try {
     const said: unknown = JSON.parse(text);
     return typeof said === 'object' ? said : null;
   } catch {
-    // Cut short by its own end: then there is no word.
+    // Cut short by the container's end; ignore it.
     return null;
   }
 }
@@ -38,7 +42,7 @@ export async function agentEnd(engine: Engine, container: string): Promise<Agent
   const end = await engine.endOf(container);
   if (!end) return null;
   const seen = seenByEngine(end);
-  const said = lastWord(await engine.fileIn(container, inContainer.exit));
+  const said = exitFileFrom(await engine.fileIn(container, inContainer.exit));
   if (!said?.code) return seen;
   return {
     by_itself: true,

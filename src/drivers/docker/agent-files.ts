@@ -1,4 +1,7 @@
-/** What a container is given before it starts: the agent's configuration, with its enrolment token, as a file that no `inspect` shows. */
+/**
+ * The files that a container gets before it starts: the agent's configuration with its enrolment
+ * token, which no `inspect` shows.
+ */
 
 import { join } from 'node:path/posix';
 import { moment } from '../../base/clock.ts';
@@ -34,7 +37,10 @@ function agentConfig(target: EnsureTarget) {
   };
 }
 
-/** By number it is known who must be able to read it; behind a name in the image it is not, so all in the container may. */
+/**
+ * With a numeric user the file can be private. A user name is defined only inside the image, so
+ * everybody in the container may read it.
+ */
 function modesFor(user: string): { file: number; directory: number; owner?: Entry['owner'] } {
   const [, uid, gid] = /^(\d+)(?::(\d+))?$/.exec(user || '0') ?? [];
   if (uid === undefined) return { file: 0o644, directory: 0o777 };
@@ -43,7 +49,7 @@ function modesFor(user: string): { file: number; directory: number; owner?: Entr
 
 const nothing = Buffer.alloc(0);
 
-/** Unpacked at the container's root. `user` is whom the image runs as. */
+/** Unpacked at the container's root. `user` is the image's user. */
 export function agentFiles(target: EnsureTarget, user: string): Buffer {
   const { file: mode, directory, owner } = modesFor(user);
   const directories = [inContainer.dir, inContainer.temporary, inContainer.work].map((path) => ({

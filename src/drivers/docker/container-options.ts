@@ -1,4 +1,7 @@
-/** The request that creates a container. It holds no secret: the engine shows it to everybody who may ask. */
+/**
+ * The request that creates a container. It holds no secret, because the engine shows it to all its
+ * users.
+ */
 import type Docker from 'dockerode';
 import type { DriverTarget } from '../driver.ts';
 import { inContainer } from './agent-files.ts';
@@ -29,12 +32,12 @@ export function containerOptions(
     name: containerName(target),
     Image: spec.image,
     Labels: labelsOf(target),
-    // Where a tenant writes without thinking about it is where the agent empties.
+    // The default places for a tenant's files are the ones that the agent empties.
     Env: [`HOME=${inContainer.work}`, `TMPDIR=${inContainer.temporary}`],
     ...(mounted && { Entrypoint: [inContainer.node, inContainer.bundle, '--config', inContainer.config], Cmd: [] }),
     HostConfig: {
       Mounts: [...ours, ...theirs],
-      // The control plane decides whether a machine that ended comes back, not the engine.
+      // The control plane decides whether an ended machine comes back, not the engine.
       RestartPolicy: { Name: 'no' },
       ...(spec.network !== undefined && { NetworkMode: spec.network }),
       ...(spec.memory_mb !== undefined && { Memory: spec.memory_mb * megabyte }),

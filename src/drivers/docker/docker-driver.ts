@@ -1,8 +1,9 @@
 /**
- * Nodes as containers of a Docker engine (or of Podman, which answers the same), each with the real agent.
+ * Nodes as containers of a Docker engine (or Podman, which has the same API), each with the real
+ * agent.
  *
- * Everything of an instance is found again by the labels of its container, so a crash between any two steps loses nothing. The
- * engine's client is loaded when the first engine is asked.
+ * An instance is found by the labels of its container, so a crash between any two steps loses
+ * nothing. The engine's client is loaded at first use.
  */
 import type { Clock } from '../../base/clock.ts';
 import { builtInRedactor } from '../../base/redaction/redact.ts';
@@ -25,16 +26,16 @@ import { abort, clean, destroy, stop } from './teardown.ts';
 export interface DockerDriverOptions {
   /** The engine of pools that name none. */
   docker_host: string;
-  /** For engines that want TLS: where ca.pem, cert.pem and key.pem are. */
+  /** For engines with TLS: the directory of ca.pem, cert.pem and key.pem. */
   cert_dir: string | null;
-  /** Who we are at registries, as `docker login` writes it. */
+  /** Registry credentials, in the format of `docker login`. */
   auth_file: string | null;
-  /** Whether a pool may mount whatever it likes and run privileged. */
+  /** Whether a pool may mount any directory and run privileged. */
   allow_host_access: boolean;
   agent_files: DockerHost['agent_files'];
   host_id: string;
   clock: Clock;
-  /** What pools name as `docker_host`, null for none; empty where no pool uses this driver. */
+  /** The `docker_host` of each pool, null for none; empty if no pool uses this driver. */
   addressesInUse: DockerHost['addressesInUse'];
   stop_grace_seconds?: number;
 }
@@ -60,13 +61,13 @@ export function createDockerDriver(options: DockerDriverOptions): Driver {
     engineAt: (address = options.docker_host) => engineAt(address),
     addressesInUse: options.addressesInUse,
     list: sharedLists(clock, ({ address }: Engine) => address, listOwn),
-    strike: (text) => builtInRedactor.text(text),
+    redact: (text) => builtInRedactor.text(text),
   };
 
   const placeOf = (target: DriverTarget) => addressOf(target) ?? options.docker_host;
   const silent = (target: DriverTarget): DriverWait => engineAway(placeOf(target), 'no answer in time');
 
-  /** A socket of another host leads to other containers; looking there would truthfully show nothing. */
+  /** A socket on another host leads to other containers; this host would see nothing. */
   const wrongHost = ({ state }: DriverTarget): DriverFailure | null =>
     typeof state.host_id !== 'string' || state.host_id === host_id
       ? null
@@ -78,53 +79,53 @@ export function createDockerDriver(options: DockerDriverOptions): Driver {
           retryable: true,
         };
 
-  const told = async <Outcome>(
+  const asOutcome = async <Outcome>(
     target: DriverTarget,
-    asked: Promise<Outcome>,
+    call: Promise<Outcome>,
   ): Promise<Outcome | DriverFailure | DriverWait> => {
     try {
-      return await asked;
+      return await call;
     } catch (error) {
-      return engineFailure(error, placeOf(target), host.strike);
+      return engineFailure(error, placeOf(target), host.redact);
     }
   };
 
-  const working =
+  const bounded =
     <T extends DriverTarget>(name: string, call: (host: DockerHost, target: T) => Promise<DriverOutcome>) =>
     async (target: T): Promise<DriverOutcome> =>
-      wrongHost(target) ?? bounds.once(target.node_instance_id, name, () => told(target, call(host, target)));
+      wrongHost(target) ?? bounds.once(target.node_instance_id, name, () => asOutcome(target, call(host, target)));
 
   return {
     name: 'docker',
     supervision: 'agent',
     launches: true,
-    // Whoever may start containers on an engine may do anything on its host.
+    // Permission to start containers on an engine is full control of its host.
     host_bound: true,
     host_id,
     final_proof: 'absent',
     spec_schema: dockerSpecSchema(options),
     plan,
-    ensure: working('ensure', ensure),
-    stop: working('stop', stop),
-    clean: working('clean', clean),
-    destroy: working('destroy', destroy),
-    abort: working('abort', abort),
-    prove: async (target, asked) =>
-      wrongHost(target) ?? (await bounds.within(told(target, prove(host, target, asked)))) ?? silent(target),
+    ensure: bounded('ensure', ensure),
+    stop: bounded('stop', stop),
+    clean: bounded('clean', clean),
+    destroy: bounded('destroy', destroy),
+    abort: bounded('abort', abort),
+    prove: async (target, wanted) =>
+      wrongHost(target) ?? (await bounds.within(asOutcome(target, prove(host, target, wanted)))) ?? silent(target),
     async observe(target) {
       const elsewhere = wrongHost(target);
       if (elsewhere) return unseen(elsewhere.message);
-      const seen = (await bounds.within(told(target, observe(host, target)))) ?? silent(target);
+      const seen = (await bounds.within(asOutcome(target, observe(host, target)))) ?? silent(target);
       return 'outcome' in seen ? unseen(seen.message) : seen;
     },
     async diagnose(target) {
       const elsewhere = wrongHost(target);
-      const seen = elsewhere ?? (await bounds.within(told(target, diagnose(host, target)))) ?? silent(target);
+      const seen = elsewhere ?? (await bounds.within(asOutcome(target, diagnose(host, target)))) ?? silent(target);
       return 'outcome' in seen ? { summary: seen.message, certain: false, attachments: [] } : seen;
     },
     async list_owned(installation_id) {
       const listed = await bounds.within(listOwned(host, installation_id)).catch((error: unknown) => {
-        throw new Error(`a container engine could not list what it holds: ${host.strike(wordsOf(error))}`);
+        throw new Error(`a container engine could not list what it holds: ${host.redact(wordsOf(error))}`);
       });
       if (!listed) throw new Error('a container engine did not list in time what it holds');
       return listed;

@@ -1,4 +1,4 @@
-/** What the docker driver's calls share: the engines, what is handed to containers, and how long they get. */
+/** Shared by all calls of the docker driver: engines, agent files and time limits. */
 import type { Clock } from '../../base/clock.ts';
 import type { DriverTarget } from '../driver.ts';
 import type { ContainerRow, Engine } from './engine.ts';
@@ -9,28 +9,30 @@ import { isDockerSpec } from './spec.ts';
 export interface DockerHost {
   host_id: string;
   clock: Clock;
-  /** Node and the agent's one file on this host, for containers that are given them. */
+  /** Node and the agent's bundle on this host, for containers that mount them. */
   agent_files: { node: string; bundle: string };
   stop_grace_seconds: number;
   pulls: Pulls;
-  /** An address as in `docker_host`; the server's own where a pool names none. */
+  /** `address` as in `docker_host`; undefined for the server's own engine. */
   engineAt(address: string | undefined): Promise<Engine>;
   /** Every engine that a pool names, now or earlier. */
   addressesInUse(): Promise<(string | null)[]>;
   list(engine: Engine, installation_id: string): Promise<ContainerRow[]>;
-  /** Takes out what must not be told. */
-  strike(text: string): string;
+  /** Redacts secrets. */
+  redact(text: string): string;
 }
 
 const keptAddress = ({ state }: DriverTarget) =>
   typeof state.docker_host === 'string' ? state.docker_host : undefined;
 
-/** The engine that a machine is, or is to be, on. */
+/** The engine that a machine is on, or will be on. */
 export function addressOf(target: DriverTarget): string | undefined {
   return keptAddress(target) ?? (isDockerSpec(target.spec) ? target.spec.docker_host : undefined);
 }
 
-/** Of something whose pool nobody remembers it is not known where it is, so all are looked at: absence on one proves nothing. */
+/**
+ * Without a known pool its engine is unknown, so all are searched: absence from one proves nothing.
+ */
 export async function enginesOf(host: DockerHost, target: DriverTarget): Promise<Engine[]> {
   if (keptAddress(target) !== undefined || isDockerSpec(target.spec)) return [await host.engineAt(addressOf(target))];
   const engines = await Promise.all(
@@ -39,7 +41,10 @@ export async function enginesOf(host: DockerHost, target: DriverTarget): Promise
   return [...new Map(engines.map((engine) => [engine.address, engine])).values()];
 }
 
-/** What exists of an instance on one engine. The labels are looked at once more: what does not carry them is nobody's to touch. */
+/**
+ * The containers of an instance on one engine. Checks the labels again: nothing without them may be
+ * touched.
+ */
 export async function ownOn(engine: Engine, target: DriverTarget): Promise<ContainerRow[]> {
   const wanted = instanceLabels(target);
   return (await engine.list(wanted)).filter(({ labels }) => carries(labels, wanted));

@@ -1,8 +1,11 @@
-/** What an engine meant by its refusal. Docker says it by status; Podman's compatible face says some of it in words with a 500. */
+/**
+ * Interprets an engine's refusal. Docker uses statuses; Podman's compatible API reports some cases
+ * only as a 500 with a message.
+ */
 import { codeOf, statusOf, unanswered } from '../upstream-error.ts';
 
-/** The engine's own words, without the client's around them. */
-export function wordsOf(error: unknown): string {
+/** The engine's own message, without the client's prefix. */
+export function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const json = 'json' in error ? error.json : null;
   if (typeof json === 'object' && json !== null && 'message' in json && typeof json.message === 'string')
@@ -10,7 +13,10 @@ export function wordsOf(error: unknown): string {
   return withoutClientPrefix(error);
 }
 
-/** For streaming requests dockerode does not parse the body. It prefixes the engine's message with the status. */
+/**
+ * For streaming requests dockerode does not parse the body. It prefixes the engine's message with
+ * the status.
+ */
 function withoutClientPrefix(error: Error): string {
   const reason = 'reason' in error && typeof error.reason === 'string' ? error.reason : 'unexpected';
   const prefix = `(HTTP code ${statusOf(error)}) ${reason} - `;
@@ -20,11 +26,11 @@ function withoutClientPrefix(error: Error): string {
 /** Matches an invalid image name, reported by the engine or by the registry. */
 export const invalidName = /invalid reference|must be lowercase|name invalid/i;
 
-const says = (error: unknown, words: RegExp) => statusOf(error) === 500 && words.test(wordsOf(error));
+const says = (error: unknown, words: RegExp) => statusOf(error) === 500 && words.test(messageOf(error));
 
-/** Docker answers 400 to a name that no image can have, Podman 500. */
+/** Docker answers 400 to an invalid image name, Podman 500. */
 export const isInvalidName = (error: unknown): boolean =>
-  [400, 500].includes(statusOf(error) ?? 0) && invalidName.test(wordsOf(error));
+  [400, 500].includes(statusOf(error) ?? 0) && invalidName.test(messageOf(error));
 
 export const isMissing = (error: unknown): boolean => statusOf(error) === 404;
 
@@ -37,7 +43,7 @@ export const isNotRunning = (error: unknown): boolean =>
 const away = new Set<string>([...unanswered, 'ENOENT']);
 const busy = [429, 502, 503, 504];
 
-/** Nobody answered, or somebody who said to come again: nothing about the request was wrong. */
+/** No answer, or an answer to retry later: nothing about the request was wrong. */
 export function isAway(error: unknown): boolean {
   const status = statusOf(error);
   return status === null ? away.has(codeOf(error) ?? '') : busy.includes(status);

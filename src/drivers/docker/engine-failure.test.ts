@@ -1,4 +1,4 @@
-/** What an engine's refusal becomes: whose problem, and whether asking again can help. */
+/** How an engine's refusal is answered: its owner, and whether a retry can help. */
 import { expect, it } from 'vitest';
 import { engineFailure } from './engine-failure.ts';
 
@@ -15,26 +15,26 @@ it.each([
   [{ code: 'DEPTH_ZERO_SELF_SIGNED_CERT' }, { outcome: 'failed', code: 'engine_error', retryable: true }],
   [{ statusCode: 500 }, { outcome: 'failed', code: 'engine_error', retryable: true }],
   [{ statusCode: 400 }, { outcome: 'failed', code: 'engine_refused_spec', retryable: false }],
-])('%o is %o', (facts, answer) => {
-  const told = engineFailure(
+])('answers %o with %o', (facts, answer) => {
+  const failure = engineFailure(
     refusal({ ...facts, json: { message: 'in its own words' } }),
     'unix:///engine.sock',
     plain,
   );
-  expect(told).toMatchObject(answer);
-  expect(told.message).toContain('in its own words');
-  expect(told.message).toContain('unix:///engine.sock');
+  expect(failure).toMatchObject(answer);
+  expect(failure.message).toContain('in its own words');
+  expect(failure.message).toContain('unix:///engine.sock');
 });
 
-it('throws on what is a mistake of ours', () => {
+it('rethrows a bug of ours', () => {
   expect(() => engineFailure(new TypeError('undefined is not a container'), 'unix:///engine.sock', plain)).toThrow(
     TypeError,
   );
 });
 
-it('takes the secrets out of what the engine says', () => {
-  const struck = engineFailure(refusal({ statusCode: 500 }, 'no such key: abc'), 'a', (text) =>
+it("redacts secrets from the engine's message", () => {
+  const redacted = engineFailure(refusal({ statusCode: 500 }, 'no such key: abc'), 'a', (text) =>
     text.replace('abc', '…'),
   );
-  expect(struck.message).not.toContain('abc');
+  expect(redacted.message).not.toContain('abc');
 });

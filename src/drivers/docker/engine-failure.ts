@@ -1,7 +1,7 @@
-/** Turns what an engine refused into a driver's answer: whose problem it is, and whether asking again can help. */
+/** Turns an engine's refusal into a driver's answer: its owner, and whether a retry can help. */
 import type { DriverFailure, DriverWait } from '../driver.ts';
 import { codeOf, statusOf } from '../upstream-error.ts';
-import { isAway, wordsOf } from './engine-error.ts';
+import { isAway, messageOf } from './engine-error.ts';
 
 export const away_seconds = 5;
 
@@ -13,13 +13,13 @@ export const engineAway = (address: string, because: string): DriverWait => ({
   error: { code: 'engine_away', owner_layer: 'provider' },
 });
 
-/** An operating error becomes a value; anything else is a mistake of ours and is thrown on. `strike` takes the secrets out. */
+/** An operational error becomes a value; anything else is a bug and is rethrown. */
 export function engineFailure(
   error: unknown,
   address: string,
-  strike: (text: string) => string,
+  redact: (text: string) => string,
 ): DriverFailure | DriverWait {
-  const words = strike(wordsOf(error));
+  const words = redact(messageOf(error));
   if (isAway(error)) return engineAway(address, words);
   const failed = (code: string, retryable: boolean): DriverFailure => ({
     outcome: 'failed',
@@ -29,7 +29,7 @@ export function engineFailure(
     retryable,
   });
   const denied = ['EACCES', 'EPERM'].includes(codeOf(error) ?? '');
-  // Somebody can give the right back; nothing about the request itself is wrong.
+  // Somebody can restore the permission; nothing about the request is wrong.
   if (denied) return failed('engine_permission_denied', true);
   const status = statusOf(error);
   if (status === null && codeOf(error) === null) throw error;

@@ -1,4 +1,7 @@
-/** What the driver asks of a Docker engine, in its own few words. The only file that knows dockerode, and loads it when first asked. */
+/**
+ * The driver's interface to a Docker engine. The only file that uses dockerode, which is loaded at
+ * first use.
+ */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type Docker from 'dockerode';
@@ -34,13 +37,16 @@ export interface PullEvent {
 
 export interface Engine {
   readonly address: string;
-  /** Reached by a socket of this host: its containers can be given files of this host, and no other host sees them. */
+  /**
+   * Reached by a socket of this host: its containers can mount files of this host, and no other
+   * host sees them.
+   */
   readonly on_this_host: boolean;
   list(labels: Labels): Promise<ContainerRow[]>;
-  /** Null where there is none. Takes an id or a name. */
+  /** Null if there is none. Takes an id or a name. */
   labelsOf(container: string): Promise<Labels | null>;
   endOf(container: string): Promise<ContainerEnd | null>;
-  /** Under which user its containers run; null where the engine does not have the image. */
+  /** The user of the image's containers; null if the engine does not have the image. */
   userOf(image: string): Promise<string | null>;
   pull(
     image: string,
@@ -48,29 +54,29 @@ export interface Engine {
     onEvent: (event: PullEvent) => void,
     signal: AbortSignal,
   ): Promise<void>;
-  /** False where somebody has the name already. */
+  /** Returns false if the name is taken. */
   create(options: Docker.ContainerCreateOptions): Promise<boolean>;
   /** Unpacks an archive at the container's root. */
   put(container: string, archive: Buffer): Promise<void>;
-  /** One that runs already is fine. */
+  /** Does nothing if it runs already. */
   start(container: string): Promise<void>;
-  /** One that does not run, or is gone, is fine. */
+  /** Does nothing if it does not run or is gone. */
   kill(container: string, signal: NodeJS.Signals): Promise<void>;
-  /** One that is gone, or just going, is fine. */
+  /** Does nothing if it is gone or being removed. */
   remove(container: string): Promise<void>;
   lastLines(container: string, count: number): Promise<string>;
-  /** Null where there is no such file. */
+  /** Null if there is no such file. */
   fileIn(container: string, path: string): Promise<string | null>;
 }
 
 export interface EngineOptions {
-  /** ca.pem, cert.pem and key.pem, for engines that want TLS. */
+  /** Directory of ca.pem, cert.pem and key.pem, for engines with TLS. */
   cert_dir: string | null;
 }
 
-/** An engine that is silent for so long is not there; whoever called was answered long before. */
+/** Closes connections to an engine that hangs; callers have timed out long before. */
 const silent_ms = 60_000;
-/** A layer that is unpacked says nothing for minutes. */
+/** Unpacking a layer can be silent for minutes. */
 const silent_pull_ms = 900_000;
 
 async function connection(address: string, { cert_dir }: EngineOptions): Promise<Docker.DockerOptions> {
@@ -86,8 +92,8 @@ async function connection(address: string, { cert_dir }: EngineOptions): Promise
 
 const none = (): null => null;
 
-/** Answers null where the engine says that there is none; every other refusal is thrown on. */
-const orNull = <T>(asked: Promise<T>): Promise<T | null> => asked.catch(orThrow(isMissing, none));
+/** Returns null if the engine has none; other refusals are rethrown. */
+const orNull = <T>(answer: Promise<T>): Promise<T | null> => answer.catch(orThrow(isMissing, none));
 
 function orThrow<T>(expected: (error: unknown) => boolean, answer: () => T) {
   return (error: unknown): T => {
@@ -117,7 +123,7 @@ const eventOf = ({ id, status = '', progressDetail }: WirePull): PullEvent => ({
 });
 
 export async function openEngine(address: string, options: EngineOptions): Promise<Engine> {
-  // Start-up and memory do not pay for it where no pool uses this driver.
+  // Loaded only if a pool uses this driver, for start-up time and memory.
   const { default: Client } = await import('dockerode');
   const connect = await connection(address, options);
   const docker = new Client({ ...connect, timeout: silent_ms });
@@ -157,7 +163,7 @@ export async function openEngine(address: string, options: EngineOptions): Promi
     async pull(image, auth, onEvent, signal) {
       const stream = await puller.pull(image, { abortSignal: signal, ...(auth && { authconfig: auth }) });
       const { promise, resolve, reject } = Promise.withResolvers<void>();
-      // What went wrong at the registry is told in the stream, which then ends well.
+      // The stream reports a registry error in an event and then ends normally.
       let refused: string | null = null;
       puller.modem.followProgress(
         stream,
@@ -170,8 +176,8 @@ export async function openEngine(address: string, options: EngineOptions): Promi
       await promise;
       if (refused !== null) throw new Error(refused);
     },
-    create: (asked) =>
-      docker.createContainer(asked).then(
+    create: (request) =>
+      docker.createContainer(request).then(
         () => true,
         orThrow(isConflict, () => false),
       ),

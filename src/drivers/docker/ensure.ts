@@ -1,11 +1,12 @@
 /**
- * Brings an instance's container up, once: image, container, agent's files, start. Whatever of it was done before is found by the
- * labels. A container whose agent ended by itself is not started again: the pool's `attempts` decide about another instance. One
- * that was ended from outside (killed, its host rebooted) is, a few times.
+ * Starts an instance's container, once: image, container, agent files, start. Earlier work is found
+ * by the labels. A container whose agent ended by itself is not restarted: the pool's `attempts`
+ * decide about another instance. One that was ended from outside (killed, host rebooted) is
+ * restarted a few times.
  */
 
 import type { DriverFailure, DriverOutcome, EnsureTarget } from '../driver.ts';
-import { failedForGood, isLoopback } from '../permanent-failure.ts';
+import { isLoopback, permanentFailure } from '../permanent-failure.ts';
 import { agentEnd } from './agent-end.ts';
 import { agentFiles } from './agent-files.ts';
 import { containerOptions } from './container-options.ts';
@@ -14,18 +15,18 @@ import type { ContainerRow, Engine } from './engine.ts';
 import { carries, containerName, instanceLabels } from './labels.ts';
 import { type DockerSpec, dockerSpec } from './spec.ts';
 
-const most_starts = 3;
+const max_starts = 3;
 const soon_seconds = 0.2;
 
-/** What can only end as a machine that never registers is said before anything is made. */
+/** Fails before anything is created if the machine could never register. */
 function cannotWork(engine: Engine, { bootstrap }: EnsureTarget, spec: DockerSpec): DriverFailure | null {
   if ((spec.agent ?? 'mounted') === 'mounted' && !engine.on_this_host)
-    return failedForGood(
+    return permanentFailure(
       'agent_not_mountable',
       `the engine at ${engine.address} is not reached by a socket of this host, so this host's agent cannot be mounted: use an image that brings it, with \`agent: image\``,
     );
   if (spec.network !== 'host' && isLoopback(bootstrap.server_url))
-    return failedForGood(
+    return permanentFailure(
       'server_unreachable',
       `the control plane is at ${bootstrap.server_url}, which inside a container is the container itself: give the pool \`network: host\`, or the server a --public-url`,
       { owner_layer: 'control_plane' },
@@ -38,7 +39,7 @@ export async function ensure(host: DockerHost, target: EnsureTarget): Promise<Dr
   const engine = await host.engineAt(addressOf(target));
   const [row] = await ownOn(engine, target);
   if (row?.state === 'running') return running(host, engine, target, row, startsOf(target));
-  if (row && row.state !== 'created') return startAgain(host, engine, target, row);
+  if (row && row.state !== 'created') return restart(host, engine, target, row);
   const problem = cannotWork(engine, target, spec);
   if (problem) return problem;
   const user = await engine.userOf(spec.image);
@@ -57,7 +58,7 @@ async function pulled(
   if (answer) return answer;
   if ((await engine.userOf(image)) !== null)
     return { outcome: 'wait', retry_seconds: 0, message: `image ${image} was pulled`, phase: 'create' };
-  return failedForGood(
+  return permanentFailure(
     'image_missing',
     `image ${image} was pulled, and the engine at ${engine.address} does not have it`,
     {
@@ -80,13 +81,13 @@ async function create(
     return {
       outcome: 'wait',
       retry_seconds: soon_seconds,
-      message: 'somebody else is creating this container',
+      message: 'another process is creating this container',
       phase: 'create',
     };
   const name = containerName(target);
   const theirs = created ? null : await engine.labelsOf(name);
   if (theirs && !carries(theirs, instanceLabels(target)))
-    return failedForGood(
+    return permanentFailure(
       'name_of_another',
       `a container ${name} that is not ours exists on the engine at ${engine.address} and was left alone`,
       {
@@ -132,16 +133,19 @@ function running(
       docker_host: engine.address,
       container_id: row.id,
       starts,
-      // Only where no other host sees it: an engine that is reached over the network, every replica reaches.
+      // Only for an engine of this host: every replica can reach one over the network.
       ...(engine.on_this_host && { host_id: host.host_id }),
     },
   };
 }
 
-/** Not `stopped`, which is Podman's word for one that has ended and whose files nobody can read before it is tidied up. */
+/**
+ * Not `stopped`: Podman uses it for an ended container whose files cannot be read until it is
+ * cleaned up.
+ */
 const ended = ['exited', 'dead'];
 
-async function startAgain(
+async function restart(
   host: DockerHost,
   engine: Engine,
   target: EnsureTarget,
@@ -156,11 +160,11 @@ async function startAgain(
     };
   const end = await agentEnd(engine, row.id);
   const starts = startsOf(target) + 1;
-  const summary = host.strike(end?.summary ?? 'the container is gone');
+  const summary = host.redact(end?.summary ?? 'the container is gone');
   const code = end?.code === 'out_of_memory' ? end.code : 'agent_exited';
-  if (end?.by_itself) return failedForGood(code, summary, { owner_layer: 'node', phase: 'start' });
-  if (starts > most_starts)
-    return failedForGood('agent_exited', `${summary}, after ${starts - 1} starts`, {
+  if (end?.by_itself) return permanentFailure(code, summary, { owner_layer: 'node', phase: 'start' });
+  if (starts > max_starts)
+    return permanentFailure('agent_exited', `${summary}, after ${starts - 1} starts`, {
       owner_layer: 'node',
       phase: 'start',
     });

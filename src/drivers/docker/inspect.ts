@@ -1,5 +1,8 @@
-/** Looks and changes nothing: what of an instance exists (`observe`), that nothing does (`prove`), what is ours (`list_owned`). */
-import { provesAbsenceOnly } from '../absence-proof.ts';
+/**
+ * Read-only calls: the state of an instance (`observe`), proof of its absence (`prove`), and
+ * everything of ours (`list_owned`).
+ */
+import { onlyProvesAbsence } from '../absence-proof.ts';
 import type { DriverTarget, Observation, OwnedResource, ProofKind, ProveOutcome } from '../driver.ts';
 import { addressOf, type DockerHost, ownAnywhere } from './docker-host.ts';
 import { idsIn, labelNames } from './labels.ts';
@@ -17,7 +20,7 @@ export async function prove(
   target: DriverTarget,
   { kind, nonce }: { kind: ProofKind; nonce: string },
 ): Promise<ProveOutcome> {
-  if (kind !== 'absent') return provesAbsenceOnly('docker', kind);
+  if (kind !== 'absent') return onlyProvesAbsence('docker', kind);
   const { engines, found } = await ownAnywhere(host, target);
   if (found.length > 0) {
     const left = found

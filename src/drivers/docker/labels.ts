@@ -1,4 +1,7 @@
-/** How everything of ours on an engine is found again. They are part of the request that creates a container, so none exists without them. */
+/**
+ * The labels by which our containers are found. They are part of the create request, so no
+ * container exists without them.
+ */
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
 import type { DriverTarget } from '../driver.ts';
 
@@ -18,7 +21,7 @@ export const labelsOf = ({ installation_id, pool, node_id, node_instance_id }: D
   [labelNames.node_instance_id]: node_instance_id,
 });
 
-/** What singles out one instance of this installation. */
+/** Identifies one instance of this installation. */
 export const instanceLabels = ({ installation_id, node_instance_id }: DriverTarget): Labels => ({
   [labelNames.installation_id]: installation_id,
   [labelNames.node_instance_id]: node_instance_id,
@@ -32,5 +35,8 @@ export const idsIn = (labels: Labels) => ({
   node_instance_id: (labels[labelNames.node_instance_id] ?? null) as NodeInstanceId | null,
 });
 
-/** The engine lets nobody else have the same name, so two who create at once make one. It is never looked up by. */
+/**
+ * Names are unique per engine, so two concurrent creates make one container. Never used for
+ * lookups.
+ */
 export const containerName = ({ node_instance_id }: DriverTarget): string => `slipway-${node_instance_id}`;

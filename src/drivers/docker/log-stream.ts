@@ -1,4 +1,4 @@
-/** The engine sends a container's output as frames (stream, length, bytes) where it has no terminal, else as it is. */
+/** Decodes a container's output: frames (stream, length, bytes) unless it has a terminal. */
 const frameHead = 8;
 const isFramed = (bytes: Buffer) => bytes.length >= frameHead && (bytes[0] ?? 3) <= 2 && bytes.readUIntBE(1, 3) === 0;
 

@@ -8,17 +8,17 @@ const event = (layer: string | null, status: string, current: number | null = nu
   total,
 });
 
-it('counts layers and bytes, and never backwards', () => {
+it('counts layers and bytes, and never goes back', () => {
   const progress = pullProgress('worker:1');
   expect(progress.message()).toBe('pulling image worker:1');
-  progress.hear(event('1', 'Pulling from library/worker'));
-  progress.hear(event('aaa', 'Already exists'));
-  progress.hear(event('bbb', 'Downloading', 30, 100));
-  progress.hear(event('ccc', 'Downloading', 150, 300));
+  progress.onEvent(event('1', 'Pulling from library/worker'));
+  progress.onEvent(event('aaa', 'Already exists'));
+  progress.onEvent(event('bbb', 'Downloading', 30, 100));
+  progress.onEvent(event('ccc', 'Downloading', 150, 300));
   expect(progress.message()).toBe('pulling image worker:1: 1 of 3 layers, 45 %');
-  progress.hear(event('ccc', 'Extracting', 10, 300));
+  progress.onEvent(event('ccc', 'Extracting', 10, 300));
   expect(progress.message(), 'unpacking begins anew').toBe('pulling image worker:1: 1 of 3 layers, 45 %');
-  progress.hear(event('bbb', 'Pull complete'));
+  progress.onEvent(event('bbb', 'Pull complete'));
   expect(progress.message()).toBe('pulling image worker:1: 2 of 3 layers, 62 %');
   expect(progress.parts()).toEqual([
     { name: 'aaa', kind: 'layer', state: 'Already exists', tone: 'ok' },

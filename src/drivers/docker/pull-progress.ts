@@ -1,4 +1,4 @@
-/** How far a pull is, from what the engine tells of its layers. Pure. */
+/** Computes the progress of a pull from the engine's events about layers. Pure. */
 import type { ProgressPart } from '../../contract/progress.ts';
 import type { PullEvent } from './engine.ts';
 
@@ -10,7 +10,7 @@ interface Layer {
 }
 
 export interface PullProgress {
-  hear(event: PullEvent): void;
+  onEvent(event: PullEvent): void;
   message(): string;
   parts(): ProgressPart[];
 }
@@ -19,18 +19,18 @@ const isDone = (status: string) => /^(pull complete|already exists|download comp
 const isLayer = (event: PullEvent): event is PullEvent & { layer: string } =>
   event.layer !== null && !/^pulling from/i.test(event.status);
 
-const most_parts = 12;
+const max_parts = 12;
 
 export function pullProgress(image: string): PullProgress {
   const layers = new Map<string, Layer>();
   const sum = (of: (layer: Layer) => number) => [...layers.values()].reduce((total, layer) => total + of(layer), 0);
   return {
-    hear(event) {
+    onEvent(event) {
       if (!isLayer(event)) return;
       const before = layers.get(event.layer) ?? { status: '', current: 0, total: 0, done: false };
       const total = event.total ?? before.total;
       const done = before.done || isDone(event.status);
-      // Unpacking counts its bytes from nothing again; what has come does not go away.
+      // Unpacking counts bytes from zero again; progress must not go back.
       const current = done ? total : Math.max(before.current, event.current ?? 0);
       layers.set(event.layer, { status: event.status, current, total, done });
     },
@@ -42,7 +42,7 @@ export function pullProgress(image: string): PullProgress {
       return `pulling image ${image}: ${sum((layer) => Number(layer.done))} of ${layers.size} layers${percent}`;
     },
     parts: () =>
-      [...layers].slice(0, most_parts).map(([name, { status, done, current, total }]) => ({
+      [...layers].slice(0, max_parts).map(([name, { status, done, current, total }]) => ({
         name,
         kind: 'layer',
         state: status || 'waiting',

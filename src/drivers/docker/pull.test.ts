@@ -1,4 +1,4 @@
-/** One pull for all who wait for it, and nothing in its words that was only for the registry. */
+/** One pull serves all machines that wait for it, and its messages reveal no credentials. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,9 +11,9 @@ import { createPulls } from './pull.ts';
 import { registryAuth, registryOf, secretsOf } from './registry-auth.ts';
 
 const engine = (pull: Engine['pull']) => ({ address: 'unix:///engine.sock', pull }) as Engine;
-const asker = () => newNodeInstanceId(systemClock);
+const newWaiter = () => newNodeInstanceId(systemClock);
 
-it('pulls once for all who wait, tells each how it ended, and begins anew for who comes later', async () => {
+it('pulls once for all waiting machines, reports the end to each, and starts again for later ones', async () => {
   let pulls = 0;
   let finish = () => {};
   const slow = engine(() => {
@@ -23,23 +23,25 @@ it('pulls once for all who wait, tells each how it ended, and begins anew for wh
     });
   });
   const { ask } = createPulls(null);
-  const [one, two] = [asker(), asker()];
+  const [one, two] = [newWaiter(), newWaiter()];
   expect(await ask(slow, 'worker', one)).toMatchObject({ outcome: 'wait' });
   expect(await ask(slow, 'worker', two)).toMatchObject({ outcome: 'wait' });
   finish();
   await until('the pull to end', async () => ((await ask(slow, 'worker', one)) === null ? true : undefined));
-  expect(await ask(slow, 'worker', asker()), 'another waits for a pull of its own').toMatchObject({ outcome: 'wait' });
+  expect(await ask(slow, 'worker', newWaiter()), 'another waits for a pull of its own').toMatchObject({
+    outcome: 'wait',
+  });
   expect(pulls).toBe(2);
 });
 
-it('ends a pull that its last asker has given up, and no other', async () => {
+it('cancels a pull when its last machine gives up, and no other', async () => {
   const signals: AbortSignal[] = [];
   const endless = engine((_image, _auth, _onEvent, signal) => {
     signals.push(signal);
     return new Promise(() => {});
   });
   const { ask, forget } = createPulls(null);
-  const [one, two] = [asker(), asker()];
+  const [one, two] = [newWaiter(), newWaiter()];
   for (const each of [one, two]) await ask(endless, 'worker', each);
   await until('the pull to begin', () => (signals.length === 1 ? true : undefined));
   forget(one);
@@ -51,7 +53,7 @@ it('ends a pull that its last asker has given up, and no other', async () => {
 const password = 'correct-horse-battery';
 const auth = Buffer.from(`slipway:${password}`).toString('base64');
 
-it('tells nobody who we are at the registry, whatever an engine repeats of it', async () => {
+it('reveals no registry credentials, whatever the engine repeats', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'slipway-login-'));
   const file = join(directory, 'config.json');
   writeFileSync(file, JSON.stringify({ auths: { 'registry.example.com': { auth } } }));
@@ -63,7 +65,7 @@ it('tells nobody who we are at the registry, whatever an engine repeats of it', 
     throw new Error(`unauthorized: ${secrets.join(' or ')} will not do`);
   });
   const { ask } = createPulls(file);
-  const who = asker();
+  const who = newWaiter();
   const answer = await until('an answer', async () => {
     const given = await ask(talkative, 'registry.example.com/team/worker:1', who);
     return given?.outcome === 'failed' ? given : undefined;

@@ -1,13 +1,13 @@
 /**
- * Pulls go on between the driver's calls, one for each image of an engine however many machines wait for it. A server that dies
- * loses nothing: the next call asks the engine for the same image, which keeps the layers it has.
+ * Pulls run between the driver's calls, one per image and engine however many machines wait for it.
+ * A server crash loses nothing: the next call pulls again, and the engine keeps the layers it has.
  */
 
 import type { NodeInstanceId } from '../../base/ids.ts';
 import { createRedactor } from '../../base/redaction/redact.ts';
 import type { DriverFailure, DriverWait } from '../driver.ts';
 import type { Engine } from './engine.ts';
-import { invalidName, isAway, wordsOf } from './engine-error.ts';
+import { invalidName, isAway, messageOf } from './engine-error.ts';
 import { away_seconds, engineAway } from './engine-failure.ts';
 import { type PullProgress, pullProgress } from './pull-progress.ts';
 import { type RegistryAuth, registryAuth, secretsOf } from './registry-auth.ts';
@@ -17,17 +17,17 @@ const phase = 'pull_image';
 
 interface Pull {
   progress: PullProgress;
-  askers: Set<NodeInstanceId>;
-  ending: AbortController;
-  /** How it ended; undefined while it goes on, null when all is there. */
+  waiters: Set<NodeInstanceId>;
+  abort: AbortController;
+  /** How it ended; undefined while it runs, null on success. */
   ended: DriverFailure | DriverWait | null | undefined;
 }
 
 export interface Pulls {
-  /** Null once the pull has ended well; the answer to give otherwise. */
-  ask(engine: Engine, image: string, asker: NodeInstanceId): Promise<DriverFailure | DriverWait | null>;
-  /** Nobody needs a pull that its last asker has given up. */
-  forget(asker: NodeInstanceId): void;
+  /** Returns null once the pull has succeeded, else the driver's answer. */
+  ask(engine: Engine, image: string, waiter: NodeInstanceId): Promise<DriverFailure | DriverWait | null>;
+  /** Cancels a pull that no machine waits for any more. */
+  forget(waiter: NodeInstanceId): void;
 }
 
 const failed = (
@@ -46,9 +46,9 @@ const failed = (
 const saysMissing = /manifest unknown|name unknown|not found|no such image|image not known|does not exist|short-name/i;
 const saysDenied = /denied|unauthorized|authentication required|forbidden/i;
 
-/** What is wrong with the image's name or our right to it stays wrong; a registry that is away comes back. */
+/** A wrong image name or missing permission stays wrong; an unavailable registry comes back. */
 function refusal(engine: Engine, image: string, error: unknown, auth: RegistryAuth | null): DriverFailure | DriverWait {
-  const words = createRedactor([], secretsOf(auth)).text(wordsOf(error));
+  const words = createRedactor([], secretsOf(auth)).text(messageOf(error));
   if (isAway(error)) return { ...engineAway(engine.address, words), phase };
   if (saysDenied.test(words))
     return failed(
@@ -68,7 +68,10 @@ function refusal(engine: Engine, image: string, error: unknown, auth: RegistryAu
 
 export function createPulls(auth_file: string | null): Pulls {
   const pulls = new Map<string, Pull>();
-  /** What the last try of a machine ended with. Repeated until the next try gets further, so that a deadline names it. */
+  /**
+   * The failure of a machine's last try. Repeated until the next try gets further, so that a
+   * deadline names it.
+   */
   const failures = new Map<NodeInstanceId, DriverWait>();
   const keyOf = (engine: Engine, image: string) => `${engine.address} ${image}`;
 
@@ -85,7 +88,7 @@ export function createPulls(auth_file: string | null): Pulls {
       return;
     }
     try {
-      await engine.pull(image, auth, (event) => pull.progress.hear(event), pull.ending.signal);
+      await engine.pull(image, auth, (event) => pull.progress.onEvent(event), pull.abort.signal);
       pull.ended = null;
     } catch (error) {
       pull.ended = refusal(engine, image, error, auth);
@@ -95,8 +98,8 @@ export function createPulls(auth_file: string | null): Pulls {
   const begin = (engine: Engine, image: string): Pull => {
     const pull: Pull = {
       progress: pullProgress(image),
-      askers: new Set(),
-      ending: new AbortController(),
+      waiters: new Set(),
+      abort: new AbortController(),
       ended: undefined,
     };
     pulls.set(keyOf(engine, image), pull);
@@ -105,16 +108,16 @@ export function createPulls(auth_file: string | null): Pulls {
   };
 
   return {
-    async ask(engine, image, asker) {
+    async ask(engine, image, waiter) {
       const before = pulls.get(keyOf(engine, image));
-      // How a pull ended is news for those who waited for it; for anybody else it may be long ago.
-      const pull = before && (before.ended === undefined || before.askers.has(asker)) ? before : begin(engine, image);
-      pull.askers.add(asker);
+      // A finished pull counts only for machines that waited for it; for others it may be long ago.
+      const pull = before && (before.ended === undefined || before.waiters.has(waiter)) ? before : begin(engine, image);
+      pull.waiters.add(waiter);
       if (pull.ended === undefined) {
         const { progress } = pull;
-        const last = failures.get(asker);
+        const last = failures.get(waiter);
         if (last && progress.parts().length === 0) return { ...last, retry_seconds: poll_seconds };
-        failures.delete(asker);
+        failures.delete(waiter);
         return {
           outcome: 'wait',
           retry_seconds: poll_seconds,
@@ -123,23 +126,25 @@ export function createPulls(auth_file: string | null): Pulls {
           phase,
         };
       }
-      pull.askers.delete(asker);
-      if (pull.askers.size === 0 && pull === before) pulls.delete(keyOf(engine, image));
-      if (pull.ended?.outcome === 'wait') failures.set(asker, pull.ended);
-      else failures.delete(asker);
+      pull.waiters.delete(waiter);
+      if (pull.waiters.size === 0 && pull === before) pulls.delete(keyOf(engine, image));
+      if (pull.ended?.outcome === 'wait') failures.set(waiter, pull.ended);
+      else failures.delete(waiter);
       return pull.ended;
     },
-    forget(asker) {
-      failures.delete(asker);
+    forget(waiter) {
+      failures.delete(waiter);
       for (const [key, pull] of pulls) {
-        if (!pull.askers.delete(asker) || pull.askers.size > 0) continue;
-        pull.ending.abort();
+        if (!pull.waiters.delete(waiter) || pull.waiters.size > 0) continue;
+        pull.abort.abort();
         pulls.delete(key);
       }
     },
   };
 }
 
-/** A file of secrets that does not parse is quoted in the parser's words; its path and the system's code are all that is told. */
+/**
+ * The parser's message would quote the secrets file, so report only its path and the system's code.
+ */
 const codeOnly = (error: unknown): string =>
   error instanceof Error && 'code' in error ? `${error.code}` : 'it is not the JSON that `docker login` writes';

@@ -1,6 +1,7 @@
 /**
- * Who we are at a registry: from a file that the server was started with, as `docker login` writes it. It goes to the engine with the
- * pull and nowhere else; whatever the engine says about that pull is rid of it before anybody keeps it.
+ * Registry credentials from a file that the server was started with, in the format of `docker
+ * login`. They go to the engine with the pull and nowhere else; the engine's messages about the
+ * pull are redacted.
  */
 import { readFile } from 'node:fs/promises';
 
@@ -11,7 +12,7 @@ export interface RegistryAuth {
   identitytoken?: string;
 }
 
-/** As in `docker pull`: the first part names a registry where it looks like a host. */
+/** As in `docker pull`: the first part is a registry if it looks like a host. */
 export function registryOf(image: string): string {
   const [first = '', ...rest] = image.split('/');
   return rest.length > 0 && /[.:]|^localhost$/.test(first) ? first : 'docker.io';
@@ -46,7 +47,7 @@ export async function registryAuth(auth_file: string | null, image: string): Pro
   return entry ? authFrom(registry, entry) : null;
 }
 
-/** Every form in which it could come back in somebody's words. */
+/** Every form in which the secret could appear in a message. */
 export function secretsOf(auth: RegistryAuth | null): string[] {
   if (!auth) return [];
   const { username, password, identitytoken } = auth;

@@ -1,4 +1,7 @@
-/** An engine that hangs, or is not there: every call answers in time for a cancel to be heard, and nothing is said to be gone. */
+/**
+ * With an engine that hangs or is gone, every call answers in time for a cancel, and nothing is
+ * called absent.
+ */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -35,7 +38,7 @@ describe.each([
   ['hangs', hangingEngine],
   ['is not there', absentEngine],
 ])('an engine that %s', (_, engine) => {
-  it('keeps no call longer than a cancel may wait', async () => {
+  it('delays no call longer than a cancel may wait', async () => {
     const docker_host = await engine();
     const open = () => createDockerDriver(driverOptions(docker_host));
     const target = newTarget('installation-a', { image: 'worker', network: 'host', agent: 'image' });
@@ -63,7 +66,7 @@ describe.each([
   });
 });
 
-it('says which host an engine behind a socket belongs to, and looks at no other', async () => {
+it('names the host of an engine behind a socket, and looks at no other', async () => {
   const driver = createDockerDriver(driverOptions(await absentEngine()));
   const target = { ...newTarget('installation-a', { image: 'worker' }), state: { host_id: 'host-b' } };
   const elsewhere = { outcome: 'failed', code: 'wrong_host', retryable: true };

@@ -16,7 +16,7 @@ it.each([
   { image, privileged: false },
   mounting('/srv/data'),
   mounting('/var/lib/models'),
-])('takes %o', (spec) => {
+])('accepts %o', (spec) => {
   expect(usual.Check(spec)).toBe(true);
 });
 
@@ -35,7 +35,7 @@ it.each([
   expect(allowed.Check(spec)).toBe(false);
 });
 
-describe('what hands out the host', () => {
+describe('access to the host', () => {
   it.each([
     { image, privileged: true },
     ...[
@@ -51,7 +51,7 @@ describe('what hands out the host', () => {
       '/var/lib',
       '/proc/1',
     ].map(mounting),
-  ])('%o is refused unless the server allows it', (spec) => {
+  ])('refuses %o unless the server allows it', (spec) => {
     expect(usual.Check(spec)).toBe(false);
     const [error] = usual.Errors(spec);
     expect(error?.message).toContain('--docker-allow-host-access');

@@ -1,9 +1,12 @@
-/** The `spec` of a docker pool: which image, and what of the engine's host its containers may use. Unknown keys are refused. */
+/**
+ * The `spec` of a docker pool: the image, and which parts of the engine's host its containers may
+ * use. Unknown fields are refused.
+ */
 import { type Static, type TSchema, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { workloadCommand, workloadEnv } from '../workload-spec.ts';
 
-/** Whoever holds one of these holds the host. Named with what lies below them; and `/`, with what lies above. */
+/** Access to one of these is control of the host. Includes everything below them. */
 const hostPaths = [
   '/boot',
   '/dev',
@@ -19,7 +22,10 @@ const hostPaths = [
 
 const isWithin = (path: string, directory: string) => path === directory || path.startsWith(`${directory}/`);
 
-/** Whether a mount would hand out the engine's host: `/`, `..` somewhere in it, or one of the above, or a directory that holds one. */
+/**
+ * Whether a mount would expose the engine's host: `/`, a path with `..`, one of the above, or a
+ * parent of one.
+ */
 function opensHost(source: string): boolean {
   const parts = source.split('/').filter((part) => part !== '' && part !== '.');
   const path = `/${parts.join('/')}`;
@@ -48,7 +54,9 @@ const hostDirectory = Type.String({
 
 const refused = 'is refused: start the server with --docker-allow-host-access if you mean it';
 
-/** `allow_host_access` is the server's own word: containers that may do whatever the engine's host may. */
+/**
+ * `allow_host_access` is a setting of the server: containers may do anything on the engine's host.
+ */
 export function dockerSpecSchema({ allow_host_access }: { allow_host_access: boolean }) {
   const source = allow_host_access
     ? hostDirectory
@@ -108,7 +116,9 @@ const validator = Compile(widest);
 
 export const isDockerSpec = (spec: unknown): spec is DockerSpec => validator.Check(spec);
 
-/** The contract says the spec was validated; a spec that was not is a mistake of ours and must not reach an engine. */
+/**
+ * The caller must have validated the spec; an invalid one is a bug and must not reach an engine.
+ */
 export function dockerSpec(spec: unknown): DockerSpec {
   if (isDockerSpec(spec)) return spec;
   throw new TypeError('the spec of a docker node was not validated against its schema');

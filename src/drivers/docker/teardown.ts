@@ -1,4 +1,7 @@
-/** Ends an instance: politely (`stop`), at once (`abort`), or with everything it had (`destroy`). Never waits for the engine to do so. */
+/**
+ * Ends an instance: gracefully (`stop`), at once (`abort`), or with everything it has (`destroy`).
+ * Never waits for the engine.
+ */
 import type { DriverDone, DriverOutcome, DriverTarget } from '../driver.ts';
 import { type DockerHost, ownAnywhere, type Placed } from './docker-host.ts';
 
@@ -8,7 +11,10 @@ const isUp = ({ row }: Placed) => ['running', 'paused', 'restarting', 'stopping'
 const namesOf = (found: Placed[]) => found.map(({ row }) => row.id.slice(0, 12)).join(', ');
 const nothingRuns: DriverDone = { outcome: 'done', message: 'no container of this instance runs' };
 
-/** The agent is asked first and stops its command cleanly; what runs at the end of the grace, counted from the first asking, is killed. */
+/**
+ * SIGTERM lets the agent stop its command; what still runs at the end of the grace period, counted
+ * from the first signal, is killed.
+ */
 export async function stop(host: DockerHost, target: DriverTarget): Promise<DriverOutcome> {
   const up = (await ownAnywhere(host, target)).found.filter(isUp);
   if (up.length === 0) return nothingRuns;
@@ -26,7 +32,7 @@ export async function stop(host: DockerHost, target: DriverTarget): Promise<Driv
   };
 }
 
-/** Ends what was begun for it; what it left is for `destroy`. */
+/** Ends what was started for the instance; `destroy` removes what is left. */
 export async function abort(host: DockerHost, target: DriverTarget): Promise<DriverOutcome> {
   host.pulls.forget(target.node_instance_id);
   const up = (await ownAnywhere(host, target)).found.filter(isUp);
@@ -35,7 +41,7 @@ export async function abort(host: DockerHost, target: DriverTarget): Promise<Dri
   return { outcome: 'wait', retry_seconds: soon_seconds, message: `killed, not gone yet: ${namesOf(up)}` };
 }
 
-/** What a workload wrote in its container goes with the container. What it wrote on a mount is its pool's own. */
+/** The container's files go with the container. Files on a mount belong to the pool. */
 export const clean = async (): Promise<DriverOutcome> => ({
   outcome: 'done',
   message: 'what was written in the container goes with it',

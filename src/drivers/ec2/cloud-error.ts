@@ -1,17 +1,20 @@
-/** What EC2 meant by its refusal, out of what its client throws. */
+/** Interprets the errors that the EC2 client throws. */
 import { unanswered } from '../upstream-error.ts';
 
 const fieldsOf = (error: unknown): Record<string, unknown> =>
   typeof error === 'object' && error !== null ? (error as Record<string, unknown>) : {};
 
-/** The provider's own code (`InsufficientInstanceCapacity`), or the system's (`ECONNREFUSED`), or the client's name for it. */
+/**
+ * The provider's code (`InsufficientInstanceCapacity`), the system's (`ECONNREFUSED`), or the
+ * client's error name.
+ */
 export function codeOf(error: unknown): string {
   const { Code, code, name } = fieldsOf(error);
   for (const word of [Code, code, name]) if (typeof word === 'string' && word !== '' && word !== 'Error') return word;
   return '';
 }
 
-/** Null where nobody answered. */
+/** Null if there was no answer. */
 export function statusOf(error: unknown): number | null {
   const { httpStatusCode } = fieldsOf(fieldsOf(error).$metadata);
   if (typeof httpStatusCode === 'number') return httpStatusCode;
@@ -19,9 +22,9 @@ export function statusOf(error: unknown): number | null {
   return typeof statusCode === 'number' ? statusCode : null;
 }
 
-/** Several addresses of one name that all refuse have no words of their own. */
-export function wordsOf(error: unknown): string {
-  if (error instanceof AggregateError && !error.message) return error.errors.map(wordsOf).join('; ');
+/** An AggregateError of several refused addresses has no message of its own. */
+export function messageOf(error: unknown): string {
+  if (error instanceof AggregateError && !error.message) return error.errors.map(messageOf).join('; ');
   return error instanceof Error ? error.message : String(error);
 }
 
@@ -41,7 +44,7 @@ const noRoom = new Set([
   'SpotMaxPriceTooLow',
 ]);
 
-/** Nothing about the request is wrong and nobody is away: there is no room, or no quota, for it now. */
+/** The request is valid and EC2 answers, but there is no capacity or quota now. */
 export const isCapacity = (error: unknown): boolean => noRoom.has(codeOf(error));
 
 const throttles =
@@ -60,7 +63,7 @@ const away = new Set<string>([
   'ServerInternal',
 ]);
 
-/** Nobody answered, or somebody who was not well: it is not known whether the request was carried out. */
+/** No answer, or a server error: it is unknown whether the request was carried out. */
 export const isAway = (error: unknown): boolean => away.has(codeOf(error)) || (statusOf(error) ?? 0) >= 500;
 
 export const hasNoCredentials = (error: unknown): boolean =>

@@ -1,4 +1,4 @@
-/** What a refusal of EC2 becomes: whose problem, and whether asking again can help. */
+/** How an EC2 refusal is answered: its owner, and whether a retry can help. */
 import { expect, it } from 'vitest';
 import { cloudFailure } from './cloud-failure.ts';
 
@@ -18,32 +18,32 @@ it.each([
   ['InvalidAMIID.NotFound', 400, { outcome: 'failed', code: 'image_missing', retryable: false }],
   ['OperationNotPermitted', 400, { outcome: 'failed', code: 'ec2_refused', retryable: true }],
   ['InvalidParameterValue', 400, { outcome: 'failed', code: 'ec2_refused', retryable: false }],
-])('%s is told in the words of EC2', (code, status, answer) => {
-  const told = cloudFailure(answered(code, status), 'eu-central-1', plain);
-  expect(told).toMatchObject(answer);
-  if (told.outcome === 'failed') expect(told.owner_layer).toBe('provider');
-  for (const word of [code, 'in its own words', 'eu-central-1']) expect(told.message).toContain(word);
+])("reports %s in EC2's words", (code, status, answer) => {
+  const failure = cloudFailure(answered(code, status), 'eu-central-1', plain);
+  expect(failure).toMatchObject(answer);
+  if (failure.outcome === 'failed') expect(failure.owner_layer).toBe('provider');
+  for (const word of [code, 'in its own words', 'eu-central-1']) expect(failure.message).toContain(word);
 });
 
-it.each(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'ETIMEDOUT'])('%s is waited for', (code) => {
+it.each(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'ETIMEDOUT'])('waits for %s', (code) => {
   expect(cloudFailure(refusal({ code }), 'eu-central-1', plain)).toMatchObject({ outcome: 'wait', retry_seconds: 5 });
 });
 
-it('waits longer each time, and not for ever longer', () => {
+it('waits longer each time, up to a limit', () => {
   const pauses = (code: string) =>
     [0, 1, 2, 3, 4, 50].map((times) => {
-      const told = cloudFailure(answered(code), 'eu-central-1', plain, times);
-      return told.outcome === 'wait' ? told.retry_seconds : told.outcome;
+      const failure = cloudFailure(answered(code), 'eu-central-1', plain, times);
+      return failure.outcome === 'wait' ? failure.retry_seconds : failure.outcome;
     });
   expect(pauses('InsufficientInstanceCapacity')).toEqual([15, 30, 60, 120, 120, 120]);
   expect(pauses('RequestLimitExceeded')).toEqual([2, 4, 8, 16, 32, 60]);
 });
 
-it('blames the server where it has no account at all', () => {
-  const told = cloudFailure(refusal({ name: 'CredentialsProviderError' }), 'eu-central-1', plain);
-  expect(told).toMatchObject({ outcome: 'failed', owner_layer: 'control_plane', code: 'ec2_no_credentials' });
+it('blames the server if it has no credentials', () => {
+  const failure = cloudFailure(refusal({ name: 'CredentialsProviderError' }), 'eu-central-1', plain);
+  expect(failure).toMatchObject({ outcome: 'failed', owner_layer: 'control_plane', code: 'ec2_no_credentials' });
 });
 
-it('throws on what is a mistake of ours', () => {
+it('rethrows a bug of ours', () => {
   expect(() => cloudFailure(new TypeError('undefined is no machine'), 'eu-central-1', plain)).toThrow(TypeError);
 });

@@ -1,6 +1,6 @@
-/** Turns what EC2 refused into a driver's answer: whose problem it is, and whether asking again can help. */
+/** Turns an EC2 refusal into a driver's answer: its owner, and whether a retry can help. */
 import type { DriverFailure, DriverWait } from '../driver.ts';
-import { codeOf, hasNoCredentials, isAway, isCapacity, isThrottled, statusOf, wordsOf } from './cloud-error.ts';
+import { codeOf, hasNoCredentials, isAway, isCapacity, isThrottled, messageOf, statusOf } from './cloud-error.ts';
 
 export const away_seconds = 5;
 
@@ -12,12 +12,15 @@ export const cloudAway = (region: string, because: string, retry_seconds = away_
   error: { code: 'ec2_away', owner_layer: 'provider' },
 });
 
-/** Longer each time, so that a provider without room, or one that is asked too often, is not asked more for it. */
-export const backoff = (times: number, first_seconds: number, most_seconds: number): number =>
-  Math.min(most_seconds, first_seconds * 2 ** Math.min(times, 16));
+/**
+ * Grows with each try, so that a provider without capacity, or one that throttles us, is called
+ * less often.
+ */
+export const backoff = (times: number, first_seconds: number, max_seconds: number): number =>
+  Math.min(max_seconds, first_seconds * 2 ** Math.min(times, 16));
 
-const room = { first_seconds: 15, most_seconds: 120 };
-const throttled = { first_seconds: 2, most_seconds: 60 };
+const room = { first_seconds: 15, max_seconds: 120 };
+const throttled = { first_seconds: 2, max_seconds: 60 };
 
 export type Refused = 'capacity' | 'throttled' | 'away';
 
@@ -30,12 +33,12 @@ export const refusedFor = (error: unknown): Refused | null => {
 interface Meaning {
   codes: RegExp;
   code: string;
-  /** Somebody else can put it right while we wait: a permission, a quota, a protection. */
+  /** Somebody else can fix it while we wait: a permission, a quota, a protection. */
   retryable: boolean;
   what_to_do: string;
 }
 
-/** In this order; what none of them names is `ec2_refused`. */
+/** The first match counts; anything else is `ec2_refused`. */
 const meanings: Meaning[] = [
   {
     codes: /^(UnauthorizedOperation|AccessDenied(Exception)?|OptInRequired|PendingVerification|Blocked)$/,
@@ -66,18 +69,18 @@ const meanings: Meaning[] = [
 ];
 
 /**
- * An operating error becomes a value; anything else is a mistake of ours and is thrown on. `strike` takes the secrets out; `times` is how
- * often in a row it was put off for the same reason before.
+ * An operational error becomes a value; anything else is a bug and is rethrown. `times` is how
+ * often in a row it was put off for the same reason.
  */
 export function cloudFailure(
   error: unknown,
   region: string,
-  strike: (text: string) => string,
+  redact: (text: string) => string,
   times = 0,
 ): DriverFailure | DriverWait {
-  const words = strike(wordsOf(error));
+  const words = redact(messageOf(error));
   const code = codeOf(error);
-  const told = words.includes(code) ? words : `${code}: ${words}`;
+  const detail = words.includes(code) ? words : `${code}: ${words}`;
   if (hasNoCredentials(error))
     return {
       outcome: 'failed',
@@ -89,8 +92,8 @@ export function cloudFailure(
   if (isCapacity(error))
     return {
       outcome: 'wait',
-      retry_seconds: backoff(times, room.first_seconds, room.most_seconds),
-      message: `EC2 in ${region} has no room for this machine now (${told})`,
+      retry_seconds: backoff(times, room.first_seconds, room.max_seconds),
+      message: `EC2 in ${region} has no room for this machine now (${detail})`,
       put_off: true,
       error: { code: 'no_capacity', owner_layer: 'provider' },
       waits_for: 'capacity',
@@ -98,19 +101,19 @@ export function cloudFailure(
   if (isThrottled(error))
     return {
       outcome: 'wait',
-      retry_seconds: backoff(times, throttled.first_seconds, throttled.most_seconds),
-      message: `EC2 in ${region} is asked too often (${told}); it is asked again`,
+      retry_seconds: backoff(times, throttled.first_seconds, throttled.max_seconds),
+      message: `EC2 in ${region} is asked too often (${detail}); it is asked again`,
       put_off: true,
       error: { code: 'ec2_throttled', owner_layer: 'provider' },
     };
-  if (isAway(error)) return cloudAway(region, told, backoff(times, away_seconds, throttled.most_seconds));
+  if (isAway(error)) return cloudAway(region, detail, backoff(times, away_seconds, throttled.max_seconds));
   if (statusOf(error) === null) throw error;
   const meaning = meanings.find(({ codes }) => codes.test(code));
   return {
     outcome: 'failed',
     owner_layer: 'provider',
     code: meaning?.code ?? 'ec2_refused',
-    message: `EC2 in ${region} refused: ${told}${meaning ? `. What to do: ${meaning.what_to_do}` : ''}`,
+    message: `EC2 in ${region} refused: ${detail}${meaning ? `. What to do: ${meaning.what_to_do}` : ''}`,
     retryable: meaning?.retryable ?? false,
   };
 }

@@ -1,4 +1,7 @@
-/** What the driver asks of EC2 in one region, in its own few words. The only file that knows the SDK, and loads it when first asked. */
+/**
+ * The driver's interface to EC2 in one region. The only file that uses the SDK, which is loaded at
+ * first use.
+ */
 import type { EC2Client, Filter, Instance, RunInstancesCommandInput, Tag } from '@aws-sdk/client-ec2';
 import type { Clock } from '../../base/clock.ts';
 import { codeOf, isMissing } from './cloud-error.ts';
@@ -10,18 +13,18 @@ export interface InstanceRow {
   tags: Tags;
   /** The provider's own word: pending, running, stopping, stopped, shutting-down, terminated. */
   state: string;
-  /** Why it is in that state, where the provider says: `Client.VolumeLimitExceeded: …`. */
+  /** The reason for the state, if the provider gives one: `Client.VolumeLimitExceeded: …`. */
   reason: string | null;
   spot: boolean;
   private_ip: string | null;
 }
 
-/** What can outlive a machine, and is ours by its tags. */
+/** A resource that can outlive a machine, and is ours by its tags. */
 export interface PartRow {
   id: string;
   kind: 'volume' | 'network-interface';
   tags: Tags;
-  /** The provider's own word; `available` is attached to nothing. */
+  /** The provider's own word; `available` means not attached. */
   state: string;
 }
 
@@ -34,12 +37,12 @@ export interface Checks {
 export interface Cloud {
   readonly region: string;
   instances(tags: Tags): Promise<InstanceRow[]>;
-  /** Null where there is none of that id. */
+  /** Null if there is none with that id. */
   instance(id: string): Promise<InstanceRow | null>;
   run(request: RunInstancesCommandInput): Promise<InstanceRow>;
   start(id: string): Promise<void>;
   stop(ids: string[], force: boolean): Promise<void>;
-  /** What is gone already is fine. */
+  /** Does nothing if it is gone. */
   terminate(ids: string[]): Promise<void>;
   parts(tags: Tags): Promise<PartRow[]>;
   remove(part: PartRow): Promise<void>;
@@ -49,8 +52,8 @@ export interface Cloud {
   secrets(): Promise<AccountSecrets>;
 }
 
-/** Longer than a call of the driver may take: what is asked goes on, and the next call joins it. But nothing is asked for ever. */
-const most_seconds = 20;
+/** Longer than a call of the driver may take: the request goes on, and the next call joins it. */
+const max_seconds = 20;
 const page_size = 1000;
 
 const filtersOf = (tags: Tags): Filter[] =>
@@ -86,9 +89,9 @@ async function pages<Page extends { NextToken?: string | undefined }>(
   return all;
 }
 
-/** Nobody misses what is gone; the answer for it is the same as if it had just been taken away. */
-const unlessMissing = async (asked: Promise<unknown>): Promise<void> => {
-  await asked.catch((error: unknown) => {
+/** A missing resource counts as removed. */
+const unlessMissing = async (answer: Promise<unknown>): Promise<void> => {
+  await answer.catch((error: unknown) => {
     if (!isMissing(error)) throw error;
   });
 };
@@ -105,28 +108,28 @@ export async function openCloud({ region, endpoint, clock }: CloudOptions): Prom
   const client: EC2Client = new sdk.EC2Client({
     region,
     ...(endpoint !== null && { endpoint }),
-    // The operation sleeps and tells so between tries; a client that tries again by itself does so in secret.
+    // No retries in the client: the operation waits between tries, where people can see it.
     maxAttempts: 1,
-    requestHandler: { connectionTimeout: 3_000, requestTimeout: most_seconds * 1000 },
+    requestHandler: { connectionTimeout: 3_000, requestTimeout: max_seconds * 1000 },
   });
 
-  /** Cut off in the end, so that a connection on which nobody answers is not kept. */
+  /** Aborts in the end, so that a dead connection is not kept. */
   const bounded = async <T>(ask: (abortSignal: AbortSignal) => Promise<T>): Promise<T> => {
     const over = new AbortController();
-    const cancel = clock.after(most_seconds * 1000, () => over.abort());
+    const cancel = clock.after(max_seconds * 1000, () => over.abort());
     try {
       return await ask(over.signal);
     } finally {
       cancel();
     }
   };
-  const describe = async (asked: { Filters?: Filter[]; InstanceIds?: string[] }): Promise<InstanceRow[]> => {
+  const describe = async (query: { Filters?: Filter[]; InstanceIds?: string[] }): Promise<InstanceRow[]> => {
     const found = await pages((NextToken) =>
       bounded((abortSignal) =>
         client.send(
           new sdk.DescribeInstancesCommand({
-            ...asked,
-            ...(asked.Filters && { MaxResults: page_size }),
+            ...query,
+            ...(query.Filters && { MaxResults: page_size }),
             ...(NextToken && { NextToken }),
           }),
           { abortSignal },
@@ -242,7 +245,7 @@ export async function openCloud({ region, endpoint, clock }: CloudOptions): Prom
       };
     },
     async consoleText(id) {
-      // Only newer kinds of machines show their console as it is now; of the others it is what was kept last.
+      // Only newer instance types show the current console; for others it is the last stored one.
       const { Output } = await consoleOf(id, true).catch((error: unknown) => {
         if (!/^(Unsupported|InvalidParameter)/.test(codeOf(error))) throw error;
         return consoleOf(id, false);

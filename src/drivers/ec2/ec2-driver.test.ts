@@ -1,4 +1,7 @@
-/** What the ec2 driver makes of a provider that has no room, is slow, lies a little or cuts the line; and that no answer holds a secret. */
+/**
+ * How the ec2 driver handles a provider without capacity, with delays, stale lists and dropped
+ * connections; and that no answer contains a secret.
+ */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { accountSecrets, type Ec2World, ec2World, newTarget, region } from '../../../test/support/ec2/ec2-world.ts';
 import { tagsFor } from '../../../test/support/ec2/query.ts';
@@ -15,9 +18,9 @@ beforeEach(async () => {
 });
 afterEach(() => world.close());
 
-const launches = () => world.server.asked.filter(({ action }) => action === 'RunInstances');
+const launches = () => world.server.queries.filter(({ action }) => action === 'RunInstances');
 
-/** One call, with what it asked to keep kept. */
+/** One call, with the returned state kept. */
 async function step(
   target: EnsureTarget,
   call: 'ensure' | 'destroy' = 'ensure',
@@ -28,26 +31,26 @@ async function step(
   return answer;
 }
 
-it('tags the machine, its volumes and its interfaces in the request that launches, and wants version 2 of the metadata', async () => {
+it('tags machine, volumes and interfaces in the launch request, and requires metadata version 2', async () => {
   const { target, done } = handle(world, newTarget(ours, { tags: { team: 'blue' }, root_volume_gb: 20 }));
   await done('ensure');
-  const [asked, ...more] = launches();
+  const [launched, ...more] = launches();
   expect(more).toEqual([]);
-  if (!asked) return expect.fail('nothing was asked');
+  if (!launched) return expect.fail('nothing was launched');
   for (const kind of ['instance', 'volume', 'network-interface'])
-    expect(tagsFor(asked.fields, kind)).toMatchObject({
+    expect(tagsFor(launched.fields, kind)).toMatchObject({
       ...instanceTags(target),
       [tagNames.node_id]: target.node_id,
       team: 'blue',
     });
-  expect(asked.region).toBe(region);
-  expect(asked.fields.get('MetadataOptions.HttpTokens')).toBe('required');
-  expect(asked.fields.get('BlockDeviceMapping.1.DeviceName')).toBe('/dev/xvda');
-  expect(asked.fields.get('BlockDeviceMapping.1.Ebs.DeleteOnTermination')).toBe('true');
-  expect(asked.fields.get('ClientToken')?.length).toBeLessThanOrEqual(64);
+  expect(launched.region).toBe(region);
+  expect(launched.fields.get('MetadataOptions.HttpTokens')).toBe('required');
+  expect(launched.fields.get('BlockDeviceMapping.1.DeviceName')).toBe('/dev/xvda');
+  expect(launched.fields.get('BlockDeviceMapping.1.Ebs.DeleteOnTermination')).toBe('true');
+  expect(launched.fields.get('ClientToken')?.length).toBeLessThanOrEqual(64);
 });
 
-it('asks a provider without room seldom, for hours, and launches once when there is room', async () => {
+it('retries rarely without capacity, for hours, and launches once when there is some', async () => {
   const clock = virtualClock();
   const driver = world.open({ clock });
   const target = newTarget(ours);
@@ -57,7 +60,8 @@ it('asks a provider without room seldom, for hours, and launches once when there
   while (clock.nowMs() < until_ms) {
     const answer = await step(target, 'ensure', driver);
     if (answer.outcome !== 'wait') return expect.fail(answer.message);
-    // From the first refusal on, also while it is noted that it is asked again: else the budget of the boot would begin each time.
+    // From the first refusal on, also between retries: otherwise the boot budget would start each
+    // time.
     if (launches().length > 0) expect(answer).toMatchObject({ waits_for: 'capacity' });
     if (answer.retry_seconds > 0) pauses.push(answer.retry_seconds);
     await clock.advance(answer.retry_seconds * 1000);
@@ -74,13 +78,13 @@ it('asks a provider without room seldom, for hours, and launches once when there
   for (const name of ['put_off_for', 'put_off_times', 'no_room']) expect(target.state).not.toHaveProperty(name);
 });
 
-it('launches one machine where the answer was lost and EC2 lists it late', async () => {
+it('launches one machine if the answer was lost and EC2 lists it late', async () => {
   const target = newTarget(ours);
   world.server.plant('RunInstances', { cut: 'after' }, 1);
   world.server.plant('DescribeInstances', 'unlisted');
   await step(target);
   expect(await step(target)).toMatchObject({ outcome: 'wait', message: expect.stringContaining('does not answer') });
-  // Whoever comes next has nothing but the token.
+  // The next replica has only the token.
   expect(await step(target)).toMatchObject({ outcome: 'wait', phase: 'boot' });
   expect(await step(target)).toMatchObject({ outcome: 'wait', message: expect.stringContaining('not listed yet') });
   expect(world.instancesOf(target)).toHaveLength(1);
@@ -89,7 +93,7 @@ it('launches one machine where the answer was lost and EC2 lists it late', async
   expect(world.instancesOf(target)).toHaveLength(1);
 });
 
-it('calls nothing absent that was asked for a moment ago, and ends it once it is listed', async () => {
+it('calls nothing absent that was requested a moment ago, and ends it once it is listed', async () => {
   const clock = virtualClock();
   const driver = world.open({ clock });
   const target = newTarget(ours);
@@ -97,23 +101,23 @@ it('calls nothing absent that was asked for a moment ago, and ends it once it is
   world.server.plant('DescribeInstances', 'unlisted');
   await step(target, 'ensure', driver);
   await step(target, 'ensure', driver);
-  const asked = { kind: 'absent', nonce: 'asked' } as const;
+  const wanted = { kind: 'absent', nonce: 'fresh' } as const;
   expect(await step(target, 'destroy', driver)).toMatchObject({ outcome: 'wait' });
-  expect(await driver.prove(target, asked)).toMatchObject({ outcome: 'wait' });
+  expect(await driver.prove(target, wanted)).toMatchObject({ outcome: 'wait' });
   expect(await driver.observe(target)).toMatchObject({ present: true, unseen: true });
   world.server.heal();
   await handle(world, target).done('destroy');
-  expect(await driver.prove(target, asked)).toMatchObject({ outcome: 'done' });
+  expect(await driver.prove(target, wanted)).toMatchObject({ outcome: 'done' });
   expect(world.instancesOf(target).map(({ state }) => state)).toEqual(['terminated']);
-  // One that never appears is believed to be absent in the end.
+  // One that never appears is taken for absent in the end.
   const never = newTarget(ours);
   never.state = { region, asked_at_ms: clock.nowMs() };
-  expect(await driver.prove(never, asked)).toMatchObject({ outcome: 'wait' });
+  expect(await driver.prove(never, wanted)).toMatchObject({ outcome: 'wait' });
   await clock.advance(settle_seconds * 1000);
-  expect(await driver.prove(never, asked)).toMatchObject({ outcome: 'done' });
+  expect(await driver.prove(never, wanted)).toMatchObject({ outcome: 'done' });
 });
 
-it("tells EC2's reason for a machine that ended at once", async () => {
+it("reports EC2's reason for a machine that ended at once", async () => {
   world.server.account.doom('Client.VolumeLimitExceeded: Volume limit exceeded');
   const { target, ended } = handle(world, newTarget(ours));
   const failure = { outcome: 'failed', owner_layer: 'provider', code: 'instance_terminated', retryable: false };
@@ -122,7 +126,7 @@ it("tells EC2's reason for a machine that ended at once", async () => {
   expect(await world.open().diagnose(target)).toMatchObject({ certain: true, summary: message });
 });
 
-it('fails before anything costs money where no machine could ever register', async () => {
+it('fails before anything costs money if no machine could ever register', async () => {
   const unreachable = newTarget(ours);
   unreachable.bootstrap.server_url = 'http://127.0.0.1:7070';
   const elsewhere = world.open({ endpoint: world.server.endpoint.replace('127.0.0.1', '0.0.0.0') });
@@ -138,32 +142,32 @@ it('fails before anything costs money where no machine could ever register', asy
   expect(world.server.account.instances.size).toBe(0);
 });
 
-it('leaves a machine alone whose tags somebody took away, and does not call it gone', async () => {
+it('leaves a machine without our tags alone, and does not call it gone', async () => {
   const { target, done, ended } = handle(world, newTarget(ours));
   await done('ensure');
   const [instance] = world.instancesOf(target);
   if (!instance) return expect.fail('no machine');
   instance.tags = {};
   expect(await ended('destroy')).toMatchObject({ outcome: 'failed', code: 'tags_removed', retryable: true });
-  expect(await world.open().prove(target, { kind: 'absent', nonce: 'asked' })).toMatchObject({ code: 'not_absent' });
+  expect(await world.open().prove(target, { kind: 'absent', nonce: 'fresh' })).toMatchObject({ code: 'not_absent' });
   expect(instance.state).toBe('running');
 });
 
-it('ends a spot machine, which cannot be stopped', async () => {
+it('terminates a spot machine, which cannot be stopped', async () => {
   const { target, done } = handle(world, newTarget(ours, { spot: true }));
   await done('ensure');
   await done('stop');
   expect(await world.machines(target)).toBe(0);
 });
 
-it('finds everything over many pages', async () => {
+it('reads lists of many pages', async () => {
   const targets = [newTarget(ours), newTarget(ours), newTarget(ours)];
   for (const target of targets) await handle(world, target).done('ensure');
   world.server.pageSize(1);
   expect(await world.open().list_owned(ours)).toHaveLength(3);
 });
 
-it("reads the machine's own last word on its console", async () => {
+it("reads the machine's own message on its console", async () => {
   const { target, done } = handle(world, newTarget(ours, { env: { DB_PASSWORD: 'hunter2-of-the-workload' } }));
   await done('ensure');
   world.server.account.showConsole(
@@ -175,7 +179,7 @@ it("reads the machine's own last word on its console", async () => {
   expect(JSON.stringify(diagnosis)).not.toContain('hunter2-of-the-workload');
 });
 
-it.each(['RunInstances', 'DescribeInstances'])('tells no secret, whatever %s repeats of it', async (action) => {
+it.each(['RunInstances', 'DescribeInstances'])('reveals no secret, whatever %s repeats', async (action) => {
   const target = newTarget(ours);
   const planted = {
     ...accountSecrets,
@@ -191,20 +195,20 @@ it.each(['RunInstances', 'DescribeInstances'])('tells no secret, whatever %s rep
     const driver = world.open();
     answers.push(await step(target), await step(target));
     answers.push(await step(target, 'destroy'), await driver.observe(target), await driver.diagnose(target));
-    answers.push(await driver.prove(target, { kind: 'absent', nonce: 'asked' }));
+    answers.push(await driver.prove(target, { kind: 'absent', nonce: 'fresh' }));
     answers.push(await driver.list_owned(ours).catch((error: Error) => error.message));
   }
-  const told = JSON.stringify(answers);
-  expect(told).toContain('You are not authorized');
-  for (const [name, secret] of Object.entries(planted)) expect(told, name).not.toContain(secret);
+  const text = JSON.stringify(answers);
+  expect(text).toContain('You are not authorized');
+  for (const [name, secret] of Object.entries(planted)) expect(text, name).not.toContain(secret);
 });
 
-it('waits for somebody in between who answers for EC2 in other words', async () => {
+it('waits if a proxy answers for EC2', async () => {
   world.server.plant('DescribeInstances', { body: '<html>bad gateway</html>', status: 502 });
   expect(await step(newTarget(ours))).toMatchObject({ outcome: 'wait', retry_seconds: 5 });
 });
 
-it('goes on waiting for a launch that was not answered when the look for it is refused for now', async () => {
+it('keeps waiting for an unanswered launch if the list call is throttled', async () => {
   const driver = world.open();
   const target = newTarget(ours);
   await step(target, 'ensure', driver);

@@ -1,9 +1,10 @@
 /**
- * Nodes as machines of EC2, or of whatever else speaks its protocol, each with the real agent, which it takes from the control plane
- * at its first boot.
+ * Nodes as EC2 machines, or machines of another provider with its API, each with the real agent,
+ * which it fetches from the control plane at first boot.
  *
- * Everything of an instance is found again by its tags, so a crash between any two steps loses nothing. The provider's client is loaded
- * when a region is first asked. Who we are comes from the server's own environment, as every AWS client takes it.
+ * An instance is found by its tags, so a crash between any two steps loses nothing. The client is
+ * loaded at first use of a region. Credentials come from the server's environment, as for every AWS
+ * client.
  */
 import type { Clock } from '../../base/clock.ts';
 import { createBounds } from '../bounds.ts';
@@ -20,13 +21,13 @@ import { openOnce, sharedLists } from '../open-once.ts';
 import { isLoopback } from '../permanent-failure.ts';
 import { unseen } from '../unseen.ts';
 import { type Cloud, openCloud } from './cloud.ts';
-import { wordsOf } from './cloud-error.ts';
+import { messageOf } from './cloud-error.ts';
 import { cloudAway, cloudFailure, type Refused, refusedFor } from './cloud-failure.ts';
 import { diagnose } from './diagnose.ts';
 import { type Ec2Host, regionOf } from './ec2-host.ts';
 import { ensure } from './ensure.ts';
 import { listOwned, observe, prove } from './inspect.ts';
-import { type Strike, strikeFor } from './secrets.ts';
+import { type Redact, redactFor } from './secrets.ts';
 import { Ec2Spec } from './spec.ts';
 import { tagNames } from './tags.ts';
 import { abort, clean, destroy, stop } from './teardown.ts';
@@ -35,7 +36,7 @@ export interface Ec2DriverOptions {
   /** Null: the provider's own address in each region. */
   endpoint: string | null;
   clock: Clock;
-  /** What pools name as `region`; empty where no pool uses this driver. */
+  /** The `region` of each pool; empty if no pool uses this driver. */
   regionsInUse: Ec2Host['regionsInUse'];
   bundleDigest: Ec2Host['bundleDigest'];
   stop_grace_seconds?: number;
@@ -47,11 +48,17 @@ const plan = (): PlannedStep[] => [
   { phase: 'boot', label: 'Waiting until it runs', usual_seconds: 20, owner_layer: 'provider' },
 ];
 
-/** How often in a row the provider put us off, and why; kept with the machine, so that the pauses grow across restarts. */
+/**
+ * How often in a row the provider put us off, and why; stored with the machine, so that the pauses
+ * grow across restarts.
+ */
 const timesPutOff = ({ state }: DriverTarget, why: Refused): number =>
   state.put_off_for === why && typeof state.put_off_times === 'number' ? state.put_off_times : 0;
 
-/** Whoever refused a launch has launched nothing. Who did not answer one may have, and so may who refuses something else after that. */
+/**
+ * A refused launch has launched nothing, so forget it. An unanswered one may have, so keep its
+ * record.
+ */
 const putOff = (
   { refused }: Ec2Host,
   { node_instance_id, state }: DriverTarget,
@@ -63,10 +70,10 @@ const putOff = (
   return { ...(refused.has(node_instance_id) ? others : state), no_room, put_off_for: why, put_off_times: times };
 };
 
-/** An answer to come again at once has not asked for anything yet, so nobody has let us in by it. */
-const letIn = (answer: DriverOutcome, { state }: DriverTarget): DriverOutcome => {
-  const asked = answer.outcome === 'done' || (answer.outcome === 'wait' && answer.retry_seconds > 0);
-  if (!asked || state.put_off_for === undefined) return answer;
+/** A wait of 0 s means that EC2 was not called yet, so it does not end the backoff. */
+const withoutBackoff = (answer: DriverOutcome, { state }: DriverTarget): DriverOutcome => {
+  const wasCalled = answer.outcome === 'done' || (answer.outcome === 'wait' && answer.retry_seconds > 0);
+  if (!wasCalled || state.put_off_for === undefined) return answer;
   const { no_room: _, put_off_for: __, put_off_times: ___, ...kept } = answer.state ?? state;
   return { ...answer, state: kept };
 };
@@ -93,7 +100,7 @@ export function createEc2Driver(options: Ec2DriverOptions): Driver {
   const placeOf = (target: DriverTarget) => regionOf(target) ?? 'every region in use';
   const silent = (target: DriverTarget): DriverWait => cloudAway(placeOf(target), 'no answer in time');
 
-  const strikeOf = async (regions: (string | undefined)[], target: DriverTarget | null): Promise<Strike> => {
+  const redactOf = async (regions: (string | undefined)[], target: DriverTarget | null): Promise<Redact> => {
     const [region] = regions.filter((each) => each !== undefined);
     const secrets =
       region === undefined
@@ -102,32 +109,33 @@ export function createEc2Driver(options: Ec2DriverOptions): Driver {
             .cloudAt(region)
             .then((cloud) => cloud.secrets())
             .catch(() => null);
-    return strikeFor(secrets, target);
+    return redactFor(secrets, target);
   };
 
-  const told = async <Outcome>(
+  const asOutcome = async <Outcome>(
     target: DriverTarget,
-    asked: () => Promise<Outcome>,
+    call: () => Promise<Outcome>,
   ): Promise<Outcome | DriverFailure | DriverWait> => {
     try {
-      return await asked();
+      return await call();
     } catch (error) {
       const why = refusedFor(error);
       const times = why ? timesPutOff(target, why) : 0;
-      const strike = await strikeOf([regionOf(target)], target);
-      const answer = cloudFailure(error, placeOf(target), strike, times);
+      const redact = await redactOf([regionOf(target)], target);
+      const answer = cloudFailure(error, placeOf(target), redact, times);
       if (!why || answer.outcome !== 'wait') return answer;
       const state = putOff(host, target, why, times + 1);
-      // Who waits for room goes on waiting for it, also where in between nobody could be asked.
+      // A machine that waits for capacity keeps waiting for it, even if EC2 could not be reached in
+      // between.
       return { ...answer, state, ...(state.no_room === true && { waits_for: 'capacity' as const }) };
     }
   };
 
-  const working =
+  const bounded =
     <T extends DriverTarget>(name: string, call: (host: Ec2Host, target: T) => Promise<DriverOutcome>) =>
     (target: T): Promise<DriverOutcome> =>
       bounds.once(target.node_instance_id, name, () =>
-        told(target, async () => letIn(await call(host, target), target)),
+        asOutcome(target, async () => withoutBackoff(await call(host, target), target)),
       );
 
   return {
@@ -138,27 +146,27 @@ export function createEc2Driver(options: Ec2DriverOptions): Driver {
     final_proof: 'absent',
     spec_schema: Ec2Spec,
     plan,
-    ensure: working('ensure', ensure),
-    stop: working('stop', stop),
-    clean: working('clean', clean),
-    destroy: working('destroy', destroy),
-    abort: working('abort', abort),
-    prove: async (target, asked) =>
-      (await bounds.within(told(target, () => prove(host, target, asked)))) ?? silent(target),
+    ensure: bounded('ensure', ensure),
+    stop: bounded('stop', stop),
+    clean: bounded('clean', clean),
+    destroy: bounded('destroy', destroy),
+    abort: bounded('abort', abort),
+    prove: async (target, wanted) =>
+      (await bounds.within(asOutcome(target, () => prove(host, target, wanted)))) ?? silent(target),
     async observe(target) {
-      const seen = (await bounds.within(told(target, () => observe(host, target)))) ?? silent(target);
+      const seen = (await bounds.within(asOutcome(target, () => observe(host, target)))) ?? silent(target);
       if (!('outcome' in seen)) return seen;
       return unseen(seen.message);
     },
     async diagnose(target) {
-      const look = async () => diagnose(host, target, await strikeOf([regionOf(target)], target));
-      const seen = (await bounds.within(told(target, look))) ?? silent(target);
+      const look = async () => diagnose(host, target, await redactOf([regionOf(target)], target));
+      const seen = (await bounds.within(asOutcome(target, look))) ?? silent(target);
       return 'outcome' in seen ? { summary: seen.message, certain: false, attachments: [] } : seen;
     },
     async list_owned(installation_id) {
       const listed = await bounds.within(listOwned(host, installation_id)).catch(async (error: unknown) => {
-        const strike = await strikeOf(await options.regionsInUse(), null);
-        throw new Error(`EC2 could not list what it holds: ${strike(wordsOf(error))}`);
+        const redact = await redactOf(await options.regionsInUse(), null);
+        throw new Error(`EC2 could not list what it holds: ${redact(messageOf(error))}`);
       });
       if (!listed) throw new Error('EC2 did not list in time what it holds');
       return listed;

@@ -1,4 +1,7 @@
-/** What the ec2 driver's calls share: the regions, what of an instance exists in them, and how long things take. */
+/**
+ * Shared by all calls of the ec2 driver: regions, what exists of an instance in them, and time
+ * limits.
+ */
 import type { Clock } from '../../base/clock.ts';
 import type { NodeInstanceId } from '../../base/ids.ts';
 import type { DriverFailure, DriverTarget, DriverWait } from '../driver.ts';
@@ -7,23 +10,23 @@ import { isEc2Spec } from './spec.ts';
 import { carries, instanceTags } from './tags.ts';
 
 export interface Ec2Host {
-  /** Of the agent's file that machines fetch; undefined where this server has none. */
+  /** The digest of the agent bundle that machines fetch; undefined if this server has none. */
   bundleDigest(): Promise<string | undefined>;
   clock: Clock;
-  /** How soon something that changes within seconds is looked at again. */
+  /** Poll interval for states that change within seconds. */
   poll_seconds: number;
   stop_grace_seconds: number;
-  /** The provider is on this host too, so its machines reach what listens on loopback. */
+  /** The provider runs on this host too, so its machines reach loopback addresses. */
   on_this_host: boolean;
   cloudAt(region: string): Promise<Cloud>;
   /** Every region that a pool names, now or earlier. */
   regionsInUse(): Promise<string[]>;
   list(cloud: Cloud, installation_id: string): Promise<InstanceRow[]>;
-  /** Launches that the provider refused: of them nothing can be listed later. */
+  /** Launches that the provider refused: they cannot appear in a list later. */
   refused: Set<NodeInstanceId>;
 }
 
-/** For so long a machine that was launched may not be listed. */
+/** How long a launched machine may be missing from lists. */
 export const settle_seconds = 30;
 
 export const keptId = ({ state }: DriverTarget): string | null =>
@@ -34,7 +37,9 @@ export function regionOf({ state, spec }: DriverTarget): string | undefined {
   return isEc2Spec(spec) ? spec.region : undefined;
 }
 
-/** Of something whose pool nobody remembers it is not known where it is, so all are looked at: absence in one proves nothing. */
+/**
+ * Without a known pool its region is unknown, so all are searched: absence from one proves nothing.
+ */
 async function cloudsOf(host: Ec2Host, target: DriverTarget): Promise<Cloud[]> {
   const region = regionOf(target);
   const regions = region === undefined ? await host.regionsInUse() : [region];
@@ -49,9 +54,9 @@ export interface Placed {
 export interface Own {
   clouds: Cloud[];
   found: Placed[];
-  /** Launched as ours, and somebody took our tags away: theirs now, and not gone. */
+  /** Launched as ours, but somebody removed our tags: not ours to touch, and not gone. */
   disowned: Placed[];
-  /** Nothing is listed, and something may be in a moment. */
+  /** Nothing is listed, but something may be in a moment. */
   settling: boolean;
 }
 
@@ -66,21 +71,24 @@ async function onCloud(cloud: Cloud, target: DriverTarget): Promise<Placed[]> {
   return [...rows, ...(known ? [known] : [])].map((row) => ({ cloud, row }));
 }
 
-/** A launch was noted before it was asked for, so whoever comes after a crash knows that there may be one. */
-export function maySettle(host: Ec2Host, target: DriverTarget): boolean {
+/**
+ * A launch is recorded before it is requested, so that after a crash it is known that there may be
+ * one.
+ */
+export function mayAppear(host: Ec2Host, target: DriverTarget): boolean {
   const { asked_at_ms } = target.state;
   if (typeof asked_at_ms !== 'number' || host.refused.has(target.node_instance_id)) return false;
   return host.clock.nowMs() - asked_at_ms < settle_seconds * 1000;
 }
 
-/** What exists of an instance. The tags are looked at once more: what does not carry them is nobody's to touch. */
+/** What exists of an instance. Checks the tags again: nothing without them may be touched. */
 export async function ownAnywhere(host: Ec2Host, target: DriverTarget): Promise<Own> {
   const clouds = await cloudsOf(host, target);
   const all = (await Promise.all(clouds.map((cloud) => onCloud(cloud, target)))).flat();
   const wanted = instanceTags(target);
   const found = all.filter(({ row }) => carries(row.tags, wanted));
   const disowned = all.filter((placed) => notTerminated(placed) && !carries(placed.row.tags, wanted));
-  return { clouds, found, disowned, settling: all.length === 0 && maySettle(host, target) };
+  return { clouds, found, disowned, settling: all.length === 0 && mayAppear(host, target) };
 }
 
 export const namesOf = (found: Placed[]) => found.map(({ row }) => row.id).join(', ');

@@ -1,38 +1,39 @@
 /**
- * Launches an instance's machine, once. Whatever was launched before is found by its tags; what is not listed yet, by the token of its
- * launch, which makes a repeat the same launch. A machine that was terminated is not launched again: the pool's `attempts` decide about
- * another instance. One that was stopped from outside is started, a few times.
+ * Launches an instance's machine, once. An earlier launch is found by its tags, or, if it is not
+ * listed yet, by its client token, which makes a repeat the same launch. A terminated machine is
+ * not replaced: the pool's `attempts` decide about another instance. One that was stopped from
+ * outside is started again a few times.
  */
 
 import type { DriverFailure, DriverOutcome, DriverState, DriverWait, EnsureTarget } from '../driver.ts';
-import { failedForGood, isLoopback } from '../permanent-failure.ts';
+import { isLoopback, permanentFailure } from '../permanent-failure.ts';
 import type { Cloud } from './cloud.ts';
 import { isTokenOfOther } from './cloud-error.ts';
 import { refusedFor } from './cloud-failure.ts';
-import { disownedFailure, type Ec2Host, hasEnded, keptId, maySettle, ownAnywhere, type Placed } from './ec2-host.ts';
+import { disownedFailure, type Ec2Host, hasEnded, keptId, mayAppear, ownAnywhere, type Placed } from './ec2-host.ts';
 import { clientToken, runRequest } from './run-request.ts';
 import { type Ec2Spec, ec2Spec } from './spec.ts';
-import { most_user_data_bytes, userData } from './user-data.ts';
+import { max_user_data_bytes, userData } from './user-data.ts';
 
-const most_starts = 3;
-/** A launch is noted again rather than asked for when its note is older than this. */
-const note_holds_seconds = 10;
-/** By then a machine that a token leads to is listed, whatever else is slow. */
-const token_leads_nowhere_seconds = 300;
+const max_starts = 3;
+/** A launch record older than this is written again before the launch is requested. */
+const record_valid_seconds = 10;
+/** By then a machine launched with this token would be listed. */
+const token_expires_seconds = 300;
 
-/** What can only end as a machine that never registers is said before anything costs money. */
+/** Fails before anything costs money if the machine could never register. */
 function cannotWork(host: Ec2Host, { bootstrap }: EnsureTarget, user_data: string): DriverFailure | null {
   if (!host.on_this_host && isLoopback(bootstrap.server_url))
-    return failedForGood(
+    return permanentFailure(
       'server_unreachable',
       `the control plane is at ${bootstrap.server_url}, which no machine of EC2 reaches: give the server a --public-url`,
       { owner_layer: 'control_plane' },
     );
   const bytes = Buffer.byteLength(user_data);
-  if (bytes > most_user_data_bytes)
-    return failedForGood(
+  if (bytes > max_user_data_bytes)
+    return permanentFailure(
       'user_data_too_large',
-      `what this machine is given at its first boot has ${bytes} bytes, and EC2 takes ${most_user_data_bytes}: let the pool's prepare, setup or env be shorter, or put it into the image`,
+      `what this machine is given at its first boot has ${bytes} bytes, and EC2 takes ${max_user_data_bytes}: let the pool's prepare, setup or env be shorter, or put it into the image`,
       { owner_layer: 'request' },
     );
   return null;
@@ -45,7 +46,7 @@ export async function ensure(host: Ec2Host, target: EnsureTarget): Promise<Drive
   if (living) return comingUp(host, target, living);
   const [ended] = found;
   if (ended)
-    return failedForGood(
+    return permanentFailure(
       'instance_terminated',
       `${ended.row.id} was terminated${ended.row.reason ? `: ${ended.row.reason}` : ', and EC2 does not say why'}`,
       { phase: 'boot' },
@@ -55,25 +56,25 @@ export async function ensure(host: Ec2Host, target: EnsureTarget): Promise<Drive
   if (id !== null) return notListed(host, target, id);
   const digest = await host.bundleDigest();
   if (digest === undefined)
-    return failedForGood('agent_missing', 'this server has no agent to hand out: run node scripts/setup.mjs there', {
+    return permanentFailure('agent_missing', 'this server has no agent to hand out: run node scripts/setup.mjs there', {
       owner_layer: 'control_plane',
     });
   const user_data = userData(target, digest);
   const problem = cannotWork(host, target, user_data);
   if (problem) return problem;
-  return noteOrLaunch(host, target, spec, user_data);
+  return recordOrLaunch(host, target, spec, user_data);
 }
 
-/** It was launched, and is not seen: it never becomes a reason to launch another. */
+/** It was launched but is not listed. Never a reason to launch another. */
 function notListed(host: Ec2Host, target: EnsureTarget, id: string): DriverOutcome {
-  if (maySettle(host, target))
+  if (mayAppear(host, target))
     return {
       outcome: 'wait',
       retry_seconds: host.poll_seconds,
       message: `${id} is launched and not listed yet`,
       phase: 'request',
     };
-  return failedForGood('instance_gone', `${id} was launched, and EC2 no longer knows it`, { phase: 'boot' });
+  return permanentFailure('instance_gone', `${id} was launched, and EC2 no longer knows it`, { phase: 'boot' });
 }
 
 async function comingUp(host: Ec2Host, target: EnsureTarget, { cloud, row }: Placed): Promise<DriverOutcome> {
@@ -94,8 +95,8 @@ async function comingUp(host: Ec2Host, target: EnsureTarget, { cloud, row }: Pla
     };
   if (row.state !== 'stopped') return waiting(`EC2 shows ${row.id} as ${row.state}`);
   const starts = (typeof state.starts === 'number' ? state.starts : 1) + 1;
-  if (starts > most_starts)
-    return failedForGood(
+  if (starts > max_starts)
+    return permanentFailure(
       'instance_stopped',
       `${row.id} was stopped again, after ${starts - 1} starts (${row.reason ?? 'EC2 does not say why'})`,
       {
@@ -106,7 +107,7 @@ async function comingUp(host: Ec2Host, target: EnsureTarget, { cloud, row }: Pla
   return waiting(`${row.id} was stopped from outside and is started again`, { ...state, starts });
 }
 
-async function noteOrLaunch(
+async function recordOrLaunch(
   host: Ec2Host,
   target: EnsureTarget,
   spec: Ec2Spec,
@@ -114,13 +115,13 @@ async function noteOrLaunch(
 ): Promise<DriverOutcome> {
   const now_ms = host.clock.nowMs();
   const { asked_at_ms } = target.state;
-  if (typeof asked_at_ms !== 'number' || now_ms - asked_at_ms > note_holds_seconds * 1000)
+  if (typeof asked_at_ms !== 'number' || now_ms - asked_at_ms > record_valid_seconds * 1000)
     return {
       outcome: 'wait',
       retry_seconds: 0,
       message: `asking EC2 in ${spec.region} for ${spec.instance_type}`,
       phase: 'request',
-      // Asking is not being let in: until there is room, the boot has not begun.
+      // A request is no admission: until there is capacity, the boot has not begun.
       ...(target.state.no_room === true && { waits_for: 'capacity' as const }),
       state: { ...target.state, region: spec.region, asked_at_ms: now_ms },
     };
@@ -130,7 +131,7 @@ async function noteOrLaunch(
     return await launch(host, cloud, target, spec, user_data);
   } catch (error) {
     if (isTokenOfOther(error)) return launchedOtherwise(host, target, now_ms);
-    // Whether somebody who did not answer has launched it nobody knows; one who refused has not.
+    // Without an answer it is unknown whether it was launched; a refusal means that it was not.
     if (refusedFor(error) !== 'away') host.refused.add(target.node_instance_id);
     throw error;
   }
@@ -147,9 +148,13 @@ async function launch(
 ): Promise<DriverOutcome> {
   const root_device = spec.root_volume_gb === undefined ? null : await cloud.rootDevice(spec.image_id);
   if (spec.root_volume_gb !== undefined && root_device === null)
-    return failedForGood('image_missing', `there is no image ${spec.image_id} in ${spec.region} with a root volume`, {
-      phase: 'request',
-    });
+    return permanentFailure(
+      'image_missing',
+      `there is no image ${spec.image_id} in ${spec.region} with a root volume`,
+      {
+        phase: 'request',
+      },
+    );
   const token = clientToken(target, launchOf(target));
   const row = await cloud.run(runRequest({ target, spec, user_data, token, root_device }));
   return {
@@ -161,11 +166,14 @@ async function launch(
   };
 }
 
-/** The same token was used with other words (a deadline was moved, a certificate changed): then there is a machine already, and it gets listed. */
+/**
+ * The token was used with other parameters (a moved deadline, another certificate): the machine
+ * exists already and will be listed.
+ */
 function launchedOtherwise(host: Ec2Host, target: EnsureTarget, now_ms: number): DriverOutcome {
   const { other_since_ms } = target.state;
   const since = typeof other_since_ms === 'number' ? other_since_ms : now_ms;
-  const lost = now_ms - since > token_leads_nowhere_seconds * 1000;
+  const lost = now_ms - since > token_expires_seconds * 1000;
   return {
     outcome: 'wait',
     retry_seconds: host.poll_seconds,

@@ -1,9 +1,12 @@
-/** Looks and changes nothing: what of an instance exists (`observe`), that nothing does (`prove`), what is ours (`list_owned`). */
-import { provesAbsenceOnly } from '../absence-proof.ts';
+/**
+ * Read-only calls: the state of an instance (`observe`), proof of its absence (`prove`), and
+ * everything of ours (`list_owned`).
+ */
+import { onlyProvesAbsence } from '../absence-proof.ts';
 import type { DriverTarget, Observation, OwnedResource, ProofKind, ProveOutcome } from '../driver.ts';
 import { unseen } from '../unseen.ts';
 import type { Cloud } from './cloud.ts';
-import { type Ec2Host, maySettle, notTerminated, ownAnywhere, regionOf, settlingWait } from './ec2-host.ts';
+import { type Ec2Host, mayAppear, notTerminated, ownAnywhere, regionOf, settlingWait } from './ec2-host.ts';
 import { idsIn, instanceTags, tagNames } from './tags.ts';
 
 const absent: Observation = { state: 'absent', present: false, ready: false, detail: null };
@@ -15,7 +18,7 @@ export async function observe(host: Ec2Host, target: DriverTarget): Promise<Obse
   const own = rows.filter(({ tags }) => idsIn(tags).node_instance_id === target.node_instance_id);
   const row = own.find(({ state }) => state !== 'terminated');
   if (row) return { state: row.state, present: true, ready: row.state === 'running', detail: row.reason };
-  if (own.length === 0 && maySettle(host, target)) return unseen(settlingWait.message);
+  if (own.length === 0 && mayAppear(host, target)) return unseen(settlingWait.message);
   return { ...absent, detail: own[0]?.reason ?? null };
 }
 
@@ -29,7 +32,7 @@ export async function prove(
   target: DriverTarget,
   { kind, nonce }: { kind: ProofKind; nonce: string },
 ): Promise<ProveOutcome> {
-  if (kind !== 'absent') return provesAbsenceOnly('ec2', kind);
+  if (kind !== 'absent') return onlyProvesAbsence('ec2', kind);
   const { clouds, found, disowned, settling } = await ownAnywhere(host, target);
   if (settling) return settlingWait;
   const machines = [...found, ...disowned].filter(notTerminated);
@@ -57,7 +60,9 @@ export async function prove(
   return { outcome: 'done', proof: { kind, nonce, checked } };
 }
 
-/** A volume or an interface is listed by itself only where it is attached to nothing: otherwise it goes with its machine. */
+/**
+ * Lists a volume or an interface only if it is not attached: otherwise it goes with its machine.
+ */
 export async function listOwned(host: Ec2Host, installation_id: string): Promise<OwnedResource[]> {
   const clouds = await Promise.all((await host.regionsInUse()).map((region) => host.cloudAt(region)));
   const listed = await Promise.all(

@@ -1,10 +1,15 @@
-/** The request that launches a machine: all tags are in it, and a token by which a repeat of it is the same launch. */
+/**
+ * The request that launches a machine, with all tags, and with a client token that makes a repeat
+ * the same launch.
+ */
 import type { RunInstancesCommandInput, TagSpecification } from '@aws-sdk/client-ec2';
 import type { DriverTarget } from '../driver.ts';
 import type { Ec2Spec } from './spec.ts';
 import { type Tags, tagsOf } from './tags.ts';
 
-/** At most 64 ASCII characters. `launch` counts on only when a token is known to lead nowhere. */
+/**
+ * At most 64 ASCII characters. `launch` increases only if a token is known to lead to no machine.
+ */
 export const clientToken = ({ node_instance_id }: DriverTarget, launch: number): string =>
   `slipway-${node_instance_id}${launch > 1 ? `-${launch}` : ''}`.slice(0, 64);
 
@@ -20,7 +25,7 @@ export interface Launch {
   spec: Ec2Spec;
   user_data: string;
   token: string;
-  /** The image's name for its root device; only where its size is asked for. */
+  /** The image's root device, needed only if the pool sets the size of the root volume. */
   root_device: string | null;
 }
 

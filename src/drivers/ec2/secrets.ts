@@ -1,5 +1,5 @@
-/** What the provider, its client and a machine's console say, without what must not be told. */
-import { createRedactor, isSecretName, redactionMark } from '../../base/redaction/redact.ts';
+/** Redacts secrets from messages of the provider, its client and a machine's console. */
+import { createRedactor, isSecretName, struckOut } from '../../base/redaction/redact.ts';
 import type { DriverTarget, EnsureTarget } from '../driver.ts';
 import { literalEnv } from '../workload-spec.ts';
 import { isEc2Spec } from './spec.ts';
@@ -11,8 +11,8 @@ export interface AccountSecrets {
 }
 
 /**
- * Signatures and the scopes they were made for; and what only the account's owner may decode, which names who we are
- * and everything that was asked.
+ * Signatures and their scopes, and the encoded authorization message, which names the account and
+ * the whole request.
  */
 const ofRequests = [
   { find: /((?:X-Amz-)?(?:Signature|Credential|Security-Token)["']?\s*[=:]\s*["']?)[^\s"'&,;<>]+/gi, leaves: '$1' },
@@ -20,30 +20,28 @@ const ofRequests = [
   { find: /\bASIA[0-9A-Z]{16}\b/g, leaves: '' },
 ];
 
-const shortest_secret = 8;
+const min_secret_length = 8;
 
-/** What a machine was given for its workload from stored secrets, or under a name that says it is secret. */
+/** Values of the workload's environment that come from stored secrets or have a secret name. */
 function ofWorkload({ spec, ...target }: DriverTarget | EnsureTarget): string[] {
   const secret_env = 'bootstrap' in target ? (target.bootstrap.secret_env ?? []) : [];
   const env = isEc2Spec(spec) ? literalEnv(spec.env) : {};
   return Object.entries(env).flatMap(([name, value]) =>
-    (isSecretName(name) || secret_env.includes(name)) && value.length >= shortest_secret ? [value] : [],
+    (isSecretName(name) || secret_env.includes(name)) && value.length >= min_secret_length ? [value] : [],
   );
 }
 
 const ofMachine = (target: DriverTarget | EnsureTarget): string[] =>
   'bootstrap' in target ? [target.bootstrap.enrollment_token] : [];
 
-export type Strike = (text: string) => string;
+export type Redact = (text: string) => string;
 
-export function strikeFor(account: AccountSecrets | null, target: DriverTarget | null): Strike {
+export function redactFor(account: AccountSecrets | null, target: DriverTarget | null): Redact {
   const known = [
     ...(account ? [account.secretAccessKey, account.sessionToken ?? '', account.accessKeyId] : []),
     ...(target ? [...ofMachine(target), ...ofWorkload(target)] : []),
   ].filter((literal) => literal !== '');
   const redactor = createRedactor([], known);
   return (text) =>
-    redactor.text(
-      ofRequests.reduce((left, { find, leaves }) => left.replaceAll(find, `${leaves}${redactionMark}`), text),
-    );
+    redactor.text(ofRequests.reduce((left, { find, leaves }) => left.replaceAll(find, `${leaves}${struckOut}`), text));
 }

@@ -1,4 +1,7 @@
-/** The `spec` of an ec2 pool: which machine, where, and what it does first. Unknown keys are refused; accounts are never part of it. */
+/**
+ * The `spec` of an ec2 pool: which machine, where, and its workload. Unknown fields are refused;
+ * accounts are never part of it.
+ */
 import { type Static, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { cleanScript, plainText, setupScript, shellText, workloadCommand, workloadEnv } from '../workload-spec.ts';
@@ -57,7 +60,7 @@ const validator = Compile(Ec2Spec);
 
 export const isEc2Spec = (spec: unknown): spec is Ec2Spec => validator.Check(spec);
 
-/** The contract says the spec was validated; a spec that was not is a mistake of ours and must not cost anybody money. */
+/** The caller must have validated the spec; an invalid one is a bug and must not cost money. */
 export function ec2Spec(spec: unknown): Ec2Spec {
   if (isEc2Spec(spec)) return spec;
   throw new TypeError('the spec of an ec2 node was not validated against its schema');

@@ -1,4 +1,7 @@
-/** How everything of ours in an account is found again. They are part of the request that launches, so nothing exists without them. */
+/**
+ * The tags by which our resources are found. They are part of the launch request, so nothing exists
+ * without them.
+ */
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
 import type { DriverTarget } from '../driver.ts';
 
@@ -19,7 +22,7 @@ export const tagsOf = ({ installation_id, pool, node_id, node_instance_id, name 
   [tagNames.node_instance_id]: node_instance_id,
 });
 
-/** What singles out one instance of this installation. */
+/** Identifies one instance of this installation. */
 export const instanceTags = ({ installation_id, node_instance_id }: DriverTarget): Tags => ({
   [tagNames.installation_id]: installation_id,
   [tagNames.node_instance_id]: node_instance_id,

@@ -1,4 +1,7 @@
-/** Ends an instance: politely (`stop`), at once (`abort`), or with everything it had (`destroy`). Never waits for the provider to do so. */
+/**
+ * Ends an instance: gracefully (`stop`), at once (`abort`), or with everything it has (`destroy`).
+ * Never waits for the provider.
+ */
 import type { DriverDone, DriverOutcome, DriverTarget } from '../driver.ts';
 import type { Cloud, PartRow } from './cloud.ts';
 import { cannotBeStopped } from './cloud-error.ts';
@@ -21,7 +24,7 @@ const byCloud = (found: Placed[]): [Cloud, string[]][] =>
 
 const terminate = (found: Placed[]) => Promise.all(byCloud(found).map(([cloud, ids]) => cloud.terminate(ids)));
 
-/** A machine that the provider lets nobody stop (spot, or without a disk of its own that lasts) ends for good instead. */
+/** A machine that cannot be stopped (spot, or without a persistent disk) is terminated instead. */
 async function stopOrEnd(found: Placed[], force: boolean): Promise<void> {
   await Promise.all(
     byCloud(found).map(async ([cloud, ids]) => {
@@ -35,7 +38,10 @@ async function stopOrEnd(found: Placed[], force: boolean): Promise<void> {
   );
 }
 
-/** The machine is shut down, so its agent stops its command cleanly; what is up at the end of the grace, counted from the first asking, is cut off. */
+/**
+ * Shuts the machine down, so that its agent stops its command; what still runs at the end of the
+ * grace period, counted from the first request, is forced off.
+ */
 export async function stop(host: Ec2Host, target: DriverTarget): Promise<DriverOutcome> {
   const { found, settling } = await ownAnywhere(host, target);
   if (settling) return settlingWait;
@@ -45,7 +51,7 @@ export async function stop(host: Ec2Host, target: DriverTarget): Promise<DriverO
   const { stop_asked_at_ms } = target.state;
   const asked_at_ms = typeof stop_asked_at_ms === 'number' ? stop_asked_at_ms : null;
   const late = asked_at_ms !== null && now_ms - asked_at_ms >= host.stop_grace_seconds * 1000;
-  // One that is pending cannot be stopped yet, and one that is stopping was asked already.
+  // A pending machine cannot be stopped yet, and a stopping one was stopped already.
   const ready = up.filter(({ row }) => row.state === 'running' || late);
   if (ready.length > 0) await stopOrEnd(ready, late);
   return {
@@ -56,7 +62,7 @@ export async function stop(host: Ec2Host, target: DriverTarget): Promise<DriverO
   };
 }
 
-/** Ends what was begun for it; what it left is for `destroy`. */
+/** Ends what was started for the instance; `destroy` removes what is left. */
 export async function abort(host: Ec2Host, target: DriverTarget): Promise<DriverOutcome> {
   const { found, settling } = await ownAnywhere(host, target);
   if (settling) return settlingWait;
@@ -66,13 +72,13 @@ export async function abort(host: Ec2Host, target: DriverTarget): Promise<Driver
   return { outcome: 'wait', retry_seconds: host.poll_seconds, message: `being terminated: ${namesOf(living)}` };
 }
 
-/** What a workload wrote on the machine goes with its volumes. */
+/** Files of the workload go with the machine's volumes. */
 export const clean = async (): Promise<DriverOutcome> => ({
   outcome: 'done',
   message: 'what was written on the machine goes with its volumes',
 });
 
-/** A volume or an interface that is still attached follows its machine in a moment. */
+/** An attached volume or interface goes with its machine in a moment. */
 async function removeParts(host: Ec2Host, target: DriverTarget, clouds: Cloud[]): Promise<DriverOutcome> {
   const wanted = instanceTags(target);
   const left: PartRow[] = [];

@@ -1,4 +1,4 @@
-/** What a machine does with its user-data where the whole way to a node is not needed to see it: systemd, and a server that is not there yet. */
+/** User-data in cases that need no real node: systemd, and a server that is not there yet. */
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
@@ -29,12 +29,12 @@ function boots(server_url: string, other_server_urls: string[] = []): FakeInstan
 const says = (instance: FakeInstance, what: string) =>
   until(`console to say ${what}`, () => (instance.console.includes(what) ? true : undefined));
 
-it('makes the agent a service that comes back with the machine, fetched from whichever replica answers', async () => {
+it('installs the agent as a service, fetched from whichever replica answers', async () => {
   machines = bootingMachines();
   machines.giveSystemd();
-  const asked: (string | undefined)[] = [];
+  const requests: (string | undefined)[] = [];
   const server = createServer((request, reply) => {
-    asked.push(request.url);
+    requests.push(request.url);
     reply.writeHead(200, { 'content-type': 'text/javascript; charset=utf-8' }).end(agent);
   });
   const port = await freePort();
@@ -43,7 +43,7 @@ it('makes the agent a service that comes back with the machine, fetched from whi
   const instance = boots(gone, [`http://127.0.0.1:${port}/`]);
   await says(instance, 'systemctl enable --now slipway-agent.service');
   server.close();
-  expect(asked).toEqual([`${bundlePath}?sha256=${digest}`]);
+  expect(requests).toEqual([`${bundlePath}?sha256=${digest}`]);
   const disk = machines.diskOf(instance);
   expect(readFileSync(join(disk, '/opt/slipway/agent.mjs'), 'utf8')).toBe(agent);
   const unit = join(disk, '/etc/systemd/system/slipway-agent.service');
@@ -52,7 +52,7 @@ it('makes the agent a service that comes back with the machine, fetched from whi
   expect(statSync(unit).mode & 0o777).toBe(0o644);
 });
 
-it('says on the console whom it cannot reach, and goes on trying', async () => {
+it('names the unreachable server on the console, and keeps trying', async () => {
   machines = bootingMachines();
   const gone = `http://127.0.0.1:${await freePort()}`;
   const instance = boots(gone);
@@ -61,7 +61,7 @@ it('says on the console whom it cannot reach, and goes on trying', async () => {
   expect(instance.console).not.toContain('boot failed');
 });
 
-it('hands the agent the values of secrets, and says which they are; a secret that was not read is a mistake of ours', () => {
+it('passes secret values to the agent and marks them; an unread secret is a bug', () => {
   machines = bootingMachines();
   const target = newTarget('installation-a', { env: { GREETING: 'quince bramble 5', MODE: 'fast' } });
   const { secret_env, env } = configIn(
@@ -79,7 +79,7 @@ it('hands the agent the values of secrets, and says which they are; a secret tha
 const configIn = (script: string): Record<string, unknown> =>
   JSON.parse(/<<'SLIPWAY_CONFIG'\n(.*)\nSLIPWAY_CONFIG/.exec(script)?.[1] ?? '{}');
 
-it('runs nothing but the file that was announced', async () => {
+it('runs only a file with the announced digest', async () => {
   machines = bootingMachines();
   machines.giveSystemd();
   let sent = '// an agent of somebody else';

@@ -1,9 +1,10 @@
 /**
- * What a machine runs at its first boot: a shell script that takes the agent from the control plane and starts it. The image needs
- * nothing but Node, and cloud-init or whatever else runs a script that is given as user-data.
+ * The user-data script of a machine's first boot: fetches the agent from the control plane and
+ * starts it. The image needs only Node, and something that runs user-data, such as cloud-init.
  *
- * User-data can be read by whoever may describe the machine and by every process on it. So the only secret of ours in it is the enrolment
- * token, which is good for this one instance and for nothing once its agent has used its credential.
+ * Everybody who may describe the machine, and every process on it, can read user-data. So the only
+ * secret of ours in it is the enrolment token, which is valid for this one instance and useless
+ * once its agent has used its credential.
  */
 import { join } from 'node:path/posix';
 import { agentIdentity } from '../agent-config.ts';
@@ -11,8 +12,8 @@ import type { EnsureTarget } from '../driver.ts';
 import { launchEnv } from '../workload-spec.ts';
 import { type Ec2Spec, ec2Spec } from './spec.ts';
 
-/** The provider's own limit, before base64. */
-export const most_user_data_bytes = 16_384;
+/** The provider's limit, before base64. */
+export const max_user_data_bytes = 16_384;
 
 const home = '/var/lib/slipway';
 const onMachine = {
@@ -48,10 +49,16 @@ function agentConfig(target: EnsureTarget, { setup, command, clean, env }: Ec2Sp
   };
 }
 
-/** A text as a file, word for word. No line of it is the mark that ends it: JSON has no line breaks, programs are ours, and a pool does not know the mark. */
+/**
+ * Writes a text to a file verbatim. The text cannot contain the end mark: JSON has no line breaks,
+ * the programs are ours, and pools do not know the mark.
+ */
 const written = (path: string, mark: string, text: string) => `cat > ${path} <<'${mark}'\n${text}\n${mark}`;
 
-/** Asks each address of the control plane once. What it fetched must have the digest that came with the launch. */
+/**
+ * Tries each address of the control plane once. The file must have the digest from the launch
+ * request.
+ */
 const fetchProgram = (digest: string) => `const { createHash } = require('node:crypto');
 const { readFileSync, renameSync, writeFileSync } = require('node:fs');
 const { rootCertificates } = require('node:tls');
@@ -89,14 +96,17 @@ const get = (base) => new Promise((resolve, reject) => {
   process.exitCode = 1;
 })();`;
 
-/** An agent that gave up says why in a file; nobody can read that from outside, the console they can. */
+/** Prints an agent's exit reason on the console, the only place that can be read from outside. */
 const lastWordProgram = `const { existsSync, readFileSync } = require('node:fs');
 if (existsSync('${onMachine.exit}')) {
   const { code, reason } = JSON.parse(readFileSync('${onMachine.exit}', 'utf8'));
   console.log('slipway: agent ended: ' + code + ': ' + reason);
 }`;
 
-/** The agent's exit codes that would only come again: whoever decides about another try is the control plane. */
+/**
+ * systemd does not restart the agent for exit codes that would repeat: the control plane decides
+ * about another try.
+ */
 const unit = `[Unit]
 Description=Slipway agent
 Wants=network-online.target
@@ -113,7 +123,7 @@ RestartPreventExitStatus=2 3 10 11 12 13 14
 [Install]
 WantedBy=multi-user.target`;
 
-/** `digest`: the SHA-256 of the agent's file, in hexadecimal digits. */
+/** `digest`: the SHA-256 of the agent bundle, in hexadecimal. */
 export function userData(target: EnsureTarget, digest: string): string {
   const spec = ec2Spec(target.spec);
   const prepare =

@@ -40,7 +40,7 @@ async function externalWorld(): Promise<DriverWorld> {
 
 describeDriver('external', externalWorld, { may_hang: false });
 
-it('proves nothing but the revocation', async () => {
+it('proves only the revocation', async () => {
   const driver = createExternalDriver({ revoked: async () => true });
   for (const kind of ['absent', 'clean'] as const) {
     expect(await driver.prove(target('i'), { kind, nonce: 'n' })).toMatchObject({
@@ -50,12 +50,12 @@ it('proves nothing but the revocation', async () => {
   }
 });
 
-it('asks about the very instance', async () => {
-  const asked: string[] = [];
-  const driver = createExternalDriver({ revoked: async (id) => asked.push(id) > 0 });
+it('checks this very instance', async () => {
+  const checked: string[] = [];
+  const driver = createExternalDriver({ revoked: async (id) => checked.push(id) > 0 });
   const one = target('i');
   await driver.prove(one, { kind: 'revoked', nonce: 'n' });
-  expect(asked).toEqual([one.node_instance_id]);
+  expect(checked).toEqual([one.node_instance_id]);
 });
 
 it('refuses any spec of its own', () => {

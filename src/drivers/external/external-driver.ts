@@ -1,13 +1,13 @@
 /**
- * Machines that exist without us: somebody else brings them and takes them away. We enrol, supervise, drain and quarantine
- * them; the driver reaches nothing, so all it can prove is that the credential of an instance no longer opens any door.
+ * Machines that others provide and remove. We enrol, supervise, drain and quarantine them. The
+ * driver cannot reach them, so it can only prove that an instance's credential is revoked.
  */
 import { Type } from 'typebox';
 import type { NodeInstanceId } from '../../base/ids.ts';
 import type { Driver, DriverDone, ProveOutcome } from '../driver.ts';
 
 export interface ExternalDriverOptions {
-  /** Asks the credential store: does no credential of this instance open any door any more? */
+  /** Whether every credential of this instance is revoked. */
   revoked(node_instance_id: NodeInstanceId): Promise<boolean>;
 }
 
@@ -23,7 +23,7 @@ export function createExternalDriver({ revoked }: ExternalDriverOptions): Driver
     spec_schema: Type.Object({}, { additionalProperties: false }),
     plan: () => [{ phase: 'enrol', label: 'Wait for the machine to enrol', usual_seconds: null, owner_layer: 'node' }],
     ensure: done('the machine is brought by others; waiting for it to enrol'),
-    // Upstream has no word for it that we could hear: whether it lives, its heartbeat tells.
+    // There is no upstream to ask: only the heartbeat shows whether it is alive.
     observe: async () => ({
       state: 'unknown',
       present: true,

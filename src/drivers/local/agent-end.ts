@@ -1,14 +1,16 @@
-/** What is known about how an instance's agent ended: its own word first, then what its launcher saw. */
+/**
+ * How an instance's agent ended: by its own exit file if there is one, else as its launcher saw it.
+ */
 import { join } from 'node:path';
 import { readLaunch } from './files/launch-record.ts';
 import { files } from './files/node-directory.ts';
 import { readRecord, tailOf } from './files/small-file.ts';
 
 export interface AgentEnd {
-  /** It ended by itself and would do so again; not killed from outside. */
+  /** It ended by itself and would do so again; it was not killed from outside. */
   by_itself: boolean;
   summary: string;
-  /** In its own word. */
+  /** The agent's own code. */
   code?: string;
 }
 
@@ -16,21 +18,21 @@ export interface AgentEnd {
 export const processesLeft = (count: number): string =>
   count === 1 ? '1 process is left' : `${count} processes are left`;
 
-const most_last_lines = 2;
-const most_said = 300;
+const max_last_lines = 2;
+const max_length = 300;
 
-/** What was printed last says why; the end of it is what matters. */
-function lastWords(last_output: unknown): string {
+/** The end of the last output usually says why. */
+function lastOutput(last_output: unknown): string {
   const lines = Array.isArray(last_output) ? last_output.map((line) => String(line).trim()).filter(Boolean) : [];
-  const said = lines.slice(-most_last_lines).join(' · ');
-  return said.length > most_said ? `…${said.slice(1 - most_said)}` : said;
+  const said = lines.slice(-max_last_lines).join(' · ');
+  return said.length > max_length ? `…${said.slice(1 - max_length)}` : said;
 }
 
 export async function agentEnd(directory: string): Promise<AgentEnd | null> {
   const said = await readRecord(join(directory, files.agent_exit));
   if (said) {
     const reason = typeof said.reason === 'string' ? said.reason : 'no reason given';
-    const last = lastWords(said.last_output);
+    const last = lastOutput(said.last_output);
     const summary = `${reason}${last && `: ${last}`} (the agent gave up: ${said.code})`;
     return { by_itself: true, summary, ...(typeof said.code === 'string' && { code: said.code }) };
   }
@@ -42,10 +44,10 @@ export async function agentEnd(directory: string): Promise<AgentEnd | null> {
     : { by_itself: false, summary: `the agent process was ended by ${seen.signal}` };
 }
 
-const most_bytes = 4096;
+const max_bytes = 4096;
 
 /** The last lines of an output, short enough for a message. */
 export async function lastLines(path: string, count: number): Promise<string> {
-  const text = (await tailOf(path, most_bytes)) ?? '';
+  const text = (await tailOf(path, max_bytes)) ?? '';
   return text.trimEnd().split('\n').slice(-count).join('\n');
 }

@@ -22,7 +22,7 @@ async function stopped(target: EnsureTarget) {
 const count = async (target: EnsureTarget) =>
   (await readFile(world.work(target, 'runs'), 'utf8').catch(() => '')).length;
 
-it('runs once, however often it is asked and whatever driver asks', async () => {
+it('runs once, however often it is called and by whichever driver', async () => {
   const target = world.withSpec({ clean: 'printf x >>runs; printf "$WHO" >who', env: { WHO: 'me' } });
   await stopped(target);
   await handle(world, target, 'crash_after_each_call').done('clean');
@@ -31,7 +31,7 @@ it('runs once, however often it is asked and whatever driver asks', async () => 
   expect(await readFile(world.work(target, 'who'), 'utf8')).toBe('me');
 });
 
-it('does not run when the agent has already cleaned', async () => {
+it('does not run if the agent has cleaned already', async () => {
   const target = world.withSpec({ clean: 'printf x >>runs' });
   const machine = await stopped(target);
   await writeFile(world.file(target, 'cleaned'), JSON.stringify({ nonce: 'n', workflow_id: target.workflow_id }));
@@ -39,14 +39,14 @@ it('does not run when the agent has already cleaned', async () => {
   expect(await count(target)).toBe(0);
 });
 
-it('runs again for another release: the machine was handed on and used since', async () => {
+it('runs again for another release, because the machine was used since', async () => {
   const target = world.withSpec({ clean: 'printf x >>runs; test ! -e locked' });
   const machine = await stopped(target);
   await machine.done('clean');
   const later = { ...target, workflow_id: newWorkflowId(systemClock) };
   await handle(world, later).done('clean');
   expect(await count(target)).toBe(2);
-  // The end of a run that nobody asked about any more answers nobody's later question either.
+  // The result of an abandoned run does not count for a later operation.
   await writeFile(world.file(target, 'clean.status'), '0');
   await writeFile(world.work(target, 'locked'), '');
   const last = handle(world, { ...target, workflow_id: newWorkflowId(systemClock) });
@@ -54,7 +54,7 @@ it('runs again for another release: the machine was handed on and used since', a
   expect(await count(target)).toBe(3);
 });
 
-it('fails with the last lines on another exit code than 0, and tries again when asked again', async () => {
+it('fails with the last lines on a non-zero exit code, and runs again when called again', async () => {
   const target = world.withSpec({
     clean: 'printf x >>runs; [ -e unlocked ] || { echo the volume is locked; exit 4; }',
   });
@@ -67,7 +67,7 @@ it('fails with the last lines on another exit code than 0, and tries again when 
   expect(await count(target)).toBe(2);
 });
 
-it('is found running by a driver that did not start it, and started again when it was killed', async () => {
+it('is found running by another driver, and restarted if it was killed', async () => {
   const target = world.withSpec({ clean: 'printf x >>runs; while [ ! -e go ]; do sleep 0.02; done' });
   await stopped(target);
   expect(await world.open().clean(target)).toMatchObject({ outcome: 'wait' });
@@ -80,7 +80,7 @@ it('is found running by a driver that did not start it, and started again when i
   expect(await count(target)).toBe(2);
 });
 
-it('is ended when it hangs', async () => {
+it('is killed if it hangs', async () => {
   await world.close();
   world = await localWorld({ clean_timeout_seconds: 1 });
   const target = world.withSpec({ clean: 'echo waiting for a lock; sleep 1000' });
@@ -91,7 +91,7 @@ it('is ended when it hangs', async () => {
   await until(async () => (await world.pids(target)).length === 0, 'hung clean is gone');
 });
 
-it('survives a clean that removes everything it can see', async () => {
+it('survives a script that removes everything it can see', async () => {
   const target = world.withSpec({ setup: 'touch a .b', clean: 'rm -rf ./* ./.[!.]* "$HOME"' });
   const machine = await stopped(target);
   await machine.done('clean');

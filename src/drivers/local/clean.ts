@@ -1,6 +1,7 @@
 /**
- * Runs the pool's `clean` in the node's directory, once for each operation that takes the machine down, unless the agent already did. It runs as a detached shell that writes
- * its exit code to a file: whoever asks next, after whatever crash, finds it running, finished, or gone without a word.
+ * Runs the pool's `clean` in the node's directory, once per operation that takes the machine down,
+ * unless the agent has done so. It runs as a detached shell that writes its exit code to a file, so
+ * that any later call, after any crash, finds it running, finished or killed.
  */
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -12,14 +13,14 @@ import { literalEnv } from '../workload-spec.ts';
 import { lastLines } from './agent-end.ts';
 import { exclusively } from './files/exclusive.ts';
 import { directoryOf, files } from './files/node-directory.ts';
-import { readRecord, tailOf, writeRecord, writeWhole } from './files/small-file.ts';
+import { readRecord, tailOf, writeAtomically, writeRecord } from './files/small-file.ts';
 import { environmentOf, type LocalHost, lockName } from './local-host.ts';
 import type { ProcessRow } from './processes/procfs.ts';
 import { spawnDetached } from './processes/spawn-detached.ts';
 import { localSpec } from './spec.ts';
 
-const soon_seconds = 0.1;
-/** The name under which the shell is found again among the instance's processes. */
+const retry_soon_seconds = 0.1;
+/** The name under which the shell is found among the instance's processes. */
 const shellName = 'slipway-clean';
 const shellText = [
   `/bin/sh "$1/${files.clean_script}"`,
@@ -33,7 +34,11 @@ export async function clean(host: LocalHost, target: DriverTarget): Promise<Driv
   if ((await kindOf(directory)) === 'absent') return { outcome: 'done', message: 'the directory does not exist' };
   const outcome = await exclusively(lockName(target), () => cleanAlone(host, target, directory, script));
   return (
-    outcome ?? { outcome: 'wait', retry_seconds: soon_seconds, message: 'somebody else is at work on this machine' }
+    outcome ?? {
+      outcome: 'wait',
+      retry_seconds: retry_soon_seconds,
+      message: 'another process is working on this machine',
+    }
   );
 }
 
@@ -44,10 +49,11 @@ async function cleanAlone(
   script: string,
 ): Promise<DriverOutcome> {
   const cleaned = join(directory, files.cleaned);
-  // A machine that was handed on in between has been used since: what was cleaned for another release says nothing about this one.
+  // Only a clean by this operation counts: a reused machine has been used since an earlier one.
   if (await isOf(target, cleaned)) return { outcome: 'done', message: 'already cleaned' };
 
-  // Looked for before its status is read: the shell writes that before it goes, so none of the two cannot mean finished.
+  // Look for the shell before reading its status: it writes the status before it exits, so finding
+  // neither means that it was killed.
   const { all } = await host.processes.of(target);
   const shell = all.find(isCleanShell);
   if (shell)
@@ -59,28 +65,28 @@ async function cleanAlone(
   const ours = await isOf(target, join(directory, files.clean_run));
   const status = ours ? await tailOf(join(directory, files.clean_status), 16) : null;
   if (status !== null) {
-    // Read once, then gone: the next call after a failure is a new try.
+    // Read once and removed: a call after a failure is a new try.
     if (status.trim() === '0') await writeRecord(cleaned, { workflow_id: target.workflow_id });
     await rm(join(directory, files.clean_status));
     if (status.trim() === '0') return { outcome: 'done', message: 'cleaned' };
     return failed(directory, 'clean_failed', `exited with code ${status.trim()}`);
   }
   await start(host, target, directory, script);
-  return { outcome: 'wait', retry_seconds: soon_seconds, message: 'clean has started' };
+  return { outcome: 'wait', retry_seconds: retry_soon_seconds, message: 'clean has started' };
 }
 
-/** Whether a record was left by the operation that asks now, in whichever of its tries. */
+/** Whether a record was left by the calling operation, in any of its tries. */
 const isOf = async ({ workflow_id }: DriverTarget, record: string): Promise<boolean> =>
   (await readRecord(record))?.workflow_id === workflow_id;
 
 const isCleanShell = (row: ProcessRow) => row.argv[3] === shellName;
 
 async function start(host: LocalHost, target: DriverTarget, directory: string, script: string): Promise<void> {
-  await writeWhole(join(directory, files.clean_script), script);
+  await writeAtomically(join(directory, files.clean_script), script);
   for (const former of [files.clean_output, files.clean_status]) await rm(join(directory, former), { force: true });
   const { workflow_id } = target;
   await writeRecord(join(directory, files.clean_run), { workflow_id, started_at_ms: host.clock.nowMs() });
-  // The workload may have removed even the place where it ran.
+  // The workload may have removed its own working directory.
   await mkdir(join(directory, files.work), { recursive: true, mode: 0o700 });
   await spawnDetached({
     argv: ['/bin/sh', '-c', shellText, shellName, directory],
@@ -90,7 +96,7 @@ async function start(host: LocalHost, target: DriverTarget, directory: string, s
   });
 }
 
-/** Secrets are read at the launch only, so their values come from the configuration that the agent was launched with. */
+/** Secrets are read only at launch, so take their values from the agent's configuration. */
 async function cleanEnv({ spec }: DriverTarget, directory: string): Promise<Record<string, string>> {
   const { env = {} } = localSpec(spec);
   const secret = new Set(referencesIn({ env }).map(({ variable }) => variable));
@@ -107,7 +113,7 @@ async function stillRunning(host: LocalHost, directory: string, run: ProcessRow[
   const started_at_ms = typeof record?.started_at_ms === 'number' ? record.started_at_ms : host.clock.nowMs();
   const seconds = (host.clock.nowMs() - started_at_ms) / 1000;
   if (seconds < host.clean_timeout_seconds) {
-    return { outcome: 'wait', retry_seconds: soon_seconds, message: 'clean runs' };
+    return { outcome: 'wait', retry_seconds: retry_soon_seconds, message: 'clean runs' };
   }
   host.processes.signal(run, 'SIGKILL');
   return failed(directory, 'clean_timed_out', `was ended after ${host.clean_timeout_seconds} s`);

@@ -1,4 +1,7 @@
-/** What only the machine knows: the last lines it wrote, its processes, how its agent ended. Works on a dead machine too. */
+/**
+ * Collects what only the machine has: its last lines, its processes, and how its agent ended. Works
+ * on a dead machine too.
+ */
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { withoutScripts } from '../../base/files/hidden-scripts.ts';
@@ -14,23 +17,24 @@ import { localSpec } from './spec.ts';
 
 type Attachment = Diagnosis['attachments'][number];
 
-const most_attachment_bytes = 16_384;
-const most_outputs = 8;
-/** Outputs, and the small records of how things ended. Never the agent's configuration: it holds a secret. */
-const tellsSomething = /\.(out|log)$/;
+const max_attachment_bytes = 16_384;
+const max_outputs = 8;
+/** Outputs and small records. Never the agent's configuration, which holds a secret. */
+const isOutput = /\.(out|log)$/;
 const records = [files.agent_exit, files.agent_ended, files.launch, files.clean_run, files.clean_status];
 
 export async function diagnose(host: LocalHost, target: DriverTarget): Promise<Diagnosis> {
   try {
-    return await look(host, target);
+    return await collect(host, target);
   } catch (error) {
-    // A diagnosis that fails must not hinder the release it is made for; what stood in its way is the diagnosis then.
+    // A failing diagnosis must not block the release that needs it; its error becomes the
+    // diagnosis.
     const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
     return { summary: 'the diagnosis itself failed', certain: false, attachments: [{ name: 'error', text }] };
   }
 }
 
-async function look(host: LocalHost, target: DriverTarget): Promise<Diagnosis> {
+async function collect(host: LocalHost, target: DriverTarget): Promise<Diagnosis> {
   const directory = directoryOf(host.nodes_dir, target.node_instance_id);
   const found = await host.processes.of(target);
   if ((await kindOf(directory)) !== 'directory') {
@@ -45,7 +49,7 @@ async function look(host: LocalHost, target: DriverTarget): Promise<Diagnosis> {
   const asked_to_stop = typeof target.state.stop_asked_at_ms === 'number';
   return {
     summary: summaryOf(found, launches, end?.summary ?? null),
-    // Nobody starts an agent again while its registration is waited for, so waiting longer cannot help.
+    // Nothing restarts an agent while its registration is awaited, so waiting longer cannot help.
     certain: launches > 0 && !found.agent && !asked_to_stop,
     ...(!found.agent && end?.code && { code: end.code }),
     attachments: [...(await outputs(directory)), ...(await nodeLog(directory)), ...processList(found, target.spec)],
@@ -61,16 +65,16 @@ function summaryOf({ agent, all }: InstanceProcesses, launches: number, end: str
 }
 
 async function outputs(directory: string): Promise<Attachment[]> {
-  const names = (await readdir(directory)).filter((name) => tellsSomething.test(name)).sort();
+  const names = (await readdir(directory)).filter((name) => isOutput.test(name)).sort();
   const attachments: Attachment[] = [];
-  for (const name of [...names.slice(0, most_outputs), ...records]) {
-    const text = await tailOf(join(directory, name), most_attachment_bytes);
+  for (const name of [...names.slice(0, max_outputs), ...records]) {
+    const text = await tailOf(join(directory, name), max_attachment_bytes);
     if (text) attachments.push({ name, text });
   }
   return attachments;
 }
 
-/** What set-up and command wrote last: the server may never have got it. */
+/** The last lines of set-up and command, which the server may never have received. */
 async function nodeLog(directory: string): Promise<Attachment[]> {
   const spool = join(directory, files.agent_spool);
   if ((await kindOf(spool)) !== 'directory') return [];
@@ -78,11 +82,11 @@ async function nodeLog(directory: string): Promise<Attachment[]> {
     .filter((name) => name.endsWith('.lines'))
     .sort()
     .at(-1);
-  const text = newest ? await tailOf(join(spool, newest), most_attachment_bytes) : null;
+  const text = newest ? await tailOf(join(spool, newest), max_attachment_bytes) : null;
   return text ? [{ name: 'node.log', text }] : [];
 }
 
-/** Commands and scripts of the pool are shown to admins only, and this is read by everybody. */
+/** Scripts and arguments are for admins only, and everybody can read a diagnosis. */
 function processList({ all }: InstanceProcesses, spec: unknown): Attachment[] {
   if (all.length === 0) return [];
   const { setup, clean, command = [] } = localSpec(spec);

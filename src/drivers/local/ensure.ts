@@ -1,10 +1,11 @@
 /**
- * Brings an instance's agent up, once. A repeat finds the directory and the process by their tags.
+ * Starts an instance's agent, once. A repeat finds the directory and the process by their tags.
  *
- * An agent that ended by itself (it gave up, its set-up failed, it crashed) is not started again: the instance had its
- * chance, and the pool's `attempts` decide about another one. An agent that vanished without a word (killed, host
- * rebooted) is launched again, a few times, after whatever it left running has been ended. Which of the two it was, its exit
- * code tells, and a process is gone before its launcher has heard that: so the word of a launcher that lives is waited for.
+ * An agent that ended by itself (it gave up, its set-up failed, it crashed) is not restarted: the
+ * pool's `attempts` decide about another instance. An agent that vanished (killed, host rebooted)
+ * is launched again a few times, after its leftovers were ended. The exit code tells the two apart,
+ * and only the launcher learns it, a moment after the process is gone: so wait for a launcher that
+ * is alive.
  */
 
 import { mkdir } from 'node:fs/promises';
@@ -18,14 +19,14 @@ import { errorCode } from './host-failure.ts';
 import { launch } from './launch.ts';
 import { type LocalHost, lockName } from './local-host.ts';
 
-const most_launches = 3;
+const max_launches = 3;
 const soon_seconds = 0.1;
 
 export async function ensure(host: LocalHost, target: EnsureTarget): Promise<DriverOutcome> {
   const directory = directoryOf(host.nodes_dir, target.node_instance_id);
   const outcome = await exclusively(lockName(target), () => ensureAlone(host, target, directory));
   return (
-    outcome ?? { outcome: 'wait', retry_seconds: soon_seconds, message: 'somebody else is launching this machine' }
+    outcome ?? { outcome: 'wait', retry_seconds: soon_seconds, message: 'another process is launching this machine' }
   );
 }
 
@@ -33,7 +34,7 @@ async function ensureAlone(host: LocalHost, target: EnsureTarget, directory: str
   await mkdir(host.nodes_dir, { recursive: true, mode: 0o700 });
   const claim = await claimDirectory(directory, target);
   if (claim === 'of_another') return ofAnother(directory);
-  // What did not exist a moment ago has no processes, so the usual launch looks at none.
+  // A directory made just now has no processes, so a normal launch does not scan for any.
   if (claim === 'made_now') return launchOrBlame(host, target, directory);
 
   const { agent, all } = await host.processes.of(target);
@@ -45,18 +46,18 @@ async function ensureAlone(host: LocalHost, target: EnsureTarget, directory: str
     };
   }
   const { launches, launcher } = await readLaunch(directory);
-  // Asked before the note is read: a launcher that is gone by now has written whatever it will ever write.
-  const may_still_be_noted = launcher !== null && host.processes.startOf(launcher.pid) === launcher.start;
+  // Checked before the record is read: a launcher that is gone by now writes nothing more.
+  const may_still_be_recorded = launcher !== null && host.processes.startOf(launcher.pid) === launcher.start;
   const end = await agentEnd(directory);
   if (end?.by_itself) return exited(directory, end.summary);
-  if (!end && may_still_be_noted) {
+  if (!end && may_still_be_recorded) {
     return {
       outcome: 'wait',
       retry_seconds: soon_seconds,
-      message: `the agent process is gone; how it ended, the server process ${launcher.pid} that launched it has yet to note`,
+      message: `the agent process is gone; server process ${launcher.pid}, which launched it, has not recorded yet how it ended`,
     };
   }
-  if (launches >= most_launches) return exited(directory, `the agent process vanished ${launches} times`);
+  if (launches >= max_launches) return exited(directory, `the agent process vanished ${launches} times`);
   if (all.length > 0) {
     host.processes.signal(all, 'SIGKILL');
     return {

@@ -1,4 +1,6 @@
-/** Turns what the operating system refused into a driver's failure: whose problem it is, and whether asking again can help. */
+/**
+ * Turns an operating system error into a driver failure: its owner, and whether a retry can help.
+ */
 import type { DriverFailure } from '../driver.ts';
 
 export function errorCode(error: unknown): string | null {
@@ -19,7 +21,7 @@ const hostProblems: Record<string, string> = {
   ENOTEMPTY: 'host_directory_busy',
 };
 
-/** An operating error of the host becomes a value; anything else is a mistake of ours and is thrown on. */
+/** An error of the host becomes a value; anything else is a bug and is rethrown. */
 export function hostFailure(error: unknown): DriverFailure {
   const code = errorCode(error);
   if (!(error instanceof Error) || code === null || !/^E[A-Z0-9]+$/.test(code)) throw error;
@@ -28,7 +30,7 @@ export function hostFailure(error: unknown): DriverFailure {
     owner_layer: 'provider',
     code: hostProblems[code] ?? 'host_error',
     message: `the host refused: ${error.message}`,
-    // Somebody can make room or give the right back; nothing about the request itself is wrong.
+    // Somebody can free space or restore a permission; nothing about the request is wrong.
     retryable: true,
   };
 }

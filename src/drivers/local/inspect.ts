@@ -1,9 +1,12 @@
-/** Looks and changes nothing: what of an instance exists (`observe`), that nothing does (`prove`), what is ours (`list_owned`). */
+/**
+ * Read-only calls: the state of an instance (`observe`), proof of its absence (`prove`), and
+ * everything of ours (`list_owned`).
+ */
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { kindOf } from '../../base/files/remove-tree.ts';
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
-import { provesAbsenceOnly } from '../absence-proof.ts';
+import { onlyProvesAbsence } from '../absence-proof.ts';
 import type { DriverTarget, Observation, OwnedResource, ProofKind, ProveOutcome } from '../driver.ts';
 import { agentEnd, processesLeft } from './agent-end.ts';
 import { readLaunch } from './files/launch-record.ts';
@@ -14,7 +17,7 @@ import { tagNames } from './processes/procfs.ts';
 
 export async function observe(host: LocalHost, target: DriverTarget): Promise<Observation> {
   const { host_id } = target.state;
-  // What lives on another host cannot be seen from here, so it is not seen to be gone either.
+  // A machine on another host cannot be seen from here, so it is not reported as gone.
   if (typeof host_id === 'string' && host_id !== host.host_id)
     return { state: 'elsewhere', present: true, ready: false, detail: `it lives on host ${host_id}`, unseen: true };
   const { agent, all } = await host.processes.of(target);
@@ -24,7 +27,7 @@ export async function observe(host: LocalHost, target: DriverTarget): Promise<Ob
   if (kinds.every((kind) => kind === 'absent') && all.length === 0)
     return { state: 'absent', present: false, ready: false, detail: null };
   const directory = places[kinds.indexOf('directory')];
-  // A directory that could only be emptied has lost its own record; that it ran once is known from before.
+  // A directory that was only partly removed has lost its own record; the state shows that it ran.
   const ranBefore = typeof target.state.pid === 'number';
   const launched = directory !== undefined && (ranBefore || (await readLaunch(directory)).launches > 0);
   const end = launched ? await agentEnd(directory) : null;
@@ -37,7 +40,10 @@ export async function observe(host: LocalHost, target: DriverTarget): Promise<Ob
   };
 }
 
-/** Two servers of one host may have been given different places; absence here proves nothing about where it was made. */
+/**
+ * Servers of one host may have different directories; absence from ours proves nothing about the
+ * original one.
+ */
 function placesOf(host: LocalHost, { node_instance_id, state }: DriverTarget): string[] {
   const made_at = typeof state.directory === 'string' ? [state.directory] : [];
   return [...new Set([directoryOf(host.nodes_dir, node_instance_id), ...made_at])];
@@ -48,7 +54,7 @@ export async function prove(
   target: DriverTarget,
   { kind, nonce }: { kind: ProofKind; nonce: string },
 ): Promise<ProveOutcome> {
-  if (kind !== 'absent') return provesAbsenceOnly('local', kind);
+  if (kind !== 'absent') return onlyProvesAbsence('local', kind);
   const { all, looked_at } = await host.processes.of(target);
   const directories = placesOf(host, target);
   const kinds = await Promise.all(directories.map(kindOf));

@@ -1,4 +1,4 @@
-/** Launches an instance's agent and notes how it ended, if the launcher is still there to see it. */
+/** Launches an instance's agent and records how it ended, if the launcher still runs by then. */
 
 import { writeFileSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
@@ -15,10 +15,12 @@ import { environmentOf, idsOf, type LocalHost } from './local-host.ts';
 import { spawnDetached } from './processes/spawn-detached.ts';
 import { localSpec } from './spec.ts';
 
-/** All that the workload is given to write to, by its working directory, `HOME` and `TMPDIR`. */
+/**
+ * Everything that the workload writes to by default: its working directory, `HOME` and `TMPDIR`.
+ */
 const workloadDirectories = (directory: string) => [files.temporary, files.work].map((name) => join(directory, name));
 
-/** Whatever else lies in the directory while an agent runs there, its workload left. */
+/** Anything else in the directory was left by the workload. */
 const keptWithInstance = [
   files.marker,
   files.agent_config,
@@ -53,7 +55,7 @@ export async function launch(host: LocalHost, target: EnsureTarget, directory: s
   await writeRecord(join(directory, files.agent_config), agentConfig(target, directory));
   await writeRecord(join(directory, files.launch), { launches: launches + 1, pid: null, start: null });
   const pid = await spawnAgent(host, target, directory).catch(async (error: unknown) => {
-    // What never ran does not count: only agents that ran and vanished may use up the launches.
+    // A process that never ran does not count: only agents that ran and vanished use up launches.
     await writeRecord(join(directory, files.launch), { launches, pid: null, start: null });
     throw error;
   });
@@ -77,18 +79,18 @@ const spawnAgent = (host: LocalHost, target: EnsureTarget, directory: string) =>
     onExit(pid, code, signal) {
       const ended = { pid, code, signal, at: now(host.clock).toISOString() };
       host.log('agent process ended', { ...idsOf(target), ...ended });
-      noteEnd(host, target, directory, ended);
+      recordEnd(host, target, directory, ended);
     },
   });
 
-/** Only the process that launched the agent learns its exit code, so it is written where every later server finds it. */
-function noteEnd(host: LocalHost, target: EnsureTarget, directory: string, ended: object): void {
+/** Only the launcher learns the exit code, so it is written where every later server finds it. */
+function recordEnd(host: LocalHost, target: EnsureTarget, directory: string, ended: object): void {
   try {
     writeFileSync(join(directory, files.agent_ended), JSON.stringify(ended), { flag: 'wx', mode: 0o600 });
   } catch (error) {
-    // Already destroyed, or a successor's end is noted: then nobody asks. A full disk costs a diagnosis its best line,
-    // and must not cost the server its life.
+    // Already destroyed, or replaced: no longer needed. A full disk costs the diagnosis a line, and
+    // must not crash the server.
     if (['ENOENT', 'EEXIST'].includes(errorCode(error) ?? '')) return;
-    host.log('the end of an agent process could not be noted', { ...idsOf(target), error: String(error) });
+    host.log('could not record the end of an agent process', { ...idsOf(target), error: String(error) });
   }
 }

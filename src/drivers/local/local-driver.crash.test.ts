@@ -17,7 +17,9 @@ afterEach(() => world.close());
 
 const path = (name: string) => JSON.stringify(fileURLToPath(new URL(name, import.meta.url)));
 
-/** A server in miniature: makes the call for each target that it is sent, in a process that can be killed. */
+/**
+ * A minimal server: makes the call for each target it receives, in a process that can be killed.
+ */
 const server = `
   import { createLocalDriver } from ${path('local-driver.ts')};
   import { systemClock } from ${path('../../base/clock.ts')};
@@ -55,7 +57,7 @@ async function killedDuring(
   await gone;
 }
 
-/** From the first file to after the last: an ensure takes some ten milliseconds. */
+/** From before the first file to after the last: an ensure takes some ten milliseconds. */
 const moments_ms = [0, 1, 2, 3, 5, 8, 12, 20, 40, 'its end'] as const;
 
 it('a server killed at any moment of ensure leaves one machine to its successor, which keeps running', async () => {
@@ -71,7 +73,7 @@ it('a server killed at any moment of ensure leaves one machine to its successor,
   expect(survived, 'an agent outlives its server').toBeGreaterThan(0);
 });
 
-describe('an agent that crashed while its launcher did not look', () => {
+describe('an agent that crashed while its launcher was paused', () => {
   const crashing = ['/bin/sh', '-c', 'while [ ! -e crash ]; do sleep 0.02; done; rm crash; exit 9', 'agent'];
   let launcher: ChildProcess;
   afterEach(() => launcher.kill('SIGKILL'));
@@ -88,7 +90,7 @@ describe('an agent that crashed while its launcher did not look', () => {
     return target;
   }
 
-  it('is not launched again before the launcher has said how it ended, and then not at all', async () => {
+  it('is not launched again before the launcher has recorded its end, nor afterwards', async () => {
     const target = await crashed();
     const machine = handle(world, target);
     expect(await world.open().ensure(target)).toMatchObject({ outcome: 'wait' });
@@ -97,7 +99,7 @@ describe('an agent that crashed while its launcher did not look', () => {
     expect(await machine.ended('ensure')).toMatchObject({ outcome: 'failed', code: 'agent_exited' });
   });
 
-  it('is launched again when the launcher is gone, since nobody can say how it ended', async () => {
+  it('is launched again if the launcher is gone, since its end is unknown', async () => {
     const target = await crashed();
     launcher.kill('SIGKILL');
     await handle(world, target).done('ensure');
@@ -110,7 +112,7 @@ it('a server killed at any moment of destroy leaves nothing that its successor c
     const target = world.withSpec({ setup: 'mkdir -p deep && cd deep && seq 1 300 | xargs touch' });
     await handle(world, target).done('ensure');
     await killedDuring('destroy', target, after_ms);
-    // Between the marker, which goes last, and the directory itself there is a moment with nothing in it to own.
+    // Between the removal of the marker and of the directory there is a moment without an owner.
     if (existsSync(world.directory(target)) && readdirSync(world.directory(target)).length > 0) {
       expect(await world.open().list_owned(world.installation_id), `killed after ${after_ms}`).toHaveLength(1);
     }

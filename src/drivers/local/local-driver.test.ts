@@ -20,7 +20,7 @@ const tagsOf = ({ installation_id, node_instance_id }: DriverTarget) => ({
 });
 
 describe('launch', () => {
-  it('hands the agent its configuration in a file that only its owner can read', async () => {
+  it('passes the configuration in a file that only its owner can read', async () => {
     const target = world.withSpec({
       setup: 'true',
       command: ['/bin/sleep', '1000'],
@@ -58,7 +58,7 @@ describe('launch', () => {
     });
   });
 
-  it("lets nothing of the server's environment through", async () => {
+  it("passes nothing of the server's environment", async () => {
     process.env.SECRET_OF_THE_SERVER = 'hush';
     const target = world.withSpec({});
     await handle(world, target).done('ensure');
@@ -82,7 +82,7 @@ describe('launch', () => {
     expect(environ).toContain(`HOME=${world.file(target, 'work')}\0`);
   });
 
-  it('blames the host when the agent cannot be started there', async () => {
+  it('blames the host if the agent cannot be started there', async () => {
     const driver = createLocalDriver({
       nodes_dir: world.nodes_dir,
       agent_command: ['/no/such/agent'],
@@ -99,7 +99,7 @@ describe('launch', () => {
     expect(await driver.ensure({ ...target, state: {} })).toMatchObject({ code: 'agent_command_missing' });
   });
 
-  it('blames the host, retryable, when it gives no directory', async () => {
+  it('blames the host, retryable, if it cannot create a directory', async () => {
     const driver = world.open();
     await rm(world.nodes_dir, { recursive: true });
     await writeFile(world.nodes_dir, 'a file where a directory should be');
@@ -110,7 +110,7 @@ describe('launch', () => {
     });
   });
 
-  it('leaves a directory alone that carries the marker of somebody else', async () => {
+  it('leaves a directory with a foreign marker alone', async () => {
     const target = world.withSpec({});
     await mkdir(world.directory(target), { recursive: true });
     await writeFile(world.file(target, 'slipway.json'), JSON.stringify({ ...target, installation_id: 'another' }));
@@ -132,11 +132,12 @@ describe('launch', () => {
 });
 
 describe('an agent that ends', () => {
-  it('by giving up is not launched again, and its word is passed on', async () => {
+  it('by giving up is not launched again, and its reason is passed on', async () => {
     const target = world.withSpec({ setup: 'echo no such licence; exit 7' });
     const machine = handle(world, target);
     await machine.done('ensure');
-    // Its word first: a process that a busy host has not quite started is not seen, and looks as if it had ended.
+    // Wait for its exit file first: a process that a busy host has not quite started looks as if it
+    // had ended.
     await until(() => existsSync(world.file(target, 'agent.exit.json')), 'the agent says that it gives up');
     await until(async () => (await world.machines(target)) === 0, 'agent gave up');
     expect(await machine.ended('ensure')).toMatchObject({
@@ -154,7 +155,7 @@ describe('an agent that ends', () => {
     expect(await world.machines(target)).toBe(0);
   });
 
-  it('by crashing is told apart by its exit code, also by a server that did not see it', async () => {
+  it('by crashing is identified by its exit code, also by another server', async () => {
     const target = world.withSpec({});
     const crashing = await localWorld({ agent_command: ['/bin/sh', '-c', 'echo boom >&2; exit 9', 'agent'] });
     await handle(crashing, target).done('ensure');
@@ -173,7 +174,7 @@ describe('an agent that ends', () => {
     await crashing.close();
   });
 
-  it('without a word is launched again a few times, never beside what it left running', async () => {
+  it('without a trace is launched again a few times, never beside its leftovers', async () => {
     const target = world.withSpec({ command: ['/bin/sleep', '4242'] });
     const machine = handle(world, target);
     let left: number[] = [];
@@ -206,7 +207,7 @@ describe('another host', () => {
       clock: systemClock,
     });
 
-  it('touches nothing of a node that this one launched, and proves nothing about it', async () => {
+  it('touches nothing of a node that this host launched, and proves nothing about it', async () => {
     const target = world.withSpec({});
     await handle(world, target).done('ensure');
     const driver = elsewhere();
@@ -224,8 +225,8 @@ describe('another host', () => {
   });
 });
 
-describe('another place on the same host', () => {
-  it('proves no absence while the directory is where the machine was made', async () => {
+describe('another directory on the same host', () => {
+  it('proves no absence while the original directory exists', async () => {
     const target = world.withSpec({});
     await handle(world, target).done('ensure');
     await world.killMachine(target);
@@ -241,7 +242,7 @@ describe('another place on the same host', () => {
 });
 
 describe('list_owned and diagnose', () => {
-  it('lists a tagged process whose directory is gone, under the same instance', async () => {
+  it('lists a tagged process without a directory under the same instance', async () => {
     const target = world.withSpec({});
     const pid = plant(['/bin/sleep', '1000'], tagsOf(target));
     expect(await world.open().list_owned(world.installation_id)).toEqual([
@@ -251,7 +252,7 @@ describe('list_owned and diagnose', () => {
     await until(async () => !(await alive(pid)), 'planted process ended');
   });
 
-  it('lists a living machine once, by its directory', async () => {
+  it('lists a live machine once, by its directory', async () => {
     const target = world.withSpec({});
     await handle(world, target).done('ensure');
     await world.ready(target);
@@ -261,7 +262,7 @@ describe('list_owned and diagnose', () => {
     ]);
   });
 
-  it('lists a directory that a crash left half removed', async () => {
+  it('lists a partly removed directory', async () => {
     const target = world.withSpec({});
     await handle(world, target).done('ensure');
     await world.killMachine(target);
@@ -271,7 +272,7 @@ describe('list_owned and diagnose', () => {
     ]);
   });
 
-  it('shows outputs and processes, and no secret and no file outside', async () => {
+  it('shows outputs and processes, but no secret and no file outside', async () => {
     const outside = join(world.nodes_dir, '..', 'admin.token');
     await writeFile(outside, 'the-admin-token');
     const spooled =

@@ -1,8 +1,9 @@
 /**
- * Nodes as real supervised processes of this host, each in its own directory with the real agent.
+ * Nodes as supervised processes of this host, each in its own directory with the real agent.
  *
- * Everything of an instance is found again without any record of ours: its directory by name and marker, its processes by
- * the tags in their environment. So a crash between any two steps loses nothing, and kill -9 of the server ends no node.
+ * An instance is found without any record of ours: its directory by name and marker, its processes
+ * by the tags in their environment. So a crash between any two steps loses nothing, and kill -9 of
+ * the server ends no node.
  */
 import { mkdirSync, realpathSync } from 'node:fs';
 import { env } from 'node:process';
@@ -22,18 +23,20 @@ import { abort, destroy, stop } from './teardown.ts';
 
 export interface LocalDriverOptions {
   nodes_dir: string;
-  /** What runs the agent, for example Node and the bundle; `--config <file>` is put behind it. */
+  /**
+   * The command that runs the agent, such as Node and the bundle; `--config <file>` is appended.
+   */
   agent_command: string[];
   host_id: string;
   clock: Clock;
   log?: DriverLog;
   stop_grace_seconds?: number;
   clean_timeout_seconds?: number;
-  /** How processes are looked at; by what this host offers unless told. */
+  /** How processes are read; by default with what this host offers. */
   processes?: ProcessReader;
 }
 
-/** What comes after the launch is the machine's own doing, and told by its boot stages. */
+/** The boot stages of the machine show what follows the launch. */
 const plan = (): PlannedStep[] => [
   { phase: 'launch', label: 'Launching', usual_seconds: 0.5, owner_layer: 'provider' },
 ];
@@ -54,7 +57,10 @@ export function createLocalDriver(options: LocalDriverOptions): Driver {
     inherited: { PATH: env.PATH ?? '/usr/local/bin:/usr/bin:/bin', LANG: env.LANG ?? 'C.UTF-8' },
   };
 
-  /** A node's processes and files exist on the host that launched it; any other host would truthfully see nothing. */
+  /**
+   * A node's processes and files exist only on the host that launched it; any other host would see
+   * nothing.
+   */
   const launchedElsewhere = ({ state }: DriverTarget): string | null =>
     typeof state.host_id === 'string' && state.host_id !== host_id ? state.host_id : null;
 
@@ -66,7 +72,7 @@ export function createLocalDriver(options: LocalDriverOptions): Driver {
     retryable: true,
   });
 
-  const here =
+  const onThisHost =
     <T extends DriverTarget, Rest extends unknown[], Outcome>(
       call: (host: LocalHost, target: T, ...rest: Rest) => Promise<Outcome>,
     ) =>
@@ -89,12 +95,12 @@ export function createLocalDriver(options: LocalDriverOptions): Driver {
     final_proof: 'absent',
     spec_schema: LocalSpec,
     plan,
-    ensure: here(ensure),
-    stop: here(stop),
-    clean: here(clean),
-    destroy: here(destroy),
-    prove: here(prove),
-    abort: here(abort),
+    ensure: onThisHost(ensure),
+    stop: onThisHost(stop),
+    clean: onThisHost(clean),
+    destroy: onThisHost(destroy),
+    prove: onThisHost(prove),
+    abort: onThisHost(abort),
     async observe(target) {
       const elsewhere = launchedElsewhere(target);
       if (elsewhere === null) return observe(host, target);

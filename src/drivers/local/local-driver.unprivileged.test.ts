@@ -1,4 +1,7 @@
-/** As a plain user, also where the tests are run by root: whoever may do anything would not notice what the driver may not. Its other tests run as whoever runs them. */
+/**
+ * Runs the conformance suite as an unprivileged user, because root would not notice missing
+ * permissions.
+ */
 import { becomePlainUser } from '../../../test/support/run/plain-user.ts';
 import { describeDriver } from '../conformance.ts';
 import { localWorld } from './testing/local-world.ts';

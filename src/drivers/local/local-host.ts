@@ -1,4 +1,4 @@
-/** What the local driver's calls share: where nodes live on this host, what runs them, and how long they get. */
+/** Shared by all calls of the local driver: directories, commands and time limits of this host. */
 
 import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
@@ -10,7 +10,7 @@ import { tagNames } from './processes/procfs.ts';
 export type DriverLog = (message: string, facts: Record<string, unknown>) => void;
 
 export interface LocalHost {
-  /** Without symbolic links in it, as the kernel names it. */
+  /** The real path, without symbolic links, as the kernel reports it. */
   nodes_dir: string;
   agent_command: string[];
   host_id: string;
@@ -19,14 +19,14 @@ export interface LocalHost {
   processes: ProcessTable;
   stop_grace_seconds: number;
   clean_timeout_seconds: number;
-  /** The server's own PATH and LANG: the only variables of its environment that a node inherits. */
+  /** The server's own PATH and LANG: the only variables that a node inherits. */
   inherited: { PATH: string; LANG: string };
 }
 
-/** One name for everybody on this host who would launch, clean or destroy this instance. */
+/** One lock for every process on this host that launches, cleans or destroys this instance. */
 export const lockName = (target: DriverTarget) => `slipway.${target.node_instance_id}`;
 
-/** The ids that every log line about this machine carries. */
+/** The ids for log lines about this machine. */
 export const idsOf = ({ node_id, node_instance_id, workflow_id, correlation_id }: DriverTarget) => ({
   node_id,
   node_instance_id,
@@ -34,7 +34,10 @@ export const idsOf = ({ node_id, node_instance_id, workflow_id, correlation_id }
   correlation_id,
 });
 
-/** The whole environment of a node's processes. Nothing else of the server's is in it, so no secret of ours leaks. */
+/**
+ * The whole environment of a node's processes. It contains nothing else of the server's, so no
+ * secret leaks.
+ */
 export function environmentOf(
   host: LocalHost,
   target: DriverTarget,

@@ -9,7 +9,7 @@ it.each([
   { command: ['sleep', '1'] },
   { env: { PATH: '/bin', A_1: '' }, setup: 'a\nb', clean: 'true' },
   { boot_stages: [{ name: 'pull image', seconds: 0.5 }] },
-])('takes %j', (spec) => {
+])('accepts %j', (spec) => {
   expect(schema.Check(spec)).toBe(true);
 });
 

@@ -1,4 +1,7 @@
-/** The `spec` of a local pool: what runs in a node's directory. Unknown keys are refused and every size is bounded. */
+/**
+ * The `spec` of a local pool: what runs in a node's directory. Unknown fields are refused and every
+ * size is bounded.
+ */
 import { type Static, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { cleanScript, plainText, setupScript, workloadCommand, workloadEnv } from '../workload-spec.ts';
@@ -25,7 +28,7 @@ export type LocalSpec = Static<typeof LocalSpec>;
 
 const validator = Compile(LocalSpec);
 
-/** The contract says the spec was validated; a spec that was not is a mistake of ours and must not reach a shell. */
+/** The caller must have validated the spec; an invalid one is a bug and must not reach a shell. */
 export function localSpec(spec: unknown): LocalSpec {
   if (validator.Check(spec)) return spec;
   throw new TypeError('the spec of a local node was not validated against its schema');

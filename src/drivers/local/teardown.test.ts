@@ -7,7 +7,7 @@ import { alive, type LocalWorld, localWorld, plant, signal, until } from './test
 let world: LocalWorld;
 afterEach(() => world.close());
 
-/** The pid that a planted script wrote about itself. */
+/** The pid that a test script wrote about itself. */
 async function pidIn(path: string): Promise<number> {
   await until(async () => (await readFile(path, 'utf8').catch(() => '')).endsWith('\n'), `a pid in ${path}`);
   return Number(await readFile(path, 'utf8'));
@@ -32,7 +32,7 @@ describe('stop', () => {
     expect(await world.open().observe(target)).toMatchObject({ state: 'exited', present: true });
   });
 
-  it('kills what ignores SIGTERM at the end of the grace, and not before', async () => {
+  it('kills what ignores SIGTERM at the end of the grace period, and not before', async () => {
     world = await localWorld({ stop_grace_seconds: 0.5 });
     const target = world.withSpec({
       command: ['/bin/sh', '-c', 'trap "" TERM; echo $$ >command.pid; while :; do sleep 0.05; done'],
@@ -48,7 +48,7 @@ describe('stop', () => {
     expect(await world.pids(target)).toEqual([]);
   });
 
-  it('asks a daemon that outlived the agent politely, then ends it', async () => {
+  it('sends SIGTERM to a daemon that outlived the agent, then kills it', async () => {
     world = await localWorld();
     const target = world.withSpec({
       setup: `(setsid /bin/sh -c 'trap "echo bye >farewell; exit 0" TERM; echo $$ >daemon.pid; while :; do sleep 0.05; done' &)`,
@@ -63,7 +63,7 @@ describe('stop', () => {
 });
 
 describe('destroy', () => {
-  it('ends a double-forked daemon that shed its session, its parent and its environment', async () => {
+  it('ends a double-forked daemon without session, parent and environment', async () => {
     world = await localWorld();
     const target = world.withSpec({
       setup: `(env -i /usr/bin/setsid /bin/sh -c 'echo $$ >daemon.pid; exec /bin/sleep 1000' &)`,
@@ -80,7 +80,7 @@ describe('destroy', () => {
     expect(await world.open().prove(target, { kind: 'absent', nonce: 'n' })).toMatchObject({ outcome: 'done' });
   });
 
-  it('ends a process that went elsewhere, by its tags alone', async () => {
+  it('ends a process in another directory, by its tags alone', async () => {
     world = await localWorld();
     const target = world.withSpec({ setup: `(cd / && setsid /bin/sleep 1000 & echo $! >stray.pid)` });
     const machine = handle(world, target);
@@ -106,7 +106,7 @@ describe('destroy', () => {
     expect(await alive(bare)).toBe(false);
   });
 
-  it('removes read-only trees, and only the links of what is linked outside', async () => {
+  it('removes read-only trees, and links without their targets', async () => {
     world = await localWorld();
     const outside = join(world.nodes_dir, '..', 'precious');
     await mkdir(outside);
@@ -122,7 +122,7 @@ describe('destroy', () => {
     expect(await readFile(join(outside, 'data'), 'utf8')).toBe('keep me');
   });
 
-  it("does not follow a link in the place of the instance's directory", async () => {
+  it("does not follow a link in place of the instance's directory", async () => {
     world = await localWorld();
     const outside = join(world.nodes_dir, '..', 'precious');
     await mkdir(outside);
@@ -137,7 +137,7 @@ describe('destroy', () => {
     expect(await readFile(join(outside, 'data'), 'utf8')).toBe('keep me');
   });
 
-  it('spares a stranger that merely names the instance, and another installation with the same name', async () => {
+  it("spares a foreign process that merely names the instance, and another installation's", async () => {
     world = await localWorld();
     const target = world.withSpec({});
     const strangers = [
@@ -155,7 +155,7 @@ describe('destroy', () => {
 });
 
 describe('prove', () => {
-  it('sees a lone process and a lone directory, and says which', async () => {
+  it('reports a lone process and a lone directory', async () => {
     world = await localWorld();
     const target = world.withSpec({});
     const { installation_id, node_instance_id } = target;
@@ -180,7 +180,7 @@ describe('prove', () => {
 
   it('leaves the statement of cleanliness to the agent', async () => {
     world = await localWorld();
-    const asked = world.open().prove(world.withSpec({}), { kind: 'clean', nonce: 'n' });
-    expect(await asked).toMatchObject({ outcome: 'failed', code: 'proof_not_offered', retryable: false });
+    const proof = world.open().prove(world.withSpec({}), { kind: 'clean', nonce: 'n' });
+    expect(await proof).toMatchObject({ outcome: 'failed', code: 'proof_not_offered', retryable: false });
   });
 });

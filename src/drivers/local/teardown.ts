@@ -1,4 +1,6 @@
-/** Ends an instance: politely (`stop`), at once (`abort`), or with everything it had (`destroy`). */
+/**
+ * Ends an instance: gracefully (`stop`), at once (`abort`), or with everything it has (`destroy`).
+ */
 import type { DriverOutcome, DriverTarget } from '../driver.ts';
 import { ofAnother } from './ensure.ts';
 import { exclusively } from './files/exclusive.ts';
@@ -11,8 +13,8 @@ const soon_seconds = 0.1;
 const pidsOf = ({ all }: InstanceProcesses) => all.map(({ pid }) => pid).join(', ');
 
 /**
- * The agent is asked first and stops its command cleanly. What is left when it has gone is asked once itself; what is left
- * at the end of the grace, counted from the first asking, is killed.
+ * Signals the agent first, which stops its command. Processes left after it are sent SIGTERM once;
+ * what is left at the end of the grace period, counted from the first signal, is killed.
  */
 export async function stop(host: LocalHost, target: DriverTarget): Promise<DriverOutcome> {
   const found = await host.processes.of(target);
@@ -21,11 +23,11 @@ export async function stop(host: LocalHost, target: DriverTarget): Promise<Drive
   const now_ms = host.clock.nowMs();
   const { stop_asked_at_ms, stragglers_asked } = target.state;
   const asked_at_ms = typeof stop_asked_at_ms === 'number' ? stop_asked_at_ms : null;
-  const wait = (message: string, asked: { stragglers_asked: boolean }): DriverOutcome => ({
+  const wait = (message: string, signalled: { stragglers_asked: boolean }): DriverOutcome => ({
     outcome: 'wait',
     retry_seconds: soon_seconds,
     message: `${message} (${pidsOf(found)})`,
-    state: { ...target.state, host_id: host.host_id, stop_asked_at_ms: asked_at_ms ?? now_ms, ...asked },
+    state: { ...target.state, host_id: host.host_id, stop_asked_at_ms: asked_at_ms ?? now_ms, ...signalled },
   });
 
   if (asked_at_ms !== null && now_ms - asked_at_ms >= host.stop_grace_seconds * 1000) {
@@ -40,7 +42,10 @@ export async function stop(host: LocalHost, target: DriverTarget): Promise<Drive
   return wait('the agent has gone, its processes are stopping', { stragglers_asked: true });
 }
 
-/** Kills and looks again at once, so that the usual case needs one call; `null` when nothing is left. */
+/**
+ * Kills and checks again at once, so that one call is usually enough. Returns null if nothing is
+ * left.
+ */
 async function killAll(host: LocalHost, target: DriverTarget): Promise<DriverOutcome | null> {
   const found = await host.processes.of(target);
   if (found.all.length === 0) return null;
@@ -50,7 +55,7 @@ async function killAll(host: LocalHost, target: DriverTarget): Promise<DriverOut
   return { outcome: 'wait', retry_seconds: soon_seconds, message: `killed, not gone yet: ${pidsOf(left)}` };
 }
 
-/** A launch is over as soon as its call is; what there is to abort is what it started. */
+/** A launch ends with its call, so there is nothing to abort but what it started. */
 export async function abort(host: LocalHost, target: DriverTarget): Promise<DriverOutcome> {
   return (await killAll(host, target)) ?? { outcome: 'done', message: 'no process of this instance runs' };
 }
@@ -59,7 +64,7 @@ export async function destroy(host: LocalHost, target: DriverTarget): Promise<Dr
   const directory = directoryOf(host.nodes_dir, target.node_instance_id);
   const outcome = await exclusively(lockName(target), () => destroyAlone(host, target, directory));
   return (
-    outcome ?? { outcome: 'wait', retry_seconds: soon_seconds, message: 'somebody else is at work on this machine' }
+    outcome ?? { outcome: 'wait', retry_seconds: soon_seconds, message: 'another process is working on this machine' }
   );
 }
 

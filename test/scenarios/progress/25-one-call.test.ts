@@ -1,15 +1,18 @@
-/** What cannot be published is lost to whoever watches, and to nobody else: the machine comes up all the same. */
+/**
+ * What cannot be published is lost to whoever watches, and to nobody else: the machine comes up all
+ * the same.
+ */
 import { expect, vi } from 'vitest';
 import type { Driver } from '../../../src/drivers/driver.ts';
 import type * as tries from '../../../src/engine/tries.ts';
 import { becomesAllocation, localPool } from '../support/machines.ts';
 import { scenario, whileWrong } from '../support/scenario.ts';
 
-type Parts = Pick<typeof tries, 'tell'>;
+type Parts = Pick<typeof tries, 'notify'>;
 const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
 vi.mock(import('../../../src/engine/tries.ts'), async (original) => {
   const whole = await original();
-  return { ...whole, tell: (...given) => (wrong.tell ?? whole.tell)(...given) };
+  return { ...whole, notify: (...given) => (wrong.notify ?? whole.notify)(...given) };
 });
 
 const word = 'the provider is at it';
@@ -58,7 +61,7 @@ scenario({
   counters: [
     {
       broken: 'an engine that insists on being heard',
-      around: whileWrong<Parts>(wrong, { tell: async (_, __, call) => call() }),
+      around: whileWrong<Parts>(wrong, { notify: async (_, __, call) => call() }),
       fails: /for allocation to be active or failed/,
     },
   ],

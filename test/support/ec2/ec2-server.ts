@@ -1,4 +1,7 @@
-/** A server that speaks EC2's query protocol, and goes wrong in the ways that EC2 does when it is told to. */
+/**
+ * A server that speaks EC2's query protocol, and goes wrong in the ways that EC2 does when it is
+ * told to.
+ */
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type Boots, createAccount, type FakeAccount } from './account.ts';
@@ -6,8 +9,8 @@ import { actions } from './actions.ts';
 import { answered, Ec2Refusal, type Query, readQuery } from './query.ts';
 
 /**
- * What becomes of the next requests of an action: refused, cut off before or after their effect, never answered, or, of a list,
- * answered as if nothing were there.
+ * What becomes of the next requests of an action: refused, cut off before or after their effect,
+ * never answered, or, of a list, answered as if nothing were there.
  */
 export type Fault =
   | { refuse: string; message?: string; status?: number }
@@ -19,8 +22,8 @@ export type Fault =
 export interface Ec2Server {
   endpoint: string;
   account: FakeAccount;
-  /** Every action that was asked, in order. */
-  asked: Query[];
+  /** Every action that was requested, in order. */
+  queries: Query[];
   /** For that many requests of that action; for all that come where no number is given. */
   plant(action: string, fault: Fault, times?: number): void;
   heal(): void;
@@ -33,7 +36,7 @@ export const someImage = 'ami-0123456789abcdef0';
 
 export async function startEc2(boots: Boots = {}): Promise<Ec2Server> {
   const account = createAccount([someImage], boots);
-  const asked: Query[] = [];
+  const queries: Query[] = [];
   let page: number | null = null;
   const planted = new Map<string, { fault: Fault; left: number }>();
 
@@ -53,7 +56,7 @@ export async function startEc2(boots: Boots = {}): Promise<Ec2Server> {
 
   const server = createServer(async (request, reply) => {
     const query = await readQuery(request);
-    asked.push(query);
+    queries.push(query);
     if (page !== null && query.fields.has('MaxResults')) query.fields.set('MaxResults', String(page));
     const fault = faultFor(query.action);
     try {
@@ -78,7 +81,7 @@ export async function startEc2(boots: Boots = {}): Promise<Ec2Server> {
   return {
     endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     account,
-    asked,
+    queries,
     plant: (action, fault, times = Number.POSITIVE_INFINITY) => planted.set(action, { fault, left: times }),
     heal: () => planted.clear(),
     pageSize: (most) => {

@@ -4,14 +4,14 @@ import type { Clock } from '../../../base/clock.ts';
 
 export interface AzureAccount {
   credential: TokenCredential;
-  /** The resource manager of another cloud than the public one. */
+  /** The resource manager of a cloud other than the public one. */
   endpoint: string | undefined;
-  /** PEM: who vouches for that address, where it is nobody whom every machine trusts. */
+  /** PEM: the authority for that address, if it is not a public one. */
   ca: string | undefined;
   clock: Clock;
 }
 
-/** Somebody who is silent for so long is not there; whoever called was answered long before. */
+/** Closes connections that hang; callers have timed out long before. */
 const silent_ms = 20_000;
 
 interface LimitedRequest {
@@ -29,7 +29,7 @@ const giveUpInTime = {
   },
 };
 
-/** What all SDKs are told: above all no tries of their own, since we are asked again. */
+/** Options for all SDKs: above all no retries of their own, because operations retry. */
 export function clientOptions({ endpoint, ca }: AzureAccount) {
   const scopes = `${endpoint ?? 'https://management.azure.com'}/.default`;
   return {

@@ -1,4 +1,4 @@
-/** Managed clusters: what AKS says of one, and what is asked of it. Nothing here waits for an operation to end. */
+/** Managed clusters: reading, creating, deleting. Nothing here waits for an operation to end. */
 import type { ManagedCluster, ManagedClusterAgentPoolProfile } from '@azure/arm-containerservice';
 import { moment } from '../../../base/clock.ts';
 import { clusterId, type Place } from '../place.ts';
@@ -20,7 +20,10 @@ export interface ClusterPool {
 export interface Cluster {
   id: string;
   tags: Tags;
-  /** AKS's own words: how far its making is, and whether it runs. It says `Running` long before it is made. */
+  /**
+   * AKS's own words for provisioning and power. It says `Running` long before the cluster is
+   * complete.
+   */
   provisioning: string;
   power: string;
   version: string;
@@ -30,14 +33,14 @@ export interface Cluster {
 }
 
 export interface AzureClusters {
-  /** Null where there is none. */
+  /** Null if there is none. */
   get(place: Place): Promise<Cluster | null>;
-  /** What to follow the operation by. Refused where there is such a cluster already. */
+  /** Returns a handle for the operation. Refused if the cluster exists already. */
   create(place: Place, wanted: ManagedCluster): Promise<string>;
   remove(place: Place): Promise<string>;
-  /** Asks that the operation under way ends; refused where there is none. */
+  /** Requests the end of the running operation; refused if there is none. */
   abort(place: Place): Promise<void>;
-  /** Null where nobody knows of it any more. */
+  /** Null if the operation is no longer known. */
   follow(operation: string): Promise<FollowedOperation | null>;
   latest(place: Place): Promise<LatestOperation | null>;
   events(place: Place, since: Date): Promise<string[]>;
@@ -76,7 +79,7 @@ export async function openClusters(subscription_id: string, account: AzureAccoun
       }
     },
     async create({ resource_group, cluster }, wanted) {
-      // Whoever else puts the same name at this moment is refused by Azure itself; nothing that exists is written over.
+      // Azure refuses a concurrent create of the same name, and nothing that exists is overwritten.
       const poller = managedClusters.createOrUpdate(resource_group, cluster, wanted, { ifNoneMatch: '*' });
       await poller.submitted();
       return poller.serialize();

@@ -1,8 +1,8 @@
-/** What Azure meant by its refusal: its status, its own code, its words, and when to come again. */
+/** Interprets Azure's refusals: status, code, message, and retry time. */
 import { codeOf, statusOf, unanswered } from '../../upstream-error.ts';
 
 export interface ProviderError {
-  /** Azure's own. */
+  /** Azure's own code. */
   code: string;
   message: string;
 }
@@ -16,35 +16,41 @@ interface WireError {
 
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null;
 
-const most_words = 1500;
+const max_message_length = 1500;
 
-/** The words of an error with those that it holds, each once: the outer ones often say no more than that something failed. */
-function wordsIn(error: WireError): string[] {
+/**
+ * The messages of an error and its inner errors, each once: the outer ones often say only that
+ * something failed.
+ */
+function messagesIn(error: WireError): string[] {
   const own = typeof error.message === 'string' && error.message !== '' ? [error.message] : [];
   const inner = [...(Array.isArray(error.details) ? error.details : []), error.innererror].filter(isObject);
-  return [...new Set([...own, ...inner.flatMap(wordsIn)])];
+  return [...new Set([...own, ...inner.flatMap(messagesIn)])];
 }
 
-/** As Azure writes an error in a body, in a cluster or in an operation; undefined where it is none. */
+/** Reads an error from a body, a cluster or an operation; undefined if there is none. */
 export function providerError(wire: unknown): ProviderError | undefined {
   if (!isObject(wire)) return undefined;
   const error: WireError = isObject(wire.error) ? wire.error : wire;
-  const words = wordsIn(error).join(' ');
+  const words = messagesIn(error).join(' ');
   if (typeof error.code !== 'string' && words === '') return undefined;
   return {
     code: typeof error.code === 'string' && error.code !== '' ? error.code : 'Unknown',
-    message: words.slice(0, most_words),
+    message: words.slice(0, max_message_length),
   };
 }
 
-/** Azure's own words, without the client's around them. */
-export function wordsOf(error: unknown): string {
+/** Azure's own message, without the client's prefix. */
+export function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const said = 'details' in error ? providerError(error.details) : undefined;
-  return (said?.message || error.message).slice(0, most_words);
+  return (said?.message || error.message).slice(0, max_message_length);
 }
 
-/** Named ones only: a 404 of a proxy, or of a subscription that this account does not see, says nothing about a resource. */
+/**
+ * Only these codes: a 404 by a proxy, or for an invisible subscription, says nothing about a
+ * resource.
+ */
 const missing = new Set([
   'ResourceNotFound',
   'ResourceGroupNotFound',
@@ -66,11 +72,11 @@ function isAwayItself(error: unknown): boolean {
   return away.has(codeOf(error) ?? '') || (typeof errorCode === 'string' && away.has(errorCode));
 }
 
-/** Nobody answered, or somebody who said to come again: nothing about the request was wrong. */
+/** No answer, or an answer to retry later: nothing about the request was wrong. */
 export const isAway = (error: unknown): boolean =>
   isAwayItself(error) || (error instanceof Error && error.cause !== undefined && isAway(error.cause));
 
-/** In seconds, where Azure said so. */
+/** In seconds, if Azure sent it. */
 export function retryAfterOf(error: unknown, nowMs: number): number | null {
   if (!(error instanceof Error) || !('response' in error) || !isObject(error.response)) return null;
   const { headers } = error.response;

@@ -1,4 +1,4 @@
-/** What Azure says, and whose problem that is. The words and codes are Azure's own. */
+/** Azure's errors and their owners. Codes and messages are Azure's own. */
 import { describe, expect, it } from 'vitest';
 import { azureFailure } from './azure-failure.ts';
 
@@ -20,9 +20,9 @@ const thrown = ({ status, code, message = 'because', retry_after }: Said) =>
     response: { headers: new Headers(retry_after ? { 'retry-after': retry_after } : {}) },
   });
 
-const answerTo = (error: unknown) => azureFailure(error, { strike: (text) => text, now_ms, phase: 'some_phase' });
+const answerTo = (error: unknown) => azureFailure(error, { redact: (text) => text, now_ms, phase: 'some_phase' });
 
-describe('come again', () => {
+describe('retry later', () => {
   it.each<[Said, number]>([
     [{ status: 429, code: 'TooManyRequests', retry_after: '17' }, 17],
     [{ status: 429, code: 'SubscriptionRequestsThrottled' }, 5],
@@ -56,7 +56,7 @@ describe('come again', () => {
     expect(answerTo(Object.assign(new Error('away'), { code }))).toMatchObject({ outcome: 'wait' });
   });
 
-  it('a sign-in that nobody answers', () => {
+  it('a sign-in without an answer', () => {
     const cause = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
     const error = Object.assign(new Error('network_error', { cause }), { name: 'AuthenticationRequiredError' });
     expect(answerTo(error)).toMatchObject({ outcome: 'wait' });
@@ -88,7 +88,7 @@ describe('refused', () => {
     expect(answerTo(thrown({ message: 'its own words', ...said }))).toMatchObject(answer);
   });
 
-  it('an account that Azure does not let in', () => {
+  it('an account that Azure refuses', () => {
     const error = Object.assign(new Error('AADSTS7000215: Invalid client secret'), {
       name: 'AuthenticationError',
       statusCode: 401,
@@ -96,7 +96,7 @@ describe('refused', () => {
     expect(answerTo(error)).toMatchObject({ outcome: 'failed', code: 'azure_sign_in_failed', retryable: true });
   });
 
-  it('in the words of every error within the error', () => {
+  it('with the messages of all inner errors', () => {
     const details = {
       error: { code: 'Outer', message: 'It failed.', details: [{ code: 'Inner', message: 'The subnet is full.' }] },
     };
@@ -105,6 +105,6 @@ describe('refused', () => {
   });
 });
 
-it('does not take a mistake of ours for an answer of Azure', () => {
+it('rethrows a bug of ours', () => {
   expect(() => answerTo(new TypeError('undefined is not a function'))).toThrow('undefined is not a function');
 });

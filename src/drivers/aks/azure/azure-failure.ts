@@ -1,25 +1,25 @@
-/** Turns what Azure refused into a driver's answer: whose problem it is, and whether asking again can help. */
+/** Turns an Azure refusal into a driver's answer: its owner, and whether a retry can help. */
 import type { DriverFailure, DriverWait } from '../../driver.ts';
 import { codeOf, statusOf } from '../../upstream-error.ts';
-import { isAway, type ProviderError, retryAfterOf, wordsOf } from './azure-error.ts';
+import { isAway, messageOf, type ProviderError, retryAfterOf } from './azure-error.ts';
 
 export const away_seconds = 5;
-/** Where Azure is busy with something of ours and names no time. */
+/** Pause if Azure is busy with a resource of ours and names no time. */
 const conflict_seconds = 10;
-/** The longest that Azure says of itself; whoever says "tomorrow" is asked before. */
-const most_seconds = 3600;
+/** The longest pause we accept from Azure. */
+const max_seconds = 3600;
 
 interface Meaning {
   code: RegExp;
-  /** The same code means several things: then its words decide. */
+  /** Needed if one code has several meanings. */
   words?: RegExp;
   means: 'wait' | 'failed';
   retryable?: boolean;
 }
 
-/** The first that fits. Azure's codes are many; what is not here is a failure that its status judges. */
+/** The first match counts. For unlisted codes the status decides. */
 const meanings: Meaning[] = [
-  // Compute says "operation not allowed" of an operation under way and of a quota alike.
+  // Compute uses "operation not allowed" both for a running operation and for a quota.
   { code: /./, words: /quota|approved total regional cores/i, means: 'failed', retryable: true },
   { code: /Quota|LimitReached|LimitExceeded/i, means: 'failed', retryable: true },
   { code: /AllocationFailed|AllocationRequest|CapacityNotAvailable|OutOfCapacity/i, means: 'failed', retryable: true },
@@ -29,7 +29,7 @@ const meanings: Meaning[] = [
     retryable: false,
   },
   { code: /^RequestDisallowedByPolicy$/, means: 'failed', retryable: false },
-  // Somebody can give the right back, or mend the account; nothing about the request itself is wrong.
+  // Somebody can restore a permission or fix the account; nothing about the request is wrong.
   {
     code: /Authorization(Failed|PermissionMismatch)|Forbidden|AuthenticationToken|^ScopeLocked$/i,
     means: 'failed',
@@ -45,7 +45,7 @@ const meanings: Meaning[] = [
     means: 'wait',
   },
   { code: /./, words: /operation\b.{0,80}\bin progress|being deleted|try again later/i, means: 'wait' },
-  // A principal that was just made is not known everywhere yet.
+  // A new principal is not known everywhere yet.
   { code: /^PrincipalNotFound$/, means: 'wait' },
 ];
 
@@ -69,10 +69,10 @@ const failed = (code: string, message: string, retryable: boolean, phase?: strin
   ...(phase && { phase }),
 });
 
-/** An error that stands in a resource or an operation of Azure's, not in the answer to a request. */
-export function providerFailure(error: ProviderError, about: string, strike: (text: string) => string, phase?: string) {
+/** For an error inside an Azure resource or operation, as opposed to a refused request. */
+export function providerFailure(error: ProviderError, about: string, redact: (text: string) => string, phase?: string) {
   const meaning = meaningOf(error);
-  return failed(error.code, `${about}: ${error.code}: ${strike(error.message)}`, meaning?.retryable ?? false, phase);
+  return failed(error.code, `${about}: ${error.code}: ${redact(error.message)}`, meaning?.retryable ?? false, phase);
 }
 
 const signIn = new Set([
@@ -83,14 +83,14 @@ const signIn = new Set([
   'ClientConfigurationError',
 ]);
 
-const inTime = (seconds: number | null, usual: number) => Math.min(seconds ?? usual, most_seconds);
+const inTime = (seconds: number | null, usual: number) => Math.min(seconds ?? usual, max_seconds);
 
-/** An operating error becomes a value; anything else is a mistake of ours and is thrown on. `strike` takes the secrets out. */
+/** An operational error becomes a value; anything else is a bug and is rethrown. */
 export function azureFailure(
   error: unknown,
-  { strike, now_ms, phase }: { strike: (text: string) => string; now_ms: number; phase?: string },
+  { redact, now_ms, phase }: { redact: (text: string) => string; now_ms: number; phase?: string },
 ): DriverFailure | DriverWait {
-  const words = strike(wordsOf(error));
+  const words = redact(messageOf(error));
   const status = statusOf(error);
   const after = retryAfterOf(error, now_ms);
   const where = phase ? { phase } : {};
@@ -102,7 +102,7 @@ export function azureFailure(
     return failed('azure_sign_in_failed', `Azure does not let this server's account in: ${words}`, true, phase);
   if (status === null) throw error;
   const code = codeOf(error) ?? `HTTP ${status}`;
-  const meaning = meaningOf({ code, message: wordsOf(error) });
+  const meaning = meaningOf({ code, message: messageOf(error) });
   if (meaning?.means === 'wait')
     return {
       outcome: 'wait',
@@ -112,6 +112,6 @@ export function azureFailure(
       error: { code, owner_layer: 'provider' },
       ...where,
     };
-  const mendable = meaning?.retryable ?? [401, 403].includes(status);
-  return failed(code, `Azure refused: ${code}: ${words}`, mendable, phase);
+  const isRetryable = meaning?.retryable ?? [401, 403].includes(status);
+  return failed(code, `Azure refused: ${code}: ${words}`, isRetryable, phase);
 }

@@ -1,4 +1,4 @@
-/** Resource groups, and what is in them. */
+/** Resource groups and their contents. */
 import type { ResourceGroup } from '@azure/arm-resources';
 import type { Tags } from '../tags.ts';
 import { type AzureAccount, clientOptions } from './azure-account.ts';
@@ -11,7 +11,7 @@ export interface Group {
   tags: Tags;
   /** Azure's own word. */
   state: string;
-  /** Of a group that Azure keeps for something else: what that is. */
+  /** The id of the resource that Azure manages this group for, if any. */
   managed_by: string | null;
 }
 
@@ -22,10 +22,10 @@ export interface Resource {
 }
 
 export interface AzureGroups {
-  /** Null where there is none. */
+  /** Null if there is none. */
   get(name: string): Promise<Group | null>;
   create(name: string, wanted: { location: string; tags: Tags }): Promise<void>;
-  /** Asks for it; its end is seen by looking. */
+  /** Requests the deletion; its end shows when the group is gone. */
   remove(name: string): Promise<void>;
   contents(name: string): Promise<Resource[]>;
   tagged(name: string, value: string): Promise<Group[]>;
@@ -76,7 +76,7 @@ export async function openGroups(subscription_id: string, account: AzureAccount)
       const all: Group[] = [];
       const filter = `tagName eq ${quoted(name)} and tagValue eq ${quoted(value)}`;
       for await (const group of resourceGroups.list({ filter })) all.push(groupOf(group));
-      // A list that was filtered by tag may come without the tags.
+      // A list filtered by tag may omit the tags.
       const whole = all.map((group) => (name in group.tags ? group : get(group.name)));
       return (await Promise.all(whole)).filter((group) => group !== null);
     },

@@ -1,4 +1,7 @@
-/** What Azure offers beyond the SDK, and not everywhere: how far the newest operation is, and what happened to a cluster. */
+/**
+ * Optional details beyond the SDK: progress of the latest operation, and the activity log of a
+ * cluster.
+ */
 import type { ContainerServiceContext } from '@azure/arm-containerservice/api';
 import { clusterId, type Place } from '../place.ts';
 
@@ -8,10 +11,10 @@ export interface LatestOperation {
   started_at: string | null;
 }
 
-/** Only preview versions know it. */
+/** Available only in preview versions of the API. */
 const latest_version = '2025-05-02-preview';
 const events_version = '2015-04-01';
-const most_events = 30;
+const max_events = 30;
 
 interface WireOperation {
   status?: string;
@@ -26,7 +29,7 @@ interface WireEvent {
   properties?: { statusMessage?: string };
 }
 
-/** Null where it is not offered, or nothing is known: it is an extra, and its absence says nothing. */
+/** Null if it is not offered or unknown; its absence means nothing. */
 export async function latestOperation(context: ContainerServiceContext, place: Place): Promise<LatestOperation | null> {
   const path = `${clusterId(place)}/operations/latest`;
   const { status, body } = await context
@@ -46,7 +49,7 @@ const lineOf = ({ eventTimestamp = '', operationName, status, properties }: Wire
     .filter(Boolean)
     .join(' · ');
 
-/** The activity log of a cluster, newest first; empty where this account may not read it. */
+/** The activity log of a cluster, newest first; empty if this account may not read it. */
 export async function recentEvents(context: ContainerServiceContext, place: Place, since: Date): Promise<string[]> {
   const { status, body } = await context
     .pathUnchecked(`/subscriptions/${place.subscription_id}/providers/Microsoft.Insights/eventtypes/management/values`)
@@ -58,5 +61,5 @@ export async function recentEvents(context: ContainerServiceContext, place: Plac
     });
   if (status !== '200') return [];
   const { value = [] } = body as { value?: WireEvent[] };
-  return value.slice(0, most_events).map(lineOf);
+  return value.slice(0, max_events).map(lineOf);
 }

@@ -1,6 +1,6 @@
 /**
- * A long-running operation of Azure's, followed by what the SDK wrote down of it: whoever holds that, in whatever process, asks once
- * how it stands. What is written down holds a signed address, so it is kept and never told.
+ * Follows a long-running Azure operation by the SDK's serialized handle, from any process. The
+ * handle contains a signed URL, so it is stored and never shown.
  */
 import type { ContainerServiceClient, restorePoller } from '@azure/arm-containerservice';
 import type { ContainerServiceContext } from '@azure/arm-containerservice/api';
@@ -10,9 +10,9 @@ import { isMissing, type ProviderError, providerError, secondsIn } from './azure
 export interface FollowedOperation {
   state: 'running' | 'succeeded' | 'failed' | 'canceled';
   error: ProviderError | null;
-  /** When Azure wants to be asked again. */
+  /** When Azure wants the next poll. */
   retry_after_seconds: number | null;
-  /** What to follow it by from now on. */
+  /** The handle to use from now on. */
   operation: string;
 }
 
@@ -27,7 +27,7 @@ interface Heard {
   headers: Record<string, string | undefined>;
 }
 
-/** The SDK's poller keeps to itself what the operation says; so whatever it hears is heard here too. */
+/** The SDK's poller hides the operation's body, so record every response it receives. */
 function listening(context: ContainerServiceContext, heard: Heard[]): ContainerServiceClient {
   const pathUnchecked = (path: string) => ({
     get: async (options: object) => {
@@ -47,14 +47,14 @@ function restored({ context, restorePoller: restore }: Followers, operation: str
   try {
     return { poller: restore(listening(context, heard), operation, never) };
   } catch {
-    // Written by another version of the SDK. Its own error would tell all of it, so that is not passed on.
+    // Written by another version of the SDK. Its error would quote the handle, so it is dropped.
     return null;
   }
 }
 
 const isAnswer = (heard: Heard | undefined) => heard?.status === '200' || heard?.status === '202';
 
-/** Whatever is not an end is under way. */
+/** Any status that is not final counts as running. */
 const ends: [RegExp, FollowedOperation['state']][] = [
   [/^succeeded$/i, 'succeeded'],
   [/^failed$/i, 'failed'],
@@ -74,7 +74,8 @@ export async function followOperation(
   try {
     await poller.poll();
   } catch (error) {
-    // The first answer is the operation's; what comes after it is about the cluster, which is looked at anyway.
+    // The first response is the operation's; later ones are about the cluster, which is read
+    // separately.
     if (heard.length === 0 || !isAnswer(heard[0])) {
       if (isMissing(error)) return null;
       throw error;

@@ -12,17 +12,17 @@ export interface Assignment extends Grant {
 
 export interface WantedAssignment extends Grant {
   principal_type: AksRole['principal_type'];
-  /** For people who come across it. */
+  /** For people who find it. */
   description: string;
 }
 
 export interface AzureRoles {
-  /** Null where there is none. */
+  /** Null if there is none. */
   get(scope: string, name: string): Promise<Assignment | null>;
   create(name: string, wanted: WantedAssignment): Promise<void>;
-  /** One that is gone is fine. */
+  /** Does nothing if it is gone. */
   remove(scope: string, name: string): Promise<void>;
-  /** Those given on this very scope. */
+  /** Those on exactly this scope. */
   at(scope: string): Promise<Assignment[]>;
 }
 
@@ -33,12 +33,12 @@ const assignmentOf = (wire: RoleAssignment): Assignment => ({
   principal_id: wire.principalId ?? '',
 });
 
-/** The SDK puts a slash before it. */
+/** The SDK prepends a slash. */
 const scopeOf = (scope: string) => scope.replace(/^\//, '');
 
-const orNull = async <T>(asked: Promise<T>): Promise<T | null> => {
+const orNull = async <T>(answer: Promise<T>): Promise<T | null> => {
   try {
-    return await asked;
+    return await answer;
   } catch (error) {
     if (isMissing(error)) return null;
     throw error;

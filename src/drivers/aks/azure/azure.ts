@@ -1,4 +1,4 @@
-/** What the driver asks of one Azure subscription, in its own few words. The SDKs are loaded when the first one is asked. */
+/** The driver's interface to one Azure subscription. The SDKs are loaded at first use. */
 import type { AzureAccount } from './azure-account.ts';
 import { type AzureClusters, openClusters } from './azure-clusters.ts';
 import { type AzureGroups, openGroups } from './azure-groups.ts';

@@ -1,27 +1,31 @@
 /**
- * Who this server is in Azure, from its environment as Azure's own library reads it: a client secret or certificate, a workload or
- * managed identity, or whoever is logged in with Azure's command line. Never from a pool.
+ * This server's Azure account, from the environment as Azure's own library reads it: a client
+ * secret or certificate, a workload or managed identity, or the login of Azure's command line.
+ * Never from a pool.
  */
 import type { AccessToken, GetTokenOptions, TokenCredential } from '@azure/identity';
-import type { Strike } from './redact.ts';
+import type { Redact } from './redact.ts';
 import { azureSdks } from './sdks.ts';
 
 export type Environment = Record<string, string | undefined>;
 
-/** Values of these are secrets, wherever they turn up. */
+/** Values of these variables are secrets, wherever they appear. */
 const secretVariables = ['AZURE_CLIENT_SECRET', 'AZURE_CLIENT_CERTIFICATE_PASSWORD', 'AZURE_PASSWORD'];
 
 export const secretsIn = (environment: Environment): (string | undefined)[] =>
   secretVariables.map((name) => environment[name]);
 
-/** Other directories (a private cloud's) are not known to the public one, which would be asked about them first. */
+/**
+ * A private cloud's directory is unknown to the public one, so instance discovery must be off for
+ * it.
+ */
 const publicDirectories = /^https:\/\/login\.(microsoftonline\.(com|us)|chinacloudapi\.cn)\/?$/;
 
 async function accountOf(environment: Environment, ca: string | undefined): Promise<TokenCredential> {
   const { ClientSecretCredential, DefaultAzureCredential } = await azureSdks();
   const authorityHost = environment.AZURE_AUTHORITY_HOST;
   const options = {
-    // We are asked again; a library that tries for a minute would only keep others waiting.
+    // Operations retry; a library that retries for a minute would only delay others.
     retryOptions: { maxRetries: 0 },
     ...(authorityHost && { authorityHost, disableInstanceDiscovery: !publicDirectories.test(authorityHost) }),
     ...(ca && { tlsOptions: { ca } }),
@@ -32,7 +36,7 @@ async function accountOf(environment: Environment, ca: string | undefined): Prom
     : new DefaultAzureCredential(options);
 }
 
-/** The library is loaded when the first token is wanted. */
+/** The library is loaded when the first token is needed. */
 export function createCredential(environment: Environment, ca: string | undefined): TokenCredential {
   let account: Promise<TokenCredential> | undefined;
   return {
@@ -46,11 +50,11 @@ export function createCredential(environment: Environment, ca: string | undefine
   };
 }
 
-/** Every token that was had is a secret from then on. */
-export const keptSecret = (credential: TokenCredential, strike: Strike): TokenCredential => ({
+/** Every token becomes a secret to redact. */
+export const learningCredential = (credential: TokenCredential, redact: Redact): TokenCredential => ({
   async getToken(scopes, options) {
     const token = await credential.getToken(scopes, options);
-    strike.learn(token?.token);
+    redact.learn(token?.token);
     return token;
   },
 });

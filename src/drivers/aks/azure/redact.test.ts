@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { struckOut } from '../../../base/redaction/redact.ts';
-import { createStrike } from './redact.ts';
+import { createRedact } from './redact.ts';
 
 const secret = 'Q~planted+secret/of=the-account';
 
@@ -18,19 +18,19 @@ it.each([
     `GET /subscriptions/s/operations/o?${struckOut} gave 400`,
   ],
   ['a token that was never seen here', 'Bearer eyJhbGciOi.eyJzdWIiOiIx.c2lnbmF0dXJl', `Bearer ${struckOut}`],
-])('takes out %s', (_, text, left) => {
-  expect(createStrike([secret, undefined])(text)).toBe(left);
+])('redacts %s', (_, text, left) => {
+  expect(createRedact([secret, undefined])(text)).toBe(left);
 });
 
-it('takes out tokens as they are learned, and never forgets the account for them', () => {
-  const strike = createStrike([secret]);
-  for (let each = 0; each < 100; each++) strike.learn(`opaque-token-number-${each}!`);
-  expect(strike(`${secret} opaque-token-number-99!`)).toBe(`${struckOut} ${struckOut}`);
+it("redacts tokens as they are learned, and always the account's secrets", () => {
+  const redact = createRedact([secret]);
+  for (let each = 0; each < 100; each++) redact.learn(`opaque-token-number-${each}!`);
+  expect(redact(`${secret} opaque-token-number-99!`)).toBe(`${struckOut} ${struckOut}`);
 });
 
 it.each(['AKS state: Creating · ARM 1m 40s', 'what is this? nothing', 'see https://aka.ms/aks-pending-operation'])(
-  'leaves alone: %s',
+  'leaves %s unchanged',
   (text) => {
-    expect(createStrike([secret])(text)).toBe(text);
+    expect(createRedact([secret])(text)).toBe(text);
   },
 );

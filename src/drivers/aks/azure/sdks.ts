@@ -1,6 +1,7 @@
 /**
- * Azure's SDKs, loaded at the first use, once, and strictly one after the other. Some of them are imported and some required, and they
- * share modules: Node refuses to require a module whose import has not ended, and keeps that refusal for as long as the process lives.
+ * Loads Azure's SDKs at first use, once, and strictly one after the other. Some are imported and
+ * some required, and they share modules: Node refuses to require a module whose import is pending,
+ * and caches that error for the life of the process.
  */
 async function load() {
   const identity = await import('@azure/identity');

@@ -1,7 +1,10 @@
-/** The cluster itself: asked for once, then followed until it and every pool of it are made and run. */
+/**
+ * The cluster itself: requested once, then followed until it and every pool are created and
+ * running.
+ */
 import type { DriverFailure, DriverOutcome, DriverState } from '../../driver.ts';
 import { codeOf, statusOf } from '../../upstream-error.ts';
-import { type AksHost, inPhase, looksAgain } from '../aks-host.ts';
+import { type AksHost, inPhase, waitAndLook } from '../aks-host.ts';
 import type { Cluster } from '../azure/azure-clusters.ts';
 import { isMissing } from '../azure/azure-error.ts';
 import { providerFailure } from '../azure/azure-failure.ts';
@@ -10,7 +13,7 @@ import { placeState } from '../place.ts';
 import { ensureRoles } from './ensure-roles.ts';
 import { type Followed, follow } from './follow.ts';
 import type { Making } from './making.ts';
-import { isNoted } from './note.ts';
+import { isRecorded } from './note.ts';
 import { phases } from './phases.ts';
 import { wantedCluster } from './wanted-cluster.ts';
 
@@ -18,23 +21,23 @@ const phase = phases.create;
 
 const kept = ({ target, place }: Making): DriverState => ({ ...target.state, ...placeState(place) });
 
-/** What was there is not made anew: the pool's `attempts` decide about another instance. */
+/** A deleted cluster is not recreated: the pool's `attempts` decide about another instance. */
 export const clusterGone = ({ place }: Making): DriverFailure =>
   failed('cluster_gone', `cluster ${place.cluster} was there and is gone: somebody deleted it`);
 
-/** Where Azure shows no such cluster. */
+/** Requests the cluster; Azure shows none yet. */
 export async function putCluster(making: Making): Promise<DriverOutcome> {
   const { host, target, azure, place, spec } = making;
   const followed = await follow(host, azure, target.state);
   if (followed?.state === 'failed' && followed.error)
-    return providerFailure(followed.error, `Azure did not make cluster ${place.cluster}`, host.strike, phase);
+    return providerFailure(followed.error, `Azure did not make cluster ${place.cluster}`, host.redact, phase);
   if (followed && followed.state !== 'canceled')
-    return looksAgain(host, `Azure took the request for cluster ${place.cluster}; it is not visible yet`, {
+    return waitAndLook(host, `Azure took the request for cluster ${place.cluster}; it is not visible yet`, {
       phase,
       state: { ...kept(making), ...followed.keep },
     });
   const now_ms = host.clock.nowMs();
-  if (!isNoted(target.state, now_ms))
+  if (!isRecorded(target.state, now_ms))
     return {
       outcome: 'wait',
       retry_seconds: 0,
@@ -53,10 +56,10 @@ export async function putCluster(making: Making): Promise<DriverOutcome> {
     };
   } catch (error) {
     if (statusOf(error) === 412 && codeOf(error) !== null)
-      return looksAgain(host, `cluster ${place.cluster} is already being made`, { phase });
-    // Seen by one part of Azure is not yet seen by all.
+      return waitAndLook(host, `cluster ${place.cluster} is already being made`, { phase });
+    // A group that one part of Azure sees is not visible to all parts yet.
     if (isMissing(error))
-      return looksAgain(host, `resource group ${place.resource_group} is not visible to AKS yet`, { phase });
+      return waitAndLook(host, `resource group ${place.resource_group} is not visible to AKS yet`, { phase });
     throw error;
   }
 }
@@ -87,51 +90,53 @@ async function underway(making: Making, cluster: Cluster): Promise<DriverOutcome
   const began_at_ms = beganAtMs(making, cluster);
   const [followed, latest] = await Promise.all([
     follow(host, azure, target.state),
-    // An extra that not every Azure offers; without it there is no percent.
+    // Optional: without it there is no percentage.
     azure.clusters.latest(place).catch(() => null),
   ]);
   const percent = latest?.percent ?? null;
-  return looksAgain(host, progressMessage(cluster, (host.clock.nowMs() - began_at_ms) / 1000, percent), {
+  return waitAndLook(host, progressMessage(cluster, (host.clock.nowMs() - began_at_ms) / 1000, percent), {
     phase,
     mark: markOf(cluster, percent),
-    parts: told(host, cluster),
+    parts: redactedParts(host, cluster),
     state: { ...kept(making), ...followed?.keep, cluster_seen: true, arm_began_at_ms: began_at_ms },
   });
 }
 
-const told = (host: AksHost, cluster: Cluster) =>
-  partsOf(cluster).map(({ detail, ...part }) => ({ ...part, ...(detail && { detail: host.strike(detail) }) }));
+const redactedParts = (host: AksHost, cluster: Cluster) =>
+  partsOf(cluster).map(({ detail, ...part }) => ({ ...part, ...(detail && { detail: host.redact(detail) }) }));
 
-/** Azure is not at work on it any more, and it is not what was asked for. */
+/** Azure has stopped working on it, and it is not ready. */
 async function ended(making: Making, cluster: Cluster): Promise<DriverOutcome> {
   const { host, azure, target, place } = making;
   const bad = cluster.pools.find(({ state }) => state === 'Failed');
   if (cluster.provisioning === 'Succeeded' && !bad)
-    return looksAgain(host, `AKS state: Succeeded, power ${cluster.power} · ${poolsInWords(cluster)}`, {
+    return waitAndLook(host, `AKS state: Succeeded, power ${cluster.power} · ${poolsInWords(cluster)}`, {
       phase,
       mark: markOf(cluster, null),
-      parts: told(host, cluster),
+      parts: redactedParts(host, cluster),
       state: { ...kept(making), cluster_seen: true },
     });
   if (cluster.provisioning === 'Canceled')
     return failed('Canceled', `AKS state: Canceled: the making of cluster ${place.cluster} was aborted`);
-  const followed: Followed | null = await follow(host, azure, target.state, { whatever_the_time: true });
+  const followed: Followed | null = await follow(host, azure, target.state, { ignore_interval: true });
   const why = cluster.error ?? followed?.error ?? bad?.error;
   const about = bad
     ? `AKS state: ${cluster.provisioning}, agent pool ${bad.name} is Failed`
     : `AKS state: ${cluster.provisioning}`;
-  if (why) return providerFailure(why, about, host.strike, phase);
+  if (why) return providerFailure(why, about, host.redact, phase);
   return failed(bad ? 'AgentPoolFailed' : 'ClusterFailed', `${about}; Azure gives no reason`);
 }
 
 const rolesInWords = ({ spec: { roles = [] } }: Making) =>
   roles.length === 0 ? 'its pool gives no roles on it' : `its role assignments follow (${roles.length})`;
 
-/** Made and running; what is left is who may use it. That this is next is told first, as a step of its own. */
+/**
+ * Created and running; only the roles are left. They are announced first, as a step of their own.
+ */
 function settled(making: Making, cluster: Cluster): Promise<DriverOutcome> {
   const { host, place, target } = making;
   const { operation: _over, operation_next_at_ms: _then, ...state } = target.state;
-  const parts = told(host, cluster);
+  const parts = redactedParts(host, cluster);
   const keep = { ...state, ...placeState(place), cluster_seen: true, roles_begun: true };
   return inPhase(host, phases.roles, async (): Promise<DriverOutcome> => {
     if (target.state.roles_begun !== true) {

@@ -1,16 +1,16 @@
-/** The resource group that the cluster is made in: one of its own, or somebody's that the pool names. */
+/** The resource group of the cluster: its own, or an existing one that the pool names. */
 import type { DriverFailure, DriverWait } from '../../driver.ts';
-import { isOurs, looksAgain, ofAnother } from '../aks-host.ts';
+import { isOurs, ofAnother, waitAndLook } from '../aks-host.ts';
 import type { Making } from './making.ts';
 import { phases } from './phases.ts';
 import { wantedTags } from './wanted-cluster.ts';
 
 const phase = phases.group;
 
-/** Asked for so long ago that whoever asked may have been wrong about it. */
+/** After this long the group is requested again. */
 export const ask_again_ms = 60_000;
 
-/** Null when it is there. */
+/** Returns null if it exists. */
 export async function ensureGroup({
   host,
   target,
@@ -33,12 +33,12 @@ export async function ensureGroup({
   }
   if (group && !isOurs(group, target)) return ofAnother(`a resource group ${resource_group}`, phase);
   if (group?.state === 'Deleting')
-    return looksAgain(host, `resource group ${resource_group} is being deleted`, { phase });
+    return waitAndLook(host, `resource group ${resource_group} is being deleted`, { phase });
   if (group) return null;
   const { group_asked_at_ms } = target.state;
   const now_ms = host.clock.nowMs();
   if (typeof group_asked_at_ms === 'number' && now_ms - group_asked_at_ms < ask_again_ms)
-    return looksAgain(host, `resource group ${resource_group} was made and is not visible yet`, {
+    return waitAndLook(host, `resource group ${resource_group} was made and is not visible yet`, {
       phase,
       retry_seconds: Math.min(1, host.look_seconds),
     });

@@ -1,4 +1,7 @@
-/** Who may use the cluster: role assignments under names of their own making, so that each is made once and found again. */
+/**
+ * Role assignments of the cluster, under derived names, so that each is created once and can be
+ * found.
+ */
 import type { DriverFailure, DriverWait } from '../../driver.ts';
 import { codeOf } from '../../upstream-error.ts';
 import { clusterId, type Place } from '../place.ts';
@@ -7,7 +10,7 @@ import type { AksRole, AksSpec } from '../spec.ts';
 import type { Making } from './making.ts';
 import { phases } from './phases.ts';
 
-/** Where a pool names no scope, it is the cluster. */
+/** The default scope is the cluster. */
 export const grantOf = (place: Place, role: AksRole): Grant => ({
   scope: role.scope ?? clusterId(place),
   role_definition_id: role.role_definition_id.includes('/')
@@ -19,7 +22,9 @@ export const grantOf = (place: Place, role: AksRole): Grant => ({
 export const grantsOf = (place: Place, { roles = [] }: AksSpec) =>
   roles.map((role) => ({ ...grantOf(place, role), principal_type: role.principal_type }));
 
-/** Null when each is given. One after the other, so that the first that is refused is the one that is told. */
+/**
+ * Returns null if all exist. One after the other, so that the first refusal is the one reported.
+ */
 export async function ensureRoles(making: Making): Promise<DriverWait | DriverFailure | null> {
   const { azure, target, spec, place } = making;
   const description = `slipway: node ${target.node_id}, instance ${target.node_instance_id}`;
@@ -35,7 +40,7 @@ export async function ensureRoles(making: Making): Promise<DriverWait | DriverFa
   return null;
 }
 
-/** "It exists" is good news only where it is this very role of this very principal. */
+/** "Exists" counts only if it is this very role for this very principal. */
 async function isGiven({ azure }: Making, grant: Grant, name: string): Promise<boolean> {
   const own = await azure.roles.get(grant.scope, name);
   if (own) return isSameGrant(own, grant);

@@ -1,6 +1,7 @@
 /**
- * Brings an instance's cluster up, once: resource group, cluster, role assignments. Azure itself holds how far it is: each call looks
- * and does the next thing. What `state` keeps makes it quicker and its words better, and nothing is lost with it.
+ * Creates an instance's cluster, once: resource group, cluster, role assignments. Azure holds the
+ * progress: each call looks and does the next thing. `state` only makes it faster and its messages
+ * better; losing it loses nothing.
  */
 import type { DriverOutcome, EnsureTarget } from '../../driver.ts';
 import { type AksHost, inPhase, isOurs, ofAnother } from '../aks-host.ts';

@@ -1,4 +1,7 @@
-/** Asks once how the operation stands that `state` keeps, and not before Azure wants to be asked. It never spoils what was seen of the cluster. */
+/**
+ * Polls the operation in `state` once, and no earlier than Azure wants. A failed poll counts as
+ * still running.
+ */
 import type { DriverState } from '../../driver.ts';
 import type { AksHost } from '../aks-host.ts';
 import type { Azure } from '../azure/azure.ts';
@@ -10,18 +13,18 @@ export interface Followed {
   keep: DriverState;
 }
 
-const unheard = (keep: DriverState): Followed => ({ state: 'running', error: null, keep });
+const stillRunning = (keep: DriverState): Followed => ({ state: 'running', error: null, keep });
 
 export async function follow(
   host: AksHost,
   azure: Azure,
   { operation, operation_next_at_ms }: DriverState,
-  { whatever_the_time = false } = {},
+  { ignore_interval = false } = {},
 ): Promise<Followed | null> {
   if (typeof operation !== 'string') return null;
   const now_ms = host.clock.nowMs();
-  if (!whatever_the_time && typeof operation_next_at_ms === 'number' && now_ms < operation_next_at_ms)
-    return unheard({});
+  if (!ignore_interval && typeof operation_next_at_ms === 'number' && now_ms < operation_next_at_ms)
+    return stillRunning({});
   const later = (seconds: number | null) => now_ms + (seconds ?? host.look_seconds) * 1000;
   try {
     const seen = await azure.clusters.follow(operation);
@@ -32,6 +35,6 @@ export async function follow(
       keep: { operation: seen.operation, operation_next_at_ms: later(seen.retry_after_seconds) },
     };
   } catch (error) {
-    return unheard({ operation_next_at_ms: later(retryAfterOf(error, now_ms)) });
+    return stillRunning({ operation_next_at_ms: later(retryAfterOf(error, now_ms)) });
   }
 }

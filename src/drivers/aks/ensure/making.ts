@@ -1,4 +1,4 @@
-/** What every step that makes a cluster is given. */
+/** The arguments of every step that creates a cluster. */
 import type { EnsureTarget } from '../../driver.ts';
 import type { AksHost } from '../aks-host.ts';
 import type { Azure } from '../azure/azure.ts';

@@ -1,4 +1,4 @@
-/** The steps in which a cluster comes up, as people see them. */
+/** The phases in which a cluster comes up, as people see them. */
 import type { PlannedStep } from '../../driver.ts';
 
 export const phases = {

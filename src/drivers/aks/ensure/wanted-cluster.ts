@@ -1,4 +1,7 @@
-/** What AKS is asked for: the cluster of a pool's spec, with our tags, under names that follow from the instance. */
+/**
+ * The create request for AKS: the cluster of the pool's spec, with our tags, under names derived
+ * from the instance.
+ */
 import type { ManagedCluster } from '@azure/arm-containerservice';
 import type { EnsureTarget } from '../../driver.ts';
 import { nodeGroupOf, type Place } from '../place.ts';

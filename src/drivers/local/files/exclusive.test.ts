@@ -7,7 +7,7 @@ import { exclusively } from './exclusive.ts';
 const name = (about: string) => `slipway-test.${process.pid}.${about}`;
 const free = async () => 'free';
 
-it('lets one in at a time, and the next when the first is out or has failed', async () => {
+it('admits one at a time, and the next when the first has finished or failed', async () => {
   let leave = () => {};
   const held = exclusively(name('a'), () => new Promise<void>((resolve) => (leave = resolve)));
   expect(await exclusively(name('a'), free)).toBe(null);
@@ -21,7 +21,7 @@ it('lets one in at a time, and the next when the first is out or has failed', as
   expect(await exclusively(name('a'), free)).toBe('free');
 });
 
-it('excludes other processes, and outlives none that is killed', async () => {
+it('excludes other processes, and is freed when its holder is killed', async () => {
   const module = JSON.stringify(fileURLToPath(new URL('exclusive.ts', import.meta.url)));
   const holder = spawn(
     process.execPath,

@@ -1,7 +1,8 @@
 /**
- * Mutual exclusion between everybody on this host who might launch or destroy the same instance: two servers, or a zombie
- * step beside its successor. The lock is an abstract socket name, because the kernel itself frees it when its holder dies;
- * a lock file would outlive a kill -9. Systems without abstract names (macOS) only exclude within one process.
+ * Mutual exclusion between all processes on this host that might launch or destroy the same
+ * instance. The lock is an abstract socket name, which the kernel frees when its holder dies; a
+ * lock file would outlive a kill -9. Systems without abstract names (macOS) only exclude within one
+ * process.
  */
 import { createServer } from 'node:net';
 import { platform } from 'node:process';
@@ -20,7 +21,7 @@ function listenOn(name: string): Promise<(() => Promise<void>) | null> {
   });
 }
 
-/** Runs `work` if nobody else holds `name`; answers `null` at once if somebody does. */
+/** Runs `work` if `name` is free; returns null at once if it is held. */
 export async function exclusively<T>(name: string, work: () => Promise<T>): Promise<T | null> {
   if (heldHere.has(name)) return null;
   heldHere.add(name);

@@ -8,7 +8,7 @@ export interface LaunchRecord {
   launches: number;
   pid: number | null;
   start: string | null;
-  /** The server that launched it: the only one that learns its exit code, and notes it as soon as it does. */
+  /** The server that launched it: the only process that learns its exit code, and records it. */
   launcher: { pid: number; start: string } | null;
 }
 

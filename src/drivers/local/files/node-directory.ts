@@ -1,4 +1,6 @@
-/** The directory of one instance: its path, the marker that says whose it is, how it is claimed and how it goes away. */
+/**
+ * The directory of one instance: its path, its ownership marker, and how it is created and removed.
+ */
 import { chmod, mkdir, readdir, rmdir, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { kindOf, removeTree } from '../../../base/files/remove-tree.ts';
@@ -13,19 +15,24 @@ export const files = {
   agent_output: 'agent.out',
   /** Written by the agent when it gives up: `{code, reason}`. */
   agent_exit: 'agent.exit.json',
-  /** Written by the server that launched the agent, if it was still there when the agent ended. */
+  /** Written by the server that launched the agent, if it still ran when the agent ended. */
   agent_ended: 'agent.ended.json',
-  /** Where the agent keeps the lines of set-up and command until the server has them. */
+  /** Where the agent keeps log lines until the server has them. */
   agent_spool: '.agent/spool',
   launch: 'launch.json',
-  /** Written by the agent, or by us, once `clean` has succeeded: `{workflow_id}` of whoever asked for it. */
+  /**
+   * Written by the agent, or by us, once `clean` has succeeded: `{workflow_id}` of the operation.
+   */
   cleaned: 'cleaned',
   clean_script: 'clean.sh',
   clean_run: 'clean.run.json',
   clean_status: 'clean.status',
   clean_output: 'clean.out',
   temporary: 'tmp',
-  /** Where set-up, command and clean run, so that the most natural `rm -rf ./*` spares the agent and the marker. */
+  /**
+   * Working directory of set-up, command and clean, so that a careless `rm -rf ./*` spares the
+   * agent and the marker.
+   */
   work: 'work',
 } as const;
 
@@ -36,7 +43,7 @@ export interface Marker {
   node_instance_id: NodeInstanceId;
 }
 
-/** No dots and no slashes: an id can name an entry of the nodes' directory and nothing else. */
+/** No dots and no slashes: an id can name only an entry of the nodes' directory. */
 const safeName = /^[A-Za-z0-9][A-Za-z0-9_-]{0,79}$/;
 
 export function directoryOf(nodes_dir: string, node_instance_id: string): string {
@@ -57,7 +64,10 @@ export async function readMarker(directory: string): Promise<Marker | null> {
 
 export type Claim = 'made_now' | 'made_before' | 'of_another';
 
-/** Without a marker the name alone is the tag: a crash came before the marker, or the workload removed it. */
+/**
+ * Without a marker the name alone identifies it: a crash came before the marker, or the workload
+ * removed it.
+ */
 async function ownerOf(directory: string, target: DriverTarget): Promise<'ours' | 'of_another' | 'unmarked'> {
   const marker = await readMarker(directory);
   if (!marker) return 'unmarked';
@@ -65,7 +75,7 @@ async function ownerOf(directory: string, target: DriverTarget): Promise<'ours' 
   return ours ? 'ours' : 'of_another';
 }
 
-/** Makes the directory and tags it, before anything else of the instance exists. */
+/** Creates the directory and its marker, before anything else of the instance exists. */
 export async function claimDirectory(directory: string, target: DriverTarget): Promise<Claim> {
   let made_now = true;
   try {
@@ -84,10 +94,12 @@ export async function claimDirectory(directory: string, target: DriverTarget): P
   return made_now ? 'made_now' : 'made_before';
 }
 
-/** `written_meanwhile`: the note of an agent's end came in between, or a process that nobody could see. */
+/**
+ * `written_meanwhile`: the record of an agent's end, or an unseen process, wrote to it in between.
+ */
 export type Removal = 'removed' | 'of_another' | 'written_meanwhile';
 
-/** The marker goes last: what a crash leaves half removed still says whose it is. */
+/** Removes the marker last, so that a partly removed directory still has its owner. */
 export async function removeDirectory(directory: string, target: DriverTarget): Promise<Removal> {
   const kind = await kindOf(directory);
   if (kind === 'absent') return 'removed';

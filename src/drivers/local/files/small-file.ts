@@ -1,6 +1,6 @@
 /**
- * Small files in a node's directory, which the workload can write to as well. So nothing here follows a symbolic link,
- * waits on a pipe or trusts a size, and what is written appears whole or not at all.
+ * Small files in a node's directory, which the workload can write to as well. So nothing here
+ * follows a symbolic link, blocks on a pipe or trusts a size, and writes are atomic.
  */
 import { randomBytes } from 'node:crypto';
 import { constants, type FileHandle, open, rename, rm, writeFile } from 'node:fs/promises';
@@ -18,14 +18,14 @@ async function openHarmless(path: string): Promise<FileHandle | null> {
   }
 }
 
-/** The last `most_bytes` of a regular file; `null` when there is none. */
-export async function tailOf(path: string, most_bytes: number): Promise<string | null> {
+/** The last `max_bytes` of a regular file; null if there is none. */
+export async function tailOf(path: string, max_bytes: number): Promise<string | null> {
   const file = await openHarmless(path);
   if (!file) return null;
   try {
     const about = await file.stat();
     if (!about.isFile()) return null;
-    const length = Math.min(about.size, most_bytes);
+    const length = Math.min(about.size, max_bytes);
     const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, about.size - length);
     return buffer.subarray(0, bytesRead).toString('utf8');
   } finally {
@@ -33,11 +33,11 @@ export async function tailOf(path: string, most_bytes: number): Promise<string |
   }
 }
 
-const most_record_bytes = 65_536;
+const max_record_bytes = 65_536;
 
-/** A JSON object; `null` when it is missing or was cut short by a crash, which to its reader is the same. */
+/** A JSON object; null if it is missing or was cut short by a crash. */
 export async function readRecord(path: string): Promise<Record<string, unknown> | null> {
-  const text = await tailOf(path, most_record_bytes);
+  const text = await tailOf(path, max_record_bytes);
   if (text === null) return null;
   try {
     const value: unknown = JSON.parse(text);
@@ -48,7 +48,7 @@ export async function readRecord(path: string): Promise<Record<string, unknown> 
   }
 }
 
-export async function writeWhole(path: string, text: string, mode = 0o600): Promise<void> {
+export async function writeAtomically(path: string, text: string, mode = 0o600): Promise<void> {
   const draft = `${path}.${randomBytes(6).toString('hex')}.draft`;
   try {
     await writeFile(draft, text, { flag: 'wx', mode });
@@ -59,4 +59,5 @@ export async function writeWhole(path: string, text: string, mode = 0o600): Prom
   }
 }
 
-export const writeRecord = (path: string, record: object) => writeWhole(path, `${JSON.stringify(record, null, 2)}\n`);
+export const writeRecord = (path: string, record: object) =>
+  writeAtomically(path, `${JSON.stringify(record, null, 2)}\n`);

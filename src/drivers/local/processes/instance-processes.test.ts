@@ -4,20 +4,20 @@ import { alive, plant, until } from '../testing/local-world.ts';
 import { processTable } from './instance-processes.ts';
 import { type ProcessRow, procfsReader } from './procfs.ts';
 
-it('does not signal a stranger that has got the pid meanwhile', async () => {
+it('does not signal a process that reused the pid', async () => {
   const reader = procfsReader(systemClock);
   const { signal } = processTable(systemClock, '/nowhere', reader);
   const pid = plant(['/bin/sleep', '1000'], {});
   const row: ProcessRow = { pid, ppid: 1, session: pid, start: '1', terminal: false, cwd: null, tags: null, argv: [] };
   signal([row], 'SIGKILL');
-  // The signal of the second call comes after that of the first; had the first come at all, SIGSTOP could not be seen.
+  // The second signal comes after the first; had the first arrived, SIGSTOP could not be seen.
   signal([{ ...row, start: reader.startOf(pid) ?? '' }], 'SIGSTOP');
   expect(await alive(pid)).toBe(true);
   signal([{ ...row, start: reader.startOf(pid) ?? '' }], 'SIGKILL');
   await until(async () => !(await alive(pid)), 'signalled by its own start');
 });
 
-it('takes no offence at a process that has ended', () => {
+it('ignores a process that has ended', () => {
   const row = { pid: 2 ** 22 + 1, ppid: 1, session: 1, start: '1', terminal: false, cwd: null, tags: null, argv: [] };
   processTable(systemClock, '/nowhere', procfsReader(systemClock)).signal([row], 'SIGKILL');
 });

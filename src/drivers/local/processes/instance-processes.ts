@@ -1,4 +1,4 @@
-/** Which processes of the host belong to one instance, which of them is its agent, and how they are signalled. */
+/** Finds the processes of one instance and its agent among the host's, and signals them. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { sharedScan } from '../../../base/batching/shared-scan.ts';
@@ -11,9 +11,9 @@ import { psReader } from './ps-reader.ts';
 
 export interface InstanceProcesses {
   agent: ProcessRow | null;
-  /** Everything of the instance, the agent included. */
+  /** All processes of the instance, including the agent. */
   all: ProcessRow[];
-  /** How many processes of the host were looked at. */
+  /** How many processes of the host were examined. */
   looked_at: number;
 }
 
@@ -25,10 +25,10 @@ export interface ProcessTable {
 }
 
 /**
- * A process is the instance's if it carries the tags; or works in the instance's private directory without a terminal,
- * since some daemons overwrite their environment (a person's shell there has a terminal, and is spared); or was started
- * by such a process, or shares the session of one. A process that sheds all of this (new session, empty environment,
- * another directory, parent gone) carries none of our marks, and only a container could hold it.
+ * A process belongs to the instance if it carries the tags, or works in the instance's directory
+ * without a terminal (some daemons overwrite their environment; a person's shell has a terminal and
+ * is spared), or descends from one of these, or shares its session. A process that sheds all of
+ * these cannot be found; only a container could hold it.
  */
 function belonging(rows: ProcessRow[], target: DriverTarget, directory: string): ProcessRow[] {
   const marked = (row: ProcessRow) =>
@@ -42,12 +42,15 @@ function belonging(rows: ProcessRow[], target: DriverTarget, directory: string):
   return [...found.values()];
 }
 
-/** The kernel says ` (deleted)` behind the directory of a process whose directory was removed under it. */
+/** The kernel appends ` (deleted)` to the working directory if it was removed. */
 function worksIn(cwd: string, directory: string): boolean {
   return cwd === directory || cwd.startsWith(`${directory}/`) || cwd === `${directory} (deleted)`;
 }
 
-/** The agent leads its own session and was started with this instance's configuration; no record of its pid is needed. */
+/**
+ * The agent leads its own session and was started with this instance's configuration; no record of
+ * its pid is needed.
+ */
 function isAgent(row: ProcessRow, directory: string): boolean {
   return (
     row.pid === row.session && row.argv.at(-2) === '--config' && row.argv.at(-1) === join(directory, files.agent_config)
@@ -70,7 +73,7 @@ export function processTable(clock: Clock, nodes_dir: string, reader: ProcessRea
     },
     signal(processes, signal) {
       for (const { pid, start } of processes) {
-        // The pid may have passed to a stranger since it was read.
+        // The pid may have been reused since it was read.
         if (reader.startOf(pid) !== start) continue;
         try {
           process.kill(pid, signal);

@@ -11,7 +11,7 @@ afterEach(async () => {
 
 const tags = { SLIPWAY_INSTALLATION_ID: 'installation-p', SLIPWAY_NODE_INSTANCE_ID: 'inst_p' };
 
-it('sees the tags of a process that replaces itself all the time, at every reading', async () => {
+it('always sees the tags of a process that keeps replacing itself', async () => {
   const pid = plant(['/bin/sh', '-c', 'exec /bin/sh -c "$LOOP"'], { ...tags, LOOP: 'exec /bin/sh -c "$LOOP"' });
   planted.push(pid);
   const reader = procfsReader(systemClock);
@@ -23,7 +23,7 @@ it('sees the tags of a process that replaces itself all the time, at every readi
   expect(missed).toEqual([]);
 });
 
-/** A line of /proc/<pid>/stat in which these fields, by the numbers of its manual, are set. */
+/** A line of /proc/<pid>/stat with these fields, by their numbers in the manual. */
 function statLine(fields: Record<number, string>): string {
   const rest = Array.from({ length: 50 }, (_, index) => fields[index + 3] ?? '0');
   return `4711 (a (strange) name) ${rest.join(' ')}\n`;
@@ -38,14 +38,14 @@ it.each([
   ['a process that nobody may look into', { 26: '1' }, false],
   ['a process that has one', { ...code, ...begins, 51: '140725502139999' }, false],
   ['a process that was given none', { ...code, ...begins, 51: '140725502136301' }, true],
-])('tells an environment that is empty from one that is not there yet: %s', (_, fields, empty) => {
+])('distinguishes an empty environment from one that is not there yet: %s', (_, fields, empty) => {
   expect(statFrom(statLine({ 3: 'R', ...fields }))).toMatchObject({
     name: 'a (strange) name',
     empty_environment: empty,
   });
 });
 
-it('does not wait for what an empty environment will never say', async () => {
+it('does not wait for a process that really has an empty environment', async () => {
   const pid = plant(['/usr/bin/env', '-i', '/bin/sleep', '1000'], tags);
   planted.push(pid);
   const reader = procfsReader(systemClock);
@@ -53,7 +53,8 @@ it('does not wait for what an empty environment will never say', async () => {
     async () => (await reader.read()).some((row) => row.pid === pid && row.tags === null),
     'environment shed',
   );
-  // Others that are about to begin may have to be waited for, but not each time; one that is waited for in vain is, each time.
+  // Other starting processes may cause a wait, but not every time; a futile wait would occur every
+  // time.
   await until(async () => {
     const began_ms = systemClock.monotonicMs();
     await procfsReader(systemClock).read();
@@ -61,7 +62,7 @@ it('does not wait for what an empty environment will never say', async () => {
   }, 'a look that waits for nobody');
 });
 
-it('tells a process from its successor under the same pid, and from nobody', () => {
+it('distinguishes a process from its successor with the same pid', () => {
   const reader = procfsReader(systemClock);
   const pid = plant(['/bin/sleep', '1000'], tags);
   planted.push(pid);

@@ -1,4 +1,7 @@
-/** Reads the host's process table from /proc: who runs, whose child it is, and which of our tags it carries. Signals nobody. */
+/**
+ * Reads the host's process table from /proc: processes, their parents, and our tags. Signals
+ * nothing.
+ */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { type Clock, pause } from '../../../base/clock.ts';
 import { errorCode } from '../host-failure.ts';
@@ -13,9 +16,12 @@ export interface ProcessRow {
   pid: number;
   ppid: number;
   session: number;
-  /** With the pid this names one process for ever: pids are used again, start times of one boot are not. */
+  /**
+   * Together with the pid, identifies one process: pids are reused, start times within one boot are
+   * not.
+   */
   start: string;
-  /** Has a controlling terminal, so a person sits in front of it. */
+  /** Has a controlling terminal, so a person uses it. */
   terminal: boolean;
   cwd: string | null;
   tags: ProcessTags | null;
@@ -33,7 +39,7 @@ export const tagNames = {
   node_instance_id: 'SLIPWAY_NODE_INSTANCE_ID',
 } as const;
 
-/** What reading the entry of a process that just ended, or that belongs to somebody else, answers. */
+/** Errors from reading a process that just ended or belongs to another user. */
 const unreadable = new Set(['ENOENT', 'ESRCH', 'EACCES', 'EPERM']);
 
 function unlessGone<T>(read: () => T): T | null {
@@ -56,13 +62,14 @@ interface Stat {
   terminal: boolean;
   start: string;
   name: string;
-  /** It was given none; as opposed to having none at this moment. */
+  /** It was started with an empty environment, as opposed to having none at this moment. */
   empty_environment: boolean;
 }
 
-/** What `/proc/<pid>/stat` says; nothing of a process that has ended. */
+/** Parses `/proc/<pid>/stat`; null for a process that has ended. */
 export function statFrom(text: string): Stat | null {
-  // The name stands in parentheses and may itself hold spaces and parentheses: fields count from the last one.
+  // The name is in parentheses and may contain spaces and parentheses, so count fields from the
+  // last one.
   const close = text.lastIndexOf(')');
   const [state = '', ppid, , session, terminal, ...rest] = text.slice(close + 2).split(' ');
   if (ended.has(state)) return null;
@@ -73,8 +80,8 @@ export function statFrom(text: string): Stat | null {
     terminal: terminal !== '0',
     start: rest[14] ?? '',
     name: text.slice(text.indexOf('(') + 1, close),
-    // An exec first says where the environment begins, then measures it, and says where its code is when it is done with both:
-    // until then an environment that begins where it ends is one that is not measured yet.
+    // An exec sets the start of the environment first, then its end, and the code address last:
+    // until then equal bounds mean "not measured yet", not "empty".
     empty_environment: start_code !== '0' && environment_start !== '0' && environment_start === environment_end,
   };
 }
@@ -98,8 +105,8 @@ function tagsFrom(environ: string): ProcessTags | null {
 }
 
 /**
- * `unsettled`: in the midst of an exec, or of its end, a process has neither environment nor arguments for a moment (a long
- * one on a busy host), and cannot be told from a stranger.
+ * `unsettled`: during an exec or its exit a process has neither environment nor arguments for a
+ * moment, and cannot be told from a foreign one.
  */
 function readRow(pid: number): { row: ProcessRow; unsettled: boolean } | null {
   const stat = readStat(pid);
@@ -121,13 +128,16 @@ function readRow(pid: number): { row: ProcessRow; unsettled: boolean } | null {
   return { row, unsettled };
 }
 
-/** Synchronous reads cost a tenth of asynchronous ones here; in slices, so that the event loop is never held for long. */
+/**
+ * Synchronous reads cost a tenth of asynchronous ones here; in slices, so that the event loop is
+ * not blocked for long.
+ */
 const slice = 64;
 const settle_rounds = 100;
 const settle_pause_ms = 10;
 
 export function procfsReader(clock: Clock): ProcessReader {
-  /** Processes that blanked both for good, by pid and start: they are waited for once, not at every reading. */
+  /** Processes that cleared both for good, by pid and start: waited for once, not at every read. */
   const blank = new Map<number, string>();
 
   async function settled(pid: number): Promise<ProcessRow | null> {

@@ -7,7 +7,7 @@ import { psReader } from './ps-reader.ts';
 let world: LocalWorld;
 afterEach(() => world.close());
 
-it('finds a recorded machine without /proc, ends it with its command, and only it', async () => {
+it('finds a recorded machine without /proc, ends it with its command, and nothing else', async () => {
   const plain = await localWorld();
   const options = plain.options;
   world = { ...plain, open: () => createLocalDriver({ ...options, processes: psReader(plain.nodes_dir) }) };

@@ -1,7 +1,8 @@
 /**
- * The process table where there is no /proc (macOS): `ps` tells nobody's environment there, so an instance's agent is known
- * by the pid and start time that its launch recorded, and the rest by descent and process group. Weaker than /proc: an
- * agent launched in the very moment of a crash, before its record, is not found, and neither are daemons it orphaned.
+ * The process table without /proc (macOS). `ps` shows no environment there, so an agent is
+ * identified by the pid and start time in its launch record, and its processes by descent and
+ * process group. Weaker than /proc: it misses an agent whose launch crashed before the record, and
+ * orphaned daemons.
  */
 import { execFile, execFileSync } from 'node:child_process';
 import { readdir } from 'node:fs/promises';

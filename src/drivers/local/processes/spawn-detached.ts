@@ -1,4 +1,7 @@
-/** Starts a process that outlives the server: its own session, no pipe to us, its output in a file of the node. */
+/**
+ * Starts a process that outlives the server: its own session, no pipe to us, output to a file of
+ * the node.
+ */
 import { spawn } from 'node:child_process';
 import { constants, open } from 'node:fs/promises';
 
@@ -10,11 +13,11 @@ export interface DetachedCommand {
   cwd: string;
   env: Record<string, string>;
   output: string;
-  /** Told how the process ended, if this server lives to see it. */
+  /** Called when the process ends, if this server still runs. */
   onExit?(pid: number, code: number | null, signal: NodeJS.Signals | null): void;
 }
 
-/** Resolves with the pid once the program really runs; rejects with the host's error when it cannot. */
+/** Resolves with the pid once the program runs; rejects with the host's error if it cannot. */
 export async function spawnDetached({ argv, cwd, env, output, onExit }: DetachedCommand): Promise<number> {
   const [program = '', ...args] = argv;
   const log = await open(output, append, 0o600);

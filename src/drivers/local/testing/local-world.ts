@@ -1,4 +1,7 @@
-/** A place for the local driver's tests: a temporary directory of nodes, and eyes that read /proc without the driver. */
+/**
+ * The world of the local driver's tests: a temporary directory of nodes, and a reader of /proc that
+ * does not use the driver.
+ */
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -20,19 +23,19 @@ export interface LocalWorld extends DriverWorld {
   nodes_dir: string;
   options: LocalDriverOptions;
   directory(target: DriverTarget): string;
-  /** Pids of every living process whose environment names this instance. */
+  /** Pids of every live process whose environment names this instance. */
   pids(target: DriverTarget): Promise<number[]>;
   /** The installation of the targets that `withSpec` makes; no other test uses it. */
   installation_id: string;
   withSpec(spec: LocalSpec): EnsureTarget;
   file(target: DriverTarget, name: string): string;
-  /** A file that set-up, command or clean left where they run. */
+  /** A file that set-up, command or clean left in their directory. */
   work(target: DriverTarget, name: string): string;
   /** Set-up is over and the command runs. */
   ready(target: DriverTarget): Promise<void>;
 }
 
-/** Waits for a condition, with a bound; there is no sleeping for luck. */
+/** Waits for a condition, with a bound; never sleeps for a fixed time. */
 export async function until(condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
   const give_up_ms = systemClock.monotonicMs() + 15_000;
   while (!(await condition())) {
@@ -45,13 +48,13 @@ async function readable(path: string): Promise<string> {
   return readFile(path, 'utf8').catch(() => '');
 }
 
-/** A zombie has ended; that its new parent has not asked yet how is no concern of ours. */
+/** A zombie has ended, even if its parent has not reaped it yet. */
 export async function alive(pid: number): Promise<boolean> {
   const stat = await readable(`/proc/${pid}/stat`);
   return stat !== '' && !stat.slice(stat.lastIndexOf(')')).startsWith(') Z');
 }
 
-/** In the midst of an exec a process has neither environment nor arguments; who looks just then looks again. */
+/** During an exec a process has neither environment nor arguments, so read it again. */
 async function environOf(pid: number): Promise<string> {
   for (let tries = 0; tries < 100; tries++) {
     const environ = await readFile(`/proc/${pid}/environ`, 'utf8').catch(() => null);
@@ -73,7 +76,7 @@ async function livingWith(variable: string): Promise<number[]> {
   return pids;
 }
 
-/** Signals a process unless it has ended by itself meanwhile. */
+/** Signals a process unless it has ended meanwhile. */
 export function signal(pid: number, name: NodeJS.Signals): void {
   if (existsSync(`/proc/${pid}`)) process.kill(pid, name);
 }
@@ -110,14 +113,14 @@ export async function localWorld(options: Partial<LocalDriverOptions> = {}): Pro
   const directory = ({ node_instance_id }: DriverTarget) => join(nodes_dir, node_instance_id);
   const file = (of: DriverTarget, name: string) => join(directory(of), name);
   const pids = ({ node_instance_id }: DriverTarget) => livingWith(`SLIPWAY_NODE_INSTANCE_ID=${node_instance_id}`);
-  /** Again and again, since a process may start another just before it is killed. */
+  /** Repeatedly, since a process may start another just before it is killed. */
   const killMachine = (of: DriverTarget) =>
     until(async () => {
       const living = await pids(of);
       for (const pid of living) signal(pid, 'SIGKILL');
       return living.length === 0;
     }, 'killed machine is gone');
-  /** Agents, not their commands: one machine is one agent. */
+  /** Counts agents, not their commands: one machine is one agent. */
   const agents = async (of: DriverTarget) => {
     const found: number[] = [];
     for (const pid of await pids(of)) {
@@ -170,13 +173,13 @@ export async function localWorld(options: Partial<LocalDriverOptions> = {}): Pro
     beforeProof: async () => {},
     async close() {
       for (const one of made) await killMachine(one);
-      // A launcher may still be noting how its agent ended.
+      // A launcher may still be recording how its agent ended.
       await rm(join(nodes_dir, '..'), { recursive: true, force: true, maxRetries: 10, retryDelay: 20 });
     },
   };
 }
 
-/** A process that outlives its parent, for planting. */
+/** A process that outlives its parent, for tests. */
 export function plant(argv: string[], env: Record<string, string>, cwd = '/'): number {
   const [program = '', ...args] = argv;
   const child = spawn(program, args, { env: { PATH: process.env.PATH, ...env }, cwd, detached: true, stdio: 'ignore' });

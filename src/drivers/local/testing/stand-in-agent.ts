@@ -1,4 +1,7 @@
-/** Stands in for the agent in the driver's tests: set-up, command, clean stop and giving up, without a server to talk to. */
+/**
+ * Stands in for the agent in the driver's tests: set-up, command, clean stop and giving up, without
+ * a server.
+ */
 import { spawn, spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
