@@ -103,7 +103,7 @@ export type ProofKind = 'absent' | 'clean' | 'revoked';
 export interface DriverProof {
   kind: ProofKind;
   nonce: string;
-  /** What was checked and what was found, in words and facts that anybody can verify. */
+  /** The checks and their findings, in words and facts that anybody can verify. */
   checked: { what: string; seen: string }[];
 }
 

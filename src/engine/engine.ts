@@ -14,7 +14,7 @@ import type { WorkflowId } from '../base/ids.ts';
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json | undefined };
 
 /** The result of a step; most return nothing. */
-// biome-ignore lint/suspicious/noConfusingVoidType: a function that returns nothing has type void, not undefined
+// biome-ignore lint/suspicious/noConfusingVoidType: functions without a result have type void
 export type StepAnswer = Json | void;
 
 /**

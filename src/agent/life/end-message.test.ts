@@ -1,4 +1,4 @@
-/** The last message on stderr of an agent that ended: what, why, what to do. */
+/** The last message on stderr of an agent that ended names the problem, its cause and a remedy. */
 import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,6 +1,6 @@
 /**
- * The final message of an agent that ended because of something a person must fix: what, why, and
- * what to do.
+ * The final message of an agent that ended because of something a person must fix. It names the
+ * problem, its cause and a remedy.
  */
 import { builtInRedactor } from '../../base/redaction/redact.ts';
 import { pathFaults } from '../../contract/errors/path-faults.ts';

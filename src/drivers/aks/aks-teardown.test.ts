@@ -1,4 +1,4 @@
-/** What the aks driver deletes, and what it never does. */
+/** The resources that the aks driver deletes, and those it never does. */
 import { afterAll, afterEach, beforeEach, expect, it } from 'vitest';
 import { type AksWorld, aksWorld, loadSdks } from '../../../test/support/arm/aks-world.ts';
 import { startArm } from '../../../test/support/arm/arm.ts';

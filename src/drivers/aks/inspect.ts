@@ -35,7 +35,7 @@ export async function observe(host: AksHost, target: DriverTarget): Promise<Obse
 
 interface Look {
   what: string;
-  /** What still exists. */
+  /** The resources that still exist. */
   left: string[];
 }
 

@@ -81,7 +81,7 @@ export function mayAppear(host: Ec2Host, target: DriverTarget): boolean {
   return host.clock.nowMs() - asked_at_ms < settle_seconds * 1000;
 }
 
-/** What exists of an instance. Checks the tags again: nothing without them may be touched. */
+/** Finds what exists of an instance. Checks the tags again: nothing without them may be touched. */
 export async function ownAnywhere(host: Ec2Host, target: DriverTarget): Promise<Own> {
   const clouds = await cloudsOf(host, target);
   const all = (await Promise.all(clouds.map((cloud) => onCloud(cloud, target)))).flat();

@@ -1,5 +1,5 @@
 /**
- * The `spec` of a local pool: what runs in a node's directory. Unknown fields are refused and every
+ * The `spec` of a local pool: the workload in a node's directory. Unknown fields are refused and every
  * size is bounded.
  */
 import { type Static, Type } from 'typebox';

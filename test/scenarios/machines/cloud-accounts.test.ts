@@ -69,7 +69,7 @@ test('what a cloud quotes of the account is struck from every record', async () 
   const cluster = await allocate(client, 'clusters');
   await becomes(client, cluster, 'active');
   const machine = await allocate(client, 'cloud');
-  await until('the machine to be asked for', () => ec2.asked.some(({ action }) => action === 'RunInstances'));
+  await until('the machine to be asked for', () => ec2.queries.some(({ action }) => action === 'RunInstances'));
   await release(client, cluster);
   await release(client, machine);
   await becomes(client, cluster, 'released');

@@ -1,4 +1,4 @@
-/** Role assignments: who may do what on which resource. They carry no tags. */
+/** Role assignments: a role of a principal on a resource. They carry no tags. */
 import type { RoleAssignment } from '@azure/arm-authorization';
 import type { Grant } from '../role-id.ts';
 import type { AksRole } from '../spec.ts';
