@@ -28,7 +28,7 @@ export interface BatchStream {
   stop(): Promise<void>;
 }
 
-const retry = { first_ms: 500, most_ms: 60_000 };
+const retry = { first_ms: 500, max_ms: 60_000 };
 const stableMs = 30_000;
 const maxFrameBytes = 4 * 1024 * 1024;
 /** How long to wait for the close handshake when the relay stops. */

@@ -95,7 +95,7 @@ test('reports an unknown flag in two lines', async () => {
   const { code, stderr } = await lived('--sever', server.url);
   expect(code).toBe(2);
   expect(stderr).toMatch(
-    /^slipway agent: it cannot start so: Unknown option '--sever'.*\n {2}What to do: slipway agent --help/,
+    /^slipway agent: invalid arguments: Unknown option '--sever'.*\n {2}What to do: See slipway agent --help/,
   );
   expect(stderr.split('\n')).toHaveLength(3);
 });

@@ -1,6 +1,6 @@
 /** Secrets that a workload was given are redacted from its output, whatever their names. */
 import { expect, test } from 'vitest';
-import { struckOut } from '../../base/redaction/redact.ts';
+import { redactionMark } from '../../base/redaction/redact.ts';
 import { redactKnown } from './known-secrets.ts';
 
 test('redacts values of secret names and of stored secrets, and no others', () => {
@@ -9,13 +9,13 @@ test('redacts values of secret names and of stored secrets, and no others', () =
     ['GREETING'],
   );
   expect(redact('a plum quartz 1 b meadow harbor 2 c walnut lantern 3 d short')).toBe(
-    `a ${struckOut} b ${struckOut} c walnut lantern 3 d short`,
+    `a ${redactionMark} b ${redactionMark} c walnut lantern 3 d short`,
   );
 });
 
 test('redacts each line of a multi-line value, also inside JSON', () => {
   const redact = redactKnown({ CERT: 'first "long" line\nshort\nlast long line' }, ['CERT']);
-  expect(redact('last long line')).toBe(struckOut);
-  expect(redact(JSON.stringify({ line: 'first "long" line' }))).toBe(`{"line":"${struckOut}"}`);
+  expect(redact('last long line')).toBe(redactionMark);
+  expect(redact(JSON.stringify({ line: 'first "long" line' }))).toBe(`{"line":"${redactionMark}"}`);
   expect(redact('short')).toBe('short');
 });

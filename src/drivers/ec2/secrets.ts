@@ -1,5 +1,5 @@
 /** Redacts secrets from messages of the provider, its client and a machine's console. */
-import { createRedactor, isSecretName, struckOut } from '../../base/redaction/redact.ts';
+import { createRedactor, isSecretName, redactionMark } from '../../base/redaction/redact.ts';
 import type { DriverTarget, EnsureTarget } from '../driver.ts';
 import { literalEnv } from '../workload-spec.ts';
 import { isEc2Spec } from './spec.ts';
@@ -43,5 +43,7 @@ export function redactFor(account: AccountSecrets | null, target: DriverTarget |
   ].filter((literal) => literal !== '');
   const redactor = createRedactor([], known);
   return (text) =>
-    redactor.text(ofRequests.reduce((left, { find, leaves }) => left.replaceAll(find, `${leaves}${struckOut}`), text));
+    redactor.text(
+      ofRequests.reduce((left, { find, leaves }) => left.replaceAll(find, `${leaves}${redactionMark}`), text),
+    );
 }

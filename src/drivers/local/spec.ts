@@ -1,6 +1,6 @@
 /**
- * The `spec` of a local pool: the workload in a node's directory. Unknown fields are refused and every
- * size is bounded.
+ * The `spec` of a local pool: the workload in a node's directory. Unknown fields are refused and
+ * every size is bounded.
  */
 import { type Static, Type } from 'typebox';
 import { Compile } from 'typebox/compile';

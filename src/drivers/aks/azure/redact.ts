@@ -1,5 +1,5 @@
 /** Redacts secrets from Azure's messages: the account's, its tokens, and signed URLs. */
-import { builtInRedactor, struckOut } from '../../../base/redaction/redact.ts';
+import { builtInRedactor, redactionMark } from '../../../base/redaction/redact.ts';
 
 export interface Redact {
   (text: string): string;
@@ -27,10 +27,10 @@ export function createRedact(known: readonly (string | undefined)[]): Redact {
   for (const secret of known) learn(secret);
   const redact = (text: string) => {
     const without = secrets.reduce(
-      (left, secret) => left.replaceAll(secret, struckOut).replaceAll(encodeURIComponent(secret), struckOut),
+      (left, secret) => left.replaceAll(secret, redactionMark).replaceAll(encodeURIComponent(secret), redactionMark),
       text,
     );
-    return builtInRedactor.text(without.replaceAll(query, `$1${struckOut}`).replaceAll(path, `$1${struckOut}`));
+    return builtInRedactor.text(without.replaceAll(query, `$1${redactionMark}`).replaceAll(path, `$1${redactionMark}`));
   };
   return Object.assign(redact, { learn });
 }
