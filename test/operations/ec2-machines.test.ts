@@ -3,7 +3,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { tagNames } from '../../src/drivers/ec2/tags.ts';
-import { most_user_data_bytes } from '../../src/drivers/ec2/user-data.ts';
+import { max_user_data_bytes } from '../../src/drivers/ec2/user-data.ts';
 import { type BootingMachines, bootingMachines } from '../support/ec2/booting.ts';
 import { type Ec2Server, startEc2 } from '../support/ec2/ec2-server.ts';
 import { accountSecrets, usualSpec } from '../support/ec2/ec2-world.ts';
@@ -66,7 +66,7 @@ it('fetches the agent, enrols with it, serves, and is proven gone', async () => 
   const kept = statSync(join(home, 'agent.json'));
   expect(kept.mode & 0o777, 'only its owner may read the token').toBe(0o600);
   const given = Buffer.from(instance.fields.get('UserData') ?? '', 'base64');
-  expect(given.length).toBeLessThan(most_user_data_bytes / 2);
+  expect(given.length).toBeLessThan(max_user_data_bytes / 2);
 
   await server.client.call('allocation-release', { params: { id: active.allocation_id } });
   await becomes(active.allocation_id, 'released');

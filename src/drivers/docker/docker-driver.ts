@@ -14,7 +14,7 @@ import { unseen } from '../unseen.ts';
 import { diagnose } from './diagnose.ts';
 import { addressOf, type DockerHost } from './docker-host.ts';
 import { type ContainerRow, type Engine, openEngine } from './engine.ts';
-import { wordsOf } from './engine-error.ts';
+import { messageOf } from './engine-error.ts';
 import { engineAway, engineFailure } from './engine-failure.ts';
 import { ensure } from './ensure.ts';
 import { listOwned, observe, prove } from './inspect.ts';
@@ -125,7 +125,7 @@ export function createDockerDriver(options: DockerDriverOptions): Driver {
     },
     async list_owned(installation_id) {
       const listed = await bounds.within(listOwned(host, installation_id)).catch((error: unknown) => {
-        throw new Error(`a container engine could not list what it holds: ${host.redact(wordsOf(error))}`);
+        throw new Error(`a container engine could not list what it holds: ${host.redact(messageOf(error))}`);
       });
       if (!listed) throw new Error('a container engine did not list in time what it holds');
       return listed;
