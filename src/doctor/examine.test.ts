@@ -22,7 +22,7 @@ const person = { kind: 'person', token: null, node_id: 'node_1' } as const;
 const agent = { kind: 'agent', credential: null } as const;
 
 test('explains a fenced node, by its id', async () => {
-  expect(await adviceOn('node_fenced', person)).toContain('`slipway explain node_1` says what holds it');
+  expect(await adviceOn('node_fenced', person)).toContain('`slipway explain node_1`');
 });
 
 test('an unknown id leads to the list of nodes', async () => {
