@@ -1,7 +1,8 @@
 /**
- * Beats in batches of a hundred, as relays send them: how many a second are taken and stored, against the bare upsert of the same
- * rows into the same table in the same run, in turns. It also tells how long after its answer a beat was found in the table, how
- * many updates stayed in their page (HOT), and what a beat cost the server and PostgreSQL.
+ * Heartbeats in batches of a hundred, as relays send them: how many per second are accepted and
+ * stored, compared with the bare upsert of the same rows in the same run, in turns. Also reports
+ * how long after its answer a heartbeat is in the table, how many updates were HOT, and the cost
+ * per heartbeat for the server and PostgreSQL.
  */
 import { loadavg } from 'node:os';
 import { now, pause, systemClock } from '../src/base/clock.ts';
@@ -22,12 +23,12 @@ const options = readOptions(import.meta.url, {
 const { quick, rounds, nodes } = options;
 const batch = 100;
 const batches = quick ? 600 : 1_500;
-// Nobody beats twice in a round, so that each beat of it is a row of its own.
+// No node beats twice in a round, so that each heartbeat is its own row.
 if (nodes < batches * batch) throw new Error(`for a round of ${batches * batch} beats there must be as many nodes`);
 const connections = 8;
-/** Each beat that was answered is waited for in the table, but not for ever. */
+/** How long to wait for an answered heartbeat to appear in the table. */
 const lostAfterSeconds = 30;
-/** As large as a flush is at the rate that is aimed at. */
+/** The size of a flush at the target rate. */
 const rowsAtOnce = 6_000;
 const aim = 30_000;
 const reported = { health_score: 97, error_rate: 0.01, active_tasks: 3 };
@@ -38,7 +39,7 @@ const bareUpsert = `
   on conflict (node_instance_id) do update set last_seen_at = excluded.last_seen_at, interval_seconds = excluded.interval_seconds,
     stale_seconds = excluded.stale_seconds, reported = excluded.reported`;
 
-/** Numbers that lie apart, so that no two neighbours in the table beat together. */
+/** Spread numbers, so that no neighbours in the table beat together. */
 const numberOf = (turn: number) => (turn * 7919) % nodes;
 
 interface Hot {
@@ -65,7 +66,7 @@ const countSince = async (db: Database, since: Date): Promise<number> =>
 const startedMs = () => systemClock.monotonicMs();
 const secondsSince = (ms: number) => (systemClock.monotonicMs() - ms) / 1000;
 
-/** Rows a second. */
+/** Rows per second. */
 async function bareRound(db: Database, ids: string[], from: number): Promise<number> {
   const began = startedMs();
   const rows = batches * batch;
@@ -82,7 +83,9 @@ async function bareRound(db: Database, ids: string[], from: number): Promise<num
   return rows / secondsSince(began);
 }
 
-/** How long after its answer the last beat of a batch is found in the table, for some batches that are answered meanwhile. */
+/**
+ * How long after its answer the last heartbeat of a batch is in the table, for a sample of batches.
+ */
 async function watchLag(
   db: Database,
   ids: string[],
@@ -100,7 +103,7 @@ async function watchLag(
     }
     looked = turn;
     const id = ids[numberOf(turn * batch + batch - 1)];
-    // Nobody beats twice in a round, so whatever has come since it began is the beat that is looked for.
+    // No node beats twice in a round, so any newer time is the expected heartbeat.
     const seen = async () =>
       (await db.query('select 1 from heartbeats where node_instance_id = $1 and last_seen_at >= $2', [id, since]))
         .length > 0;
@@ -128,7 +131,8 @@ async function ourRound(served: Served, db: Database, ids: string[], from: numbe
   const watching = watchLag(db, ids, since, answered, lags, () => over);
   const began = startedMs();
   await send(served.port, batches, connections, (turn) => {
-    // Whoever asks for the next request has its former answer: a batch so far back has been answered.
+    // A connection sends its next request only after the previous answer, so a batch this far back
+    // has been answered.
     if (turn >= connections) {
       answered.turn = from / batch + turn - connections;
       answered.atMs = systemClock.monotonicMs();
@@ -140,7 +144,7 @@ async function ourRound(served: Served, db: Database, ids: string[], from: numbe
   const answeredMs = startedMs();
   while ((await countSince(db, since)) < batches * batch) {
     if (secondsSince(answeredMs) > lostAfterSeconds) throw new Error('beats that were answered are not in the table');
-    // To count them costs the database as much as some thousand beats.
+    // Counting costs the database as much as a few thousand heartbeats.
     await pause(systemClock, 100);
   }
   return (batches * batch) / secondsSince(began);
@@ -172,7 +176,7 @@ try {
     return result;
   };
   try {
-    // Everybody has beaten once, so that nobody has to be learned.
+    // Every node beats once first, so that all sessions are loaded.
     for (let from = 0; from < nodes; from += batches * batch) await ourRound(ours, db, ids, from, unmeasured);
     await bareRound(db, ids, 0);
     for (let turn = 0; turn < rounds; turn++) {

@@ -1,8 +1,8 @@
 /**
- * What a single beat costs the server: processor time of its process for one request, against Fastify with nothing behind it,
- * the same body, validation and form of reply. Both in processes of their own, in short turns that change who begins, so that
- * whatever else slows the machine slows both. PostgreSQL's own time is told apart, and what the server does at rest (its rules
- * look around several times a second; looked at before and after) is taken off.
+ * The cost of a single heartbeat: CPU time of the server process per request, compared with a bare
+ * Fastify server with the same body, validation and reply. Both run in their own process, in short
+ * alternating turns, so that other load slows both. PostgreSQL's time is reported separately, and
+ * the server's idle load is subtracted.
  */
 import { loadavg } from 'node:os';
 import { pause, systemClock } from '../src/base/clock.ts';
@@ -31,19 +31,19 @@ const { quick, rounds, nodes: sizes } = options;
 const beatsInTurn = 5_000;
 const turnsInRound = quick ? 4 : 10;
 const beatsInRound = beatsInTurn * turnsInRound;
-/** Both are then as quick as they get. */
+/** Enough turns for both to be warm. */
 const warmTurns = quick ? 6 : 10;
 const restSeconds = quick ? 3 : 5;
 const connections = 32;
 const batch = 1_000;
-/** As our agents say it, with more or less to do. */
+/** Bodies as our agents send them. */
 const said = Array.from({ length: 10 }, (_, active_tasks) =>
   JSON.stringify({ status: 'ready', health_score: 100, error_rate: 0, active_tasks }),
 );
-/** Numbers that lie apart, so that no two neighbours in a table beat together. */
+/** Spread numbers, so that no neighbours in a table beat together. */
 const whose = (turn: number, nodes: number) => credentialOf(1 + ((turn * 7919) % nodes));
 
-/** All of them have beaten once, so that nobody has to be learned. */
+/** Every node beats once first, so that all sessions are loaded. */
 const learn = (port: number, nodes: number) =>
   send(port, nodes / batch, 4, (turn) => {
     const beats = Array.from({ length: batch }, (_, i) => ({ credential: credentialOf(1 + turn * batch + i) }));
@@ -51,7 +51,7 @@ const learn = (port: number, nodes: number) =>
   });
 
 interface Cost {
-  /** In processors. */
+  /** In CPUs. */
   rest: number;
   server: number[];
   database: number[];
@@ -83,7 +83,7 @@ async function measure(nodes: number, raw: Served): Promise<Cost> {
   await fillFleet(db, { idle: nodes, inFlight: 0 });
   await db.close();
   const ours = await serveSlipway(directory, [...store.arguments(), ...tireless]);
-  /** What a server does anyway, beats or not, is not the cost of a beat. */
+  /** The idle load of a server is not part of a heartbeat's cost. */
   const atRest = async (seconds: number) => {
     const [before, startedMs] = [processorSeconds(ours.pid), systemClock.monotonicMs()];
     await pause(systemClock, seconds * 1000);

@@ -1,8 +1,8 @@
 /**
- * What a beat costs in a small fleet and in a large one: the same beats a second, in batches, to a replica with ten thousand nodes
- * behind it and to one with a million, each of whom beats in its turn. Counted is all the processor time of the server and of its
- * database, with whatever watches over such a fleet. Both stand side by side and are measured in short turns, so that whatever else
- * slows the machine slows both.
+ * The cost of a heartbeat in a small and a large fleet: the same rate, in batches, to a replica
+ * with ten thousand nodes and to one with a million, each node in turn. Counts all CPU time of the
+ * server and its database, including supervision. Both are measured side by side in short turns, so
+ * that other load slows both.
  */
 import { loadavg } from 'node:os';
 import { offer } from './fleet/offer.ts';
@@ -19,13 +19,13 @@ const options = readOptions(import.meta.url, {
 });
 const { quick } = options;
 const rate = quick ? 4_000 : 8_000;
-/** A turn of the small fleet is over before anybody in it could be missed, and so is one of the large fleet. */
+/** Turns are short enough that no node of either fleet becomes stale. */
 const small = { nodes: 10_000, turnSeconds: 4 };
 const large = { nodes: quick ? 100_000 : 1_000_000, turnSeconds: 12 };
 const rounds = quick ? 3 : 7;
 /**
- * Until everybody has been heard twice. By the first beat the replica learns its agent, and what learning left behind is collected while the
- * next ones come; neither is part of a beat.
+ * Until every node was heard twice. The first heartbeat loads the agent's session, and its garbage
+ * is collected during the next ones; neither is part of a heartbeat's cost.
  */
 const settleSeconds = (nodes: number) => Math.max(20, (2 * nodes) / rate);
 const band = 1.2;
@@ -37,11 +37,11 @@ interface Fleet {
   directory: string;
   store: Store;
   replica: Replica;
-  /** Whose turn is next. */
+  /** The next node to beat. */
   from: number;
 }
 
-/** Microseconds for each beat. */
+/** Microseconds per heartbeat. */
 interface Cost {
   server: number;
   database: number;
@@ -49,8 +49,8 @@ interface Cost {
 
 async function listen(fleet: Fleet, seconds: number): Promise<Cost> {
   const { replica, store, nodes, from } = fleet;
-  const asked = { replicas: [replica], postmaster: store.pid(), nodes, rate, seconds, from };
-  const { answered, use } = await offer(asked);
+  const query = { replicas: [replica], postmaster: store.pid(), nodes, rate, seconds, from };
+  const { answered, use } = await offer(query);
   fleet.from += seconds * rate;
   const us = (share: number) => (1e6 * share) / answered;
   const cost = { server: us(use.servers[0] ?? 0), database: us(use.database) };
@@ -75,7 +75,7 @@ async function end({ replica, store, directory }: Fleet): Promise<void> {
 }
 
 const loadBefore = loadavg();
-// The large one first: it may be left alone for longer.
+// The large fleet first: it can be left alone for longer.
 const fleets = { large: await settled(large.nodes), small: await settled(small.nodes) };
 const costs: Record<keyof typeof fleets, Cost>[] = [];
 try {
@@ -88,7 +88,10 @@ try {
   for (const fleet of Object.values(fleets)) await end(fleet);
 }
 
-/** Of all turns, and not the usual one: what is collected or looked at seldom is in one turn of several. */
+/**
+ * The mean of all turns, not the median: rare work such as garbage collection falls into a few
+ * turns.
+ */
 const mean = (values: number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
 const figureOf = (what: string, samples: number[]): Figure => ({ what, value: mean(samples), unit: 'µs', samples });
 const of = (which: keyof typeof fleets, part: keyof Cost) => costs.map((cost) => cost[which][part]);

@@ -1,8 +1,9 @@
 /**
- * A million honest agents in this one process, in front of real servers with the embedded database: they beat at the interval that
- * the server assigns, through relays, over streams and by calls of their own; some die, some restart, some falter, some join. Judged by the evidence: no machine that is
- * well was given up, each that died was found, and how late. Loopback only, bounded in time. Ends with 1 when a verdict was false or
- * missing, or a change that was acknowledged is not there.
+ * A million agents in this process against real servers with the embedded database. They beat at
+ * the assigned interval, through relays, streams and calls; some die, restart, falter or join.
+ * Judged by the evidence: no healthy machine was given up, every death was found, and how late.
+ * Loopback only, bounded in time. Exits with 1 if a verdict was false or missing, or an
+ * acknowledged change is lost.
  */
 import { loadavg } from 'node:os';
 import { now, pause, systemClock } from '../src/base/clock.ts';
@@ -31,7 +32,7 @@ const progress = (what: string) =>
 const readEveryMs = 100;
 const storedWithinMs = 2_000;
 const graceSeconds = 10;
-const mostTold = 10;
+const maxReported = 10;
 const story = options.story && stories[options.story];
 const plan = drawPlan(options, longestStaleSeconds(options));
 const loadBefore = loadavg();
@@ -40,7 +41,7 @@ progress(`filling a store with ${options.nodes} nodes`);
 const store = await openStore(directory, options);
 const stage: Stage = { directory, store, options, replicas: [], progress };
 const { replicas } = stage;
-/** Each speaks to one of those that serve now; which one follows from its number. */
+/** Each agent calls one of the current replicas, chosen by its number. */
 const urlOf = (number: number) => replicas[number % replicas.length]?.url ?? '';
 try {
   const count = story?.replicas ?? 1;
@@ -64,7 +65,7 @@ try {
     ? undefined
     : startReader({ url: urlOf(0), token: adminToken, everyMs: readEveryMs, metAfterMs: interval * 1_200 });
   const writer = story ? startWriter(() => urlOf(1)) : undefined;
-  const telling = story?.tell(stage);
+  const running = story?.run(stage);
   const watching = store.open();
   const sampling = options.statements ? sampleStatements(watching) : undefined;
 
@@ -88,10 +89,10 @@ try {
   }
   for (const line of (await sampling?.end()) ?? []) progress(line);
   await watching.close();
-  const told = (await telling) ?? [];
+  const storyFigures = (await running) ?? [];
   const reads = await reader?.end();
   const db = store.open();
-  // A gap in our own hearing gives every machine its whole stale time anew; whoever died before it is found later.
+  // A gap of the control plane restarts every stale time, so earlier deaths are found later.
   const patienceMs = systemClock.monotonicMs() + 1000 * (longestStaleSeconds(options) + graceSeconds);
   while (systemClock.monotonicMs() < patienceMs && (await countFound(db, agents, fate.dead, since)) < fate.dead.size)
     await pause(systemClock, 1_000);
@@ -103,15 +104,15 @@ try {
   const judgement = await judge(db, agents, fate.dead, since);
   await db.close();
   await Promise.all(replicas.map((replica) => replica.stop()));
-  const run = { options, interval, startSeconds, readings, load, fate, reads, judgement, told, written };
+  const run = { options, interval, startSeconds, readings, load, fate, reads, judgement, storyFigures, written };
   const { figures, words } = figuresOf(run);
   report(options, options.story ? `fleet-${options.story}` : 'fleet', figures, loadBefore, {
     medianOf: 'one run',
     notes: words,
   });
   const broken = brokenBy(judgement, written);
-  for (const each of broken.slice(0, mostTold)) progress(`not as it should be: ${each}`);
-  if (broken.length > mostTold) progress(`… and ${broken.length - mostTold} more like these`);
+  for (const each of broken.slice(0, maxReported)) progress(`not as it should be: ${each}`);
+  if (broken.length > maxReported) progress(`… and ${broken.length - maxReported} more like these`);
   if (broken.length > 0) process.exitCode = 1;
 } finally {
   await store.end();

@@ -1,7 +1,7 @@
 /**
- * What each page, count and search costs in a fleet of ten thousand, a hundred thousand and a million, while beats are written; and
- * what counting as things change costs whoever changes them. The same page by primary key is the baseline of the same run. Ends
- * with 1 when one of them gets dearer with the fleet than it may.
+ * The cost of each page, count and search in fleets of ten thousand, a hundred thousand and a
+ * million, during heartbeats, and the cost of counting for writers. The same page by primary key is
+ * the baseline of the run. Exits with 1 if one of them grows too much with the fleet.
  */
 import { loadavg } from 'node:os';
 import { now, pause, systemClock } from '../src/base/clock.ts';
@@ -34,9 +34,9 @@ const { quick, rounds } = options;
 const sizes = quick ? [10_000, 100_000] : [10_000, 100_000, 1_000_000];
 const samples = 8 * rounds;
 const targetMs = 100;
-/** A deeper index and a colder cache cost something; a walk through the fleet costs as many times as there are more nodes. */
-const mostGrowth = 4;
-/** Below this nobody would notice, and the clock is mostly what is measured. */
+/** A deeper index and a colder cache cost something; a scan would grow with the number of nodes. */
+const maxGrowth = 4;
+/** Smaller times do not matter and are mostly timer noise. */
 const unnoticedMs = 5;
 const beatsAtOnce = 1_600;
 const beatEveryMs = 200;
@@ -52,7 +52,7 @@ interface Store {
 type Read = (store: Store) => Promise<unknown>;
 const at = () => now(systemClock);
 const any = ({ some }: Store) => some[Math.floor(Math.random() * some.length)] ?? '';
-/** A name from the middle of the fleet, far from either end of the walk. */
+/** A name from the middle of the fleet, far from either end of a scan. */
 const middleName = ({ nodes }: Store) => `machine-${String(Math.floor(nodes / 2)).padStart(7, '0')}`;
 
 const reads: Record<string, Read> = {
@@ -94,7 +94,7 @@ const reads: Record<string, Read> = {
     readFleet(db, { after: undefined, limit: 2_000, visibility: wholeFleet }),
 };
 
-/** As the buffer of a replica writes them: eight thousand a second. */
+/** Like the buffer of a replica: eight thousand per second. */
 function startBeats({ db, nodes }: Store) {
   let stopped = false;
   let cancel = () => {};
@@ -120,7 +120,7 @@ const say = (what: string) => process.stderr.write(`${what}\n`);
 const figures: Figure[] = [];
 const broken: string[] = [];
 
-/** Many nodes turn degraded and back, with the triggers that count and without them. */
+/** Many nodes become degraded and ready again, with and without the counting triggers. */
 async function costOfCounting({ db, some }: Store): Promise<void> {
   const spent = { counted: [] as number[], uncounted: [] as number[] };
   const move = (to: 'ready' | 'degraded', ids: string[]) =>
@@ -203,7 +203,7 @@ try {
     const growth = (taken.at(-1) ?? Number.NaN) / (taken[0] ?? Number.NaN);
     figures.push({ what: `${what}: ${sizes.map(counted).toReversed().join(' / ')}`, value: growth, unit: '×' });
     figures.push({ what: '… / the page by primary key', value: (taken.at(-1) ?? 0) / (base.at(-1) ?? 1), unit: '×' });
-    if (growth > mostGrowth && (taken.at(-1) ?? 0) > unnoticedMs)
+    if (growth > maxGrowth && (taken.at(-1) ?? 0) > unnoticedMs)
       broken.push(
         `${what} gets ${growth.toFixed(1)}× as dear from ${counted(sizes[0] ?? 0)} to ${counted(sizes.at(-1) ?? 0)}`,
       );

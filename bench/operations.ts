@@ -1,7 +1,8 @@
 /**
- * Five hundred allocations at once where bringing a machine up takes no time: each gets a machine that stands free in an external pool, so
- * all that is left is ours. How many a second become active, end to end over HTTP, against bare runs of the engine with as many
- * steps that do nothing, in the same database server; and where the time goes, by the rows of the operations themselves.
+ * Five hundred allocations at once without boot time: each gets a free machine of an external pool,
+ * so only our own cost remains. Measures activations per second over HTTP, compared with bare
+ * engine runs with as many empty steps on the same database server, and breaks the time down by the
+ * operations' rows.
  */
 import { loadavg } from 'node:os';
 import { join } from 'node:path';
@@ -26,7 +27,7 @@ const { quick, rounds } = options;
 const count = quick ? 200 : 500;
 const turns = Math.min(rounds, 5);
 const nodes = 20_000;
-/** Seldom enough that looking costs the database next to nothing of what is measured. */
+/** Rare enough that polling costs the database next to nothing. */
 const lookEveryMs = 100;
 const aloneEveryMs = 5;
 const target = 30;
@@ -38,7 +39,7 @@ const loadBefore = loadavg();
 const postgres = await startBenchServer(2);
 const directory = await freshDirectory();
 
-/** Seconds of each, from when it was asked for until it was over, in parts that follow each other. */
+/** Seconds of each consecutive part, from the request to the end. */
 const parts = `
   select extract(epoch from operation.started_at - operation.created_at)::double precision as "queued, until the engine has it",
     extract(epoch from allocation.active_at - operation.started_at)::double precision as "started, until a machine is assigned and active",
@@ -58,10 +59,10 @@ try {
     SLIPWAY_ADMIN_TOKEN: token,
   });
   const client = createClient({ base_url: server.url, token, addresses: routes });
-  const allocate = async (pool: string, asked: number[] = []): Promise<string> => {
+  const allocate = async (pool: string, acknowledged: number[] = []): Promise<string> => {
     const startedMs = systemClock.monotonicMs();
     const { allocation } = await client.call('allocation-create', { body: { pool } });
-    asked.push(systemClock.monotonicMs() - startedMs);
+    acknowledged.push(systemClock.monotonicMs() - startedMs);
     return allocation.allocation_id;
   };
   const isActive = `allocations.status = 'active'`;
@@ -72,15 +73,15 @@ try {
 
   say(`one alone takes ${median(alone).toFixed(3)} s`);
   const rates: number[] = [];
-  const asked: number[] = [];
+  const acknowledged: number[] = [];
   const spent: { server: number; database: number }[] = [];
   const taken: Record<string, number[]> = {};
   for (let turn = 0; turn < turns; turn++) {
     const before = readProcessors([server.pid], postgres.pid);
     const ids: string[] = [];
     const seconds = await secondsOf(async () => {
-      // Every second pool has nobody in it; half of the others serve already.
-      const made = Array.from({ length: count }, () => allocate(`pool-${(2 * turn + 2) % 20}`, asked));
+      // Every second pool is empty; half of the others' machines are in use.
+      const made = Array.from({ length: count }, () => allocate(`pool-${(2 * turn + 2) % 20}`, acknowledged));
       ids.push(...(await Promise.all(made)));
       await all(db, ids, isActive);
     });
@@ -114,7 +115,7 @@ try {
     { what: '… ours / bare', value: median(rates) / bare, unit: '×' },
     { what: 'processor of the server, an operation', value: 1000 * median(spent.map((s) => s.server)), unit: 'ms' },
     { what: '… of the database', value: 1000 * median(spent.map((s) => s.database)), unit: 'ms' },
-    { what: 'asked, until it is acknowledged, p50', value: quantile(asked, 0.5), unit: 'ms' },
+    { what: 'asked, until it is acknowledged, p50', value: quantile(acknowledged, 0.5), unit: 'ms' },
     ...Object.entries(taken).map(
       ([part, values]): Figure => ({
         what: `${part}, p50`,

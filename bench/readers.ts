@@ -1,8 +1,9 @@
 /**
- * A thousand who watch while five hundred things a second change: how long after a change's transaction began each has read of it,
- * what one of them who stops reading does to the others, and how that compares with the least it can cost, a bare server that
- * sends the same bytes. Changes go through the door in another process, as another replica's would. Ends with 1 when one in a
- * hundred waits longer than it may, or somebody was let go who was reading.
+ * A thousand stream readers during five hundred changes per second: how long after the start of a
+ * change's transaction each has read it, the effect of a reader that stops reading, and a
+ * comparison with a bare server that sends the same bytes. Changes are made in another process,
+ * like those of another replica. Exits with 1 if 1 % wait too long, or an active reader was
+ * disconnected.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -69,7 +70,7 @@ async function ask<T>(child: ChildProcess, message: object): Promise<T> {
   return answer;
 }
 
-/** One crowd, watched for a while. */
+/** Runs one crowd of readers for a while. */
 async function watch({ url, pid, tokens }: Served, of: Pick<Crowd, 'readers' | 'stuck' | 'path'>): Promise<Outcome> {
   const crowd = fork(here('readers/reader-crowd.ts'));
   const tell = <T>(command: Command) => ask<T>(crowd, command);
@@ -89,7 +90,7 @@ async function watch({ url, pid, tokens }: Served, of: Pick<Crowd, 'readers' | '
   }
 }
 
-/** Nodes of the fleet turn degraded and ready again, some at a time, at a steady pace. */
+/** Nodes become degraded and ready again at a steady pace. */
 function startChanges(db: Database, ids: readonly NodeId[]) {
   let stopped = false;
   let changed = 0;
@@ -134,7 +135,7 @@ async function readerTokens(url: string, admin: string): Promise<string[]> {
   );
 }
 
-/** What the server says of itself: how long each part of serving its readers has taken so far. */
+/** The server's own metrics: how long each part of serving readers has taken so far. */
 async function partsOf({ url, token }: Served): Promise<Map<string, number>> {
   const text = await (await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${token}` } })).text();
   return new Map(
@@ -145,7 +146,7 @@ async function partsOf({ url, token }: Served): Promise<Map<string, number>> {
   );
 }
 
-/** The same bytes in the same pieces, from a server that does nothing else. */
+/** The same bytes in the same pieces, from a bare server. */
 async function bare(like: Outcome, readers: number): Promise<Outcome> {
   const child = fork(here('readers/bare-fanout.ts'));
   try {

@@ -1,7 +1,7 @@
 /**
- * What it costs that a machine joins a small pool, and a large one: registrations by join token and then the beat by which each is ready, one
- * after another at a steady rate, and a rack that joins at once. Counted is the processor time of the server and of the database,
- * without what both need at rest with such a fleet. The fleet is written in bulk and does not beat meanwhile.
+ * The cost of a machine that joins a small and a large pool: registrations by join token and the
+ * first ready heartbeat, at a steady rate, then a whole rack at once. Counts CPU time of server and
+ * database without their idle load. The fleet is written in bulk and does not beat meanwhile.
  */
 import { Agent } from 'node:http';
 import { loadavg } from 'node:os';
@@ -40,7 +40,7 @@ interface Spent {
   database: number;
 }
 
-/** Milliseconds of processor time for each act, beyond what the same time costs at rest. */
+/** Milliseconds of CPU time per action, without the idle load. */
 type Cost = Spent & { waitedMs: number };
 
 interface Costs {
@@ -57,7 +57,7 @@ const between = (before: Reading, after: Reading): Spent & { seconds: number } =
 });
 
 const settledShare = 0.15;
-const mostSettleTurns = 60;
+const maxSettleTurns = 60;
 
 const loadBefore = loadavg();
 const postgres = await startBenchServer(neededGb);
@@ -79,9 +79,9 @@ async function costsAt(nodes: number, directory: string): Promise<Costs> {
     const spent = between(before, read());
     return { server: spent.server / spent.seconds, database: spent.database / spent.seconds };
   };
-  /** A server that has just started learns its fleet, which is no part of a registration. */
+  /** A server that has just started loads its fleet, which is not part of a registration. */
   const settle = async () => {
-    for (let turn = 0; turn < mostSettleTurns; turn++) {
+    for (let turn = 0; turn < maxSettleTurns; turn++) {
       const { server: ours, database } = await over(2);
       if (ours < settledShare && database < settledShare) return;
     }
@@ -112,7 +112,7 @@ async function costsAt(nodes: number, directory: string): Promise<Costs> {
       if (pauseMs > 0) await pause(systemClock, pauseMs);
     }
     await Promise.all(running);
-    // Whoever follows the evidence is done a moment later.
+    // Followers of the evidence finish a moment later.
     await pause(systemClock, 1_000);
     const { seconds, ...spent } = between(before, read());
     const each = (of: keyof Spent) => (1000 * (spent[of] - rest[of] * seconds)) / acts;
@@ -130,11 +130,11 @@ async function costsAt(nodes: number, directory: string): Promise<Costs> {
   const rack = await measured(rest, 2 * count, 0, (place) => register(`rack-${place}`));
   sockets.destroy();
   await server.stop();
-  const told = Object.entries({ joins, ready, rack }).map(
+  const parts = Object.entries({ joins, ready, rack }).map(
     ([name, cost]) =>
       `${name} ${cost.server.toFixed(1)} + ${cost.database.toFixed(1)} ms, waited ${cost.waitedMs.toFixed(0)} ms`,
   );
-  say(`${nodes} nodes: at rest ${rest.server.toFixed(3)} + ${rest.database.toFixed(3)} cores; ${told.join('; ')}`);
+  say(`${nodes} nodes: at rest ${rest.server.toFixed(3)} + ${rest.database.toFixed(3)} cores; ${parts.join('; ')}`);
   return { nodes, joins, ready, rack };
 }
 

@@ -1,7 +1,8 @@
 /**
- * Where the limit lies with one replica and with two on the same database: beats in batches, offered faster and faster until fewer
- * are answered than offered, with the processors that each party used at the highest rate that was kept. Everything shares the
- * machine's cores, so the second replica adds little where the database or the cores are the limit; that is what is to be seen.
+ * The limit of one and of two replicas on the same database: heartbeats in batches at increasing
+ * rates until fewer are answered than sent, with the CPU use of each party at the highest sustained
+ * rate. All share the machine's cores, so a second replica adds little if the database or the cores
+ * are the limit.
  */
 import { loadavg } from 'node:os';
 import { type Offered, offer } from './fleet/offer.ts';
@@ -16,13 +17,16 @@ const options = readOptions(import.meta.url, {
   options: { quick: common.quick, json: common.json },
 });
 const { quick } = options;
-/** So many that each beats as often as it should at the lowest rate: whoever is silent is work of another kind. */
+/**
+ * Enough nodes that each beats often enough at the lowest rate: silent nodes would cause other
+ * work.
+ */
 const nodes = quick ? 20_000 : 40_000;
 const rates = quick ? [2_000, 4_000, 8_000, 16_000] : [8_000, 16_000, 32_000, 48_000, 64_000, 80_000, 96_000, 128_000];
 const stepSeconds = quick ? 8 : 20;
 const kept = 0.97;
 
-/** Who could do no more where the rate was not kept, in words. */
+/** Names the party that was the limit. */
 function limitOf({ use }: Offered): string {
   const parties = [
     ...use.servers.map((share, place) => ({ who: `replica ${place + 1}`, share })),
@@ -57,7 +61,7 @@ const figuresOf = (count: number, steps: Offered[]): { best: number; figures: Fi
 
 const loadBefore = loadavg();
 const directory = await freshDirectory();
-/** Nobody is told to beat seldomer, however fast they do. */
+/** The server must not ask for slower heartbeats. */
 const tireless = 1_000_000;
 const fleet = { nodes, rate: tireless };
 const store = await openStore(directory, fleet);
@@ -66,13 +70,13 @@ try {
   const measured: ReturnType<typeof figuresOf>[] = [];
   for (const count of [1, 2]) {
     replicas.push(await startServer(directory, store, fleet.rate, `server-${count}`));
-    const asked = { replicas, postmaster: store.pid(), nodes, seconds: stepSeconds };
-    // Met before it counts, by each of them.
-    const settling = await offer({ ...asked, rate: rates[0] ?? 0, from: 0 });
+    const query = { replicas, postmaster: store.pid(), nodes, seconds: stepSeconds };
+    // Warm up each replica before measuring.
+    const settling = await offer({ ...query, rate: rates[0] ?? 0, from: 0 });
     let from = settling.rate * stepSeconds;
     const steps: Offered[] = [];
     for (const rate of rates) {
-      const step = await offer({ ...asked, rate, from });
+      const step = await offer({ ...query, rate, from });
       from += rate * stepSeconds;
       process.stderr.write(`${count} of them, ${rate} offered: ${step.answered.toFixed(0)} beats/s answered\n`);
       steps.push(step);

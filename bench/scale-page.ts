@@ -1,6 +1,6 @@
 /**
- * Records what the benchmarks of scale printed with `--json`, and writes docs/explanation/scale.md from all that is recorded. Without
- * `--from` the page is only written anew. Where one line may not be recorded, nothing is.
+ * Records the `--json` output of benchmarks and writes docs/explanation/scale.md from all records.
+ * Without `--from` it only rewrites the page. If one line cannot be recorded, none is.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ const { from } = readOptions(import.meta.url, {
 const figures = new URL('./page/scale.jsonl', import.meta.url);
 const page = new URL('../docs/explanation/scale.md', import.meta.url);
 
-/** A file may hold what else was printed; the figures are its lines that are JSON. */
+/** The file may hold other output; the figures are its JSON lines. */
 const linesIn = (path: string): { path: string; line: Line }[] =>
   readFileSync(path, 'utf8')
     .split('\n')

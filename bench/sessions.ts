@@ -1,6 +1,6 @@
 /**
- * What a replica remembers of its agents: memory for each, and the time to learn them all. The store is played, so that nothing
- * but the memory of sessions is measured; its rows are as long as in life.
+ * Memory per agent session in a replica, and the time to load all sessions. The store is simulated
+ * with rows of realistic length, so that only sessions are measured.
  */
 import { loadavg } from 'node:os';
 import { setFlagsFromString } from 'node:v8';
@@ -27,7 +27,7 @@ const batch = 1_000;
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
-/** Every value is a string of its own, as it is when it comes from the wire. */
+/** Every value is a separate string, as when it comes from the wire. */
 const fresh = (text: string) => Buffer.from(text, 'latin1').toString('latin1');
 const credentialOf = (number: number) => `swc_${String(number).padStart(43, 'c')}`;
 
@@ -59,11 +59,11 @@ function rowOf(hash: Buffer, number: number): Row {
   };
 }
 
-let asked = 0;
+let queries = 0;
 const played = {
   query: async (_text: string, [hashes]: [Buffer[]]) => {
-    asked++;
-    const first = (asked - 1) * batch;
+    queries++;
+    const first = (queries - 1) * batch;
     return hashes.map((hash, index) => rowOf(hash, first + index));
   },
 } as unknown as Database;
@@ -105,6 +105,6 @@ const figures: Figure[] = [
   { what: 'collection of all garbage at once', value: pauseMs, unit: 'ms' },
   { what: 'finding a known one', value: lookupUs, unit: 'µs' },
   { what: 'a plain hash of its credential', value: hashUs, unit: 'µs' },
-  { what: 'questions to the store for each agent', value: asked / nodes, unit: '×' },
+  { what: 'questions to the store for each agent', value: queries / nodes, unit: '×' },
 ];
 report(options, 'sessions', figures, loadBefore, { medianOf: 'one pass' });

@@ -1,6 +1,7 @@
 /**
- * What a beat costs the server when it comes by a stream: processor time of its process for one, against the same beat as a call of its own
- * in the same run; and the memory that an open stream takes. What the server does at rest is in both.
+ * The cost of a heartbeat over a stream: CPU time of the server process, compared with the same
+ * heartbeat as a call in the same run, and the memory of an open stream. Both include the server's
+ * idle load.
  */
 import { readFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
@@ -22,7 +23,7 @@ const { quick, rounds } = options;
 const nodes = 10_000;
 const streams = quick ? 1_000 : 4_000;
 const beatsInRound = quick ? 10_000 : 30_000;
-/** So many are under way at once, in both ways. */
+/** Requests in flight, in both cases. */
 const atOnce = 32;
 const beat = JSON.stringify({ status: 'ready', health_score: 97, error_rate: 0.01, active_tasks: 3 });
 
@@ -42,7 +43,7 @@ async function openAll(port: number): Promise<WebSocket[]> {
   return opened;
 }
 
-/** Each beat on the next stream, as a fleet would; a new one when one was answered. */
+/** Sends each heartbeat on the next stream, a new one after each answer. */
 function beatBy(sockets: WebSocket[], count: number): Promise<void> {
   return new Promise((resolve) => {
     let sent = 0;

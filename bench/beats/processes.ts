@@ -1,4 +1,4 @@
-/** Servers in processes of their own, so that the processor time of each is its own. */
+/** Starts servers in their own processes, so that the CPU time of each can be measured. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect } from 'node:net';
@@ -45,13 +45,16 @@ async function serve(command: string, args: string[], port: number): Promise<Ser
   };
 }
 
-/** With as much room for what is young as the server has, or part of the difference would be that. */
+/**
+ * With the same young generation as the server; otherwise part of the difference would come from
+ * it.
+ */
 export async function serveRaw(): Promise<Served> {
   const port = await freePort();
   return serve(process.execPath, ['--max-semi-space-size=64', 'bench/beats/raw-server.ts', String(port)], port);
 }
 
-/** Its agents do not listen to what they are told, so nobody is told to beat seldomer. */
+/** These agents ignore assigned intervals, so the server must not ask for slower heartbeats. */
 export const tireless = ['--beat-rate', '10000000'];
 
 export async function serveSlipway(data_dir: string, more: string[]): Promise<Served> {

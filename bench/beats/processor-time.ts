@@ -1,12 +1,15 @@
-/** Processor time of a process to the nanosecond, of all its threads: hundredths of a second are too coarse for short turns. */
+/**
+ * CPU time of a process and all its threads, in nanoseconds; ticks of 10 ms are too coarse for
+ * short turns.
+ */
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** Time on a processor is the first of the scheduler's figures. */
+/** The first of the scheduler's figures is the time on a CPU. */
 function nanosecondsOf(pid: number, thread: string): number {
   try {
     return Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ')[0]);
   } catch (error) {
-    // One that ended between the look at the list and this one.
+    // The thread ended after it was listed.
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return 0;
     throw error;
   }

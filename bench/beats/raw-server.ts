@@ -1,4 +1,7 @@
-/** The baseline of a single beat: Fastify with nothing behind it, the same validation and a reply of the same form. */
+/**
+ * The baseline of a single heartbeat: bare Fastify with the same validation and a reply of the same
+ * form.
+ */
 import Fastify from 'fastify';
 import type { TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';

@@ -1,9 +1,12 @@
-/** The cheapest client there is: bytes over sockets that stay open, one request at a time on each, every answer read whole. */
+/**
+ * A minimal client: raw requests over persistent sockets, one at a time on each, reading every
+ * answer completely.
+ */
 import { connect, type Socket } from 'node:net';
 
 const endOfHead = Buffer.from('\r\n\r\n');
 
-/** How long an answer is, once its head is there. */
+/** The length of an answer, once its head is complete. */
 function lengthOf(bytes: Buffer): number | undefined {
   const end = bytes.indexOf(endOfHead);
   if (end === -1) return undefined;

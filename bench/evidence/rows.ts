@@ -1,4 +1,7 @@
-/** Evidence of a fleet that has been at work for three months, in the pieces that housekeeping would have made of it. */
+/**
+ * Evidence of a fleet that has run for three months, in the partitions that housekeeping would have
+ * created.
+ */
 import { type Clock, now, secondsLater } from '../../src/base/clock.ts';
 import { evidenceLayers } from '../../src/contract/evidence/evidence-layers.ts';
 import { defaultKeepSeconds } from '../../src/lifecycle/limits/retention.ts';
@@ -10,7 +13,7 @@ const batch = 50_000;
 const daySeconds = 24 * 3600;
 export const days = 100;
 
-/** Each node has as long a story whatever the size of the fleet; one has told without end. */
+/** Each node has the same amount of evidence whatever the fleet size; one has very much. */
 export const nodeOf = (i: number) => `node_${String(i).padStart(20, '0')}`;
 export const talkative = 'node_talkative';
 export const correlationOf = (i: number) => `correlation-${String(i).padStart(20, '0')}`;
@@ -18,7 +21,7 @@ export const operationOf = (i: number) => `op_${String(i).padStart(20, '0')}`;
 
 const layer = `(array[${evidenceLayers.map((each) => `'${each}'`).join(', ')}])[1 + (i * 7 + i / 13) % ${evidenceLayers.length}]`;
 
-/** Facts come in the order of time, the nodes in turn; ten in a row belong to one request. */
+/** Evidence in order of time, nodes in turn; ten rows in sequence belong to one request. */
 const rows = `
   insert into evidence (at, layer, kind, summary, data, node_id, node_instance_id, correlation_id, allocation_id, workflow_id)
   select $1::timestamptz + make_interval(secs => i * $2::double precision), ${layer}, 'node.told', 'boot stage packages took 12.3 s after ' || i || ' others',
@@ -33,7 +36,7 @@ const indexes = `select indexrelid::regclass::text as name, pg_get_indexdef(inde
 export async function fillEvidence(db: Database, clock: Clock, count: number): Promise<{ nodes: number }> {
   const nodes = count / factsEach;
   const began = secondsLater(now(clock), -days * daySeconds);
-  // One fact from the beginning, so that the pieces begin there as well.
+  // One row at the start, so that the partitions begin there.
   for (const each of evidenceLayers)
     await db.query(`insert into evidence (at, layer, kind, summary) values ($1, $2, 'bench.began', 'began')`, [
       began,

@@ -1,6 +1,6 @@
 /**
- * What sealing evidence costs: rows a second that the sealer hashes and signs at full speed, the processor time of the server's process for
- * it, and what share of a core that is at the rate at which facts are written here. And what writing costs while it seals.
+ * The cost of sealing evidence: rows per second at full speed, CPU time of the server process, the
+ * share of a core at the given write rate, and the cost of writing while sealing.
  */
 import { loadavg } from 'node:os';
 import { now, systemClock } from '../../src/base/clock.ts';
@@ -19,7 +19,7 @@ const options = readOptions(import.meta.url, {
 const { quick, rounds } = options;
 const facts = quick ? 5_000 : 20_000;
 const together = 100;
-/** A fleet that changes this often is large. */
+/** A fleet with this many changes is large. */
 const busyFactsPerSecond = 1_000;
 
 const write = async (db: Database, count: number) => {
@@ -58,7 +58,7 @@ try {
     sealed.push(facts / (await secondsOf(sealAll)));
     const { user, system } = process.cpuUsage(before);
     processor.push((user + system) / facts);
-    // A transaction each second, as the sweep does it, while others write.
+    // One transaction per second, like the sweep, while others write.
     let isWriting = true;
     const seals = (async () => {
       while (isWriting) {

@@ -1,6 +1,7 @@
 /**
- * What a page of a timeline costs, and whether it depends on how much evidence there is; and what the pieces cost whoever tells
- * and whoever follows. Figures are printed; ends with 1 when a page gets dearer with the size of the store.
+ * The cost of a timeline page, whether it depends on the amount of evidence, and the cost of
+ * partitions for writers and followers. Exits with 1 if a page gets slower with the size of the
+ * store.
  */
 import { loadavg } from 'node:os';
 import { now, secondsLater, systemClock } from '../../src/base/clock.ts';
@@ -29,9 +30,9 @@ const { quick, rounds } = options;
 const sizes = quick ? [50_000, 500_000] : [500_000, 5_000_000];
 const samples = 20 * rounds;
 const targetMs = 50;
-const mostGrowth = 2;
+const maxGrowth = 2;
 const page = { visibility: wholeFleet, limit: 100 };
-const told = 500;
+const written = 500;
 const counted = (rows: number) => (rows >= 1e6 ? `${rows / 1e6}M` : `${rows / 1e3}k`);
 
 interface Store {
@@ -41,7 +42,7 @@ interface Store {
   head: Cursor;
 }
 
-/** As the tail asks. */
+/** The query of the tail. */
 const lately = () => ({
   since: secondsLater(now(systemClock), -30 * 24 * 3600),
   until: secondsLater(now(systemClock), 24 * 3600),
@@ -64,10 +65,10 @@ const questions: Record<string, Question> = {
     readTimeline(db, { workflow_id: operationOf(Math.floor((Math.random() * rows) / 10)), order: 'oldest', ...page }),
   'the tail: nothing new': async (store) => readAfter(store.db, store.head, 500, lately()),
   'the stream: nothing new since a cursor': async (store) => readAfter(store.db, store.head, 500),
-  [`telling ${told} facts`]: ({ db }) =>
+  [`telling ${written} facts`]: ({ db }) =>
     recordEvidence(
       db,
-      Array.from({ length: told }, (_, i) => ({
+      Array.from({ length: written }, (_, i) => ({
         at: now(systemClock),
         layer: 'rule' as const,
         kind: 'node.explained',
@@ -97,7 +98,7 @@ try {
     say(`filled in ${seconds.toFixed(0)} s, ${pieces} pieces`);
     figures.push({ what: `database of ${counted(rows)} facts`, value: await sizeMb(db), unit: 'MB' });
   }
-  // The same without pieces and without rows: what telling costs where there is nothing to find the way through.
+  // The same without partitions and rows: the minimal cost of writing.
   const bare = await server.database('evidence_empty');
   const empty: Store = { rows: 0, nodes: 0, db: bare, head: await headCursor(bare) };
   for (const [what, ask] of Object.entries(questions)) {
@@ -129,7 +130,7 @@ try {
       value: median(many) / median(none),
       unit: '×',
     });
-    if (reading && growth > mostGrowth) broken.push(`${what} grows ${growth.toFixed(2)}× with ten times the facts`);
+    if (reading && growth > maxGrowth) broken.push(`${what} grows ${growth.toFixed(2)}× with ten times the facts`);
   }
 } finally {
   await server.stop();

@@ -1,27 +1,27 @@
 /**
- * A million honest agents: what each must know of itself, in arrays of numbers. Whatever can be computed from an agent's number
- * is not kept: its credential, which relay it stands behind, what it says of itself.
+ * The state of a million agents, in numeric arrays. Values that follow from an agent's number are
+ * computed, not stored: its credential, its relay, its report.
  */
 import { credentialOf } from '../harness/resting-fleet.ts';
 import { timingWheel, type Wheel } from './wheel.ts';
 
-/** What an agent does when its time comes. */
+/** The behaviour of an agent when it is due. */
 export const doing = { beats: 0, boots: 1, dead: 2, falters: 3 } as const;
 
 export interface Agents {
   wheel: Wheel;
-  /** How many there are now; those that join come behind those that were there from the beginning. */
+  /** The current number; agents that join come after the initial ones. */
   count(): number;
   state: Uint8Array;
-  /** When its last beat that was answered was sent, and when it was answered. */
+  /** When its last answered heartbeat was sent, and when it was answered. */
   sentMs: Float64Array;
   answeredMs: Float64Array;
-  /** The interval it was last told. */
+  /** The interval last assigned. */
   interval: Float32Array;
-  /** When it was due; how long beats wait for their answer is counted from there. */
+  /** When it was due; waiting times count from here. */
   dueMs: Float64Array;
   credential(agent: number): string;
-  /** What it says with a beat, as our agent does, without the credential. */
+  /** The body of a heartbeat, as our agent sends it, without the credential. */
   said(agent: number): string;
   join(credential: string, name: string): number;
   nameOf(agent: number): string;
@@ -48,7 +48,7 @@ export function createAgents(filled: number, joining: number, fromMs: number): A
     answeredMs: new Float64Array(size),
     interval: new Float32Array(size),
     dueMs: new Float64Array(size),
-    // Those who were filled in are numbered from 1.
+    // The initial agents are numbered from 1.
     credential: (agent) => (agent < filled ? credentialOf(agent + 1) : newcomer(agent).credential),
     said: (agent) => saying[state[agent] ?? 0] ?? '',
     join(credential, name) {

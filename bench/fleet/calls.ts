@@ -1,4 +1,6 @@
-/** Agents that speak for themselves by calls of their own, one for each beat, as our agent does without a stream. One that was not answered calls again soon. */
+/**
+ * Agents that send each heartbeat as a call, without a stream. Unanswered calls are retried soon.
+ */
 import { Agent } from 'node:http';
 import { jittered } from '../../src/base/backoff.ts';
 import { systemClock } from '../../src/base/clock.ts';
@@ -7,7 +9,7 @@ import { post } from './post.ts';
 import { type BeatAnswer, codeOf, countUp, type Tally } from './relay.ts';
 
 const retryMs = 5_000;
-/** So many that none waits for another's connection. */
+/** Enough connections that no agent waits for another. */
 const connections = 64;
 
 export interface Calls {

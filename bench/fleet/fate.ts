@@ -1,4 +1,4 @@
-/** Lets the plan come true: each thing at its time, on the fleet that beats meanwhile. */
+/** Executes the plan: each event at its time, on the running fleet. */
 import { Agent } from 'node:http';
 import { now, systemClock } from '../../src/base/clock.ts';
 import { throwing } from '../../test/properties/support/dice.ts';
@@ -9,9 +9,9 @@ import { post } from './post.ts';
 import { countUp } from './relay.ts';
 
 export interface Fate {
-  /** Those that have died so far. */
+  /** Agents that have died so far. */
   dead: Deaths;
-  /** How often what an agent asked besides beats was answered with what, by act and status. */
+  /** Counts of answers to requests other than heartbeats, by action and status. */
   answers: Map<string, number>;
   joinMs: number[];
   stop(): void;
@@ -24,7 +24,10 @@ interface Surroundings {
   seed: number;
 }
 
-/** Machines that register do not wait for each other's connections; with fewer, that wait would be taken for the server's. */
+/**
+ * Enough connections that registering machines do not wait for each other; the wait would be
+ * attributed to the server.
+ */
 const connections = 64;
 
 export function startFate(plan: readonly Planned[], { agents, url, join_token, seed }: Surroundings): Fate {
@@ -57,7 +60,7 @@ export function startFate(plan: readonly Planned[], { agents, url, join_token, s
     if (!registered?.credential) return;
     const agent = agents.join(registered.credential, name);
     agents.wheel.at(agent, systemClock.nowMs());
-    // A changed claim is told at once; here with the beat that is due next, at the latest.
+    // A changed status is reported at once; here, at the latest with the next due heartbeat.
     systemClock.after(bootSeconds(dice.next) * 1000, () => {
       if (agents.state[agent] === doing.boots) agents.state[agent] = doing.beats;
     });

@@ -1,4 +1,4 @@
-/** What a run comes to: the figures with their targets, and in words what else happened and what was the limit. */
+/** The figures of a run with their targets, and notes on what happened and what was the limit. */
 import { cpus } from 'node:os';
 import { type Figure, quantile } from '../harness/measure.ts';
 import type { Fate } from './fate.ts';
@@ -18,16 +18,16 @@ export interface Run {
   readings: Reading1[];
   load: Load;
   fate: Fate;
-  /** Of somebody who read meanwhile, where somebody did. */
+  /** Times of the concurrent reader, if there was one. */
   reads: ReadTimes | undefined;
   judgement: Judgement;
-  /** Of a story: what was measured in it, and what became of the changes that were made meanwhile. */
-  told: Figure[];
+  /** Figures of a story, and the outcome of changes made meanwhile. */
+  storyFigures: Figure[];
   written: Written | undefined;
 }
 
 const targets = { lateSeconds: 2, residentMb: 1500, readMs: 100 };
-/** A share of its core at which a process that has only one does nothing else. */
+/** The share of a core from which a single-threaded process counts as saturated. */
 const busy = 0.9;
 const kept = 0.97;
 
@@ -41,7 +41,7 @@ const spread = (what: string, values: number[], unit: 's' | 'ms', target?: numbe
         ...(share === 0.99 && target !== undefined && { target }),
       }));
 
-/** Which of them could do no more, in words. */
+/** Names the party that was the limit. */
 function limitOf(use: Use, answered: number, wanted: number): string {
   if (answered >= kept * wanted) return 'nothing: the rate was kept';
   if (Math.max(...use.servers) >= busy) return 'the server: its one thread was always at work';
@@ -84,7 +84,7 @@ const ofWriter = ({ acknowledged, lost, unfinished, refused }: Written): Figure[
 export function figuresOf(run: Run): { figures: Figure[]; words: string[] } {
   const { options, interval, readings, load, fate, reads, judgement } = run;
   const wanted = options.nodes / interval;
-  // While each agent is heard for the first time, the server gets to know it; after that it does not.
+  // First contact is more expensive: the server loads the session of each agent.
   const met = Math.min(readings.length - 1, Math.ceil(interval * 1.2));
   const [first, middle, last] = [readings[0], readings[met], readings.at(-1)];
   const figures: Figure[] = [
@@ -100,7 +100,7 @@ export function figuresOf(run: Run): { figures: Figure[]; words: string[] } {
       what: 'answered beats that were not stored',
       value: judgement.lost_beats,
       unit: '',
-      // What a server that is killed had not stored yet is lost, and told again with the next beat.
+      // A killed server loses heartbeats it had not stored; the next ones report the same.
       ...(!options.story && { target: 1 }),
     },
     {
@@ -109,7 +109,7 @@ export function figuresOf(run: Run): { figures: Figure[]; words: string[] } {
       unit: 'MB',
       target: targets.residentMb,
     },
-    ...run.told,
+    ...run.storyFigures,
     ...(run.written ? ofWriter(run.written) : []),
     ...(reads ? readNames.flatMap((name) => spread(`read ${name}`, reads.taken[name], 'ms', targets.readMs)) : []),
     ...(reads
@@ -119,7 +119,7 @@ export function figuresOf(run: Run): { figures: Figure[]; words: string[] } {
       : []),
     ...spread('a beat from when it was due to its answer', load.tally.waitedMs, 'ms'),
     ...spread('registration of a newcomer', fate.joinMs, 'ms'),
-    // In a story processes come and go, and with them what they have used.
+    // In a story processes come and go, and their CPU time with them.
     ...(options.story ? [] : phase('first contact', first, middle, wanted)),
     ...(options.story ? [] : phase('after that', middle, last, wanted)),
   ];

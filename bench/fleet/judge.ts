@@ -1,25 +1,25 @@
-/** What became of the fleet, by the evidence: who was given up and should not have been, who was found and how late, which beats are not stored. */
+/** Judges a run by its evidence: false verdicts, deaths found and how late, lost heartbeats. */
 import { secondsBetween } from '../../src/base/clock.ts';
 import type { Database } from '../../src/store/pg/database.ts';
 import type { Agents } from './agents.ts';
 import type { Written } from './writer.ts';
 
 export interface Judgement {
-  /** Verdicts on machines that were well, or had not been silent for long enough, in words. */
+  /** Verdicts on healthy machines, or before the stale time was over. */
   false_verdicts: string[];
-  /** Died, and nobody noticed. */
+  /** Deaths that were not found. */
   missed: string[];
   /** From the end of a dead machine's stale time to the evidence of it. */
   lateness_seconds: number[];
   /** Held back by the brake; each would otherwise have been a verdict. */
   held: string[];
-  /** For how long the control plane said of itself that it could not hear, and what it did about it. */
+  /** Gaps of the control plane and their cause. */
   gaps: { seconds: number; cause: string }[];
-  /** Answered beats that the table does not know of. */
+  /** Answered heartbeats missing from the table. */
   lost_beats: number;
 }
 
-/** Who died, and when. */
+/** Dead agents and their time of death. */
 export type Deaths = ReadonlyMap<number, Date>;
 
 export interface VerdictRow {
@@ -32,7 +32,7 @@ export interface VerdictRow {
   stale_seconds: number | null;
 }
 
-/** Where a node goes that is not well. Those that leave it otherwise are asked for by nobody here. */
+/** Transitions to unhealthy states. Others do not occur here. */
 const verdicts = `
   select node.name, fact.kind, fact.at, fact.summary, (fact.data -> 'evidence' ->> 'last_seen_at')::timestamptz as last_seen_at,
     (fact.data -> 'evidence' ->> 'gap_end')::timestamptz as gap_end, (fact.data -> 'evidence' ->> 'stale_seconds')::double precision as stale_seconds
@@ -41,10 +41,13 @@ const verdicts = `
   order by fact.at`;
 
 const page = 50_000;
-/** A replica follows the database's clock, and may be off by how long that took to answer; the beat before is many seconds older. */
+/**
+ * A replica follows the database's clock and may be off by its response time; the previous
+ * heartbeat is many seconds older.
+ */
 const toleratedMs = 1_000;
 
-/** A beat that was answered after the one that is stored for its agent. */
+/** A heartbeat that was answered but is newer than the stored one. */
 export const isLost = (seenMs: number, answeredSentMs: number): boolean => seenMs < answeredSentMs - toleratedMs;
 
 async function lostBeats(db: Database, agents: Agents): Promise<number> {
@@ -67,7 +70,7 @@ async function lostBeats(db: Database, agents: Agents): Promise<number> {
   }
 }
 
-/** How many of those that died have been found. */
+/** The number of deaths found so far. */
 export async function countFound(db: Database, agents: Agents, dead: Deaths, since: Date): Promise<number> {
   const rows = await db.query(
     `select distinct fact.node_id from evidence fact join nodes node on node.node_id = fact.node_id
@@ -79,14 +82,14 @@ export async function countFound(db: Database, agents: Agents, dead: Deaths, sin
 
 const later = (a: Date, b: Date | null) => (b && b > a ? b : a);
 
-/** How long after the end of the stale time that it is based on; null where it does not say what that is. */
+/** Lateness after the end of the stale time in the evidence; null if it is not recorded. */
 const latenessOf = ({ at, last_seen_at, gap_end, stale_seconds }: VerdictRow): number | null =>
   last_seen_at && stale_seconds !== null ? secondsBetween(later(last_seen_at, gap_end), at) - stale_seconds : null;
 
-/** Moments are kept in milliseconds, and stale times in fractions of them. */
+/** Times have milliseconds, stale times fractions of them. */
 const isEarly = (lateness: number | null) => lateness !== null && lateness <= -0.001;
 
-/** `diedAt`: when each that died did, by its name. */
+/** `diedAt` is the time of each death, by name. */
 export function judgeVerdicts(
   rows: readonly VerdictRow[],
   diedAt: ReadonlyMap<string, Date>,
@@ -97,7 +100,7 @@ export function judgeVerdicts(
     const { name, kind, at, summary } = row;
     const died_at = diedAt.get(name);
     const lateness = latenessOf(row);
-    // Given up while it was well, whatever befell it later; or before anybody could know, and right by chance.
+    // Given up while healthy, or too early to be known.
     if (!died_at || at < died_at || isEarly(lateness)) false_verdicts.push(`${name} ${kind}: ${summary}`);
     else if (kind === 'node.offline' && lateness !== null) {
       missed.delete(name);
@@ -107,7 +110,7 @@ export function judgeVerdicts(
   return { false_verdicts, missed: [...missed], lateness_seconds };
 }
 
-/** For which a run is not as it should be, in words. How late a death was found is told, and judged by its target. */
+/** Describes the failures of a run. Lateness is reported and compared with its target instead. */
 export const brokenBy = (
   { false_verdicts, held, missed }: Pick<Judgement, 'false_verdicts' | 'held' | 'missed'>,
   written: Pick<Written, 'lost'> | undefined,

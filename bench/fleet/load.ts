@@ -1,4 +1,7 @@
-/** The fleet at work: whoever is due beats, by its relay, over its own stream or by a call of its own, and comes back after the interval it was told, give or take a tenth. */
+/**
+ * Runs the fleet: due agents beat through their relay, stream or call, and again after the assigned
+ * interval ± 10 %.
+ */
 import { jittered } from '../../src/base/backoff.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { effectiveStaleSeconds } from '../../src/lifecycle/deadlines/budgets.ts';
@@ -9,24 +12,24 @@ import { type BeatAnswer, countUp, createRelay, newTally, type Relay, type Tally
 import { createStreams } from './streams.ts';
 
 const turnMs = 25;
-/** One beat in so many has its wait for an answer measured. */
+/** One heartbeat in this many has its waiting time measured. */
 const sampled = 37;
 const retrySeconds = 5;
 
 export interface LoadOptions {
   agents: Agents;
   relays: number;
-  /** The first so many agents speak for themselves, each over a connection of its own. */
+  /** The first agents, each with its own stream. */
   streams: number;
-  /** Of the others, one in so many calls for itself; none where it is 0. */
+  /** Of the others, one in this many sends calls; 0: none. */
   one_calls_in: number;
-  /** Where a relay or an agent sends to now; which one of several it is, is told by its number. */
+  /** The current address for a relay or an agent, by its number. */
   urlOf(number: number): string;
 }
 
 export interface Load {
   tally: Tally;
-  /** Beats that were due and have not been sent yet. */
+  /** Heartbeats that are due but not sent yet. */
   behind(): number;
   stop(): void;
 }
@@ -57,7 +60,7 @@ export function startLoad({ agents, relays, streams, one_calls_in, urlOf }: Load
   const calls = createCalls(agents, urlOf, tally, onAnswer);
   const callsItself = (agent: number) => one_calls_in > 0 && agent % one_calls_in === 0;
 
-  /** Whoever is to falter does so once it has been heard, and then until most of its time is over. */
+  /** A faltering agent pauses after its first heartbeat, until most of its stale time is over. */
   const falters = (agent: number, nowMs: number): boolean => {
     const { state, sentMs, interval, wheel } = agents;
     if (state[agent] !== doing.falters || !sentMs[agent]) return false;

@@ -1,4 +1,7 @@
-/** Beats in batches at a given rate, to one replica or in turn to several, and the processors that each party used meanwhile. */
+/**
+ * Sends heartbeats in batches at a given rate to one or several replicas, and measures the CPU use
+ * of each party.
+ */
 import { Agent } from 'node:http';
 import { pause, systemClock } from '../../src/base/clock.ts';
 import { credentialOf } from '../harness/resting-fleet.ts';
@@ -9,7 +12,7 @@ import { readProcessors, type Use, useBetween } from './processors.ts';
 const batch = 100;
 const inFlight = 16;
 const said = '"status":"ready","health_score":100,"error_rate":0,"active_tasks":0';
-/** Prime, so that those who beat one after another lie apart in the table, and everybody has a turn. */
+/** Prime, so that consecutive nodes lie apart in the table and every node has a turn. */
 const stride = 7_919;
 
 export interface Offered {
@@ -20,17 +23,17 @@ export interface Offered {
 
 export interface Offer {
   replicas: readonly Replica[];
-  /** Of the database. */
+  /** Process id of the database. */
   postmaster: number;
   nodes: number;
-  /** Beats a second. */
+  /** Heartbeats per second. */
   rate: number;
   seconds: number;
-  /** Whose turn is first. */
+  /** The first node to beat. */
   from: number;
 }
 
-/** What cannot be sent in its time, because too many wait for their answers, is not sent. */
+/** Batches that cannot be sent in time, because too many await answers, are dropped. */
 export async function offer({ replicas, postmaster, nodes, rate, seconds, from }: Offer): Promise<Offered> {
   const sockets = new Agent({ keepAlive: true, maxSockets: inFlight });
   const pids = replicas.map(({ pid }) => pid);

@@ -1,7 +1,7 @@
-/** How large the fleet is, how fast it may beat, and what befalls it. */
+/** Options: fleet size, heartbeat rate, and events. */
 import { common, readOptions } from '../harness/options.ts';
 
-/** The size to try things with, and the one that counts. */
+/** A size for trying out, and the real one. */
 const sizes = {
   quick: { nodes: 20_000, minutes: 1.5, rate: 2_000, deaths: 100, restarts: 100, faltering: 200, joins: 200 },
   story: { nodes: 20_000, minutes: 4, rate: 2_000, deaths: 100, restarts: 100, faltering: 0, joins: 200 },
@@ -16,7 +16,7 @@ const sizes = {
   },
 };
 
-/** The same figure of each size, for whoever asks for help. */
+/** The same figure for each size, for --help. */
 const sized = (name: keyof (typeof sizes)['whole'], what: string) =>
   `${what} (${sizes.whole[name]}; --quick: ${sizes.quick[name]}; a story: ${sizes.story[name]})`;
 
@@ -47,11 +47,11 @@ const given = readOptions(new URL('../fleet.ts', import.meta.url).href, {
       what: 'of the others, one in so many beats by calls of its own; 0: none',
     },
     seed: { kind: 'tally', otherwise: 1, what: 'which fate is drawn' },
-    statements: { kind: 'flag', what: 'also tell which statements the database was at' },
+    statements: { kind: 'flag', what: 'also report which statements the database was running' },
   },
 });
 
-/** Of a story, what is told of it takes its time; the fleet need not be larger than it takes to see it. */
+/** A story takes its own time; its fleet can be smaller. */
 const defaults = sizes[given.story ? 'story' : given.quick ? 'quick' : 'whole'];
 
 const chosen = (name: keyof typeof defaults): number => given[name] ?? defaults[name];

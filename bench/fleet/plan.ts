@@ -1,6 +1,6 @@
 /**
- * What befalls the fleet, drawn before it begins: who dies and when, who restarts, who falters for almost as long as it may
- * without being missed, and who boots late and how long that takes.
+ * The events of a run, drawn in advance: deaths, restarts, agents that falter for most of their
+ * stale time, late boots and their durations.
  */
 import { throwing } from '../../test/properties/support/dice.ts';
 import type { FleetOptions } from './options.ts';
@@ -8,22 +8,24 @@ import type { FleetOptions } from './options.ts';
 export interface Planned {
   atSeconds: number;
   act: 'dies' | 'restarts' | 'falters' | 'joins';
-  /** Whose; of one that joins, its place among those. */
+  /** The agent; for joins, its place among those. */
   agent: number;
 }
 
-/** The share of its stale time for which one falters: too long for comfort, too short for a verdict. */
+/** The share of its stale time for which an agent falters: long, but too short for a verdict. */
 export const falteringShare = 0.8;
 const bootMedianSeconds = 8;
 const bootSpread = 0.6;
 
-/** As boots are: most take about as long as the median, a few much longer. */
+/** Log-normal: most boots are close to the median, a few take much longer. */
 export function bootSeconds(random: () => number): number {
   const normal = Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
   return bootMedianSeconds * Math.exp(bootSpread * normal);
 }
 
-/** `staleSeconds`: the longest that anybody may be silent. Whoever dies does so early enough to be missed while we look. */
+/**
+ * `staleSeconds` is the longest stale time. Deaths come early enough to be found during the run.
+ */
 export function drawPlan(options: FleetOptions, staleSeconds: number): Planned[] {
   const { nodes, deaths, restarts, faltering, joins } = options;
   const seconds = options.minutes * 60;
@@ -52,5 +54,5 @@ export function drawPlan(options: FleetOptions, staleSeconds: number): Planned[]
 }
 
 const firstSeconds = 5;
-/** After the last death's time is up, verdicts may come a little late, and the last to join still boot. */
+/** After the last death is due, verdicts may come a little late, and the last joins still boot. */
 const settleSeconds = 10;

@@ -1,4 +1,4 @@
-/** One POST of JSON over a connection that stays open. */
+/** One POST of JSON over a persistent connection. */
 import { type Agent, request } from 'node:http';
 
 const answerWithinMs = 15_000;
@@ -16,7 +16,7 @@ export const post = (url: URL, agent: Agent, body: string, bearer?: string): Pro
       'content-length': Buffer.byteLength(body),
       ...(bearer && { authorization: `Bearer ${bearer}` }),
     };
-    const asked = request(url, { method: 'POST', agent, headers, timeout: answerWithinMs }, (response) => {
+    const outgoing = request(url, { method: 'POST', agent, headers, timeout: answerWithinMs }, (response) => {
       let text = '';
       response.setEncoding('utf8');
       response.on('data', (part: string) => {
@@ -28,7 +28,7 @@ export const post = (url: URL, agent: Agent, body: string, bearer?: string): Pro
       });
       response.on('error', reject);
     });
-    asked.on('timeout', () => asked.destroy(new Error('no answer in time')));
-    asked.on('error', reject);
-    asked.end(body);
+    outgoing.on('timeout', () => outgoing.destroy(new Error('no answer in time')));
+    outgoing.on('error', reject);
+    outgoing.end(body);
   });

@@ -1,4 +1,7 @@
-/** Who used the processors, and how much was left: of the servers, the database with all its children, and the fleet itself. */
+/**
+ * CPU use of the servers, the database with all its children, and the fleet itself, and what was
+ * left.
+ */
 import { readFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { systemClock } from '../../src/base/clock.ts';
@@ -6,10 +9,10 @@ import { isProcessAlive } from '../../src/base/network/host.ts';
 import { childrenOf } from '../harness/process-table.ts';
 import { residentMb } from '../harness/server-process.ts';
 
-/** /proc counts in hundredths of a second, whatever the machine. */
+/** /proc counts in ticks of 10 ms on every machine. */
 const tickSeconds = 0.01;
 
-/** `utime stime cutime cstime`; those of children that have ended are with their parent. */
+/** `utime stime cutime cstime`; the time of ended children is counted with their parent. */
 function ticksOf(pid: number): { own: number; ended: number } {
   try {
     const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ').map(Number) ?? [];
@@ -53,13 +56,13 @@ export function readProcessors(servers: readonly number[], postmaster: number): 
   };
 }
 
-/** In processors: 1 is one of them, always at work. */
+/** In CPUs: 1 is one CPU fully busy. */
 export interface Use {
   servers: number[];
   database: number;
   fleet: number;
   idle: number;
-  /** What others on the machine took, which are no part of this. */
+  /** Other processes on the machine. */
   others: number;
 }
 

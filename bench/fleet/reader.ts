@@ -1,4 +1,7 @@
-/** Somebody who looks at the console meanwhile: a few reads a second, in a thread of its own, so that the fleet's work delays none. */
+/**
+ * A console user during the run: a few reads per second, in a separate thread, so that the fleet's
+ * work does not delay them.
+ */
 import { parentPort, Worker, workerData } from 'node:worker_threads';
 import { pause, systemClock } from '../../src/base/clock.ts';
 import { createClient } from '../../src/contract/client.ts';
@@ -8,15 +11,15 @@ export const readNames = ['overview', 'a page of nodes', 'one node', 'explain'] 
 export type ReadName = (typeof readNames)[number];
 export type Reads = Record<ReadName, number[]>;
 
-interface Asked {
+interface ReaderSettings {
   url: string;
   token: string;
   everyMs: number;
-  /** After so long everybody has been heard once, and what it takes to meet a fleet is over. */
+  /** After this time every node was heard once, and first contact is over. */
   metAfterMs: number;
 }
 
-async function readOn({ url, token, everyMs, metAfterMs }: Asked): Promise<void> {
+async function readOn({ url, token, everyMs, metAfterMs }: ReaderSettings): Promise<void> {
   const client = createClient({ base_url: url, token, addresses: routes, retries: 0 });
   const taken: Reads = { overview: [], 'a page of nodes': [], 'one node': [], explain: [] };
   const afterwards: Reads = { overview: [], 'a page of nodes': [], 'one node': [], explain: [] };
@@ -59,7 +62,7 @@ async function readOn({ url, token, everyMs, metAfterMs }: Asked): Promise<void>
   parentPort?.close();
 }
 
-/** Milliseconds; `afterwards` is the part after everybody was met. */
+/** Milliseconds; `afterwards` is the part after first contact. */
 export interface ReadTimes {
   taken: Reads;
   afterwards: Reads;
@@ -70,8 +73,8 @@ export interface Reader {
   end(): Promise<ReadTimes>;
 }
 
-export function startReader(asked: Asked): Reader {
-  const worker = new Worker(new URL(import.meta.url), { workerData: asked });
+export function startReader(settings: ReaderSettings): Reader {
+  const worker = new Worker(new URL(import.meta.url), { workerData: settings });
   const said = new Promise<ReadTimes>((resolve, reject) => {
     worker.once('message', resolve);
     worker.once('error', reject);
@@ -84,4 +87,4 @@ export function startReader(asked: Asked): Reader {
   };
 }
 
-if (parentPort) await readOn(workerData as Asked);
+if (parentPort) await readOn(workerData as ReaderSettings);

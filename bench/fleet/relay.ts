@@ -1,27 +1,27 @@
 /**
- * A relay: collects the beats of its agents for a moment and sends them together over a few connections that stay open. What
- * was not answered stays with it and goes again, later each time, so a server that is away or slow is never sent more than it answers.
+ * A relay: batches the heartbeats of its agents and sends them over a few persistent connections.
+ * Unanswered batches are retried with backoff, so a slow server is never sent more than it answers.
  */
 import { Agent } from 'node:http';
 import { pause, systemClock } from '../../src/base/clock.ts';
 import type { Agents } from './agents.ts';
 import { post } from './post.ts';
 
-const mostInABatch = 100;
+const maxBatch = 100;
 const gatherMs = 200;
 const connections = 2;
-const retry = { firstMs: 500, mostMs: 10_000 };
+const retry = { firstMs: 500, maxMs: 10_000 };
 
 export interface Tally {
   sent: number;
   answered: number;
-  /** Those of them that came by calls of their own. */
+  /** The heartbeats among them that came as calls. */
   called: number;
-  /** Requests that nobody answered, or that were refused as a whole, by what was said. */
+  /** Requests that failed or were refused as a whole, by error. */
   failed: Map<string, number>;
-  /** Beats that were refused alone, by code. */
+  /** Heartbeats refused individually, by code. */
   refused: Map<string, number>;
-  /** From the time at which a beat was due to its answer, a sample of all. */
+  /** A sample of the times from due to answered. */
   waitedMs: number[];
 }
 
@@ -36,7 +36,7 @@ export const newTally = (): Tally => ({
 
 export const countUp = (map: Map<string, number>, key: string, by = 1) => map.set(key, (map.get(key) ?? 0) + by);
 
-/** What is needed of an answer, whichever way it came. */
+/** The part of an answer that is used, on any path. */
 export interface BeatAnswer {
   heartbeat_interval_seconds?: number;
   code?: string;
@@ -44,7 +44,7 @@ export interface BeatAnswer {
 
 export interface Relay {
   add(agent: number): void;
-  /** Sends what has waited for its moment. */
+  /** Sends batches that have waited long enough. */
   turn(nowMs: number): void;
   waiting(): number;
   stop(): void;
@@ -85,9 +85,9 @@ export function createRelay(
     } catch (error) {
       countUp(tally.failed, codeOf(error));
       waiting = [...batch, ...waiting];
-      const pauseMs = Math.min(retry.mostMs, retry.firstMs * 2 ** Math.min(tries++, 10)) * (0.5 + Math.random() / 2);
-      const told = error instanceof Error && 'retryAfterMs' in error ? Number(error.retryAfterMs) : 0;
-      await pause(systemClock, Math.max(pauseMs, told));
+      const pauseMs = Math.min(retry.maxMs, retry.firstMs * 2 ** Math.min(tries++, 10)) * (0.5 + Math.random() / 2);
+      const requestedMs = error instanceof Error && 'retryAfterMs' in error ? Number(error.retryAfterMs) : 0;
+      await pause(systemClock, Math.max(pauseMs, requestedMs));
     } finally {
       busy--;
       pump(systemClock.nowMs());
@@ -96,8 +96,8 @@ export function createRelay(
 
   const pump = (nowMs: number) => {
     while (!stopped && busy < connections && waiting.length > 0) {
-      if (waiting.length < mostInABatch && nowMs - sinceMs < gatherMs) return;
-      void run(waiting.splice(0, mostInABatch));
+      if (waiting.length < maxBatch && nowMs - sinceMs < gatherMs) return;
+      void run(waiting.splice(0, maxBatch));
       sinceMs = nowMs;
     }
   };

@@ -1,4 +1,4 @@
-/** A store with a fleet in it that was beating until a moment ago, as it is when a server is started again in front of it. */
+/** A store with a fleet that was beating until a moment ago, as when a server restarts. */
 import { join } from 'node:path';
 import { now, secondsLater, systemClock } from '../../src/base/clock.ts';
 import { newReplicaId } from '../../src/base/ids.ts';
@@ -11,23 +11,26 @@ import { type Store, startStore } from './store.ts';
 
 const leastIntervalSeconds = 10;
 const jitter = 0.1;
-/** What an interval follows from. */
+/** The inputs of the interval. */
 export interface FleetSize {
   nodes: number;
-  /** Beats a second that the servers are set to ask for. */
+  /** The configured heartbeats per second. */
   rate: number;
 }
 
 export const adminToken = 'swt_of-the-bench-and-of-nobody-else';
 
-/** What the server assigns to a fleet of this size at this rate, before its jitter. */
+/** The interval the server assigns to this fleet, before jitter. */
 export const intervalSeconds = ({ nodes, rate }: FleetSize): number => Math.max(leastIntervalSeconds, nodes / rate);
 
-/** The longest that anybody may be silent. */
+/** The longest stale time of any node. */
 export const longestStaleSeconds = (size: FleetSize): number =>
   effectiveStaleSeconds(0, intervalSeconds(size) * (1 + jitter));
 
-/** Who heard the fleet until then, and has ended: what comes next is a restart, and begins with the gap in which the store was filled. */
+/**
+ * A replica that received heartbeats until then and has ended: the run is a restart and begins with
+ * the gap of filling the store.
+ */
 async function formerReplica(store: Store, at: Date): Promise<void> {
   const db = store.open();
   const { replica_id } = await registerReplica(db, {
@@ -63,7 +66,7 @@ export async function openStore(directory: string, size: FleetSize): Promise<Sto
   }
 }
 
-/** `rate`: beats a second that this one is set to ask for. `from`: where another version of it lies. */
+/** `rate` is the heartbeat rate of this replica; `from` is the directory of another version. */
 export const startServer = (
   directory: string,
   store: Store,

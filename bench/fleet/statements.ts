@@ -1,4 +1,4 @@
-/** Which statements the database was at, by looking often: what share of the looks found each at work or waiting. */
+/** Samples which statements the database runs or waits on. */
 import { pause, systemClock } from '../../src/base/clock.ts';
 import type { Database } from '../../src/store/pg/database.ts';
 
@@ -6,7 +6,7 @@ const everyMs = 100;
 const shown = 12;
 
 export interface Sampling {
-  /** The most frequent, in words. */
+  /** The most frequent statements, as text. */
   end(): Promise<string[]>;
 }
 
@@ -20,7 +20,7 @@ export function sampleStatements(db: Database): Sampling {
   let over = false;
   const run = async () => {
     while (!over) {
-      // While the store is away nobody is at anything.
+      // While the store is away, nothing runs.
       const rows = await db.query<{ query: string; doing: string }>(look).catch(() => []);
       looks++;
       for (const { query, doing } of rows) {

@@ -1,15 +1,18 @@
-/** The embedded PostgreSQL as it ships, which can be frozen, or killed with all its processes and started again. */
+/**
+ * The embedded PostgreSQL with shipped settings, which can be frozen, or killed with all its
+ * processes and restarted.
+ */
 import { pause, systemClock } from '../../src/base/clock.ts';
 import { isProcessAlive } from '../../src/base/network/host.ts';
 import { type Database, openDatabase } from '../../src/store/pg/database.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/store/pg/embedded/embedded.ts';
-import { refuseWhileEnding, removeDirectory, tell, whenOver } from '../harness/leftovers.ts';
+import { refuseWhileEnding, removeDirectory, sendSignal, whenOver } from '../harness/leftovers.ts';
 import { childrenOf } from '../harness/process-table.ts';
 
 export interface Store {
-  /** What a server is started with to use it. */
+  /** Server arguments to use this store. */
   arguments(): string[];
-  /** Of the owner, for whoever fills and judges. A former one is void after `kill`. */
+  /** A connection as owner. Connections from before `kill` are invalid. */
   open(): Database;
   pid(): number;
   freeze(): void;
@@ -19,10 +22,10 @@ export interface Store {
   end(): Promise<void>;
 }
 
-/** The postmaster first, so that no child is born that nobody told. */
-function tellAll({ pid: postmaster }: EmbeddedPostgres, signal: NodeJS.Signals): number[] {
+/** The postmaster first, so that it starts no child that misses the signal. */
+function signalAll({ pid: postmaster }: EmbeddedPostgres, signal: NodeJS.Signals): number[] {
   const all = [postmaster, ...childrenOf(postmaster)];
-  for (const pid of all) tell(pid, signal);
+  for (const pid of all) sendSignal(pid, signal);
   return all;
 }
 
@@ -36,12 +39,12 @@ export async function startStore(directory: string): Promise<Store> {
   const end = whenOver(async () => {
     const started = await starting;
     if (!started) return;
-    tellAll(started, 'SIGCONT');
+    signalAll(started, 'SIGCONT');
     await started.stop();
     await removeDirectory(started.clusterDir);
   });
   let running = await start();
-  const signal = (name: NodeJS.Signals) => tellAll(running, name);
+  const signal = (name: NodeJS.Signals) => signalAll(running, name);
   return {
     arguments: () => ['--database-url', running.application_url, '--owner-database-url', running.url],
     open: () => openDatabase({ url: running.url, max_connections: 2, on_idle_error: () => {} }),

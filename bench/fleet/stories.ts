@@ -1,4 +1,7 @@
-/** What befalls the servers and their store while the fleet beats. Each answers when what happened, in seconds, for the figures. */
+/**
+ * Stories: failures of the servers and their store while the fleet beats. Each returns when things
+ * happened, in seconds.
+ */
 import { cp, mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pause, systemClock } from '../../src/base/clock.ts';
@@ -12,12 +15,12 @@ export interface Stage {
   directory: string;
   store: Store;
   options: FleetOptions;
-  /** Those that serve now; a story puts others in their places. */
+  /** The current replicas; a story replaces them. */
   replicas: Replica[];
   progress(what: string): void;
 }
 
-/** Until everybody has been heard, so that nobody is excused by the gap in which the store was filled. */
+/** Until every node was heard, so that the gap of filling the store excuses none. */
 const settleSeconds = (options: FleetOptions) => Math.max(15, 1.2 * intervalSeconds(options));
 const downSeconds = 60;
 const upSeconds = 20;
@@ -32,7 +35,7 @@ const seconds = async (work: () => Promise<unknown>): Promise<number> => {
 
 const rest = (howLong: number) => pause(systemClock, howLong * 1000);
 
-/** Everything at once, without a word: servers and database. */
+/** Kills servers and database at once. */
 async function restart({ store, directory, options, replicas, progress }: Stage): Promise<Figure[]> {
   await rest(settleSeconds(options));
   const away = await seconds(async () => {
@@ -47,7 +50,7 @@ async function restart({ store, directory, options, replicas, progress }: Stage)
   return [{ what: 'everything killed, until it serves again', value: away, unit: 's' }];
 }
 
-/** The servers alone, again and again, each time before the fleet has got over the last. */
+/** Kills the servers repeatedly, each time before the fleet has recovered. */
 async function crashLoop({ store, directory, options, replicas, progress }: Stage): Promise<Figure[]> {
   await rest(settleSeconds(options));
   const away: number[] = [];
@@ -68,7 +71,7 @@ async function crashLoop({ store, directory, options, replicas, progress }: Stag
   ];
 }
 
-/** The store answers nobody, and no connection breaks. */
+/** The store stops answering, but no connection breaks. */
 async function storeDown({ store, options, progress }: Stage): Promise<Figure[]> {
   await rest(settleSeconds(options));
   progress('the store stands still');
@@ -79,7 +82,7 @@ async function storeDown({ store, options, progress }: Stage): Promise<Figure[]>
   return [{ what: 'the store stood still for', value: downSeconds, unit: 's' }];
 }
 
-/** A column that the older version does not know, and an index that takes its time. */
+/** A column that the older version does not know, and an index that takes a while. */
 const changes = {
   '0900-upgrade.sql':
     'alter table heartbeats add column upgraded boolean;\nalter table nodes add column upgraded boolean;\n',
@@ -87,7 +90,7 @@ const changes = {
     "-- online\ncreate index concurrently if not exists nodes_upgraded on nodes (zone, name) where status <> 'retired';\n",
 };
 
-/** This version with two more changes of the schema, in a directory of its own. */
+/** A copy of this version with two more migrations. */
 async function newerVersion(directory: string): Promise<string> {
   const here = join(directory, 'newer');
   await mkdir(here);
@@ -98,7 +101,7 @@ async function newerVersion(directory: string): Promise<string> {
   return here;
 }
 
-/** One replica after the other gives way to a newer version; then one of the new ones is killed, and the other takes over. */
+/** Replaces one replica after the other with a newer version, then kills one of the new ones. */
 async function rolling({ store, directory, options, replicas, progress }: Stage): Promise<Figure[]> {
   const newer = await newerVersion(directory);
   const figures: Figure[] = [];
@@ -137,10 +140,10 @@ async function rolling({ store, directory, options, replicas, progress }: Stage)
   return [...figures, { what: 'one killed, until the other takes over', value: late, unit: 's', target: 30 }];
 }
 
-export const stories: Record<(typeof storyNames)[number], { replicas: number; tell(stage: Stage): Promise<Figure[]> }> =
+export const stories: Record<(typeof storyNames)[number], { replicas: number; run(stage: Stage): Promise<Figure[]> }> =
   {
-    restart: { replicas: 1, tell: restart },
-    'store-down': { replicas: 1, tell: storeDown },
-    rolling: { replicas: 2, tell: rolling },
-    'crash-loop': { replicas: 1, tell: crashLoop },
+    restart: { replicas: 1, run: restart },
+    'store-down': { replicas: 1, run: storeDown },
+    rolling: { replicas: 2, run: rolling },
+    'crash-loop': { replicas: 1, run: crashLoop },
   };

@@ -1,6 +1,6 @@
 /**
- * Agents that speak for themselves, each over a stream of its own (WebSocket): a frame for a beat, an answer with the same number. One
- * whose connection broke, or was refused, opens another with the next beat, which comes soon.
+ * Agents with a stream each (WebSocket): a frame per heartbeat, and a reply with the same number. A
+ * broken or refused connection is reopened with the next heartbeat.
  */
 import { WebSocket } from 'ws';
 import { systemClock } from '../../src/base/clock.ts';
@@ -17,7 +17,7 @@ export interface Streams {
 
 interface Line {
   socket: WebSocket;
-  /** When the beat was sent that waits for its answer. */
+  /** When the unanswered heartbeat was sent. */
   sentMs: number | undefined;
 }
 
@@ -39,7 +39,7 @@ export function createStreams(
     const line: Line = { socket, sentMs: undefined };
     socket.on('message', (data) => {
       const frame = JSON.parse(String(data)) as BeatAnswer & { seq?: number; problem?: { code: string } };
-      // Without a number it is something that the server says by itself.
+      // A frame without a number is not a reply.
       if (frame.seq === undefined || line.sentMs === undefined) return;
       const sentMs = line.sentMs;
       line.sentMs = undefined;
@@ -49,7 +49,7 @@ export function createStreams(
     socket.on('error', (error) => countUp(tally.failed, `stream: ${error.message.replace(/:\d+$/, '')}`));
     socket.on('close', () => {
       lines.delete(agent);
-      // Of a dead agent nothing waits; of every other one either a beat does, or it is in the wheel.
+      // A dead agent waits for nothing; any other has an unanswered heartbeat or is in the wheel.
       if (line.sentMs !== undefined && !stopped)
         agents.wheel.at(agent, systemClock.nowMs() + retryMs * (0.5 + Math.random() / 2));
     });

@@ -1,15 +1,15 @@
 /**
- * When each of a million agents is next due, in eight bytes apiece: a ring of slots, each a list through one array of numbers.
- * To set a time and to take what is due cost the same however many wait.
+ * The next due time of a million agents in eight bytes each: a timing wheel with slots as lists in
+ * one numeric array. Setting a time and taking due agents have constant cost.
  */
 const slotMs = 50;
 const slots = 1 << 16;
 const nobody = -1;
 
 export interface Wheel {
-  /** At most one time each; whoever has one already must not be given another. */
+  /** At most one time per agent; setting a second one is an error. */
   at(agent: number, ms: number): void;
-  /** Everybody whose time has come. */
+  /** Visits all due agents. */
   due(nowMs: number, visit: (agent: number) => void): void;
   waiting(): number;
 }
@@ -22,7 +22,7 @@ export function timingWheel(agents: number, fromMs: number): Wheel {
   return {
     at(agent, ms) {
       const wanted = Math.max(turned + 1, Math.ceil(ms / slotMs));
-      // Nobody is told to come back later than the ring is long, which is most of an hour.
+      // No interval exceeds the length of the ring, which is most of an hour.
       const slot = Math.min(wanted, turned + slots - 1) % slots;
       next[agent] = first[slot] ?? nobody;
       first[slot] = agent;

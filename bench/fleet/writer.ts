@@ -1,6 +1,6 @@
 /**
- * Somebody who changes things whatever befalls the servers: asks for machines and announces new ones. What was acknowledged is
- * remembered, and at the end all of it must be there; what was not may be there or not.
+ * A client that makes changes throughout: requests machines and announces new ones. Every
+ * acknowledged change must exist at the end; others may.
  */
 import { pause, systemClock } from '../../src/base/clock.ts';
 import { createClient } from '../../src/contract/client.ts';
@@ -8,17 +8,17 @@ import { routes } from '../../src/contract/routes.ts';
 import type { Database } from '../../src/store/pg/database.ts';
 import { adminToken } from './scene.ts';
 
-/** A pool in which nobody serves yet, and one that machines are announced to. */
-const pools = { asked: 'pool-2', announced: 'pool-4' };
+/** A pool without free machines, and one for announced machines. */
+const pools = { requested: 'pool-2', announced: 'pool-4' };
 const everyMs = 250;
 const settleMs = 90_000;
 
 export interface Written {
   acknowledged: number;
   refused: number;
-  /** Acknowledged, and not to be found. */
+  /** Acknowledged, but not found. */
   lost: string[];
-  /** Asked for, acknowledged, and still not active. */
+  /** Requested and acknowledged, but still not active. */
   unfinished: string[];
 }
 
@@ -36,7 +36,7 @@ export function startWriter(urlNow: () => string): Writer {
     const client = createClient({ base_url: urlNow(), token: adminToken, addresses: routes, retries: 0 });
     try {
       if (turn % 2 === 0) {
-        const { allocation } = await client.call('allocation-create', { body: { pool: pools.asked } });
+        const { allocation } = await client.call('allocation-create', { body: { pool: pools.requested } });
         allocations.push(allocation.allocation_id);
       } else {
         const { node } = await client.call('node-create', {

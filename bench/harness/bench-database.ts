@@ -1,4 +1,6 @@
-/** The embedded PostgreSQL with its production settings, in a directory of its own, with a database per fleet. */
+/**
+ * The embedded PostgreSQL with production settings in its own directory, with a database per fleet.
+ */
 import { statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { pause, systemClock } from '../../src/base/clock.ts';
@@ -8,9 +10,9 @@ import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/store/pg
 import { freshDirectory, removeDirectory, whenOver } from './leftovers.ts';
 
 export interface BenchServer {
-  /** The process that listens; its children do the work. */
+  /** The postmaster; its children do the work. */
   pid: number;
-  /** Migrated, and with nothing in it. */
+  /** A migrated, empty database. */
   database(name: string): Promise<Database>;
   stop(): Promise<void>;
 }
@@ -34,7 +36,7 @@ export async function startBenchServer(neededGb: number): Promise<BenchServer> {
   let starting: Promise<EmbeddedPostgres> | undefined;
   const stop = whenOver(async () => {
     const postgres = await starting;
-    // A statement under way is not waited for: the database breaks it off.
+    // Do not wait for running statements: stopping the database cancels them.
     await Promise.race([Promise.all(opened.map((db) => db.close())), pause(systemClock, closeWithinMs)]);
     await postgres?.stop();
     if (postgres) await removeDirectory(postgres.clusterDir);

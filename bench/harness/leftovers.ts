@@ -1,6 +1,7 @@
 /**
- * What a benchmark has started and made, so that nothing of it is left however the benchmark ends: by itself, by an error, by Ctrl-C or
- * by a signal. Each is remembered before it begins, and ended in the opposite order; the second signal is not asked to wait.
+ * Cleans up everything a benchmark started or created, however it ends: normally, by an error,
+ * Ctrl-C or a signal. Each item is registered before it starts and ended in reverse order; a second
+ * signal exits at once.
  */
 import { chmodSync, mkdtempSync, readlinkSync, rmSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
@@ -17,25 +18,28 @@ const goneWithinMs = 10_000;
 let isEnding = false;
 let isListening = false;
 
-/** What runs on while everything is being ended must not begin anything new. */
+/** Code that still runs during cleanup must not start anything new. */
 export function refuseWhileEnding(): void {
   if (isEnding) throw new Error('the benchmark is being ended');
 }
 
-/** Remembers it until it has been ended. What comes back ends it once, whoever asks first; the others wait for the same. */
+/**
+ * Registers a cleanup until it has run. The returned function runs it once; later calls wait for
+ * the same run.
+ */
 export function whenOver(end: () => Promise<unknown>): End {
   refuseWhileEnding();
   listen();
-  let ending: Promise<void> | undefined;
+  let cleanup: Promise<void> | undefined;
   const once = () => {
-    ending ??= end().then(() => void left.delete(once));
-    return ending;
+    cleanup ??= end().then(() => void left.delete(once));
+    return cleanup;
   };
   left.add(once);
   return once;
 }
 
-/** One that everybody may enter, because the database may run as somebody else. */
+/** Readable by all users, because the database may run as another user. */
 export async function freshDirectory(): Promise<string> {
   const remove = whenOver(async () => {
     await endAllIn(directory);
@@ -51,7 +55,10 @@ export async function freshDirectory(): Promise<string> {
 export const removeDirectory = (directory: string): Promise<void> =>
   directories.get(directory)?.() ?? rm(directory, { recursive: true, force: true });
 
-/** PostgreSQL tells its children itself, and leaves nothing in shared memory. Whatever else we start is a Node process. */
+/**
+ * PostgreSQL forwards the signal to its children and cleans up shared memory. Everything else we
+ * start is a Node process.
+ */
 const lastWords: Record<string, NodeJS.Signals> = { postgres: 'SIGQUIT', [basename(process.execPath)]: 'SIGKILL' };
 
 function programOf(pid: string): string {
@@ -63,7 +70,7 @@ function programOf(pid: string): string {
   }
 }
 
-/** Programs of ours that name the directory in what they were started with; its name is nobody else's. */
+/** Our processes with the directory in their command line; its name is unique. */
 const startedIn = (directory: string): { pid: number; signal: NodeJS.Signals }[] =>
   processes().flatMap((pid) => {
     const isOurs = Number(pid) !== process.pid && readOr(`/proc/${pid}/cmdline`, '').includes(directory);
@@ -72,18 +79,18 @@ const startedIn = (directory: string): { pid: number; signal: NodeJS.Signals }[]
   });
 
 function endNow(directory: string): void {
-  for (const { pid, signal } of startedIn(directory)) tell(pid, signal);
+  for (const { pid, signal } of startedIn(directory)) sendSignal(pid, signal);
 }
 
-/** Machines of a server outlive it, as they should, and so does the database of one that was killed. */
+/** Machines of a server outlive it by design, and so does the database of a killed server. */
 async function endAllIn(directory: string): Promise<void> {
   const untilMs = systemClock.monotonicMs() + goneWithinMs;
   endNow(directory);
   while (startedIn(directory).length > 0 && systemClock.monotonicMs() < untilMs) await pause(systemClock, 20);
 }
 
-/** One that has ended meanwhile needs no telling. */
-export function tell(pid: number, signal: NodeJS.Signals): void {
+/** The process may have ended meanwhile. */
+export function sendSignal(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
   } catch (error) {
@@ -94,7 +101,7 @@ export function tell(pid: number, signal: NodeJS.Signals): void {
 async function endAll(code: number): Promise<void> {
   if (isEnding) process.exit(code);
   isEnding = true;
-  // A step that fails leaves the others to be done; whatever stays is found by its directory.
+  // A failed step does not stop the others; remaining processes are found by directory.
   for (const end of [...left].toReversed())
     await end().catch((error: unknown) => void process.stderr.write(`while ending: ${error}\n`));
   process.exit(code);
@@ -107,7 +114,7 @@ function listen(): void {
   isListening = true;
   for (const signal of signals) process.on(signal, () => void endAll(128 + constants.signals[signal]));
   process.on('uncaughtException', (error) => {
-    // What was still at work loses its servers while they are ended; that says nothing.
+    // Work in progress loses its servers during cleanup; ignore its errors.
     if (isEnding) return;
     process.stderr.write(`${error.stack ?? error}\n`);
     void endAll(1);

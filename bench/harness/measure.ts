@@ -1,9 +1,12 @@
-/** What every benchmark shares: rounds, medians, and a table for people or JSON for programs. Figures are printed, never judged. */
+/**
+ * Shared by all benchmarks: rounds, medians, and output as a table or JSON. Figures are printed,
+ * never judged.
+ */
 import { arch, cpus, loadavg, totalmem } from 'node:os';
 import { systemClock } from '../../src/base/clock.ts';
 import type { Called } from './options.ts';
 
-/** The value below which a share of the numbers lies; between two neighbours it is interpolated. */
+/** The quantile of the numbers, interpolated between neighbours. */
 export function quantile(numbers: number[], share: number): number {
   const sorted = numbers.toSorted((a, b) => a - b);
   const place = share * (sorted.length - 1);
@@ -20,7 +23,7 @@ export async function secondsOf(work: () => Promise<unknown>): Promise<number> {
   return (systemClock.monotonicMs() - startedMs) / 1000;
 }
 
-/** How many digits behind the point say something. */
+/** Significant decimals per unit. */
 const digits = {
   s: 2,
   ms: 1,
@@ -39,16 +42,16 @@ export interface Figure {
   what: string;
   value: number;
   unit: Unit;
-  /** What it should stay below on the machine that the target was set for. */
+  /** The upper bound on the reference machine. */
   target?: number;
-  /** The same for what should be large. */
+  /** The lower bound, for figures that should be large. */
   at_least?: number;
   samples?: number[];
 }
 
 export const shown = (value: number, unit: Unit) => `${value.toFixed(digits[unit])} ${unit}`;
 
-/** Each, where the eye can still take them in; otherwise how far they lie apart. */
+/** All samples if they are few, otherwise their range. */
 function spreadOf(samples: number[], unit: Unit): string {
   const written = (values: number[], between: string) =>
     values.map((value) => value.toFixed(Math.max(1, digits[unit]))).join(between);
@@ -68,32 +71,32 @@ const machineHere = (): Machine => ({
   architecture: arch(),
 });
 
-/** What a benchmark was told that matters for how it is told. */
-type Asked = Called & { json: boolean; quick?: boolean; rounds?: number };
+/** Options that affect the output. */
+type OutputSettings = Called & { json: boolean; quick?: boolean; rounds?: number };
 
-/** What must be known of a run besides its figures, so that nobody takes it for another one: its size, and where it was. */
-const circumstancesOf = ({ command, quick = false }: Asked) => ({ command, quick, machine: machineHere() });
+/** The circumstances of a run, so that it is not mistaken for another: its size and machine. */
+const circumstancesOf = ({ command, quick = false }: OutputSettings) => ({ command, quick, machine: machineHere() });
 
 export function report(
-  asked: Asked,
+  settings: OutputSettings,
   name: string,
   figures: Figure[],
   loadBefore: number[],
   {
-    medianOf = String(asked.rounds ?? 1),
+    medianOf = String(settings.rounds ?? 1),
     jsonToo = false,
     notes = [],
   }: {
     medianOf?: string;
     jsonToo?: boolean;
-    /** What else must be known to read the figures, in words: what was the limit, what was played. */
+    /** Notes needed to read the figures, such as the limiting resource. */
     notes?: string[];
   } = {},
 ): void {
   const load = { before: loadBefore, after: loadavg() };
-  const circumstances = circumstancesOf(asked);
+  const circumstances = circumstancesOf(settings);
   const json = `${JSON.stringify({ benchmark: name, ...circumstances, load, figures, notes })}\n`;
-  if (asked.json) {
+  if (settings.json) {
     process.stdout.write(json);
     return;
   }

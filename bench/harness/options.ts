@@ -1,6 +1,7 @@
 /**
- * The one door for what a program of this directory is told on its command line. Each says as data which options it has; `--help`
- * prints them with what the head of its file says and how long it takes, and what it does not know it refuses. Either way nothing is started.
+ * Parses the command lines of benchmarks. Each declares its options as data; `--help` prints them
+ * with the header of its file and its duration, and unknown options are refused. In both cases
+ * nothing is started.
  */
 import { readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
@@ -10,7 +11,7 @@ import { parseArgs } from 'node:util';
 interface Kinds {
   flag: boolean;
   count: number;
-  /** A count that may be nothing. */
+  /** A count that may be zero. */
   tally: number;
   amount: number;
   counts: readonly number[];
@@ -19,7 +20,7 @@ interface Kinds {
 }
 
 interface Kind<T> {
-  /** What stands behind the name of the option, and what that must be. */
+  /** The placeholder of the value, and its requirement. */
   form: string;
   must: string;
   read(text: string): T | undefined;
@@ -60,7 +61,7 @@ export type Option = { what: string } & (
 
 export type Options = Record<string, Option>;
 
-/** One without a value of its own may be left out, and then is undefined. */
+/** An option without a default may be omitted and is then undefined. */
 type Read<O extends Option> = O extends { kind: 'flag' }
   ? boolean
   : O extends { among: readonly (infer Name)[] }
@@ -71,7 +72,7 @@ type Read<O extends Option> = O extends { kind: 'flag' }
 
 export type Values<O extends Options> = { [Name in keyof O]: Read<O[Name]> };
 
-/** What most benchmarks have; each names those that it heeds. */
+/** Options of most benchmarks; each lists those it supports. */
 export const common = {
   json: { kind: 'flag', what: 'print one line for programs, which bench/scale-page.ts records' },
   quick: { kind: 'flag', what: 'smaller and shorter, for a first look; never recorded' },
@@ -82,7 +83,7 @@ const root = join(import.meta.dirname, '../..');
 
 type Outcome<O extends Options> = { help: true } | { refused: string[] } | { values: Values<O> };
 
-/** What was said behind an option, or undefined where it is not what the option takes. */
+/** The parsed value of an option, or undefined if it is invalid. */
 function heard(option: Option, said: string | undefined): Kinds[keyof Kinds] | undefined {
   if (option.kind === 'flag') return said === undefined || undefined;
   if (option.kind === 'choice' && !option.among.includes(said ?? '')) return undefined;
@@ -135,7 +136,7 @@ function wrapped(text: string): string {
   return [...lines, line].join('\n');
 }
 
-/** The comment that a file begins with, as it would be told. */
+/** The header comment of a file as plain text. */
 export function headOf(source: string): string {
   const [, comment = ''] = /^\/\*\*([\s\S]*?)\*\//.exec(source) ?? [];
   const text = comment.replaceAll(/^ *\* ?/gm, '').trim();
@@ -157,17 +158,17 @@ export function listed(options: Options): string {
 }
 
 interface Program<O extends Options> {
-  /** How long it takes, in words. */
+  /** Its duration, as text. */
   takes: string;
   options: O;
 }
 
-/** How it was called, without what only says in which form it is to be told. */
+/** The command line, without options that only affect the output format. */
 export interface Called {
   command: string;
 }
 
-/** `file`: the address of the program's own file. Comes back only when the program is to do its work. */
+/** `file` is the URL of the program's own file. Returns only if the program should run. */
 export function readOptions<const O extends Options>(file: string, { takes, options }: Program<O>): Values<O> & Called {
   const path = fileURLToPath(file);
   const name = `node ${relative(root, path)}`;

@@ -1,4 +1,4 @@
-/** Who runs on this machine, from /proc. A process that ends between being listed and being read did nothing more that matters. */
+/** Lists processes from /proc. A process that ends between listing and reading is ignored. */
 import { readdirSync, readFileSync } from 'node:fs';
 
 export function readOr(path: string, otherwise: string): string {

@@ -1,6 +1,6 @@
 /**
- * A fleet at rest: so many nodes that are ready and beat, and some in flight, strewn evenly among them as they are after
- * months of coming and going. Written in bulk past the door, which a benchmark may: what is measured comes afterwards.
+ * A fleet at rest: nodes that are ready and beat, with some in flight spread evenly among them, as
+ * after months of use. Written in bulk without transitions, because only what follows is measured.
  */
 import { now as present } from '../../src/base/clock.ts';
 import type { NodeId } from '../../src/base/ids.ts';
@@ -16,22 +16,22 @@ import { patienceOf } from '../../src/store/supervision/silent.ts';
 const manyPools = 20;
 const zones = 6;
 const chunk = 50_000;
-/** As long as the benchmark may take, and longer: nobody falls silent while the figures are taken. */
+/** Longer than any benchmark, so that no node becomes stale while measuring. */
 export const staleSeconds = 6 * 3600;
 const restingPace: Pace = { interval_seconds: 10, stale_seconds: staleSeconds };
 
-/** As long as those that the server gives out. The machine with that number says this to be believed. */
+/** As long as issued credentials; the machine with this number authenticates with it. */
 const credentialLength = 43;
 export const credentialOf = (number: number): string => `swc_${String(number).padStart(credentialLength, '0')}`;
 const credential = `'swc_' || lpad(i::text, ${credentialLength}, '0')`;
 
-/** Ids as they are in life: as long, in the order of birth, different at their ends. */
+/** Realistic ids: same length, in order of creation, different at their ends. */
 const id = (prefix: string, salt: string) =>
   `'${prefix}_1kd' || lpad(to_hex(i), 6, '0') || substr(md5('${salt}' || i), 1, 11)`;
 const node_id = id('node', 'n');
 const node_instance_id = id('inst', 'i');
 
-/** $1 is the moment, from $2 to $3 go the numbers; `flies` says of a number whether its node is in flight. */
+/** $1 is the time, $2 to $3 the numbers; `flies` is the condition for nodes in flight. */
 const statements = (flies: string, pools: number, { interval_seconds, stale_seconds }: Pace) => [
   `insert into nodes (node_id, pool, pool_generation, name, zone, status, status_since, node_instance_id, workflow_id, correlation_id,
      registered_at, deadline_at, budget_seconds, budget_source, endpoint, reported_status, observed_state, observed_at, labels, created_at, clock_from)
@@ -48,7 +48,8 @@ const statements = (flies: string, pools: number, { interval_seconds, stale_seco
   `insert into heartbeats (node_instance_id, last_seen_at, interval_seconds, stale_seconds, patience, reported, room)
    select ${node_instance_id}, $1::timestamptz - interval '1 second' * ${interval_seconds} * random(), ${interval_seconds}, ${stale_seconds}, ${patienceOf(stale_seconds)}, jsonb_build_object('load', i % 100, 'score', 0.97), ${room}
    from generate_series($2::int, $3::int) as i`,
-  // Half of the idle ones serve somebody, and one in ten was judged before: what a pass reads and writes has its history.
+  // Half of the idle nodes have an allocation, and one in ten has a verdict, so that passes read
+  // and write realistic rows.
   `insert into allocations (allocation_id, pool, node_id, tenant, name, status, status_since, workflow_id, correlation_id, created_at, active_at)
    select ${id('alloc', 'a')}, 'pool-' || i % ${pools}, ${node_id}, 'tenant-' || i % 250, 'job-' || i, 'active', $1::timestamptz, ${id('op', 'o')}, gen_random_uuid(), $1::timestamptz, $1::timestamptz
    from generate_series($2::int, $3::int) as i where i % 2 = 1 and not (${flies})`,
@@ -60,7 +61,7 @@ const statements = (flies: string, pools: number, { interval_seconds, stale_seco
 
 const tables = ['nodes', 'instances', 'heartbeats', 'allocations'];
 
-/** All but those behind a constraint. */
+/** All except those of constraints. */
 const secondaryIndexes = `
   select indexrelid::regclass::text as name, pg_get_indexdef(indexrelid) as definition from pg_index
   where indrelid = any($1::regclass[]) and not exists (select 1 from pg_constraint where conindid = indexrelid)`;
@@ -68,13 +69,13 @@ const secondaryIndexes = `
 export interface FleetSize {
   idle: number;
   inFlight: number;
-  /** How often they have beaten until now; without it, so seldom that nobody falls silent. */
+  /** The heartbeat pace so far; by default so slow that no node becomes stale. */
   pace?: Pace;
-  /** Among how many pools they are strewn. */
+  /** The number of pools. */
   pools?: number;
 }
 
-/** Answers the nodes in flight, in no order that the tables share. */
+/** Returns the nodes in flight, in an order unrelated to the tables. */
 export async function fillFleet(
   db: Database,
   { idle, inFlight, pace = restingPace, pools = manyPools }: FleetSize,
@@ -88,10 +89,12 @@ export async function fillFleet(
   const last = idle + inFlight;
   const texts = statements(`i::bigint * ${inFlight} % ${last} < ${inFlight}`, pools, pace);
   await db.transaction(async (tx) => {
-    // Foreign keys hold by how the rows are made; looking each of them up would take most of the time.
+    // The rows satisfy their foreign keys by construction; checking them would take most of the
+    // time.
     await tx.query(`set local session_replication_role = 'replica'`);
     await tx.query(`set local maintenance_work_mem = '256MB'`);
-    // A table that is emptied in the same transaction needs no log of its rows, and an index is quicker made than kept.
+    // Rows of a table truncated in the same transaction need no WAL, and creating an index is
+    // faster than maintaining it.
     await tx.query(`truncate ${tables.join(', ')} cascade`);
     const indexes = await tx.query<{ name: string; definition: string }>(secondaryIndexes, [tables]);
     for (const { name } of indexes) await tx.query(`drop index ${name}`);
@@ -100,7 +103,7 @@ export async function fillFleet(
         await tx.query(text, [now, from, Math.min(last, from + chunk - 1)]);
     }
     for (const { definition } of indexes) await tx.query(definition);
-    // What was written here was seen by no trigger.
+    // Triggers did not see these rows.
     await repairCounts(tx, now);
   });
   for (const table of [...tables, 'evidence']) await db.query(`vacuum (analyze) ${table}`);

@@ -1,4 +1,4 @@
-/** A server as a person starts it, with its own embedded database in a directory of its own. */
+/** A server as a user starts it, with its own embedded database and directory. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { pause, systemClock } from '../../src/base/clock.ts';
 import { type Client, createClient } from '../../src/contract/client.ts';
 import { routes } from '../../src/contract/routes.ts';
-import { tell, whenOver } from './leftovers.ts';
+import { sendSignal, whenOver } from './leftovers.ts';
 import { processes, readOr } from './process-table.ts';
 
 export const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -27,12 +27,12 @@ const stopWithinMs = 20_000;
 export interface ServerProcess {
   url: string;
   client(): Promise<Client>;
-  /** Memory of the Node process itself, in MB. */
+  /** Memory of the Node process, in MB. */
   residentMb(): number;
   stop(): Promise<void>;
 }
 
-/** Resolves once `/readyz` says yes. */
+/** Resolves once `/readyz` answers 200. */
 export async function startWithNpm(data_dir: string, more: string[] = []): Promise<ServerProcess> {
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
@@ -41,10 +41,11 @@ export async function startWithNpm(data_dir: string, more: string[] = []): Promi
   const stop = whenOver(async () => {
     if (group === 0) return;
     const pid = findServer(data_dir);
-    // One that is not there yet never will be, when npm and its shell are gone; those are a group of their own.
-    tell(pid ?? -group, 'SIGTERM');
+    // If the server is not running yet, it never will be once npm and its shell are gone; those
+    // form their own process group.
+    sendSignal(pid ?? -group, 'SIGTERM');
     const isLate = await Promise.race([ended, pause(systemClock, stopWithinMs).then(() => true as const)]);
-    if (isLate === true) tell(-group, 'SIGKILL');
+    if (isLate === true) sendSignal(-group, 'SIGKILL');
     await ended;
   });
   const child = spawn('npm', args, { cwd: root, detached: true, stdio: ['ignore', 'ignore', 'inherit'] });
@@ -68,11 +69,14 @@ export interface Replica {
   url: string;
   pid: number;
   ended: Promise<unknown>;
-  /** As a person stops it, or at once and without a word. */
+  /** Stops it gracefully, or kills it. */
   stop(signal?: 'SIGTERM' | 'SIGKILL'): Promise<void>;
 }
 
-/** The server itself, without npm in between, on a database that somebody else runs; `from`: another version of it. Resolves once it is ready. */
+/**
+ * Starts the server without npm on an external database; `from` is another version. Resolves once
+ * it is ready.
+ */
 export async function startReplica(
   data_dir: string,
   more: string[],
@@ -83,7 +87,7 @@ export async function startReplica(
   const url = `http://127.0.0.1:${port}`;
   const args = ['serve', '--port', String(port), '--data-dir', data_dir, '--log-level', 'error', ...more];
   const env = { ...process.env, ...environment };
-  // At once, because a store that stands still would keep it from ending in peace.
+  // Kill at once, because a frozen store would block a graceful stop.
   const end = whenOver(async () => {
     child.kill('SIGKILL');
     await ended;
@@ -115,7 +119,7 @@ async function isReady(url: string): Promise<boolean> {
   }
 }
 
-/** npm stands between us and the server, so the server is found by what it was started with. */
+/** npm is the parent of the server, so find it by its command line. */
 function findServer(data_dir: string): number | undefined {
   for (const name of processes()) {
     const argv = readOr(`/proc/${name}/cmdline`, '').split('\0');

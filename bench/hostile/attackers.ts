@@ -1,4 +1,7 @@
-/** The hostile side of bench/hostile/hostile.ts, a worker of its own: one machine, one tenant and one stranger at full speed, loopback only. */
+/**
+ * The attackers of bench/hostile/hostile.ts, in a worker: one machine, one tenant and one stranger
+ * at full speed, loopback only.
+ */
 import { randomUUID } from 'node:crypto';
 import { Agent, request } from 'node:http';
 import { parentPort, workerData } from 'node:worker_threads';
@@ -7,9 +10,9 @@ import { pause, systemClock } from '../../src/base/clock.ts';
 export interface Orders {
   url: string;
   seconds: number;
-  /** Connections of each attacker. */
+  /** Connections per attacker. */
   connections: number;
-  /** Of all of them together; none goes on beyond it. */
+  /** The limit for all attackers together. */
   maxRequests: number;
   machine: { credential: string };
   tenant: { token: string; pool: string; allocation_id: string };
@@ -17,7 +20,7 @@ export interface Orders {
 
 export interface Sent {
   requests: number;
-  /** By attacker and status; 0 where no answer came. */
+  /** By attacker and status; 0 if there was no answer. */
   answers: Record<string, number>;
 }
 
@@ -58,7 +61,7 @@ const facts = () =>
     },
   }));
 
-/** Every way to have something written, in turn. */
+/** Every kind of write, in turn. */
 const shots: Record<string, ((turn: number) => Shot)[]> = {
   node: [
     () => byMachine('evidence', { facts: facts() }),

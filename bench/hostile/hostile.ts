@@ -1,7 +1,7 @@
 /**
- * What one hostile machine, one hostile tenant and one stranger can do to the others: all three write by every way there is, at full
- * speed, against a server with its embedded database. How much the disk grows against the bound that the limits give, and how long
- * other callers wait against the quiet times before and after it in the same run.
+ * The effect of one hostile machine, tenant and stranger on others: all three write in every way at
+ * full speed against a server with its embedded database. Compares disk growth with the bound of
+ * the limits, and latency of other callers with quiet times before and after.
  */
 import { readdirSync, statSync } from 'node:fs';
 import { loadavg } from 'node:os';
@@ -27,28 +27,31 @@ const options = readOptions(import.meta.url, {
   },
 });
 const attackSeconds = options.seconds ?? (options.quick ? 40 : 600);
-/** Half before the attack and half after it: the store grows all along, and calls that read it take ever longer. */
+/** Half before and half after the attack: the store keeps growing, and reads take longer. */
 const quietSeconds = Math.max(20, Math.round(attackSeconds / 3));
 const settleMs = 3_000;
 const maxRequests = 5_000_000;
-/** Seldom, so that what is measured is one caller and not another load. */
+/** Rare, so that the probe is one caller and not additional load. */
 const probeEveryMs = 250;
 const token = 'swt_of-the-bench-and-of-nobody-else';
 const pool = 'shared';
-/** The hostile tenant claims machines of another pool: how many one tenant may hold is not what is measured here. */
+/**
+ * The hostile tenant uses another pool, because the allocation limit per tenant is not measured
+ * here.
+ */
 const hostilePool = 'hostile';
 const activeWithinMs = 60_000;
-/** Short beside what is measured, or one more poll would look like twice the time. */
+/** Short compared with the measured times; otherwise one more poll would double them. */
 const pollMs = 3;
 const targetRatio = 1.5;
-/** So few that the page is full from the beginning: the honest tenant has more and more allocations. */
+/** Few enough that the page is full from the start: the honest tenant's allocations grow. */
 const pageItems = 5;
-/** Beyond these the quiet time has too few samples to compare with; p99 is printed and has no target. */
+/** Higher quantiles have too few samples in the quiet time; p99 is printed without a target. */
 const targetShares: readonly number[] = [0.5, 0.95];
 
 const say = (what: string) => process.stderr.write(`${what}\n`);
 
-/** Every file of the database, without the write-ahead log, which is recycled at a size of its own. */
+/** All files of the database except the write-ahead log, which is recycled. */
 function storedBytes(directory: string, isWal = false): { data: number; wal: number } {
   const sum = { data: 0, wal: 0 };
   for (const entry of readdirSync(directory, { withFileTypes: true })) {
@@ -60,14 +63,14 @@ function storedBytes(directory: string, isWal = false): { data: number; wal: num
         sum.wal += inside.wal;
       } else sum[isWal ? 'wal' : 'data'] += statSync(path).size;
     } catch (error) {
-      // Files come and go while the database works.
+      // The database creates and removes files meanwhile.
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
     }
   }
   return sum;
 }
 
-/** A row takes about twice what it is charged: its indexes, the rows that it changes, and what is not vacuumed yet. */
+/** A row takes about twice its charged size: indexes, updated rows, and dead rows before vacuum. */
 const storedPerCharged = 2;
 const boundOf = (quotas: WriteQuota[], seconds: number) =>
   storedPerCharged * quotas.reduce((sum, { bytes, bytes_per_second }) => sum + bytes + seconds * bytes_per_second, 0);
@@ -136,7 +139,7 @@ try {
   await Promise.all([enrol('first'), enrol('second', hostilePool)]);
   const good = await tenantOf('good', pool);
   const hostile = await tenantOf('hostile', hostilePool);
-  // After the honest tenant has its machine, so that it does not hold the one that floods.
+  // After the honest tenant has its machine, so that it does not get the flooding one.
   const flooder = await enrol('flooder');
   for (let index = 0; index < free; index++) await enrol(`free-${index}`);
 
@@ -178,7 +181,7 @@ try {
     }
   };
 
-  // The first calls are slower than all later ones, and would make the quiet time look slow.
+  // The first calls are slower and would distort the quiet time.
   await probe(Math.min(20, quietSeconds));
   say(`quiet for ${quietSeconds / 2} s`);
   const quiet = await probe(quietSeconds / 2);

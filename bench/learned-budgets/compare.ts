@@ -1,16 +1,16 @@
-/** Which of two policies is better where, and whether what is claimed of learned budgets holds. Pure. */
+/** Compares two policies, and checks the claims about learned budgets. Pure. */
 import { claims, evenWithin, fixedBudgets } from './parameters.ts';
 import { addTally, noTally, type Tally } from './policies.ts';
 import { fixedName, type PoolResult, type Result, wholeName } from './tally.ts';
 
-/** The two that are weighed against each other, and what they cost. */
+/** The two measures that are compared, and their cost. */
 export interface Measures {
-  /** Of a thousand boots that would have completed. */
+  /** Per thousand boots that would have completed. */
   false_kills: number;
   rescued: number;
-  /** Mean seconds from the beginning of a stuck boot until it is called failed. */
+  /** Mean seconds from the start of a stuck boot until it is failed. */
   found: number;
-  /** Hours that destroyed machines ran, for a thousand boots. */
+  /** Hours that destroyed machines ran, per thousand boots. */
   burnt: number;
 }
 
@@ -21,7 +21,10 @@ export const measuresOf = ({ completing, stuck, ...sums }: Tally): Measures => (
   burnt: (sums.burnt_seconds / 3600 / (completing + stuck)) * 1000,
 });
 
-/** `dominates`: no worse in both and better in one. `loses`: the other way round. `trades`: better in one, worse in the other. */
+/**
+ * `dominates`: no worse in both and better in one. `loses`: the reverse. `trades`: better in one,
+ * worse in the other.
+ */
 export type Relation = 'dominates' | 'even' | 'trades' | 'loses';
 
 interface Allowance {
@@ -30,7 +33,7 @@ interface Allowance {
 }
 const noAllowance: Allowance = { false_kills_per_thousand: 0, found_share: 0 };
 
-/** −1 where one is better than the other by more than is allowed, 1 where it is worse. */
+/** −1 if better by more than the allowance, 1 if worse. */
 const sign = (difference: number, allowed: number): number =>
   Math.abs(difference) <= allowed ? 0 : Math.sign(difference);
 
@@ -50,7 +53,7 @@ export interface Against {
   seconds: number;
   fixed: Measures;
   relation: Relation;
-  /** With nothing allowed for. */
+  /** Without any allowance. */
   strict: Relation;
 }
 
@@ -60,7 +63,7 @@ const measuresNamed = (tallies: Record<string, Tally>, name: string): Measures =
   return measuresOf(tally);
 };
 
-/** A policy beside each fixed budget, on one pool. */
+/** Compares a policy with each fixed budget, on one pool. */
 export function against({ tallies }: Pick<PoolResult, 'tallies'>, name: string): Against[] {
   const one = measuresNamed(tallies, name);
   return fixedBudgets.map((seconds) => {
@@ -73,11 +76,14 @@ export function against({ tallies }: Pick<PoolResult, 'tallies'>, name: string):
   });
 }
 
-/** Where a policy lies beside all that a fixed budget could do for a pool, had it been chosen for that pool afterwards. */
+/**
+ * Compares a policy with the best fixed budget that could have been chosen for the pool in
+ * hindsight.
+ */
 export interface Frontier {
-  /** The smallest of the grid that kills no more. */
+  /** The smallest fixed budget with no more false kills. */
   as_safe_seconds: number | null;
-  /** The largest of the grid that finds no later, and what it kills. */
+  /** The largest fixed budget that finds stuck boots as early, and its false kills. */
   as_quick: { seconds: number; false_kills: number } | null;
 }
 
@@ -100,11 +106,13 @@ export function fleetTallies({ pools }: Pick<Result, 'pools'>): Record<string, T
   return sums;
 }
 
-/** Infinite where the policy kills none. */
+/** Infinite if the policy has no false kills. */
 export const timesFewer = (tallies: Record<string, Tally>, name: string, seconds: number): number =>
   measuresNamed(tallies, fixedName(seconds)).false_kills / measuresNamed(tallies, name).false_kills;
 
-/** In how many pools a policy dominates a fixed budget: with what is allowed for, and without. */
+/**
+ * The number of pools in which a policy dominates a fixed budget, with and without the allowance.
+ */
 export function dominatedPools({ pools }: Result, name: string, seconds: number): { allowed: number; strict: number } {
   const cells = pools.map((pool) => against(pool, name).find((each) => each.seconds === seconds));
   return {
@@ -121,7 +129,7 @@ export interface Claim {
 
 const firstFixed = fixedBudgets[0];
 
-/** What is claimed of a policy, and what was found. */
+/** The claims about a policy, with the measured values. */
 export function claimsOf(result: Result, name: string = wholeName): Claim[] {
   const least = claims.times_fewer_false_kills_than_600;
   const times = timesFewer(fleetTallies(result), name, firstFixed);

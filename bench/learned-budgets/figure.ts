@@ -1,16 +1,19 @@
-/** The same as a picture: for each pool the curve of all fixed budgets, and where learned ones lie beside it. Pure. */
+/**
+ * Draws the comparison: for each pool the curve of all fixed budgets, with learned ones next to it.
+ * Pure.
+ */
 import { measuresOf } from './compare.ts';
 import { fixedBudgets, pools as parameters } from './parameters.ts';
 import { type PoolResult, type Result, wholeName } from './tally.ts';
 
 const columns = 4;
 const [panelWidth, panelHeight] = [250, 196];
-/** Around the plot inside a panel: for its title, the ticks and the words. */
+/** Margins inside a panel for title, ticks and labels. */
 const inset = { top: 34, right: 20, bottom: 28, left: 48 };
 const margin = { top: 64, side: 12, bottom: 34 };
 const plot = { width: panelWidth - inset.left - inset.right, height: panelHeight - inset.top - inset.bottom };
 
-/** Both axes are logarithmic; what is below the least is drawn on it, and its tick says so. */
+/** Both axes are logarithmic; values below the minimum are drawn on it, and its tick says so. */
 const axes = {
   found: { least: 60, most: 3600, ticks: [60, 300, 900, 3600] },
   false_kills: { least: 0.01, most: 1000, ticks: [0.01, 1, 100] },
@@ -53,7 +56,7 @@ function gridLines(): string[] {
   ];
 }
 
-/** Whatever lies in it is worse than learned in both. */
+/** Everything inside is worse than learned in both measures. */
 function reachOf(found: number, falseKills: number): string {
   const [left, top] = [Number(x(found)), inset.top];
   return `<rect class="reach" x="${left}" y="${top}" width="${number(inset.left + plot.width - left)}" height="${number(Number(y(falseKills)) - top)}"/>`;

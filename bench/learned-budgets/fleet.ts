@@ -1,4 +1,7 @@
-/** Boots of a pool over weeks of virtual time, drawn by its parameters: when each begins, what it says, and when it arrives, if ever. */
+/**
+ * Draws the boots of a pool over weeks of virtual time: start, signs of progress, and arrival, if
+ * any.
+ */
 import { type Dice, throwing } from '../../test/properties/support/dice.ts';
 import { fleet, type PoolParameters, pools } from './parameters.ts';
 
@@ -6,22 +9,22 @@ export const daySeconds = 86_400;
 const weekSeconds = 7 * daySeconds;
 export const totalSeconds = fleet.weeks * weekSeconds;
 
-/** In the order in which they begin. Columns, since there are millions. */
+/** In order of start. Columns, since there are millions. */
 export interface Boots {
   count: number;
   /** Seconds of virtual time. */
   begins: Float64Array;
-  /** How long it takes; infinite where it is stuck. */
+  /** Its duration; infinite if stuck. */
   takes: Float64Array;
-  /** So many times can a boot of this pool say that it advances. */
+  /** The number of progress signs per boot in this pool. */
   words: number;
-  /** Seconds after the boot began, `words` for each boot; infinite where it never gets there. */
+  /** Seconds after the start, `words` entries per boot; infinite if never reached. */
   says: Float64Array;
-  /** From here on the pool makes something else; infinite where it does not. */
+  /** When the pool's image changes; infinite if it does not. */
   new_image_at: number;
 }
 
-/** Box and Muller. */
+/** Box–Muller transform. */
 const normal = (dice: Dice): number => Math.sqrt(-2 * Math.log(1 - dice.next())) * Math.cos(2 * Math.PI * dice.next());
 
 const bounded = (seconds: number): number => {
@@ -29,7 +32,7 @@ const bounded = (seconds: number): number => {
   return Math.max(least, Math.min(most, seconds));
 };
 
-/** The median at a moment: between the starts of two weeks it goes evenly from one to the other. */
+/** The median at a time, interpolated between weeks. */
 export function drawMedian(pool: PoolParameters, dice: Dice): (at: number) => number {
   const weekly = [pool.median_seconds];
   for (let week = 1; week <= fleet.weeks; week++) {
@@ -48,7 +51,7 @@ export function drawMedian(pool: PoolParameters, dice: Dice): (at: number) => nu
 const newImageAt = ({ new_image }: PoolParameters): number =>
   new_image ? new_image.week * weekSeconds : Number.POSITIVE_INFINITY;
 
-/** How long a boot that completes takes without and with what is slow in one part of it. */
+/** The duration of a completing boot, without and with its slow part. */
 function drawSeconds(pool: PoolParameters, median: number, dice: Dice): { usual: number; added: number } {
   for (;;) {
     const usual = median * Math.exp(pool.sigma * normal(dice));
@@ -57,7 +60,7 @@ function drawSeconds(pool: PoolParameters, median: number, dice: Dice): { usual:
   }
 }
 
-/** Which part a throw falls on, each as likely as its share is large. */
+/** Picks a part with probability proportional to its share. */
 function slowPart(parts: readonly number[], thrown: number): number {
   let left = thrown;
   const found = parts.findIndex((share) => {
@@ -67,7 +70,7 @@ function slowPart(parts: readonly number[], thrown: number): number {
   return found < 0 ? parts.length - 1 : found;
 }
 
-/** Seconds that each part of one boot takes. */
+/** Seconds of each part of one boot. */
 function drawParts(pool: PoolParameters, median: number, dice: Dice): number[] {
   const { usual, added } = drawSeconds(pool, median, dice);
   const weights = pool.parts.map((share) => share * Math.exp(fleet.parts_sigma * normal(dice)));
@@ -86,7 +89,7 @@ function drawBegins(pool: PoolParameters, dice: Dice): number[] {
   }
 }
 
-/** The same boots for the same seed, whatever other pools there are before it. */
+/** The same boots for the same seed, independent of other pools. */
 export function drawBoots(pool: PoolParameters, seed: number): Boots {
   const dice = throwing(seed, pools.indexOf(pool));
   const medianAt = drawMedian(pool, dice);

@@ -1,6 +1,6 @@
 /**
- * Budgets that learn beside fixed ones, on simulated fleets: which healthy boots each destroys, and how long each takes to find those
- * that are stuck. Ends with 1 where a claim does not hold.
+ * Learned budgets compared with fixed ones on simulated fleets: how many healthy boots each
+ * destroys, and how long it takes to find stuck ones. Exits with 1 if a claim does not hold.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { systemClock } from '../../src/base/clock.ts';
@@ -18,7 +18,7 @@ const options = readOptions(import.meta.url, {
   takes: 'one to two minutes of one core',
   options: {
     seeds: { kind: 'count', otherwise: fleet.seeds, what: 'how many fleets; ten are a first look' },
-    // The rule was chosen on the fleets of the first two hundred; others hold it to fleets that it has not seen.
+    // The rule was chosen on the first two hundred seeds; others test it on unseen fleets.
     'first-seed': { kind: 'tally', otherwise: 0, what: 'where they begin' },
     'write-docs': { kind: 'flag', what: 'put tables and figure into docs/' },
     json: { kind: 'flag', what: 'print the result for programs' },
@@ -30,7 +30,7 @@ const figurePath = new URL('../../docs/images/learned-budgets.svg', import.meta.
 
 const monotonicSeconds = () => systemClock.monotonicMs() / 1000;
 
-/** How long one question takes with so many boots: it is asked again whenever a boot ended. */
+/** The time of one evaluation with this many boots; it runs whenever a boot ends. */
 function secondsToLearn(count: number): number {
   const boots: TimedBoot[] = [];
   for (let seed = 0; boots.length < count; seed++)

@@ -1,4 +1,4 @@
-/** The tables of docs/explanation/learned-budgets.md, and where they stand in it. Pure. */
+/** The tables of docs/explanation/learned-budgets.md, and their place in it. Pure. */
 import {
   type Against,
   against,
@@ -19,7 +19,7 @@ const end = '<!-- made by bench/learned-budgets/learned-budgets.ts: to here -->'
 
 const marks: Record<Relation, string> = { dominates: '**✓**', even: '=', trades: '⇄', loses: '**✗**' };
 
-/** Enough digits to see that one is not nothing, and no more. */
+/** Enough digits to show that a value is not zero. */
 export const perThousand = (value: number): string => {
   if (value === 0) return '0';
   if (value < 0.01) return '< 0.01';
@@ -28,7 +28,7 @@ export const perThousand = (value: number): string => {
 const whole = (value: number): string => value.toFixed(0);
 const times = (value: number): string => (Number.isFinite(value) ? `${value.toFixed(value < 10 ? 1 : 0)} ×` : '∞');
 
-/** Padded, so that the text is a table too where nobody renders it. */
+/** Padded, so that the source is readable as a table too. */
 export function table(head: string[], rows: string[][]): string {
   const widths = head.map((cell, column) => Math.max(3, cell.length, ...rows.map((row) => row[column]?.length ?? 0)));
   const line = (cells: string[]) =>
@@ -127,7 +127,7 @@ const claimLines = (result: Result): string =>
     .map(({ what, found, holds }) => `- ${holds ? 'holds' : '**does not hold**'}: ${what} (${found})`)
     .join('\n');
 
-/** What stands between the two markers. */
+/** The text between the two markers. */
 export function writeTables(result: Result): string {
   const boots = result.pools.reduce((sum, pool) => {
     const { completing, stuck } = tallyOf(pool, wholeName);
@@ -143,7 +143,7 @@ export function writeTables(result: Result): string {
   ].join('\n\n');
 }
 
-/** The page with these tables in place of the former ones. */
+/** Returns the page with these tables in place of the previous ones. */
 export function withTables(page: string, tables: string): string {
   const [before, rest] = page.split(start);
   const after = rest?.split(end)[1];

@@ -1,36 +1,49 @@
 /**
- * The fleets on which learned budgets are held against fixed ones. Written and committed before the first result was known, so
- * that nobody could choose them by it. What had to be changed since is told in docs/explanation/learned-budgets.md.
+ * The fleets on which learned and fixed budgets are compared. Committed before the first result was
+ * known, so that results could not influence them. docs/explanation/learned-budgets.md lists later
+ * changes.
  */
 
-/** One pool: how long its boots take, how that changes, and how much they say of themselves meanwhile. */
+/** One pool: the duration of its boots, how that changes, and how much progress they report. */
 export interface PoolParameters {
   name: string;
-  /** Of the boots that complete, at the start; log-normal around it. */
+  /** Of completing boots, at the start; log-normal. */
   median_seconds: number;
-  /** Of the logarithm: 0.3 puts one boot in a hundred beyond twice the median, 0.5 beyond three times. */
+  /**
+   * Of the logarithm: 0.3 puts 1 % of the boots beyond twice the median, 0.5 beyond three times.
+   */
   sigma: number;
-  /** So many of the boots that complete meet something slow: the whole takes a factor of 1 or more as long, and what that adds falls in one part. */
+  /**
+   * The share of completing boots that are slowed by a factor of 1 or more; the added time falls
+   * into one part.
+   */
   tail_share: number;
-  /** The factor is Pareto's with this exponent: the smaller the heavier. A part is met as likely as its share is large. */
+  /**
+   * The Pareto exponent of the factor: smaller is heavier. A part is chosen in proportion to its
+   * share.
+   */
   tail_exponent: number;
   boots_per_day: number;
-  /** What the median becomes in a week, as a factor. */
+  /** Change of the median per week, as a factor. */
   drift_per_week: number;
-  /** The image is replaced: from that week on the median is multiplied, and former boots are those of another make. */
+  /**
+   * A new image: from that week on the median is multiplied, and earlier boots are of another make.
+   */
   new_image?: { week: number; factor: number };
   /**
-   * Which shares of a boot its parts take. The machine says something where one ends and the next begins, so one part alone means
-   * that it says nothing before it arrives.
+   * Shares of a boot's parts. The machine reports progress between parts, so a single part means no
+   * report before arrival.
    */
   parts: readonly number[];
 }
 
-/** What a boot says of itself, from much to nothing. */
+/** Progress reports of a boot, from many to none. */
 const parts = {
   many: [0.15, 0.1, 0.15, 0.15, 0.15, 0.1, 0.1, 0.1],
   some: [0.2, 0.3, 0.3, 0.2],
-  /** As measured: 42 s until it speaks, an image pull of 107 s, and a set-up of 270 s of which nothing is heard. */
+  /**
+   * As measured: 42 s until the first report, an image pull of 107 s, and a silent set-up of 270 s.
+   */
   lopsided: [0.1, 0.25, 0.65],
   none: [1],
 } as const;
@@ -89,33 +102,36 @@ export const pools: readonly PoolParameters[] = [
 export const fleet = {
   seeds: 200,
   weeks: 8,
-  /** Of all boots: they never arrive, and stop in one of their parts, each part as likely as another. */
+  /** Of all boots: they never arrive and stop in a random part. */
   stuck_share: 0.02,
-  /** Beside its drift, each week's median wanders by so much: of the logarithm, from week to week, within the two bounds. */
+  /** Weekly random change of the median besides its drift: of the logarithm, within the bounds. */
   wander_per_week: 0.05,
   median_bounds: [20, 900],
-  /** How unevenly boots of one pool divide into their parts: of the logarithm of each share. */
+  /** Variation of part shares between boots: of the logarithm of each share. */
   parts_sigma: 0.25,
-  /** A boot that takes longer is no boot that completes: such a draw is made again. */
+  /** Longer draws do not count as completing and are repeated. */
   longest_seconds: 7200,
-  /** How often a pool is asked what its boots teach. */
+  /** How often a pool's budget is evaluated. */
   asks_per_day: 1,
 } as const;
 
-/** The policies of peers: one number for every pool, no word of the machine heard, and destroyed at once. */
+/**
+ * Policies of comparable systems: one number for every pool, no progress reports, immediate
+ * destruction.
+ */
 export const fixedBudgets = [600, 720, 900, 1800] as const;
 
-/** What any fixed budget could do, for the curve that learned budgets are drawn beside. */
+/** A grid of fixed budgets, for the curve. */
 export const gridSeconds = [
   60, 75, 90, 120, 150, 180, 240, 300, 360, 420, 480, 540, 600, 720, 900, 1080, 1260, 1500, 1800, 2100, 2400, 3000,
   3600,
 ] as const;
 
 /**
- * Two policies are called even in a measure that differs by less: one boot in a thousand, where twenty in a thousand are stuck, and a
- * hundredth of the time. What it would be without any such allowance is counted beside it.
+ * Smaller differences count as even: one boot in a thousand, where twenty are stuck, and 1 % of the
+ * time. Results without this allowance are reported too.
  */
 export const evenWithin = { false_kills_per_thousand: 1, found_share: 0.01 } as const;
 
-/** What is claimed, and what the benchmark ends with 1 for where it does not hold. */
+/** The claims; the benchmark exits with 1 if one does not hold. */
 export const claims = { times_fewer_false_kills_than_600: 10, dominated_in_more_than_share_of_pools: 0.5 } as const;

@@ -1,4 +1,7 @@
-/** What a policy does to the boots of a pool: the product's own rules over virtual time, and the plain deadlines of peers beside them. */
+/**
+ * Applies a policy to the boots of a pool: the product's own rules over virtual time, and plain
+ * deadlines for comparison.
+ */
 import {
   fewestToLearn,
   learnBudget,
@@ -17,11 +20,17 @@ export interface Policy {
   learns: boolean;
   progress_aware: boolean;
   rescues: boolean;
-  /** Not the product's rule: given up early for silence, and with no more time to come back than a pool that does not listen. */
+  /**
+   * Differs from the product: gives up early for silence, with the rescue window of a pool without
+   * progress reports.
+   */
   rescues_as_if_deaf?: boolean;
 }
 
-/** Whole first; the others show which part does what. All begin with what the product gives a pool that says nothing. */
+/**
+ * The full policy first; the others show the effect of each part. All start with the product's
+ * default budget.
+ */
 export const policies: readonly [Policy, ...Policy[]] = [
   { name: 'learned, progress, rescue', learns: true, progress_aware: true, rescues: true },
   { name: '… rescue of half the budget', learns: true, progress_aware: true, rescues: true, rescues_as_if_deaf: true },
@@ -32,16 +41,16 @@ export const policies: readonly [Policy, ...Policy[]] = [
 ];
 
 export interface Tally {
-  /** Of those that would complete. */
+  /** Boots that would complete. */
   completing: number;
   stuck: number;
-  /** Would have completed, and were destroyed. */
+  /** Would have completed, but were destroyed. */
   false_kills: number;
-  /** Given up too soon, and taken back. */
+  /** Given up too early, and rescued. */
   rescued: number;
-  /** From its beginning until a stuck boot was called failed, summed. */
+  /** Seconds from start to failure of stuck boots, summed. */
   found_seconds: number;
-  /** What destroyed boots, stuck or not, had run by then, summed. */
+  /** Run time of destroyed boots, stuck or not, summed. */
   burnt_seconds: number;
 }
 
@@ -56,7 +65,7 @@ export function addTally(to: Tally, one: Tally): void {
 const began = new Date(0);
 const dateAfter = (seconds: number) => new Date(seconds * 1000);
 
-/** Seconds after it began at which a boot is given up if it has not arrived. */
+/** Seconds after its start at which a boot is given up. */
 function deadlineOf(boots: Boots, boot: number, budget_seconds: number, progress_aware: boolean): number {
   if (!progress_aware) return budget_seconds;
   let deadline_at = dateAfter(budget_seconds);
@@ -69,7 +78,7 @@ function deadlineOf(boots: Boots, boot: number, budget_seconds: number, progress
   return deadline_at.getTime() / 1000;
 }
 
-/** What is on record of each boot, by its place: when it was given up, and when it was seen to arrive. Infinite: not. */
+/** Per boot: when it was given up, and when it arrived. Infinite: never. */
 interface Record {
   given_up: Float64Array;
   arrived: Float64Array;
@@ -84,7 +93,7 @@ function sampleAt(boots: Boots, record: Record, boot: number, at: number): Timed
   return { seconds: since, outcome: 'running' };
 }
 
-/** The newest of those that had begun by then, of what the pool made since a moment. */
+/** The newest boots started by then, since the current make. */
 function samples(boots: Boots, record: Record, begun: number, at: number, since: number): TimedBoot[] {
   const oldest = Math.max(since, at - oldestLearnedFromSeconds);
   const found: TimedBoot[] = [];
@@ -104,7 +113,7 @@ function ask(boots: Boots, record: Record, begun: number, at: number, standing: 
   const makeSince = at >= boots.new_image_at ? boots.new_image_at : 0;
   const make = samples(boots, record, begun, at, makeSince);
   const isEnough = make.filter(arrived).length >= fewestToLearn;
-  // An operator who declares another image has spoken: what moved before no longer limits.
+  // A new image is an operator's change, so earlier moves no longer limit.
   const limitedSince = Math.max(at - limitWindowSeconds, makeSince);
   const { seconds, moved } = learnBudget({
     boots: isEnough ? { make } : { make, pool: samples(boots, record, begun, at, 0) },
@@ -151,7 +160,7 @@ export function runPolicy(policy: Policy, boots: Boots): Outcome {
   return outcome;
 }
 
-/** One boot with one deadline, and so many seconds in which it is taken back afterwards. */
+/** Judges one boot by a deadline and a rescue window. */
 export function judge(tally: Tally, takes: number, deadline: number, rescue: number): void {
   const isStuck = takes === Number.POSITIVE_INFINITY;
   tally[isStuck ? 'stuck' : 'completing']++;

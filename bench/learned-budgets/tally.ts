@@ -1,9 +1,9 @@
-/** Every policy on every pool over many seeds, summed. */
+/** Runs every policy on every pool over many seeds, and sums the results. */
 import { type Boots, drawBoots } from './fleet.ts';
 import { fixedBudgets, fleet, gridSeconds, pools } from './parameters.ts';
 import { addTally, judge, noTally, type Policy, policies, runPolicy, type Tally } from './policies.ts';
 
-/** The same for every boot, heard or not, and destroyed at once. */
+/** One deadline for every boot, without progress reports or rescue. */
 function runFixed(boots: Boots, seconds: number): Tally {
   const tally = noTally();
   for (const takes of boots.takes) judge(tally, takes, seconds, 0);
@@ -11,23 +11,23 @@ function runFixed(boots: Boots, seconds: number): Tally {
 }
 
 export const fixedName = (seconds: number): string => `fixed ${seconds} s`;
-/** The policy that is held against the fixed ones. */
+/** The policy that is compared with the fixed ones. */
 export const wholeName: string = policies[0].name;
 
 export interface PoolResult {
   pool: string;
-  /** By the name of the policy. */
+  /** By policy name. */
   tallies: Record<string, Tally>;
-  /** By the grid of fixed budgets. */
+  /** By fixed budget. */
   grid: { seconds: number; tally: Tally }[];
-  /** Of the whole policy, in force at the end of each day, in the mean over seeds. */
+  /** Of the full policy at the end of each day, averaged over seeds. */
   budgets: number[];
 }
 
 export interface Result {
   seeds: number;
   pools: PoolResult[];
-  /** Of the whole fleet, for each seed. */
+  /** Of the whole fleet, per seed. */
   fleets: Record<string, Tally>[];
 }
 

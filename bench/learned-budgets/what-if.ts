@@ -1,6 +1,7 @@
 /**
- * What the question "what if" costs, and how that grows with the boots on record: as the API asks it, beside reading every boot
- * and counting here, and the estimator alone. Figures are printed; ends with 1 when the cost grows faster than the boots.
+ * The cost of the "what if" query, and its growth with the recorded boots: as the API runs it,
+ * compared with reading and counting every boot here, and the estimator alone. Exits with 1 if the
+ * cost grows faster than the boots.
  */
 import { loadavg } from 'node:os';
 import { now, systemClock } from '../../src/base/clock.ts';
@@ -23,12 +24,15 @@ const sizes = quick ? [1_000, 10_000] : [10_000, 100_000];
 const samples = 4 * rounds;
 const targetMs = 100;
 const targetAt = 100_000;
-/** Ten times the boots; sorting takes a little more than that, and the rest is noise. What is quadratic would take a hundred. */
-const mostGrowth = 20;
+/**
+ * For ten times the boots: sorting takes a little more than ten times, the rest is noise. Quadratic
+ * would be a hundred.
+ */
+const maxGrowth = 20;
 const pool = 'build';
 const budget = { budget_seconds: 400, rescue_seconds: 200 };
 
-/** Boots around two minutes with a long tail, one in fifty of them stuck. */
+/** Boots around two minutes with a long tail, one in fifty stuck. */
 const bootOf = (place: number): TimedBoot => {
   const spread = Math.sqrt(-2 * Math.log(((place * 7919) % 10_007) / 10_007 + 1e-9)) * Math.cos(place);
   if (place % 50 === 0) return { seconds: 720, outcome: 'timed_out' };
@@ -39,7 +43,7 @@ const read = (db: Database) =>
   db.query<TimedBoot>(`select seconds, outcome from boot_samples where pool = $1 and phase = 'provision'`, [pool]);
 
 const questions: Record<string, (db: Database, boots: readonly TimedBoot[]) => Promise<unknown>> = {
-  'asked where they lie, as the API does': (db) =>
+  'in the database, as the API does': (db) =>
     whatIfOnRecord(db, { pool, phase: 'provision', since: null, current_seconds: 720, ...budget }),
   'baseline: every boot read, and counted here': async (db) => whatIf(await read(db), budget),
   'the rule alone, in memory, as the console does': async (_, boots) => whatIf(boots, budget),
@@ -76,13 +80,13 @@ try {
       figures.push({ what: `${what}: ${size} boots`, value, unit: 'ms', samples: taken[place] ?? [], ...goal });
       if (place === 0) continue;
       figures.push({ what: '… for ten times the boots', value: value / before, unit: '×' });
-      if (value / before > mostGrowth) broken.push(`${what} grows ${(value / before).toFixed(1)}× at ${size} boots`);
+      if (value / before > maxGrowth) broken.push(`${what} grows ${(value / before).toFixed(1)}× at ${size} boots`);
     }
   }
-  const [asked = [], baseline = []] = [...costs.values()];
+  const [api = [], baseline = []] = [...costs.values()];
   figures.push({
     what: `reading every boot / asking where they lie, ${sizes.at(-1)} boots`,
-    value: (baseline.at(-1) ?? 0) / (asked.at(-1) ?? 1),
+    value: (baseline.at(-1) ?? 0) / (api.at(-1) ?? 1),
     unit: '×',
   });
 } finally {

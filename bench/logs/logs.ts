@@ -1,7 +1,8 @@
 /**
- * How many log lines a second reach the store: from one agent with its spool, and from a hundred nodes over one process, against
- * the bare INSERT of the same lines in the same batches, in turn. Whether it gets slower the more is there, and what agent and server take
- * while the store stands still. Ends with 1 when a ratio or a growth is beyond its bound; lines per second are only printed.
+ * Log lines per second that reach the store: from one agent with its spool, and from a hundred
+ * nodes in one process, compared with the bare INSERT of the same lines and batches, in turn. Also
+ * whether it slows down as the store fills, and the memory of agent and server while the store is
+ * frozen. Exits with 1 if a ratio or growth is out of bounds; lines per second are only printed.
  */
 import { loadavg } from 'node:os';
 import { join } from 'node:path';
@@ -35,7 +36,7 @@ const chunked = (lines: ShippedLine[]) =>
     lines.slice(i * batchLines, (i + 1) * batchLines),
   );
 
-/** One row for each line, found by its number: the least that keeps every line once. */
+/** One row per line by number: the minimum that stores every line once. */
 const bareTable = `create table bare_lines (node_instance_id text not null, seq bigint not null, at timestamptz not null,
   stream text not null, line text not null, primary key (node_instance_id, seq))`;
 const bareInsert = `insert into bare_lines select $1, seq, at, stream, line

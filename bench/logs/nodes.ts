@@ -1,4 +1,6 @@
-/** Machines that do nothing but write: they register over the agent protocol, and ship what they are given. */
+/**
+ * Machines that only write logs: they register over the agent protocol and ship the given lines.
+ */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { controlPlane } from '../../src/agent/connection/control-plane.ts';
@@ -43,7 +45,7 @@ export async function registerWriters(
   return writers;
 }
 
-/** As a web server writes: much that repeats, and something of its own in each line. */
+/** Like a web server: much repetition, with unique parts in each line. */
 export const lineOf = (seq: number): ShippedLine => ({
   seq,
   at: new Date(1_790_000_000_000 + seq).toISOString(),
@@ -71,30 +73,33 @@ const serverOf = (writer: WritingNode, wire: Transport) =>
 const wireTo = (url: string) => transport(url, systemClock, serverTime(systemClock));
 const silentLog = { info() {}, warn() {}, error() {}, lines() {}, with: () => silentLog };
 
-/** What an agent does with what its command writes, from the spool on its disk to the server's word that the last line is kept. */
+/**
+ * The path of an agent's log lines: from the spool on disk until the server acknowledges the last
+ * one.
+ */
 export async function shipAsAgent(url: string, writer: WritingNode, portions: ShippedLine[][], directory: string) {
   const wire = wireTo(url);
   const spool = openSpool(join(directory, `spool-${writer.seq}`), systemClock);
-  const ending = new AbortController();
+  const stopping = new AbortController();
   const first = portions[0]?.[0]?.seq ?? 1;
-  // The numbers of an instance go on, and this spool is new.
+  // Numbers of an instance continue, and this spool is new.
   if (first > 1) throw new Error('an agent of the benchmark ships its first lines');
-  const parts = { clock: systemClock, log: silentLog, timing: defaultTiming, signal: ending.signal };
+  const parts = { clock: systemClock, log: silentLog, timing: defaultTiming, signal: stopping.signal };
   const shipper = logShipper({ ...parts, spool, server: serverOf(writer, wire) });
   for (const portion of portions) {
     spool.append(portion);
-    // As with the pipe of a command: between two reads others have their turn, and a crowded spool makes the writer wait.
+    // Like the pipe of a command: yield between reads, and wait while the spool is crowded.
     do await pause(systemClock, spool.isCrowded() ? crowdedMs : 0);
     while (spool.isCrowded());
   }
-  ending.abort();
+  stopping.abort();
   await shipper.flush(AbortSignal.timeout(neverMs));
   spool.close();
   wire.close();
   await rm(directory, { recursive: true, force: true });
 }
 
-/** Many nodes over one process: each has one batch under way, as an agent has. */
+/** Many nodes in one process, each with one batch in flight, like an agent. */
 export async function shipAsMany(url: string, batches: Map<WritingNode, Buffer[]>): Promise<void> {
   const ship = async (writer: WritingNode, mine: Buffer[]) => {
     const wire = wireTo(url);

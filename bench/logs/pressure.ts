@@ -1,6 +1,7 @@
 /**
- * What shipping costs in memory while the store takes nothing: an agent whose command writes as fast as it is let, and a hundred nodes that
- * come again and again. Lines wait on the machines' disks, and neither the agent nor the server may grow with what waits.
+ * Memory of shipping while the store accepts nothing: an agent whose command writes at full speed,
+ * and a hundred nodes that keep retrying. Lines wait on the machines' disks; neither agent nor
+ * server may grow with the backlog.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -19,13 +20,16 @@ const agentMain = fileURLToPath(new URL('../../src/agent/main.ts', import.meta.u
 const pushyNodes = 100;
 const batchLines = 1_500;
 const sampleMs = 100;
-/** The spool and one more segment of it; what a process may take without growing with what waits; the same with 64 MB of lines in it. */
+/**
+ * The spool plus one segment; the allowed growth of the agent; the same for the server with 64 MB
+ * of lines in flight.
+ */
 const [spoolMb, agentMb, serverMb] = [34, 64, 256];
 
 const flood =
   'i=0; while :; do i=$((i+1)); echo "$i 0123456789 0123456789 0123456789 0123456789 0123456789 0123456789"; done';
 
-/** Ships one batch until it is taken, and so goes on; what it hears meanwhile is that it should come later. */
+/** Ships batch after batch, retrying each until it is accepted. */
 async function push(url: string, writer: WritingNode, until: AbortSignal): Promise<void> {
   const headers = { authorization: `Bearer ${writer.credential}`, 'content-type': 'application/x-ndjson' };
   while (!until.aborted) {
@@ -52,7 +56,7 @@ async function peakWhile(sample: () => number, over: Promise<unknown>): Promise<
   return Math.max(peak, sample());
 }
 
-/** Everything that takes lines waits for this row's table, so nothing of them is stored. */
+/** Locks the table that all log writes need, so that nothing is stored. */
 async function holdStore({ url }: Database, seconds: number): Promise<void> {
   const holder = new Client({ connectionString: url });
   await holder.connect();

@@ -1,4 +1,7 @@
-/** How the cost of a machine grows with how many come and go at the same time: the time of one alone is the baseline. */
+/**
+ * How the cost of a machine grows with the number of concurrent ones; the time of one alone is the
+ * baseline.
+ */
 import { loadavg } from 'node:os';
 import { join } from 'node:path';
 import { freshDirectory, removeDirectory } from '../harness/leftovers.ts';

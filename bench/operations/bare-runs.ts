@@ -1,4 +1,4 @@
-/** The engine alone: so many runs at once, each of so many steps that do nothing, and nobody who is told of them. */
+/** The engine alone: concurrent runs of empty steps, without evidence. */
 import { randomUUID } from 'node:crypto';
 import { systemClock } from '../../src/base/clock.ts';
 import type { WorkflowId } from '../../src/base/ids.ts';
@@ -9,7 +9,7 @@ import { secondsOf } from '../harness/measure.ts';
 
 const nothing = async () => {};
 
-/** Runs a second, all of them asked for at once. */
+/** Runs per second, all requested at once. */
 export async function bareRuns(db: Database, count: number, steps: number): Promise<number> {
   let ended = 0;
   const { promise: over, resolve } = Promise.withResolvers<void>();

@@ -1,9 +1,12 @@
-/** Machines of the `local` pool, many at once: how long until all serve, and until all are gone with proof. */
+/**
+ * Many machines of the `local` pool at once: the time until all are active, and until all are gone
+ * with proof.
+ */
 import { pause, systemClock } from '../../src/base/clock.ts';
 import type { Client } from '../../src/contract/client.ts';
 import { secondsOf } from '../harness/measure.ts';
 
-/** Often enough for one; for many, looking must not become a good part of the load. */
+/** Often enough for one machine; for many, polling must stay a small part of the load. */
 const lookEveryMs = (count: number) => Math.max(10, 4 * count);
 
 async function allAre(client: Client, ids: Set<string>, status: 'active' | 'released'): Promise<void> {
@@ -22,8 +25,8 @@ export interface Round {
 export async function upAndDown(client: Client, count: number): Promise<Round> {
   const ids = new Set<string>();
   const active = await secondsOf(async () => {
-    const asked = Array.from({ length: count }, () => client.call('allocation-create', { body: { pool: 'local' } }));
-    for (const { allocation } of await Promise.all(asked)) ids.add(allocation.allocation_id);
+    const requests = Array.from({ length: count }, () => client.call('allocation-create', { body: { pool: 'local' } }));
+    for (const { allocation } of await Promise.all(requests)) ids.add(allocation.allocation_id);
     await allAre(client, ids, 'active');
   });
   const released = await secondsOf(async () => {

@@ -1,4 +1,7 @@
-/** What we add to a machine's own time on `local`: allocate → active and release → released, against a bare agent process. */
+/**
+ * Our overhead on `local`: allocate → active and release → released, compared with a bare agent
+ * process.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { loadavg } from 'node:os';
@@ -16,7 +19,7 @@ const options = readOptions(import.meta.url, {
 });
 const { rounds } = options;
 const agent = fileURLToPath(new URL('../../dist/agent.mjs', import.meta.url));
-/** The part nobody can spare us: the agent's own process, from nothing to its end. */
+/** The unavoidable part: the agent's own process, from start to exit. */
 const bareAgent = () => secondsOf(() => once(spawn(process.execPath, [agent, '--help'], { stdio: 'ignore' }), 'exit'));
 
 const loadBefore = loadavg();

@@ -1,4 +1,7 @@
-/** From `npm start` (already installed) to `/readyz`: with nothing there, and again; and what the server holds when idle. */
+/**
+ * From `npm start` (already installed) to `/readyz`, with an empty directory and again, and the
+ * server's idle memory.
+ */
 import { loadavg } from 'node:os';
 import { join } from 'node:path';
 import { pause, systemClock } from '../../src/base/clock.ts';

@@ -1,9 +1,12 @@
-/** docs/explanation/scale.md from the recorded figures: what each benchmark measures and how, its figures, and which targets were missed. Pure. */
+/**
+ * Renders docs/explanation/scale.md from the recorded figures: the method and figures of each
+ * benchmark, and missed targets. Pure.
+ */
 import { type Figure, type Machine, shown } from '../harness/measure.ts';
 
 export interface Recorded {
   benchmark: string;
-  /** How it was called; not known of what was recorded before that was told. */
+  /** The command line; unknown for older records. */
   command?: string;
   machine: Machine;
   load: { before: number[]; after: number[] };
@@ -11,17 +14,20 @@ export interface Recorded {
   notes: string[];
 }
 
-/** A line that a benchmark printed, or that is recorded already. One that was printed says whether the run was a quick one. */
+/**
+ * A line that a benchmark printed or that is already recorded. A printed one says whether it was a
+ * quick run.
+ */
 export type Line = Omit<Recorded, 'machine'> & { quick?: boolean; machine?: Machine };
 
-/** Why it must not stand on the page; undefined where it may. */
+/** Why a line must not be published; undefined if it may. */
 export function refusalOf({ quick, command, machine }: Line): string | undefined {
   if (quick || command?.split(' ').includes('--quick')) return 'is of a --quick run, which is for a first look only';
   if (!machine) return 'does not say on which machine it was taken; take it again';
   return undefined;
 }
 
-/** What is kept of a line. */
+/** The recorded part of a line. */
 export function recordOf(line: Line): Recorded {
   const refusal = refusalOf(line);
   const { benchmark, command, machine, load, figures, notes = [] } = line;
@@ -31,7 +37,7 @@ export function recordOf(line: Line): Recorded {
   return { benchmark, ...(command && { command }), machine, load: { before, after }, figures: kept, notes };
 }
 
-/** A line for each benchmark, so that what was recorded anew is what differs. */
+/** One line per benchmark, so that a diff shows what was recorded again. */
 export const writeRecords = (records: readonly Recorded[]): string =>
   records.map((line) => `${JSON.stringify(line)}\n`).join('');
 
@@ -135,7 +141,7 @@ const sections: Section[] = [
   },
 ];
 
-/** No figures of its own: it must hold whatever is recorded. */
+/** No figures: it must hold for any record. */
 const forYou = `## What this means for you
 
 | you ask | answer |
@@ -189,7 +195,7 @@ function sectionOf({ title, command, how }: Section, recorded: Recorded | undefi
   return [head, otherwise, where, tableOf(recorded.figures), notes, load].filter((part) => part !== '').join('\n\n');
 }
 
-/** What goes on from the figure before it ("… 99 of 100") means nothing without that. */
+/** A figure that continues the previous one ("… 99 of 100") means nothing without it. */
 function nameOf(figures: readonly Figure[], place: number): string {
   const { what } = figures[place] as Figure;
   const before = figures.slice(0, place).findLast((figure) => !figure.what.startsWith('…'));
@@ -229,7 +235,7 @@ export function writePage(records: readonly Recorded[]): string {
   ].join('\n\n')}\n`;
 }
 
-/** What was recorded before, with the new in its place. */
+/** The previous records with the new ones replaced. */
 export function merge(before: readonly Recorded[], fresh: readonly Recorded[]): Recorded[] {
   const all = new Map([...before, ...fresh].map((each) => [each.benchmark, each]));
   const order = sections.map(({ benchmark }) => benchmark);

@@ -1,6 +1,6 @@
 /**
- * The least that sending the same bytes to the same readers can cost: a bare `node:http` server that keeps every response and
- * writes one piece of a given size to all of them, again and again. The baseline of `bench/readers.ts`; a process of its own.
+ * The baseline of `bench/readers.ts`: a bare `node:http` server in its own process that writes
+ * pieces of a given size to all its readers.
  */
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';

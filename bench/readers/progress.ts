@@ -1,7 +1,7 @@
 /**
- * How long progress takes to whoever watches: from the call that publishes it, on another replica, through its transaction, the
- * evidence and the stream of a server, until a client has read it; and what ten times as many clients make of that. Ends with 1
- * when one in a hundred waits longer than it may.
+ * How long progress takes to reach a watcher: from the publishing call on another replica through
+ * transaction, evidence and stream until a client has read it, and with ten times as many clients.
+ * Exits with 1 if 1 % wait too long.
  */
 import { readFile } from 'node:fs/promises';
 import { loadavg } from 'node:os';
@@ -51,7 +51,7 @@ try {
     const fresh = { ...run, kind: 'bench', revision: 1, tenant: null, actor: null, params: {}, steps };
     await db.transaction(async (tx) => {
       await queueOperation(tx, { ...fresh, correlation_id: newCorrelationId() }, at);
-      // Started and held here, so that the server takes it for another replica's.
+      // Started here, so that the server takes it for another replica's operation.
       await tx.query(`update operations set status = 'running', replica_id = $2 where workflow_id = $1`, [
         run.workflow_id,
         executor.replica_id,

@@ -1,6 +1,7 @@
 /**
- * Many who read one stream, in a process of its own: bare sockets that count bytes and look at one fact of each piece, since a crowd
- * that understood everything would measure itself. Told over IPC what to do; every command is answered.
+ * Many readers of one stream in their own process: raw sockets that count bytes and parse one fact
+ * per piece, because parsing everything would measure the crowd itself. Controlled over IPC; every
+ * command is answered.
  */
 import net from 'node:net';
 import { systemClock } from '../../src/base/clock.ts';
@@ -12,7 +13,7 @@ export interface Crowd {
   /** Used in turn: one token may hold only a part of a replica's streams. */
   tokens: string[];
   readers: number;
-  /** So many of them stop reading once they are connected. */
+  /** The number of readers that stop reading once connected. */
   stuck: number;
 }
 
@@ -23,14 +24,14 @@ export interface Heard {
   half_ms: number;
   p99_ms: number;
   most_ms: number;
-  /** Readers the server has let go. */
+  /** Readers that the server disconnected. */
   lost: number;
   cpu_seconds: number;
 }
 
 export type Command = { open: Crowd } | { measure: 'begin' | 'end' } | { close: true };
 
-/** A fact begins like this, and 24 characters say when its transaction was begun. */
+/** The start of a fact; 24 characters contain the time its transaction began. */
 const mark = Buffer.from('data: {"cursor":"');
 const before = Buffer.from('"at":"');
 const lengthOfTime = '2030-01-01T00:00:00.000Z'.length;
@@ -54,7 +55,7 @@ function look(chunk: Buffer): void {
   delays.push(systemClock.nowMs() - Date.parse(chunk.toString('latin1', from, from + lengthOfTime)));
 }
 
-/** All read into the same memory, one after the other, so that reading costs little more than the copy. */
+/** All sockets read into the same buffer, so that reading costs little more than the copy. */
 const shared = Buffer.alloc(256 * 1024);
 
 function openOne({ url, path, tokens }: Crowd, place: number): Promise<net.Socket> {

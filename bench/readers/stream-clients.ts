@@ -1,10 +1,10 @@
-/** Many who watch: each an open stream of its own, that notes when the word it waits for has come. */
+/** Many watchers, each with its own stream, that note when an expected text arrives. */
 import { once } from 'node:events';
 import { Agent, get, type IncomingMessage } from 'node:http';
 import { systemClock } from '../../src/base/clock.ts';
 
 export interface Watchers {
-  /** Resolves with how long after this call each of them had a word that contains `text`, in milliseconds. */
+  /** Resolves with the time after this call at which each received `text`, in milliseconds. */
   wait(text: string): Promise<number[]>;
   close(): void;
 }
@@ -26,7 +26,7 @@ export async function openWatchers(url: string, token: string, count: number): P
       const came = bodies.map(
         (body) =>
           new Promise<number>((resolve) => {
-            // The end of one piece and the beginning of the next may share it.
+            // The text may span two pieces.
             let rest = '';
             const take = (chunk: string) => {
               const heard = rest + chunk;

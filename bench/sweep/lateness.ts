@@ -1,4 +1,7 @@
-/** How long after its deadline a verdict is there, with all sweeps running as in a server and nodes falling due at any moment. */
+/**
+ * Lateness of verdicts after their deadline, with all sweeps running as in a server and nodes
+ * falling due at any time.
+ */
 import { moment, now, pause, secondsBetween, secondsLater } from '../../src/base/clock.ts';
 import type { NodeId } from '../../src/base/ids.ts';
 import { startTail } from '../../src/store/evidence/tail.ts';
@@ -10,15 +13,15 @@ const settleSeconds = 3;
 const lookEveryMs = 100;
 const patienceSeconds = 30;
 
-/** In seconds, each from the deadline on. */
+/** In seconds, from the deadline. */
 export interface Late {
-  /** Until the pass that decided on it began; what the verdict itself says. */
+  /** Until the deciding pass began, as in the verdict itself. */
   judged: number[];
-  /** Until whoever follows the evidence was told, so with the commit and the way to the reader. */
-  told: number[];
+  /** Until a follower of the evidence received it, including the commit. */
+  received: number[];
 }
 
-/** Sweeps go on after a failed run, and so does the measurement; but each failure is told. */
+/** Sweeps continue after a failed run, and so does the measurement; each failure is reported. */
 export interface Lateness extends Late {
   failures: string[];
 }
@@ -37,7 +40,7 @@ export async function measureLateness(
   const { db, clock } = fleet.services;
   const chosen = fleet.inFlight.slice(0, nodes);
   const waiting = new Map<string, Date>();
-  const late: Lateness = { judged: [], told: [], failures: [] };
+  const late: Lateness = { judged: [], received: [], failures: [] };
   const failed = (what: string, error: unknown) =>
     late.failures.push(`${what}: ${error instanceof Error ? error.message : error}`);
   const from = secondsLater(now(clock), settleSeconds);
@@ -61,7 +64,7 @@ export async function measureLateness(
     if (!deadline || !fact.node_id) return;
     waiting.delete(fact.node_id);
     late.judged.push(secondsBetween(deadline, moment(Date.parse(fact.at))));
-    late.told.push(secondsBetween(deadline, now(clock)));
+    late.received.push(secondsBetween(deadline, now(clock)));
   });
   runner.start();
   const giveUpAt = secondsLater(from, overSeconds + patienceSeconds);

@@ -1,4 +1,7 @@
-/** Measures the passes of one rule on several fleets in turn, so that whatever else the machine does hits all of them alike. */
+/**
+ * Measures the passes of one rule on several fleets in turn, so that other load affects all of them
+ * alike.
+ */
 import { now, secondsLater, systemClock } from '../../src/base/clock.ts';
 import type { NodeId } from '../../src/base/ids.ts';
 import { scanSuspects } from '../../src/store/supervision/silent.ts';
@@ -11,7 +14,7 @@ import {
   bareUpdate,
   countAt,
   fallDue,
-  keepTold,
+  keepEvidence,
   type MeasuredRule,
 } from './rules.ts';
 import type { Spent, Stopwatch } from './work.ts';
@@ -23,21 +26,21 @@ export interface Fleet {
 }
 
 /**
- * One pass; a pass that finds nobody; the bare UPDATE; the same with evidence and boot samples; and, where a rule is
- * about silence, the reading of all beats, which passes share and which happens seldom.
+ * A pass; a pass without due nodes; the bare UPDATE; the same with evidence and boot samples; and,
+ * for silence rules, the shared and rare scan of all heartbeats.
  */
-export type Act = 'pass' | 'empty' | 'bare' | 'told' | 'reading';
+export type Act = 'pass' | 'empty' | 'bare' | 'recorded' | 'reading';
 export type Measured = Record<Act, Spent[]>;
 
 const actsOf = (rule: MeasuredRule): Act[] => [
   'pass',
   'empty',
   'bare',
-  'told',
+  'recorded',
   ...(rule.dueBy === 'silence' ? (['reading'] as const) : []),
 ];
 
-/** A rule that takes long is measured less often, so that the whole stays bounded. */
+/** A slow rule is measured less often, so that the whole run stays bounded. */
 const patienceMs = 20_000;
 const leastTurns = 3;
 
@@ -48,7 +51,7 @@ interface Round {
   stopwatch: Stopwatch;
 }
 
-/** The rule as in the registry, told who is suspected of silence. */
+/** The rule as in the registry, with given suspects. */
 function sweepOf({ fleet, rule }: Round, suspects: NodeId[]) {
   const known = { at: async () => suspects.map((node_id) => ({ node_id, due_ms: 0 })), everySeconds: () => 1 };
   const sweep = sweepRegistry({ ...fleet.services, suspects: known }).find(({ name }) => name === rule.name);
@@ -65,7 +68,7 @@ async function readBeats({ fleet, ids }: Round, at: Date): Promise<void> {
 async function measured(round: Round, act: Act): Promise<Spent> {
   const { fleet, rule, ids, stopwatch } = round;
   const { db, clock, ingest } = fleet.services;
-  // A replica that was not given the time to make sure that it hears would decide nothing.
+  // Without a recent check a replica would decide nothing.
   await ingest.check();
   if (act === 'empty') return stopwatch(() => sweepOf(round, []).run(now(clock)));
   await fallDue(db, rule, ids, now(clock));
@@ -75,7 +78,7 @@ async function measured(round: Round, act: Act): Promise<Spent> {
   const work: Record<Exclude<Act, 'empty'>, () => Promise<unknown>> = {
     pass: () => sweep.run(at),
     bare: () => db.transaction((tx) => bareUpdate(tx, rule, ids, at)),
-    told: () =>
+    recorded: () =>
       db.transaction(async (tx) => {
         await bareUpdate(tx, rule, ids, at);
         await bareInsert(tx);
@@ -85,12 +88,12 @@ async function measured(round: Round, act: Act): Promise<Spent> {
   const spent = await stopwatch(work[act]);
   const moved = act === 'reading' ? ids.length : await countAt(db, ids, rule.to);
   if (moved !== ids.length) throw new Error(`${rule.name} (${act}): ${moved} of ${ids.length} came to be ${rule.to}`);
-  if (act === 'pass') await keepTold(db, ids, at);
+  if (act === 'pass') await keepEvidence(db, ids, at);
   await backInFlight(db, rule, ids, now(clock));
   return spent;
 }
 
-/** The `turn`th so many of those in flight, and after the last ones the first again. */
+/** The `turn`th group of nodes in flight, cyclically. */
 const groupOf = (inFlight: NodeId[], turn: number, due: number) => {
   const from = (turn % Math.floor(inFlight.length / due)) * due;
   return inFlight.slice(from, from + due);
@@ -101,7 +104,7 @@ export async function measurePasses(
   rule: MeasuredRule,
   { due, samples, stopwatch }: { due: number; samples: number; stopwatch: Stopwatch },
 ): Promise<Measured[]> {
-  const results = fleets.map((): Measured => ({ pass: [], empty: [], bare: [], told: [], reading: [] }));
+  const results = fleets.map((): Measured => ({ pass: [], empty: [], bare: [], recorded: [], reading: [] }));
   for (const { services, inFlight } of fleets) {
     if (rule.allocated) await allocate(services.db, inFlight, now(services.clock));
     await backInFlight(services.db, rule, inFlight, now(services.clock));

@@ -1,19 +1,21 @@
-/** The rules that are measured: how their nodes fall due, and the bare UPDATE that only writes the same columns. */
+/**
+ * The measured rules: how their nodes fall due, and the bare UPDATE that writes the same columns.
+ */
 import { secondsLater } from '../../src/base/clock.ts';
 import type { NodeId } from '../../src/base/ids.ts';
 import type { NodeStatus } from '../../src/lifecycle/model/states.ts';
 import type { Queryable, Transaction } from '../../src/store/pg/database.ts';
 
 export interface MeasuredRule {
-  /** As in the registry; a rule that is not there yet is left out. */
+  /** As in the registry; unknown rules are skipped. */
   name: string;
   from: NodeStatus;
   to: NodeStatus;
-  /** By their own deadline, or by their silence alone. */
+  /** By their own deadline, or only by silence. */
   dueBy: 'deadline' | 'silence';
-  /** Whether they are still heard of when their time has come. */
+  /** Whether they still beat when due. */
   beats: boolean;
-  /** Each was made for an allocation, which falls with it. Stays so for the rules that come after. */
+  /** Each node has an allocation, which fails with it. This holds for later rules too. */
   allocated?: boolean;
 }
 
@@ -44,7 +46,7 @@ export async function allocate(db: Queryable, ids: NodeId[], now: Date): Promise
   await db.query('vacuum (analyze) allocations');
 }
 
-/** Their time came within the last second, one after the other. */
+/** They fell due within the last second, one after the other. */
 export async function fallDue(db: Queryable, rule: MeasuredRule, ids: NodeId[], now: Date): Promise<void> {
   const byDeadline = rule.dueBy === 'deadline';
   await db.query(
@@ -57,7 +59,7 @@ export async function fallDue(db: Queryable, rule: MeasuredRule, ids: NodeId[], 
   if (!rule.beats) await hearOf(db, ids, secondsLater(now, -daySeconds));
 }
 
-/** Among many others in the same phase, whose time has not come: what falls due is no mass failure. */
+/** Among many others in the same phase that are not due, so that it is no mass failure. */
 export async function backInFlight(db: Queryable, rule: MeasuredRule, ids: NodeId[], now: Date): Promise<void> {
   await db.query(
     `update nodes set status = $4, status_since = $3, registered_at = case when $4 <> 'provisioning' then $3::timestamptz end,
@@ -72,7 +74,7 @@ export async function backInFlight(db: Queryable, rule: MeasuredRule, ids: NodeI
       [ids, now, secondsLater(now, 3600)],
     );
   if (!rule.beats) await hearOf(db, ids, now);
-  // As if it had never been: no boot ends twice, no pass is part of a mass failure, and we always heard.
+  // Undo all traces: no boot ends twice, no pass counts as a mass failure, and there is no gap.
   await db.query(`delete from boot_samples where ${ofNodes}`, [ids]);
   await db.query('delete from brake_tally');
   await db.query('delete from brake_holds');
@@ -81,11 +83,11 @@ export async function backInFlight(db: Queryable, rule: MeasuredRule, ids: NodeI
 
 const dueCondition: Record<MeasuredRule['dueBy'], string> = {
   deadline: 'status = $5 and deadline_at <= $1',
-  // Told who they are: finding them is no part of the baseline.
+  // With given ids: finding them is not part of the baseline.
   silence: 'status = $5 and node_id = any($6)',
 };
 
-/** What the door writes when a status changes, with nothing asked and nobody told. */
+/** The writes of a transition, without checks or evidence. */
 export async function bareUpdate(tx: Transaction, rule: MeasuredRule, ids: NodeId[], now: Date): Promise<void> {
   const verdict = {
     rule: rule.name,
@@ -107,20 +109,23 @@ export async function bareUpdate(tx: Transaction, rule: MeasuredRule, ids: NodeI
     );
 }
 
-const told =
+const columns =
   'at, layer, kind, summary, data, actor, node_id, node_instance_id, correlation_id, allocation_id, workflow_id';
 
-/** Keeps what a pass told of its nodes, so that the baseline can tell exactly as much. */
-export async function keepTold(db: Queryable, ids: NodeId[], at: Date): Promise<void> {
+/** Stores a copy of the evidence of a pass, so that the baseline can write exactly as much. */
+export async function keepEvidence(db: Queryable, ids: NodeId[], at: Date): Promise<void> {
   await db.query('drop table if exists kept_facts, kept_samples');
-  await db.query(`create unlogged table kept_facts as select ${told} from evidence limit 0`);
-  await db.query(`insert into kept_facts select ${told} from evidence where node_id = any($1) and at = $2`, [ids, at]);
+  await db.query(`create unlogged table kept_facts as select ${columns} from evidence limit 0`);
+  await db.query(`insert into kept_facts select ${columns} from evidence where node_id = any($1) and at = $2`, [
+    ids,
+    at,
+  ]);
   await db.query('create unlogged table kept_samples as select * from boot_samples limit 0');
   await db.query(`insert into kept_samples select * from boot_samples where ${ofNodes}`, [ids]);
 }
 
 export async function bareInsert(tx: Transaction): Promise<void> {
-  await tx.query(`insert into evidence (${told}) select ${told} from kept_facts`);
+  await tx.query(`insert into evidence (${columns}) select ${columns} from kept_facts`);
   await tx.query('insert into boot_samples select * from kept_samples');
 }
 

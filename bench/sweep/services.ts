@@ -1,4 +1,7 @@
-/** All that sweeps need of a server, without the server: nothing is queued here, so the engine has nothing to run. */
+/**
+ * The services of sweeps without a server: no operations are queued, so the engine has nothing to
+ * run.
+ */
 import { now, secondsLater } from '../../src/base/clock.ts';
 import { newReplicaId } from '../../src/base/ids.ts';
 import { hostIdentity, isProcessAlive } from '../../src/base/network/host.ts';
@@ -30,7 +33,7 @@ export async function sweepServices(db: Database): Promise<SweepServices> {
     started_at: now(clock),
     lease_until: secondsLater(now(clock), benchSeconds),
   });
-  // Nobody beats here, so everything that was heard is stored.
+  // No node beats here, so everything received is stored.
   const ingest = await openIngestWatch({ db, executor, clock, flushedThrough: () => now(clock) });
   const services: SweepServices = {
     db,

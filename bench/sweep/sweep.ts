@@ -1,7 +1,7 @@
 /**
- * What a pass of a sweep costs on a large fleet: whether it depends on how many nodes stand idle, how it compares with the
- * bare UPDATE of the same rows, and how late verdicts come. Ends with 1 when a ratio of work is beyond its bound; times
- * depend on the machine and are only printed.
+ * The cost of a sweep's pass on a large fleet: whether it depends on idle nodes, how it compares
+ * with the bare UPDATE of the same rows, and how late verdicts are. Exits with 1 if a ratio of work
+ * is out of bounds; times depend on the machine and are only printed.
  */
 import { loadavg } from 'node:os';
 import { systemClock } from '../../src/base/clock.ts';
@@ -45,7 +45,10 @@ function time(what: string, spent: Spent[], target?: number): void {
   figures.push({ what, value: median(ms), unit: 'ms', samples: ms, ...(target !== undefined && { target }) });
 }
 
-/** Of the work, where one is given bounds; of the time, for comparison. What was measured in turn is compared in turn. */
+/**
+ * The ratio of work, with optional bounds, and of time, for information. Samples are compared turn
+ * by turn.
+ */
 function ratio(what: string, over: Spent[], under: Spent[], bound?: { least: number; most: number }): void {
   const of = (unit: keyof Spent) => over.map((each, place) => each[unit] / (under[place]?.[unit] ?? Number.NaN));
   const value = median(of('workMs'));
@@ -65,7 +68,7 @@ async function openFleet(server: BenchServer, idle: number): Promise<Fleet> {
   return { idle, services: await sweepServices(db), inFlight: flying };
 }
 
-/** A replica that does not say that it hears decides nothing. */
+/** A replica without an ingest watch decides nothing. */
 function hearing({ services }: Fleet): SweepRunner {
   const sweeps = [ingestWatch(services)];
   const onError = (name: string, error: unknown) => broken.push(`${name} failed: ${error}`);
@@ -77,22 +80,22 @@ function hearing({ services }: Fleet): SweepRunner {
 async function judgeRule(fleets: Fleet[], rule: MeasuredRule, watch: Stopwatch): Promise<void> {
   const name = rule.allocated ? `${rule.name} and allocations` : rule.name;
   const measured = await measurePasses(fleets, rule, { due, samples, stopwatch: watch });
-  for (const [place, { pass, empty, bare, told, reading }] of measured.entries()) {
+  for (const [place, { pass, empty, bare, recorded, reading }] of measured.entries()) {
     const label = `${name}, ${counted(fleets[place]?.idle ?? 0)} idle`;
     time(`${label}: a pass`, pass, targets.passMs);
     time('… nobody due', empty, targets.emptyMs);
     time('… the bare UPDATE', bare);
-    time('… with the same evidence and samples', told);
+    time('… with the same evidence and samples', recorded);
     if (reading.length > 0) time('… reading all beats', reading);
     ratio(`${label}: pass / bare UPDATE`, pass, bare, bounds.bare);
-    ratio(`${label}: pass / all that it writes`, pass, told);
+    ratio(`${label}: pass / all that it writes`, pass, recorded);
   }
   const [few, many] = measured;
   const sizes = idleSizes.map(counted).toReversed().join(' / ');
   if (few && many) ratio(`${name}: flat, ${sizes}`, many.pass, few.pass, bounds.flat);
 }
 
-/** Those whose work alone is more than the time they should take. */
+/** Fails sweeps whose work alone exceeds their allowed time. */
 async function judgeTicks(fleet: Fleet, watch: Stopwatch): Promise<void> {
   const ticks = await measureTicks(fleet, { samples: rounds, stopwatch: watch });
   for (const [name, spent] of ticks)
@@ -117,7 +120,7 @@ async function judgeLateness(fleet: Fleet): Promise<void> {
     }
 }
 
-/** What cannot be measured is told at the end; the other figures are not lost with it. */
+/** A failed measurement is reported at the end; the other figures are kept. */
 async function attempt(what: string, measure: () => Promise<void>): Promise<void> {
   progress(`measuring ${what}`);
   try {

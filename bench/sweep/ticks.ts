@@ -1,4 +1,7 @@
-/** What every sweep of the registry costs while nobody is due: they all run all the time, on every replica. */
+/**
+ * The cost of every sweep in the registry while nothing is due: all of them run constantly on every
+ * replica.
+ */
 import { now } from '../../src/base/clock.ts';
 import { sweepRegistry } from '../../src/sweeps/registry.ts';
 import type { Fleet } from './passes.ts';
@@ -8,7 +11,7 @@ export async function measureTicks(
   { services }: Fleet,
   { samples, stopwatch }: { samples: number; stopwatch: Stopwatch },
 ): Promise<Map<string, Spent[]>> {
-  // Whoever reads all beats is measured by itself.
+  // The scan of all heartbeats is measured separately.
   const unsuspecting = { at: async () => [], everySeconds: () => 1 };
   const ticks = new Map<string, Spent[]>();
   for (const sweep of sweepRegistry({ ...services, suspects: unsuspecting })) {

@@ -1,6 +1,6 @@
 /**
- * How long something took, and how much work it was: the time for which this process and the database's had a processor.
- * On a machine with other things to do the clock counts those as well; the work stays the same.
+ * Measures elapsed time and work: the CPU time of this process and the database. On a busy machine
+ * elapsed time includes other load; work does not.
  */
 import { systemClock } from '../../src/base/clock.ts';
 import { childrenOf, readOr } from '../harness/process-table.ts';
@@ -14,11 +14,11 @@ export type Stopwatch = (act: () => Promise<unknown>) => Promise<Spent>;
 
 const processorMs = (pid: number) => Number(readOr(`/proc/${pid}/schedstat`, '0').split(' ')[0]) / 1e6;
 
-/** Every connection has a process of its own, a child of the one that listens. */
+/** Every connection has its own process, a child of the postmaster. */
 const databaseMs = (postmaster: number): Map<number, number> =>
   new Map(childrenOf(postmaster).map((pid) => [pid, processorMs(pid)]));
 
-/** One that has ended meanwhile had been idle; one that is new did all its work meanwhile. */
+/** A process that ended meanwhile was idle; a new one did all its work meanwhile. */
 function grownBy(before: Map<number, number>, after: Map<number, number>): number {
   let sum = 0;
   for (const [pid, ms] of after) sum += ms - (before.get(pid) ?? 0);

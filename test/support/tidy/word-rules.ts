@@ -3,6 +3,7 @@ import { eachFile, file, isCode, isGenerated, nodesOf, parse, type Rule, type So
 
 /** Add a folder once its comments and names are rewritten. When all are, the list goes. */
 const rewritten = [
+  'bench/',
   'scripts/',
   'src/agent/',
   'src/base/',
@@ -38,7 +39,7 @@ const narrowComments: Rule = {
   broken: [[file('scripts/test/a.ts', `// ${'word '.repeat(20)}\n`)]],
   fine: [
     file('scripts/test/a.ts', `// ${'word '.repeat(19)}\nconst a = '${'word '.repeat(30)}';\n`),
-    file('bench/a.ts', `// ${'word '.repeat(30)}\n`),
+    file('test/scenarios/a.ts', `// ${'word '.repeat(30)}\n`),
   ],
 };
 
@@ -70,7 +71,7 @@ const plainSentences: Rule = {
   ),
   fine: [
     file('scripts/test/a.ts', '// The caller decides what to do and who does it.\n/** Whatever: a word. */'),
-    file('bench/a.ts', '// Whoever asks is answered.'),
+    file('test/scenarios/a.ts', '// Whoever asks is answered.'),
   ],
 };
 
@@ -91,7 +92,10 @@ const plainNames: Rule = {
   broken: ['const told = 1;', 'const f = (asked: string) => asked;', 'const mostRows = 5;'].map((text) => [
     file('scripts/test/a.ts', text),
   ]),
-  fine: [file('scripts/test/a.ts', "const maxRows = 5; const said = 'told';"), file('bench/a.ts', 'const told = 1;')],
+  fine: [
+    file('scripts/test/a.ts', "const maxRows = 5; const said = 'told';"),
+    file('test/scenarios/a.ts', 'const told = 1;'),
+  ],
 };
 
 export const wordRules: Rule[] = [narrowComments, plainSentences, plainNames];
