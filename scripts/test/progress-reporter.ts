@@ -8,7 +8,9 @@ import { estimateLeftMs, progressLine } from './progress.ts';
 const everyMs = 15_000;
 
 export default class ProgressReporter extends MinimalReporter {
+  /** Estimated milliseconds of the files that have not ended. */
   readonly #waiting = new Map<string, number>();
+  readonly #runningSince = new Map<string, number>();
   #ctx: Vitest | undefined;
   #startedMs = 0;
   #shownMs = 0;
@@ -32,8 +34,14 @@ export default class ProgressReporter extends MinimalReporter {
     }
   }
 
+  override onTestModuleQueued(module: TestModule): void {
+    super.onTestModuleQueued(module);
+    this.#runningSince.set(module.moduleId, Date.now());
+  }
+
   override onTestModuleEnd(module: TestModule): void {
     super.onTestModuleEnd(module);
+    this.#runningSince.delete(module.moduleId);
     this.#doneMs += this.#waiting.get(module.moduleId) ?? 0;
     this.#waiting.delete(module.moduleId);
     if (module.state() === 'failed') this.#failed++;
@@ -41,12 +49,20 @@ export default class ProgressReporter extends MinimalReporter {
     if (nowMs - this.#shownMs < everyMs && this.#waiting.size > 0) return;
     this.#shownMs = nowMs;
     const elapsed_ms = nowMs - this.#startedMs;
-    const waiting_ms = [...this.#waiting.values()].reduce((sum, ms) => sum + ms, 0);
-    const left_ms = estimateLeftMs({ elapsed_ms, done_ms: this.#doneMs, waiting_ms });
+    const waiting_ms = sum(this.#waiting.values());
+    const running = [...this.#runningSince].map(([id, since]) => Math.min(nowMs - since, this.#waiting.get(id) ?? 0));
+    const running_ms = sum(running);
+    const left_ms = estimateLeftMs({
+      elapsed_ms,
+      done_ms: this.#doneMs + running_ms,
+      waiting_ms: waiting_ms - running_ms,
+    });
     const done = this.#files - this.#waiting.size;
     console.log(progressLine({ elapsed_ms, left_ms, done, files: this.#files, failed: this.#failed }));
   }
 }
+
+const sum = (values: Iterable<number>) => [...values].reduce((total, value) => total + value, 0);
 
 /** Estimate for a file that was never run here. */
 const estimatedFileMs = (path: string): number => {

@@ -1,8 +1,15 @@
 /** How far a test run is, as a line for people. */
 
+/** The first files are the longest, so an earlier estimate would be far too high. */
+const minElapsedMs = 120_000;
+
 /** Files run side by side, so the pace of what is done is applied to what is waiting. */
 export const estimateLeftMs = (run: { elapsed_ms: number; done_ms: number; waiting_ms: number }): number | null =>
-  run.waiting_ms === 0 ? 0 : run.done_ms === 0 ? null : (run.elapsed_ms * run.waiting_ms) / run.done_ms;
+  run.waiting_ms === 0
+    ? 0
+    : run.elapsed_ms < minElapsedMs || run.done_ms === 0
+      ? null
+      : (run.elapsed_ms * run.waiting_ms) / run.done_ms;
 
 const clock = (ms: number) => {
   const seconds = Math.round(ms / 1000);
