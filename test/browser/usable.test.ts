@@ -35,7 +35,7 @@ beforeAll(async () => {
     [`/nodes/${node_id}`]: 'Ids',
     [`/nodes/${node_id}?tab=logs`]: 'registered',
     [`/nodes/${node_id}?tab=boot`]: 'All together',
-    '/nodes/node_nobody': 'There is no such node',
+    '/nodes/node_nobody': 'Node not found',
     '/pools': 'After release',
     '/supervision': 'Last run',
     '/residue': 'Nothing is left behind',
