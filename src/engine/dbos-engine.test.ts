@@ -142,7 +142,8 @@ describe('the DBOS adapter', () => {
     await cut();
     there = true;
     expect(await it.outcome()).toEqual({ status: 'succeeded', result: 'in the end' });
-    expect(it.executions).toBe(1);
+    // DBOS retries most calls itself. Where it does not, the run is executed again from its journal.
+    expect(it.outcomes).toHaveLength(1);
   });
 
   test('collects only runs that ended long ago', async () => {
