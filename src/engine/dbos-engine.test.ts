@@ -142,7 +142,7 @@ describe('the DBOS adapter', () => {
     await cut();
     there = true;
     expect(await it.outcome()).toEqual({ status: 'succeeded', result: 'in the end' });
-    // DBOS retries most calls itself. Where it does not, the run is executed again from its journal.
+    // Where DBOS does not retry a call, the run is executed again from its journal.
     expect(it.outcomes).toHaveLength(1);
   });
 
