@@ -2,7 +2,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { contractDocs, fromRoot } from '../../scripts/generate-contract-docs.ts';
-import type { DoorRoute } from '../../src/contract/compat/door.ts';
+import type { DoorRoute } from '../../src/contract/compat/protocol.ts';
 import { doorRoutes } from '../../src/contract/compat/routes.ts';
 import { type ErrorCode, errorCatalogue } from '../../src/contract/errors/errors.ts';
 import { pathFaults } from '../../src/contract/errors/path-faults.ts';

@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyRequest } from 'fastify';
 import { now } from '../../base/clock.ts';
-import { type Door, type DoorAccess, takeToken } from '../../contract/compat/door.ts';
+import { type Door, type DoorAccess, takeToken } from '../../contract/compat/protocol.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { AgentSession } from '../../store/agents/agent-sessions.ts';
 import { expiredProblem } from '../../store/agents/joins/validity.ts';

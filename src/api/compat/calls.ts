@@ -1,7 +1,7 @@
 /** What a handler at a front door is given. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { CorrelationId } from '../../base/ids.ts';
-import type { Door } from '../../contract/compat/door.ts';
+import type { Door } from '../../contract/compat/protocol.ts';
 import type { DoorOperation } from '../../contract/compat/routes.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
 import type { Answered } from '../../lifecycle/joins/contest.ts';

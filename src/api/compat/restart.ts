@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { now, secondsLater } from '../../base/clock.ts';
-import { type Door, givesCredential } from '../../contract/compat/door.ts';
+import { type Door, givesCredential } from '../../contract/compat/protocol.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
 import { type Answered, type ContestReason, judgeReturn, verdictOfAnswer } from '../../lifecycle/joins/contest.ts';

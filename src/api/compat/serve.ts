@@ -3,7 +3,7 @@
  * told in their shape, and whatever else their clients call is simply not here.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { type Door, type DoorRoute, doorOf, doors } from '../../contract/compat/door.ts';
+import { type Door, type DoorRoute, doorOf, doors } from '../../contract/compat/protocol.ts';
 import { type DoorOperation, doorRoutes } from '../../contract/compat/routes.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { shownPathOf } from '../http/addresses.ts';

@@ -5,7 +5,7 @@
 import { type Static, Type } from 'typebox';
 import { HttpUrlOrEmpty } from '../agent/agent.ts';
 import { nullable } from '../primitives.ts';
-import type { DoorRoute } from './door.ts';
+import type { DoorRoute } from './protocol.ts';
 
 const megabyte = 1024 * 1024;
 const open = { additionalProperties: true } as const;

@@ -5,7 +5,7 @@
 import { type Static, Type } from 'typebox';
 import { HttpUrlOrEmpty } from '../agent/agent.ts';
 import { nullable } from '../primitives.ts';
-import type { DoorRoute } from './door.ts';
+import type { DoorRoute } from './protocol.ts';
 
 const open = { additionalProperties: true } as const;
 const Uuid = Type.String({ pattern: '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$' });

@@ -1,6 +1,6 @@
 /** Every call of the compatibility protocols, by operation id. */
 import { agentfieldRoutes } from './agentfield.ts';
-import type { DoorRoute } from './door.ts';
+import type { DoorRoute } from './protocol.ts';
 import { moleculeRoutes } from './molecule.ts';
 
 export const doorRoutes = { ...agentfieldRoutes, ...moleculeRoutes } as const;

@@ -1,6 +1,6 @@
 /** Renders the OpenAPI 3.1 document from the tables and schemas that serve the requests. */
 import { type TSchema, Type } from 'typebox';
-import type { DoorAccess, DoorRoute } from '../compat/door.ts';
+import type { DoorAccess, DoorRoute } from '../compat/protocol.ts';
 import { doorRoutes } from '../compat/routes.ts';
 import { type ErrorCode, errorCatalogue } from '../errors/errors.ts';
 import { Problem } from '../errors/problem.ts';

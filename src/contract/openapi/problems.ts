@@ -3,7 +3,7 @@
  * The OpenAPI document uses them, and the server reports any other problem as a defect
  * (`api/http/replies/undocumented.ts`).
  */
-import type { DoorRoute } from '../compat/door.ts';
+import type { DoorRoute } from '../compat/protocol.ts';
 import { doorRoutes } from '../compat/routes.ts';
 import { type ErrorCode, errorCatalogue } from '../errors/errors.ts';
 import type { Access, RouteDeclaration } from '../route.ts';

@@ -11,7 +11,7 @@ import { type Clock, pause, secondsLater } from '../../base/clock.ts';
 import { hashSecret } from '../../base/credentials/random-secret.ts';
 import { tuneGarbageCollection } from '../../base/garbage-collection.ts';
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
-import type { Door } from '../../contract/compat/door.ts';
+import type { Door } from '../../contract/compat/protocol.ts';
 import type { Evidence } from '../../contract/evidence/evidence.ts';
 import { heartbeatPolicy } from '../../lifecycle/deadlines/budgets.ts';
 import { type NodeStatus, nodeStatusNames } from '../../lifecycle/model/states.ts';

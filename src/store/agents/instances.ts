@@ -1,7 +1,7 @@
 /** Instances: one incarnation of a node each, with its enrolment, its credential and what its driver remembers. */
 import { hashSecret } from '../../base/credentials/random-secret.ts';
 import type { KnownIds, NodeId, NodeInstanceId } from '../../base/ids.ts';
-import type { Door } from '../../contract/compat/door.ts';
+import type { Door } from '../../contract/compat/protocol.ts';
 import { recordEvidence } from '../evidence/evidence.ts';
 import { anyOf, byIds } from '../pg/by-ids.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';

@@ -2,7 +2,7 @@
 import { type Clock, secondsBetween } from '../../base/clock.ts';
 import type { AllocationId, CorrelationId, NodeId, NodeInstanceId, TokenId } from '../../base/ids.ts';
 import type { RegisterRequest } from '../../contract/agent/agent.ts';
-import type { Door } from '../../contract/compat/door.ts';
+import type { Door } from '../../contract/compat/protocol.ts';
 import { heartbeatPolicy } from '../../lifecycle/deadlines/budgets.ts';
 import type { ClientProcess } from '../../lifecycle/joins/duplicates.ts';
 import type { Installation } from '../keys/installation.ts';

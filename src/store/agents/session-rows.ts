@@ -1,6 +1,6 @@
 /** What the tables say of agents, for as many as are asked for by one statement. */
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
-import type { Door } from '../../contract/compat/door.ts';
+import type { Door } from '../../contract/compat/protocol.ts';
 import type { HeartbeatSettings } from '../../lifecycle/deadlines/budgets.ts';
 import type { NodeStatus } from '../../lifecycle/model/states.ts';
 import { anyOf } from '../pg/by-ids.ts';

@@ -1,6 +1,6 @@
 /** Nodes as rows, and the joined view that the wire shape is made of. Reads only; statuses are written by the door. */
 import type { AllocationId, CorrelationId, NodeId, NodeInstanceId, WorkflowId } from '../../base/ids.ts';
-import type { Door } from '../../contract/compat/door.ts';
+import type { Door } from '../../contract/compat/protocol.ts';
 import type { BudgetSource, Held, Node, NodeState, Verdict, WouldHave } from '../../contract/node.ts';
 import type { Labels } from '../../contract/primitives.ts';
 import { decidedByTime } from '../../lifecycle/deadlines/rescue-window.ts';

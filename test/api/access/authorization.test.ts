@@ -1,6 +1,6 @@
 /** Every route of the table refuses everybody whom it is not for, changes nothing by it, and the refusal is on record. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { DoorRoute } from '../../../src/contract/compat/door.ts';
+import type { DoorRoute } from '../../../src/contract/compat/protocol.ts';
 import { doorPath, doorRoutes } from '../../../src/contract/compat/routes.ts';
 import { type ErrorCode, errorCatalogue } from '../../../src/contract/errors/errors.ts';
 import type { Access, RouteDeclaration } from '../../../src/contract/route.ts';

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { fillPath } from '../../../src/contract/client.ts';
-import type { DoorRoute } from '../../../src/contract/compat/door.ts';
+import type { DoorRoute } from '../../../src/contract/compat/protocol.ts';
 import { doorPath, doorRoutes } from '../../../src/contract/compat/routes.ts';
 import type { ErrorCode } from '../../../src/contract/errors/errors.ts';
 import type { RouteDeclaration } from '../../../src/contract/route.ts';

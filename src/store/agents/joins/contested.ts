@@ -2,7 +2,7 @@
 import type { Clock } from '../../../base/clock.ts';
 import { secondsLater } from '../../../base/clock.ts';
 import { type NodeId, newFindingId } from '../../../base/ids.ts';
-import type { Door } from '../../../contract/compat/door.ts';
+import type { Door } from '../../../contract/compat/protocol.ts';
 import { ApiProblem } from '../../../contract/errors/errors.ts';
 import type { ContestReason } from '../../../lifecycle/joins/contest.ts';
 import type { Database, Transaction } from '../../pg/database.ts';

@@ -1,6 +1,6 @@
 /** How a name stands that somebody asks for through another protocol. */
 import type { AllocationId, NodeId, NodeInstanceId } from '../../../base/ids.ts';
-import type { Door } from '../../../contract/compat/door.ts';
+import type { Door } from '../../../contract/compat/protocol.ts';
 import type { ClientProcess } from '../../../lifecycle/joins/duplicates.ts';
 import type { NodeStatus } from '../../../lifecycle/model/states.ts';
 import type { Queryable } from '../../pg/database.ts';
