@@ -51,7 +51,7 @@ import {
 } from './store/operations/replicas.ts';
 import { StoreUnavailable } from './store/pg/database.ts';
 import { followSecrets } from './store/rows/secrets/known-values.ts';
-import { type DoorEnvironment, defaultEnvironment } from './store/transitions/transition-rules.ts';
+import { defaultEnvironment, type TransitionEnvironment } from './store/transitions/transition-rules.ts';
 import { sweepRegistry } from './sweeps/registry.ts';
 import { operationWaker } from './sweeps/runner/operation-waker.ts';
 import { createRefusals } from './sweeps/runner/refusals.ts';
@@ -126,7 +126,7 @@ async function openOperations(opening: Opening, store: OpenedStore, server_url: 
     redact,
   });
   parts.defer(async () => tracer?.stop());
-  const environment: DoorEnvironment = { ...defaultEnvironment, ...opening.file };
+  const environment: TransitionEnvironment = { ...defaultEnvironment, ...opening.file };
   const services: OperationServices = {
     db,
     clock,
@@ -284,7 +284,7 @@ async function openApi(opening: Opening, store: OpenedStore, { services, tracer,
 export interface Composition {
   sweeps?(registry: Sweep[], services: SweepServices): Sweep[];
   drivers?(built: Map<string, Driver>, clock: Clock): Map<string, Driver>;
-  environment?(built: DoorEnvironment): DoorEnvironment;
+  environment?(built: TransitionEnvironment): TransitionEnvironment;
 }
 
 export async function startServer(

@@ -9,7 +9,7 @@ import type { RouteDeclaration } from '../contract/route.ts';
 import { type OperationName, routes } from '../contract/routes.ts';
 import { isUpgrade, serveUpgrades } from './agent-stream/open-stream.ts';
 import { rewriteUrl } from './compat/admit.ts';
-import { serveDoors } from './compat/serve.ts';
+import { serveProtocols } from './compat/serve.ts';
 import { handlers } from './handlers.ts';
 import { openBeatLane, readAgain } from './heartbeats/beat-lane.ts';
 import { answersHead, refuseUnrouted } from './http/addresses.ts';
@@ -211,7 +211,7 @@ export async function createApiServer(services: ApiServices, tls: TlsPair | null
       for (const name of names) addRoute(scope, name, services, bodies);
     });
   serveUpgrades(app);
-  await serveDoors(app, services, tellRefusal);
+  await serveProtocols(app, services, tellRefusal);
   await serveDocs(app, services.settings.version);
   await serveConsole(app, services.settings.console_dir);
   openBeatLane(app.server, services, () => closing);

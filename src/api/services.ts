@@ -5,7 +5,7 @@ import type { CorrelationId, KnownIds } from '../base/ids.ts';
 import type { TrustedProxies } from '../base/network/trusted-proxies.ts';
 import type { Log } from '../base/telemetry/log.ts';
 import type { Tracer } from '../base/telemetry/trace.ts';
-import type { DoorOperation } from '../contract/compat/routes.ts';
+import type { ProtocolOperation } from '../contract/compat/routes.ts';
 import type { ReadinessCheck } from '../contract/fleet/overview.ts';
 import type { OperatorsMay } from '../contract/pool-fields/privileged.ts';
 import type { BodyOf, ParamsOf, QueryOf, ReplyOf } from '../contract/route.ts';
@@ -108,7 +108,7 @@ export type Handlers = { [Name in OperationName]: Handler<Name> };
 declare module 'fastify' {
   interface FastifyRequest {
     correlation_id: CorrelationId;
-    operation: OperationName | DoorOperation | null;
+    operation: OperationName | ProtocolOperation | null;
     person: Person | null;
     agent_session: AgentSession | null;
     relay: Relay | null;

@@ -2,8 +2,8 @@
 import { globSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { contractDocs, fromRoot } from '../../scripts/generate-contract-docs.ts';
-import type { DoorRoute } from '../../src/contract/compat/protocol.ts';
-import { doorRoutes } from '../../src/contract/compat/routes.ts';
+import type { ProtocolRoute } from '../../src/contract/compat/protocol.ts';
+import { protocolRoutes } from '../../src/contract/compat/routes.ts';
 import { type ErrorCode, errorCatalogue } from '../../src/contract/errors/errors.ts';
 import { pathFaults } from '../../src/contract/errors/path-faults.ts';
 import { documentedProblems, problemsByStatus } from '../../src/contract/openapi/problems.ts';
@@ -87,8 +87,8 @@ const operationsOf = (document: Document): Operation[] =>
 /** Where each operation is, in both protocols of the document. */
 const addresses = new Map<string, string>([
   ...Object.entries<RouteDeclaration>(routes).map(([name, { method, path }]) => [name, `${method} ${path}`] as const),
-  ...Object.entries<DoorRoute>(doorRoutes).map(
-    ([name, { method, door, path }]) => [name, `${method} /compat/${door}${path}`] as const,
+  ...Object.entries<ProtocolRoute>(protocolRoutes).map(
+    ([name, { method, protocol, path }]) => [name, `${method} /compat/${protocol}${path}`] as const,
   ),
 ]);
 
@@ -106,7 +106,7 @@ describe('the OpenAPI document', () => {
       expect(`${method.toUpperCase()} ${path}`).toBe(addresses.get(operationId));
       const inPath = parameters.filter((each) => each.in === 'path').map(({ name }) => `{${name}}`);
       expect(inPath).toEqual(path.match(/\{\w+\}/g) ?? []);
-      const { body, also_reads }: Partial<RouteDeclaration> = { ...routes, ...doorRoutes }[
+      const { body, also_reads }: Partial<RouteDeclaration> = { ...routes, ...protocolRoutes }[
         operationId as OperationName
       ];
       expect(requestBody !== undefined, operationId).toBe(body !== undefined || also_reads !== undefined);
@@ -127,7 +127,7 @@ describe('the OpenAPI document', () => {
 
   it('lists for each operation every status it can answer, with its codes', () => {
     for (const { operationId, responses } of operationsOf(document)) {
-      const { success, also_answers = {} }: Partial<RouteDeclaration> = { ...routes, ...doorRoutes }[
+      const { success, also_answers = {} }: Partial<RouteDeclaration> = { ...routes, ...protocolRoutes }[
         operationId as OperationName
       ];
       const problems = [...problemsByStatus(operationId).keys()].map(String);

@@ -1,13 +1,13 @@
-/** Who may call at a front door: whoever shows a join token of the pool, or the credential that a registration gave. */
+/** Which callers of a foreign protocol are admitted: by a join token of the pool, or by the credential of a registration. */
 import type { IncomingMessage } from 'node:http';
 import type { FastifyRequest } from 'fastify';
 import { now } from '../../base/clock.ts';
-import { type Door, type DoorAccess, takeToken } from '../../contract/compat/protocol.ts';
+import { type Protocol, type ProtocolAccess, takeToken } from '../../contract/compat/protocol.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { AgentSession } from '../../store/agents/agent-sessions.ts';
 import { expiredProblem } from '../../store/agents/joins/validity.ts';
 import { bearerOf, fencedProblem } from '../http/auth.ts';
-import type { DoorServices } from './calls.ts';
+import type { ProtocolServices } from './calls.ts';
 import type { JoinGrant } from './join-grants.ts';
 import { namesFor } from './names.ts';
 
@@ -27,9 +27,9 @@ export interface Admitted {
 
 const isCredential = (secret: string) => secret.startsWith('swc_');
 
-/** One that came in by another door, or speaks our own protocol, is not known here. */
-export function mustCount(session: AgentSession | undefined, door: Door): AgentSession {
-  if (!session || session.at_door?.door !== door) throw new ApiProblem('credential_unknown');
+/** One that came in by another protocol, or speaks our own protocol, is not known here. */
+export function mustCount(session: AgentSession | undefined, protocol: Protocol): AgentSession {
+  if (!session || session.protocol_client?.protocol !== protocol) throw new ApiProblem('credential_unknown');
   if (session.fence.kind === 'fenced') throw fencedProblem(session.fence.reason);
   return session;
 }
@@ -47,18 +47,20 @@ function joinSecretOf(request: FastifyRequest): string | undefined {
 /** A machine whose token ended still beats: its silence is then explained by the token, and not held against it. */
 async function tellUnheard(
   request: FastifyRequest,
-  door: Door,
+  protocol: Protocol,
   { token_id, pool, expires_at, revoked_at }: JoinGrant,
   state: 'expired' | 'revoked',
-  services: DoorServices,
+  services: ProtocolServices,
 ): Promise<void> {
   const { id } = (request.params ?? {}) as { id?: string };
   // Workspaces of molecule beat with a token of their own.
-  if (door !== 'agentfield' || id === undefined || request.method === 'GET') return;
-  const found = await Promise.all(namesFor(id).map((name) => services.sessions.findAtDoor({ door, pool, name })));
+  if (protocol !== 'agentfield' || id === undefined || request.method === 'GET') return;
+  const found = await Promise.all(
+    namesFor(id).map((name) => services.sessions.findByProtocolName({ protocol, pool, name })),
+  );
   const session = found.find((each) => each !== undefined);
   // A token that did not let the machine in says nothing about it.
-  if (session?.at_door?.join_token_id !== token_id || session.fence.kind !== 'none') return;
+  if (session?.protocol_client?.join_token_id !== token_id || session.fence.kind !== 'none') return;
   const code = state === 'expired' ? 'join_token_expired' : 'join_token_invalid';
   const ended_at = (state === 'expired' ? expires_at : revoked_at) ?? now(services.clock);
   services.tellRefusedBeat({ session, code, join_token_id: token_id, ended_at });
@@ -66,8 +68,8 @@ async function tellUnheard(
 
 export async function admit(
   request: FastifyRequest,
-  { door, access }: { door: Door; access: DoorAccess },
-  services: DoorServices,
+  { protocol, access }: { protocol: Protocol; access: ProtocolAccess },
+  services: ProtocolServices,
 ): Promise<Admitted> {
   const bearer = bearerOf(request);
   const secret = access === 'instance' ? undefined : joinSecretOf(request);
@@ -76,7 +78,7 @@ export async function admit(
     // A client that still shows the credential of an instance that was replaced may begin anew, if it has a join token as well.
     const isOver = !found || found.fence.kind === 'fenced';
     if (!isOver || secret === undefined) {
-      const session = mustCount(found, door);
+      const session = mustCount(found, protocol);
       request.agent_session = session;
       return { session, joined: null };
     }
@@ -89,7 +91,7 @@ export async function admit(
   if (!found) throw new ApiProblem('join_token_invalid');
   const { grant, state } = found;
   if (state === 'valid') return { session: null, joined: { ...grant, secret } };
-  await tellUnheard(request, door, grant, state, services);
+  await tellUnheard(request, protocol, grant, state, services);
   throw state === 'expired'
     ? expiredProblem(grant)
     : new ApiProblem('join_token_invalid', 'The join token was revoked.');

@@ -12,17 +12,17 @@ import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { Node } from '../../contract/node.ts';
 import { type Pace, readDuration } from '../../lifecycle/deadlines/pace.ts';
 import type { NodeStatus } from '../../lifecycle/model/states.ts';
-import type { AgentSession, DoorClient } from '../../store/agents/agent-sessions.ts';
+import type { AgentSession, ProtocolClient } from '../../store/agents/agent-sessions.ts';
 import { readNodesOf } from '../../store/rows/nodes.ts';
 import { takeBeat } from '../heartbeats/take-beat.ts';
 import { mustCount } from './admit.ts';
-import type { DoorCall, DoorHandler, DoorHandlers, DoorServices } from './calls.ts';
+import type { ProtocolCall, ProtocolHandler, ProtocolHandlers, ProtocolServices } from './calls.ts';
 import { fieldsBeside, keptFields } from './kept-fields.ts';
 import { idLabel, nameFor, namesFor } from './names.ts';
 import { enrolByJoinToken } from './register.ts';
 import { tellNewFields, tellSaid } from './tell.ts';
 
-const door = 'agentfield';
+const protocol = 'agentfield';
 
 /** Their words for how a node is, as a claim of ours. A word that is not here claims nothing, and is kept. */
 const claims: Record<string, AgentClaim> = {
@@ -55,22 +55,26 @@ const mostSaidBytes = 2048;
 const unknownNode = (id: string) =>
   new ApiProblem('node_not_found', `No node ${id} is registered here; register it first.`);
 
-const isLetInBy = (client: DoorClient | null, token_id: string): boolean =>
+const isLetInBy = (client: ProtocolClient | null, token_id: string): boolean =>
   client?.join_token_id === token_id || (client?.earlier_join_token_ids?.includes(token_id) ?? false);
 
 /** Whose beat it is: of the instance that its name is bound to. One of a process that another has replaced must register first. */
-async function sessionOf(call: DoorCall, services: DoorServices, process?: string | null): Promise<AgentSession> {
+async function sessionOf(
+  call: ProtocolCall,
+  services: ProtocolServices,
+  process?: string | null,
+): Promise<AgentSession> {
   const grant = call.joined();
   const find = async (): Promise<AgentSession | undefined> => {
     for (const name of namesFor(call.id)) {
-      const found = await services.sessions.findAtDoor({ door, pool: grant.pool, name });
+      const found = await services.sessions.findByProtocolName({ protocol, pool: grant.pool, name });
       if (found) return found;
     }
     return undefined;
   };
-  const isOther = ({ at_door }: AgentSession) =>
-    (process && at_door?.client_instance && at_door.client_instance !== process) ||
-    (grant.is_limited && !isLetInBy(at_door, grant.token_id));
+  const isOther = ({ protocol_client }: AgentSession) =>
+    (process && protocol_client?.client_instance && protocol_client.client_instance !== process) ||
+    (grant.is_limited && !isLetInBy(protocol_client, grant.token_id));
   const operation = call.request.operation ?? 'agentfield-node-heartbeat';
   let session = await find();
   // The machine is not identified yet, so charge the join token, which all machines of the pool may share.
@@ -81,7 +85,7 @@ async function sessionOf(call: DoorCall, services: DoorServices, process?: strin
     session = await find();
   }
   if (!session || isOther(session)) throw unknownNode(call.id);
-  call.request.agent_session = mustCount(session, door);
+  call.request.agent_session = mustCount(session, protocol);
   services.rates.admitKnown('instance', session.node_instance_id, operation);
   return session;
 }
@@ -99,7 +103,7 @@ interface Told {
 async function beat(
   session: AgentSession,
   told: Told,
-  services: DoorServices,
+  services: ProtocolServices,
 ): Promise<'starting' | 'ready' | 'degraded' | 'offline'> {
   const { claim, health_score, said = {}, pace } = told;
   const { node_status } = await takeBeat(
@@ -115,7 +119,7 @@ async function beat(
   return lifecycleOf[node_status];
 }
 
-const stamp = (services: DoorServices) => now(services.clock).toISOString();
+const stamp = (services: ProtocolServices) => now(services.clock).toISOString();
 
 function clientVersion({ version, metadata }: NodeRegistration): string {
   const { deployment } = (metadata ?? {}) as { deployment?: { tags?: { sdk_version?: unknown; language?: unknown } } };
@@ -125,7 +129,7 @@ function clientVersion({ version, metadata }: NodeRegistration): string {
   return `agentfield${sdk || ` ${version ?? 'unknown'}`}`.slice(0, 128);
 }
 
-const register: DoorHandler = async (call, services) => {
+const register: ProtocolHandler = async (call, services) => {
   const body = call.body as NodeRegistration;
   const name = nameFor(body.id);
   const registered = await enrolByJoinToken(
@@ -138,14 +142,14 @@ const register: DoorHandler = async (call, services) => {
       ...(name !== body.id && { labels: { [idLabel]: body.id } }),
     },
     {
-      door,
+      protocol,
       announced_interval_seconds: readDuration(body.communication_config?.heartbeat_interval),
       client_instance: body.instance_id || null,
     },
   );
   const { node_id, node_instance_id } = registered;
   const { last_heartbeat: _, registered_at: __, ...same } = body;
-  const summary = `it registered through the AgentField door as ${body.id}`;
+  const summary = `it registered with the AgentField protocol as ${body.id}`;
   const ids = { node_id, node_instance_id, correlation_id: call.correlation_id };
   await tellSaid(services, { ...ids, kind: 'client.registered', summary, said: body, same });
   const session = await sessionOf({ ...call, id: body.id }, services);
@@ -179,17 +183,17 @@ const theirs = (node: Node) => {
   };
 };
 
-async function nodeOf(call: DoorCall, services: DoorServices) {
+async function nodeOf(call: ProtocolCall, services: ProtocolServices) {
   const grant = call.joined();
   await services.grants.mustHaveUses(grant);
   for (const name of namesFor(call.id)) {
-    const [node] = await readNodesOf(services.db, { pool: grant.pool, protocol: door, name });
+    const [node] = await readNodesOf(services.db, { pool: grant.pool, protocol, name });
     if (node) return theirs(node);
   }
   throw unknownNode(call.id);
 }
 
-export const agentfieldHandlers: DoorHandlers<'agentfield'> = {
+export const agentfieldHandlers: ProtocolHandlers<'agentfield'> = {
   'agentfield-node-register': register,
   'agentfield-node-create': register,
   async 'agentfield-node-heartbeat'(call, services) {
@@ -240,7 +244,7 @@ export const agentfieldHandlers: DoorHandlers<'agentfield'> = {
   async 'agentfield-node-list'(call, services) {
     const grant = call.joined();
     await services.grants.mustHaveUses(grant);
-    const nodes = (await readNodesOf(services.db, { pool: grant.pool, protocol: door })).map(theirs);
+    const nodes = (await readNodesOf(services.db, { pool: grant.pool, protocol })).map(theirs);
     return { nodes, count: nodes.length, filters: {} };
   },
   'agentfield-node-get': nodeOf,

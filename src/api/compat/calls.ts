@@ -1,8 +1,8 @@
-/** What a handler at a front door is given. */
+/** What a handler of a foreign protocol receives. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { CorrelationId } from '../../base/ids.ts';
-import type { Door } from '../../contract/compat/protocol.ts';
-import type { DoorOperation } from '../../contract/compat/routes.ts';
+import type { Protocol } from '../../contract/compat/protocol.ts';
+import type { ProtocolOperation } from '../../contract/compat/routes.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
 import type { Answered } from '../../lifecycle/joins/contest.ts';
 import type { AgentSession } from '../../store/agents/agent-sessions.ts';
@@ -11,7 +11,7 @@ import type { ApiServices } from '../services.ts';
 import type { JoinGrant, JoinGrants } from './join-grants.ts';
 import type { Paces } from './paces.ts';
 
-export interface DoorServices extends ApiServices {
+export interface ProtocolServices extends ApiServices {
   grants: JoinGrants;
   /** Whether the former address of a name still answers. */
   askFormer: AskFormer;
@@ -20,7 +20,7 @@ export interface DoorServices extends ApiServices {
   toldOnce: ToldOnce;
 }
 
-export interface DoorCall {
+export interface ProtocolCall {
   /** What the address calls the node. */
   id: string;
   /** Fits the schema of its route, and may have any field besides. */
@@ -34,9 +34,9 @@ export interface DoorCall {
   reply: FastifyReply;
 }
 
-export type DoorHandler = (call: DoorCall, services: DoorServices) => Promise<object>;
-export type DoorHandlers<D extends Door> = {
-  [Name in DoorOperation as Name extends `${D}-${string}` ? Name : never]: DoorHandler;
+export type ProtocolHandler = (call: ProtocolCall, services: ProtocolServices) => Promise<object>;
+export type ProtocolHandlers<D extends Protocol> = {
+  [Name in ProtocolOperation as Name extends `${D}-${string}` ? Name : never]: ProtocolHandler;
 };
 
 export type AskFormer = (endpoint: string, settings: PoolDocument['probe'], join_token_id: string) => Promise<Answered>;

@@ -15,13 +15,13 @@ import { nameHeld } from '../../store/agents/joins/known-name.ts';
 import { nameStanding } from '../../store/agents/joins/name-standing.ts';
 import { takeBeat } from '../heartbeats/take-beat.ts';
 import { sourceAddress } from '../http/source-address.ts';
-import type { DoorCall, DoorHandlers, DoorServices } from './calls.ts';
+import type { ProtocolCall, ProtocolHandlers, ProtocolServices } from './calls.ts';
 import { fieldsBeside, keptFields } from './kept-fields.ts';
 import { admitJoin, enrol, type Wanted } from './register.ts';
 import { mustBeRestart } from './restart.ts';
 import { tellNewFields, tellSaid } from './tell.ts';
 
-const door = 'molecule';
+const protocol = 'molecule';
 
 /** Their runtimes beat so often and do not say so. */
 const beatsEverySeconds = 30;
@@ -33,7 +33,7 @@ const mostTasks = 1_000_000;
 
 /** Whoever shows the token of one workspace speaks for that one only. */
 function mustBe(session: AgentSession | null, id: string): AgentSession {
-  if (!session || session.at_door?.name !== id.toLowerCase())
+  if (!session || session.protocol_client?.name !== id.toLowerCase())
     throw new ApiProblem('credential_mismatch', `This auth_token is not that of the workspace ${id}.`);
   return session;
 }
@@ -41,8 +41,8 @@ function mustBe(session: AgentSession | null, id: string): AgentSession {
 /** A beat says that the workspace serves, unless it is wedged; how well it does, its error rate tells the rules. */
 const claimOf = ({ runtime_state }: WorkspaceBeat): AgentClaim => (runtime_state === 'wedged' ? 'degraded' : 'ready');
 
-async function knownOrNew(call: DoorCall, services: DoorServices, wanted: Wanted) {
-  const client = { door, announced_interval_seconds: beatsEverySeconds, client_instance: null } as const;
+async function knownOrNew(call: ProtocolCall, services: ProtocolServices, wanted: Wanted) {
+  const client = { protocol, announced_interval_seconds: beatsEverySeconds, client_instance: null } as const;
   if (call.session) {
     const session = mustBe(call.session, wanted.name);
     const known = await instanceRow(services.db, session.node_instance_id);
@@ -51,19 +51,25 @@ async function knownOrNew(call: DoorCall, services: DoorServices, wanted: Wanted
   const { pool, secret: join_token, token_id: join_token_id } = call.joined();
   admitJoin(call, services, wanted);
   const standing = await nameStanding(services.db, { pool, name: wanted.name });
-  if (standing?.protocol === door && nameHeld.includes(standing.status))
+  if (standing?.protocol === protocol && nameHeld.includes(standing.status))
     throw new ApiProblem(
       'token_missing',
       'This workspace is registered: send the auth_token that its first registration gave, as bearer.',
     );
   const source = sourceAddress(call.request);
-  const claimant = { door, client_instance: null, join_token_id, base_url: wanted.base_url ?? null, source } as const;
+  const claimant = {
+    protocol,
+    client_instance: null,
+    join_token_id,
+    base_url: wanted.base_url ?? null,
+    source,
+  } as const;
   const returned = standing && (await mustBeRestart(standing, claimant, services));
   const arrival = { ...client, join_token_id, ...returned };
   return enrol(call, services, { ...wanted, join_token }, undefined, arrival);
 }
 
-export const moleculeHandlers: DoorHandlers<'molecule'> = {
+export const moleculeHandlers: ProtocolHandlers<'molecule'> = {
   async 'molecule-workspace-register'(call, services) {
     const body = call.body as WorkspaceRegistration;
     const name = body.id.toLowerCase();
@@ -74,7 +80,7 @@ export const moleculeHandlers: DoorHandlers<'molecule'> = {
     });
     const { node_id, node_instance_id, credential } = registered;
     const ids = { node_id, node_instance_id, correlation_id: call.correlation_id };
-    const summary = `it registered through the molecule door as ${body.id}`;
+    const summary = `it registered with the molecule protocol as ${body.id}`;
     await tellSaid(services, { ...ids, kind: 'client.registered', summary, said: body, same: body });
     const whom = credential ? await services.sessions.find(credential, now(services.clock)) : call.session;
     if (whom) await takeBeat(whom, {}, services, services.paces.ofRegistration(whom));
@@ -125,7 +131,7 @@ export const moleculeHandlers: DoorHandlers<'molecule'> = {
     await services.grants.mustHaveUses(grant);
     const node = await nameStanding(services.db, { pool: grant.pool, name: call.id.toLowerCase() });
     // Only of machines that came through this protocol: those with an agent of ours have a watcher of their own.
-    if (node?.protocol !== door) throw new ApiProblem('node_not_found', `There is no workspace ${call.id} here.`);
+    if (node?.protocol !== protocol) throw new ApiProblem('node_not_found', `There is no workspace ${call.id} here.`);
     const tail = (log_tail ?? '').slice(-longestLogTail);
     await reportBootFailure(services, node.node_id, { error, log_tail: tail }, call.correlation_id);
     return { status: 'ok' };

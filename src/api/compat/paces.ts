@@ -12,8 +12,8 @@ export interface Paces {
 
 const judged = (session: AgentSession, seen_seconds: number | null, lease_seconds = 0): Pace =>
   paceOf({
-    announced_seconds: session.at_door?.announced_interval_seconds ?? null,
-    seen_seconds: seen_seconds ?? session.at_door?.kept_interval_seconds ?? null,
+    announced_seconds: session.protocol_client?.announced_interval_seconds ?? null,
+    seen_seconds: seen_seconds ?? session.protocol_client?.kept_interval_seconds ?? null,
     usual_seconds: session.interval_seconds,
     stale_after_seconds: session.stale_after_seconds,
     lease_seconds,

@@ -1,4 +1,4 @@
-/** A registration at a front door, on the same path as those of our own agents. */
+/** Registers a client of a foreign protocol, on the same path as our own agents. */
 import { now } from '../../base/clock.ts';
 import { RegisterRequest } from '../../contract/agent/agent.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
@@ -10,7 +10,7 @@ import type { Arrival, Registered } from '../../store/agents/registering.ts';
 import { sourceAddress } from '../http/source-address.ts';
 import { compileCheck } from '../http/validation.ts';
 import { registrationCost, registrationWriter } from '../limits/quotas/writers.ts';
-import type { DoorCall, DoorServices } from './calls.ts';
+import type { ProtocolCall, ProtocolServices } from './calls.ts';
 import { type JudgedReturn, mustBeRestart } from './restart.ts';
 
 export type Wanted = Omit<RegisterRequest, 'join_token' | 'enrollment_token'> & { name: string };
@@ -19,7 +19,7 @@ export type Wanted = Omit<RegisterRequest, 'join_token' | 'enrollment_token'> & 
 const checkWanted = compileCheck(RegisterRequest, 'body');
 
 /** Refuses a join without allowance before anything is looked up or probed for it. */
-export function admitJoin(call: DoorCall, services: DoorServices, wanted: Wanted): void {
+export function admitJoin(call: ProtocolCall, services: ProtocolServices, wanted: Wanted): void {
   const { secret: join_token } = call.joined();
   const writer = registrationWriter(call.request, { ...wanted, join_token }, undefined, services);
   const release = services.outside.reserve(writer, registrationCost);
@@ -28,8 +28,8 @@ export function admitJoin(call: DoorCall, services: DoorServices, wanted: Wanted
 }
 
 export async function enrol(
-  call: DoorCall,
-  services: DoorServices,
+  call: ProtocolCall,
+  services: ProtocolServices,
   request: RegisterRequest,
   known: InstanceRow | undefined,
   arrival: Arrival,
@@ -50,13 +50,13 @@ export async function enrol(
 
 /** A name that nobody has joins; one that is known must be a restart of it, and is the same instance unless its process is another. */
 export async function enrolByJoinToken(
-  call: DoorCall,
-  services: DoorServices,
+  call: ProtocolCall,
+  services: ProtocolServices,
   wanted: Wanted,
   client: Omit<Arrival, 'join_token_id' | 'judged' | 'client_processes'>,
 ): Promise<Registered> {
   const { pool, secret: join_token, token_id: join_token_id } = call.joined();
-  const { door, client_instance } = client;
+  const { protocol, client_instance } = client;
   const place = { pool, name: wanted.name };
   const asNew = (returned?: JudgedReturn) =>
     enrol(call, services, { ...wanted, join_token }, undefined, { ...client, join_token_id, ...returned });
@@ -74,7 +74,7 @@ export async function enrolByJoinToken(
   const standing = first ?? (await nameStanding(services.db, place));
   if (!standing) throw new ApiProblem('name_taken', `${wanted.name} was let go in this moment; register again.`);
   const source = sourceAddress(call.request);
-  const claimant = { door, client_instance, join_token_id, base_url: wanted.base_url ?? null, source };
+  const claimant = { protocol, client_instance, join_token_id, base_url: wanted.base_url ?? null, source };
   const returned = await mustBeRestart(standing, claimant, services);
   const isOther =
     standing.client_instance !== null && client_instance !== null && standing.client_instance !== client_instance;

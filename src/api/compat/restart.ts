@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { now, secondsLater } from '../../base/clock.ts';
-import { type Door, givesCredential } from '../../contract/compat/protocol.ts';
+import { givesCredential, type Protocol } from '../../contract/compat/protocol.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
 import { type Answered, type ContestReason, judgeReturn, verdictOfAnswer } from '../../lifecycle/joins/contest.ts';
@@ -24,10 +24,10 @@ import type { NameStanding } from '../../store/agents/joins/name-standing.ts';
 import type { JudgedName } from '../../store/agents/registering.ts';
 import { currentPool } from '../../store/rows/pools.ts';
 import { probeTargetOf } from '../../store/supervision/probes.ts';
-import type { AskFormer, DoorServices } from './calls.ts';
+import type { AskFormer, ProtocolServices } from './calls.ts';
 
 export interface Claimant {
-  door: Door;
+  protocol: Protocol;
   base_url: string | null;
   client_instance: string | null;
   join_token_id: string;
@@ -70,7 +70,7 @@ const maxProbesOfToken = 8;
 const answeredCodes = ['bad_status', 'too_large'];
 
 /** Asks one address once at a time, and a bounded number of them at once, fewer for one token. */
-export function createAskFormer(services: Pick<DoorServices, 'probe'>): AskFormer {
+export function createAskFormer(services: Pick<ProtocolServices, 'probe'>): AskFormer {
   const asking = new Map<string, Promise<Answered>>();
   const ask = async (endpoint: string, settings: PoolDocument['probe']): Promise<Answered> => {
     const target = probeTargetOf(endpoint, settings ?? null);
@@ -142,12 +142,12 @@ export interface JudgedReturn {
 export async function mustBeRestart(
   standing: NameStanding,
   claimant: Claimant,
-  services: DoorServices,
+  services: ProtocolServices,
 ): Promise<JudgedReturn> {
   const at = now(services.clock);
   const document = (await currentPool(services.db, standing.pool))?.document;
   const known = knownProcesses(standing, at);
-  const { door: protocol, base_url, join_token_id, source } = claimant;
+  const { protocol, base_url, join_token_id, source } = claimant;
   const { node_instance_id, endpoint, allocation_id } = standing;
   const process = processOf(claimant.client_instance);
   const holder = known.find(({ held_until }) => held_until === null);
@@ -195,7 +195,7 @@ const keepNamePolicyOf = (document: PoolDocument | undefined): KeepNamePolicy =>
   document?.compat?.keep_name ?? (document?.compat?.allow_takeover ? 'latest' : 'first');
 
 /** The claimant gets its name back, so the process that held it in between is the other one. */
-async function noteTakenBack(contest: Contest, services: DoorServices, at: Date): Promise<void> {
+async function noteTakenBack(contest: Contest, services: ProtocolServices, at: Date): Promise<void> {
   const { node, endpoint, source = null, holder_source = null } = contest;
   const seen = { node: { ...node, endpoint }, endpoint: node.endpoint, source: holder_source, holder_source: source };
   await noteContested(services.db, { ...contest, ...seen }, services.clock, at);
@@ -206,9 +206,9 @@ async function contestOf(
   claimant: Claimant,
   at: Date,
   document: PoolDocument | undefined,
-  services: DoorServices,
+  services: ProtocolServices,
 ): Promise<ContestReason | null> {
-  if (standing.protocol !== claimant.door) return nameHeld.includes(standing.status) ? 'name_held' : 'key_unproven';
+  if (standing.protocol !== claimant.protocol) return nameHeld.includes(standing.status) ? 'name_held' : 'key_unproven';
   const former = standing.client_instance;
   const facts = {
     endpoint: placeOf(standing.endpoint),
@@ -216,7 +216,7 @@ async function contestOf(
     is_other_process: former !== null && claimant.client_instance !== null && former !== claimant.client_instance,
     is_beating: isBeating(standing, at),
     serves_tenant: standing.allocation_id !== null,
-    has_credential: givesCredential[claimant.door],
+    has_credential: givesCredential[claimant.protocol],
     re_enrolled: standing.status === 'provisioning' && !standing.is_registered,
     allow_takeover: document?.compat?.allow_takeover === true,
   };

@@ -1,10 +1,10 @@
 /**
- * The front doors for fleets of another kind: their calls under `/compat/{door}`, with or without a join token in the address. Errors are
+ * The foreign protocols: their calls under `/compat/{protocol}`, with or without a join token in the address. Errors are
  * told in their shape, and whatever else their clients call is simply not here.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { type Door, type DoorRoute, doorOf, doors } from '../../contract/compat/protocol.ts';
-import { type DoorOperation, doorRoutes } from '../../contract/compat/routes.ts';
+import { type Protocol, type ProtocolRoute, protocolOf, protocols } from '../../contract/compat/protocol.ts';
+import { type ProtocolOperation, protocolRoutes } from '../../contract/compat/routes.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { shownPathOf } from '../http/addresses.ts';
 import { dropBody } from '../http/asked-for.ts';
@@ -17,19 +17,19 @@ import { markIdentified } from '../limits/held/connections.ts';
 import type { ApiServices } from '../services.ts';
 import { type Admitted, admit } from './admit.ts';
 import { agentfieldHandlers } from './agentfield.ts';
-import type { DoorCall, DoorHandler, DoorServices } from './calls.ts';
+import type { ProtocolCall, ProtocolHandler, ProtocolServices } from './calls.ts';
 import { createJoinGrants } from './join-grants.ts';
 import { moleculeHandlers } from './molecule.ts';
 import { createPaces } from './paces.ts';
 import { createAskFormer } from './restart.ts';
 
 const bodyLimitBytes = 256 * 1024;
-const handlers: Record<DoorOperation, DoorHandler> = { ...agentfieldHandlers, ...moleculeHandlers };
+const handlers: Record<ProtocolOperation, ProtocolHandler> = { ...agentfieldHandlers, ...moleculeHandlers };
 
 type TellRefusal = (request: FastifyRequest, problem: ApiProblem) => Promise<void>;
 
 /** Says what went wrong as their own servers do, in one sentence under `error`; `code` is that of our catalogue. */
-export function sendDoorError(error: unknown, request: FastifyRequest, reply: FastifyReply): ApiProblem {
+export function sendProtocolError(error: unknown, request: FastifyRequest, reply: FastifyReply): ApiProblem {
   const { problem, body } = problemOf(error, request);
   reportUndocumented(request, problem);
   if (body.retry_after_seconds !== undefined) reply.header('retry-after', Math.ceil(body.retry_after_seconds));
@@ -40,9 +40,9 @@ export function sendDoorError(error: unknown, request: FastifyRequest, reply: Fa
   return problem;
 }
 
-export const isAtDoor = (url: string): boolean => doorOf(url) !== undefined;
+export const isProtocolCall = (url: string): boolean => protocolOf(url) !== undefined;
 
-function callOf(request: FastifyRequest, reply: FastifyReply, { session, joined }: Admitted): DoorCall {
+function callOf(request: FastifyRequest, reply: FastifyReply, { session, joined }: Admitted): ProtocolCall {
   const { id = '' } = (request.params ?? {}) as { id?: string };
   return {
     id,
@@ -59,11 +59,11 @@ function callOf(request: FastifyRequest, reply: FastifyReply, { session, joined 
 }
 
 /** AgentField's machines show the join token of their pool with each call; these are rated once the machine is found. */
-const isOfMachine = ({ door, method, path }: DoorRoute): boolean =>
-  door === 'agentfield' && method !== 'GET' && path.includes('{id}');
+const isOfMachine = ({ protocol, method, path }: ProtocolRoute): boolean =>
+  protocol === 'agentfield' && method !== 'GET' && path.includes('{id}');
 
-function addRoute(scope: FastifyInstance, name: DoorOperation, services: DoorServices): void {
-  const route: DoorRoute = doorRoutes[name];
+function addRoute(scope: FastifyInstance, name: ProtocolOperation, services: ProtocolServices): void {
+  const route: ProtocolRoute = protocolRoutes[name];
   const checkBody = route.body && compileCheck(route.body, 'body');
   const admitted = new WeakMap<FastifyRequest, Admitted>();
   scope.route({
@@ -94,18 +94,23 @@ function addRoute(scope: FastifyInstance, name: DoorOperation, services: DoorSer
   });
 }
 
-function serveDoor(scope: FastifyInstance, door: Door, services: DoorServices, tellRefusal: TellRefusal): void {
+function serveProtocol(
+  scope: FastifyInstance,
+  protocol: Protocol,
+  services: ProtocolServices,
+  tellRefusal: TellRefusal,
+): void {
   scope.setErrorHandler(async (error, request, reply) => {
     dropBody(request);
     if (countsAsRefused(error)) await services.rates.holdRefusal(request, reply);
-    const problem = sendDoorError(error, request, reply);
+    const problem = sendProtocolError(error, request, reply);
     await tellRefusal(request, problem).catch((lost) =>
       request.log.warn({ error: lost }, 'a refusal could not be recorded'),
     );
     return reply;
   });
-  for (const name of Object.keys(doorRoutes) as DoorOperation[])
-    if (doorRoutes[name].door === door) addRoute(scope, name, services);
+  for (const name of Object.keys(protocolRoutes) as ProtocolOperation[])
+    if (protocolRoutes[name].protocol === protocol) addRoute(scope, name, services);
   const refuse = async (request: FastifyRequest) => {
     throw new ApiProblem('not_found', `There is nothing at ${request.method} ${shownPathOf(request)}.`);
   };
@@ -113,16 +118,18 @@ function serveDoor(scope: FastifyInstance, door: Door, services: DoorServices, t
   for (const url of ['', '/*']) scope.all(url, { onRequest: refuse }, refuse);
 }
 
-export async function serveDoors(app: FastifyInstance, api: ApiServices, tellRefusal: TellRefusal): Promise<void> {
+export async function serveProtocols(app: FastifyInstance, api: ApiServices, tellRefusal: TellRefusal): Promise<void> {
   const grants = createJoinGrants(api.db);
   api.tail.subscribe((fact) => grants.observe(fact));
-  const services: DoorServices = {
+  const services: ProtocolServices = {
     ...api,
     grants,
     askFormer: createAskFormer(api),
     paces: createPaces(api.clock),
     toldOnce: createToldOnce(api.clock),
   };
-  for (const door of doors)
-    await app.register(async (scope) => serveDoor(scope, door, services, tellRefusal), { prefix: `/compat/${door}` });
+  for (const protocol of protocols)
+    await app.register(async (scope) => serveProtocol(scope, protocol, services, tellRefusal), {
+      prefix: `/compat/${protocol}`,
+    });
 }

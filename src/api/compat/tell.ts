@@ -6,7 +6,7 @@ import { canonicalJson } from '../../contract/canonical-json.ts';
 import type { AgentSession } from '../../store/agents/agent-sessions.ts';
 import { nameAllocations } from '../../store/transitions/amend-node.ts';
 import { instanceWriter } from '../limits/quotas/writers.ts';
-import type { DoorCall, DoorServices } from './calls.ts';
+import type { ProtocolCall, ProtocolServices } from './calls.ts';
 import { fieldsBeside, keptFields } from './kept-fields.ts';
 
 const mostBytes = 16 * 1024;
@@ -22,7 +22,7 @@ interface Said {
   same: unknown;
 }
 
-export async function tellSaid(services: DoorServices, { said, same, ...fact }: Said): Promise<void> {
+export async function tellSaid(services: ProtocolServices, { said, same, ...fact }: Said): Promise<void> {
   const print = createHash('sha256').update(canonicalJson(same)).digest('base64');
   const notice = { actor: fact.node_instance_id, what: `${fact.kind} ${print}`, target: null };
   const entry = services.toldOnce(notice);
@@ -41,9 +41,9 @@ const mostFieldSets = 8;
 
 /** Fields that their protocol does not have, as it is known here, are told when they first come; their values go with the beats. */
 export async function tellNewFields(
-  services: DoorServices,
+  services: ProtocolServices,
   session: AgentSession,
-  { body, correlation_id }: DoorCall,
+  { body, correlation_id }: ProtocolCall,
   known: readonly string[],
 ): Promise<void> {
   const said = fieldsBeside(body, known);

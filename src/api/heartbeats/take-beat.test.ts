@@ -44,7 +44,7 @@ const agent = (): AgentSession =>
     told_interval_ms: poolSeconds * 1000,
     told_at_seconds: 0,
     tasks_waiting: 0,
-    at_door: null,
+    protocol_client: null,
   }) as unknown as AgentSession;
 
 test('an interval grows only as far as the silence that is stored allows', () => {

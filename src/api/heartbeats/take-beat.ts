@@ -49,7 +49,7 @@ function hear(session: AgentSession, beat: SaidBeat, services: ApiServices, pace
     received_ms,
     interval_seconds: pace.interval_seconds,
     stale_seconds: pace.stale_seconds,
-    told: session.at_door === null,
+    told: session.protocol_client === null,
     reported: reportedIn(beat),
   });
 }

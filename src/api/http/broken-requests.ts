@@ -5,7 +5,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { newCorrelationId } from '../../base/ids.ts';
 import { ApiProblem, type ErrorCode } from '../../contract/errors/errors.ts';
 import { problemBody } from '../../contract/errors/problem-body.ts';
-import { isAtDoor, sendDoorError } from '../compat/serve.ts';
+import { isProtocolCall, sendProtocolError } from '../compat/serve.ts';
 import { correlationOf } from './correlation.ts';
 import { sendProblem } from './replies/problem-reply.ts';
 
@@ -45,5 +45,5 @@ export function answerLate(socket: Socket): void {
 export function answerBadAddress(error: Error, request: FastifyRequest, reply: FastifyReply): void {
   request.correlation_id = correlationOf(request);
   reply.header('x-correlation-id', request.correlation_id);
-  (isAtDoor(request.url) ? sendDoorError : sendProblem)(error, request, reply);
+  (isProtocolCall(request.url) ? sendProtocolError : sendProblem)(error, request, reply);
 }

@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../../base/clock.ts';
 import type { KnownIds } from '../../base/ids.ts';
 import { newSpanId, parseTraceparent, type Span, traceIdOf, traceparentOf } from '../../base/telemetry/trace.ts';
-import { type DoorOperation, doorPath, doorRoutes } from '../../contract/compat/routes.ts';
+import { type ProtocolOperation, protocolPath, protocolRoutes } from '../../contract/compat/routes.ts';
 import { type OperationName, routes } from '../../contract/routes.ts';
 
 /** Whoever asked for no trace and is no person says the same thing every few seconds. */
@@ -40,8 +40,8 @@ export function idsOfRequest(request: FastifyRequest): KnownIds {
   const { node_id, node_instance_id, allocation_id } = request.agent_session ?? {};
   return {
     ...given({ node_id, node_instance_id, allocation_id } as KnownIds),
-    // At a front door the address names a node as its client calls it.
-    ...(request.operation !== null && request.operation in doorRoutes ? {} : idInAddress(request)),
+    // A foreign protocol names nodes in the address by names of its own.
+    ...(request.operation !== null && request.operation in protocolRoutes ? {} : idInAddress(request)),
     ...given(request.touched ?? {}),
     correlation_id: request.correlation_id,
   };
@@ -49,8 +49,8 @@ export function idsOfRequest(request: FastifyRequest): KnownIds {
 
 function routeOf(operation: FastifyRequest['operation']): string | undefined {
   if (operation === null) return undefined;
-  return operation in doorRoutes
-    ? doorPath(doorRoutes[operation as DoorOperation])
+  return operation in protocolRoutes
+    ? protocolPath(protocolRoutes[operation as ProtocolOperation])
     : routes[operation as OperationName].path;
 }
 

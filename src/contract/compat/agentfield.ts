@@ -5,7 +5,7 @@
 import { type Static, Type } from 'typebox';
 import { HttpUrlOrEmpty } from '../agent/agent.ts';
 import { nullable } from '../primitives.ts';
-import type { DoorRoute } from './protocol.ts';
+import type { ProtocolRoute } from './protocol.ts';
 
 const megabyte = 1024 * 1024;
 const open = { additionalProperties: true } as const;
@@ -116,7 +116,7 @@ const NodeStatus = Type.Object(
   { ...open, $id: 'AgentFieldStatus' },
 );
 
-const door = { door: 'agentfield', access: 'join' } as const;
+const common = { protocol: 'agentfield', access: 'join' } as const;
 /** Problems of a call that counts as a heartbeat. */
 const beatProblems = [
   'credential_unknown',
@@ -135,21 +135,21 @@ const register = {
 
 export const agentfieldRoutes = {
   'agentfield-node-register': {
-    ...door,
+    ...common,
     ...register,
     method: 'POST',
     path: '/api/v1/nodes/register',
     summary: 'Register a node',
   },
   'agentfield-node-create': {
-    ...door,
+    ...common,
     ...register,
     method: 'POST',
     path: '/api/v1/nodes',
     summary: 'Register a node, as older clients call it',
   },
   'agentfield-node-heartbeat': {
-    ...door,
+    ...common,
     method: 'POST',
     path: '/api/v1/nodes/{id}/heartbeat',
     summary: 'It is there, and perhaps how it is',
@@ -160,7 +160,7 @@ export const agentfieldRoutes = {
     reply: Acknowledged,
   },
   'agentfield-node-renew': {
-    ...door,
+    ...common,
     method: 'PATCH',
     path: '/api/v1/nodes/{id}/status',
     summary: 'Renew the lease of a node',
@@ -171,7 +171,7 @@ export const agentfieldRoutes = {
     reply: Lease,
   },
   'agentfield-node-lifecycle': {
-    ...door,
+    ...common,
     method: 'POST',
     path: '/api/v1/nodes/{id}/lifecycle/status',
     summary: 'Say which status it is in',
@@ -181,7 +181,7 @@ export const agentfieldRoutes = {
     reply: Acknowledged,
   },
   'agentfield-action-ack': {
-    ...door,
+    ...common,
     method: 'POST',
     path: '/api/v1/nodes/{id}/actions/ack',
     summary: 'Acknowledge an action; counts as a beat',
@@ -192,7 +192,7 @@ export const agentfieldRoutes = {
     reply: Lease,
   },
   'agentfield-node-shutdown': {
-    ...door,
+    ...common,
     method: 'POST',
     path: '/api/v1/nodes/{id}/shutdown',
     summary: 'Say goodbye',
@@ -203,7 +203,7 @@ export const agentfieldRoutes = {
     reply: Acknowledged,
   },
   'agentfield-node-list': {
-    ...door,
+    ...common,
     method: 'GET',
     path: '/api/v1/nodes',
     summary: "The nodes of the token's pool",
@@ -211,7 +211,7 @@ export const agentfieldRoutes = {
     reply: NodeList,
   },
   'agentfield-node-get': {
-    ...door,
+    ...common,
     method: 'GET',
     path: '/api/v1/nodes/{id}',
     summary: 'A node',
@@ -220,7 +220,7 @@ export const agentfieldRoutes = {
     reply: Listed,
   },
   'agentfield-node-status': {
-    ...door,
+    ...common,
     method: 'GET',
     path: '/api/v1/nodes/{id}/status',
     summary: 'The status of a node',
@@ -228,4 +228,4 @@ export const agentfieldRoutes = {
     success: 200,
     reply: NodeStatus,
   },
-} as const satisfies Record<string, DoorRoute>;
+} as const satisfies Record<string, ProtocolRoute>;

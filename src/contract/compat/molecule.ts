@@ -5,7 +5,7 @@
 import { type Static, Type } from 'typebox';
 import { HttpUrlOrEmpty } from '../agent/agent.ts';
 import { nullable } from '../primitives.ts';
-import type { DoorRoute } from './protocol.ts';
+import type { ProtocolRoute } from './protocol.ts';
 
 const open = { additionalProperties: true } as const;
 const Uuid = Type.String({ pattern: '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$' });
@@ -52,12 +52,12 @@ const Answer = Type.Object(
   { ...open, $id: 'MoleculeAnswer' },
 );
 
-const door = { door: 'molecule', method: 'POST', success: 200, reply: Answer } as const;
+const common = { protocol: 'molecule', method: 'POST', success: 200, reply: Answer } as const;
 const beatProblems = ['beats_slow_down', 'node_fenced', 'write_limit_reached'] as const;
 
 export const moleculeRoutes = {
   'molecule-workspace-register': {
-    ...door,
+    ...common,
     path: '/registry/register',
     summary: 'Register a workspace; the token it answers with is told once',
     access: 'either',
@@ -65,7 +65,7 @@ export const moleculeRoutes = {
     body: WorkspaceRegistration,
   },
   'molecule-workspace-heartbeat': {
-    ...door,
+    ...common,
     path: '/registry/heartbeat',
     summary: 'It is there, and how its work goes',
     access: 'instance',
@@ -73,7 +73,7 @@ export const moleculeRoutes = {
     body: WorkspaceBeat,
   },
   'molecule-card-update': {
-    ...door,
+    ...common,
     path: '/registry/update-card',
     summary: 'Tell a new agent card',
     access: 'instance',
@@ -81,11 +81,11 @@ export const moleculeRoutes = {
     body: CardUpdate,
   },
   'molecule-bootstrap-failed': {
-    ...door,
+    ...common,
     path: '/admin/workspaces/{id}/bootstrap-failed',
     summary: 'What a watcher found wrong with a boot',
     access: 'join',
     problems: ['node_not_found'],
     body: BootstrapFailure,
   },
-} as const satisfies Record<string, DoorRoute>;
+} as const satisfies Record<string, ProtocolRoute>;

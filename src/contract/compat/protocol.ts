@@ -5,11 +5,11 @@
 import type { TSchema } from 'typebox';
 import type { ErrorCode } from '../errors/errors.ts';
 
-export const doors = ['agentfield', 'molecule'] as const;
-export type Door = (typeof doors)[number];
+export const protocols = ['agentfield', 'molecule'] as const;
+export type Protocol = (typeof protocols)[number];
 
 /** Whether a registration returns a credential, which the machine then sends with every call. */
-export const givesCredential: Record<Door, boolean> = { agentfield: false, molecule: true };
+export const givesCredential: Record<Protocol, boolean> = { agentfield: false, molecule: true };
 
 /**
  * Credentials that a call accepts:
@@ -17,10 +17,10 @@ export const givesCredential: Record<Door, boolean> = { agentfield: false, molec
  * - instance: the credential issued at registration, as bearer
  * - either: the credential if one is sent, otherwise a join token
  */
-export type DoorAccess = 'join' | 'instance' | 'either';
+export type ProtocolAccess = 'join' | 'instance' | 'either';
 
-export interface DoorRoute {
-  door: Door;
+export interface ProtocolRoute {
+  protocol: Protocol;
   method: 'GET' | 'POST' | 'PATCH';
   /**
    * The path after `/compat/{protocol}` and an optional join token; `{id}` is the client's name for
@@ -28,7 +28,7 @@ export interface DoorRoute {
    */
   path: string;
   summary: string;
-  access: DoorAccess;
+  access: ProtocolAccess;
   body?: TSchema;
   body_optional?: boolean;
   body_limit_bytes?: number;
@@ -39,19 +39,20 @@ export interface DoorRoute {
 }
 
 /** The first path segment of every call of a protocol; anything else in its place is a token. */
-const roots: Record<Door, readonly string[]> = { agentfield: ['api'], molecule: ['registry', 'admin'] };
+const roots: Record<Protocol, readonly string[]> = { agentfield: ['api'], molecule: ['registry', 'admin'] };
 
-const inDoor = /^\/compat\/([^/?#]+)(?:\/([^/?#]*))?/;
+const protocolPrefix = /^\/compat\/([^/?#]+)(?:\/([^/?#]*))?/;
 
-export const doorOf = (url: string): Door | undefined => doors.find((door) => inDoor.exec(url)?.[1] === door);
+export const protocolOf = (url: string): Protocol | undefined =>
+  protocols.find((protocol) => protocolPrefix.exec(url)?.[1] === protocol);
 
 /**
  * Removes the token from an address before routing, logs, traces and errors see it. Anything in the
  * token's place counts as one, even if the rest of the address is invalid.
  */
 export function takeToken(url: string): { url: string; token: string | null } {
-  const [matched, name, part] = inDoor.exec(url) ?? [];
-  const door = doors.find((each) => each === name);
-  if (!matched || !door || !part || roots[door].includes(part)) return { url, token: null };
-  return { url: `/compat/${door}${url.slice(matched.length)}`, token: part };
+  const [matched, name, part] = protocolPrefix.exec(url) ?? [];
+  const protocol = protocols.find((each) => each === name);
+  if (!matched || !protocol || !part || roots[protocol].includes(part)) return { url, token: null };
+  return { url: `/compat/${protocol}${url.slice(matched.length)}`, token: part };
 }

@@ -1,10 +1,10 @@
 /** Every call of the compatibility protocols, by operation id. */
 import { agentfieldRoutes } from './agentfield.ts';
-import type { DoorRoute } from './protocol.ts';
 import { moleculeRoutes } from './molecule.ts';
+import type { ProtocolRoute } from './protocol.ts';
 
-export const doorRoutes = { ...agentfieldRoutes, ...moleculeRoutes } as const;
-export type DoorOperation = keyof typeof doorRoutes;
+export const protocolRoutes = { ...agentfieldRoutes, ...moleculeRoutes } as const;
+export type ProtocolOperation = keyof typeof protocolRoutes;
 
 /** The path without a token. */
-export const doorPath = ({ door, path }: DoorRoute): string => `/compat/${door}${path}`;
+export const protocolPath = ({ protocol, path }: ProtocolRoute): string => `/compat/${protocol}${path}`;

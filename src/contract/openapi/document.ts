@@ -1,7 +1,7 @@
 /** Renders the OpenAPI 3.1 document from the tables and schemas that serve the requests. */
 import { type TSchema, Type } from 'typebox';
-import type { DoorAccess, DoorRoute } from '../compat/protocol.ts';
-import { doorRoutes } from '../compat/routes.ts';
+import type { ProtocolAccess, ProtocolRoute } from '../compat/protocol.ts';
+import { protocolRoutes } from '../compat/routes.ts';
 import { type ErrorCode, errorCatalogue } from '../errors/errors.ts';
 import { Problem } from '../errors/problem.ts';
 import { nullable } from '../primitives.ts';
@@ -15,7 +15,7 @@ import { tags } from './tags.ts';
 type Json = Record<string, unknown>;
 
 /** Error body of both compatibility protocols; `code` is one of ours. */
-const DoorError = Type.Object({ error: Type.String(), code: Type.String() }, { $id: 'CompatError' });
+const ProtocolError = Type.Object({ error: Type.String(), code: Type.String() }, { $id: 'CompatError' });
 
 const propertiesOf = (schema: TSchema | undefined): Record<string, TSchema> =>
   (schema as { properties?: Record<string, TSchema> })?.properties ?? {};
@@ -36,7 +36,7 @@ function securityOf(route: RouteDeclaration): Json[] {
   return route.access.kind === 'agent' ? [{ instance_credential: [] }] : [];
 }
 
-const doorSecurity: Record<DoorAccess, Json[]> = {
+const protocolSecurity: Record<ProtocolAccess, Json[]> = {
   join: [{ join_token: [] }, { join_key: [] }],
   instance: [{ instance_credential: [] }],
   either: [{ join_token: [] }, { join_key: [] }, { instance_credential: [] }],
@@ -63,7 +63,7 @@ interface ProblemForm {
   schema: TSchema;
 }
 const ownProblem: ProblemForm = { prefix: 'problem', type: 'application/problem+json', schema: Problem };
-const doorProblem: ProblemForm = { prefix: 'compat', type: 'application/json', schema: DoorError };
+const protocolProblem: ProblemForm = { prefix: 'compat', type: 'application/json', schema: ProtocolError };
 
 const saysWhenToRetry = new Set([408, 409, 425, 429, 503]);
 
@@ -152,14 +152,14 @@ function describeRoute(name: string, route: RouteDeclaration, book: SchemaBook, 
 
 const clientId = Type.String({ minLength: 1, maxLength: 200, description: 'What the client calls its node.' });
 
-function describeDoorRoute(name: string, route: DoorRoute, book: SchemaBook, shared: Json): Json {
+function describeProtocolRoute(name: string, route: ProtocolRoute, book: SchemaBook, shared: Json): Json {
   const params = route.path.includes('{id}') ? Type.Object({ id: clientId }) : undefined;
   return {
     operationId: name,
     summary: route.summary,
-    description: `${route.summary}. A join token may also stand in the address, after \`/compat/${route.door}\`.`,
-    tags: [`compat-${route.door}`],
-    security: doorSecurity[route.access],
+    description: `${route.summary}. A join token may also stand in the address, after \`/compat/${route.protocol}\`.`,
+    tags: [`compat-${route.protocol}`],
+    security: protocolSecurity[route.access],
     parameters: parametersOf(params, 'path', book),
     ...(route.body && {
       requestBody: {
@@ -172,7 +172,7 @@ function describeDoorRoute(name: string, route: DoorRoute, book: SchemaBook, sha
     }),
     responses: {
       [route.success]: { description: 'Done', content: { 'application/json': { schema: book.reply(route.reply) } } },
-      ...problemResponses(name, doorProblem, book, shared),
+      ...problemResponses(name, protocolProblem, book, shared),
     },
   };
 }
@@ -221,7 +221,7 @@ export function openapiDocument(version: string): Json {
 
 function makeDocument(version: string): Json {
   const own = Object.entries<RouteDeclaration>(routes);
-  const others = Object.entries<DoorRoute>(doorRoutes);
+  const others = Object.entries<ProtocolRoute>(protocolRoutes);
   const book = createSchemaBook([
     ...own.flatMap(([, { params, query, body, lines }]) => [params, query, body, lines]),
     ...others.map(([, { body }]) => body),
@@ -233,7 +233,7 @@ function makeDocument(version: string): Json {
   };
   for (const [name, route] of own) add(route.path, route.method, describeRoute(name, route, book, responses));
   for (const [name, route] of others)
-    add(`/compat/${route.door}${route.path}`, route.method, describeDoorRoute(name, route, book, responses));
+    add(`/compat/${route.protocol}${route.path}`, route.method, describeProtocolRoute(name, route, book, responses));
   return {
     openapi: '3.1.0',
     info: { title: 'Slipway', version, description, license: { name: 'Apache-2.0', identifier: 'Apache-2.0' } },

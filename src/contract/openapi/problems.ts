@@ -3,8 +3,8 @@
  * The OpenAPI document uses them, and the server reports any other problem as a defect
  * (`api/http/replies/undocumented.ts`).
  */
-import type { DoorRoute } from '../compat/protocol.ts';
-import { doorRoutes } from '../compat/routes.ts';
+import type { ProtocolRoute } from '../compat/protocol.ts';
+import { protocolRoutes } from '../compat/routes.ts';
 import { type ErrorCode, errorCatalogue } from '../errors/errors.ts';
 import type { Access, RouteDeclaration } from '../route.ts';
 import { routes } from '../routes.ts';
@@ -105,7 +105,7 @@ const codesOf = (route: RouteDeclaration): Set<ErrorCode> =>
 const joinProblems: readonly ErrorCode[] = ['join_token_invalid', 'join_token_expired', 'join_token_spent'];
 const credentialProblems: readonly ErrorCode[] = ['credential_unknown', 'credential_mismatch', 'instance_fenced'];
 
-const doorCodesOf = (route: DoorRoute): Set<ErrorCode> =>
+const protocolCodesOf = (route: ProtocolRoute): Set<ErrorCode> =>
   new Set([
     ...anyRequest,
     'token_missing',
@@ -117,7 +117,7 @@ const doorCodesOf = (route: DoorRoute): Set<ErrorCode> =>
 
 const documented = new Map<string, ReadonlySet<ErrorCode>>([
   ...Object.entries<RouteDeclaration>(routes).map(([name, route]) => [name, codesOf(route)] as const),
-  ...Object.entries<DoorRoute>(doorRoutes).map(([name, route]) => [name, doorCodesOf(route)] as const),
+  ...Object.entries<ProtocolRoute>(protocolRoutes).map(([name, route]) => [name, protocolCodesOf(route)] as const),
 ]);
 
 /** Undefined for an unknown operation. */

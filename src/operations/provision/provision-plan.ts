@@ -6,7 +6,7 @@ import type { PlannedStep } from '../../drivers/driver.ts';
 import { announced } from '../../lifecycle/progress/expectation.ts';
 import { queueOperation } from '../../store/operations/queue-operation.ts';
 import type { Transaction } from '../../store/pg/database.ts';
-import { budgetOf, type DoorEnvironment } from '../../store/transitions/transition-rules.ts';
+import { budgetOf, type TransitionEnvironment } from '../../store/transitions/transition-rules.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import type { PlanStep } from '../runtime/stage.ts';
 
@@ -15,7 +15,7 @@ export const nodeProvisionKind = 'node-provision';
 /** The rule on the row decides first; the step's own deadline is for what that rule cannot see. */
 const slackSeconds = 60;
 
-const queueSeconds = (pool: PoolDocument, environment: DoorEnvironment) =>
+const queueSeconds = (pool: PoolDocument, environment: TransitionEnvironment) =>
   budgetOf('queue', pool, environment, null).seconds;
 
 type Planning = Pick<OperationServices, 'environment' | 'drivers'>;

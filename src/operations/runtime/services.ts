@@ -7,12 +7,12 @@ import type { Installation } from '../../store/keys/installation.ts';
 import type { Executor } from '../../store/operations/executions.ts';
 import type { Database } from '../../store/pg/database.ts';
 import type { ProbeOutcome, ProbeTarget } from '../../store/supervision/probes.ts';
-import type { DoorEnvironment } from '../../store/transitions/transition-rules.ts';
+import type { TransitionEnvironment } from '../../store/transitions/transition-rules.ts';
 
 export interface OperationServices {
   db: Database;
   clock: Clock;
-  environment: DoorEnvironment;
+  environment: TransitionEnvironment;
   installation: Installation;
   /** Keys outside the database. */
   key_ring: KeyRing;

@@ -174,24 +174,24 @@ it('says why an instance counts no more before the fact of its fence has come, a
   expect(sessions.known(credentialOf(node))).toBeUndefined();
 });
 
-it('a name at a front door is free for the next one, though the former was asked for while it was fenced', async () => {
+it('finds the next holder of a name after its fenced holder was looked up', async () => {
   const former = await readyNode();
-  const door = 'agentfield';
+  const protocol = 'agentfield';
   const { pool, name } = former;
   await db.query('update instances set door = $2, fenced_at = now() where node_instance_id = $1', [
     former.node_instance_id,
-    door,
+    protocol,
   ]);
   const sessions = createAgentSessions(db);
-  expect(await sessions.findAtDoor({ door, pool, name })).toMatchObject({ fence: { kind: 'fenced' } });
+  expect(await sessions.findByProtocolName({ protocol, pool, name })).toMatchObject({ fence: { kind: 'fenced' } });
   await db.query(`update nodes set status = 'retired' where node_id = $1`, [former.node_id]);
-  expect(await sessions.findAtDoor({ door, pool, name })).toBeUndefined();
+  expect(await sessions.findByProtocolName({ protocol, pool, name })).toBeUndefined();
   const next = await readyNode();
   await db.query('update nodes set name = $2 where node_id = $1', [next.node_id, name]);
-  await db.query('update instances set door = $2 where node_instance_id = $1', [next.node_instance_id, door]);
-  const session = await sessions.findAtDoor({ door, pool, name });
+  await db.query('update instances set door = $2 where node_instance_id = $1', [next.node_instance_id, protocol]);
+  const session = await sessions.findByProtocolName({ protocol, pool, name });
   expect(session).toMatchObject({ node_id: next.node_id, fence: { kind: 'none' } });
-  expect(await sessions.findAtDoor({ door, pool, name })).toBe(session);
+  expect(await sessions.findByProtocolName({ protocol, pool, name })).toBe(session);
 });
 
 it('learns any number of agents by one question', async () => {
@@ -235,10 +235,10 @@ it('believes nobody for showing the name that another came in by', async () => {
   await db.query(`update instances set door = 'molecule' where node_instance_id = $1`, [node.node_instance_id]);
   const sessions = createAgentSessions(db);
   const { pool, name } = node;
-  const place = { door: 'molecule', pool, name } as const;
-  const session = await sessions.findAtDoor(place);
+  const place = { protocol: 'molecule', pool, name } as const;
+  const session = await sessions.findByProtocolName(place);
   expect(session).toMatchObject({ node_instance_id: node.node_instance_id });
-  expect(await sessions.findAtDoor(place), 'by its name, from memory').toBe(session);
+  expect(await sessions.findByProtocolName(place), 'by its name, from memory').toBe(session);
   const shown = `molecule ${pool} ${name}`;
   expect(sessions.known(shown)).toBeUndefined();
   expect(await sessions.find(shown, fleet.now())).toBeUndefined();
@@ -246,7 +246,7 @@ it('believes nobody for showing the name that another came in by', async () => {
 
   sessions.forget(node.node_instance_id as NodeInstanceId);
   expect(sessions.known(credentialOf(node)), 'once forgotten').toBeUndefined();
-  expect(await sessions.findAtDoor(place), 'by its name as well').not.toBe(session);
+  expect(await sessions.findByProtocolName(place), 'by its name as well').not.toBe(session);
 });
 
 const usedCredential = (node: NodeRow) =>
@@ -301,14 +301,14 @@ it.for<[string, (id: NodeInstanceId, node: NodeRow) => Promise<unknown>]>([
   expect(await learning()).toEqual({ learnt: before.learnt - 1, known: false });
 });
 
-it('learns one that came in by a front door as what it is', async () => {
+it('learns the protocol of a client that is not our agent', async () => {
   const node = await readyNode();
   await usedCredential(node);
   const id = node.node_instance_id as NodeInstanceId;
   await db.query(`update instances set door = 'molecule' where node_instance_id = $1`, [id]);
   const sessions = createAgentSessions(db);
   await sessions.learnAll(systemClock, new AbortController().signal);
-  expect(sessions.known(credentialOf(node))?.at_door).toMatchObject({ door: 'molecule', name: node.name });
+  expect(sessions.known(credentialOf(node))?.protocol_client).toMatchObject({ protocol: 'molecule', name: node.name });
 });
 
 it('does not keep what it read of somebody who was spoken of meanwhile', async () => {

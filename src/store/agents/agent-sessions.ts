@@ -11,14 +11,21 @@ import { type Clock, pause, secondsLater } from '../../base/clock.ts';
 import { hashSecret } from '../../base/credentials/random-secret.ts';
 import { tuneGarbageCollection } from '../../base/garbage-collection.ts';
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
-import type { Door } from '../../contract/compat/protocol.ts';
+import type { Protocol } from '../../contract/compat/protocol.ts';
 import type { Evidence } from '../../contract/evidence/evidence.ts';
 import { heartbeatPolicy } from '../../lifecycle/deadlines/budgets.ts';
 import { type NodeStatus, nodeStatusNames } from '../../lifecycle/model/states.ts';
 import { type Cause, leavesVerdict } from '../../lifecycle/model/transitions.ts';
 import type { Database } from '../pg/database.ts';
 import { type InstanceRow, instanceByCredential } from './instances.ts';
-import { rowAtDoor, rowsAfter, rowsByCredential, rowsByInstance, type SessionRow, type Shown } from './session-rows.ts';
+import {
+  rowByProtocolName,
+  rowsAfter,
+  rowsByCredential,
+  rowsByInstance,
+  type SessionRow,
+  type Shown,
+} from './session-rows.ts';
 
 /** There are as many as agents, so each field here costs a million times its size. */
 export interface AgentSession {
@@ -43,15 +50,15 @@ export interface AgentSession {
   /** When its credential stops being accepted; 0: it does not age. */
   expires_seconds: number;
   /** Null for our own agents. */
-  at_door: DoorClient | null;
+  protocol_client: ProtocolClient | null;
   readonly fence: Fence;
   /** Not to be taken at its word any more: a fact contradicts it, and the row knows who is right, or it was forgotten. */
   readonly doubted: boolean;
 }
 
-/** What an instance said of itself at the front door that it came in by; see `InstanceRow`. */
-export interface DoorClient {
-  door: Door;
+/** What a client of a foreign protocol reported when it registered; see `InstanceRow`. */
+export interface ProtocolClient {
+  protocol: Protocol;
   name: string;
   announced_interval_seconds: number | null;
   client_instance: string | null;
@@ -73,8 +80,8 @@ export interface AgentSessions {
   /** Whoever is remembered and not doubted, without a question to the store. */
   known(credential: string): AgentSession | undefined;
   find(credential: string, now: Date): Promise<AgentSession | undefined>;
-  /** Whoever came in by a front door and has no credential of its own: the one of that name in the pool that its token opens. */
-  findAtDoor(place: { door: Door; pool: string; name: string }): Promise<AgentSession | undefined>;
+  /** A client of a foreign protocol has no credential of its own; its name finds it in the pool of its join token. */
+  findByProtocolName(place: { protocol: Protocol; pool: string; name: string }): Promise<AgentSession | undefined>;
   /** Learns those who may be beating before they do, as far as there is room, and leaves others as much time as it takes. Says how many. */
   learnAll(clock: Clock, stopped: AbortSignal): Promise<number>;
   instance(credential: string, now: Date): Promise<InstanceRow | undefined>;
@@ -119,9 +126,9 @@ function shared<Word extends string | null>(word: Word): Word {
   return word;
 }
 
-const doorClientOf = (row: SessionRow): DoorClient | null =>
+const protocolClientOf = (row: SessionRow): ProtocolClient | null =>
   row.door && {
-    door: row.door,
+    protocol: row.door,
     name: row.name,
     announced_interval_seconds: row.announced_interval_seconds,
     client_instance: row.client_instance,
@@ -147,7 +154,7 @@ class Remembered implements AgentSession {
   told_at_seconds = 0;
   tasks_waiting = 0;
   expires_seconds = 0;
-  at_door: DoorClient | null = null;
+  protocol_client: ProtocolClient | null = null;
   readonly fence: Fence;
   /** By which it is found. Nearly all have one; while a credential is replaced there may be another. */
   key: string | null = null;
@@ -175,7 +182,7 @@ class Remembered implements AgentSession {
     this.expires_seconds = row.credential_expires_at ? Math.floor(row.credential_expires_at.getTime() / 1000) : 0;
     this.interval_seconds = interval_seconds;
     this.stale_after_seconds = stale_after_seconds;
-    this.at_door = doorClientOf(row);
+    this.protocol_client = protocolClientOf(row);
     this.doubted = false;
   }
 
@@ -371,11 +378,11 @@ export function createAgentSessions(db: Database, most = mostSessions): AgentSes
       const row = await readByCredential({ hash: hashSecret(credential), now });
       return row && rememberBy(byCredential, copied(credential), row);
     },
-    async findAtDoor(place) {
-      const key = `${place.door} ${place.pool} ${place.name}`;
+    async findByProtocolName(place) {
+      const key = `${place.protocol} ${place.pool} ${place.name}`;
       const cached = await atHand(() => byPlace.get(key), byPlace.get(key));
       if (cached) return cached;
-      const [row] = await settled([place], async ([asked]) => [asked && (await rowAtDoor(db, asked))]);
+      const [row] = await settled([place], async ([asked]) => [asked && (await rowByProtocolName(db, asked))]);
       if (!row) return undefined;
       // A credential is that of its instance for ever; a name will be another one's when this one has gone.
       return fenceOf(row).kind === 'none' ? rememberBy(byPlace, key, row) : new Remembered(row);

@@ -8,7 +8,7 @@ import { parameters } from '../pg/walk.ts';
 import { lockNode } from '../rows/nodes.ts';
 import { noteAdvance } from '../transitions/advance.ts';
 import { nameAllocations } from '../transitions/amend-node.ts';
-import type { DoorEnvironment } from '../transitions/transition-rules.ts';
+import type { TransitionEnvironment } from '../transitions/transition-rules.ts';
 import { andAll, ownStages } from '../visibility.ts';
 
 /** A stage that one report tells twice is one stage; its last word counts. */
@@ -21,7 +21,7 @@ export async function storeBootStages(
   ids: { node_id: NodeId; node_instance_id: NodeInstanceId; correlation_id?: string | null },
   stages: BootStage[],
   now: Date,
-  environment: DoorEnvironment,
+  environment: TransitionEnvironment,
 ): Promise<void> {
   if (stages.length === 0) return;
   await db.transaction(async (tx) => {

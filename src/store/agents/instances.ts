@@ -1,7 +1,7 @@
 /** Instances: one incarnation of a node each, with its enrolment, its credential and what its driver remembers. */
 import { hashSecret } from '../../base/credentials/random-secret.ts';
 import type { KnownIds, NodeId, NodeInstanceId } from '../../base/ids.ts';
-import type { Door } from '../../contract/compat/protocol.ts';
+import type { Protocol } from '../../contract/compat/protocol.ts';
 import { recordEvidence } from '../evidence/evidence.ts';
 import { anyOf, byIds } from '../pg/by-ids.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
@@ -37,8 +37,8 @@ export interface InstanceRow {
   revoked_at: Date | null;
   /** Since its last allocation left it as it was and went on elsewhere. */
   unproven_since: Date | null;
-  /** The front door it came in by, where it speaks another protocol than our agents. */
-  door: Door | null;
+  /** The foreign protocol it speaks; null for our own agents. Named as its column. */
+  door: Protocol | null;
   /** How often it said that it would beat; such a client is not told how often it should. */
   announced_interval_seconds: number | null;
   /** What its process calls itself. */
@@ -160,7 +160,7 @@ export async function arrivedByItself(tx: Transaction, id: NodeInstanceId, now: 
   ]);
 }
 
-/** One that came in by a front door beats, and does no tasks: there is no agent of ours on it. */
+/** Only our own agents do tasks; clients of a foreign protocol only send heartbeats. */
 export async function hasAgent(db: Queryable, id: NodeInstanceId): Promise<boolean> {
   const [row] = await db.query<{ own: boolean }>(
     `select door is null and not (${isAgentless}) as own from instances where node_instance_id = $1`,

@@ -49,7 +49,7 @@ const arrive = ({ request, context, join, pool }: Joining) => {
       agent_public_key: request.agent_public_key ?? null,
       agent_version: request.version,
       base_url: request.base_url ?? null,
-      door: arrival?.door ?? null,
+      door: arrival?.protocol ?? null,
       announced_interval_seconds: arrival?.announced_interval_seconds ?? null,
       client_instance: arrival?.client_instance ?? null,
       credential_expires_at: context.credential_expires_at ?? null,

@@ -7,7 +7,7 @@ import { lockNode, type NodeRow } from '../rows/nodes.ts';
 import { poolGeneration } from '../rows/pools.ts';
 import { amendNode, nameAllocations } from '../transitions/amend-node.ts';
 import { transition } from '../transitions/node-transition.ts';
-import type { DoorEnvironment } from '../transitions/transition-rules.ts';
+import type { TransitionEnvironment } from '../transitions/transition-rules.ts';
 
 export interface CheckResult {
   name: string;
@@ -59,7 +59,7 @@ export function reportPrerequisites(
   speaker: Speaker,
   results: CheckResult[],
   now: Date,
-  environment: DoorEnvironment,
+  environment: TransitionEnvironment,
 ): Promise<NodeStatus | undefined> {
   return db.transaction(async (tx) => {
     const node = await lockNode(tx, speaker.node_id);
@@ -100,7 +100,7 @@ async function promoteIfSaid(
   tx: Transaction,
   node: NodeRow,
   now: Date,
-  environment: DoorEnvironment,
+  environment: TransitionEnvironment,
 ): Promise<NodeStatus> {
   const { node_id, reported_status, status } = node;
   if (status !== 'starting' || reported_status !== 'ready') return status;

@@ -2,7 +2,7 @@
 import { type Clock, secondsBetween } from '../../base/clock.ts';
 import type { AllocationId, CorrelationId, NodeId, NodeInstanceId, TokenId } from '../../base/ids.ts';
 import type { RegisterRequest } from '../../contract/agent/agent.ts';
-import type { Door } from '../../contract/compat/protocol.ts';
+import type { Protocol } from '../../contract/compat/protocol.ts';
 import { heartbeatPolicy } from '../../lifecycle/deadlines/budgets.ts';
 import type { ClientProcess } from '../../lifecycle/joins/duplicates.ts';
 import type { Installation } from '../keys/installation.ts';
@@ -10,7 +10,7 @@ import type { WriteAccount } from '../pg/database.ts';
 import type { NodeRow } from '../rows/nodes.ts';
 import type { KnownDocument } from '../rows/pools.ts';
 import type { NodeMove } from '../transitions/node-move.ts';
-import type { DoorEnvironment } from '../transitions/transition-rules.ts';
+import type { TransitionEnvironment } from '../transitions/transition-rules.ts';
 
 export interface Registered {
   node_id: NodeId;
@@ -26,19 +26,19 @@ export interface Registered {
 export interface Registering {
   clock: Clock;
   now: Date;
-  environment: DoorEnvironment;
+  environment: TransitionEnvironment;
   installation: Installation;
   correlation_id: CorrelationId;
   /** Of a credential that is issued now; without one it does not age. */
   credential_expires_at?: Date | null;
-  /** Of whoever comes in by a front door instead of speaking our agents' protocol. */
+  /** Set for clients of a foreign protocol. */
   arrival?: Arrival;
   /** Pays for what it writes. */
   account?: WriteAccount;
 }
 
 export interface Arrival {
-  door: Door;
+  protocol: Protocol;
   announced_interval_seconds: number | null;
   client_instance: string | null;
   /** The join token that it showed; null where it showed its own credential. */

@@ -10,7 +10,7 @@ import type { NodeRow } from '../rows/nodes.ts';
 import { noteAdvance } from '../transitions/advance.ts';
 import { amendNode } from '../transitions/amend-node.ts';
 import { transition } from '../transitions/node-transition.ts';
-import type { DoorEnvironment } from '../transitions/transition-rules.ts';
+import type { TransitionEnvironment } from '../transitions/transition-rules.ts';
 
 const tellClaim = (
   tx: Transaction,
@@ -72,7 +72,7 @@ export function recordClaim(
   claiming: Claiming,
   beat: Heartbeat,
   now: Date,
-  environment: DoorEnvironment,
+  environment: TransitionEnvironment,
 ): Promise<ClaimOutcome> {
   const { stale_seconds, node_id, node_instance_id } = claiming;
   const ids = { node_id, node_instance_id };

@@ -1,6 +1,6 @@
 /** What the tables say of agents, for as many as are asked for by one statement. */
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
-import type { Door } from '../../contract/compat/protocol.ts';
+import type { Protocol } from '../../contract/compat/protocol.ts';
 import type { HeartbeatSettings } from '../../lifecycle/deadlines/budgets.ts';
 import type { NodeStatus } from '../../lifecycle/model/states.ts';
 import { anyOf } from '../pg/by-ids.ts';
@@ -19,7 +19,8 @@ export interface SessionRow {
   fenced_at: Date | null;
   fence_reason: string | null;
   revoked_at: Date | null;
-  door: Door | null;
+  /** Named as its column; null for our own agents. */
+  door: Protocol | null;
   announced_interval_seconds: number | null;
   client_instance: string | null;
   join_token_id: string | null;
@@ -52,7 +53,7 @@ const rowsOf = (instances: string) => `
 
 const rowsWhere = (which: string) => `${rowsOf('instances')} where ${which}`;
 
-const atDoor = rowsWhere(
+const byProtocolName = rowsWhere(
   `node.pool = $1 and node.name = $2 and node.status <> 'retired' and node.node_instance_id = instance.node_instance_id and instance.door = $3`,
 );
 
@@ -126,10 +127,10 @@ export async function rowsByInstance(db: Queryable, ids: readonly string[]): Pro
   return ids.map((id) => byId.get(id));
 }
 
-/** Whoever came in by a front door and has no credential of its own: the one of that name in the pool that its token opens. */
-export async function rowAtDoor(
+/** A client of a foreign protocol has no credential of its own; its name finds it in the pool of its join token. */
+export async function rowByProtocolName(
   db: Queryable,
-  { door, pool, name }: { door: Door; pool: string; name: string },
+  { protocol, pool, name }: { protocol: Protocol; pool: string; name: string },
 ): Promise<SessionRow | undefined> {
-  return (await db.query<SessionRow>(atDoor, [pool, name, door]))[0];
+  return (await db.query<SessionRow>(byProtocolName, [pool, name, protocol]))[0];
 }

@@ -10,7 +10,7 @@ import type {
   ReplayPolicy,
 } from '../../lifecycle/replay/history.ts';
 import type { Database, Queryable } from '../pg/database.ts';
-import type { DoorEnvironment } from '../transitions/transition-rules.ts';
+import type { TransitionEnvironment } from '../transitions/transition-rules.ts';
 import {
   type Asked,
   type BootRow,
@@ -22,7 +22,7 @@ import {
 } from './replay-facts.ts';
 
 /** What the rules make of a document on this server. */
-export function replayPolicyOf(document: PoolDocument, environment: DoorEnvironment): ReplayPolicy {
+export function replayPolicyOf(document: PoolDocument, environment: TransitionEnvironment): ReplayPolicy {
   return {
     mode: document.mode ?? 'enforce',
     budgets: document.budgets ?? {},
@@ -189,7 +189,7 @@ async function inTurns<T, R>(all: readonly T[], each: (one: T) => R, clock: Cloc
 interface Reading {
   db: Database;
   clock: Clock;
-  environment: DoorEnvironment;
+  environment: TransitionEnvironment;
 }
 
 export async function readHistory({ db, clock, environment }: Reading, asked: Asked): Promise<History> {

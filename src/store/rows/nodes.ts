@@ -1,6 +1,6 @@
 /** Nodes as rows, and the joined view that the wire shape is made of. Reads only; statuses are written by the door. */
 import type { AllocationId, CorrelationId, NodeId, NodeInstanceId, WorkflowId } from '../../base/ids.ts';
-import type { Door } from '../../contract/compat/protocol.ts';
+import type { Protocol } from '../../contract/compat/protocol.ts';
 import type { BudgetSource, Held, Node, NodeState, Verdict, WouldHave } from '../../contract/node.ts';
 import type { Labels } from '../../contract/primitives.ts';
 import { decidedByTime } from '../../lifecycle/deadlines/rescue-window.ts';
@@ -175,7 +175,7 @@ export async function joinedRow(db: Queryable, id: string, visibility: Visibilit
 /** The live nodes of a pool that registered through a protocol: all of them, or the one of that name. */
 export async function readNodesOf(
   db: Queryable,
-  { pool, protocol, name }: { pool: string; protocol: Door; name?: string },
+  { pool, protocol, name }: { pool: string; protocol: Protocol; name?: string },
 ): Promise<Node[]> {
   const rows = await db.query<JoinedRow>(
     `${joined}

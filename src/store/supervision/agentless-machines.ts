@@ -13,7 +13,7 @@ import { poolsOfDrivers } from '../rows/pools.ts';
 import { amendNodes } from '../transitions/amend-node.ts';
 import type { NodeMove } from '../transitions/node-move.ts';
 import { transition } from '../transitions/node-transition.ts';
-import type { DoorEnvironment } from '../transitions/transition-rules.ts';
+import type { TransitionEnvironment } from '../transitions/transition-rules.ts';
 import { holdNodes } from './brake.ts';
 import type { ExpectedMachine } from './machine-looks.ts';
 
@@ -87,7 +87,7 @@ const wordsOf = ({ state, detail }: Sighting['seen']) =>
   `its provider shows it as ${state}${detail ? ` (${detail})` : ''}`;
 
 /** Where what was seen takes the node, by the same table as what an agent claims; the words are the provider's. */
-function moveOf(node: NodeRow, { machine, seen }: Sighting, now: Date, { decide }: DoorEnvironment): NodeMove[] {
+function moveOf(node: NodeRow, { machine, seen }: Sighting, now: Date, { decide }: TransitionEnvironment): NodeMove[] {
   const status = seen.ready ? ('ready' as const) : ('degraded' as const);
   const { stale_seconds } = paceOfLooks(machine);
   const change = decide.effectOfBeat({ ...node, stale_seconds }, { status }, now);
@@ -102,7 +102,7 @@ export function keepSightings(
   db: Database,
   sightings: readonly Sighting[],
   now: Date,
-  environment: DoorEnvironment,
+  environment: TransitionEnvironment,
 ): Promise<number> {
   const sightingOf = new Map(sightings.map((sighting) => [sighting.machine.node_id, sighting]));
   return db.transaction(async (tx) => {

@@ -20,14 +20,14 @@ import { declarePool } from '../rows/pools.ts';
 import { type AllocationMove, createAllocation, moveAllocations } from '../transitions/allocation-transition.ts';
 import type { NodeMove } from '../transitions/node-move.ts';
 import { createNode, transition } from '../transitions/node-transition.ts';
-import { type DoorEnvironment, defaultEnvironment } from '../transitions/transition-rules.ts';
+import { defaultEnvironment, type TransitionEnvironment } from '../transitions/transition-rules.ts';
 
 export const testPool: PoolDocument = { name: 'test', driver: 'external', budgets: { provision_seconds: 600 } };
 
 export interface Fleet {
   db: Database;
   clock: VirtualClock;
-  environment: DoorEnvironment;
+  environment: TransitionEnvironment;
   /** A moment later than every moment before it. */
   now(): Date;
   node(status?: NodeStatus, given?: { enrollment_token?: string }): Promise<NodeRow>;

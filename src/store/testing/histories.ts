@@ -115,7 +115,7 @@ export async function act(histories: Histories, world: World, { what, who, which
     const judged = await nameStanding(db, { pool: node.pool, name: node.name });
     const arrival = {
       ...({
-        door: 'agentfield',
+        protocol: 'agentfield',
         announced_interval_seconds: null,
         client_instance: null,
         join_token_id: null,

@@ -8,7 +8,7 @@ import type { Queryable, Transaction } from '../pg/database.ts';
 import type { NodeRow } from '../rows/nodes.ts';
 import { poolGeneration } from '../rows/pools.ts';
 import { moveDeadlines } from './deadlines.ts';
-import { budgetOf, type DoorEnvironment } from './transition-rules.ts';
+import { budgetOf, type TransitionEnvironment } from './transition-rules.ts';
 
 /** Signs that the boot moves on, and how each reads in the reason of a moved deadline. */
 const advances = {
@@ -83,7 +83,7 @@ export async function noteAdvance(
   node: NodeRow,
   signs: Advance[],
   now: Date,
-  environment: DoorEnvironment,
+  environment: TransitionEnvironment,
 ): Promise<NodeRow> {
   const { status, deadline_at } = node;
   if ((status !== 'provisioning' && status !== 'starting') || !deadline_at || !node.node_instance_id) return node;

@@ -16,10 +16,10 @@ import type { NodeRow } from '../rows/nodes.ts';
 import { currentDocuments } from '../rows/pools.ts';
 import {
   budgetOf,
-  type DoorEnvironment,
   evidenceLayerOf,
   insertRow,
   type Refusal,
+  type TransitionEnvironment,
   writeChanged,
 } from './transition-rules.ts';
 
@@ -95,7 +95,7 @@ function deadlineOf(
   pool: PoolDocument,
   requested: number | null,
   now: Date,
-  environment: DoorEnvironment,
+  environment: TransitionEnvironment,
 ) {
   const phase = allocationStatuses[to].deadline;
   const shared = deadlineWithNode(to, move.node);
@@ -173,7 +173,7 @@ export async function moveAllocations(
   tx: Transaction,
   moves: AllocationMove[],
   now: Date,
-  environment: DoorEnvironment,
+  environment: TransitionEnvironment,
 ): Promise<AllocationMoveOutcome[]> {
   if (moves.length === 0) return [];
   const locked = await lockMoved(tx, moves);
@@ -231,7 +231,7 @@ export async function createAllocation(
   pool: PoolDocument,
   cited: { reason: string; actor: Actor | null },
   now: Date,
-  environment: DoorEnvironment,
+  environment: TransitionEnvironment,
 ): Promise<AllocationRow> {
   const move: AllocationMove = { to: 'requested', by: 'allocation-create', ...cited };
   const allocation: AllocationRow = {

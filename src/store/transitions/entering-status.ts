@@ -8,7 +8,7 @@ import { type NodeStatus, nodeStatuses } from '../../lifecycle/model/states.ts';
 import { type Cause, leavesVerdict, ownerOf } from '../../lifecycle/model/transitions.ts';
 import type { Fact } from '../evidence/evidence.ts';
 import type { NodeRow } from '../rows/nodes.ts';
-import { budgetOf, type DoorEnvironment, evidenceLayerOf } from './transition-rules.ts';
+import { budgetOf, evidenceLayerOf, type TransitionEnvironment } from './transition-rules.ts';
 
 export interface Cited {
   by: Cause;
@@ -52,7 +52,7 @@ export function entering(
   pool: PoolDocument,
   requested: number | null,
   now: Date,
-  environment: DoorEnvironment,
+  environment: TransitionEnvironment,
 ) {
   const phase = nodeStatuses[to].deadline;
   const budget = phase && budgetOf(phase, pool, environment, requested);

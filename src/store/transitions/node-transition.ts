@@ -22,7 +22,7 @@ import { type AllocationMove, moveAllocations, tellAllocations, wordOf } from '.
 import { nameAllocations } from './amend-node.ts';
 import { type Cited, entering, factOf, givenToBoot } from './entering-status.ts';
 import type { NodeMove } from './node-move.ts';
-import { type DoorEnvironment, insertRow, type Refusal, requireMoved, writeChanged } from './transition-rules.ts';
+import { insertRow, type Refusal, requireMoved, type TransitionEnvironment, writeChanged } from './transition-rules.ts';
 import { isTold, tellWouldHave, wouldHave } from './would-have.ts';
 
 export type NodeMoveOutcome =
@@ -38,7 +38,7 @@ const lockSql = (which: string) => `
   join pool_generations generation on generation.pool = node.pool and generation.generation = node.pool_generation
   where ${which} order by node.node_id for no key update of node`;
 
-function refusalOf(node: LockedNode, move: NodeMove, { decide }: DoorEnvironment): Refusal | undefined {
+function refusalOf(node: LockedNode, move: NodeMove, { decide }: TransitionEnvironment): Refusal | undefined {
   if (move.node_instance_id && node.node_instance_id !== move.node_instance_id) return 'instance_fenced';
   if (node.status === move.to) return 'already_there';
   if (move.from && !move.from.includes(node.status)) return 'status_moved_on';
@@ -56,7 +56,7 @@ function wordTo(outcome: NodeMoveOutcome): { node_id: NodeId; word: string }[] {
 }
 
 /** What a move makes of a row, and all that is written because of it. */
-function moved(locked: LockedNode, move: NodeMove, now: Date, environment: DoorEnvironment) {
+function moved(locked: LockedNode, move: NodeMove, now: Date, environment: TransitionEnvironment) {
   const { status: from, status_since: standing_since } = locked;
   const set = {
     ...entering(from, move.to, move, locked.pool_document, givenToBoot(locked, move.to), now, environment),
@@ -83,7 +83,7 @@ export async function transition(
   tx: Transaction,
   moves: NodeMove[],
   now: Date,
-  environment: DoorEnvironment,
+  environment: TransitionEnvironment,
 ): Promise<NodeMoveOutcome[]> {
   if (moves.length === 0) return [];
   const { which, value, how } = byIds('node.node_id', '$1', [...new Set(moves.map((move) => move.node_id))]);
@@ -150,7 +150,13 @@ export type NewNode = Pick<
 >;
 
 /** The edge from nothing: a node enters as `provisioning`. */
-function born(fresh: NewNode, pool: PoolDocument, cited: Cited, now: Date, environment: DoorEnvironment): NodeRow {
+function born(
+  fresh: NewNode,
+  pool: PoolDocument,
+  cited: Cited,
+  now: Date,
+  environment: TransitionEnvironment,
+): NodeRow {
   if (!findEdge(nodeEdges, 'new', 'provisioning', cited.by)) throw new Error(`${cited.by} does not create nodes`);
   return {
     ...fresh,
@@ -175,7 +181,7 @@ export async function createNode(
   pool: PoolDocument,
   cited: Cited,
   now: Date,
-  environment: DoorEnvironment,
+  environment: TransitionEnvironment,
 ): Promise<NodeRow> {
   const node = born(fresh, pool, cited, now, environment);
   await insertRow(tx, 'nodes', { ...node });
@@ -199,7 +205,7 @@ export interface Newcomer {
 export async function createNewcomers(
   tx: Transaction,
   newcomers: readonly Newcomer[],
-  environment: DoorEnvironment,
+  environment: TransitionEnvironment,
 ): Promise<(NodeRow | undefined)[]> {
   const arrivals = newcomers.map(({ fresh, pool, cited, now, onward }) => {
     // Nobody's machine is looked up: one that was not there until now is held by nobody.

@@ -43,7 +43,7 @@ export function requireMoved(outcomes: readonly Outcome[], ...expected: Refusal[
 }
 
 /** The server's own settings and judgements that the door and the rules decide by. */
-export interface DoorEnvironment {
+export interface TransitionEnvironment {
   runtime_classes: Record<string, BudgetSettings>;
   /** The server's defaults, where it sets any. */
   budgets: BudgetSettings;
@@ -58,7 +58,7 @@ export interface DoorEnvironment {
   decide: Deciders;
 }
 
-export const defaultEnvironment: DoorEnvironment = {
+export const defaultEnvironment: TransitionEnvironment = {
   runtime_classes: defaultRuntimeClasses,
   budgets: {},
   brake: defaultBrakeSettings,
@@ -80,17 +80,17 @@ const layers: Record<Trigger, EvidenceLayer> = {
 
 export const evidenceLayerOf = (cause: Cause): EvidenceLayer => layers[causes[cause].trigger];
 
-const classOf = ({ runtime_class }: KnownDocument, { runtime_classes }: DoorEnvironment) =>
+const classOf = ({ runtime_class }: KnownDocument, { runtime_classes }: TransitionEnvironment) =>
   runtime_class ? runtime_classes[runtime_class] : undefined;
 
 /** What neither an allocation nor what is learned may exceed; none where neither the pool nor its class names one. */
-export const ceilingOf = (pool: KnownDocument, environment: DoorEnvironment): number | undefined =>
+export const ceilingOf = (pool: KnownDocument, environment: TransitionEnvironment): number | undefined =>
   pool.budgets?.ceiling_seconds ?? classOf(pool, environment)?.ceiling_seconds;
 
 export function budgetOf(
   phase: BudgetPhase,
   pool: KnownDocument,
-  environment: DoorEnvironment,
+  environment: TransitionEnvironment,
   requested_seconds: number | null,
 ): Budget {
   return environment.decide.resolveBudget({

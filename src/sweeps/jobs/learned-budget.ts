@@ -15,7 +15,7 @@ import {
 } from '../../store/boots/learned-budgets.ts';
 import type { Transaction } from '../../store/pg/database.ts';
 import type { PoolRow } from '../../store/rows/pools.ts';
-import { budgetOf, ceilingOf, type DoorEnvironment } from '../../store/transitions/transition-rules.ts';
+import { budgetOf, ceilingOf, type TransitionEnvironment } from '../../store/transitions/transition-rules.ts';
 import { eachAlone } from '../runner/each-alone.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
@@ -39,7 +39,12 @@ async function readBoots(tx: Transaction, pool: PoolRow, now: Date): Promise<Lea
 
 type Considered = 'moved' | 'stands' | 'held';
 
-async function consider(tx: Transaction, name: string, environment: DoorEnvironment, now: Date): Promise<Considered> {
+async function consider(
+  tx: Transaction,
+  name: string,
+  environment: TransitionEnvironment,
+  now: Date,
+): Promise<Considered> {
   const pool = await lockTaught(tx, name, now);
   if (!pool) return 'stands';
   if (await brakeHoldOver(tx, pool)) return 'held';

@@ -22,7 +22,7 @@ import {
   type Scope,
 } from '../../store/supervision/brake.ts';
 import type { Crowd } from '../../store/supervision/due.ts';
-import type { DoorEnvironment } from '../../store/transitions/transition-rules.ts';
+import type { TransitionEnvironment } from '../../store/transitions/transition-rules.ts';
 
 export interface Candidate {
   node: JudgedNode;
@@ -36,7 +36,7 @@ export interface Braked<C extends Candidate> {
 
 interface Surroundings {
   clock: Clock;
-  environment: DoorEnvironment;
+  environment: TransitionEnvironment;
 }
 
 type Placed = Pick<JudgedNode, 'pool' | 'zone'>;

@@ -10,7 +10,7 @@ import { type Database, openDatabase } from '../../store/pg/database.ts';
 import type { NodeRow } from '../../store/rows/nodes.ts';
 import { declarePool } from '../../store/rows/pools.ts';
 import { beatAs, hearThrough, type PlacedNodes, placedRows, placeNodes } from '../../store/testing/placed-nodes.ts';
-import { type DoorEnvironment, defaultEnvironment } from '../../store/transitions/transition-rules.ts';
+import { defaultEnvironment, type TransitionEnvironment } from '../../store/transitions/transition-rules.ts';
 import { createRefusals } from '../runner/refusals.ts';
 import type { SweepServices } from '../runner/services.ts';
 
@@ -18,7 +18,7 @@ export interface Stage {
   db: Database;
   clock: VirtualClock;
   services: SweepServices;
-  environment: DoorEnvironment;
+  environment: TransitionEnvironment;
   /** A time at which all nodes were healthy. */
   start: Date;
   /** Seconds after the start. */
@@ -44,7 +44,7 @@ export function ruleStage(database: { url: string; drop(): Promise<void> }): Sta
   const start = moment(clock.nowMs());
   const zones = new Map<string, string>();
   const made = new Map<string, number>();
-  const environment: DoorEnvironment = { ...defaultEnvironment };
+  const environment: TransitionEnvironment = { ...defaultEnvironment };
   const services = {
     db,
     clock,

@@ -1,7 +1,7 @@
 /** Every route of the table refuses everybody whom it is not for, changes nothing by it, and the refusal is on record. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { DoorRoute } from '../../../src/contract/compat/protocol.ts';
-import { doorPath, doorRoutes } from '../../../src/contract/compat/routes.ts';
+import type { ProtocolRoute } from '../../../src/contract/compat/protocol.ts';
+import { protocolPath, protocolRoutes } from '../../../src/contract/compat/routes.ts';
 import { type ErrorCode, errorCatalogue } from '../../../src/contract/errors/errors.ts';
 import type { Access, RouteDeclaration } from '../../../src/contract/route.ts';
 import { type OperationName, routes } from '../../../src/contract/routes.ts';
@@ -161,7 +161,7 @@ describe.each(withAccess('agent'))('$name', ({ name, access }) => {
   });
 });
 
-describe.each(Object.entries(doorRoutes))('%s', (name, route: DoorRoute) => {
+describe.each(Object.entries(protocolRoutes))('%s', (name, route: ProtocolRoute) => {
   it('refuses whoever has no token of its pool, or no credential', async () => {
     const wrong = route.access === 'join' ? 'join_token_invalid' : 'credential_unknown';
     const refused: [Sent, ErrorCode][] = [
@@ -173,7 +173,7 @@ describe.each(Object.entries(doorRoutes))('%s', (name, route: DoorRoute) => {
       [{ headers: { cookie: 'slipway_session=sws_forged.forged' } }, 'token_missing'],
       [{ bearer: world.join_token, headers: { origin: 'https://elsewhere.example' } }, 'origin_refused'],
     ];
-    const path = doorPath(route).replace('{id}', 'acme-machine');
+    const path = protocolPath(route).replace('{id}', 'acme-machine');
     await changesNothing(name, async () => {
       for (const [sent, denied] of refused) {
         const answer = await send(world.url, route.method, path, { ...(route.body && { body: {} }), ...sent });
@@ -241,7 +241,7 @@ it('keeps every denial in the audit, with who was refused what', async () => {
     }),
     ...withAccess('agent').map(({ name }) => `${name} credential_unknown`),
     'agent-register join_token_invalid',
-    ...Object.keys(doorRoutes).flatMap((name) => [`${name} token_missing`, `${name} origin_refused`]),
+    ...Object.keys(protocolRoutes).flatMap((name) => [`${name} token_missing`, `${name} origin_refused`]),
   ].filter((each) => each !== notKept);
   let missing = expected;
   // The audit shows a fact once nothing older can still be committed, and the last of them may be this young.

@@ -7,22 +7,22 @@ import { send } from '../support/calls.ts';
 import {
   type AgentField,
   agentField,
-  type DoorWorld,
-  doorPool,
-  doorWorld,
   expectTheirError,
   nodeRegistration,
+  type ProtocolWorld,
+  protocolPool,
+  protocolWorld,
 } from '../support/compat-clients.ts';
 import { startMachine } from '../support/machine.ts';
 
 const base_url = 'http://127.0.0.1:8001';
-let world: DoorWorld;
+let world: ProtocolWorld;
 let fleet: AgentField;
 let token: string;
 let others: string;
 
 beforeAll(async () => {
-  world = await doorWorld();
+  world = await protocolWorld();
   ({ join_token: token, others } = world);
   fleet = agentField(world.url, token);
 });
@@ -120,7 +120,7 @@ it('does not speak for a machine that has a credential of its own', async () => 
 });
 
 it('is judged by the pace that it announced, or renews, and not by one that it was never told', async () => {
-  const { token: paced } = await doorPool(world, 'paced', {
+  const { token: paced } = await protocolPool(world, 'paced', {
     heartbeat: { interval_seconds: 60, stale_after_seconds: 5 },
   });
   const client = agentField(world.url, paced);
@@ -161,7 +161,7 @@ it('is one instance: a process that another has replaced must register first, an
 });
 
 it('is let go when its tenant releases it, and begins anew as another node', async () => {
-  const { token: leased } = await doorPool(world, 'leased');
+  const { token: leased } = await protocolPool(world, 'leased');
   const client = agentField(world.url, leased);
   await client.register('lent', { lifecycle_status: 'ready' });
   const { node_id } = await world.node('lent');
@@ -253,7 +253,7 @@ it('is refused what has the wrong type, and nothing is changed by it', async () 
 
 it('is ready once it answers at the address it gave, where the pool lets us ask there', async () => {
   const { port } = await httpServer((_, reply) => reply.end('well'));
-  const { token: open } = await doorPool(world, 'probed', { probe: { allow_private: true } });
+  const { token: open } = await protocolPool(world, 'probed', { probe: { allow_private: true } });
   await agentField(world.url, open).register('answers', { base_url: `http://127.0.0.1:${port}` });
   const ready = await until('it to be ready', async () => {
     const node = await world.node('answers');

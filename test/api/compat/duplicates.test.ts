@@ -3,11 +3,17 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Finding } from '../../../src/contract/supervision/finding.ts';
 import { freePort } from '../../support/free-port.ts';
 import { until } from '../../support/until.ts';
-import { agentField, type DoorWorld, doorPool, doorWorld, expectTheirError } from '../support/compat-clients.ts';
+import {
+  agentField,
+  expectTheirError,
+  type ProtocolWorld,
+  protocolPool,
+  protocolWorld,
+} from '../support/compat-clients.ts';
 
-let world: DoorWorld;
+let world: ProtocolWorld;
 beforeAll(async () => {
-  world = await doorWorld();
+  world = await protocolWorld();
 });
 afterAll(() => world.stop());
 
@@ -15,7 +21,7 @@ const patient = { heartbeat: { stale_after_seconds: 24 * 3600 }, probe: { allow_
 
 /** Two processes of one id. Nothing listens at their addresses, so that no probe tells a second process from a restart. */
 async function processes(pool: string, id: string, document: object = {}) {
-  const { token } = await doorPool(world, pool, { ...patient, ...document });
+  const { token } = await protocolPool(world, pool, { ...patient, ...document });
   const client = agentField(world.url, token);
   const process = (instance_id: string, base_url: string) => ({
     base_url,
@@ -152,7 +158,7 @@ describe('a node that starts after its goodbye', () => {
     ['that names the same process', 'same', { instance_id: 'one' }, { instance_id: 'one' }],
     ['that names another process', 'other', { instance_id: 'one' }, { instance_id: 'two' }],
   ])('%s is not ready before it says so', async (_, id, first, again) => {
-    const { token } = await doorPool(world, `goodbye-${id}`, { ...patient, budgets: { start_seconds: 24 * 3600 } });
+    const { token } = await protocolPool(world, `goodbye-${id}`, { ...patient, budgets: { start_seconds: 24 * 3600 } });
     const client = agentField(world.url, token);
     await client.register(id, { lifecycle_status: 'ready', ...first });
     expect((await client.call('POST', `/nodes/${id}/shutdown`, {})).status).toBe(202);
@@ -174,7 +180,7 @@ describe('an id that is no name of ours', () => {
     ['as long as may be', `${'a b'.repeat(66)}xy`],
     ['with a percent sign', '100%25 sure'],
   ])('%s gets a name that is made from it, and keeps its id here', async (_, id) => {
-    const { token } = await doorPool(world, 'odd', patient);
+    const { token } = await protocolPool(world, 'odd', patient);
     const client = agentField(world.url, token);
     const registered = await client.register(id, { lifecycle_status: 'ready' });
     expect(registered, registered.text).toMatchObject({
@@ -189,7 +195,7 @@ describe('an id that is no name of ours', () => {
   });
 
   it('is found as the SDK for Go asks for it, which escapes it twice', async () => {
-    const { token } = await doorPool(world, 'twice-escaped', patient);
+    const { token } = await protocolPool(world, 'twice-escaped', patient);
     const client = agentField(world.url, token);
     await client.call('POST', '/nodes', { id: 'go node', base_url: '' });
     const path = `/nodes/${encodeURIComponent(encodeURIComponent('go node'))}`;
@@ -200,7 +206,7 @@ describe('an id that is no name of ours', () => {
   });
 
   it('with a control character is refused', async () => {
-    const { token } = await doorPool(world, 'controls', patient);
+    const { token } = await protocolPool(world, 'controls', patient);
     expectTheirError(await agentField(world.url, token).register('two\nlines'), 400);
   });
 });

@@ -10,17 +10,17 @@ import { type Collector, startCollector } from '../support/collector.ts';
 import {
   type AgentField,
   agentField,
-  type DoorWorld,
-  doorPool,
-  doorWorld,
   expectTheirError,
   molecule,
   nodeRegistration,
+  type ProtocolWorld,
+  protocolPool,
+  protocolWorld,
   startWorkspace,
 } from '../support/compat-clients.ts';
 import { startMachine } from '../support/machine.ts';
 
-let world: DoorWorld;
+let world: ProtocolWorld;
 let collector: Collector;
 let fleet: AgentField;
 let token: string;
@@ -35,7 +35,7 @@ beforeAll(async () => {
       done();
     },
   });
-  world = await doorWorld({
+  world = await protocolWorld({
     args: ['--otlp-endpoint', collector.url],
     log: createLog({ level: 'trace', destination }),
   });
@@ -155,7 +155,7 @@ it('is refused what has the wrong type, and nothing is changed by it', async () 
 
 it('comes back by a beat after it was given up; a crash that its watcher is certain of ends what waits for it', async () => {
   const name = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c07';
-  const { token: timed } = await doorPool(world, 'timed', {
+  const { token: timed } = await protocolPool(world, 'timed', {
     budgets: { offline_seconds: 0.5 },
     heartbeat: { stale_after_seconds: 1 },
   });
@@ -297,7 +297,7 @@ describe('a token', () => {
   });
 
   it('that is revoked opens nothing any more', async () => {
-    const { token: lost, token_id } = await doorPool(world, 'fleet');
+    const { token: lost, token_id } = await protocolPool(world, 'fleet');
     const client = agentField(world.url, lost);
     await client.register('scout');
     expect((await client.beat('scout')).status).toBe(200);

@@ -7,18 +7,18 @@ import { freePort } from '../../support/free-port.ts';
 import { until } from '../../support/until.ts';
 import {
   agentField,
-  type DoorWorld,
-  doorPool,
-  doorWorld,
   expectTheirError,
   molecule,
+  type ProtocolWorld,
+  protocolPool,
+  protocolWorld,
   startWorkspace,
 } from '../support/compat-clients.ts';
 import { startMachine } from '../support/machine.ts';
 
-let world: DoorWorld;
+let world: ProtocolWorld;
 beforeAll(async () => {
-  world = await doorWorld();
+  world = await protocolWorld();
 });
 afterAll(() => world.stop());
 
@@ -41,7 +41,7 @@ async function contested(node_id: string): Promise<Finding | undefined> {
 
 describe('an AgentField node', () => {
   it('that returns at its address is a restart, also while it serves a tenant', async () => {
-    const { token } = await doorPool(world, 'same', open);
+    const { token } = await protocolPool(world, 'same', open);
     const client = agentField(world.url, token);
     const base_url = at((await listens()).port);
     await client.register('steady', { ...ready, instance_id: 'one', base_url });
@@ -56,7 +56,7 @@ describe('an AgentField node', () => {
   });
 
   it('whose former address answers no more is a restart at another one', async () => {
-    const { token } = await doorPool(world, 'moves', open);
+    const { token } = await protocolPool(world, 'moves', open);
     const client = agentField(world.url, token);
     await client.register('mover', { ...ready, instance_id: 'one', base_url: at(await freePort()) });
     const base_url = at((await listens()).port);
@@ -65,7 +65,7 @@ describe('an AgentField node', () => {
   });
 
   it('is refused beside a live process of its name, which becomes a finding', async () => {
-    const { token } = await doorPool(world, 'twice', open);
+    const { token } = await protocolPool(world, 'twice', open);
     const client = agentField(world.url, token);
     const base_url = at((await listens()).port);
     await client.register('one-of-two', { ...ready, instance_id: 'one', base_url });
@@ -87,7 +87,7 @@ describe('an AgentField node', () => {
   });
 
   it('without an address is refused while the former process beats, and let in once it said goodbye', async () => {
-    const { token } = await doorPool(world, 'nowhere', open);
+    const { token } = await protocolPool(world, 'nowhere', open);
     const client = agentField(world.url, token);
     await client.register('homeless', { ...ready, instance_id: 'one' });
     // A server that is busy puts beats off.
@@ -102,7 +102,7 @@ describe('an AgentField node', () => {
   });
 
   it('that serves a tenant returns at another address only where the pool allows it', async () => {
-    const { token } = await doorPool(world, 'served', open);
+    const { token } = await protocolPool(world, 'served', open);
     const client = agentField(world.url, token);
     const former = at(await freePort());
     await client.register('served', { ...ready, instance_id: 'one', base_url: former });
@@ -120,7 +120,7 @@ describe('an AgentField node', () => {
   });
 
   it('that an operator let enrol again comes back at any address', async () => {
-    const { token } = await doorPool(world, 'renewed', open);
+    const { token } = await protocolPool(world, 'renewed', open);
     const client = agentField(world.url, token);
     await client.register('renewed', { ...ready, base_url: at((await listens()).port) });
     await client.call('POST', '/nodes/renewed/shutdown', {});
@@ -132,7 +132,7 @@ describe('an AgentField node', () => {
   });
 
   it('does not take the name of a machine with an agent of ours, whatever became of that', async () => {
-    const { token } = await doorPool(world, 'both', open);
+    const { token } = await protocolPool(world, 'both', open);
     const machine = await startMachine(world.url, { join_token: token, name: 'ours' });
     await machine.beat('ready');
     await machine.beat('stopping');
@@ -150,7 +150,7 @@ describe('a workspace of molecule', () => {
 
   /** A workspace that beat once and then fell silent. Nobody answers at its address, so no probe excuses its silence. */
   async function fellSilent(pool: string, name: string, isServing: boolean) {
-    const { token } = await doorPool(world, pool, { ...open, heartbeat: { stale_after_seconds: 1 } });
+    const { token } = await protocolPool(world, pool, { ...open, heartbeat: { stale_after_seconds: 1 } });
     const url = at(await freePort());
     const workspace = await startWorkspace(world.url, token, name, { url });
     await workspace.beat();
@@ -192,7 +192,7 @@ describe('a workspace of molecule', () => {
   });
 
   it('is the only one that its watcher may speak of', async () => {
-    const { token } = await doorPool(world, 'watched', open);
+    const { token } = await protocolPool(world, 'watched', open);
     const native = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7d02';
     await startMachine(world.url, { join_token: token, name: native });
     const failed = `/admin/workspaces/${native}/bootstrap-failed`;
@@ -205,7 +205,7 @@ describe('a join token', () => {
     world.client.call('join-token-create', { params: { pool }, body });
 
   it('that expires is refused from that moment on, says why, and its machines are not blamed', async () => {
-    await doorPool(world, 'expiring', { heartbeat: { stale_after_seconds: 1 } });
+    await protocolPool(world, 'expiring', { heartbeat: { stale_after_seconds: 1 } });
     const { token = '', token_id, expires_at } = await newToken('expiring', { ttl_seconds: 4 });
     const client = agentField(world.url, token);
     const communication_config = { protocols: ['http'], heartbeat_interval: '500ms' };
@@ -249,7 +249,7 @@ describe('a join token', () => {
   });
 
   it('may be without an expiry where that is asked for, and only then', async () => {
-    await doorPool(world, 'lasting', open);
+    await protocolPool(world, 'lasting', open);
     expect(await newToken('lasting', { no_expiry: true })).toMatchObject({ expires_at: null });
     expect(await newToken('lasting', {})).toMatchObject({ expires_at: expect.any(String) });
     await expect(newToken('lasting', { no_expiry: true, ttl_seconds: 60 })).rejects.toMatchObject({
@@ -258,7 +258,7 @@ describe('a join token', () => {
   });
 
   it('with a number of uses speaks for the machines that it let in, and for no others', async () => {
-    const { token: unlimited } = await doorPool(world, 'counted', open);
+    const { token: unlimited } = await protocolPool(world, 'counted', open);
     const { token = '' } = await newToken('counted', { max_uses: 1 });
     const base_url = at(await freePort());
     await agentField(world.url, unlimited).register('not-its-own', { ...ready, base_url });
@@ -278,7 +278,7 @@ describe('a join token', () => {
   });
 
   it('that expires soon, while machines beat with it, is a finding', async () => {
-    const { token, token_id } = await doorPool(world, 'soon', open);
+    const { token, token_id } = await protocolPool(world, 'soon', open);
     await agentField(world.url, token).register('depends', ready);
     const expiring = async () =>
       (await world.client.call('drift-list', { query: { kind: 'join-token', pool: 'soon' } })).items[0];

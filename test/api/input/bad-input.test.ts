@@ -9,8 +9,8 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { fillPath } from '../../../src/contract/client.ts';
-import type { DoorRoute } from '../../../src/contract/compat/protocol.ts';
-import { doorPath, doorRoutes } from '../../../src/contract/compat/routes.ts';
+import type { ProtocolRoute } from '../../../src/contract/compat/protocol.ts';
+import { protocolPath, protocolRoutes } from '../../../src/contract/compat/routes.ts';
 import type { ErrorCode } from '../../../src/contract/errors/errors.ts';
 import type { RouteDeclaration } from '../../../src/contract/route.ts';
 import { type OperationName, routes } from '../../../src/contract/routes.ts';
@@ -220,7 +220,7 @@ it('thousands of bad requests are refused as problems, and change nothing', { ti
   expect(await world.tables.snapshot()).toEqual(before);
 });
 
-const doorBodies = (Object.entries(doorRoutes) as [string, DoorRoute][]).flatMap(([name, route]) =>
+const protocolBodies = (Object.entries(protocolRoutes) as [string, ProtocolRoute][]).flatMap(([name, route]) =>
   route.body
     ? [
         fc
@@ -238,9 +238,9 @@ it('hundreds of bad bodies at the front doors are refused in their shape, and ch
   timeout: 120_000,
 }, async () => {
   await fc.assert(
-    fc.asyncProperty(fc.oneof(...doorBodies), async ({ name, route, body }) => {
+    fc.asyncProperty(fc.oneof(...protocolBodies), async ({ name, route, body }) => {
       const bearer = route.access === 'instance' ? workspace.auth_token : world.join_token;
-      const path = doorPath(route).replace('{id}', 'nobody');
+      const path = protocolPath(route).replace('{id}', 'nobody');
       const answer = await wire.send(route.method, path, { authorization: `Bearer ${bearer}`, ...json }, body);
       expectTheirError(answer, 400, `${name} ${body.slice(0, 200)}`);
     }),

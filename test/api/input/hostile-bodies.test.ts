@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
-import { doorPath, doorRoutes } from '../../../src/contract/compat/routes.ts';
+import { protocolPath, protocolRoutes } from '../../../src/contract/compat/routes.ts';
 import type { RouteDeclaration } from '../../../src/contract/route.ts';
 import { routes } from '../../../src/contract/routes.ts';
 import { type SpawnedServer, spawnServer } from '../../support/server.ts';
@@ -54,7 +54,7 @@ function hostileRequests(): HostileRequest[] {
     const isRead = method !== 'GET' && (access.kind === 'body' || access.kind === 'public');
     add(method, withId(path), isRead, body_limit_bytes);
   }
-  for (const route of Object.values(doorRoutes)) add(route.method, withId(doorPath(route)), false, size);
+  for (const route of Object.values(protocolRoutes)) add(route.method, withId(protocolPath(route)), false, size);
   for (const path of ['/', '/nowhere', '/docs/json', '/v1/nowhere', '/compat/agentfield/token/api/v1/nowhere'])
     add('POST', path, false, size);
   return requests;

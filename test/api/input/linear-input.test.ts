@@ -7,7 +7,7 @@ import Fastify, { type FastifyInstance } from 'fastify';
 import type { TSchema } from 'typebox';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { rewriteUrl } from '../../../src/api/compat/admit.ts';
-import { isAtDoor } from '../../../src/api/compat/serve.ts';
+import { isProtocolCall } from '../../../src/api/compat/serve.ts';
 import { refuseUnrouted } from '../../../src/api/http/addresses.ts';
 import { bearerOf, checkOrigin } from '../../../src/api/http/auth.ts';
 import { checkContentType, jsonOnly, readTypes } from '../../../src/api/http/bodies/parsers.ts';
@@ -17,7 +17,7 @@ import { beginSpan } from '../../../src/api/http/request-span.ts';
 import { compileCheck } from '../../../src/api/http/validation.ts';
 import { trustedProxies } from '../../../src/base/network/trusted-proxies.ts';
 import { readBootReport } from '../../../src/contract/agent/boot-report/read.ts';
-import { doorRoutes } from '../../../src/contract/compat/routes.ts';
+import { protocolRoutes } from '../../../src/contract/compat/routes.ts';
 import { ApiProblem } from '../../../src/contract/errors/errors.ts';
 import { problemBody } from '../../../src/contract/errors/problem-body.ts';
 import type { RouteDeclaration } from '../../../src/contract/route.ts';
@@ -48,7 +48,7 @@ const readBeforeAuthorization = declared.flatMap(([name, { access, body }]) =>
 /** A join token is a weak credential, and a relay parses beats of agents that it does not know. */
 const readBehindWeakCredentials: (readonly [string, TSchema])[] = [
   ['agent-heartbeat', routes['agent-heartbeat'].body],
-  ...Object.entries(doorRoutes).flatMap(([name, route]) => ('body' in route ? [[name, route.body] as const] : [])),
+  ...Object.entries(protocolRoutes).flatMap(([name, route]) => ('body' in route ? [[name, route.body] as const] : [])),
 ];
 
 describe('JSON bodies', () => {
@@ -126,7 +126,7 @@ describe('other parsers', () => {
       for (const url of [`/${value}`, `/compat/${value}`, `/compat/agentfield/${value}`, `/v1/agent/tasks/${value}`]) {
         tried(() => refuseUnrouted({ url, method: 'POST' } as never, reply));
         rewriteUrl({ url } as never);
-        isAtDoor(url);
+        isProtocolCall(url);
         const target = targetOf(url);
         if (target) isAgentPath(target.path);
       }

@@ -9,7 +9,7 @@ import { type Answer, type Sent, send } from './calls.ts';
 import { openTables, type Tables } from './tables.ts';
 
 /** A pool with a join token; its machines speak only when a test lets them. */
-export async function doorPool(
+export async function protocolPool(
   { client }: Pick<TestServer, 'client'>,
   pool: string,
   document: object = { heartbeat: { stale_after_seconds: 24 * 3600 } },
@@ -96,7 +96,7 @@ export function expectTheirError(answer: Answer, status: number, what = ''): voi
   expect(answer.body, what).toEqual({ error: expect.any(String), code: expect.any(String) });
 }
 
-export interface DoorWorld extends TestServer {
+export interface ProtocolWorld extends TestServer {
   tables: Tables;
   /** Join tokens of two pools. */
   join_token: string;
@@ -108,7 +108,7 @@ export interface DoorWorld extends TestServer {
   pace(name: string, judged: { interval_seconds?: number; stale_seconds: number }): Promise<boolean>;
 }
 
-export async function doorWorld(options: { args?: string[]; log?: Log } = {}): Promise<DoorWorld> {
+export async function protocolWorld(options: { args?: string[]; log?: Log } = {}): Promise<ProtocolWorld> {
   const server = await inProcessServer(options);
   const tables = await openTables(server.database_url);
   const { client } = server;
@@ -121,8 +121,8 @@ export async function doorWorld(options: { args?: string[]; log?: Log } = {}): P
   return {
     ...server,
     tables,
-    join_token: (await doorPool(server, 'fleet')).token,
-    others: (await doorPool(server, 'others')).token,
+    join_token: (await protocolPool(server, 'fleet')).token,
+    others: (await protocolPool(server, 'others')).token,
     node,
     status: async (name) => (await node(name)).status,
     fact: (id, kind) =>

@@ -249,7 +249,7 @@ export const knownNameAttacks: Attack[] = [
     without: [
       {
         file: 'src/api/compat/restart.ts',
-        find: "if (standing.protocol !== claimant.door) return nameHeld.includes(standing.status) ? 'name_held' : 'key_unproven';",
+        find: "if (standing.protocol !== claimant.protocol) return nameHeld.includes(standing.status) ? 'name_held' : 'key_unproven';",
         replace: '',
       },
     ],
@@ -324,7 +324,7 @@ export const knownNameAttacks: Attack[] = [
     without: [
       {
         file: 'src/api/compat/molecule.ts',
-        find: 'if (node?.protocol !== door)',
+        find: 'if (node?.protocol !== protocol)',
         replace: 'if (!node)',
       },
     ],

@@ -1,5 +1,5 @@
 /** A process with a join token of its own goes after the name of a live AgentField process whose address does not answer. */
-import { agentField, doorPool } from '../../api/support/compat-clients.ts';
+import { agentField, protocolPool } from '../../api/support/compat-clients.ts';
 import { openTables } from '../../api/support/tables.ts';
 import { freePort } from '../../support/free-port.ts';
 import type { SpawnedServer } from '../../support/server.ts';
@@ -13,7 +13,7 @@ const duplicates = 'src/lifecycle/joins/duplicates.ts';
 const many = 20;
 
 async function liveProcess(server: SpawnedServer, pool: string) {
-  const { token } = await doorPool(server, pool, patient);
+  const { token } = await protocolPool(server, pool, patient);
   const own = await server.client.call('join-token-create', { params: { pool }, body: {} });
   const attacker = agentField(server.url, own.token ?? '');
   const base_url = `http://127.0.0.1:${await freePort()}`;

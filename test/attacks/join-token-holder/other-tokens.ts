@@ -1,6 +1,6 @@
 /** Somebody with one join token of a pool goes after machines that another one let in. */
 import { systemClock } from '../../../src/base/clock.ts';
-import { agentField, doorPool } from '../../api/support/compat-clients.ts';
+import { agentField, protocolPool } from '../../api/support/compat-clients.ts';
 import { openTables } from '../../api/support/tables.ts';
 import { freePort } from '../../support/free-port.ts';
 import type { SpawnedServer } from '../../support/server.ts';
@@ -24,7 +24,7 @@ export const otherTokenAttacks: Attack[] = [
     ],
     async succeeds(server) {
       const pool = 'evicted';
-      const { token: attackers } = await doorPool(server, pool);
+      const { token: attackers } = await protocolPool(server, pool);
       const { token: spent = '' } = await tokenOf(server, pool, { max_uses: 1 });
       const base_url = `http://127.0.0.1:${await freePort()}`;
       const victim = agentField(server.url, spent);
@@ -46,7 +46,7 @@ export const otherTokenAttacks: Attack[] = [
     ],
     async succeeds(server) {
       const pool = 'blamed';
-      await doorPool(server, pool);
+      await protocolPool(server, pool);
       const ttl_seconds = 2;
       const { token = '', token_id } = await tokenOf(server, pool, { ttl_seconds });
       const started = systemClock.monotonicMs();

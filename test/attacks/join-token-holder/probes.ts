@@ -1,7 +1,7 @@
 /** Somebody with a join token has the server probe addresses for it. */
 import { fileURLToPath } from 'node:url';
 import { httpServer } from '../../../src/probe/testing/loopback-servers.ts';
-import { agentField, doorPool } from '../../api/support/compat-clients.ts';
+import { agentField, protocolPool } from '../../api/support/compat-clients.ts';
 import { freePort } from '../../support/free-port.ts';
 import { until } from '../../support/until.ts';
 import type { Attack } from '../support/attack.ts';
@@ -21,8 +21,8 @@ export const probeAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      const { token } = await doorPool(server, 'greedy', open);
-      const { token: others } = await doorPool(server, 'modest', open);
+      const { token } = await protocolPool(server, 'greedy', open);
+      const { token: others } = await protocolPool(server, 'modest', open);
       // It takes connections and never answers.
       const tarpit = await httpServer(() => {});
       const attacker = agentField(server.url, token);
@@ -57,7 +57,7 @@ export const costlyProbeAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      const { token } = await doorPool(server, 'overdrawn', open);
+      const { token } = await protocolPool(server, 'overdrawn', open);
       let asked = 0;
       const former = await httpServer((_, reply) => {
         asked++;

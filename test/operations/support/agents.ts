@@ -11,7 +11,7 @@ import { answerTask, leaseNext, type TaskRow } from '../../../src/store/agents/t
 import type { HeartbeatBuffer } from '../../../src/store/heartbeats/heartbeat-buffer.ts';
 import type { Installation } from '../../../src/store/keys/installation.ts';
 import type { Database } from '../../../src/store/pg/database.ts';
-import type { DoorEnvironment } from '../../../src/store/transitions/transition-rules.ts';
+import type { TransitionEnvironment } from '../../../src/store/transitions/transition-rules.ts';
 import type { Upstream } from './upstream.ts';
 
 export const heartbeat = { interval_seconds: 10, stale_after_seconds: 30 };
@@ -42,7 +42,7 @@ export interface Agents {
 interface AgentWorld {
   db: Database;
   clock: Clock;
-  environment: DoorEnvironment;
+  environment: TransitionEnvironment;
   installation: Installation;
   beats: HeartbeatBuffer;
   upstream: Upstream;

@@ -5,7 +5,15 @@ import type { PoolDocument } from '../../../src/contract/pool.ts';
 import { endWindow, putWindow } from '../../../src/store/rows/maintenance.ts';
 import { declarePool } from '../../../src/store/rows/pools.ts';
 import { resumeHolds } from '../../../src/store/supervision/brake.ts';
-import { type CommandName, choose, isDoorMove, isFormer, isSingle, machineOf, singles } from './commands/chosen.ts';
+import {
+  type CommandName,
+  choose,
+  isFormer,
+  isSingle,
+  isTransitionMove,
+  machineOf,
+  singles,
+} from './commands/chosen.ts';
 import { fingerprints, formers } from './commands/formers.ts';
 import { appear, proveGone } from './commands/operations.ts';
 import { actor, moveTogether, reEnroll } from './commands/operators.ts';
@@ -61,7 +69,7 @@ const batchCommands: Partial<Record<CommandName, (stage: Stage, turns: Turn[]) =
 };
 
 async function actTogether(stage: Stage, chosen: Chosen[]): Promise<void> {
-  const moves = chosen.flatMap(({ turn, name }) => (isDoorMove(name) ? [{ turn, name }] : []));
+  const moves = chosen.flatMap(({ turn, name }) => (isTransitionMove(name) ? [{ turn, name }] : []));
   await moveTogether(stage, moves);
   for (const [name, act] of Object.entries(batchCommands)) {
     const turns = chosen.filter((each) => each.name === name).map(({ turn }) => turn);

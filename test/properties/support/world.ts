@@ -12,7 +12,7 @@ import { endReplica, registerReplica, renewLease } from '../../../src/store/oper
 import { type Database, openDatabase } from '../../../src/store/pg/database.ts';
 import { createJoinToken } from '../../../src/store/rows/tokens.ts';
 import { publishHeard } from '../../../src/store/supervision/ingest.ts';
-import { type DoorEnvironment, defaultEnvironment } from '../../../src/store/transitions/transition-rules.ts';
+import { defaultEnvironment, type TransitionEnvironment } from '../../../src/store/transitions/transition-rules.ts';
 import { sweepRegistry } from '../../../src/sweeps/registry.ts';
 import { createRefusals } from '../../../src/sweeps/runner/refusals.ts';
 import type { SweepServices } from '../../../src/sweeps/runner/services.ts';
@@ -43,7 +43,7 @@ const decidingSweeps = [
 ];
 
 /** Holds that end within the sequences' time, so that what follows a hold is tried as well. */
-const environment: DoorEnvironment = {
+const environment: TransitionEnvironment = {
   ...defaultEnvironment,
   brake: { window_seconds: 60, self_fault_seconds: 40, mass_failure_seconds: 50, resume_fraction: 0.05 },
 };
@@ -60,7 +60,7 @@ export interface Replica {
 export interface World {
   clock: VirtualClock;
   db: Database;
-  environment: DoorEnvironment;
+  environment: TransitionEnvironment;
   installation: Installation;
   beats: HeartbeatBuffer;
   replicas: Replica[];

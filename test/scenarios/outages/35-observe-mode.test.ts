@@ -101,7 +101,7 @@ async function everyRule(world: World): Promise<{ watched: Watched[]; end(): Pro
 }
 
 /** Said by the door in the moment of a claim; the others are sweeps and count what they say. */
-const byTheDoor = ['degraded', 'prerequisite-missing'];
+const byTransition = ['degraded', 'prerequisite-missing'];
 
 /** Once; and once more for each time at which nobody heard, which moves deadlines, and what was told of the former is told of the new one. */
 async function expectOnce(world: World, times: number, what: string): Promise<void> {
@@ -113,7 +113,7 @@ async function expectOnce(world: World, times: number, what: string): Promise<vo
 async function counted(world: World, watched: Watched[]): Promise<void> {
   const { items } = await world.client.call('sweep-list', {});
   const metrics = await callRoute(world.server.url, 'metrics-get', {}, { bearer: world.server.token });
-  for (const { rule } of watched.filter((each) => !byTheDoor.includes(each.rule))) {
+  for (const { rule } of watched.filter((each) => !byTransition.includes(each.rule))) {
     const sweep = items.find((each) => each.name === rule);
     expect(sweep, rule).toMatchObject({ decided: 0, held: 0 });
     await expectOnce(world, sweep?.would_have ?? 0, `${rule} is counted once`);

@@ -119,7 +119,7 @@ const sqlAtHome: Rule = {
   ],
 };
 
-const door = /^src\/store\/transitions\//;
+const transitions = /^src\/store\/transitions\//;
 const guarded = '(?:nodes|allocations)';
 const setClause = '\\bset\\b(?:(?!\\bwhere\\b|\\bfrom\\b|\\breturning\\b)[^])*?';
 const writesStatus = [
@@ -132,15 +132,15 @@ function writesAStatus(source: SourceFile): string[] {
   const texts = source.path.endsWith('.sql') ? [source.text] : stringsOf(source);
   const found = texts.filter((text) => writesStatus.some((pattern) => pattern.test(text)));
   const built = buildsStatusUpdate.test(source.text) ? ['a query that is built'] : [];
-  return [...found, ...built].map((text) => `writes a status past the door: ${text.trim().split('\n')[0]}`);
+  return [...found, ...built].map((text) => `writes a status outside store/transitions: ${text.trim().split('\n')[0]}`);
 }
 
 const isQuery = (path: string) =>
   isServerProduct(path) || (/^src\/.*\.sql$/.test(path) && !path.includes('/migrations/'));
 
-const oneDoor: Rule = {
-  name: 'only the door writes the status of a node or an allocation',
-  check: eachFile((path) => isQuery(path) && !door.test(path), writesAStatus),
+const onlyTransitions: Rule = {
+  name: 'only store/transitions writes the status of a node or an allocation',
+  check: eachFile((path) => isQuery(path) && !transitions.test(path), writesAStatus),
   broken: [
     [file('src/store/rows/nodes.ts', "const q = `update nodes set status = 'ready' where node_id = $1`;")],
     [
@@ -208,4 +208,4 @@ const outcomesAreRead: Rule = {
   ],
 };
 
-export const callRules: Rule[] = [oneClock, sqlAtHome, oneDoor, outcomesAreRead];
+export const callRules: Rule[] = [oneClock, sqlAtHome, onlyTransitions, outcomesAreRead];

@@ -4,7 +4,7 @@
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Clock, pause } from '../../../base/clock.ts';
-import type { DoorOperation } from '../../../contract/compat/routes.ts';
+import type { ProtocolOperation } from '../../../contract/compat/routes.ts';
 import { ApiProblem } from '../../../contract/errors/errors.ts';
 import { maxPageItems } from '../../../contract/primitives.ts';
 import type { RouteDeclaration } from '../../../contract/route.ts';
@@ -27,7 +27,7 @@ export interface RequestRates {
   /** Throws 429 for a caller over its rate. Callers without a credential are limited only where none is needed. */
   admit(request: FastifyRequest, name: OperationName, route: RouteDeclaration): void;
   /** As `admit`, for a caller that is known by what its body holds. With `request`, its reply counts as well. */
-  admitKnown(kind: Kind, key: string, name: OperationName | DoorOperation, request?: FastifyRequest): void;
+  admitKnown(kind: Kind, key: string, name: OperationName | ProtocolOperation, request?: FastifyRequest): void;
   /**
    * Begins the look-up of credentials that this replica does not know. The result is called with the number that no machine
    * has. Undefined for a source that has shown too many of those.
@@ -49,7 +49,7 @@ const healthChecks: readonly OperationName[] = ['health-get', 'readiness-get'];
 const bytesPerRequest = 16 * 1024;
 const usualItemBytes = 1536;
 /** What counts as several requests: a whole operation when it is asked for, and what is long to compute or to list. */
-const callCosts: Partial<Record<OperationName | DoorOperation, number>> = {
+const callCosts: Partial<Record<OperationName | ProtocolOperation, number>> = {
   'allocation-create': 5,
   'allocation-release': 5,
   'allocation-retry': 5,
@@ -111,7 +111,7 @@ export function createRequestRates(clock: Clock, limits: RateSettings): RequestR
   /** Charges one request, and says whether there was allowance for it. */
   const take = (key: string, quota: ReturnType<typeof quotaOf>): boolean => waitSeconds(key, quota) === 0;
 
-  const refuse = (name: OperationName | DoorOperation, kind: Kind, seconds: number): never => {
+  const refuse = (name: OperationName | ProtocolOperation, kind: Kind, seconds: number): never => {
     limited++;
     throw new ApiProblem('rate_limited', {
       detail: `This ${callersOf[kind] ?? kind} calls ${name} too often.`,

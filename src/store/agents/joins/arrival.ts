@@ -6,7 +6,7 @@ import type { Arrival } from '../registering.ts';
 /** In the transaction of the registration, or a crash would leave a name that is held and that nobody can speak for. */
 export async function keepArrival(tx: Transaction, id: NodeInstanceId, arrival: Arrival | undefined): Promise<void> {
   if (!arrival) return;
-  const { door, announced_interval_seconds, client_instance, join_token_id, client_processes } = arrival;
+  const { protocol, announced_interval_seconds, client_instance, join_token_id, client_processes } = arrival;
   await tx.query(
     `update instances set door = $2, announced_interval_seconds = $3, client_instance = $4,
        join_token_id = coalesce($5, join_token_id),
@@ -14,7 +14,7 @@ export async function keepArrival(tx: Transaction, id: NodeInstanceId, arrival: 
      where node_instance_id = $1`,
     [
       id,
-      door,
+      protocol,
       announced_interval_seconds,
       client_instance,
       join_token_id,

@@ -2,7 +2,7 @@
 import type { Clock } from '../../../base/clock.ts';
 import { secondsLater } from '../../../base/clock.ts';
 import { type NodeId, newFindingId } from '../../../base/ids.ts';
-import type { Door } from '../../../contract/compat/protocol.ts';
+import type { Protocol } from '../../../contract/compat/protocol.ts';
 import { ApiProblem } from '../../../contract/errors/errors.ts';
 import type { ContestReason } from '../../../lifecycle/joins/contest.ts';
 import type { Database, Transaction } from '../../pg/database.ts';
@@ -14,7 +14,7 @@ export interface Contest {
   node: Pick<NodeRow, 'node_id' | 'node_instance_id' | 'pool' | 'name' | 'endpoint'>;
   because: ContestReason;
   /** Null for our own agents. */
-  protocol: Door | null;
+  protocol: Protocol | null;
   /** The address that the refused registration named. */
   endpoint: string | null;
   join_token_id: string | null;

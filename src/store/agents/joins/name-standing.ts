@@ -1,6 +1,6 @@
 /** How a name stands that somebody asks for through another protocol. */
 import type { AllocationId, NodeId, NodeInstanceId } from '../../../base/ids.ts';
-import type { Door } from '../../../contract/compat/protocol.ts';
+import type { Protocol } from '../../../contract/compat/protocol.ts';
 import type { ClientProcess } from '../../../lifecycle/joins/duplicates.ts';
 import type { NodeStatus } from '../../../lifecycle/model/states.ts';
 import type { Queryable } from '../../pg/database.ts';
@@ -15,7 +15,7 @@ export interface NameStanding {
   status: NodeStatus;
   allocation_id: AllocationId | null;
   /** The protocol of the last instance that registered; null for our own agents, and where none has. */
-  protocol: Door | null;
+  protocol: Protocol | null;
   /** Whether the current instance has registered; one that an operator let enrol again has not. */
   is_registered: boolean;
   client_instance: string | null;

@@ -15,7 +15,7 @@ import type { JudgedNode } from '../../rows/judged.ts';
 import { poolGenerations } from '../../rows/pools.ts';
 import { type AllocationMove, moveAllocations, tellAllocations, wordOf } from '../allocation-transition.ts';
 import { entering, givenToBoot } from '../entering-status.ts';
-import { type DoorEnvironment, evidenceLayerOf, listOf, requireMoved } from '../transition-rules.ts';
+import { evidenceLayerOf, listOf, requireMoved, type TransitionEnvironment } from '../transition-rules.ts';
 import { tellWouldHave, wouldHave } from '../would-have.ts';
 import { evidenceOf, type NodeVerdict, ownEvidence } from './node-verdict.ts';
 import { isWrittenTogether, movePaired } from './verdict-pairs.ts';
@@ -82,7 +82,7 @@ function alikeFor(
   by: NodeRuleName,
   pool: PoolDocument,
   now: Date,
-  environment: DoorEnvironment,
+  environment: TransitionEnvironment,
 ) {
   const { status, registered_at, waiting_for } = node;
   const evidence = moments ? data : {};
@@ -130,7 +130,7 @@ async function waysOf(
   by: NodeRuleName,
   verdicts: readonly NodeVerdict[],
   now: Date,
-  environment: DoorEnvironment,
+  environment: TransitionEnvironment,
 ): Promise<Way[]> {
   const together = new Map<string, NodeVerdict[]>();
   for (const each of verdicts) {
@@ -183,7 +183,7 @@ async function writeAllocations(
   tx: Transaction,
   ways: readonly Way[],
   now: Date,
-  environment: DoorEnvironment,
+  environment: TransitionEnvironment,
 ): Promise<void> {
   const held = ways.flatMap(({ members, ...way }) => {
     const occupied = members.filter(({ node }) => node.holder !== null);
@@ -223,7 +223,7 @@ export async function writeVerdicts(
   by: NodeRuleName,
   verdicts: readonly NodeVerdict[],
   now: Date,
-  environment: DoorEnvironment,
+  environment: TransitionEnvironment,
   counting: Counting = { tallied: false },
 ): Promise<Written> {
   if (verdicts.length === 0) return { moved: [], observed: 0 };

@@ -4,7 +4,7 @@ import { at, weighted } from '../dice.ts';
 import type { Turn } from '../views.ts';
 import { formers } from './formers.ts';
 import { requests } from './operations.ts';
-import { type DoorMoveName, doorMoves, operators } from './operators.ts';
+import { operators, type TransitionMoveName, transitionMoves } from './operators.ts';
 import { isReleasable, mayFinish, mayForce, needsFence } from './releases.ts';
 import { voices } from './voices.ts';
 
@@ -22,7 +22,7 @@ const batchNames = [
   'hush',
   'wait',
 ] as const;
-export type BatchName = DoorMoveName | (typeof batchNames)[number];
+export type BatchName = TransitionMoveName | (typeof batchNames)[number];
 export type CommandName = SingleName | BatchName | FormerName;
 
 type Weights = Partial<Record<CommandName, number>>;
@@ -177,6 +177,8 @@ export function machineOf(nodes: Turn['nodes'], thrown: number): Turn['node'] {
 export const isFormer = (name: CommandName): name is FormerName => name in formers;
 export const isSingle = (name: CommandName): name is SingleName =>
   name in voices || name in operators || name in requests;
-export const isDoorMove = (name: CommandName): name is DoorMoveName => name in doorMoves;
+export const isTransitionMove = (name: CommandName): name is TransitionMoveName => name in transitionMoves;
 export const singles = { ...voices, ...operators, ...requests };
-export const allCommands: readonly string[] = [singles, formers, doorMoves].flatMap(Object.keys).concat(batchNames);
+export const allCommands: readonly string[] = [singles, formers, transitionMoves]
+  .flatMap(Object.keys)
+  .concat(batchNames);

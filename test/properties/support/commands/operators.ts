@@ -78,7 +78,7 @@ function unheardOf({ node, throws }: Turn): ReturnType<Move> {
 }
 
 /** Changes that operations and operators bring about by the door alone. */
-export const doorMoves = {
+export const transitionMoves = {
   drain: ({ throws }) => ({ to: 'draining', by: 'drain', set: { drain_then: throws.how < 0.5 ? 'hold' : 'retire' } }),
   undrain: () => ({ to: 'ready', by: 'undrain' }),
   drained: ({ throws }) => ({ to: throws.how < 0.5 ? 'quarantined' : 'cleaning', by: 'drained' }),
@@ -92,15 +92,15 @@ export const doorMoves = {
   'unheard-of': unheardOf,
 } as const satisfies Record<string, Move>;
 
-export type DoorMoveName = keyof typeof doorMoves;
+export type TransitionMoveName = keyof typeof transitionMoves;
 
 const together = 200;
 
-export async function moveTogether(stage: Stage, chosen: { turn: Turn; name: DoorMoveName }[]): Promise<void> {
+export async function moveTogether(stage: Stage, chosen: { turn: Turn; name: TransitionMoveName }[]): Promise<void> {
   const { world } = stage;
   for (const chunk of chunked(chosen, together)) {
     const moves = chunk.map(({ turn, name }): NodeMove => {
-      const move: ReturnType<Move> = doorMoves[name](turn);
+      const move: ReturnType<Move> = transitionMoves[name](turn);
       return {
         ...move,
         node_id: mustHave(turn.node).node_id,
