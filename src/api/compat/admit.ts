@@ -55,9 +55,7 @@ async function tellUnheard(
   const { id } = (request.params ?? {}) as { id?: string };
   // Workspaces of molecule beat with a token of their own.
   if (protocol !== 'agentfield' || id === undefined || request.method === 'GET') return;
-  const found = await Promise.all(
-    namesFor(id).map((name) => services.sessions.findByProtocolName({ protocol, pool, name })),
-  );
+  const found = await Promise.all(namesFor(id).map((name) => services.sessions.findByName({ protocol, pool, name })));
   const session = found.find((each) => each !== undefined);
   // A token that did not let the machine in says nothing about it.
   if (session?.protocol_client?.join_token_id !== token_id || session.fence.kind !== 'none') return;

@@ -67,7 +67,7 @@ async function sessionOf(
   const grant = call.joined();
   const find = async (): Promise<AgentSession | undefined> => {
     for (const name of namesFor(call.id)) {
-      const found = await services.sessions.findByProtocolName({ protocol, pool: grant.pool, name });
+      const found = await services.sessions.findByName({ protocol, pool: grant.pool, name });
       if (found) return found;
     }
     return undefined;

@@ -183,15 +183,15 @@ it('finds the next holder of a name after its fenced holder was looked up', asyn
     protocol,
   ]);
   const sessions = createAgentSessions(db);
-  expect(await sessions.findByProtocolName({ protocol, pool, name })).toMatchObject({ fence: { kind: 'fenced' } });
+  expect(await sessions.findByName({ protocol, pool, name })).toMatchObject({ fence: { kind: 'fenced' } });
   await db.query(`update nodes set status = 'retired' where node_id = $1`, [former.node_id]);
-  expect(await sessions.findByProtocolName({ protocol, pool, name })).toBeUndefined();
+  expect(await sessions.findByName({ protocol, pool, name })).toBeUndefined();
   const next = await readyNode();
   await db.query('update nodes set name = $2 where node_id = $1', [next.node_id, name]);
   await db.query('update instances set door = $2 where node_instance_id = $1', [next.node_instance_id, protocol]);
-  const session = await sessions.findByProtocolName({ protocol, pool, name });
+  const session = await sessions.findByName({ protocol, pool, name });
   expect(session).toMatchObject({ node_id: next.node_id, fence: { kind: 'none' } });
-  expect(await sessions.findByProtocolName({ protocol, pool, name })).toBe(session);
+  expect(await sessions.findByName({ protocol, pool, name })).toBe(session);
 });
 
 it('learns any number of agents by one question', async () => {
@@ -236,9 +236,9 @@ it('believes nobody for showing the name that another came in by', async () => {
   const sessions = createAgentSessions(db);
   const { pool, name } = node;
   const place = { protocol: 'molecule', pool, name } as const;
-  const session = await sessions.findByProtocolName(place);
+  const session = await sessions.findByName(place);
   expect(session).toMatchObject({ node_instance_id: node.node_instance_id });
-  expect(await sessions.findByProtocolName(place), 'by its name, from memory').toBe(session);
+  expect(await sessions.findByName(place), 'by its name, from memory').toBe(session);
   const shown = `molecule ${pool} ${name}`;
   expect(sessions.known(shown)).toBeUndefined();
   expect(await sessions.find(shown, fleet.now())).toBeUndefined();
@@ -246,7 +246,7 @@ it('believes nobody for showing the name that another came in by', async () => {
 
   sessions.forget(node.node_instance_id as NodeInstanceId);
   expect(sessions.known(credentialOf(node)), 'once forgotten').toBeUndefined();
-  expect(await sessions.findByProtocolName(place), 'by its name as well').not.toBe(session);
+  expect(await sessions.findByName(place), 'by its name as well').not.toBe(session);
 });
 
 const usedCredential = (node: NodeRow) =>

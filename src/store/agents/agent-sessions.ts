@@ -18,14 +18,7 @@ import { type NodeStatus, nodeStatusNames } from '../../lifecycle/model/states.t
 import { type Cause, leavesVerdict } from '../../lifecycle/model/transitions.ts';
 import type { Database } from '../pg/database.ts';
 import { type InstanceRow, instanceByCredential } from './instances.ts';
-import {
-  rowByProtocolName,
-  rowsAfter,
-  rowsByCredential,
-  rowsByInstance,
-  type SessionRow,
-  type Shown,
-} from './session-rows.ts';
+import { rowByName, rowsAfter, rowsByCredential, rowsByInstance, type SessionRow, type Shown } from './session-rows.ts';
 
 /** There are as many as agents, so each field here costs a million times its size. */
 export interface AgentSession {
@@ -81,7 +74,7 @@ export interface AgentSessions {
   known(credential: string): AgentSession | undefined;
   find(credential: string, now: Date): Promise<AgentSession | undefined>;
   /** A client of a foreign protocol has no credential of its own; its name finds it in the pool of its join token. */
-  findByProtocolName(place: { protocol: Protocol; pool: string; name: string }): Promise<AgentSession | undefined>;
+  findByName(place: { protocol: Protocol; pool: string; name: string }): Promise<AgentSession | undefined>;
   /** Learns those who may be beating before they do, as far as there is room, and leaves others as much time as it takes. Says how many. */
   learnAll(clock: Clock, stopped: AbortSignal): Promise<number>;
   instance(credential: string, now: Date): Promise<InstanceRow | undefined>;
@@ -378,11 +371,11 @@ export function createAgentSessions(db: Database, most = mostSessions): AgentSes
       const row = await readByCredential({ hash: hashSecret(credential), now });
       return row && rememberBy(byCredential, copied(credential), row);
     },
-    async findByProtocolName(place) {
+    async findByName(place) {
       const key = `${place.protocol} ${place.pool} ${place.name}`;
       const cached = await atHand(() => byPlace.get(key), byPlace.get(key));
       if (cached) return cached;
-      const [row] = await settled([place], async ([asked]) => [asked && (await rowByProtocolName(db, asked))]);
+      const [row] = await settled([place], async ([asked]) => [asked && (await rowByName(db, asked))]);
       if (!row) return undefined;
       // A credential is that of its instance for ever; a name will be another one's when this one has gone.
       return fenceOf(row).kind === 'none' ? rememberBy(byPlace, key, row) : new Remembered(row);

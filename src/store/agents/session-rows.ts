@@ -53,7 +53,7 @@ const rowsOf = (instances: string) => `
 
 const rowsWhere = (which: string) => `${rowsOf('instances')} where ${which}`;
 
-const byProtocolName = rowsWhere(
+const byName = rowsWhere(
   `node.pool = $1 and node.name = $2 and node.status <> 'retired' and node.node_instance_id = instance.node_instance_id and instance.door = $3`,
 );
 
@@ -128,9 +128,9 @@ export async function rowsByInstance(db: Queryable, ids: readonly string[]): Pro
 }
 
 /** A client of a foreign protocol has no credential of its own; its name finds it in the pool of its join token. */
-export async function rowByProtocolName(
+export async function rowByName(
   db: Queryable,
   { protocol, pool, name }: { protocol: Protocol; pool: string; name: string },
 ): Promise<SessionRow | undefined> {
-  return (await db.query<SessionRow>(byProtocolName, [pool, name, protocol]))[0];
+  return (await db.query<SessionRow>(byName, [pool, name, protocol]))[0];
 }
