@@ -1,4 +1,4 @@
-/** Describes an error for a person: what happened, why, what to do, and the id to quote. */
+/** Describes an error for a person, with its cause, the next step and the id to quote. */
 import { filledRemedy, RequestRefused, ServerUnreachable } from '../../../src/contract/client.ts';
 import type { Problem } from '../../../src/contract/errors/problem.ts';
 import { remedies } from './remedies.generated.ts';

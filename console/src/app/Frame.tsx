@@ -8,7 +8,7 @@ import { type ReactNode, useEffect } from 'react';
 import { glossary } from '../../../src/lifecycle/glossary.ts';
 import { sessionQuery, useSession } from '../api/session.ts';
 import { FindBox } from '../features/find/FindBox.tsx';
-import { HeldLink, HeldMark } from '../features/supervision/HeldSign.tsx';
+import { HeldLink, HeldMark } from '../features/supervision/HeldVerdicts.tsx';
 import { startLive } from '../live/live.ts';
 import { focusFind, useKeyboard } from '../ui/keyboard.ts';
 import { Brand } from '../ui/layout/Brand.tsx';
@@ -17,7 +17,7 @@ import styles from './Frame.module.css';
 import { KeyboardHelp } from './lazy-dialog.ts';
 import { type Place, places } from './navigation.ts';
 import { AttentionLink, AttentionMark, DriftMark, ResidueMark } from './OpenMark.tsx';
-import { StaleSign, StreamSign } from './StreamSign.tsx';
+import { StaleBanner, StreamStatus } from './StreamStatus.tsx';
 
 const chord = (key: string) => (
   <kbd className={styles.chord} aria-hidden>
@@ -81,7 +81,7 @@ export function Frame() {
           <span className={styles.spread} />
           <AttentionLink />
           <HeldLink />
-          <StreamSign />
+          <StreamStatus />
         </Group>
       </AppShell.Header>
 
@@ -112,7 +112,7 @@ export function Frame() {
         </AppShell.Section>
         <AppShell.Section className={styles.bottom}>
           <div className={styles.live}>
-            <StreamSign />
+            <StreamStatus />
           </div>
           <Account session={session} onHelp={help.open} />
         </AppShell.Section>
@@ -123,7 +123,7 @@ export function Frame() {
           <Outlet />
         </div>
       </AppShell.Main>
-      <StaleSign />
+      <StaleBanner />
       <KeyboardHelp opened={helping} onClose={help.close} places={open} />
     </AppShell>
   );

@@ -10,7 +10,7 @@ import { residueQuery } from '../api/queries/residue.ts';
 import { attentionMark, countOf } from '../features/attention/concerns.ts';
 import { useAttention } from '../features/attention/use-attention.ts';
 import { openCount } from '../features/drift/words.ts';
-import styles from '../features/supervision/HeldSign.module.css';
+import styles from '../features/supervision/HeldVerdicts.module.css';
 import { type Tone, toneStyle } from '../ui/theme.ts';
 
 const open = { status: 'open' };

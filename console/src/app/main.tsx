@@ -1,5 +1,5 @@
 /**
- * The composition root of the console: cache, router, theme, and what happens when a session ends.
+ * The composition root of the console: cache, router, theme, and the end of a session.
  */
 import '@fontsource-variable/inter';
 import '@fontsource-variable/jetbrains-mono';

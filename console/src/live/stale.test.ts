@@ -33,8 +33,8 @@ describe('after live changes', () => {
     });
   });
   it('an action refreshes the audit log', () => {
-    const deed = { kind: 'pool.declared', node_id: null, actor: { kind: 'token', id: 't', name: 'ann' } } as Evidence;
-    expect(staleAfter([{ topic: 'evidence', value: deed }]).soon).toEqual([keys.audits()]);
+    const action = { kind: 'pool.declared', node_id: null, actor: { kind: 'token', id: 't', name: 'ann' } } as Evidence;
+    expect(staleAfter([{ topic: 'evidence', value: action }]).soon).toEqual([keys.audits()]);
   });
   it('a changed pool or budget is read again at once, with its boots', () => {
     const now = [keys.pools(), keys.poolBoots()];

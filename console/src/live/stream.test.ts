@@ -7,7 +7,7 @@ function scene() {
   const clock = virtualClock();
   const states: StreamState[] = [];
   const events: string[] = [];
-  const asked: (string | null)[] = [];
+  const lastEventIds: (string | null)[] = [];
   const opened: boolean[] = [];
   let signedOut = 0;
   let answer: () => Response = () => new Response(null, { status: 503 });
@@ -15,7 +15,7 @@ function scene() {
     address: '/v1/stream',
     clock,
     fetch: async (_, init) => {
-      asked.push(new Headers(init?.headers).get('last-event-id'));
+      lastEventIds.push(new Headers(init?.headers).get('last-event-id'));
       const reply = answer();
       init?.signal?.addEventListener('abort', () => hangUp());
       return reply;
@@ -44,7 +44,19 @@ function scene() {
     line?.enqueue(new TextEncoder().encode(text));
     await clock.advance(0);
   };
-  return { clock, stream, states, events, asked, opened, serve, refuse, send, hangUp, signedOut: () => signedOut };
+  return {
+    clock,
+    stream,
+    states,
+    events,
+    lastEventIds,
+    opened,
+    serve,
+    refuse,
+    send,
+    hangUp,
+    signedOut: () => signedOut,
+  };
 }
 
 describe('the live stream', () => {
@@ -57,7 +69,7 @@ describe('the live stream', () => {
     at.hangUp();
     await at.clock.advance(10_000);
     expect(at.events).toEqual(['a']);
-    expect(at.asked).toEqual([null, '7-1']);
+    expect(at.lastEventIds).toEqual([null, '7-1']);
     expect(at.opened).toEqual([false, true]);
     expect(at.states).toEqual(['connecting', 'live', 'stale', 'live']);
     at.stream.stop();
@@ -84,8 +96,8 @@ describe('the live stream', () => {
     at.refuse(503);
     at.stream.start();
     await at.clock.advance(60_000);
-    expect(at.asked.length).toBeGreaterThan(8);
-    expect(at.asked.length).toBeLessThan(30);
+    expect(at.lastEventIds.length).toBeGreaterThan(8);
+    expect(at.lastEventIds.length).toBeLessThan(30);
     at.stream.stop();
   });
 
@@ -95,8 +107,8 @@ describe('the live stream', () => {
     at.stream.start();
     await at.clock.advance(60_000);
     expect(at.states.at(-1)).toBe('refused');
-    expect(at.asked.length).toBeGreaterThan(2);
-    expect(at.asked.length).toBeLessThan(8);
+    expect(at.lastEventIds.length).toBeGreaterThan(2);
+    expect(at.lastEventIds.length).toBeLessThan(8);
     at.serve();
     await at.clock.advance(20_000);
     expect(at.states.at(-1)).toBe('live');
@@ -114,8 +126,8 @@ describe('the live stream', () => {
     await at.clock.advance(2000);
     at.serve();
     await at.clock.advance(10_000);
-    expect(at.asked[1]).toBe('7-1');
-    expect(at.asked.at(-1)).toBeNull();
+    expect(at.lastEventIds[1]).toBe('7-1');
+    expect(at.lastEventIds.at(-1)).toBeNull();
     expect(at.opened.at(-1)).toBe(false);
     at.stream.stop();
   });
@@ -126,7 +138,7 @@ describe('the live stream', () => {
     at.stream.start();
     await at.clock.advance(60_000);
     expect(at.signedOut()).toBe(1);
-    expect(at.asked).toHaveLength(1);
+    expect(at.lastEventIds).toHaveLength(1);
   });
 
   it('reports nothing after it was stopped', async () => {
@@ -137,6 +149,6 @@ describe('the live stream', () => {
     at.stream.stop();
     await at.clock.advance(60_000);
     expect(at.states).toEqual(['connecting', 'live', 'paused']);
-    expect(at.asked).toHaveLength(1);
+    expect(at.lastEventIds).toHaveLength(1);
   });
 });

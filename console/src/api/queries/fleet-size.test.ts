@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { countsByPool, howToShow, maxCells, totalOf } from './fleet-size.ts';
+import { countsByPool, fleetDisplay, maxCells, totalOf } from './fleet-size.ts';
 
 const of = (pool: string, status: 'ready' | 'failed', nodes: number, zone: string | null = null) => ({
   ...{ pool, zone, status, nodes, held: status === 'failed' ? 1 : 0 },
@@ -8,12 +8,12 @@ const of = (pool: string, status: 'ready' | 'failed', nodes: number, zone: strin
 test('a small fleet is drawn whole, a large one as counts, and a pool of it when opened', () => {
   const small = [of('a', 'ready', maxCells)];
   const large = [...small, of('b', 'ready', 1)];
-  expect(howToShow(undefined, undefined, true)).toBe('wait');
-  expect(howToShow(small, undefined, true)).toBe('fleet');
-  expect(howToShow(small, 'a', true)).toBe('fleet');
-  expect(howToShow(large, undefined, true)).toBe('counts');
-  expect(howToShow(large, 'a', true)).toBe('pool');
-  expect(howToShow(undefined, undefined, false), 'a tenant sees its own').toBe('fleet');
+  expect(fleetDisplay(undefined, undefined, true)).toBe('wait');
+  expect(fleetDisplay(small, undefined, true)).toBe('fleet');
+  expect(fleetDisplay(small, 'a', true)).toBe('fleet');
+  expect(fleetDisplay(large, undefined, true)).toBe('counts');
+  expect(fleetDisplay(large, 'a', true)).toBe('pool');
+  expect(fleetDisplay(undefined, undefined, false), 'a tenant sees its own').toBe('fleet');
 });
 
 test('counts of all zones of a pool are summed', () => {

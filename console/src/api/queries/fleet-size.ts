@@ -37,7 +37,7 @@ export const totalOf = (items: Counts): number => items.reduce((sum, { nodes }) 
 /**
  * Nothing is read until the total is known. Tenants cannot read the total, and have few machines.
  */
-export function howToShow(
+export function fleetDisplay(
   items: Counts | undefined,
   pool: string | undefined,
   seesAll: boolean,

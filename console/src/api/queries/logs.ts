@@ -69,7 +69,7 @@ export function useLog({ node_id, instance, q, follow }: Wanted): Log {
   }, [node_id, instance, q]);
 
   const { loaded } = log;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the loop carries the cursor on; each new one must not restart it
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new cursor must not restart
   useEffect(() => {
     if (!following || !loaded) return;
     const stop = new AbortController();

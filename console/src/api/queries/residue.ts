@@ -15,13 +15,13 @@ export const residueQuery = (by: Filters) =>
       call('residue-list', { query: { ...by, limit: pageSize, cursor: pageParam ?? undefined }, signal }),
   });
 
-export type Deed = 'verify' | 'adopt' | 'delete';
+export type ResidueActionName = 'verify' | 'adopt' | 'delete';
 
 const routes = { verify: 'residue-verify', adopt: 'residue-adopt', delete: 'residue-delete' } as const;
 
-export const dealWithResidue = (
+export const actOnResidue = (
   id: string,
-  deed: Deed,
+  action: ResidueActionName,
   body: { reason: string; dry_run?: boolean },
   idempotency_key: string,
-) => act(routes[deed], { params: { id }, body, idempotency_key });
+) => act(routes[action], { params: { id }, body, idempotency_key });

@@ -1,4 +1,4 @@
-/** The start page: what needs a person, worst first, with reasons and actions. */
+/** The start page. Lists everything that needs a person, worst first, with reasons and actions. */
 import { Button } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -12,11 +12,11 @@ import { toneStyle } from '../../ui/theme.ts';
 import type { Action } from '../actions/action.ts';
 import { ActionDialog } from '../actions/lazy-dialog.ts';
 import { RecoverDialog } from '../allocation/lazy-dialogs.ts';
-import { AllIsWell } from './AllIsWell.tsx';
 import styles from './Attention.module.css';
 import { AttentionRow } from './AttentionRow.tsx';
 import { sectionLooks } from './attention-looks.ts';
 import { attentionHeadline, concernId, countOf, type Section } from './concerns.ts';
+import { NothingOpen } from './NothingOpen.tsx';
 import { useAttention } from './use-attention.ts';
 
 /** Beyond this, the list page is the better place. */
@@ -56,7 +56,7 @@ export function AttentionPage() {
       )}
       {isRead && !error && sections.length === 0 && (
         <Panel>
-          <AllIsWell known={known} />
+          <NothingOpen known={known} />
         </Panel>
       )}
       {isRead && (

@@ -1,4 +1,4 @@
-/** One thing that needs a person: what, since when, why, and the actions on it. */
+/** One concern: its subject, age, reason and actions. */
 
 import { Button } from '@mantine/core';
 import { Link } from '@tanstack/react-router';

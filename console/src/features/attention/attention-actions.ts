@@ -8,7 +8,7 @@ import { allocationAction, offerOf } from '../allocation/allocation-actions.ts';
 import { decisionAction, decisionLabels, decisionsOn } from '../drift/finding-actions.ts';
 import { type NextStep, nextStepsFor } from '../node/next-steps.ts';
 import { nodeAction, nodeOffer } from '../node/node-actions.ts';
-import { deeds, residueAction } from '../residue/residue-actions.ts';
+import { residueAction, residueActions } from '../residue/residue-actions.ts';
 import { resumeAction } from '../supervision/brake-actions.ts';
 import type { Concern } from './concerns.ts';
 
@@ -58,10 +58,10 @@ export function nextActions(concern: Concern): NextAction[] {
     case 'take_down':
       return nodeNext(concern.node, 'quarantine');
     case 'residue':
-      return (['verify', 'delete'] as const).map((deed) => ({
-        label: deeds[deed].label,
-        helps: deed === 'verify',
-        open: () => residueAction(concern.residue, deed),
+      return (['verify', 'delete'] as const).map((action) => ({
+        label: residueActions[action].label,
+        helps: action === 'verify',
+        open: () => residueAction(concern.residue, action),
       }));
     case 'finding':
       return decisionsOn(concern.finding).map((decision) => ({

@@ -1,5 +1,5 @@
 /**
- * Decides what needs a person, on which section and in which order: worst first, then longest first.
+ * Decides which things need a person and sorts them into sections: worst first, then oldest first.
  * Pure.
  */
 import type { Allocation } from '../../../../src/contract/allocation.ts';
@@ -108,8 +108,8 @@ const nearestFirst = (a: Of<'finding'>, b: Of<'finding'>) =>
 const underWay: ReadonlySet<string> = new Set(['queued', 'running', 'cancelling']);
 
 /**
- * Failed allocations without a machine on another section: it was taken down, or there never was one.
- * They stay until a person retries or releases them.
+ * Failed allocations without a machine in another section, because it was taken down or never
+ * existed. They stay until a person retries or releases them.
  */
 function unserved({ failed_allocations, failed, quarantined }: Known): Allocation[] {
   const standing = new Set([...(failed ?? []), ...(quarantined ?? [])].map(({ allocation_id }) => allocation_id));

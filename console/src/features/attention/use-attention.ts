@@ -63,7 +63,7 @@ export function useAttention(): Attention {
   const lists = [releases, unserved, offline, quarantined, failed, degraded, cleaning, residue, findings];
   const reads = [brake, sweeps, pools, operations, ...lists];
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: what the lists hold is in their data
+  // biome-ignore lint/correctness/useExhaustiveDependencies: data covers contents
   const known = useMemo(
     (): Known => ({
       brake: brake.data,

@@ -1,4 +1,4 @@
-/** The audit log: who did what and why, and what was refused. The filters are in the address. */
+/** The audit log of actions and refusals, with actor and reason. The filters are in the address. */
 import { Button, SegmentedControl, TextInput } from '@mantine/core';
 import { useDebouncedCallback } from '@mantine/hooks';
 import { IconFileSearch } from '@tabler/icons-react';

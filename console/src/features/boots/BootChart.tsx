@@ -15,7 +15,7 @@ interface Props {
   budget_seconds: number;
   /** How long after the budget a boot is still rescued. */
   rescue_seconds: number;
-  /** What this budget would do, for screen readers. */
+  /** The effect of this budget, for screen readers. */
   says: string;
   onBudget: (seconds: number) => void;
 }

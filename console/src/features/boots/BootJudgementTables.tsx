@@ -72,7 +72,7 @@ const stuckColumns: Column<Stuck>[] = [
   when,
 ];
 
-/** Nobody scrolls further; the CLI lists all of them. */
+/** Longer lists are of no use on a page; the CLI prints all of them. */
 const maxRows = 100;
 
 interface ListProps<Row> {

@@ -1,4 +1,4 @@
-/** The title of a finding. A file of its own, to keep the table of findings out of the first chunk. Pure. */
+/** The title of a finding. Separate, to keep the table of findings out of the first chunk. Pure. */
 import type { Finding } from '../../../../src/contract/supervision/finding.ts';
 import { findingWhats } from '../../../../src/lifecycle/findings/findings.ts';
 import { withLocalTimes } from '../../ui/time/times.ts';

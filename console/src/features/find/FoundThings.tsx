@@ -1,4 +1,4 @@
-/** What an id or a name stands for, with links. */
+/** Lists the things that an id or a name stands for, with links. */
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import type { FoundThing } from '../../../../src/contract/fleet/find.ts';

@@ -69,7 +69,7 @@ export function FleetCells({ group, stuck, onPeek }: Props) {
     } else for (const at of dirty) cell(at);
   };
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: each of these makes every cell look different or stand elsewhere
+  // biome-ignore lint/correctness/useExhaustiveDependencies: each changes all cells
   useLayoutEffect(() => {
     const [element, root] = [canvas.current, frame.current];
     if (!element || !root || width === 0) return;
@@ -127,7 +127,7 @@ export function FleetCells({ group, stuck, onPeek }: Props) {
     group.isOverdue(shown, second * 1000) && 'overdue',
   ];
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: the link inside does the same by keyboard; this finds the cell under the pointer
+    // biome-ignore lint/a11y/noStaticElementInteractions: the link inside serves the keyboard
     // biome-ignore lint/a11y/useKeyWithClickEvents: as above
     <div
       ref={frame}

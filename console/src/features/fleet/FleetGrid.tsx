@@ -6,7 +6,7 @@ import { FleetCells, type Peeked } from './FleetCells.tsx';
 import styles from './FleetGrid.module.css';
 import { countWords, type GroupBy } from './filter.ts';
 import type { CellGroup, FleetView } from './fleet-view.ts';
-import { NodePeek } from './NodePeek.tsx';
+import { NodePreview } from './NodePreview.tsx';
 
 interface Props {
   view: FleetView;
@@ -31,7 +31,7 @@ export function FleetGrid({ view, by, pools, stuck }: Props) {
           onPeek={peek}
         />
       ))}
-      {node && peeked && <NodePeek node={node} at={peeked.box} stuck={stuck.get(node.node_id)} />}
+      {node && peeked && <NodePreview node={node} at={peeked.box} stuck={stuck.get(node.node_id)} />}
     </div>
   );
 }

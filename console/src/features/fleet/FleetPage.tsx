@@ -9,7 +9,7 @@ import type { FleetCounts } from '../../../../src/contract/fleet/fleet.ts';
 import { nodeStatusNames } from '../../../../src/lifecycle/model/states.ts';
 import { fleetNodeOf } from '../../api/cache/fleet-node.ts';
 import { allocationsQuery } from '../../api/queries/allocations.ts';
-import { howToShow, maxCells, totalOf } from '../../api/queries/fleet-size.ts';
+import { fleetDisplay, maxCells, totalOf } from '../../api/queries/fleet-size.ts';
 import { fleetCountsQuery, fleetQuery, nodeBehindQuery, retiredQuery } from '../../api/queries/nodes.ts';
 import { poolsQuery } from '../../api/queries/pools.ts';
 import { mayOperate, seesWholeFleet, useSession } from '../../api/session.ts';
@@ -23,11 +23,11 @@ import { nodeLooks } from '../../ui/status/status-looks.ts';
 import { PillFilter } from '../../ui/table/PillFilter.tsx';
 import { SearchField } from '../../ui/table/SearchField.tsx';
 import { AllocateDialog } from '../allocation/lazy-dialogs.ts';
-import { HeldBanner } from '../supervision/HeldSign.tsx';
-import { FleetBeyond } from './FleetBeyond.tsx';
+import { HeldBanner } from '../supervision/HeldVerdicts.tsx';
 import { FleetGrid } from './FleetGrid.tsx';
 import { FleetTable } from './FleetTable.tsx';
 import type { StatusCounts } from './filter.ts';
+import { LargeFleet } from './LargeFleet.tsx';
 import { useFleetView } from './use-fleet-view.ts';
 
 const route = getRouteApi('/frame/fleet');
@@ -43,7 +43,7 @@ export function FleetPage() {
   const statuses = useMemo(() => asSet(search.status, nodeStatusNames), [search.status]);
   const wantsRetired = statuses.has('retired');
   const counted = useQuery({ ...fleetCountsQuery, enabled: seesWholeFleet(session) });
-  const way = howToShow(counted.data, search.pool, seesWholeFleet(session));
+  const way = fleetDisplay(counted.data, search.pool, seesWholeFleet(session));
   const fleet = useQuery({
     ...fleetQuery(way === 'pool' ? search.pool : undefined),
     enabled: way === 'fleet' || way === 'pool',
@@ -130,7 +130,7 @@ export function FleetPage() {
 
       {error && <FailurePanel error={error} />}
       {way === 'counts' && counted.data && (
-        <FleetBeyond counted={counted.data} q={query} statuses={statuses} stuck={stuck} />
+        <LargeFleet counted={counted.data} q={query} statuses={statuses} stuck={stuck} />
       )}
       {way === 'pool' && fleet.data && fleet.data.size >= maxCells && (
         <Text size="sm" c="dimmed" mb="sm">

@@ -13,7 +13,7 @@ import { type Column, DataTable } from '../../ui/table/DataTable.tsx';
 import { Ago } from '../../ui/time/Ago.tsx';
 import { Countdown } from '../../ui/time/Countdown.tsx';
 import { isoOf } from '../../ui/time/times.ts';
-import { HeldTag } from '../supervision/HeldSign.tsx';
+import { HeldTag } from '../supervision/HeldVerdicts.tsx';
 
 /** The fleet store follows the stream; the other columns are read for the visible rows. */
 type Row = FleetNode & { more: Node | undefined; stuck: boolean };

@@ -104,7 +104,7 @@ function Collected({ fact }: { fact: Evidence }) {
 const Text = ({ title, text }: { title: string; text: string }) => (
   <>
     <h3>{title}</h3>
-    {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard as well */}
+    {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region must be reachable by keyboard */}
     <section className={styles.text} aria-label={title} tabIndex={0}>
       {text}
     </section>

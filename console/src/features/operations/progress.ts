@@ -37,7 +37,7 @@ export function headline(progress: SparseProgress, elapsed_seconds: number): str
   return [position(progress), what, elapsed(elapsed_seconds)].filter(Boolean).join(' · ');
 }
 
-/** What is known about the time left; empty if nothing is. */
+/** The time left, as far as it is known; otherwise empty. */
 export function outlook(progress: SparseProgress, since_receipt_seconds: number): string[] {
   if (hasEnded(progress)) return [];
   const { eta_seconds, slower_than, stalled, retry_after_seconds } = progress;

@@ -11,7 +11,7 @@ import { Ago } from '../../ui/time/Ago.tsx';
 import { withLocalTimes } from '../../ui/time/times.ts';
 import type { Action } from '../actions/action.ts';
 import styles from './ResidueTable.module.css';
-import { deedNames, deeds, residueAction } from './residue-actions.ts';
+import { residueAction, residueActionNames, residueActions } from './residue-actions.ts';
 import { causeWords, costWords, residueName, whereWords } from './words.ts';
 
 const columns: Column<Residue>[] = [
@@ -123,16 +123,16 @@ const actionsColumn = (onAction: (action: Action) => void): Column<Residue> => (
   cell: (row) =>
     row.status === 'open' && (
       <Group gap={6} justify="flex-end" wrap="nowrap">
-        {deedNames.map((deed) => (
+        {residueActionNames.map((action) => (
           <Button
-            key={deed}
+            key={action}
             size="compact-xs"
-            variant={deed === 'delete' ? 'light' : 'default'}
-            color={deed === 'delete' ? 'red' : undefined}
-            aria-label={`${deeds[deed].label} ${residueName(row)}`}
-            onClick={() => onAction(residueAction(row, deed))}
+            variant={action === 'delete' ? 'light' : 'default'}
+            color={action === 'delete' ? 'red' : undefined}
+            aria-label={`${residueActions[action].label} ${residueName(row)}`}
+            onClick={() => onAction(residueAction(row, action))}
           >
-            {deeds[deed].label}
+            {residueActions[action].label}
           </Button>
         ))}
       </Group>

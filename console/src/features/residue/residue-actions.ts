@@ -2,19 +2,19 @@
 
 import type { Residue } from '../../../../src/contract/supervision/residue.ts';
 import { newKey } from '../../api/client.ts';
-import { type Deed, dealWithResidue } from '../../api/queries/residue.ts';
+import { actOnResidue, type ResidueActionName } from '../../api/queries/residue.ts';
 import { toSentence } from '../../ui/text.ts';
 import { type Action, dryRun, thenNotify } from '../actions/action.ts';
 import { residueName } from './words.ts';
 
-interface DeedWords {
+interface ResidueActionTexts {
   label: string;
   says: string;
   done: string;
 }
 
 /** As in the CLI. */
-export const deeds: Record<Deed, DeedWords> = {
+export const residueActions: Record<ResidueActionName, ResidueActionTexts> = {
   verify: { label: 'Verify', says: 'Check now whether it still exists.', done: 'is being checked' },
   adopt: {
     label: 'Adopt',
@@ -28,21 +28,21 @@ export const deeds: Record<Deed, DeedWords> = {
   },
 };
 
-export const deedNames = Object.keys(deeds) as Deed[];
+export const residueActionNames = Object.keys(residueActions) as ResidueActionName[];
 
-export const residueAction = (residue: Residue, deed: Deed): Action => {
-  const { label, says, done } = deeds[deed];
+export const residueAction = (residue: Residue, action: ResidueActionName): Action => {
+  const { label, says, done } = residueActions[action];
   return {
     title: `${label} · ${residueName(residue)}`,
     says,
     button: label,
-    destructive: deed === 'delete',
+    destructive: action === 'delete',
     needsReason: true,
     predict: async () => {
-      const { predicts } = await dealWithResidue(residue.residue_id, deed, dryRun, newKey());
+      const { predicts } = await actOnResidue(residue.residue_id, action, dryRun, newKey());
       return { says: toSentence(predicts.says) };
     },
     run: ({ reason = '' }, key) =>
-      thenNotify(`${residueName(residue)} ${done}`, dealWithResidue(residue.residue_id, deed, { reason }, key)),
+      thenNotify(`${residueName(residue)} ${done}`, actOnResidue(residue.residue_id, action, { reason }, key)),
   };
 };

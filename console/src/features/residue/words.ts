@@ -1,4 +1,4 @@
-/** Words of residue: what, where, why and cost. Pure. */
+/** Describes residue: name, place, reason and cost. Pure. */
 import type { Residue } from '../../../../src/contract/supervision/residue.ts';
 import type { ResidueReason } from '../../../../src/lifecycle/findings/residue.ts';
 

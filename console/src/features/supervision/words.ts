@@ -1,4 +1,4 @@
-/** Words of the brake: what it holds, the effect, and how a hold ends. Pure. */
+/** Describes the brake: the verdicts it holds, the effect, and how a hold ends. Pure. */
 import type { Brake } from '../../../../src/contract/supervision/supervision.ts';
 
 export type Hold = Brake['holds'][number];

@@ -1,4 +1,4 @@
-/** An error: what happened, why, what to do, and the id to quote. */
+/** Shows an error with its cause, the next step and the id to quote. */
 import { Text } from '@mantine/core';
 import { IconAlertOctagon } from '@tabler/icons-react';
 import { failureOf } from '../../api/failure.ts';

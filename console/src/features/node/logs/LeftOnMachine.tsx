@@ -32,7 +32,7 @@ export function LeftOnMachine({ node }: { node: Node }) {
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region must be reachable by keyboard */}
       <div className={styles.box} role="log" aria-label={`Found on ${node.name}`} tabIndex={0}>
         {lines.map((line, i) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: what was found does not change, and has no numbers
+          // biome-ignore lint/suspicious/noArrayIndexKey: the lines never change
           <LogRow key={i} line={{ ...line, seq: i + 1, node_instance_id }} />
         ))}
       </div>

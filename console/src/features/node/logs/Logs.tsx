@@ -99,7 +99,7 @@ export function Logs({ node, instance, q, onChange }: Props) {
             aria-label={`Log of ${node.name}`}
             aria-busy={!loaded}
             aria-live="off"
-            // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region must be reachable by keyboard
+            // biome-ignore lint/a11y/noNoninteractiveTabindex: keyboards must reach what scrolls
             tabIndex={0}
             onScroll={({ currentTarget: box }) =>
               setAtEnd(box.scrollHeight - box.scrollTop - box.clientHeight < nearEndPx)

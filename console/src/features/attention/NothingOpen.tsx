@@ -12,7 +12,7 @@ const total = (counts: Record<string, number>, but: string): number =>
 
 const counted = (count: number, one: string, many: string) => ({ count, words: count === 1 ? one : many });
 
-export function AllIsWell({ known }: { known: Known }) {
+export function NothingOpen({ known }: { known: Known }) {
   const { data: overview } = useQuery({ ...overviewQuery, enabled: seesWholeFleet(useSession()) });
   const looked = overview && [
     counted(

@@ -19,7 +19,7 @@ interface Props {
   stuck: ReadonlyMap<string, string>;
 }
 
-export function FleetBeyond({ counted, q, statuses, stuck }: Props) {
+export function LargeFleet({ counted, q, statuses, stuck }: Props) {
   if (!q && statuses.size === 0) return <FleetCounts pools={countsByPool(counted)} total={totalOf(counted)} />;
   return <Found q={q} status={[...statuses][0]} several={statuses.size > 1} stuck={stuck} />;
 }

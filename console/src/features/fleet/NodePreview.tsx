@@ -10,8 +10,8 @@ import { NodeStatusBadge } from '../../ui/status/StatusBadges.tsx';
 import { Ago } from '../../ui/time/Ago.tsx';
 import { Countdown } from '../../ui/time/Countdown.tsx';
 import { isoOf } from '../../ui/time/times.ts';
-import { HeldTag } from '../supervision/HeldSign.tsx';
-import styles from './NodePeek.module.css';
+import { HeldTag } from '../supervision/HeldVerdicts.tsx';
+import styles from './NodePreview.module.css';
 
 const widthPx = 288;
 const heightPx = 150;
@@ -33,7 +33,7 @@ interface Props {
   stuck?: string | undefined;
 }
 
-export function NodePeek({ node, at, stuck }: Props) {
+export function NodePreview({ node, at, stuck }: Props) {
   const more = useMore(node.node_id);
   const left = Math.max(gapPx, Math.min(at.left, window.innerWidth - widthPx - gapPx));
   const fitsBelow = at.bottom + heightPx < window.innerHeight;

@@ -8,7 +8,7 @@ import type { ReactNode } from 'react';
 import type { Held } from '../../../../src/contract/node.ts';
 import { useBrake } from '../../api/queries/supervision.ts';
 import { toneStyle } from '../../ui/theme.ts';
-import styles from './HeldSign.module.css';
+import styles from './HeldVerdicts.module.css';
 import { heldCount, heldHeadline, isOpenHold } from './words.ts';
 
 /** Replaces `otherwise`, so that nothing moves. */

@@ -3,7 +3,7 @@ import { IconPlugConnectedX } from '@tabler/icons-react';
 import { useStreamState } from '../live/live.ts';
 import type { StreamState } from '../live/stream.ts';
 import { type Tone, toneStyle } from '../ui/theme.ts';
-import styles from './StreamSign.module.css';
+import styles from './StreamStatus.module.css';
 
 const words: Record<StreamState, { tone: Tone; text: string; means: string }> = {
   connecting: { tone: 'idle', text: 'Connecting', means: 'Opening the live stream.' },
@@ -17,7 +17,7 @@ const words: Record<StreamState, { tone: Tone; text: string; means: string }> = 
   paused: { tone: 'idle', text: 'Paused', means: 'Paused while this tab is hidden.' },
 };
 
-export function StreamSign() {
+export function StreamStatus() {
   const { tone, text, means } = words[useStreamState()];
   return (
     <span className={styles.sign} style={toneStyle(tone)} title={means}>
@@ -36,7 +36,7 @@ const signs: Partial<Record<StreamState, { title: string; text: string }>> = {
   },
 };
 
-export function StaleSign() {
+export function StaleBanner() {
   const sign = signs[useStreamState()];
   return (
     <div role="status" className={styles.place}>
