@@ -7,7 +7,7 @@ import { placeOf, scaleOver } from '../../src/base/duration-scale.ts';
 import type { TimedBoot } from '../../src/lifecycle/boots/survival.ts';
 import { evenBoots, recordBoots } from '../../src/store/testing/recorded-boots.ts';
 import { openTables } from '../api/support/tables.ts';
-import { allocate, becomes, declarePool } from '../support/machine-life.ts';
+import { allocate, becomes, declarePool } from '../support/allocations.ts';
 import { inProcessServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
 import { expectNoBarriers, openBrowser, releaseEverything, signIn, visit, walkTo } from './support/console.ts';

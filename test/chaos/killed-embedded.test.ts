@@ -6,8 +6,8 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createClient } from '../../src/contract/client.ts';
 import { routes } from '../../src/contract/routes.ts';
 import { findPostmaster, isProcessAlive } from '../../src/store/pg/embedded/postmaster.ts';
+import { allocate, allocation, becomes, declarePool, release } from '../support/allocations.ts';
 import { freePort } from '../support/free-port.ts';
-import { allocate, allocation, becomes, declarePool, release } from '../support/machine-life.ts';
 import { type SpawnedMain, spawnMain } from '../support/server.ts';
 import { until } from '../support/until.ts';
 

@@ -5,10 +5,10 @@
 import { rm } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { clusterSpec } from '../scenarios/support/azure.ts';
+import { allocate, allocation, becomes, declarePool, release } from '../support/allocations.ts';
 import { type Arm, startArm } from '../support/arm/arm.ts';
 import { paths } from '../support/arm/faults.ts';
 import { expectNothingLeft, type Ledger, openLedger, openRuns } from '../support/ledger.ts';
-import { allocate, allocation, becomes, declarePool, release } from '../support/machine-life.ts';
 import { type SpawnedServer, spawnServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
 import { buildTrap, type Trap } from './trap.ts';

@@ -4,9 +4,9 @@
  */
 import { rm } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { allocate, becomes, declarePool, release } from '../support/allocations.ts';
 import { freePort } from '../support/free-port.ts';
 import { expectNothingLeft, type Ledger, openLedger, openRuns } from '../support/ledger.ts';
-import { allocate, becomes, declarePool, release } from '../support/machine-life.ts';
 import { type SpawnedServer, spawnServer } from '../support/server.ts';
 import { type LaunchWatch, watchLaunches } from '../support/tagged-processes.ts';
 import { until } from '../support/until.ts';

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { allBecome, declarePool, release } from '../../../test/support/machine-life.ts';
+import { allBecome, declarePool, release } from '../../../test/support/allocations.ts';
 import { inProcessServer, type TestServer } from '../../../test/support/server.ts';
 import { startCli } from '../testing/run-cli.ts';
 

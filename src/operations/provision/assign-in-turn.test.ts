@@ -1,6 +1,6 @@
 /** Machines of a pool are handed out to all who wait at once, exactly as they would be one after another. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { tryingDriver } from '../../../test/scenarios/support/trying-driver.ts';
+import { tryingDriver } from '../../../test/scenarios/support/simulated-driver.ts';
 import { testDatabase } from '../../../test/support/database.ts';
 import type { CorrelationId, WorkflowId } from '../../base/ids.ts';
 import type { PoolDocument } from '../../contract/pool.ts';

@@ -1,6 +1,6 @@
 /** A machine that stands free, by each revision: the steps that its runs have on record, and the same end, wherever it is cut off. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { tryingDriver } from '../../../test/scenarios/support/trying-driver.ts';
+import { tryingDriver } from '../../../test/scenarios/support/simulated-driver.ts';
 import { testDatabase } from '../../../test/support/database.ts';
 import { until } from '../../../test/support/until.ts';
 import { secondsLater } from '../../base/clock.ts';

@@ -1,6 +1,6 @@
 /** Whoever the action is not open to is foretold, passed over with the reason, and neither a failure nor a canary. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { tryingDriver } from '../../../test/scenarios/support/trying-driver.ts';
+import { tryingDriver } from '../../../test/scenarios/support/simulated-driver.ts';
 import { testDatabase } from '../../../test/support/database.ts';
 import type { CorrelationId, NodeId, WorkflowId } from '../../base/ids.ts';
 import type { OperationContext } from '../../engine/engine.ts';

@@ -1,7 +1,7 @@
 /** A proof that is asked for once, within a bound: whatever is no proof is an answer too. And an agent's word counts by its signature alone. */
 import { generateKeyPairSync, sign } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { tryingDriver } from '../../../test/scenarios/support/trying-driver.ts';
+import { tryingDriver } from '../../../test/scenarios/support/simulated-driver.ts';
 import { fingerprintOf } from '../../base/credentials/ed25519.ts';
 import { virtualClock } from '../../base/virtual-clock.ts';
 import { canonicalJson } from '../../contract/canonical-json.ts';

@@ -1,6 +1,6 @@
 /** What may be asked about residue, and what is refused: nothing that lives is deleted, and no two work on one entry. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { tryingDriver } from '../../../test/scenarios/support/trying-driver.ts';
+import { tryingDriver } from '../../../test/scenarios/support/simulated-driver.ts';
 import { testDatabase } from '../../../test/support/database.ts';
 import type { CorrelationId, NodeId, NodeInstanceId } from '../../base/ids.ts';
 import { wholeFleet } from '../../lifecycle/visibility.ts';

@@ -1,6 +1,6 @@
 /** A cause found after a rule gave a machine up by time alone is added to its verdict. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { tryingDriver } from '../../../test/scenarios/support/trying-driver.ts';
+import { tryingDriver } from '../../../test/scenarios/support/simulated-driver.ts';
 import { testDatabase } from '../../../test/support/database.ts';
 import type { NodeId } from '../../base/ids.ts';
 import type { AllocationRow } from '../../store/rows/allocations.ts';

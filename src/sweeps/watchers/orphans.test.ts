@@ -2,7 +2,7 @@
  * The orphans sweep on a real store with a scripted driver: reports, ignores and resolves residue.
  */
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { tryingDriver } from '../../../test/scenarios/support/trying-driver.ts';
+import { tryingDriver } from '../../../test/scenarios/support/simulated-driver.ts';
 import { testDatabase } from '../../../test/support/database.ts';
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
 import type { Driver, OwnedResource } from '../../drivers/driver.ts';

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { expect } from 'vitest';
 import { findChromium } from '../../../scripts/setup/chromium.mjs';
-import { allBecome, release } from '../../support/machine-life.ts';
+import { allBecome, release } from '../../support/allocations.ts';
 import type { TestServer } from '../../support/server.ts';
 
 /** For a loaded machine; a test that needs it is waiting for a condition. */

@@ -5,7 +5,7 @@
  */
 import type { NodeInstanceId } from '../../../src/base/ids.ts';
 import type { Driver, DriverOutcome, DriverTarget, EnsureTarget } from '../../../src/drivers/driver.ts';
-import { tryingDriver } from '../../scenarios/support/trying-driver.ts';
+import { tryingDriver } from '../../scenarios/support/simulated-driver.ts';
 
 /**
  * - well: comes up and does what it is asked

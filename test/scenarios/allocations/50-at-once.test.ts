@@ -1,7 +1,7 @@
 /** Fifty machines at once come up and go down, and a pool with little room serves everybody in turn. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { allocate, allocation, becomes, declarePool, release } from '../../support/allocations.ts';
 import { expectNothingLeft, type Ledger, openLedger } from '../../support/ledger.ts';
-import { allocate, allocation, becomes, declarePool, release } from '../../support/machine-life.ts';
 import { type SpawnedServer, spawnServer } from '../../support/server.ts';
 import { taggedProcesses } from '../../support/tagged-processes.ts';
 import { until } from '../../support/until.ts';

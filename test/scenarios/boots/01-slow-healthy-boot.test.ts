@@ -1,7 +1,7 @@
 /** A boot that takes most of its budget is waited for; under an operator's shorter budget the very same boot is killed. */
 import { expect } from 'vitest';
 import { secondsBetween } from '../../../src/base/clock.ts';
-import { allocate } from '../../support/machine-life.ts';
+import { allocate } from '../../support/allocations.ts';
 import { becomesAllocation, becomesNode, changesOf, localPool, nodeOf, samplesOf } from '../support/machines.ts';
 import { judging, scenario } from '../support/scenario.ts';
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
 import { secondsBetween } from '../../../src/base/clock.ts';
 import { type EventReader, openEvents } from '../../api/support/event-reader.ts';
-import { allocate } from '../../support/machine-life.ts';
+import { allocate } from '../../support/allocations.ts';
 import { becomesAllocation, becomesNode, changesOf, localPool, samplesOf } from '../support/machines.ts';
 import { judging, scenario, without } from '../support/scenario.ts';
 

@@ -1,9 +1,9 @@
 /** The bootstrap watcher watches exactly as long as the rule waits, whatever the override; an early crash ends the wait at once. */
 import { expect } from 'vitest';
 import { secondsBetween, systemClock } from '../../../src/base/clock.ts';
-import { allocate, declarePool } from '../../support/machine-life.ts';
+import { allocate, declarePool } from '../../support/allocations.ts';
 import { scenario, type World } from '../support/scenario.ts';
-import { tryingDriver } from '../support/trying-driver.ts';
+import { tryingDriver } from '../support/simulated-driver.ts';
 
 const ended = (world: World, id: string) =>
   world.comes('the allocation to have failed', async () => {

@@ -5,7 +5,7 @@ import type { BootStage } from '../../../src/contract/node.ts';
 import type * as Explaining from '../../../src/lifecycle/boots/slow-stages.ts';
 import type * as NodeLogs from '../../../src/store/agents/boot-stages.ts';
 import type { Machine } from '../../api/support/machine.ts';
-import { allocate } from '../../support/machine-life.ts';
+import { allocate } from '../../support/allocations.ts';
 import { becomesAllocation, externalPool, joined, localPool } from '../support/machines.ts';
 import { scenario, type World, whileWrong } from '../support/scenario.ts';
 

@@ -4,9 +4,9 @@ import { secondsBetween, systemClock } from '../../../src/base/clock.ts';
 import type { EnsureTarget } from '../../../src/drivers/driver.ts';
 import type { Composition } from '../../../src/main.ts';
 import { startMachine } from '../../api/support/machine.ts';
-import { allocate } from '../../support/machine-life.ts';
+import { allocate } from '../../support/allocations.ts';
 import { scenario } from '../support/scenario.ts';
-import { tryingDriver } from '../support/trying-driver.ts';
+import { tryingDriver } from '../support/simulated-driver.ts';
 
 /** Longer than a busy machine takes from the grant until the machine registers. */
 const provision_seconds = 5;

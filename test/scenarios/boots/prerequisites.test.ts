@@ -3,7 +3,7 @@ import { expect, vi } from 'vitest';
 import type { Node } from '../../../src/contract/node.ts';
 import type * as Prerequisites from '../../../src/store/agents/prerequisites.ts';
 import type { Machine } from '../../api/support/machine.ts';
-import { allocate } from '../../support/machine-life.ts';
+import { allocate } from '../../support/allocations.ts';
 import { startAgent } from '../support/agents.ts';
 import {
   beating,

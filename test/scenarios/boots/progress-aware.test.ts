@@ -2,9 +2,9 @@
 import { expect } from 'vitest';
 import { secondsBetween, systemClock } from '../../../src/base/clock.ts';
 import type { Composition } from '../../../src/main.ts';
-import { allocate } from '../../support/machine-life.ts';
+import { allocate } from '../../support/allocations.ts';
 import { judging, scenario, type World } from '../support/scenario.ts';
-import { tryingDriver } from '../support/trying-driver.ts';
+import { tryingDriver } from '../support/simulated-driver.ts';
 
 /** Shows a new state of its one part for as long as it advances, then the same for ever. */
 const provider = (advancesForSeconds: number): Pick<Composition, 'drivers'> => ({

@@ -1,7 +1,7 @@
 /** A tenant whose machine failed tries again and gets another one; the failed machine, though it comes back, is nobody's until it is proven clean. */
 import { expect, vi } from 'vitest';
 import type * as NodeRetire from '../../../src/operations/release/node-retire.ts';
-import { allocate } from '../../support/machine-life.ts';
+import { allocate } from '../../support/allocations.ts';
 import { forgetful } from '../support/forgetful.ts';
 import { allocationOf, becomesAllocation, becomesNode, causesOf, externalPool, joined } from '../support/machines.ts';
 import { scenario, type World, whileWrong } from '../support/scenario.ts';

@@ -9,7 +9,7 @@ import type * as TakeDown from '../../../src/operations/release/take-down.ts';
 import type * as AllocationTransition from '../../../src/store/transitions/allocation-transition.ts';
 import { callRoute, expectProblem } from '../../api/support/calls.ts';
 import { startMachine } from '../../api/support/machine.ts';
-import { allocate, release } from '../../support/machine-life.ts';
+import { allocate, release } from '../../support/allocations.ts';
 import { startAgent } from '../support/agents.ts';
 import { expectFenced, voiceIn, voiceOf } from '../support/instances.ts';
 import { allocationOf, becomesAllocation, becomesNode, externalPool, joined, localPool } from '../support/machines.ts';

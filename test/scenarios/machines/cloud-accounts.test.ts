@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { secondsBetween } from '../../../src/base/clock.ts';
+import { allocate, allocation, becomes, release } from '../../support/allocations.ts';
 import { usualSpec as clusterSpec } from '../../support/arm/aks-world.ts';
 import { type Arm, startArm } from '../../support/arm/arm.ts';
 import { paths } from '../../support/arm/faults.ts';
@@ -11,7 +12,6 @@ import { Refusal } from '../../support/arm/refusal.ts';
 import { type Ec2Server, startEc2 } from '../../support/ec2/ec2-server.ts';
 import { accountSecrets, usualSpec as machineSpec } from '../../support/ec2/ec2-world.ts';
 import { type Ledger, openLedger } from '../../support/ledger.ts';
-import { allocate, allocation, becomes, release } from '../../support/machine-life.ts';
 import { type SpawnedServer, spawnServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 

@@ -1,7 +1,7 @@
 /** Many machines that do not come up at once: their verdicts are written, and no more are launched into the same failure. */
 import { expect } from 'vitest';
 import { defaultBrakePolicy } from '../../../src/lifecycle/brake/brake.ts';
-import { allocate } from '../../support/machine-life.ts';
+import { allocate } from '../../support/allocations.ts';
 import { allocationOf, becomesAllocation, localPool } from '../support/machines.ts';
 import { judging, scenario, type World } from '../support/scenario.ts';
 

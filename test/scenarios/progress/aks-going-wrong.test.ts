@@ -1,10 +1,10 @@
 /** Clusters of AKS that are not wanted any more while Azure makes them, and one that fails after it exists. */
 import { afterAll, beforeEach, expect } from 'vitest';
 import type { Driver } from '../../../src/drivers/driver.ts';
+import { release } from '../../support/allocations.ts';
 import { startArm } from '../../support/arm/arm.ts';
 import { paths } from '../../support/arm/faults.ts';
 import { refusals } from '../../support/arm/refusal.ts';
-import { release } from '../../support/machine-life.ts';
 import { askForCluster, onAzure, reaches, says } from '../support/azure.ts';
 import { allocationOf, becomesAllocation } from '../support/machines.ts';
 import { scenario, type World } from '../support/scenario.ts';

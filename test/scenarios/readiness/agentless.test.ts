@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import type { DriverOutcome, Observation, PlannedStep } from '../../../src/drivers/driver.ts';
 import { becomesAllocation, becomesNode, nodeOf } from '../support/machines.ts';
 import { type Counter, scenario, type World, without } from '../support/scenario.ts';
-import { tryingDriver } from '../support/trying-driver.ts';
+import { tryingDriver } from '../support/simulated-driver.ts';
 
 /** Between the look that finds its provider away and the silence that would be judged lie several intervals: a busy machine may miss some. */
 const heartbeat = { interval_seconds: 1, stale_after_seconds: 6 };

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, vi } from 'vitest';
 import type * as evidence from '../../../src/store/evidence/evidence.ts';
-import { allocate, allocation, becomes, declarePool, release } from '../../support/machine-life.ts';
+import { allocate, allocation, becomes, declarePool, release } from '../../support/allocations.ts';
 import { scenario, type World, whileWrong, without } from '../support/scenario.ts';
 
 /** For a counter-test: facts that get lost. */

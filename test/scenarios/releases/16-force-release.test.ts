@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { expect } from 'vitest';
 import type { Residue } from '../../../src/contract/supervision/residue.ts';
 import type { Driver } from '../../../src/drivers/driver.ts';
-import { declarePool } from '../../support/machine-life.ts';
+import { declarePool } from '../../support/allocations.ts';
 import { endTagged, taggedProcesses } from '../../support/tagged-processes.ts';
 import { allocationOf, becomesAllocation, becomesNode, nodeOf } from '../support/machines.ts';
 import { scenario, type World, without } from '../support/scenario.ts';

@@ -2,8 +2,8 @@
 import { expect } from 'vitest';
 import type { Driver } from '../../../src/drivers/driver.ts';
 import type { Composition } from '../../../src/main.ts';
+import { allocate, allocation, becomes, declarePool, release } from '../../support/allocations.ts';
 import { expectNothingLeft } from '../../support/ledger.ts';
-import { allocate, allocation, becomes, declarePool, release } from '../../support/machine-life.ts';
 import { taggedProcesses } from '../../support/tagged-processes.ts';
 import { scenario } from '../support/scenario.ts';
 

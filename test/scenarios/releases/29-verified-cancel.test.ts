@@ -9,7 +9,7 @@ import type { Driver } from '../../../src/drivers/driver.ts';
 import type * as fencing from '../../../src/operations/release/fence.ts';
 import type * as instances from '../../../src/store/agents/instances.ts';
 import { callRoute } from '../../api/support/calls.ts';
-import { allocate, release } from '../../support/machine-life.ts';
+import { allocate, release } from '../../support/allocations.ts';
 import { endTagged, taggedProcesses } from '../../support/tagged-processes.ts';
 import { allocationOf, becomesAllocation, localPool } from '../support/machines.ts';
 import { type Counter, judging, scenario, type World, whileWrong } from '../support/scenario.ts';

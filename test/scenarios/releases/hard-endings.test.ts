@@ -6,8 +6,8 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { allocation, declarePool, release } from '../../support/allocations.ts';
 import { openLedger } from '../../support/ledger.ts';
-import { allocation, declarePool, release } from '../../support/machine-life.ts';
 import { inProcessServer } from '../../support/server.ts';
 import { taggedProcesses } from '../../support/tagged-processes.ts';
 import { until } from '../../support/until.ts';

@@ -3,7 +3,7 @@ import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import type { NodeActionName } from '../../../src/lifecycle/actions/actions.ts';
-import { allocate } from '../../support/machine-life.ts';
+import { allocate } from '../../support/allocations.ts';
 import { taggedProcesses } from '../../support/tagged-processes.ts';
 import { forgetful } from '../support/forgetful.ts';
 import {

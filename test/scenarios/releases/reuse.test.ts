@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { expect, vi } from 'vitest';
 import type * as allocations from '../../../src/store/rows/allocations.ts';
 import type * as freeNodes from '../../../src/store/rows/free-nodes.ts';
-import { allocate, allocation, becomes, declarePool, release } from '../../support/machine-life.ts';
+import { allocate, allocation, becomes, declarePool, release } from '../../support/allocations.ts';
 import { scenario, type World, whileWrong } from '../support/scenario.ts';
 
 /** For the counter-tests: a pool that forgets its free machines, or who asked first. */

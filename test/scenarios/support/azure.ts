@@ -5,8 +5,8 @@ import { createAksDriver } from '../../../src/drivers/aks/aks-driver.ts';
 import type { AksSpec } from '../../../src/drivers/aks/spec.ts';
 import type { Driver } from '../../../src/drivers/driver.ts';
 import type { Composition } from '../../../src/main.ts';
+import { allocate } from '../../support/allocations.ts';
 import type { Arm } from '../../support/arm/arm.ts';
-import { allocate } from '../../support/machine-life.ts';
 import { allocationOf } from './machines.ts';
 import type { World } from './scenario.ts';
 

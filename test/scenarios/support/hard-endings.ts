@@ -2,8 +2,8 @@
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import type { Allocation } from '../../../src/contract/allocation.ts';
+import { allocate, allocation, becomes, declarePool, release } from '../../support/allocations.ts';
 import { expectNothingLeft, type Ledger } from '../../support/ledger.ts';
-import { allocate, allocation, becomes, declarePool, release } from '../../support/machine-life.ts';
 import type { TestServer } from '../../support/server.ts';
 import { taggedProcesses } from '../../support/tagged-processes.ts';
 import { until } from '../../support/until.ts';

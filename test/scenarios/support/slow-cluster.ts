@@ -6,7 +6,7 @@ import type { Driver, DriverOutcome, PlannedStep } from '../../../src/drivers/dr
 import type { Composition } from '../../../src/main.ts';
 import { allocationOf } from './machines.ts';
 import type { World } from './scenario.ts';
-import { tryingDriver } from './trying-driver.ts';
+import { tryingDriver } from './simulated-driver.ts';
 
 export const phases: PlannedStep[] = [
   { phase: 'creating_cluster', label: 'Preparing', usual_seconds: 1, owner_layer: 'provider' },

@@ -3,7 +3,7 @@
  * off. Simulated, with what it was asked to do on record; everything around it is the product's own.
  */
 import type { Driver, EnsureTarget } from '../../../src/drivers/driver.ts';
-import { tryingDriver } from './trying-driver.ts';
+import { tryingDriver } from './simulated-driver.ts';
 
 export type UpstreamState = 'nothing' | 'creating' | 'aborting' | 'partial' | 'deleted';
 
