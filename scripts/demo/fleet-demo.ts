@@ -5,7 +5,7 @@ import { createLog } from '../../src/base/telemetry/log.ts';
 import { createClient } from '../../src/contract/client.ts';
 import { routes } from '../../src/contract/routes.ts';
 import { startServer } from '../../src/main.ts';
-import { endProcessesIn } from '../../test/support/tagged-processes.ts';
+import { killProcessesIn } from '../../test/support/tagged-processes.ts';
 import { plantFleet } from './planted-fleet.ts';
 
 export interface FleetDemo {
@@ -33,7 +33,7 @@ export async function startFleetDemo(options: {
     async stop() {
       ended.abort();
       await server.stop();
-      endProcessesIn(options.data_dir);
+      killProcessesIn(options.data_dir);
     },
   };
 }

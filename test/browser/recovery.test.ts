@@ -6,7 +6,7 @@ import type { Composition } from '../../src/main.ts';
 import { type BeatingFleet, beatingFleet } from '../scenarios/support/fleet.ts';
 import type { World } from '../scenarios/support/scenario.ts';
 import { type StubbornMachines, stubbornMachines, stubbornPool } from '../scenarios/support/stubborn-machines.ts';
-import { allBecome, allocate, becomes, release } from '../support/allocations.ts';
+import { allocate, release, waitForStatus, waitForStatuses } from '../support/allocations.ts';
 import { type Ledger, openLedger } from '../support/ledger.ts';
 import { inProcessServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
@@ -45,9 +45,9 @@ beforeAll(async () => {
   await client.call('pool-put', { params: { pool: 'stubborn' }, body: stubbornPool });
   stubborn = await stubbornMachines(server, 'stubborn', 3);
   const held = await Promise.all(Array.from({ length: 3 }, () => allocate(client, 'stubborn')));
-  await allBecome(client, held, 'active');
+  await waitForStatuses(client, held, 'active');
   await Promise.all(held.map((id) => release(client, id)));
-  await allBecome(client, held, 'release_failed');
+  await waitForStatuses(client, held, 'release_failed');
   [forced = '', ...stuck] = held;
   await leaveBehind();
   ({ page, complaints } = await visit(browser));
@@ -288,7 +288,7 @@ it('releases that failed are tried again all at once, and watched', async () => 
   await page.waitForURL(/\/operations\//);
   await page.getByRole('heading', { name: 'Fleet recover' }).waitFor();
   await statusOf(page, 'succeeded').waitFor();
-  await Promise.all(stuck.map((id) => becomes(server.client, id, 'released')));
+  await Promise.all(stuck.map((id) => waitForStatus(server.client, id, 'released')));
 });
 
 it('offers nothing to those who may only look', async () => {

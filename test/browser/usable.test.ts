@@ -7,7 +7,7 @@ import { placeOf, scaleOver } from '../../src/base/duration-scale.ts';
 import type { TimedBoot } from '../../src/lifecycle/boots/survival.ts';
 import { evenBoots, recordBoots } from '../../src/store/testing/recorded-boots.ts';
 import { openTables } from '../api/support/tables.ts';
-import { allocate, becomes, declarePool } from '../support/allocations.ts';
+import { allocate, declarePool, waitForStatus } from '../support/allocations.ts';
 import { inProcessServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
 import { expectNoBarriers, openBrowser, releaseEverything, signIn, visit, walkTo } from './support/console.ts';
@@ -22,7 +22,7 @@ beforeAll(async () => {
   [server, browser] = await Promise.all([inProcessServer(), openBrowser()]);
   await declarePool(server.client, 'staged', { spec: { boot_stages: [{ name: 'unpack', seconds: 0.2 }] } });
   const asked = await allocate(server.client, 'staged');
-  const { allocation_id, node_id, workflow_id } = await becomes(server.client, asked, 'active');
+  const { allocation_id, node_id, workflow_id } = await waitForStatus(server.client, asked, 'active');
   pages = {
     '/attention': 'All is well',
     '/fleet': 'staged',

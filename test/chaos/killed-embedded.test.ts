@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createClient } from '../../src/contract/client.ts';
 import { routes } from '../../src/contract/routes.ts';
 import { findPostmaster, isProcessAlive } from '../../src/store/pg/embedded/postmaster.ts';
-import { allocate, allocation, becomes, declarePool, release } from '../support/allocations.ts';
+import { allocate, declarePool, readAllocation, release, waitForStatus } from '../support/allocations.ts';
 import { freePort } from '../support/free-port.ts';
 import { type SpawnedMain, spawnMain } from '../support/server.ts';
 import { until } from '../support/until.ts';
@@ -35,7 +35,7 @@ it('the database outlives the server and is adopted, and what was under way is f
   await declarePool(client, 'slow', { spec: { setup: `while [ ! -e ${gate} ]; do sleep 0.1; done` } });
   const id = await allocate(client, 'slow');
   await until('it to be launched', async () => {
-    const { progress } = await allocation(client, id);
+    const { progress } = await readAllocation(client, id);
     return progress?.phase === 'register';
   });
   const postmaster = postmasterPid();
@@ -46,10 +46,10 @@ it('the database outlives the server and is adopted, and what was under way is f
   await writeFile(gate, '');
   server = await spawnMain(args);
   expect(postmasterPid()).toBe(postmaster);
-  const active = await becomes(client, id, 'active');
+  const active = await waitForStatus(client, id, 'active');
   expect(active.node_id).toBeTruthy();
   await release(client, id);
-  await becomes(client, id, 'released');
+  await waitForStatus(client, id, 'released');
 
   await server.end('SIGTERM');
   await until('the database to stop with the server', () => !isProcessAlive(postmaster));

@@ -5,7 +5,7 @@
 import { rm } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { clusterSpec } from '../scenarios/support/azure.ts';
-import { allocate, allocation, becomes, declarePool, release } from '../support/allocations.ts';
+import { allocate, declarePool, readAllocation, release, waitForStatus } from '../support/allocations.ts';
 import { type Arm, startArm } from '../support/arm/arm.ts';
 import { paths } from '../support/arm/faults.ts';
 import { expectNothingLeft, type Ledger, openLedger, openRuns } from '../support/ledger.ts';
@@ -71,7 +71,7 @@ describe('kill -9 in each step of an AKS cluster', () => {
     name: 'under way',
     prepare: () => void arm.hold('pool:blastpool'),
     come: () =>
-      until('its pools to be shown', async () => (await allocation(server.client, id)).progress?.parts.length, {
+      until('its pools to be shown', async () => (await readAllocation(server.client, id)).progress?.parts.length, {
         seconds: 60,
       }),
     over: () => arm.letGo(),
@@ -106,7 +106,7 @@ describe('kill -9 in each step of an AKS cluster', () => {
     await dieAtEach(points, async () => {
       id = await allocate(server.client, 'clusters');
     });
-    await becomes(server.client, id, 'active');
+    await waitForStatus(server.client, id, 'active');
     await until('the engine to be done', async () => (await ledger.count(openRuns)) === 0, { seconds: 60 });
     expect(asked('PUT', paths.cluster).map(({ status }) => status)).toEqual([201]);
     expect(arm.clustersCreated()).toBe(1);
@@ -127,7 +127,7 @@ describe('kill -9 in each step of an AKS cluster', () => {
       unrecorded('engine:ended'),
     ];
     await dieAtEach(points, () => release(server.client, id));
-    await becomes(server.client, id, 'released');
+    await waitForStatus(server.client, id, 'released');
     await expectNothingLeft(ledger, first.nodes_dir, 1);
     expect(arm.resources(), 'what is left in Azure').toEqual([]);
     expect(await ledger.facts(id, 'allocation.released')).toBe(1);
@@ -141,7 +141,7 @@ describe('kill -9 in each step of an AKS cluster', () => {
     await underWay.come();
     await dieAtEach([unheard('POST', paths.abort), unheard('DELETE', paths.cluster)], () => release(server.client, id));
     arm.letGo();
-    await becomes(server.client, id, 'released');
+    await waitForStatus(server.client, id, 'released');
     await expectNothingLeft(ledger, first.nodes_dir, 1);
     expect(arm.resources(), 'what is left in Azure').toEqual([]);
     expect(await ledger.facts(id, 'allocation.active')).toBe(0);

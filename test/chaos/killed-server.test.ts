@@ -4,7 +4,7 @@
  */
 import { rm } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { allocate, becomes, declarePool, release } from '../support/allocations.ts';
+import { allocate, declarePool, release, waitForStatus } from '../support/allocations.ts';
 import { freePort } from '../support/free-port.ts';
 import { expectNothingLeft, type Ledger, openLedger, openRuns } from '../support/ledger.ts';
 import { type SpawnedServer, spawnServer } from '../support/server.ts';
@@ -92,7 +92,7 @@ describe('kill -9 in each step', () => {
     await dieAtEach(provisionPoints, async () => {
       allocation_id = await allocate(server.client, 'killed');
     });
-    const active = await becomes(server.client, allocation_id, 'active');
+    const active = await waitForStatus(server.client, allocation_id, 'active');
     await until('the engine to be done', async () => (await ledger.count(openRuns)) === 0, { seconds: 60 });
 
     expect(await notTried(ledger, 'node-provision', provisionPoints)).toEqual([]);
@@ -109,7 +109,7 @@ describe('kill -9 in each step', () => {
 
   it('release: the machine goes down once, with proof', async () => {
     await dieAtEach(releasePoints, () => release(server.client, allocation_id));
-    await becomes(server.client, allocation_id, 'released');
+    await waitForStatus(server.client, allocation_id, 'released');
     await expectNothingLeft(ledger, first.nodes_dir, 1);
 
     expect(await notTried(ledger, 'allocation-release', releasePoints)).toEqual([]);

@@ -3,8 +3,15 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { allBecome, allocate, allocation, becomes, declarePool, release } from '../support/allocations.ts';
-import { expectNothingLeft, type Ledger, openLedger, operationsEnd } from '../support/ledger.ts';
+import {
+  allocate,
+  declarePool,
+  readAllocation,
+  release,
+  waitForStatus,
+  waitForStatuses,
+} from '../support/allocations.ts';
+import { expectNothingLeft, type Ledger, openLedger, waitForOperations } from '../support/ledger.ts';
 import { type SpawnedServer, spawnServer } from '../support/server.ts';
 import { type LaunchWatch, watchLaunches } from '../support/tagged-processes.ts';
 import { until } from '../support/until.ts';
@@ -98,8 +105,8 @@ it('both serve, and each sees what the other did', async () => {
   const stream = await fetch(younger.client.address('stream-open'), { headers: younger.client.headers() });
   const reader = stream.body?.pipeThrough(new TextDecoderStream()).getReader();
   const id = await allocate(elder.client, 'local');
-  expect((await allocation(younger.client, id)).allocation_id).toBe(id);
-  await becomes(younger.client, id, 'active');
+  expect((await readAllocation(younger.client, id)).allocation_id).toBe(id);
+  await waitForStatus(younger.client, id, 'active');
   let told = '';
   await until(
     'the stream of the other replica to tell of it',
@@ -111,7 +118,7 @@ it('both serve, and each sees what the other did', async () => {
   );
   await reader?.cancel();
   await release(younger.client, id);
-  await becomes(elder.client, id, 'released');
+  await waitForStatus(elder.client, id, 'released');
   await expectNothingLeft(ledger, elder.nodes_dir, 2);
 });
 
@@ -126,7 +133,7 @@ describe.each([
     await declarePool(living.client, 'slow', { spec: { setup: waitForGate() } });
     await declarePool(living.client, 'sticky', { spec: { clean: waitForGate() } });
     const leaving = await Promise.all(Array.from({ length: each }, () => allocate(living.client, 'sticky')));
-    await allBecome(living.client, leaving, 'active');
+    await waitForStatuses(living.client, leaving, 'active');
     // One after another: whoever is asked hears of it first and starts it, unless it is busy.
     const arriving: string[] = [];
     for (const id of leaving) {
@@ -138,9 +145,9 @@ describe.each([
     await dying.kill();
     const killedMs = performance.now();
     await openGate();
-    await allBecome(living.client, arriving, 'active');
-    await allBecome(living.client, leaving, 'released');
-    await operationsEnd(ledger);
+    await waitForStatuses(living.client, arriving, 'active');
+    await waitForStatuses(living.client, leaving, 'released');
+    await waitForOperations(ledger);
     const seconds = secondsSince(killedMs);
     console.log(
       `${orphaned.length} of ${arriving.length + leaving.length} operations taken over; all finished ${seconds.toFixed(1)} s after kill -9 of ${killed} (promised: ${promisedSeconds} s)`,
@@ -150,7 +157,7 @@ describe.each([
     await onceEach('operation.taken_over', orphaned);
 
     await Promise.all(arriving.map((id) => release(living.client, id)));
-    await allBecome(living.client, arriving, 'released');
+    await waitForStatuses(living.client, arriving, 'released');
     await expectNothingLeft(ledger, elder.nodes_dir, 1);
     expectOneProcessEach();
   }, 180_000);
@@ -173,14 +180,14 @@ it('a frozen replica that comes back changes nothing more and ends itself', asyn
     seconds: 60,
   });
   expect(await ledger.facts(id, 'operation.taken_over')).toBe(1);
-  await becomes(living.client, id, 'active');
+  await waitForStatus(living.client, id, 'active');
 
   process.kill(frozen.pid, 'SIGCONT');
   const ended = await Promise.race([frozen.ended, until('its end', () => undefined, { seconds: 60 })]);
   expect(ended).toBe(1);
   expect(frozen.output()).toContain('declared dead');
   await release(living.client, id);
-  await becomes(living.client, id, 'released');
+  await waitForStatus(living.client, id, 'released');
   await expectNothingLeft(ledger, elder.nodes_dir, 1);
   await onceEach('allocation.active', [id]);
   await onceEach('allocation.released', [id]);

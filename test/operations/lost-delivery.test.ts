@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { allocate, becomes, declarePool, release } from '../support/allocations.ts';
+import { allocate, declarePool, release, waitForStatus } from '../support/allocations.ts';
 import { freePort } from '../support/free-port.ts';
 import { spawnServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
@@ -34,7 +34,7 @@ async function activeIn(pool: string): Promise<string> {
     spec: { command: ['sleep', '600'], clean },
   });
   const id = await allocate(server.client, pool);
-  await becomes(server.client, id, 'active');
+  await waitForStatus(server.client, id, 'active');
   return id;
 }
 
@@ -52,7 +52,7 @@ test('the answer was lost: the next poll gets the task', async () => {
   const id = await activeIn('answers');
   line.loseAnswers(3);
   await release(server.client, id);
-  await becomes(server.client, id, 'released');
+  await waitForStatus(server.client, id, 'released');
   expect(line.lostAnswers()).toBe(3);
   await expectOneRun('answers');
   const kinds = await taskKindsOf(id);
@@ -64,7 +64,7 @@ test('the server holds polls that the agent gave up: the one that the agent wait
   const id = await activeIn('polls');
   for (let lost = 0; lost < 3; ) lost += await until('an open poll', () => line.losePolls() || undefined);
   await release(server.client, id);
-  await becomes(server.client, id, 'released');
+  await waitForStatus(server.client, id, 'released');
   await expectOneRun('polls');
   expect(await taskKindsOf(id), 'no lease had to end').not.toContain('task.requeued');
 });

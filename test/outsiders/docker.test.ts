@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { describeDriver, handle } from '../../src/drivers/conformance.ts';
 import { labelNames } from '../../src/drivers/docker/labels.ts';
-import { stageWith, tellOfContainers, tellOfDeadlines } from '../scenarios/support/containers.ts';
-import { allocate, becomes, release } from '../support/allocations.ts';
+import { describeContainerDeadlines, describeContainers, stageWith } from '../scenarios/support/containers.ts';
+import { allocate, release, waitForStatus } from '../support/allocations.ts';
 import { dockerWorld } from '../support/docker/docker-world.ts';
 import { dockerdIn } from '../support/docker/dockerd.ts';
 import { describeDockerDriver } from '../support/docker/driver-tests.ts';
@@ -23,15 +23,15 @@ withOutsider(
     if (isWhole)
       describe('as Docker is by default', () => {
         const stage = stageWith(dockerdIn(place, { live_restore: false }));
-        tellOfContainers(stage, 20, []);
-        tellOfDeadlines(stage);
+        describeContainers(stage, 20, []);
+        describeContainerDeadlines(stage);
         describeDriver('docker', async () => dockerWorld(stage.engine));
       });
 
     // Its containers go on without it, so a launch does not depend on the moment in which it is killed.
     describe('with live restore', () => {
       const stage = stageWith(dockerdIn(place, { live_restore: true }));
-      tellOfContainers(stage, share(1, 5), [], isWhole);
+      describeContainers(stage, share(1, 5), [], isWhole);
 
       it('starts a container again that its host took down', async () => {
         const { engine } = stage;
@@ -99,7 +99,7 @@ withOutsider(
           );
           expect((await ours()).map(({ State }) => State)).toEqual(['running']);
           await release(server.client, id);
-          await becomes(server.client, id, 'released');
+          await waitForStatus(server.client, id, 'released');
           expect(await ours()).toEqual([]);
           expect(await ledger.facts(id, 'proof.absent')).toBe(1);
         },

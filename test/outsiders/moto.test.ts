@@ -6,7 +6,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { DescribeInstancesCommand, EC2Client } from '@aws-sdk/client-ec2';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { tagNames } from '../../src/drivers/ec2/tags.ts';
-import { becomes } from '../support/allocations.ts';
+import { waitForStatus } from '../support/allocations.ts';
 import { accountSecrets, region } from '../support/ec2/ec2-world.ts';
 import { freePort } from '../support/free-port.ts';
 import { type Ledger, openLedger } from '../support/ledger.ts';
@@ -110,7 +110,7 @@ withOutsider('moto', ({ python, env }) => {
         patience,
       );
       await server.client.call('allocation-release', { params: { id } });
-      await becomes(server.client, id, 'released');
+      await waitForStatus(server.client, id, 'released');
       expect(await machinesOf(node_id)).toEqual(['terminated']);
       expect(await ledger.facts(id, 'proof.absent')).toBe(1);
     }

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { pause, systemClock } from '../../src/base/clock.ts';
 import type { PoolDocument } from '../../src/contract/pool.ts';
 import { allocationStatusNames, nodeStatusNames } from '../../src/lifecycle/model/states.ts';
-import { allBecome, allocate, declarePool, release } from '../support/allocations.ts';
+import { allocate, declarePool, release, waitForStatuses } from '../support/allocations.ts';
 import { testDatabase } from '../support/database.ts';
 import { freePort } from '../support/free-port.ts';
 import { type SpawnedServer, spawnServer } from '../support/server.ts';
@@ -165,7 +165,7 @@ withOutsider('toxiproxy', ({ place }) => {
     const { client } = server;
     await declarePool(client, pool, document(stale_after_seconds));
     const before = await Promise.all(Array.from({ length: 2 * machines }, () => allocate(client, pool)));
-    await allBecome(client, before, 'active');
+    await waitForStatuses(client, before, 'active');
     const leaving = before.slice(0, machines);
     const staying = before.slice(machines);
 
@@ -181,8 +181,8 @@ withOutsider('toxiproxy', ({ place }) => {
     const went = await secondsToGoOn(store, ended, underWay, known);
     const sorted = went.map(({ seconds }) => seconds).sort((a, b) => a - b);
     const worst = sorted.at(-1) ?? 0;
-    await allBecome(client, [...staying, ...coming], 'active');
-    await allBecome(client, leaving, 'released');
+    await waitForStatuses(client, [...staying, ...coming], 'active');
+    await waitForStatuses(client, leaving, 'released');
     const false_verdicts = await store.kinds(verdicts);
     figures.push({
       ...{ line, fault: name, fault_seconds, operations: went.length, worst_seconds: worst },

@@ -17,18 +17,18 @@ export async function allocate(client: Client, pool: string): Promise<string> {
   return allocation.allocation_id;
 }
 
-export const allocation = (client: Client, id: string): Promise<Allocation> =>
+export const readAllocation = (client: Client, id: string): Promise<Allocation> =>
   client.call('allocation-get', { params: { id } });
 
 export const release = (client: Client, id: string) => client.call('allocation-release', { params: { id } });
 
-export async function becomes(client: Client, id: string, status: AllocationStatus): Promise<Allocation> {
+export async function waitForStatus(client: Client, id: string, status: AllocationStatus): Promise<Allocation> {
   let last: Allocation | undefined;
   try {
     return await until(
       status,
       async () => {
-        last = await allocation(client, id);
+        last = await readAllocation(client, id);
         return last.status === status ? last : undefined;
       },
       patience,
@@ -40,5 +40,5 @@ export async function becomes(client: Client, id: string, status: AllocationStat
   }
 }
 
-export const allBecome = (client: Client, ids: string[], status: AllocationStatus): Promise<Allocation[]> =>
-  Promise.all(ids.map((id) => becomes(client, id, status)));
+export const waitForStatuses = (client: Client, ids: string[], status: AllocationStatus): Promise<Allocation[]> =>
+  Promise.all(ids.map((id) => waitForStatus(client, id, status)));

@@ -24,7 +24,7 @@ export interface TestDatabase {
 export const template = 'slipway_template';
 
 /** A file that became a plain user may not enter where the socket lies, and goes through the network. */
-const mayEnter = (directory: string): boolean => {
+const canEnter = (directory: string): boolean => {
   try {
     accessSync(directory, constants.X_OK);
     return true;
@@ -33,16 +33,16 @@ const mayEnter = (directory: string): boolean => {
   }
 };
 
-export function named(url: string, database: string): string {
+export function withDatabase(url: string, database: string): string {
   const address = new URL(url);
   address.pathname = `/${database}`;
   const directory = address.searchParams.get('host');
-  if (directory && !mayEnter(directory)) address.searchParams.delete('host');
+  if (directory && !canEnter(directory)) address.searchParams.delete('host');
   return address.href;
 }
 
 export async function execute(url: string, ...statements: string[]): Promise<void> {
-  const client = new Client({ connectionString: named(url, 'postgres') });
+  const client = new Client({ connectionString: withDatabase(url, 'postgres') });
   await client.connect();
   try {
     for (const statement of statements) await client.query(statement);
@@ -64,8 +64,8 @@ async function newDatabase(from: string): Promise<TestDatabase> {
   const name = `test_${randomBytes(8).toString('hex')}`;
   await execute(server, `CREATE DATABASE ${name}${from}`);
   return {
-    url: named(server, name),
-    application_url: named(inject('applicationUrl'), name),
+    url: withDatabase(server, name),
+    application_url: withDatabase(inject('applicationUrl'), name),
     // Connections that a killed process left half-open must not keep the database.
     drop: () => execute(server, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`),
   };

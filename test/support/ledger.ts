@@ -2,7 +2,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import pg from 'pg';
 import { expect } from 'vitest';
-import { taggedProcesses } from './tagged-processes.ts';
+import { findTaggedProcesses } from './tagged-processes.ts';
 import { until } from './until.ts';
 
 export interface Ledger {
@@ -46,17 +46,17 @@ const open = {
 /** A machine may serve before its operation is over, and before a dead replica's operation is taken over. */
 export const openOperations = (ledger: Ledger) => ledger.rows<{ kind: string; status: string }>(open.operations);
 
-export async function operationsEnd(ledger: Ledger): Promise<void> {
+export async function waitForOperations(ledger: Ledger): Promise<void> {
   await until('all operations to end', async () => (await openOperations(ledger)).length === 0, { seconds: 60 });
 }
 
 /** Everything was released: no row is open, no process runs, no directory is left, and only living replicas hold a lease. */
 export async function expectNothingLeft(ledger: Ledger, nodes_dir: string, replicas: number): Promise<void> {
   // An operation is over a moment after its last status change.
-  await operationsEnd(ledger);
+  await waitForOperations(ledger);
   await until('the engine to have recorded it', async () => (await ledger.count(open.runs)) === 0, { seconds: 60 });
   for (const [what, text] of Object.entries(open)) expect(await ledger.rows(text), `open ${what}`).toEqual([]);
-  expect(taggedProcesses(ledger.installation_id), 'processes').toEqual([]);
+  expect(findTaggedProcesses(ledger.installation_id), 'processes').toEqual([]);
   expect(existsSync(nodes_dir) ? readdirSync(nodes_dir) : [], 'directories').toEqual([]);
   expect(await ledger.count('select 1 from replicas where ended_at is null'), 'replicas with a lease').toBe(replicas);
 }

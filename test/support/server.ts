@@ -13,8 +13,8 @@ import { type Client, createClient } from '../../src/contract/client.ts';
 import { routes } from '../../src/contract/routes.ts';
 import { type Composition, startServer } from '../../src/main.ts';
 import { testDatabase } from './database.ts';
-import { remembered } from './run/left-running.ts';
-import { endProcessesIn } from './tagged-processes.ts';
+import { registerStop } from './run/left-running.ts';
+import { killProcessesIn } from './tagged-processes.ts';
 import { until } from './until.ts';
 
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
@@ -92,9 +92,9 @@ export async function inProcessServer(
     nodes_dir,
     database_url: database.url,
     as,
-    stop: remembered(async () => {
+    stop: registerStop(async () => {
       await server.stop();
-      endProcessesIn(data_dir);
+      killProcessesIn(data_dir);
       await database.drop();
       await rm(data_dir, { recursive: true, force: true });
       contract.check();
@@ -225,7 +225,7 @@ export async function spawnServer(
     kill: () => end('SIGKILL'),
     async stop() {
       await end('SIGTERM');
-      endProcessesIn(own.data_dir);
+      killProcessesIn(own.data_dir);
       await database?.drop();
       await rm(own.data_dir, { recursive: true, force: true });
     },

@@ -27,7 +27,8 @@ const parentOf = (pid: string): number =>
 
 const everyPid = () => readdirSync('/proc').filter((name) => /^\d+$/.test(name));
 
-export const taggedProcesses = (installation_id: string): TaggedProcess[] => taggedAmong(installation_id, everyPid());
+export const findTaggedProcesses = (installation_id: string): TaggedProcess[] =>
+  taggedAmong(installation_id, everyPid());
 
 function taggedAmong(installation_id: string, pids: string[]): TaggedProcess[] {
   const found = pids.flatMap((pid) => {
@@ -50,7 +51,7 @@ export interface LaunchWatch {
 }
 
 /** A process gets its tags when it becomes its program, at once after it was made: who has none by then never will. */
-const looksAtAStranger = 40;
+const maxLooksAtUntagged = 40;
 
 /**
  * Looks again and again, so that a second process of one instance is seen even when it lives shortly. Most that run here are
@@ -63,7 +64,7 @@ export function watchLaunches(installation_id: string, every_ms = 50): LaunchWat
     const running = everyPid();
     const tagged = taggedAmong(
       installation_id,
-      running.filter((pid) => (strangers.get(pid) ?? 0) < looksAtAStranger),
+      running.filter((pid) => (strangers.get(pid) ?? 0) < maxLooksAtUntagged),
     );
     const ours = new Set(tagged.map(({ pid }) => String(pid)));
     // Whoever has ended is forgotten, and with it its number.
@@ -80,7 +81,7 @@ export function watchLaunches(installation_id: string, every_ms = 50): LaunchWat
 }
 
 /** Gone meanwhile, or not ours to look at: both are as good as ended. */
-function whileItIsThere(act: () => void): void {
+function ignoreMissing(act: () => void): void {
   try {
     act();
   } catch (error) {
@@ -89,16 +90,16 @@ function whileItIsThere(act: () => void): void {
 }
 
 /** Ends what an installation runs, or one instance of it. Much of that lives shortly, and may have ended since it was seen. */
-export function endTagged(installation_id: string, node_instance_id?: string | null): void {
-  for (const each of taggedProcesses(installation_id))
+export function killTagged(installation_id: string, node_instance_id?: string | null): void {
+  for (const each of findTaggedProcesses(installation_id))
     if (node_instance_id === undefined || each.node_instance_id === node_instance_id)
-      whileItIsThere(() => process.kill(each.pid, 'SIGKILL'));
+      ignoreMissing(() => process.kill(each.pid, 'SIGKILL'));
 }
 
 /** Ends whatever still works in a test's own directory, so that a failed test leaves no machines behind. */
-export function endProcessesIn(directory: string): void {
+export function killProcessesIn(directory: string): void {
   for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name)))
-    whileItIsThere(() => {
+    ignoreMissing(() => {
       if (readlinkSync(`/proc/${pid}/cwd`).startsWith(`${directory}/`)) process.kill(Number(pid), 'SIGKILL');
     });
 }

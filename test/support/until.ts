@@ -6,16 +6,16 @@ const everyMs = (waitedMs: number) => Math.min(Math.max(waitedMs / 20, 10), 250)
 
 export async function until<T>(
   what: string,
-  ask: () => T | undefined | Promise<T | undefined>,
+  check: () => T | undefined | Promise<T | undefined>,
   options: { seconds?: number; every_ms?: number } = {},
 ): Promise<NonNullable<T>> {
-  const mostMs = (options.seconds ?? 60) * 1000;
+  const maxMs = (options.seconds ?? 60) * 1000;
   const started = systemClock.monotonicMs();
   for (;;) {
-    const answer = await ask();
+    const answer = await check();
     if (answer) return answer as NonNullable<T>;
     const waitedMs = systemClock.monotonicMs() - started;
-    if (waitedMs > mostMs) throw new Error(`waited ${mostMs / 1000} s for ${what}`);
+    if (waitedMs > maxMs) throw new Error(`waited ${maxMs / 1000} s for ${what}`);
     await pause(systemClock, options.every_ms ?? everyMs(waitedMs));
   }
 }

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { allBecome, declarePool, release } from '../../../test/support/allocations.ts';
+import { declarePool, release, waitForStatuses } from '../../../test/support/allocations.ts';
 import { inProcessServer, type TestServer } from '../../../test/support/server.ts';
 import { startCli } from '../testing/run-cli.ts';
 
@@ -18,7 +18,7 @@ afterAll(async () => {
     const { items } = await server.client.call('allocation-list', {});
     const ids = items.filter(({ status }) => status !== 'released').map(({ allocation_id }) => allocation_id);
     await Promise.all(ids.map((id) => release(server.client, id)));
-    await allBecome(server.client, ids, 'released');
+    await waitForStatuses(server.client, ids, 'released');
     await server.stop();
   }
   await rm(files, { recursive: true, force: true });

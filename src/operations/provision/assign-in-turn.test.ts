@@ -1,6 +1,6 @@
 /** Machines of a pool are handed out to all who wait at once, exactly as they would be one after another. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { tryingDriver } from '../../../test/scenarios/support/simulated-driver.ts';
+import { simulatedDriver } from '../../../test/scenarios/support/simulated-driver.ts';
 import { testDatabase } from '../../../test/support/database.ts';
 import type { CorrelationId, WorkflowId } from '../../base/ids.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
@@ -20,7 +20,7 @@ let services: OperationServices;
 
 beforeAll(async () => {
   stage = ruleStage(await testDatabase());
-  const drivers = [tryingDriver({ name: 'external', launches: false }), tryingDriver({ name: 'yard' })];
+  const drivers = [simulatedDriver({ name: 'external', launches: false }), simulatedDriver({ name: 'yard' })];
   services = {
     ...stage.services,
     drivers: new Map(drivers.map((driver) => [driver.name, driver])),

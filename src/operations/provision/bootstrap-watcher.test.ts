@@ -1,6 +1,6 @@
 /** The watch over a machine that comes up ends with the deadline on its row: what is found later explains, and forestalls nothing. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { tryingDriver } from '../../../test/scenarios/support/simulated-driver.ts';
+import { simulatedDriver } from '../../../test/scenarios/support/simulated-driver.ts';
 import { testDatabase } from '../../../test/support/database.ts';
 import { secondsLater } from '../../base/clock.ts';
 import type { WorkflowId } from '../../base/ids.ts';
@@ -23,7 +23,7 @@ beforeEach(async () => {
   if (!node?.node_instance_id) throw new Error('no node was placed');
   looked = 0;
   diagnosing = async () => {};
-  const driver: Driver = tryingDriver({
+  const driver: Driver = simulatedDriver({
     observe: async () => {
       looked++;
       return { state: 'exited', present: true, ready: false, detail: null };

@@ -1,6 +1,6 @@
 /** A machine that stands free, by each revision: the steps that its runs have on record, and the same end, wherever it is cut off. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { tryingDriver } from '../../../test/scenarios/support/simulated-driver.ts';
+import { simulatedDriver } from '../../../test/scenarios/support/simulated-driver.ts';
 import { testDatabase } from '../../../test/support/database.ts';
 import { until } from '../../../test/support/until.ts';
 import { secondsLater } from '../../base/clock.ts';
@@ -27,7 +27,7 @@ beforeAll(async () => {
   const where = { host: 'here', pid: 1, address: 'http://here', version: '1' };
   const lease = { started_at: stage.start, lease_until: secondsLater(stage.start, 10_000) };
   const executor = await registerReplica(stage.db, { ...where, ...lease, replica_id: newReplicaId(stage.clock) });
-  const driver = tryingDriver({ name: 'external', launches: false });
+  const driver = simulatedDriver({ name: 'external', launches: false });
   const installation = { installation_id: 'inst' } as unknown as Installation;
   services = { ...stage.services, executor, installation, drivers: new Map([[driver.name, driver]]) };
 });

@@ -1,6 +1,6 @@
 /** Whoever the action is not open to is foretold, passed over with the reason, and neither a failure nor a canary. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { tryingDriver } from '../../../test/scenarios/support/simulated-driver.ts';
+import { simulatedDriver } from '../../../test/scenarios/support/simulated-driver.ts';
 import { testDatabase } from '../../../test/support/database.ts';
 import type { CorrelationId, NodeId, WorkflowId } from '../../base/ids.ts';
 import type { OperationContext } from '../../engine/engine.ts';
@@ -25,7 +25,7 @@ beforeEach(async () => {
   stage = ruleStage(await testDatabase());
   await stage.pool('p');
   nodes = await stage.nodes({ pool: 'p', count: 4 });
-  services = { ...stage.services, drivers: new Map([['yard', tryingDriver({ name: 'yard' })]]) };
+  services = { ...stage.services, drivers: new Map([['yard', simulatedDriver({ name: 'yard' })]]) };
   for (const [index, node_id] of nodes.entries())
     await stage.db.query(
       `update nodes set status_since = status_since + make_interval(secs => $2) where node_id = $1`,

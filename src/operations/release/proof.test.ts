@@ -1,7 +1,7 @@
 /** A proof that is asked for once, within a bound: whatever is no proof is an answer too. And an agent's word counts by its signature alone. */
 import { generateKeyPairSync, sign } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { tryingDriver } from '../../../test/scenarios/support/simulated-driver.ts';
+import { simulatedDriver } from '../../../test/scenarios/support/simulated-driver.ts';
 import { fingerprintOf } from '../../base/credentials/ed25519.ts';
 import { virtualClock } from '../../base/virtual-clock.ts';
 import { canonicalJson } from '../../contract/canonical-json.ts';
@@ -43,7 +43,7 @@ vi.mock(import('../../store/logs/node-logs.ts'), async (original) => ({
 
 const target = { node_instance_id: 'inst_1' } as DriverTarget;
 const asked = (prove: Driver['prove'], clock = virtualClock()) =>
-  lookForProof(clock, { driver: tryingDriver({ prove }), target });
+  lookForProof(clock, { driver: simulatedDriver({ prove }), target });
 
 test('is what the driver states for the nonce it was given', async () => {
   const looked = await asked(async (_, { kind, nonce }) => ({ outcome: 'done', proof: { kind, nonce, checked: [] } }));
@@ -54,7 +54,7 @@ test('a driver that never answers does not keep anybody waiting', async () => {
   const clock = virtualClock();
   const looking = asked(() => new Promise(() => {}), clock);
   await clock.advance(60_000);
-  expect(await looking).toEqual({ proof: null, why_not: 'the driver trying did not answer within 30 s' });
+  expect(await looking).toEqual({ proof: null, why_not: 'the driver simulated did not answer within 30 s' });
 });
 
 test.for<[string, Driver['prove'], string]>([
@@ -80,7 +80,7 @@ test.for<[string, Driver['prove'], string]>([
     async () => {
       throw new Error('the provider is away');
     },
-    'the driver trying failed: the provider is away',
+    'the driver simulated failed: the provider is away',
   ],
 ])('%s is no proof, and says why', async ([, prove, why_not]) => {
   expect(await asked(prove)).toEqual({ proof: null, why_not });

@@ -1,6 +1,6 @@
 /** What may be asked about residue, and what is refused: nothing that lives is deleted, and no two work on one entry. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { tryingDriver } from '../../../test/scenarios/support/simulated-driver.ts';
+import { simulatedDriver } from '../../../test/scenarios/support/simulated-driver.ts';
 import { testDatabase } from '../../../test/support/database.ts';
 import type { CorrelationId, NodeId, NodeInstanceId } from '../../base/ids.ts';
 import { wholeFleet } from '../../lifecycle/visibility.ts';
@@ -23,7 +23,7 @@ beforeEach(async () => {
   stage = ruleStage(await testDatabase());
   await stage.pool('p');
   [node_id] = (await stage.nodes({ pool: 'p', count: 1 })) as [NodeId];
-  services = { ...stage.services, drivers: new Map([['yard', tryingDriver({ name: 'yard' })]]) };
+  services = { ...stage.services, drivers: new Map([['yard', simulatedDriver({ name: 'yard' })]]) };
 });
 afterEach(() => stage.close());
 
@@ -66,7 +66,7 @@ test('what carries no instance of ours, or whose driver is not here, is not dele
 });
 
 test('a machine that others bring is not deleted while it is in the fleet', async () => {
-  services = { ...services, drivers: new Map([['yard', tryingDriver({ name: 'yard', launches: false })]]) };
+  services = { ...services, drivers: new Map([['yard', simulatedDriver({ name: 'yard', launches: false })]]) };
   const id = await left();
   await nodeIs('quarantined');
   await expect(requestResidueDelete(services, id, caller)).rejects.toMatchObject(refused('not ours to destroy'));

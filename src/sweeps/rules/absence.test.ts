@@ -1,6 +1,6 @@
 /** A cause found after a rule gave a machine up by time alone is added to its verdict. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { tryingDriver } from '../../../test/scenarios/support/simulated-driver.ts';
+import { simulatedDriver } from '../../../test/scenarios/support/simulated-driver.ts';
 import { testDatabase } from '../../../test/support/database.ts';
 import type { NodeId } from '../../base/ids.ts';
 import type { AllocationRow } from '../../store/rows/allocations.ts';
@@ -19,7 +19,7 @@ beforeEach(async () => {
   stage = ruleStage(await testDatabase());
   looked = 0;
   state = 'exited';
-  const driver = tryingDriver({
+  const driver = simulatedDriver({
     observe: async () => {
       looked++;
       return { state, present: true, ready: false, detail: null };

@@ -2,7 +2,7 @@
  * The orphans sweep on a real store with a scripted driver: reports, ignores and resolves residue.
  */
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { tryingDriver } from '../../../test/scenarios/support/simulated-driver.ts';
+import { simulatedDriver } from '../../../test/scenarios/support/simulated-driver.ts';
 import { testDatabase } from '../../../test/support/database.ts';
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
 import type { Driver, OwnedResource } from '../../drivers/driver.ts';
@@ -41,7 +41,7 @@ const servicesOf = (): SweepServices => ({
   drivers: new Map([
     [
       'yard',
-      tryingDriver({
+      simulatedDriver({
         name: 'yard',
         list_owned: async () => listed,
         prove: async ({ node_instance_id }, { kind, nonce }) =>
@@ -222,7 +222,7 @@ test('residue without an instance is gone when its driver no longer lists it', a
 
 test('a driver that cannot list hides no other, and the sweep reports it', async () => {
   const services = servicesOf();
-  const deaf = tryingDriver({
+  const deaf = simulatedDriver({
     name: 'deaf',
     list_owned: async () => {
       throw new Error('the provider is away');

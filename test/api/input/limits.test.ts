@@ -1,6 +1,12 @@
 /** Legitimate use beside the write limits, and how a machine over its limit is shown. All limits are the shipped ones but where a test says so. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { joinToken, machineIn, refusedOf, tenantToken, tightLimits } from '../../attacks/support/floods.ts';
+import {
+  countRefused,
+  createJoinToken,
+  createTenantToken,
+  machineIn,
+  tightLimits,
+} from '../../attacks/support/floods.ts';
 import { openSlowBody } from '../../attacks/support/slow-bodies.ts';
 import { type SpawnedServer, spawnServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
@@ -20,13 +26,15 @@ describe('with the shipped limits', () => {
   it('a boot of a hundred stages, each reported as it ends and all of them once more, passes', async () => {
     const machine = await machineIn(server, 'long-boot');
     const stages = Array.from({ length: 100 }, (_, index) => ({ name: `stage-${index}`, seconds: index }));
-    const refused = await refusedOf(100, (index) => machine.call('agent-boot', { body: { stages: [stages[index]] } }));
+    const refused = await countRefused(100, (index) =>
+      machine.call('agent-boot', { body: { stages: [stages[index]] } }),
+    );
     expect(refused).toBe(0);
     expect((await machine.call('agent-boot', { body: { stages } })).status).toBe(200);
   });
 
   it('a rack of machines behind one address registers, restarts and reports', async () => {
-    const join_token = await joinToken(server, 'rack');
+    const join_token = await createJoinToken(server, 'rack');
     const names = Array.from({ length: 300 }, (_, index) => `rack-${index}`);
     const answers: number[] = [];
     const left = names.values();
@@ -44,7 +52,7 @@ describe('with the shipped limits', () => {
   });
 
   it('three hundred machines behind one address register in the same moment', async () => {
-    const join_token = await joinToken(server, 'stampede');
+    const join_token = await createJoinToken(server, 'stampede');
     const names = Array.from({ length: 300 }, (_, index) => `stampede-${index}`);
     const machines = await Promise.all(names.map((name) => startMachine(server.url, { join_token, name })));
     const beats = machines.map(({ credential }) => ({ credential }));
@@ -71,8 +79,8 @@ describe('with the shipped limits', () => {
   });
 
   it('a tenant asks for sixty machines in the same moment', async () => {
-    await joinToken(server, 'sixty');
-    const bearer = await tenantToken(server, 'sixty');
+    await createJoinToken(server, 'sixty');
+    const bearer = await createTenantToken(server, 'sixty');
     const asked = await Promise.all(
       Array.from({ length: 60 }, (_, index) =>
         callRoute(server.url, 'allocation-create', { body: { pool: 'sixty', name: `one-${index}` } }, { bearer }),
@@ -92,7 +100,7 @@ describe('over its limit', () => {
   it('a machine that flaps ends where its newest report says, and its timeline and explanation say what was coalesced', async () => {
     const machine = await machineIn(server, 'flapping');
     const { node_id } = machine;
-    await refusedOf(200, (index) => machine.beat(index % 2 === 0 ? 'degraded' : 'ready'));
+    await countRefused(200, (index) => machine.beat(index % 2 === 0 ? 'degraded' : 'ready'));
     await machine.beat('degraded');
     expect(await statusOf(server, node_id)).not.toBe('offline');
     const report = await until('the coalesced reports to be reported', async () => {
@@ -114,7 +122,7 @@ describe('over its limit', () => {
     const loud = await machineIn(server, 'loud');
     const quiet = await machineIn(server, 'quiet');
     const stages = (seconds: number) => Array.from({ length: 150 }, (_, index) => ({ name: `s-${index}`, seconds }));
-    await refusedOf(3, (index) => loud.call('agent-boot', { body: { stages: stages(index) } }));
+    await countRefused(3, (index) => loud.call('agent-boot', { body: { stages: stages(index) } }));
     const refused = await loud.call('agent-boot', { body: { stages: stages(9) } });
     expect(refused.status).toBe(429);
     expect(refused.body.code).toBe('write_limit_reached');

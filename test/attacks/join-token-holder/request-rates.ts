@@ -1,7 +1,7 @@
 /** The holder of a join token asks as often as it can through a foreign protocol. The rate of a token is 30 calls here. */
 import { send } from '../../api/support/calls.ts';
 import type { Attack } from '../support/attack.ts';
-import { joinToken, refusedOf } from '../support/floods.ts';
+import { countRefused, createJoinToken } from '../support/floods.ts';
 
 export const requestRateAttacks: Attack[] = [
   {
@@ -14,8 +14,10 @@ export const requestRateAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      const bearer = await joinToken(server, 'listed');
-      const refused = await refusedOf(60, () => send(server.url, 'GET', '/compat/agentfield/api/v1/nodes', { bearer }));
+      const bearer = await createJoinToken(server, 'listed');
+      const refused = await countRefused(60, () =>
+        send(server.url, 'GET', '/compat/agentfield/api/v1/nodes', { bearer }),
+      );
       return refused === 0;
     },
   },
@@ -29,9 +31,9 @@ export const requestRateAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      const bearer = await joinToken(server, 'absent');
+      const bearer = await createJoinToken(server, 'absent');
       const api = '/compat/agentfield/api/v1/nodes';
-      const refused = await refusedOf(60, (index) =>
+      const refused = await countRefused(60, (index) =>
         send(server.url, 'POST', `${api}/nobody-${index}/heartbeat`, { bearer, body: {} }),
       );
       return refused === 0;
@@ -47,7 +49,7 @@ export const requestRateAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      const bearer = await joinToken(server, 'calling');
+      const bearer = await createJoinToken(server, 'calling');
       const api = '/compat/agentfield/api/v1/nodes';
       const registration = { id: 'caller', base_url: 'http://127.0.0.1:9', lifecycle_status: 'ready' };
       const { status, text } = await send(server.url, 'POST', `${api}/register`, { bearer, body: registration });

@@ -2,7 +2,7 @@
 import { signed } from '../../../src/agent/connection/keys.ts';
 import { rotationBody } from '../../../src/contract/agent/credential-rotation.ts';
 import type { Attack, SourceEdit } from '../support/attack.ts';
-import { evidenceOfMachine, machineIn, refusedOf } from '../support/floods.ts';
+import { countRefused, evidenceOfMachine, machineIn } from '../support/floods.ts';
 
 const withoutAdmission: SourceEdit[] = [
   {
@@ -26,7 +26,7 @@ export const floodAttacks: Attack[] = [
       const facts = Array.from({ length: 100 }, (_, index) => ({
         ...{ at, layer: 'node', kind: 'disk.read', summary: words, data: { index, words } },
       }));
-      await refusedOf(12, () => machine.call('agent-evidence', { body: { facts } }));
+      await countRefused(12, () => machine.call('agent-evidence', { body: { facts } }));
       return (await evidenceOfMachine(server, machine)).rows > tooManyRows;
     },
   },
@@ -37,7 +37,7 @@ export const floodAttacks: Attack[] = [
       const machine = await machineIn(server, 'flood-boot');
       const stages = (seconds: number) =>
         Array.from({ length: 100 }, (_, index) => ({ name: `stage-${index}`, seconds: seconds + 1 }));
-      await refusedOf(12, (index) => machine.call('agent-boot', { body: { stages: stages(index) } }));
+      await countRefused(12, (index) => machine.call('agent-boot', { body: { stages: stages(index) } }));
       return (await evidenceOfMachine(server, machine)).rows > tooManyRows;
     },
   },
@@ -47,7 +47,7 @@ export const floodAttacks: Attack[] = [
     async succeeds(server) {
       const machine = await machineIn(server, 'flood-prerequisites');
       const results = Array.from({ length: 64 }, (_, index) => ({ name: `check-${index}`, ok: true, detail: words }));
-      await refusedOf(15, () => machine.call('agent-prerequisites', { body: { results } }));
+      await countRefused(15, () => machine.call('agent-prerequisites', { body: { results } }));
       return (await evidenceOfMachine(server, machine)).rows > tooManyRows;
     },
   },
@@ -62,7 +62,7 @@ export const floodAttacks: Attack[] = [
     ],
     async succeeds(server) {
       const machine = await machineIn(server, 'flood-rotate');
-      await refusedOf(500, async () => {
+      await countRefused(500, async () => {
         const { node_instance_id, credential } = machine;
         const signature = signed(machine.private_key, rotationBody({ node_instance_id, credential }));
         const answer = await machine.call('agent-credential-rotate', { body: { signature } });
@@ -83,7 +83,7 @@ export const floodAttacks: Attack[] = [
     ],
     async succeeds(server) {
       const machine = await machineIn(server, 'flood-flaps');
-      await refusedOf(400, (index) => machine.beat(index % 2 === 0 ? 'degraded' : 'ready'));
+      await countRefused(400, (index) => machine.beat(index % 2 === 0 ? 'degraded' : 'ready'));
       return (await evidenceOfMachine(server, machine)).rows > tooManyRows;
     },
   },
@@ -98,7 +98,7 @@ export const floodAttacks: Attack[] = [
     ],
     async succeeds(server) {
       const machine = await machineIn(server, 'flood-registrations');
-      await refusedOf(500, () => machine.call('agent-register', { body: { version: 'test' } }));
+      await countRefused(500, () => machine.call('agent-register', { body: { version: 'test' } }));
       return (await evidenceOfMachine(server, machine)).rows > 400;
     },
   },

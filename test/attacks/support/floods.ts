@@ -33,25 +33,28 @@ export async function evidenceOf(
 export const evidenceOfMachine = (server: SpawnedServer, { node_id }: Machine): Promise<Stored> =>
   evidenceOf(server, 'node_id = $1', [node_id]);
 
-export async function joinToken({ client }: SpawnedServer, pool: string): Promise<string> {
+export async function createJoinToken({ client }: SpawnedServer, pool: string): Promise<string> {
   const heartbeat = { stale_after_seconds: 24 * 3600 };
   await client.call('pool-put', { params: { pool }, body: { driver: 'external', heartbeat } });
   return (await client.call('join-token-create', { params: { pool } })).token ?? '';
 }
 
 export async function machineIn(server: SpawnedServer, pool: string): Promise<Machine> {
-  const machine = await startMachine(server.url, { join_token: await joinToken(server, pool), name: 'flooder' });
+  const machine = await startMachine(server.url, { join_token: await createJoinToken(server, pool), name: 'flooder' });
   await machine.beat('ready');
   return machine;
 }
 
-export async function tenantToken({ client }: SpawnedServer, tenant: string): Promise<string> {
+export async function createTenantToken({ client }: SpawnedServer, tenant: string): Promise<string> {
   const reply = await client.call('token-create', { body: { name: tenant, role: 'operator', tenant } });
   return reply.token ?? '';
 }
 
 /** Calls one after the other; returns how many were answered by 429. */
-export async function refusedOf(times: number, call: (index: number) => Promise<{ status: number }>): Promise<number> {
+export async function countRefused(
+  times: number,
+  call: (index: number) => Promise<{ status: number }>,
+): Promise<number> {
   let refused = 0;
   for (let index = 0; index < times; index++) if ((await call(index)).status === 429) refused++;
   return refused;

@@ -13,7 +13,7 @@ export async function machineIn({ client, url }: SpawnedServer, pool: string): P
   return machine;
 }
 
-export async function tenantOf({ client }: SpawnedServer, tenant: string, name = tenant): Promise<string> {
+export async function createTenantToken({ client }: SpawnedServer, tenant: string, name = tenant): Promise<string> {
   const { token = '' } = await client.call('token-create', { body: { name, role: 'operator', tenant } });
   return token;
 }

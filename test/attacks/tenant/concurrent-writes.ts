@@ -1,7 +1,7 @@
 /** A tenant that has very many requests admitted before the first of them is charged. Its allowance is 100 rows here. */
 import { callRoute } from '../../api/support/calls.ts';
 import type { Attack } from '../support/attack.ts';
-import { evidenceOf, joinToken, tenantToken, withoutReservation } from '../support/floods.ts';
+import { createJoinToken, createTenantToken, evidenceOf, withoutReservation } from '../support/floods.ts';
 import { openSlowBody } from '../support/slow-bodies.ts';
 
 export const concurrentWriteAttacks: Attack[] = [
@@ -9,8 +9,8 @@ export const concurrentWriteAttacks: Attack[] = [
     name: '5: overdraws its allowance by 200 requests at once',
     without: withoutReservation,
     async succeeds(server) {
-      await joinToken(server, 'rush-pool');
-      const bearer = await tenantToken(server, 'rush');
+      await createJoinToken(server, 'rush-pool');
+      const bearer = await createTenantToken(server, 'rush');
       const { body } = await callRoute(
         server.url,
         'allocation-create',

@@ -5,7 +5,7 @@ import { rotationBody } from '../../../src/contract/agent/credential-rotation.ts
 import type { Machine } from '../../api/support/machine.ts';
 import { until } from '../../support/until.ts';
 import type { Attack } from '../support/attack.ts';
-import { allocate, machineIn, tenantOf } from '../support/tenancy.ts';
+import { allocate, createTenantToken, machineIn } from '../support/tenancy.ts';
 import { release } from './former-tenant.ts';
 
 const stages = Array.from({ length: 150 }, (_, index) => ({ name: `s-${index}`, seconds: 1 }));
@@ -29,8 +29,8 @@ export const debtAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      const former = await tenantOf(server, 'debtor');
-      const next = await tenantOf(server, 'heir');
+      const former = await createTenantToken(server, 'debtor');
+      const next = await createTenantToken(server, 'heir');
       const machine = await machineIn(server, 'indebted');
       const allocation = await allocate(server, former, 'indebted');
       await useUp(machine);

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { callRoute } from '../../api/support/calls.ts';
 import type { SpawnedServer } from '../../support/server.ts';
 import type { Attack, SourceEdit } from '../support/attack.ts';
-import { evidenceOf, joinToken, refusedOf, tenantToken } from '../support/floods.ts';
+import { countRefused, createJoinToken, createTenantToken, evidenceOf } from '../support/floods.ts';
 
 const withoutAdmission: SourceEdit[] = [
   {
@@ -21,14 +21,14 @@ export const floodAttacks: Attack[] = [
     name: '5: fills the store with facts about its allocation',
     without: withoutAdmission,
     async succeeds(server) {
-      await joinToken(server, 'told-pool');
-      const bearer = await tenantToken(server, 'told');
+      await createJoinToken(server, 'told-pool');
+      const bearer = await createTenantToken(server, 'told');
       const { body } = await allocate(server, bearer, 'told-pool', 'one');
       const { allocation_id } = body.allocation as { allocation_id: string };
       const facts = Array.from({ length: 200 }, () => ({
         ...{ layer: 'operator', kind: 'deploy.done', summary: 'x'.repeat(400), allocation_id },
       }));
-      await refusedOf(8, () => callRoute(server.url, 'evidence-create', { body: { facts } }, { bearer }));
+      await countRefused(8, () => callRoute(server.url, 'evidence-create', { body: { facts } }, { bearer }));
       return (await evidenceOf(server, "kind = 'deploy.done'")).rows > 800;
     },
   },
@@ -36,9 +36,9 @@ export const floodAttacks: Attack[] = [
     name: '5: fills the store with allocations',
     without: withoutAdmission,
     async succeeds(server) {
-      await joinToken(server, 'greedy-pool');
-      const bearer = await tenantToken(server, 'greedy');
-      const refused = await refusedOf(60, (index) => allocate(server, bearer, 'greedy-pool', `claim-${index}`));
+      await createJoinToken(server, 'greedy-pool');
+      const bearer = await createTenantToken(server, 'greedy');
+      const refused = await countRefused(60, (index) => allocate(server, bearer, 'greedy-pool', `claim-${index}`));
       return refused === 0;
     },
   },
@@ -53,8 +53,8 @@ export const floodAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      const bearer = await tenantToken(server, 'failing');
-      await refusedOf(300, (index) =>
+      const bearer = await createTenantToken(server, 'failing');
+      await countRefused(300, (index) =>
         callRoute(server.url, 'pool-get', { params: { pool: `none-${index}` } }, { bearer }),
       );
       const { rows } = await evidenceOf(server, "actor ->> 'name' = 'failing'");
@@ -71,8 +71,8 @@ export const floodAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      const bearer = await tenantToken(server, 'asking');
-      const refused = await refusedOf(600, () =>
+      const bearer = await createTenantToken(server, 'asking');
+      const refused = await countRefused(600, () =>
         callRoute(server.url, 'allocation-list', { query: { limit: 1 } }, { bearer }),
       );
       return refused === 0;
@@ -88,12 +88,12 @@ export const floodAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      await joinToken(server, 'paged-pool');
-      const bearer = await tenantToken(server, 'paging');
+      await createJoinToken(server, 'paged-pool');
+      const bearer = await createTenantToken(server, 'paging');
       const labels = Object.fromEntries(Array.from({ length: 64 }, (_, index) => [`label-${index}`, 'x'.repeat(256)]));
       await callRoute(server.url, 'allocation-create', { body: { pool: 'paged-pool', labels } }, { bearer });
       const list = () => callRoute(server.url, 'allocation-list', { query: { limit: 1 } }, { bearer });
-      return (await refusedOf(300, list)) === 0;
+      return (await countRefused(300, list)) === 0;
     },
   },
   {
@@ -106,8 +106,8 @@ export const floodAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      const token = await tenantToken(server, 'signing-in');
-      const refused = await refusedOf(40, () => callRoute(server.url, 'session-create', { body: { token } }));
+      const token = await createTenantToken(server, 'signing-in');
+      const refused = await countRefused(40, () => callRoute(server.url, 'session-create', { body: { token } }));
       const other = await callRoute(server.url, 'session-create', { body: { token: server.token } });
       if (other.status !== 201) throw new Error(`another token cannot sign in: ${other.status}`);
       return refused === 0;
@@ -128,11 +128,11 @@ export const crowdFloodAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      await joinToken(server, 'crowded-pool');
+      await createJoinToken(server, 'crowded-pool');
       let refused = 0;
       for (const tenant of ['crowd-1', 'crowd-2', 'crowd-3', 'crowd-4', 'crowd-5']) {
-        const bearer = await tenantToken(server, tenant);
-        refused += await refusedOf(10, (index) => allocate(server, bearer, 'crowded-pool', `${tenant}-${index}`));
+        const bearer = await createTenantToken(server, tenant);
+        refused += await countRefused(10, (index) => allocate(server, bearer, 'crowded-pool', `${tenant}-${index}`));
       }
       return refused === 0;
     },

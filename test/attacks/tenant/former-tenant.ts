@@ -8,7 +8,7 @@ import type { SpawnedServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 import type { Attack } from '../support/attack.ts';
 import { openKinds } from '../support/open-kinds.ts';
-import { allocate, machineIn, tenantOf } from '../support/tenancy.ts';
+import { allocate, createTenantToken, machineIn } from '../support/tenancy.ts';
 
 export async function release(
   server: SpawnedServer,
@@ -31,7 +31,7 @@ export const formerTenantAttacks: Attack[] = [
     name: '3: posts a fact of a kind that the server writes',
     without: openKinds,
     async succeeds(server) {
-      const token = await tenantOf(server, 'forger');
+      const token = await createTenantToken(server, 'forger');
       await machineIn(server, 'forged');
       const { allocation_id, node_id } = await allocate(server, token, 'forged');
       for (const kind of evidenceKinds)
@@ -49,7 +49,7 @@ export const formerTenantAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      const token = await tenantOf(server, 'former');
+      const token = await createTenantToken(server, 'former');
       const machine = await machineIn(server, 'released');
       const allocation = await allocate(server, token, 'released');
       const { allocation_id, node_id } = allocation;
@@ -69,7 +69,7 @@ export const formerTenantAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      const token = await tenantOf(server, 'mover');
+      const token = await createTenantToken(server, 'mover');
       const machine = await machineIn(server, 'moved-from');
       const former = await allocate(server, token, 'moved-from');
       await release(server, token, former, machine);
@@ -117,8 +117,8 @@ export const formerTenantAttacks: Attack[] = [
 /** Whether the next tenant finds, by any of these routes, what the machine said while the former one had it. */
 async function readsOfFormer(server: SpawnedServer, pool: string, routes: OperationName[]): Promise<boolean> {
   const secret = `of-the-former-in-${pool}`;
-  const former = await tenantOf(server, `${pool}-former`);
-  const next = await tenantOf(server, `${pool}-next`);
+  const former = await createTenantToken(server, `${pool}-former`);
+  const next = await createTenantToken(server, `${pool}-next`);
   const machine = await machineIn(server, pool);
   const allocation = await allocate(server, former, pool);
   const message = { status: 'degraded', message: secret, error_rate: 0.7 };

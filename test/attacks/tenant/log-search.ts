@@ -6,12 +6,12 @@ import { until } from '../../support/until.ts';
 import { poolToJoin } from '../node/pool.ts';
 import type { Attack } from '../support/attack.ts';
 import { shipBomb } from '../support/log-bomb.ts';
-import { allocate, machineIn, tenantOf } from '../support/tenancy.ts';
+import { allocate, createTenantToken, machineIn } from '../support/tenancy.ts';
 
 const places = 'src/api/limits/held/places.ts';
 
 async function servedMachine(server: SpawnedServer, tenant: string): Promise<{ machine: Machine; bearer: string }> {
-  const bearer = await tenantOf(server, tenant);
+  const bearer = await createTenantToken(server, tenant);
   const machine = await machineIn(server, `${tenant}-pool`);
   await allocate(server, bearer, `${tenant}-pool`);
   return { machine, bearer };
@@ -86,7 +86,10 @@ export const logSearchAttacks: Attack[] = [
     async succeeds(server) {
       const { machine, bearer } = await servedMachine(server, 'searchers');
       await shipBomb(machine, 8);
-      const others = [await tenantOf(server, 'searchers', 'second'), await tenantOf(server, 'searchers', 'third')];
+      const others = [
+        await createTenantToken(server, 'searchers', 'second'),
+        await createTenantToken(server, 'searchers', 'third'),
+      ];
       return searchesAtOnce(server, machine, [bearer, ...others], 4);
     },
   },
@@ -103,7 +106,10 @@ export const logSearchAttacks: Attack[] = [
     without: [{ file: places, find: 'one_tenant: 100, one_token: 50', replace: 'one_tenant: 400, one_token: 50' }],
     async succeeds(server) {
       const { machine, bearer } = await servedMachine(server, 'followers');
-      const others = [await tenantOf(server, 'followers', 'second'), await tenantOf(server, 'followers', 'third')];
+      const others = [
+        await createTenantToken(server, 'followers', 'second'),
+        await createTenantToken(server, 'followers', 'third'),
+      ];
       return followsAtOnce(server, machine, [bearer, ...others], 40);
     },
   },

@@ -2,9 +2,9 @@
 import { openDatabase } from '../../../src/store/pg/database.ts';
 import type { SpawnedServer } from '../../support/server.ts';
 import type { Attack, SourceEdit } from '../support/attack.ts';
-import { joinToken } from '../support/floods.ts';
+import { createJoinToken } from '../support/floods.ts';
 import { type HeldStreams, holdStreams } from '../support/held-streams.ts';
-import { tenantOf } from '../support/tenancy.ts';
+import { createTenantToken } from '../support/tenancy.ts';
 
 const places = 'src/api/limits/held/places.ts';
 /** Every number stands once in the line of its shares. */
@@ -26,14 +26,14 @@ async function crowd(server: SpawnedServer, tenants: string[], each: number): Pr
   const held: HeldStreams[] = [];
   for (const tenant of tenants)
     for (const name of [`${tenant}-a`, `${tenant}-b`])
-      held.push(await holdStreams(server.url, await tenantOf(server, tenant, name), each / 2));
+      held.push(await holdStreams(server.url, await createTenantToken(server, tenant, name), each / 2));
   return held;
 }
 
 /** More facts about an allocation of the tenant than a connection takes that is not read. */
 async function longHistory(server: SpawnedServer, tenant: string): Promise<string> {
-  await joinToken(server, `${tenant}-pool`);
-  const bearer = await tenantOf(server, tenant);
+  await createJoinToken(server, `${tenant}-pool`);
+  const bearer = await createTenantToken(server, tenant);
   const { allocation } = await server
     .as(bearer)
     .call('allocation-create', { body: { pool: `${tenant}-pool`, name: 'one' } });
@@ -56,7 +56,7 @@ export const streamAttacks: Attack[] = [
     name: '9: holds more event streams by one token than a token may',
     without: sharesWithout(streams, 'one_token: 200', 'one_token: 1_200'),
     async succeeds(server) {
-      const held = await holdStreams(server.url, await tenantOf(server, 'crowd', 'crowd-of-one'), 220);
+      const held = await holdStreams(server.url, await createTenantToken(server, 'crowd', 'crowd-of-one'), 220);
       held.close();
       return held.opened > 200;
     },
@@ -75,7 +75,7 @@ export const streamAttacks: Attack[] = [
     without: sharesWithout(streamsKept, 'kept: 200', 'kept: 0'),
     async succeeds(server) {
       const held = await crowd(server, ['crowd-1', 'crowd-2', 'crowd-3'], 300);
-      const late = await holdStreams(server.url, await tenantOf(server, 'latecomer'), 5);
+      const late = await holdStreams(server.url, await createTenantToken(server, 'latecomer'), 5);
       closeAll([...held, late]);
       return late.opened === 0;
     },
@@ -104,7 +104,7 @@ export const streamAttacks: Attack[] = [
     without: sharesWithout(catchUps, 'one_tenant: 4', 'one_tenant: 100'),
     async succeeds(server) {
       const bearer = await longHistory(server, 'readers');
-      const other = await tenantOf(server, 'readers', 'readers-2');
+      const other = await createTenantToken(server, 'readers', 'readers-2');
       const held = [await holdStreams(server.url, bearer, 3, '0-0'), await holdStreams(server.url, other, 2, '0-0')];
       closeAll(held);
       return openedBy(held) > 4;

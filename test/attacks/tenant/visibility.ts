@@ -7,7 +7,7 @@ import type { Machine } from '../../api/support/machine.ts';
 import type { SpawnedServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 import type { Attack, SourceEdit } from '../support/attack.ts';
-import { allocate, machineIn, tenantOf } from '../support/tenancy.ts';
+import { allocate, createTenantToken, machineIn } from '../support/tenancy.ts';
 
 interface Victim {
   allocation_id: string;
@@ -16,7 +16,7 @@ interface Victim {
 }
 
 async function victimIn(server: SpawnedServer, name: string): Promise<Victim> {
-  const token = await tenantOf(server, `${name}-victim`);
+  const token = await createTenantToken(server, `${name}-victim`);
   const { node_id } = await machineIn(server, name);
   const { allocation_id } = await allocate(server, token, name);
   return { allocation_id, node_id, token };
@@ -41,7 +41,7 @@ const lists = (
       return text.includes(victim.allocation_id) || text.includes(victim.node_id);
     };
     await until('its owner to be shown it', () => shows(victim.token));
-    return shows(await tenantOf(server, `${route}-attacker`));
+    return shows(await createTenantToken(server, `${route}-attacker`));
   },
 });
 
@@ -51,7 +51,10 @@ const readsOfNext = (name: string, route: OperationName, defence: SourceEdit): A
   without: [defence],
   async succeeds(server) {
     const pool = `next-${route}`;
-    const [former, next] = [await tenantOf(server, `${pool}-former`), await tenantOf(server, `${pool}-owner`)];
+    const [former, next] = [
+      await createTenantToken(server, `${pool}-former`),
+      await createTenantToken(server, `${pool}-owner`),
+    ];
     const machine: Machine = await machineIn(server, pool);
     const { allocation_id: id } = await allocate(server, former, pool);
     await server.as(former).call('allocation-release', { params: { id } });

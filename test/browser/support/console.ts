@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { expect } from 'vitest';
 import { findChromium } from '../../../scripts/setup/chromium.mjs';
-import { allBecome, release } from '../../support/allocations.ts';
+import { release, waitForStatuses } from '../../support/allocations.ts';
 import type { TestServer } from '../../support/server.ts';
 
 /** For a loaded machine; a test that needs it is waiting for a condition. */
@@ -146,5 +146,5 @@ export async function releaseEverything({ client }: TestServer): Promise<void> {
   const { items } = await client.call('allocation-list', { query: { limit: 500 } });
   const ids = items.filter(({ status }) => status !== 'released').map(({ allocation_id }) => allocation_id);
   await Promise.all(ids.map((id) => release(client, id)));
-  await allBecome(client, ids, 'released');
+  await waitForStatuses(client, ids, 'released');
 }

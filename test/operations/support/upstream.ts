@@ -5,7 +5,7 @@
  */
 import type { NodeInstanceId } from '../../../src/base/ids.ts';
 import type { Driver, DriverOutcome, DriverTarget, EnsureTarget } from '../../../src/drivers/driver.ts';
-import { tryingDriver } from '../../scenarios/support/simulated-driver.ts';
+import { simulatedDriver } from '../../scenarios/support/simulated-driver.ts';
 
 /**
  * - well: comes up and does what it is asked
@@ -76,7 +76,7 @@ export function createUpstream(): Upstream {
     return waits('the provider ends it');
   };
 
-  const driver = tryingDriver({
+  const driver = simulatedDriver({
     name: 'yard',
     async ensure(target) {
       const machine = of(target);

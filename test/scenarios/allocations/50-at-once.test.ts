@@ -1,9 +1,9 @@
 /** Fifty machines at once come up and go down, and a pool with little room serves everybody in turn. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { allocate, allocation, becomes, declarePool, release } from '../../support/allocations.ts';
+import { allocate, declarePool, readAllocation, release, waitForStatus } from '../../support/allocations.ts';
 import { expectNothingLeft, type Ledger, openLedger } from '../../support/ledger.ts';
 import { type SpawnedServer, spawnServer } from '../../support/server.ts';
-import { taggedProcesses } from '../../support/tagged-processes.ts';
+import { findTaggedProcesses } from '../../support/tagged-processes.ts';
 import { until } from '../../support/until.ts';
 
 let server: SpawnedServer;
@@ -37,7 +37,7 @@ it('fifty at once all become active, all are released, and nothing is left behin
   const ids = await Promise.all(times(count).map(() => allocate(server.client, 'local')));
   await allAre('local', 'active', count);
   const activeMs = performance.now();
-  const running = taggedProcesses(ledger.installation_id).filter((process) => process.agent);
+  const running = findTaggedProcesses(ledger.installation_id).filter((process) => process.agent);
   expect(new Set(running.map((process) => process.node_instance_id)).size).toBe(count);
   expect(running).toHaveLength(count);
 
@@ -56,12 +56,12 @@ it('a pool with room for three serves ten in the order in which they asked', asy
   await declarePool(server.client, pool, { max_nodes: 3 });
   const asked: string[] = [];
   for (const _ of times(10)) asked.push(await allocate(server.client, pool));
-  for (const id of asked.slice(0, 3)) await becomes(server.client, id, 'active');
+  for (const id of asked.slice(0, 3)) await waitForStatus(server.client, id, 'active');
   const last = asked.at(-1) ?? '';
   await until(
     'the last to say what it waits for',
     async () => {
-      const { status, progress } = await allocation(server.client, last);
+      const { status, progress } = await readAllocation(server.client, last);
       return (
         status === 'requested' &&
         progress?.message === 'Waiting for room in the pool (3 nodes at most), behind 6 others'
@@ -76,7 +76,7 @@ it('a pool with room for three serves ten in the order in which they asked', asy
     const leaving = served.at(-1) ?? '';
     await release(server.client, leaving);
     const next = asked[served.length] ?? '';
-    await becomes(server.client, next, 'active');
+    await waitForStatus(server.client, next, 'active');
     served.push(next);
     expect(
       await ledger.count(`select 1 from nodes where pool = $1 and status <> 'retired'`, [pool]),
@@ -92,7 +92,7 @@ it('who waits in the queue gives up at its deadline, and a paused pool takes nob
   const pool = 'full';
   await declarePool(server.client, pool, { max_nodes: 0, budgets: { queue_seconds: 1 } });
   const hopeless = await allocate(server.client, pool);
-  const failed = await becomes(server.client, hopeless, 'failed');
+  const failed = await waitForStatus(server.client, hopeless, 'failed');
   expect(failed.verdict?.rule).toBe('queue-deadline');
   const { items } = await server.client.call('operation-list', { query: { allocation_id: hopeless } });
   await until(
@@ -111,14 +111,15 @@ it('who waits in the queue gives up at its deadline, and a paused pool takes nob
   await declarePool(server.client, pool, { max_nodes: 1, paused: true });
   await until(
     'it to wait for the pool',
-    async () => (await allocation(server.client, patient)).progress?.message === 'Waiting for the pool to be unpaused',
+    async () =>
+      (await readAllocation(server.client, patient)).progress?.message === 'Waiting for the pool to be unpaused',
     { seconds: 60 },
   );
   await declarePool(server.client, pool, { max_nodes: 1 });
-  await becomes(server.client, patient, 'active');
+  await waitForStatus(server.client, patient, 'active');
   for (const id of [patient, hopeless]) {
     await release(server.client, id);
-    await becomes(server.client, id, 'released');
+    await waitForStatus(server.client, id, 'released');
   }
   await expectNothingLeft(ledger, server.nodes_dir, 1);
 }, 120_000);

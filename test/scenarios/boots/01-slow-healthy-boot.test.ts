@@ -2,8 +2,8 @@
 import { expect } from 'vitest';
 import { secondsBetween } from '../../../src/base/clock.ts';
 import { allocate } from '../../support/allocations.ts';
-import { becomesAllocation, becomesNode, changesOf, localPool, nodeOf, samplesOf } from '../support/machines.ts';
-import { judging, scenario } from '../support/scenario.ts';
+import { changesOf, localPool, nodeOf, samplesOf, waitForAllocation, waitForNode } from '../support/machines.ts';
+import { scenario, withDeciders } from '../support/scenario.ts';
 
 /** The measured boot and its budgets, a second for each minute of them: what is left of the budget is enough for a busy host. */
 const scaled = (measured_seconds: number) => measured_seconds / 60;
@@ -32,9 +32,9 @@ scenario({
     const slow = await allocate(world.client, 'patient');
     const killed = await allocate(world.client, 'hasty');
 
-    const up = await becomesAllocation(world, slow, 'active', 'failed');
+    const up = await waitForAllocation(world, slow, 'active', 'failed');
     expect(up.status, 'the slow boot').toBe('active');
-    const over = await becomesAllocation(world, killed, 'active', 'failed');
+    const over = await waitForAllocation(world, killed, 'active', 'failed');
     expect(over.status, 'the same boot with less patience').toBe('failed');
 
     const node = await nodeOf(world, up.node_id ?? '');
@@ -65,7 +65,7 @@ scenario({
     expect(current).toEqual({ budget_seconds: patient_seconds, budget_source: 'pool', false_kill_count: 0 });
 
     expect(over.reason).toMatch(/^provisioning timed out.* \(waited \d+ s, budget from pool\)$/);
-    const gone = await becomesNode(world, over.node_id ?? '', 'retired');
+    const gone = await waitForNode(world, over.node_id ?? '', 'retired');
     expect((await changesOf(world, gone.node_id)).map((change) => change.by).slice(0, 3)).toEqual([
       'node-provision',
       'provision-deadline',
@@ -78,7 +78,7 @@ scenario({
   counters: [
     {
       broken: 'a budget that somebody wrote into the code',
-      composition: judging(({ resolveBudget }) => ({
+      composition: withDeciders(({ resolveBudget }) => ({
         resolveBudget: (question) =>
           question.phase === 'provision' ? { seconds: hasty_seconds, source: 'default' } : resolveBudget(question),
       })),
@@ -86,7 +86,7 @@ scenario({
     },
     {
       broken: "the operator's budget not looked up",
-      composition: judging(({ resolveBudget }) => ({
+      composition: withDeciders(({ resolveBudget }) => ({
         resolveBudget: (question) =>
           resolveBudget(question.phase === 'provision' ? { ...question, pool: {} } : question),
       })),

@@ -6,8 +6,8 @@ import { expect, onTestFinished } from 'vitest';
 import { secondsBetween } from '../../../src/base/clock.ts';
 import { type EventReader, openEvents } from '../../api/support/event-reader.ts';
 import { allocate } from '../../support/allocations.ts';
-import { becomesAllocation, becomesNode, changesOf, localPool, samplesOf } from '../support/machines.ts';
-import { judging, scenario, without } from '../support/scenario.ts';
+import { changesOf, localPool, samplesOf, waitForAllocation, waitForNode } from '../support/machines.ts';
+import { scenario, withDeciders, withoutSweep } from '../support/scenario.ts';
 
 const provision_seconds = 2;
 /** How long after it was given up the machine is set up. */
@@ -39,21 +39,21 @@ scenario({
     onTestFinished(() => watching.close());
     const id = await allocate(world.client, 'workspaces');
 
-    const failed = await becomesAllocation(world, id, 'failed');
+    const failed = await waitForAllocation(world, id, 'failed');
     expect(failed.verdict?.rule).toBe('node-failed');
-    await world.comes('the banner to show the failure', () => shown(watching).includes('failed'));
+    await world.waitFor('the banner to show the failure', () => shown(watching).includes('failed'));
     await pistol.fire();
 
-    const active = await becomesAllocation(world, id, 'active');
+    const active = await waitForAllocation(world, id, 'active');
     expect(active).toMatchObject({ node_id: failed.node_id, verdict: null });
-    await world.comes('the banner to recover', () => shown(watching).at(-1) === 'active');
+    await world.waitFor('the banner to recover', () => shown(watching).at(-1) === 'active');
     expect(shown(watching).filter((status) => status === 'failed' || status === 'active')).toEqual([
       'failed',
       'active',
     ]);
     expect(watching.ended(), 'the stream was never opened again').toBe(false);
 
-    const node = await becomesNode(world, active.node_id ?? '', 'ready');
+    const node = await waitForNode(world, active.node_id ?? '', 'ready');
     const changes = await changesOf(world, node.node_id);
     expect(changes.map(({ to, by }) => `${to} by ${by}`)).toEqual([
       'provisioning by node-provision',
@@ -78,7 +78,7 @@ scenario({
   counters: [
     {
       broken: 'a failed machine that is fenced when it registers',
-      composition: judging(({ effectOfRegistration }) => ({
+      composition: withDeciders(({ effectOfRegistration }) => ({
         effectOfRegistration: (node, now) => (node.status === 'failed' ? 'fenced' : effectOfRegistration(node, now)),
       })),
       fails: /waited .* for allocation to be active/,
@@ -86,7 +86,7 @@ scenario({
     },
     {
       broken: 'no rule provision-deadline',
-      composition: without('provision-deadline'),
+      composition: withoutSweep('provision-deadline'),
       fails: /waited .* for allocation to be failed/,
       patience_seconds: provision_seconds + 2,
     },

@@ -15,7 +15,7 @@ import { callRoute } from '../../api/support/calls.ts';
 import { registration } from '../../api/support/machine.ts';
 import { spawnServer } from '../../support/server.ts';
 import { externalPool, nodeOf } from '../support/machines.ts';
-import { judging, scenario, type World } from '../support/scenario.ts';
+import { scenario, type World, withDeciders } from '../support/scenario.ts';
 
 const many = 1_000;
 /** As many as a mistake needs to be seen. */
@@ -99,18 +99,18 @@ const outcomesSql = `
   where node.pool = 'crowd' group by 1, 2, 3`;
 
 /** Either it registered before any verdict, or it was given up once and taken back once; its allocation with it. */
-function isOneOutcome(node: Outcome, comes: boolean): boolean {
+function isOneOutcome(node: Outcome, waitFor: boolean): boolean {
   const given_up = node.verdicts === 1;
-  const taken_back = comes && given_up;
+  const taken_back = waitFor && given_up;
   const held = node.allocation !== null;
   return (
     node.verdict_after_registration === 0 &&
     node.verdicts <= 1 &&
-    (comes || given_up) &&
-    node.status === (comes ? 'starting' : 'failed') &&
+    (waitFor || given_up) &&
+    node.status === (waitFor ? 'starting' : 'failed') &&
     node.rescues === Number(taken_back) &&
-    node.registrations === Number(comes && !given_up) &&
-    (!held || node.allocation === (comes ? 'provisioning' : 'failed')) &&
+    node.registrations === Number(waitFor && !given_up) &&
+    (!held || node.allocation === (waitFor ? 'provisioning' : 'failed')) &&
     node.allocation_failures === Number(held && given_up) &&
     node.allocation_rescues === Number(held && taken_back)
   );
@@ -168,14 +168,14 @@ scenario({
         const reply = await callRoute(url, 'agent-register', { body: registration({ enrollment_token }) });
         expect(reply.status, `a registration inside its window was refused: ${reply.text}`).toBe(201);
       });
-      const comes = new Set(coming.map(({ node_id }) => node_id));
-      const outcomes = await world.comes('all that never came to be given up', async () => {
+      const awaited = new Set(coming.map(({ node_id }) => node_id));
+      const outcomes = await world.waitFor('all that never came to be given up', async () => {
         const found = await world.ledger.rows<Outcome>(outcomesSql);
-        const waiting = found.some(({ node_id, status }) => !comes.has(node_id) && status === 'provisioning');
+        const waiting = found.some(({ node_id, status }) => !awaited.has(node_id) && status === 'provisioning');
         return waiting ? undefined : found;
       });
       expect(outcomes).toHaveLength(expected.length);
-      const wrong = outcomes.filter((node) => !isOneOutcome(node, comes.has(node.node_id)));
+      const wrong = outcomes.filter((node) => !isOneOutcome(node, awaited.has(node.node_id)));
       expect(wrong, 'each node has exactly one outcome').toEqual([]);
       const late = outcomes.filter((node) => node.rescues > 0).length;
       expect(late, 'some came after they were given up').toBeGreaterThan(0);
@@ -188,7 +188,7 @@ scenario({
     {
       broken: 'failed machines that are not taken back',
       around: withFewer,
-      composition: judging((right) => ({
+      composition: withDeciders((right) => ({
         effectOfRegistration: (node, now) =>
           node.status === 'failed' ? 'fenced' : right.effectOfRegistration(node, now),
       })),
@@ -252,7 +252,7 @@ scenario({
       const hanging = await world.client.call('node-create', { body: { pool: 'mixed' } });
       const body = { ...registration({ enrollment_token: hanging.enrollment_token }), base_url: silent.url };
       await callRoute(world.server.url, 'agent-register', { body });
-      await world.comes('the machine that hangs to be asked', () => silent.heard() > 0);
+      await world.waitFor('the machine that hangs to be asked', () => silent.heard() > 0);
       const unwritable = await expectOne();
       await world.ledger.rows(`create function refuse_verdict() returns trigger language plpgsql as $$
         begin if new.node_id = '${unwritable}' and new.status = 'failed' then raise exception 'this row cannot be written'; end if; return new; end $$`);
@@ -262,13 +262,13 @@ scenario({
       const overridden = await expectOne({ provision_timeout_seconds: 600 });
       const others = [await expectOne(), await expectOne(), await expectOne()];
       for (const id of others)
-        await world.comes('the others to be given up', async () => {
+        await world.waitFor('the others to be given up', async () => {
           const node = await nodeOf(world, id);
           return node.status === 'failed' ? node : undefined;
         });
       expect((await nodeOf(world, overridden)).status).toBe('provisioning');
       expect((await nodeOf(world, unwritable)).status).toBe('provisioning');
-      await world.comes('the one that cannot be written to be on record', async () => {
+      await world.waitFor('the one that cannot be written to be on record', async () => {
         const story = await world.client.call('node-timeline', { params: { id: unwritable }, query: { limit: 100 } });
         return story.items.find((fact) => fact.kind === 'verdict.unwritable');
       });

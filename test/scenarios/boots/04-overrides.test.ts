@@ -11,8 +11,8 @@ import {
   defaultBudgets,
   defaultRuntimeClasses,
 } from '../../../src/lifecycle/deadlines/budgets.ts';
-import { becomesNode, changesOf, externalPool, localPool } from '../support/machines.ts';
-import { judging, scenario, type World, without } from '../support/scenario.ts';
+import { changesOf, externalPool, localPool, waitForNode } from '../support/machines.ts';
+import { scenario, type World, withDeciders, withoutSweep } from '../support/scenario.ts';
 
 /** In the proportions of 720, 1800, 1200 and 60 s, as far apart as a test can wait for. */
 const default_seconds = 1.2;
@@ -56,7 +56,7 @@ async function allocated(world: World, provision_timeout_seconds: number): Promi
   const body = { pool: 'launched', provision_timeout_seconds };
   const { allocation } = await world.client.call('allocation-create', { body });
   const { allocation_id } = allocation;
-  const [node, shared] = await world.comes('a node for it', async () => {
+  const [node, shared] = await world.waitFor('a node for it', async () => {
     const { items } = await world.client.call('timeline-get', { query: { allocation_id, limit: 500 } });
     const set = (kind: string) => items.find((fact) => fact.kind === kind)?.data.set as Clocked | undefined;
     const found = [set('node.provisioning'), set('allocation.provisioning')] as const;
@@ -84,7 +84,7 @@ function isHonoured({ level, seconds, source, node }: Case): void {
 }
 
 async function isNamedInItsVerdict(world: World, { level, seconds, source, node }: Case): Promise<void> {
-  await becomesNode(world, node.node_id, 'failed');
+  await waitForNode(world, node.node_id, 'failed');
   const verdict = (await changesOf(world, node.node_id)).find((change) => change.to === 'failed');
   expect(verdict?.by).toBe('provision-deadline');
   expect(verdict?.reason, level).toMatch(
@@ -97,7 +97,7 @@ async function isNamedInItsVerdict(world: World, { level, seconds, source, node 
 
 /** A server that does not look at one level. */
 const unlooked = (blind: (question: BudgetQuestion) => BudgetQuestion) =>
-  judging(({ resolveBudget }) => ({ resolveBudget: (question) => resolveBudget(blind(question)) }));
+  withDeciders(({ resolveBudget }) => ({ resolveBudget: (question) => resolveBudget(blind(question)) }));
 
 scenario({
   name: 'budgets at every level',
@@ -151,7 +151,7 @@ scenario({
     },
     {
       broken: 'no rule provision-deadline',
-      composition: without('provision-deadline'),
+      composition: withoutSweep('provision-deadline'),
       fails: /waited .* for node to be failed/,
       patience_seconds: class_seconds + 2,
     },

@@ -3,10 +3,10 @@ import { expect } from 'vitest';
 import { secondsBetween, systemClock } from '../../../src/base/clock.ts';
 import { allocate, declarePool } from '../../support/allocations.ts';
 import { scenario, type World } from '../support/scenario.ts';
-import { tryingDriver } from '../support/simulated-driver.ts';
+import { simulatedDriver } from '../support/simulated-driver.ts';
 
 const ended = (world: World, id: string) =>
-  world.comes('the allocation to have failed', async () => {
+  world.waitFor('the allocation to have failed', async () => {
     const allocation = await world.client.call('allocation-get', { params: { id } });
     return allocation.status === 'failed' ? allocation : undefined;
   });
@@ -26,14 +26,14 @@ scenario({
     const failed = await ended(world, id);
     expect(failed.reason).toContain('setup exited with code 9');
     // Before its end is seen, the last words alone may be diagnosed already.
-    const diagnosis = await world.comes('the diagnosis', async () => {
+    const diagnosis = await world.waitFor('the diagnosis', async () => {
       const found = await factsOf(world, id, 'bootstrap.diagnosis');
       return found.find(({ data }) => data.certain === true);
     });
     expect(diagnosis.data).toMatchObject({ code: 'out_of_memory' });
     const waited = secondsBetween(new Date(failed.created_at), new Date(failed.status_since));
     expect(waited).toBeLessThan(provision_seconds / 2);
-    const operation = await world.comes('the operation to have failed', async () => {
+    const operation = await world.waitFor('the operation to have failed', async () => {
       const [only] = (await world.client.call('operation-list', { query: {} })).items;
       return only?.status === 'failed' ? only : undefined;
     });
@@ -57,7 +57,7 @@ scenario({
 });
 
 let looks: number[] = [];
-const trying = tryingDriver({
+const lockstepDriver = simulatedDriver({
   /** A machine that never phones home and shows nothing. */
   observe: async () => {
     looks.push(systemClock.nowMs());
@@ -76,10 +76,10 @@ scenario({
     looks = [];
     await world.client.call('pool-put', {
       params: { pool: 'silent' },
-      body: { driver: 'trying', budgets: { provision_seconds, rescue_seconds: 600 } },
+      body: { driver: 'simulated', budgets: { provision_seconds, rescue_seconds: 600 } },
     });
     const id = await allocate(world.client, 'silent');
-    const node_id = await world.comes('its node', async () => {
+    const node_id = await world.waitFor('its node', async () => {
       const allocation = await world.client.call('allocation-get', { params: { id } });
       return allocation.node_id ?? undefined;
     });
@@ -92,7 +92,7 @@ scenario({
     expect(secondsBetween(new Date(before.deadline_at ?? ''), deadline)).toBeCloseTo(extended_by, 3);
     await ended(world, id);
     // It is shown once the operation that was waiting for the machine has ended as well.
-    await world.comes('its rescue window', async () => {
+    await world.waitFor('its rescue window', async () => {
       const { deadline_at } = await world.client.call('allocation-get', { params: { id } });
       return deadline_at !== null;
     });
@@ -120,5 +120,5 @@ scenario({
       patience_seconds: provision_seconds + extended_by + 3,
     },
   ],
-  settings: { drivers: (built) => new Map([...built, ['trying', trying]]) },
+  settings: { drivers: (built) => new Map([...built, ['simulated', lockstepDriver]]) },
 });

@@ -6,8 +6,8 @@ import type * as Explaining from '../../../src/lifecycle/boots/slow-stages.ts';
 import type * as NodeLogs from '../../../src/store/agents/boot-stages.ts';
 import type { Machine } from '../../api/support/machine.ts';
 import { allocate } from '../../support/allocations.ts';
-import { becomesAllocation, externalPool, joined, localPool } from '../support/machines.ts';
-import { scenario, type World, whileWrong } from '../support/scenario.ts';
+import { externalPool, joinMachine, localPool, waitForAllocation } from '../support/machines.ts';
+import { scenario, type World, whileBroken } from '../support/scenario.ts';
 
 type Parts = Pick<typeof Explaining, 'slowStages'> &
   Pick<typeof BootReports, 'readBootReport'> &
@@ -65,7 +65,7 @@ async function slowIn(world: World, id: string): Promise<string[]> {
 }
 
 async function booted(world: World, name: string, stages: BootStage[]): Promise<Machine> {
-  const machine = await joined(world, 'workspaces', name);
+  const machine = await joinMachine(world, 'workspaces', name);
   expect((await machine.call('agent-boot', { body: { stages } })).status).toBe(200);
   return machine;
 }
@@ -98,7 +98,7 @@ async function nestedStages(world: World): Promise<void> {
 
 async function blamedStages(world: World): Promise<void> {
   await externalPool(world, 'images');
-  const machine = await joined(world, 'images', 'by-cloud-init');
+  const machine = await joinMachine(world, 'images', 'by-cloud-init');
   const told = await machine.call('agent-boot', {}, { raw: blame, headers: { 'content-type': 'text/plain' } });
   expect(told.status, told.text).toBe(200);
   expect(await toldOf(world, machine.node_id), 'the stages as cloud-init blames them').toEqual([
@@ -114,7 +114,7 @@ async function blamedStages(world: World): Promise<void> {
 
 /** What a chart needs: every stage with its begin, one after the other, by the server's clock. */
 async function stagesOfAnAgent(world: World, allocation_id: string, stages: BootStage[]): Promise<void> {
-  const { node_id } = await becomesAllocation(world, allocation_id, 'active');
+  const { node_id } = await waitForAllocation(world, allocation_id, 'active');
   const told = (await bootOf(world, node_id ?? '')).stages;
   expect(told.map((stage) => stage.name)).toEqual(stages.map((stage) => stage.name));
   for (const [index, { name, seconds, started_at }] of told.entries()) {
@@ -143,7 +143,7 @@ scenario({
   counters: [
     {
       broken: 'stages whose nesting is forgotten',
-      around: whileWrong(wrong, {
+      around: whileBroken(wrong, {
         readBootStages: async (...given) =>
           (await right.readBootStages(...given)).map(({ parent: _, ...stage }) => stage),
       }),
@@ -151,17 +151,17 @@ scenario({
     },
     {
       broken: 'slow stages that are never named',
-      around: whileWrong(wrong, { slowStages: () => [] }),
+      around: whileBroken(wrong, { slowStages: () => [] }),
       fails: /by their part of the whole/,
     },
     {
       broken: 'a history that is not looked at',
-      around: whileWrong(wrong, { slowStages: (stages) => right.slowStages(stages, new Map()) }),
+      around: whileBroken(wrong, { slowStages: (stages) => right.slowStages(stages, new Map()) }),
       fails: /against the history of the pool/,
     },
     {
       broken: 'a reader of cloud-init that takes every stage for the whole',
-      around: whileWrong(wrong, {
+      around: whileBroken(wrong, {
         readBootReport: (text) => ({
           stages: right.readBootReport(text).stages.map(({ parent: _, ...stage }) => stage),
         }),

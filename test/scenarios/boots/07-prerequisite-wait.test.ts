@@ -6,7 +6,7 @@ import type { Composition } from '../../../src/main.ts';
 import { startMachine } from '../../api/support/machine.ts';
 import { allocate } from '../../support/allocations.ts';
 import { scenario } from '../support/scenario.ts';
-import { tryingDriver } from '../support/simulated-driver.ts';
+import { simulatedDriver } from '../support/simulated-driver.ts';
 
 /** Longer than a busy machine takes from the grant until the machine registers. */
 const provision_seconds = 5;
@@ -26,8 +26,8 @@ const provider = (silently: boolean): Pick<Composition, 'drivers'> => ({
     new Map([
       ...built,
       [
-        'trying',
-        tryingDriver({
+        'simulated',
+        simulatedDriver({
           ensure: async (target) => {
             asked ??= { target, sinceMs: systemClock.monotonicMs() };
             const waited = (systemClock.monotonicMs() - asked.sinceMs) / 1000;
@@ -51,18 +51,18 @@ scenario({
     asked = undefined;
     await world.client.call('pool-put', {
       params: { pool: 'scarce' },
-      body: { driver: 'trying', budgets: { provision_seconds, start_seconds: 60, rescue_seconds: 1 } },
+      body: { driver: 'simulated', budgets: { provision_seconds, start_seconds: 60, rescue_seconds: 1 } },
     });
     const id = await allocate(world.client, 'scarce');
     const allocationNow = () => world.client.call('allocation-get', { params: { id } });
-    const waiting = await world.comes('the wait for capacity to be on the node', async () => {
+    const waiting = await world.waitFor('the wait for capacity to be on the node', async () => {
       const { node_id } = await allocationNow();
       const node = node_id && (await world.client.call('node-get', { params: { id: node_id } }));
       return node && node.waiting_for === 'capacity' ? node : undefined;
     });
     const told = await world.client.call('node-explain', { params: { id: waiting.node_id } });
     expect(told.waiting_for).toContain('capacity');
-    const granted = await world.comes('the capacity to be granted', async () => {
+    const granted = await world.waitFor('the capacity to be granted', async () => {
       const node = await world.client.call('node-get', { params: { id: waiting.node_id } });
       expect(node.status, 'it fails while it only waits').toBe('provisioning');
       return node.waiting_for === null ? node : undefined;
@@ -73,9 +73,9 @@ scenario({
     const machine = await startMachine(world.server.url, { enrollment_token: target.bootstrap.enrollment_token });
     const says = async (message: string) => (await allocationNow()).progress?.message === message || undefined;
     await machine.call('agent-heartbeat', { body: { status: 'starting', boot_stage: 'mounting' } });
-    await world.comes('the stage of its boot to be told', () => says('Boot stage mounting'));
+    await world.waitFor('the stage of its boot to be told', () => says('Boot stage mounting'));
     await machine.beat('ready');
-    await world.comes('the allocation to be active', async () =>
+    await world.waitFor('the allocation to be active', async () =>
       (await allocationNow()).status === 'active' ? true : undefined,
     );
     const [sample] = await world.ledger.rows<{ seconds: number; outcome: string }>(

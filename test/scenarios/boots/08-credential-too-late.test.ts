@@ -14,8 +14,8 @@ import { defaultEnvironment } from '../../../src/store/transitions/transition-ru
 import { callRoute, expectProblem } from '../../api/support/calls.ts';
 import { registration } from '../../api/support/machine.ts';
 import { type RealAgent, startAgent } from '../support/agents.ts';
-import { becomesNode, causesOf, externalPool, nodeOf } from '../support/machines.ts';
-import { scenario, type World, whileWrong } from '../support/scenario.ts';
+import { causesOf, externalPool, nodeOf, waitForNode } from '../support/machines.ts';
+import { scenario, type World, whileBroken } from '../support/scenario.ts';
 
 /** How a refused registration is told: as it is, unless a counter-test puts something else here. */
 const wrong = vi.hoisted(() => ({}) as { told?: (problem: ApiProblem) => ApiProblem });
@@ -89,22 +89,22 @@ async function asksAgain(world: World): Promise<void> {
   const machine = await unrecorded(world, 'workspaces');
   const { enrollment_token } = machine;
   const agent = await startAgent(world, { enrollment_token, setup: 'echo set up before anybody knew' });
-  await world.comes('the machine to be refused twice', async () => {
+  await world.waitFor('the machine to be refused twice', async () => {
     if (agent.hasEnded()) throw new Error(`the agent gave up: ${(await agent.lastWord())?.reason}`);
     return refusals(agent) >= 2;
   });
   await machine.record();
 
-  const node = await becomesNode(world, machine.node_id, 'ready');
+  const node = await waitForNode(world, machine.node_id, 'ready');
   expect(await causesOf(world, node.node_id)).toEqual(['node-create', 'registration', 'claim-ready']);
   expect(node).toMatchObject({ restarts: 0, verdict: null });
   const boot = await world.client.call('node-boot', { params: { id: node.node_id } });
   expect(boot.stages.map((stage) => stage.name)).toEqual(['setup']);
-  await world.comes('what it wrote before its registration', async () => {
+  await world.waitFor('what it wrote before its registration', async () => {
     const { items } = await world.client.call('node-logs', { params: { id: node.node_id } });
     return items.some(({ stream, line }) => stream === 'setup' && line === 'set up before anybody knew');
   });
-  const kept = await world.comes('what it could not tell to be told', async () => {
+  const kept = await world.waitFor('what it could not tell to be told', async () => {
     const { items } = await world.client.call('node-timeline', { params: { id: node.node_id } });
     return items.find((fact) => fact.kind === 'agent_call_failed' && fact.data.code === 'enrollment_pending');
   });
@@ -114,7 +114,7 @@ async function asksAgain(world: World): Promise<void> {
 
 /** Nobody ever writes its record: it gives up at the deadline that it was told, and says so. */
 async function givesUpInTime(world: World, agent: RealAgent, { born, node_id }: Unrecorded): Promise<void> {
-  await world.comes('the machine to give up', () => agent.hasEnded());
+  await world.waitFor('the machine to give up', () => agent.hasEnded());
   expect(await agent.ended).toBe(exitCodes.registration_deadline);
   const word = await agent.lastWord();
   expect(word?.reason).toMatch(/^not registered by the deadline .* last: credential\/enrollment_pending/);
@@ -161,14 +161,14 @@ scenario({
   counters: [
     {
       broken: 'a machine that is not known yet taken for a stranger',
-      around: whileWrong(wrong, {
+      around: whileBroken(wrong, {
         told: (problem) => (problem.code === 'enrollment_pending' ? new ApiProblem('enrollment_invalid') : problem),
       }),
       fails: /the agent gave up: the registration was refused: credential\/enrollment_invalid/,
     },
     {
       broken: 'a "not yet" that does not say until when',
-      around: whileWrong(wrong, {
+      around: whileBroken(wrong, {
         told: ({ code, extras: { deadline_at: _, ...extras } }) => new ApiProblem(code, extras),
       }),
       fails: /waited .* for the machine to give up/,

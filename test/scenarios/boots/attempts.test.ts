@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
-import { allocate, allocation, becomes, declarePool, release } from '../../support/allocations.ts';
+import { allocate, declarePool, readAllocation, release, waitForStatus } from '../../support/allocations.ts';
 import { expectNothingLeft, type Ledger, openLedger } from '../../support/ledger.ts';
 import { inProcessServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
@@ -37,12 +37,12 @@ it('a second instance succeeds where the first failed, and nobody had to ask', a
     spec: { setup: `test -e ${mark} || { touch ${mark}; exit 5; }` },
   });
   const id = await allocate(server.client, 'stubborn');
-  const active = await becomes(server.client, id, 'active');
+  const active = await waitForStatus(server.client, id, 'active');
   expect(await instances(id)).toBe(2);
   expect(await ledger.facts(id, 'allocation.retrying')).toBe(1);
   expect(active.workflow_id).not.toBeNull();
   await release(server.client, id);
-  await becomes(server.client, id, 'released');
+  await waitForStatus(server.client, id, 'released');
   await expectNothingLeft(ledger, server.nodes_dir, 1);
 });
 
@@ -60,7 +60,7 @@ it('stops at the allowed number, and while it tries again somebody works on it',
   expect(await instances(id)).toBe(2);
   expect(over.reason).toContain('code 6');
   await release(server.client, id);
-  await becomes(server.client, id, 'released');
+  await waitForStatus(server.client, id, 'released');
 });
 
 it('another try that waits for room says so, in its place, and goes before who came later', async () => {
@@ -71,19 +71,19 @@ it('another try that waits for room says so, in its place, and goes before who c
     spec: { setup: `test -e ${fit}` },
   });
   const first = await allocate(server.client, 'narrow');
-  const { node_id } = await becomes(server.client, first, 'failed');
+  const { node_id } = await waitForStatus(server.client, first, 'failed');
   await until('its machine to be gone', async () => {
     const node = await server.client.call('node-get', { params: { id: node_id ?? '' } });
     return node.status === 'retired';
   });
   await writeFile(fit, '');
   const second = await allocate(server.client, 'narrow');
-  await becomes(server.client, second, 'active');
+  await waitForStatus(server.client, second, 'active');
   await server.client.call('allocation-retry', { params: { id: first } });
   const third = await allocate(server.client, 'narrow');
   const says = (id: string, message: string) =>
     until(`"${message}"`, async () => {
-      const asked = await allocation(server.client, id);
+      const asked = await readAllocation(server.client, id);
       return asked.progress?.message === message ? asked : undefined;
     });
   const waiting = await says(first, 'Waiting for room in the pool (1 nodes at most)');
@@ -91,9 +91,9 @@ it('another try that waits for room says so, in its place, and goes before who c
   expect(waiting.reason).toMatch(/another try follows$/);
   await says(third, 'Waiting for room in the pool (1 nodes at most), behind 1 other');
   await release(server.client, second);
-  await becomes(server.client, first, 'active');
+  await waitForStatus(server.client, first, 'active');
   for (const id of [third, first]) await release(server.client, id);
-  for (const id of [third, first]) await becomes(server.client, id, 'released');
+  for (const id of [third, first]) await waitForStatus(server.client, id, 'released');
 });
 
 it('one try is one try where the pool says nothing', async () => {
@@ -101,7 +101,7 @@ it('one try is one try where the pool says nothing', async () => {
   await writeFile(mark, '');
   await declarePool(server.client, 'single', { spec: { setup: 'exit 7' } });
   const id = await allocate(server.client, 'single');
-  await becomes(server.client, id, 'failed');
+  await waitForStatus(server.client, id, 'failed');
   await until('the operation to end', async () => {
     const { progress } = await server.client.call('allocation-get', { params: { id } });
     return progress?.status === 'failed';

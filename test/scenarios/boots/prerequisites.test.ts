@@ -6,17 +6,17 @@ import type { Machine } from '../../api/support/machine.ts';
 import { allocate } from '../../support/allocations.ts';
 import { startAgent } from '../support/agents.ts';
 import {
-  beating,
-  becomesAllocation,
-  becomesNode,
   causesOf,
   changesOf,
   externalPool,
-  joined,
+  joinMachine,
+  keepBeating,
   localPool,
   nodeOf,
+  waitForAllocation,
+  waitForNode,
 } from '../support/machines.ts';
-import { judging, scenario, type World, whileWrong, without } from '../support/scenario.ts';
+import { scenario, type World, whileBroken, withDeciders, withoutSweep } from '../support/scenario.ts';
 
 type Parts = Pick<typeof Prerequisites, 'reportPrerequisites'>;
 const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
@@ -53,12 +53,12 @@ scenario({
   name: 'a machine that says ready before it was looked at',
   async story(world) {
     await pool(world);
-    const machine = await joined(world, 'gpu', 'gpu-1');
+    const machine = await joinMachine(world, 'gpu', 'gpu-1');
     await machine.beat('ready');
-    const beats = beating(machine, beatEvery, 'ready');
+    const beats = keepBeating(machine, beatEvery, 'ready');
     try {
       await reports(machine, { 'gpu-driver': true });
-      await world.staysAway('it became ready', watchSeconds, async () => {
+      await world.expectNever('it became ready', watchSeconds, async () => {
         const { status, reported } = await nodeOf(world, machine.node_id);
         expect(reported?.status).toBe('ready');
         return status !== 'starting';
@@ -70,20 +70,20 @@ scenario({
     }
     // It has said so and need not say it again.
     await reports(machine, met);
-    await becomesNode(world, machine.node_id, 'ready');
+    await waitForNode(world, machine.node_id, 'ready');
     expect(await causesOf(world, machine.node_id)).toEqual(['join', 'registration', 'claim-ready']);
   },
   counters: [
     {
       broken: 'claims that are believed unseen',
-      composition: judging((right) => ({
+      composition: withDeciders((right) => ({
         effectOfBeat: (node, beat, now) => right.effectOfBeat({ ...node, prerequisites: null }, beat, now),
       })),
       fails: /it became ready, and should not/,
     },
     {
       broken: 'reports that nobody reads',
-      around: whileWrong(wrong, { reportPrerequisites: async () => 'starting' }),
+      around: whileBroken(wrong, { reportPrerequisites: async () => 'starting' }),
       fails: /waited .* for node to be ready/,
     },
   ],
@@ -93,9 +93,9 @@ scenario({
   name: 'a machine that lacks something',
   async story(world) {
     await pool(world);
-    const machine = await joined(world, 'gpu', 'gpu-2');
+    const machine = await joinMachine(world, 'gpu', 'gpu-2');
     await reports(machine, { ...met, 'gpu-driver': false });
-    const failed = await becomesNode(world, machine.node_id, 'failed');
+    const failed = await waitForNode(world, machine.node_id, 'failed');
     expect(failed.verdict).toMatchObject({
       rule: 'prerequisite-missing',
       reason: 'prerequisite_missing: gpu-driver (no device found)',
@@ -107,7 +107,7 @@ scenario({
 
     await reports(machine, met);
     await machine.beat('ready');
-    await becomesNode(world, machine.node_id, 'ready');
+    await waitForNode(world, machine.node_id, 'ready');
     const changes = await changesOf(world, machine.node_id);
     expect(changes.map(({ by }) => by)).toEqual([
       'join',
@@ -120,7 +120,7 @@ scenario({
   counters: [
     {
       broken: 'reports that nobody reads',
-      around: whileWrong(wrong, { reportPrerequisites: async () => 'starting' }),
+      around: whileBroken(wrong, { reportPrerequisites: async () => 'starting' }),
       fails: /waited .* for node to be failed/,
     },
   ],
@@ -130,10 +130,10 @@ scenario({
   name: 'a machine that never says whether it lacks something',
   async story(world) {
     await pool(world, { start_seconds });
-    const machine = await joined(world, 'gpu', 'gpu-3');
-    const beats = beating(machine, beatEvery, 'ready');
+    const machine = await joinMachine(world, 'gpu', 'gpu-3');
+    const beats = keepBeating(machine, beatEvery, 'ready');
     try {
-      const failed = await becomesNode(world, machine.node_id, 'failed');
+      const failed = await waitForNode(world, machine.node_id, 'failed');
       expect(failed.verdict).toMatchObject({ rule: 'start-deadline' });
       expect(failed.verdict?.reason).toMatch(/^start-up timed out: it never said whether its prerequisites are met/);
     } finally {
@@ -143,7 +143,7 @@ scenario({
   counters: [
     {
       broken: 'no rule start-deadline',
-      composition: without('start-deadline'),
+      composition: withoutSweep('start-deadline'),
       fails: /waited .* for node to be failed/,
     },
   ],
@@ -173,7 +173,7 @@ scenario({
       await startAgent(world, { join_token: token, name: pool });
     };
     const nodeIn = (pool: string, status: Node['status']) =>
-      world.comes(`machine of ${pool} to be ${status}`, async () => {
+      world.waitFor(`machine of ${pool} to be ${status}`, async () => {
         const { items } = await world.client.call('node-list', { query: { pool } });
         return items.find((node) => node.status === status);
       });
@@ -184,22 +184,22 @@ scenario({
 
     const ready = [await nodeIn('equipped-others', 'ready'), await nodeIn('equipped', 'ready')];
     for (const { node_id } of ready)
-      await world.comes('both to be told', async () => {
+      await world.waitFor('both to be told', async () => {
         const met = await facts(world, node_id, 'prerequisite.met');
         return met.includes('gpu-driver') && met.includes('shell');
       });
-    await becomesAllocation(world, active, 'active');
+    await waitForAllocation(world, active, 'active');
 
     const failed = await nodeIn('bare-others', 'failed');
     expect(failed.verdict?.rule).toBe('prerequisite-missing');
     expect(failed.verdict?.reason).toMatch(/^prerequisite_missing: gpu-driver \(its check exited with code 3/);
-    const { reason } = await becomesAllocation(world, doomed, 'failed');
+    const { reason } = await waitForAllocation(world, doomed, 'failed');
     expect(reason).toMatch(/gpu-driver is missing.*prerequisite_missing/);
   },
   counters: [
     {
       broken: 'reports that nobody reads',
-      around: whileWrong(wrong, { reportPrerequisites: async () => 'starting' }),
+      around: whileBroken(wrong, { reportPrerequisites: async () => 'starting' }),
       fails: /waited .* for machine of equipped-others to be ready/,
       patience_seconds: 10,
     },

@@ -3,8 +3,8 @@ import { expect } from 'vitest';
 import { secondsBetween, systemClock } from '../../../src/base/clock.ts';
 import type { Composition } from '../../../src/main.ts';
 import { allocate } from '../../support/allocations.ts';
-import { judging, scenario, type World } from '../support/scenario.ts';
-import { tryingDriver } from '../support/simulated-driver.ts';
+import { scenario, type World, withDeciders } from '../support/scenario.ts';
+import { simulatedDriver } from '../support/simulated-driver.ts';
 
 /** Shows a new state of its one part for as long as it advances, then the same for ever. */
 const provider = (advancesForSeconds: number): Pick<Composition, 'drivers'> => ({
@@ -18,17 +18,17 @@ const provider = (advancesForSeconds: number): Pick<Composition, 'drivers'> => (
       ];
       return { outcome: 'wait' as const, retry_seconds: 0.1, message: 'it builds', parts };
     };
-    return new Map([...built, ['trying', tryingDriver({ ensure })]]);
+    return new Map([...built, ['simulated', simulatedDriver({ ensure })]]);
   },
 });
 
 async function failedAfter(world: World, budgets: { provision_seconds: number; silence_seconds: number }) {
   await world.client.call('pool-put', {
     params: { pool: 'minding' },
-    body: { driver: 'trying', budgets: { ...budgets, progress_aware: true, rescue_seconds: 600 } },
+    body: { driver: 'simulated', budgets: { ...budgets, progress_aware: true, rescue_seconds: 600 } },
   });
   const id = await allocate(world.client, 'minding');
-  const failed = await world.comes('the boot to be given up', async () => {
+  const failed = await world.waitFor('the boot to be given up', async () => {
     const allocation = await world.client.call('allocation-get', { params: { id } });
     return allocation.status === 'failed' ? allocation : undefined;
   });
@@ -37,7 +37,7 @@ async function failedAfter(world: World, budgets: { provision_seconds: number; s
   return secondsBetween(new Date(node.created_at), new Date(node.status_since));
 }
 
-const blind = judging(() => ({ deadlineAfterAdvance: () => undefined }));
+const blind = withDeciders(() => ({ deadlineAfterAdvance: () => undefined }));
 
 scenario({
   name: 'a boot that advances is spared beyond its budget, but not beyond twice of it',

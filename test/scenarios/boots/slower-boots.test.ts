@@ -4,7 +4,7 @@ import { now, secondsLater, systemClock } from '../../../src/base/clock.ts';
 import type { Finding } from '../../../src/contract/supervision/finding.ts';
 import { openDatabase } from '../../../src/store/pg/database.ts';
 import { recordStagedBoots } from '../../../src/store/testing/staged-boots.ts';
-import { scenario, type World, without } from '../support/scenario.ts';
+import { scenario, type World, withoutSweep } from '../support/scenario.ts';
 
 const pass_seconds = 0.5;
 const hour = 3600;
@@ -12,7 +12,7 @@ const hour = 3600;
 const findings = async (world: World, status: Finding['status']): Promise<Finding[]> =>
   (await world.client.call('drift-list', { query: { kind: 'boot-shift', status } })).items;
 const finding = (world: World, status: Finding['status']): Promise<Finding> =>
-  world.comes(`a finding to be ${status}`, async () => (await findings(world, status))[0]);
+  world.waitFor(`a finding to be ${status}`, async () => (await findings(world, status))[0]);
 
 scenario({
   name: 'an image pull that is twice as slow since yesterday',
@@ -29,7 +29,7 @@ scenario({
     const stages = { 'image-pull': 107, 'set-up': 270 };
     const before = { from: secondsLater(yesterday, -100 * hour), every_seconds: hour, stages };
     await recordStagedBoots(db, { pool: 'gpu', count: 100, ...before });
-    await world.staysAway('something was found', 3 * pass_seconds, async () => (await findings(world, 'open'))[0]);
+    await world.expectNever('something was found', 3 * pass_seconds, async () => (await findings(world, 'open'))[0]);
     // The last of them has just come.
     const every_seconds = (24 * hour - 500) / 39;
     const since = { from: yesterday, every_seconds, stages: { ...stages, 'image-pull': 230 } };
@@ -61,7 +61,7 @@ scenario({
     const repair = world.client.call('drift-repair', { params, body: { reason: 'please' } });
     await expect(repair).rejects.toMatchObject({ problem: { code: 'action_illegal' } });
     await world.client.call('drift-accept', { params, body: { reason: 'the registry is being moved' } });
-    await world.staysAway('it was found anew', 3 * pass_seconds, async () => (await findings(world, 'open'))[0]);
+    await world.expectNever('it was found anew', 3 * pass_seconds, async () => (await findings(world, 'open'))[0]);
     expect(await findings(world, 'accepted')).toMatchObject([
       { finding_id: found.finding_id, actor: { name: 'admin' } },
     ]);
@@ -69,7 +69,7 @@ scenario({
   counters: [
     {
       broken: 'no rule boot-shift',
-      composition: without('boot-shift'),
+      composition: withoutSweep('boot-shift'),
       fails: /waited .* for a finding to be open/,
       patience_seconds: 10 * pass_seconds,
     },

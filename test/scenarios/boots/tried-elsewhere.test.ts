@@ -2,9 +2,16 @@
 import { expect, vi } from 'vitest';
 import type * as NodeRetire from '../../../src/operations/release/node-retire.ts';
 import { allocate } from '../../support/allocations.ts';
-import { forgetful } from '../support/forgetful.ts';
-import { allocationOf, becomesAllocation, becomesNode, causesOf, externalPool, joined } from '../support/machines.ts';
-import { scenario, type World, whileWrong } from '../support/scenario.ts';
+import { forgetsUnproven } from '../support/broken-servers.ts';
+import {
+  allocationOf,
+  causesOf,
+  externalPool,
+  joinMachine,
+  waitForAllocation,
+  waitForNode,
+} from '../support/machines.ts';
+import { scenario, type World, whileBroken } from '../support/scenario.ts';
 
 type Parts = Pick<typeof NodeRetire, 'retireIn'>;
 const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
@@ -20,9 +27,9 @@ const budgets = { offline_seconds: 0.5, rescue_seconds: 600 };
 const heartbeat = { interval_seconds: 1, stale_after_seconds: 600 };
 
 async function readyMachine(world: World, name: string) {
-  const machine = await joined(world, pool, name);
+  const machine = await joinMachine(world, pool, name);
   await machine.beat('ready');
-  await becomesNode(world, machine.node_id, 'ready');
+  await waitForNode(world, machine.node_id, 'ready');
   return machine;
 }
 
@@ -32,18 +39,18 @@ scenario({
     await externalPool(world, pool, { budgets, heartbeat });
     const first = await readyMachine(world, 'm1');
     const acme = await allocate(world.client, pool);
-    await becomesAllocation(world, acme, 'active');
+    await waitForAllocation(world, acme, 'active');
     await first.beat('stopping');
-    await becomesAllocation(world, acme, 'failed');
+    await waitForAllocation(world, acme, 'failed');
 
     const second = await readyMachine(world, 'm2');
     await world.client.call('allocation-retry', { params: { id: acme } });
-    expect((await becomesAllocation(world, acme, 'active')).node_id).toBe(second.node_id);
+    expect((await waitForAllocation(world, acme, 'active')).node_id).toBe(second.node_id);
 
     const bmart = await allocate(world.client, pool);
     await first.beat('starting');
     await first.beat('ready');
-    await world.comes('failed machine to be let go', async () => {
+    await world.waitFor('failed machine to be let go', async () => {
       const { node_id } = await allocationOf(world, bmart);
       expect(node_id, 'the next tenant got what nobody proved clean').toBeNull();
       const { status } = await world.client.call('node-get', { params: { id: first.node_id } });
@@ -56,14 +63,14 @@ scenario({
 
     // The same machine may join again, as a new one; what it was is cut off.
     const again = await readyMachine(world, 'm1');
-    expect((await becomesAllocation(world, bmart, 'active')).node_id).toBe(again.node_id);
+    expect((await waitForAllocation(world, bmart, 'active')).node_id).toBe(again.node_id);
   },
   counters: [
     {
       broken: 'a window that a retry leaves open',
-      around: whileWrong<Parts>(wrong, { retireIn: async () => undefined }),
+      around: whileBroken<Parts>(wrong, { retireIn: async () => undefined }),
       // That it served somebody would keep it from the next one all the same.
-      composition: forgetful,
+      composition: forgetsUnproven,
       fails: /the next tenant got what nobody proved clean/,
     },
   ],

@@ -10,9 +10,9 @@ import type * as NewInstance from '../../../src/operations/provision/new-instanc
 import type * as TakeDown from '../../../src/operations/release/take-down.ts';
 import type * as AgentSessions from '../../../src/store/agents/agent-sessions.ts';
 import { callRoute, expectProblem } from '../../api/support/calls.ts';
-import { expectFenced, recordOf, voiceOf } from '../support/instances.ts';
-import { becomesAllocation, becomesNode, causesOf, localPool, nodeOf } from '../support/machines.ts';
-import { scenario, type World, whileWrong } from '../support/scenario.ts';
+import { credentialsOf, expectFenced, recordOf } from '../support/instances.ts';
+import { causesOf, localPool, nodeOf, waitForAllocation, waitForNode } from '../support/machines.ts';
+import { scenario, type World, whileBroken } from '../support/scenario.ts';
 
 type Session = AgentSessions.AgentSession | undefined;
 type Parts = Pick<typeof NewInstance, 'followPool'> &
@@ -65,23 +65,23 @@ const isRefused = async (world: World, id: string, why: RegExp) => {
 /** A machine that served somebody, was given back and is free. */
 async function freeMachine(world: World): Promise<{ node_id: string; node_instance_id: string }> {
   const { allocation } = await world.client.call('allocation-create', { body: { pool: 'rig' } });
-  const { node_id } = await becomesAllocation(world, allocation.allocation_id, 'active');
+  const { node_id } = await waitForAllocation(world, allocation.allocation_id, 'active');
   await isRefused(world, node_id ?? '', /An allocation is served by it; release that first/);
   await world.client.call('allocation-release', { params: { id: allocation.allocation_id } });
-  await becomesAllocation(world, allocation.allocation_id, 'released');
-  const node = await becomesNode(world, node_id ?? '', 'ready');
+  await waitForAllocation(world, allocation.allocation_id, 'released');
+  const node = await waitForNode(world, node_id ?? '', 'ready');
   return { node_id: node.node_id, node_instance_id: node.node_instance_id ?? '' };
 }
 
 const becomesAnew = (world: World, id: string, former: string) =>
-  world.comes('node to be ready as a new instance', async () => {
+  world.waitFor('node to be ready as a new instance', async () => {
     const node = await nodeOf(world, id);
     return node.status === 'ready' && node.node_instance_id !== former ? node : undefined;
   });
 
 /** What was kept of an instance before it was replaced is there afterwards, and what its agent and its provider knew of it as well. */
 async function expectKept(world: World, id: string, instance: string, before: Awaited<ReturnType<typeof recordOf>>) {
-  const after = await world.comes('what the machine knew to be kept', async () => {
+  const after = await world.waitFor('what the machine knew to be kept', async () => {
     const found = await recordOf(world, id, instance);
     const kept =
       ['proof.absent', 'instance.revoked'].every((kind) => found.facts.includes(kind)) &&
@@ -111,7 +111,7 @@ async function expectOutlived(world: World, node_id: string, allocation_id: stri
   const namedIn = (story: Evidence[]) =>
     new Set(story.filter(({ kind }) => kind.startsWith('node.')).map(({ node_instance_id }) => node_instance_id));
   // A timeline shows nothing while an older transaction is under way, so the newest facts may come a moment later.
-  const story = await world.comes('every instance on the timeline', async () => {
+  const story = await world.waitFor('every instance on the timeline', async () => {
     const told = await storyOf(world, node_id);
     return namedIn(told).size >= instances.length ? told : undefined;
   });
@@ -122,9 +122,9 @@ async function expectOutlived(world: World, node_id: string, allocation_id: stri
   };
   const failure = before.story.find(({ kind }) => kind === 'node.failed');
   await world.client.call('allocation-release', { params: { id: allocation_id } });
-  await becomesAllocation(world, allocation_id, 'released');
+  await waitForAllocation(world, allocation_id, 'released');
   await world.client.call('node-act', { params: { id: node_id, action: 'retire' }, body: { reason: 'scrapped' } });
-  await becomesNode(world, node_id, 'retired');
+  await waitForNode(world, node_id, 'retired');
 
   expect((await storyOf(world, node_id)).slice(0, before.story.length)).toEqual(before.story);
   for (const [place, instance] of instances.entries()) {
@@ -148,8 +148,8 @@ scenario({
     const scratch = join(files, `scratch-${world.ledger.installation_id}`);
     await rig(world);
     const { node_id, node_instance_id: former } = await freeMachine(world);
-    const voice = await voiceOf(world, former);
-    const before = await world.comes('its lines to be shipped', async () => {
+    const voice = await credentialsOf(world, former);
+    const before = await world.waitFor('its lines to be shipped', async () => {
       const found = await recordOf(world, node_id, former);
       return found.lines.some(({ line }) => line === 'the rig is set up') && found.stages.length > 0
         ? found
@@ -174,7 +174,7 @@ scenario({
     expect((await causesOf(world, node_id)).slice(-4)).toEqual(['reimage', 'proof', 'registration', 'claim-ready']);
     await expectFenced(world, voice);
     await expectKept(world, node_id, former, before);
-    const present = await world.comes('its prerequisite to be told', async () => {
+    const present = await world.waitFor('its prerequisite to be told', async () => {
       const found = await recordOf(world, node_id, anew.node_instance_id ?? '');
       return found.facts.includes('prerequisite.met') ? found : undefined;
     });
@@ -182,7 +182,7 @@ scenario({
 
     await rm(scratch);
     expect((await act(world, node_id, { reason: 'once more' })).status).toBe(200);
-    const failed = await becomesNode(world, node_id, 'failed');
+    const failed = await waitForNode(world, node_id, 'failed');
     expect(failed.verdict?.rule).toBe('provision-error');
     expect(failed.verdict?.reason).toMatch(/scratch-disk is missing.*prerequisite_missing/);
     expect(failed.deadline_at).not.toBeNull();
@@ -191,7 +191,7 @@ scenario({
     expect((await act(world, node_id, { reason: 'the disk is back' })).status).toBe(200);
     const back = await becomesAnew(world, node_id, failed.node_instance_id ?? '');
     const { allocation } = await world.client.call('allocation-create', { body: { pool: 'rig' } });
-    const { node_id: served } = await becomesAllocation(world, allocation.allocation_id, 'active');
+    const { node_id: served } = await waitForAllocation(world, allocation.allocation_id, 'active');
     expect({ node_id: served, occupancy: back.occupancy }).toEqual({ node_id, occupancy: 'free' });
     const stood = [anew, failed, back].map(({ node_instance_id }) => node_instance_id ?? '');
     await expectOutlived(world, node_id, allocation.allocation_id, [former, ...stood]);
@@ -199,19 +199,19 @@ scenario({
   counters: [
     {
       broken: 'an instance that was replaced taken for a stranger',
-      around: whileWrong(wrong, {
+      around: whileBroken(wrong, {
         recognized: (session) => (session?.fence.kind === 'fenced' ? undefined : session),
       }),
       fails: /credential_unknown/,
     },
     {
       broken: 'a new instance of the pool as it was',
-      around: whileWrong(wrong, { followPool: async (_, node) => node }),
+      around: whileBroken(wrong, { followPool: async (_, node) => node }),
       fails: /waited .* for its prerequisite to be told/,
     },
     {
       broken: 'a log that goes with its machine',
-      around: whileWrong(wrong, {
+      around: whileBroken(wrong, {
         async takeDown(context, services, down) {
           const { takeDown } = await vi.importActual<typeof TakeDown>('../../../src/operations/release/take-down.ts');
           const proof = await takeDown(context, services, down);
@@ -233,10 +233,10 @@ scenario({
     const clean = `test -e ${cleanable} || { echo the array is busy; exit 3; }`;
     await rig(world, { spec: { ...spec, clean }, release: { step_tries: 1, retry_base_seconds: 0.5 } });
     const { node_id, node_instance_id: former } = await freeMachine(world);
-    const voice = await voiceOf(world, former);
+    const voice = await credentialsOf(world, former);
     await rm(cleanable);
     expect((await act(world, node_id, { reason: 'a new kernel' })).status).toBe(200);
-    const aside = await becomesNode(world, node_id, 'quarantined');
+    const aside = await waitForNode(world, node_id, 'quarantined');
     expect(aside).toMatchObject({ node_instance_id: former, fenced: true, verdict: { rule: 'clean-error' } });
     expect(aside.verdict?.reason).toMatch(/^imaging it anew failed at step clean \(owner node\): .*code 3/);
     // Half taken down it must not be brought back by its own word, nor by somebody else's.
@@ -253,7 +253,7 @@ scenario({
   counters: [
     {
       broken: 'a machine that is taken for gone unseen',
-      around: whileWrong(wrong, { takeDown: async () => {} }),
+      around: whileBroken(wrong, { takeDown: async () => {} }),
       fails: /waited .* for node to be quarantined/,
     },
   ],

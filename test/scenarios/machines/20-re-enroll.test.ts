@@ -11,9 +11,16 @@ import { callRoute, expectProblem } from '../../api/support/calls.ts';
 import { startMachine } from '../../api/support/machine.ts';
 import { allocate, release } from '../../support/allocations.ts';
 import { startAgent } from '../support/agents.ts';
-import { expectFenced, voiceIn, voiceOf } from '../support/instances.ts';
-import { allocationOf, becomesAllocation, becomesNode, externalPool, joined, localPool } from '../support/machines.ts';
-import { scenario, type World, whileWrong } from '../support/scenario.ts';
+import { credentialsIn, credentialsOf, expectFenced } from '../support/instances.ts';
+import {
+  allocationOf,
+  externalPool,
+  joinMachine,
+  localPool,
+  waitForAllocation,
+  waitForNode,
+} from '../support/machines.ts';
+import { scenario, type World, whileBroken } from '../support/scenario.ts';
 
 type Parts = Pick<typeof Ping, 'proveByPing'> &
   Pick<typeof TakeDown, 'removeMachine'> & { mayMove(move: AllocationTransition.AllocationMove): boolean };
@@ -52,7 +59,7 @@ const ask = (world: World, id: string, action: NodeActionName, body: object, bea
 /** The operation that an action began has ended well, and its ping was claimed and answered. */
 async function provenByPing(world: World, id: string): Promise<void> {
   const { workflow_id } = await world.client.call('node-get', { params: { id } });
-  await world.comes('a ping to be claimed and answered', async () => {
+  await world.waitFor('a ping to be claimed and answered', async () => {
     const { items } = await world.client.call('timeline-get', {
       query: { workflow_id: workflow_id ?? '', limit: 500 },
     });
@@ -79,11 +86,11 @@ scenario({
     const { token: join_token } = await world.client.call('join-token-create', { params: { pool: 'lab' } });
     const first = await startAgent(world, { join_token, name: 'rack-1' });
     const allocation = await allocate(world.client, 'lab');
-    const { node_id } = await becomesAllocation(world, allocation, 'active');
+    const { node_id } = await waitForAllocation(world, allocation, 'active');
     const id = node_id ?? '';
-    const voice = await voiceIn(first.dir);
+    const voice = await credentialsIn(first.dir);
     await first.stop();
-    const { node_instance_id: former } = await becomesNode(world, id, 'offline');
+    const { node_instance_id: former } = await waitForNode(world, id, 'offline');
 
     const predicted = await ask(world, id, 're-enroll', { dry_run: true });
     expect(predicted.body).toMatchObject({ node: { status: 'offline' }, predicts: { status: 'provisioning' } });
@@ -101,25 +108,25 @@ scenario({
     });
 
     const second = await startAgent(world, { enrollment_token });
-    const back = await becomesNode(world, id, 'ready');
+    const back = await waitForNode(world, id, 'ready');
     expect(back.node_instance_id).not.toBe(former);
     await provenByPing(world, id);
     expect(await allocationOf(world, allocation)).toMatchObject({ status: 'active', reason: 'its machine is back' });
     await isKeptNowhere(world, enrollment_token);
 
     await release(world.client, allocation);
-    await becomesAllocation(world, allocation, 'released');
+    await waitForAllocation(world, allocation, 'released');
     await ask(world, id, 'quarantine', {});
-    await becomesNode(world, id, 'quarantined');
+    await waitForNode(world, id, 'quarantined');
     expect((await ask(world, id, 'reactivate', {})).status).toBe(200);
-    await becomesNode(world, id, 'ready');
+    await waitForNode(world, id, 'ready');
     await provenByPing(world, id);
     expect(second.hasEnded()).toBe(false);
   },
   counters: [
     {
       broken: 'an operation that takes its heartbeat for a proof',
-      around: whileWrong(wrong, { proveByPing: async () => {} }),
+      around: whileBroken(wrong, { proveByPing: async () => {} }),
       fails: /waited .* for a ping to be claimed and answered/,
     },
   ],
@@ -129,13 +136,13 @@ scenario({
   name: 'a machine of others that fell together with its allocation',
   async story(world) {
     await externalPool(world, 'yard', { heartbeat, budgets: { offline_seconds: 0.5 } });
-    const machine = await joined(world, 'yard', 'crane-1');
+    const machine = await joinMachine(world, 'yard', 'crane-1');
     await machine.beat('ready');
     const allocation = await allocate(world.client, 'yard');
-    await becomesAllocation(world, allocation, 'active');
+    await waitForAllocation(world, allocation, 'active');
     const id = machine.node_id;
     await machine.beat('stopping');
-    await becomesAllocation(world, allocation, 'failed');
+    await waitForAllocation(world, allocation, 'failed');
 
     const key = 'once-more';
     const asked = await ask(world, id, 're-enroll', {}, world.server.token, key);
@@ -151,7 +158,7 @@ scenario({
 
     const anew = await startMachine(world.server.url, { enrollment_token: String(asked.body.enrollment_token) });
     await anew.beat('ready');
-    await becomesAllocation(world, allocation, 'active');
+    await waitForAllocation(world, allocation, 'active');
     await expectFenced(world, { credential: machine.credential, enrollment_token: null });
     let proven = false;
     const proof = provenByPing(world, id).finally(() => {
@@ -164,7 +171,7 @@ scenario({
   counters: [
     {
       broken: 'an allocation that is forgotten',
-      around: whileWrong(wrong, { mayMove: ({ by, actor }) => by !== 'rescue' || !actor }),
+      around: whileBroken(wrong, { mayMove: ({ by, actor }) => by !== 'rescue' || !actor }),
       fails: /whose it is/,
     },
   ],
@@ -175,19 +182,19 @@ scenario({
   async story(world) {
     await localPool(world, 'rig', { heartbeat, reuse: true, max_nodes: 1, spec: { command: ['sleep', '600'] } });
     const allocation = await allocate(world.client, 'rig');
-    const { node_id } = await becomesAllocation(world, allocation, 'active');
+    const { node_id } = await waitForAllocation(world, allocation, 'active');
     const id = node_id ?? '';
     await release(world.client, allocation);
-    await becomesAllocation(world, allocation, 'released');
+    await waitForAllocation(world, allocation, 'released');
     await ask(world, id, 'quarantine', {});
-    const { node_instance_id: former } = await becomesNode(world, id, 'quarantined');
-    const voice = await voiceOf(world, former ?? '');
+    const { node_instance_id: former } = await waitForNode(world, id, 'quarantined');
+    const voice = await credentialsOf(world, former ?? '');
 
     const asked = await ask(world, id, 're-enroll', {});
     expect(asked.status).toBe(200);
     // Its driver gives the token to the machine; nobody else needs it.
     expect(asked.body).not.toHaveProperty('enrollment_token');
-    const back = await becomesNode(world, id, 'ready');
+    const back = await waitForNode(world, id, 'ready');
     expect(back.node_instance_id).not.toBe(former);
     await provenByPing(world, id);
     await expectFenced(world, voice);
@@ -196,7 +203,7 @@ scenario({
   counters: [
     {
       broken: 'a former machine that is left behind',
-      around: whileWrong(wrong, { removeMachine: async () => ({ kind: 'absent', nonce: '', checked: [] }) }),
+      around: whileBroken(wrong, { removeMachine: async () => ({ kind: 'absent', nonce: '', checked: [] }) }),
       fails: /what is left of the former instance/,
     },
   ],

@@ -13,8 +13,8 @@ import type * as ServerChecks from '../../../src/doctor/server-checks.ts';
 import type * as Checkup from '../../../src/lifecycle/explain/checkup.ts';
 import { callRoute } from '../../api/support/calls.ts';
 import { type RealAgent, startAgent } from '../support/agents.ts';
-import { becomesNode, externalPool } from '../support/machines.ts';
-import { scenario, type World, whileWrong } from '../support/scenario.ts';
+import { externalPool, waitForNode } from '../support/machines.ts';
+import { scenario, type World, whileBroken } from '../support/scenario.ts';
 
 type Parts = Pick<typeof ServerChecks, 'recognise'> & Pick<typeof Checkup, 'judgePing'>;
 const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
@@ -60,7 +60,7 @@ async function staged(world: World, lost = false): Promise<Stage> {
   const dir = lost ? { dir: await withoutName(world, told) } : {};
   const agent = { ...(await startAgent(world, { ...told, server_url: proxy.url, ...dir })), ...dir };
   await writeFile(authorityFile(agent), proxy.ca);
-  const [node] = await world.comes('machine to join', async () => {
+  const [node] = await world.waitFor('machine to join', async () => {
     const { items } = await world.client.call('node-list', { query: { pool: 'yard' } });
     return items[0]?.status === 'ready' ? items : undefined;
   });
@@ -113,14 +113,14 @@ async function fromOperator({ world, proxy, node_id }: Stage, given: { token?: s
 
 /** The agent, too, has met it, and keeps that until it can be told. */
 const isMet = ({ world, agent }: Pick<Stage, 'world' | 'agent'>, { layer, code }: Named): Promise<unknown> =>
-  world.comes(`${layer} to be met by the agent`, async () => {
+  world.waitFor(`${layer} to be met by the agent`, async () => {
     const { failed_calls } = JSON.parse(await readFile(join(agent.dir, '.agent/facts.json'), 'utf8').catch(() => '{}'));
     return failed_calls?.find((kept: { layer: string; code: string }) => kept.layer === layer && kept.code === code);
   });
 
 /** Once the way is mended, what the agent met is on the timeline, under the layer and the owner that doctor named. */
 const isTold = ({ world, node_id }: Stage, { layer, code, owner_layer }: Named, call?: string): Promise<unknown> =>
-  world.comes(`${layer} on the timeline`, async () => {
+  world.waitFor(`${layer} on the timeline`, async () => {
     const query = { layer: 'transport', kind: 'agent_call_failed', limit: 100 } as const;
     const { items } = await world.client.call('node-timeline', { params: { id: node_id }, query });
     return items.find(
@@ -180,7 +180,7 @@ scenario({
   counters: [
     {
       broken: 'a doctor that takes whoever answers for us',
-      around: whileWrong(wrong, { recognise: async () => ({ state: 'ok', says: 'somebody answers' }) }),
+      around: whileBroken(wrong, { recognise: async () => ({ state: 'ok', says: 'somebody answers' }) }),
       fails: /^another installation/,
     },
   ],
@@ -240,17 +240,17 @@ scenario({
     const act = (action: 'quarantine' | 'reactivate') =>
       world.client.call('node-act', { params: { id: node_id, action }, body: { reason: 'to see' } });
     await act('quarantine');
-    await becomesNode(world, node_id, 'quarantined');
+    await waitForNode(world, node_id, 'quarantined');
     expect(await both(), 'fence').toEqual(twice(aside));
     const { credential } = JSON.parse(await readFile(join(agent.dir, '.agent/state.json'), 'utf8')).identity;
     const barred = await callRoute(world.server.url, 'agent-task-next', {}, { bearer: credential });
     expect(barred.body).toMatchObject({ code: aside.code, owner_layer: 'node', detail_layer: 'fence' });
     await act('reactivate');
-    await becomesNode(world, node_id, 'ready');
+    await waitForNode(world, node_id, 'ready');
 
     const silent = { layer: 'heartbeat', code: 'heartbeat_stale', owner_layer: 'node' };
     await agent.stop();
-    await world.comes('machine to count as silent', async () => {
+    await world.waitFor('machine to count as silent', async () => {
       const { checks } = await world.client.call('node-checkup', { params: { id: node_id } });
       return checks.some(({ code }) => code === silent.code);
     });
@@ -259,7 +259,7 @@ scenario({
   counters: [
     {
       broken: 'a server that takes a claim for an answer',
-      around: whileWrong(wrong, {
+      around: whileBroken(wrong, {
         judgePing: ({ leases }) => {
           const ok = leases > 0;
           const code = ok ? null : 'task_unclaimed';

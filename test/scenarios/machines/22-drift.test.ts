@@ -6,18 +6,18 @@ import type { Allocation } from '../../../src/contract/allocation.ts';
 import type { PoolDocument } from '../../../src/contract/pool.ts';
 import type { Finding } from '../../../src/contract/supervision/finding.ts';
 import type { Composition } from '../../../src/main.ts';
-import { endTagged, taggedProcesses } from '../../support/tagged-processes.ts';
+import { findTaggedProcesses, killTagged } from '../../support/tagged-processes.ts';
 import {
   allocationOf,
-  becomesAllocation,
-  becomesNode,
   causesOf,
   externalPool,
-  joined,
+  joinMachine,
   localPool,
   nodeOf,
+  waitForAllocation,
+  waitForNode,
 } from '../support/machines.ts';
-import { judging, scenario, type World, without } from '../support/scenario.ts';
+import { scenario, type World, withDeciders, withoutSweep } from '../support/scenario.ts';
 
 const pass_seconds = 0.5;
 const settings: Pick<Composition, 'environment'> = {
@@ -29,7 +29,7 @@ const patience_seconds = 10 * pass_seconds;
 
 async function activeIn(world: World, pool: string): Promise<Allocation & { node_id: string }> {
   const { allocation } = await world.client.call('allocation-create', { body: { pool } });
-  const active = await becomesAllocation(world, allocation.allocation_id, 'active');
+  const active = await waitForAllocation(world, allocation.allocation_id, 'active');
   return { ...active, node_id: active.node_id ?? '' };
 }
 
@@ -37,9 +37,9 @@ async function activeIn(world: World, pool: string): Promise<Allocation & { node
 async function removeBehindOurBack(world: World, node_id: string): Promise<string> {
   const { node_instance_id } = await nodeOf(world, node_id);
   const left = () =>
-    taggedProcesses(world.ledger.installation_id).filter((each) => each.node_instance_id === node_instance_id);
-  await world.comes('its processes to end', () => {
-    endTagged(world.ledger.installation_id, node_instance_id);
+    findTaggedProcesses(world.ledger.installation_id).filter((each) => each.node_instance_id === node_instance_id);
+  await world.waitFor('its processes to end', () => {
+    killTagged(world.ledger.installation_id, node_instance_id);
     return left().length === 0 ? true : undefined;
   });
   rmSync(join(world.server.nodes_dir, node_instance_id ?? ''), { recursive: true });
@@ -52,7 +52,7 @@ const findingsOf = async (world: World, subject: string, status: Finding['status
 };
 
 const finding = (world: World, subject: string, status: Finding['status'] = 'open'): Promise<Finding> =>
-  world.comes(`a finding to be ${status}`, async () => (await findingsOf(world, subject, status))[0]);
+  world.waitFor(`a finding to be ${status}`, async () => (await findingsOf(world, subject, status))[0]);
 
 const factsOf = (world: World, node_id: string, kind: string) =>
   world.ledger.count('select 1 from evidence where node_id = $1 and kind = $2', [node_id, kind]);
@@ -107,8 +107,8 @@ scenario({
     expect((await nodeOf(world, repaired.node_id)).status, 'a dry run changes nothing').toBe('ready');
     const done = await world.client.call('drift-repair', decide);
     expect(done.finding).toMatchObject({ status: 'repaired', reason: 'the rack was sold', actor: { name: 'admin' } });
-    await becomesNode(world, repaired.node_id, 'retired');
-    expect(await becomesAllocation(world, repaired.allocation_id, 'failed')).toMatchObject({
+    await waitForNode(world, repaired.node_id, 'retired');
+    expect(await waitForAllocation(world, repaired.allocation_id, 'failed')).toMatchObject({
       verdict: { rule: 'node-lost' },
       reason: expect.stringContaining('the rack was sold'),
     });
@@ -118,21 +118,21 @@ scenario({
     const known = await finding(world, accepted.node_id);
     const params = { id: known.finding_id };
     await world.client.call('drift-accept', { params, body: { reason: 'it comes back tomorrow' } });
-    await world.staysAway('it was found anew', 4 * pass_seconds, async () =>
+    await world.expectNever('it was found anew', 4 * pass_seconds, async () =>
       (await findingsOf(world, accepted.node_id)).at(0),
     );
     expect((await nodeOf(world, accepted.node_id)).status).toBe('ready');
 
     // By policy: taken down with proof, and its allocation hears why.
-    await becomesNode(world, mended.node_id, 'retired');
+    await waitForNode(world, mended.node_id, 'retired');
     expect(await causesOf(world, mended.node_id)).toEqual(expect.arrayContaining(['claim-ready', 'drift', 'proof']));
-    const lost = await becomesAllocation(world, mended.allocation_id, 'failed');
+    const lost = await waitForAllocation(world, mended.allocation_id, 'failed');
     expect(lost).toMatchObject({ verdict: { rule: 'node-lost' }, owner_layer: 'node' });
     expect(lost.reason).toContain('its provider shows nothing of the machine any more');
     expect(await finding(world, mended.node_id, 'repaired')).toMatchObject({ reason: 'by the policy of its pool' });
 
     // Or set aside; the finding stays open until somebody decides.
-    const quarantined = await becomesNode(world, aside.node_id, 'quarantined');
+    const quarantined = await waitForNode(world, aside.node_id, 'quarantined');
     expect(quarantined).toMatchObject({ fenced: true, verdict: { rule: 'drift' } });
     expect(await findingsOf(world, aside.node_id)).toMatchObject([{ status: 'open' }]);
     expect((await allocationOf(world, aside.allocation_id)).status).toBe('active');
@@ -141,13 +141,13 @@ scenario({
   counters: [
     {
       broken: 'no rule drift',
-      composition: without('drift'),
+      composition: withoutSweep('drift'),
       fails: /waited .* for a finding to be open/,
       patience_seconds,
     },
     {
       broken: 'findings that are opened at the first look',
-      composition: judging(() => ({ isConfirmed: () => true })),
+      composition: withDeciders(() => ({ isConfirmed: () => true })),
       fails: /one look alone opens nothing/,
     },
   ],
@@ -162,9 +162,9 @@ scenario({
   settings,
   async story(world) {
     await externalPool(world, 'dock', { heartbeat });
-    const { node_id } = await joined(world, 'dock', 'pier-1');
+    const { node_id } = await joinMachine(world, 'dock', 'pier-1');
     await externalPool(world, 'mended', inPool('repair'));
-    const mended = await joined(world, 'mended', 'pier-2');
+    const mended = await joinMachine(world, 'mended', 'pier-2');
     const before = await nodeOf(world, node_id);
 
     await plant(world, node_id, 'quarantined');
@@ -182,7 +182,7 @@ scenario({
     const kept = await finding(world, node_id);
     await world.client.call('drift-accept', { params: { id: kept.finding_id }, body: { reason: 'we did that' } });
     expect((await nodeOf(world, node_id)).status).toBe('quarantined');
-    await world.staysAway('row and evidence disagreed again', 4 * pass_seconds, async () =>
+    await world.expectNever('row and evidence disagreed again', 4 * pass_seconds, async () =>
       (await findingsOf(world, node_id)).at(0),
     );
 
@@ -200,7 +200,7 @@ scenario({
   counters: [
     {
       broken: 'no rule drift',
-      composition: without('drift'),
+      composition: withoutSweep('drift'),
       fails: /waited .* for a finding to be open/,
       patience_seconds,
     },
@@ -255,7 +255,7 @@ scenario({
   counters: [
     {
       broken: 'no rule drift',
-      composition: without('drift'),
+      composition: withoutSweep('drift'),
       fails: /waited .* for a finding to be repaired/,
       patience_seconds,
     },
@@ -284,7 +284,7 @@ scenario({
   counters: [
     {
       broken: 'no rule repeat-failure',
-      composition: without('repeat-failure'),
+      composition: withoutSweep('repeat-failure'),
       fails: /waited .* for a finding to be open/,
       patience_seconds,
     },

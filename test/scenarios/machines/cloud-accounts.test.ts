@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { secondsBetween } from '../../../src/base/clock.ts';
-import { allocate, allocation, becomes, release } from '../../support/allocations.ts';
+import { allocate, readAllocation, release, waitForStatus } from '../../support/allocations.ts';
 import { usualSpec as clusterSpec } from '../../support/arm/aks-world.ts';
 import { type Arm, startArm } from '../../support/arm/arm.ts';
 import { paths } from '../../support/arm/faults.ts';
@@ -67,13 +67,13 @@ test('what a cloud quotes of the account is struck from every record', async () 
   const { client } = server;
   // Up and down again, in both clouds.
   const cluster = await allocate(client, 'clusters');
-  await becomes(client, cluster, 'active');
+  await waitForStatus(client, cluster, 'active');
   const machine = await allocate(client, 'cloud');
   await until('the machine to be asked for', () => ec2.queries.some(({ action }) => action === 'RunInstances'));
   await release(client, cluster);
   await release(client, machine);
-  await becomes(client, cluster, 'released');
-  await becomes(client, machine, 'released');
+  await waitForStatus(client, cluster, 'released');
+  await waitForStatus(client, machine, 'released');
 
   // And refused, in words that quote what nobody should see.
   const azure = [arm.client_secret, `Bearer arm-planted-token-of-somebody`, `${arm.url}/op?t=1&c=c&s=${signature}&h=h`];
@@ -87,7 +87,7 @@ test('what a cloud quotes of the account is struck from every record', async () 
   ec2.plant('RunInstances', { refuse: 'SignatureDoesNotMatch', message: quoting(amazon), status: 403 });
   const refused = [await allocate(client, 'clusters'), await allocate(client, 'cloud')];
   for (const id of refused) {
-    const { reason } = await becomes(client, id, 'failed');
+    const { reason } = await waitForStatus(client, id, 'failed');
     expect(reason).toContain('denied for');
     const { items } = await client.call('timeline-get', { query: { allocation_id: id, limit: 500 } });
     expect(items.length).toBeGreaterThan(3);
@@ -95,7 +95,7 @@ test('what a cloud quotes of the account is struck from every record', async () 
   arm.faults.clear();
   ec2.heal();
   for (const id of refused) await release(client, id);
-  for (const id of refused) await becomes(client, id, 'released');
+  for (const id of refused) await waitForStatus(client, id, 'released');
 
   const places = { 'the log': server.output(), 'the store': await everythingWritten() };
   // Both places hold the stories at all.
@@ -116,7 +116,7 @@ describe('a cloud that accepts and never answers', () => {
     hang();
     const id = await allocate(client, pool);
     const workflow_id = await until('it to be asked for', async () => {
-      const { progress } = await allocation(client, id);
+      const { progress } = await readAllocation(client, id);
       return progress && progress.step > 1 ? progress.workflow_id : undefined;
     });
     const asked = new Date((await release(client, id)).operation?.created_at ?? '');
@@ -126,6 +126,6 @@ describe('a cloud that accepts and never answers', () => {
     });
     console.log(`${cloud}: given up ${secondsBetween(asked, given_up).toFixed(1)} s after that was asked`);
     goOn();
-    await becomes(client, id, 'released');
+    await waitForStatus(client, id, 'released');
   });
 });

@@ -1,7 +1,7 @@
 /** Containers of Podman. `test/outsiders/docker.test.ts` tells the same of Docker. */
 import { startPodman } from '../../support/docker/podman.ts';
-import { containerCounters, stageWith, tellOfContainers, tellOfDeadlines } from '../support/containers.ts';
+import { containerCounters, describeContainerDeadlines, describeContainers, stageWith } from '../support/containers.ts';
 
 const stage = stageWith(startPodman);
-tellOfContainers(stage, 20, containerCounters);
-tellOfDeadlines(stage);
+describeContainers(stage, 20, containerCounters);
+describeContainerDeadlines(stage);

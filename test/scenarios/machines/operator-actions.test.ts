@@ -4,15 +4,15 @@ import type { NodeActionName } from '../../../src/lifecycle/actions/actions.ts';
 import { callRoute, expectProblem } from '../../api/support/calls.ts';
 import {
   allocationOf,
-  beating,
-  becomesAllocation,
-  becomesNode,
   causesOf,
   externalPool,
-  joined,
+  joinMachine,
+  keepBeating,
   nodeOf,
+  waitForAllocation,
+  waitForNode,
 } from '../support/machines.ts';
-import { scenario, type World, without } from '../support/scenario.ts';
+import { scenario, type World, withoutSweep } from '../support/scenario.ts';
 
 const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 30 };
 const beatEvery = 0.3;
@@ -37,9 +37,9 @@ const isRefused = async (world: World, id: string, action: NodeActionName, why: 
 };
 
 async function readyMachine(world: World, name: string) {
-  const machine = await joined(world, 'dock', name);
-  const life = beating(machine, beatEvery, 'ready');
-  await becomesNode(world, machine.node_id, 'ready');
+  const machine = await joinMachine(world, 'dock', name);
+  const life = keepBeating(machine, beatEvery, 'ready');
+  await waitForNode(world, machine.node_id, 'ready');
   return { ...machine, life };
 }
 
@@ -55,13 +55,13 @@ scenario({
       expect((await nodeOf(world, id)).status, 'a dry run changes nothing').toBe('ready');
 
       await act(world, id, 'drain', 'its disk is worn');
-      const aside = await becomesNode(world, id, 'quarantined');
+      const aside = await waitForNode(world, id, 'quarantined');
       expect(aside.fenced).toBe(true);
       await isRefused(world, id, 'drain', /It is quarantined; this needs ready, degraded, offline/);
 
       const back = await act(world, id, 'reactivate', 'the disk was replaced');
       expect(back.predicts.status).toBe('starting');
-      await becomesNode(world, id, 'ready');
+      await waitForNode(world, id, 'ready');
       expect(await causesOf(world, id)).toEqual([
         'join',
         'registration',
@@ -73,7 +73,7 @@ scenario({
       ]);
 
       await act(world, id, 'drain', 'the pier is closed', { drain_then: 'retire' });
-      const gone = await becomesNode(world, id, 'retired');
+      const gone = await waitForNode(world, id, 'retired');
       expect(gone.fenced).toBe(true);
       await isRefused(world, id, 'reactivate', /It is retired/);
     } finally {
@@ -83,7 +83,7 @@ scenario({
   counters: [
     {
       broken: 'nobody who looks whether it is empty',
-      composition: without('drained'),
+      composition: withoutSweep('drained'),
       fails: /waited .* for node to be quarantined/,
     },
   ],
@@ -97,23 +97,23 @@ scenario({
     const id = machine.node_id;
     try {
       const { allocation } = await world.client.call('allocation-create', { body: { pool: 'dock' } });
-      await becomesAllocation(world, allocation.allocation_id, 'active');
+      await waitForAllocation(world, allocation.allocation_id, 'active');
       await isRefused(world, id, 'retire', /An allocation is served by it; release that first/);
 
       await act(world, id, 'drain', 'later today');
-      await world.staysAway(
+      await world.expectNever(
         'it was taken for empty',
         2 * beatEvery + 1,
         async () => (await nodeOf(world, id)).status !== 'draining',
       );
       await act(world, id, 'undrain', 'not today after all');
-      await becomesNode(world, id, 'ready');
+      await waitForNode(world, id, 'ready');
 
       await act(world, id, 'quarantine', 'something is odd');
       expect((await nodeOf(world, id)).status).toBe('quarantined');
       await isRefused(world, id, 'retire', /reactivate lets the machine serve it again; for this, release it first/);
       await act(world, id, 'reactivate', 'nothing was');
-      await becomesNode(world, id, 'ready');
+      await waitForNode(world, id, 'ready');
       expect((await allocationOf(world, allocation.allocation_id)).status, 'served all the time').toBe('active');
     } finally {
       await machine.life.stop();
@@ -148,7 +148,7 @@ scenario({
     const id = machine.node_id;
     const use = async () => {
       const { allocation } = await world.client.call('allocation-create', { body: { pool: 'dock' } });
-      return becomesAllocation(world, allocation.allocation_id, 'active');
+      return waitForAllocation(world, allocation.allocation_id, 'active');
     };
     const giveBack = async (allocation_id: string) => {
       await world.client.call('allocation-release', { params: { id: allocation_id }, body: {} });
@@ -165,13 +165,13 @@ scenario({
       await act(world, id, 'quarantine', 'something is odd');
       expect((await giveBack(first.allocation_id)).status, 'clean, and still aside').toBe('quarantined');
       await act(world, id, 'reactivate', 'nothing was');
-      await becomesNode(world, id, 'ready');
+      await waitForNode(world, id, 'ready');
 
       const second = await use();
       await act(world, id, 'drain', 'its disk is worn');
       expect((await giveBack(second.allocation_id)).status, 'drained to be held').toBe('quarantined');
       await act(world, id, 'reactivate', 'the disk was replaced');
-      await becomesNode(world, id, 'ready');
+      await waitForNode(world, id, 'ready');
 
       const third = await use();
       await act(world, id, 'drain', 'the pier is closed', { drain_then: 'retire' });
@@ -215,13 +215,13 @@ scenario({
     const id = machine.node_id;
     try {
       const { allocation } = await world.client.call('allocation-create', { body: { pool: 'dock' } });
-      const { allocation_id } = await becomesAllocation(world, allocation.allocation_id, 'active');
+      const { allocation_id } = await waitForAllocation(world, allocation.allocation_id, 'active');
 
       const asked = await act(world, id, 'collect-diagnostics', 'it is slow today');
       const again = await act(world, id, 'collect-diagnostics', 'it is still slow');
       expect(again.operation?.workflow_id, 'asked while it is asked').toBe(asked.operation?.workflow_id);
       const ended = (workflow_id: string) =>
-        world.comes('the diagnosis to end', async () => {
+        world.waitFor('the diagnosis to end', async () => {
           const operation = await world.client.call('operation-get', { params: { id: workflow_id } });
           return operation.status === 'succeeded' ? operation : undefined;
         });

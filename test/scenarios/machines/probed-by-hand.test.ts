@@ -2,8 +2,8 @@
 import { Client } from 'pg';
 import { expect, inject } from 'vitest';
 import { httpServer } from '../../../src/probe/testing/loopback-servers.ts';
-import { named } from '../../support/database.ts';
-import { beating, becomesNode, externalPool, joined } from '../support/machines.ts';
+import { withDatabase } from '../../support/database.ts';
+import { externalPool, joinMachine, keepBeating, waitForNode } from '../support/machines.ts';
 import { scenario, type World } from '../support/scenario.ts';
 
 const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 30 };
@@ -11,7 +11,7 @@ const beatEvery = 0.3;
 
 /** Only the owner of the tables may break them. */
 async function asOwner(url: string, statement: string): Promise<void> {
-  const client = new Client({ connectionString: named(inject('postgresUrl'), new URL(url).pathname.slice(1)) });
+  const client = new Client({ connectionString: withDatabase(inject('postgresUrl'), new URL(url).pathname.slice(1)) });
   await client.connect();
   await client.query(statement);
   await client.end();
@@ -26,7 +26,7 @@ const ask = async (world: World, id: string) => {
 };
 
 const answerOf = (world: World, workflow_id: string) =>
-  world.comes('the answer', async () => {
+  world.waitFor('the answer', async () => {
     const operation = await world.client.call('operation-get', { params: { id: workflow_id } });
     return operation.status === 'succeeded' ? operation.progress.message : undefined;
   });
@@ -47,11 +47,11 @@ scenario({
       reply.end();
     });
     const base_url = `http://127.0.0.1:${port}`;
-    const reached = await joined(world, 'pier', 'with-address', { base_url });
-    const quiet = await joined(world, 'pier', 'without-address');
-    const lives = [reached, quiet].map((machine) => beating(machine, beatEvery, 'ready'));
+    const reached = await joinMachine(world, 'pier', 'with-address', { base_url });
+    const quiet = await joinMachine(world, 'pier', 'without-address');
+    const lives = [reached, quiet].map((machine) => keepBeating(machine, beatEvery, 'ready'));
     try {
-      for (const { node_id } of [reached, quiet]) await becomesNode(world, node_id, 'ready');
+      for (const { node_id } of [reached, quiet]) await waitForNode(world, node_id, 'ready');
 
       const first = await ask(world, reached.node_id);
       expect(await answerOf(world, first)).toMatch(`It lives: ${base_url} answered, status 200`);

@@ -7,9 +7,9 @@ import { databaseClock } from '../../../src/store/pg/database-clock.ts';
 import { beatAs, placedCredential, placedRows, placeNodes } from '../../../src/store/testing/placed-nodes.ts';
 import { testDatabase } from '../../support/database.ts';
 import { inProcessServer, type TestServer } from '../../support/server.ts';
-import { neverDeaf } from '../support/deaf.ts';
+import { claimsSteadyIngest } from '../support/broken-servers.ts';
 import { sendBeats } from '../support/fleet.ts';
-import { toldTwice } from '../support/scenario.ts';
+import { describeStory } from '../support/scenario.ts';
 
 const serving = 10_000;
 const booting = 300;
@@ -141,6 +141,6 @@ async function story(composition: Composition): Promise<void> {
   }
 }
 
-toldTwice('restart of everything', story, [
-  { broken: 'no record of when we could not hear', composition: neverDeaf, fails: /false verdicts/ },
+describeStory('restart of everything', story, [
+  { broken: 'no record of when we could not hear', composition: claimsSteadyIngest, fails: /false verdicts/ },
 ]);

@@ -6,9 +6,9 @@ import type { PoolDocument } from '../../../src/contract/pool.ts';
 import type { Composition } from '../../../src/main.ts';
 import { type Answer, callRoute } from '../../api/support/calls.ts';
 import { inProcessServer, type TestServer } from '../../support/server.ts';
-import { neverDeaf } from '../support/deaf.ts';
+import { claimsSteadyIngest } from '../support/broken-servers.ts';
 import { type OwnPostgres, ownPostgres } from '../support/own-postgres.ts';
-import { type Comes, toldTwice } from '../support/scenario.ts';
+import { describeStory, type WaitFor } from '../support/scenario.ts';
 
 const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 3 };
 /** As long as we look afterwards: past the time at which what was missed would be a verdict. */
@@ -107,12 +107,12 @@ const answered = (answer: Answer) =>
   answer.status === 200 || (answer.status === 503 && Number(answer.body.retry_after_seconds) > 0);
 
 /** The store ends whatever became of the story and of those who were connected to it. */
-async function tell(outage: Outage, composition: Composition, comes: Comes): Promise<void> {
+async function tell(outage: Outage, composition: Composition, waitFor: WaitFor): Promise<void> {
   const store = await ownPostgres();
   try {
     const server = await inProcessServer({ database_url: store.url, composition: lookingOften(composition) });
     try {
-      await tellOn(store, server, outage, comes);
+      await tellOn(store, server, outage, waitFor);
     } finally {
       await server.stop();
     }
@@ -121,7 +121,7 @@ async function tell(outage: Outage, composition: Composition, comes: Comes): Pro
   }
 }
 
-async function tellOn(store: OwnPostgres, server: TestServer, outage: Outage, comes: Comes): Promise<void> {
+async function tellOn(store: OwnPostgres, server: TestServer, outage: Outage, waitFor: WaitFor): Promise<void> {
   const { client } = server;
   const other = await somebodyElse(store.url);
   const nodeNow = (id: string) => client.call('node-get', { params: { id } });
@@ -148,11 +148,11 @@ async function tellOn(store: OwnPostgres, server: TestServer, outage: Outage, co
     for (const answer of meanwhile) expect(answered(answer), answer.text).toBe(true);
 
     // The first calls may still find a broken connection.
-    await comes('the store to be back', () => stood(expected).catch(() => undefined));
+    await waitFor('the store to be back', () => stood(expected).catch(() => undefined));
     const watchMs = systemClock.monotonicMs() + watchSeconds * 1000;
     const haveLooked = await looksFromNow(server);
     const { ids } = fleet;
-    await comes('the rules to have looked', async () => {
+    await waitFor('the rules to have looked', async () => {
       await pause(systemClock, beatEveryMs);
       const enough = systemClock.monotonicMs() >= watchMs && (await haveLooked());
       const { status, status_since } = await nodeNow(expected);
@@ -181,8 +181,8 @@ async function tellOn(store: OwnPostgres, server: TestServer, outage: Outage, co
     expect(given).toBeCloseTo(extendedBySeconds + missed, 2);
 
     fleet.lose();
-    await comes('one that is really silent to be found', async () => (await stood(ids.at(-1) ?? '')) === 'offline');
-    await comes('one that never came to be found', async () => (await stood(expected)) === 'failed');
+    await waitFor('one that is really silent to be found', async () => (await stood(ids.at(-1) ?? '')) === 'offline');
+    await waitFor('one that never came to be found', async () => (await stood(expected)) === 'failed');
     for (const id of ids.slice(0, -1)) {
       const { items } = await client.call('node-timeline', { params: { id }, query: { kind: 'node.offline' } });
       expect(items, 'a false verdict that was taken back').toEqual([]);
@@ -203,10 +203,10 @@ const outages: Record<string, Outage> = {
 };
 
 for (const [name, outage] of Object.entries(outages))
-  toldTwice(name, (composition, comes) => tell(outage, composition, comes), [
+  describeStory(name, (composition, waitFor) => tell(outage, composition, waitFor), [
     {
       broken: 'no record of when we could not hear',
-      composition: neverDeaf,
+      composition: claimsSteadyIngest,
       fails: /a false verdict/,
     },
   ]);

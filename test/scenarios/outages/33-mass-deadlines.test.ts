@@ -2,8 +2,8 @@
 import { expect } from 'vitest';
 import { defaultBrakePolicy } from '../../../src/lifecycle/brake/brake.ts';
 import { allocate } from '../../support/allocations.ts';
-import { allocationOf, becomesAllocation, localPool } from '../support/machines.ts';
-import { judging, scenario, type World } from '../support/scenario.ts';
+import { allocationOf, localPool, waitForAllocation } from '../support/machines.ts';
+import { scenario, type World, withDeciders } from '../support/scenario.ts';
 
 const provision_seconds = 2;
 /** As many as make a mass failure of a pool that has no others. */
@@ -21,32 +21,32 @@ scenario({
     await localPool(world, 'sound');
     const doomed = await Promise.all(Array.from({ length: many }, () => allocate(world.client, 'broken-image')));
     for (const id of doomed) {
-      const failed = await becomesAllocation(world, id, 'failed');
+      const failed = await waitForAllocation(world, id, 'failed');
       expect(failed.reason, 'deadline failures are written, since they can be undone').toContain('timed out');
     }
-    const hold = await world.comes('launches to be paused', async () => {
+    const hold = await world.waitFor('launches to be paused', async () => {
       const { holds } = await world.client.call('brake-get', {});
       return holds.find(({ effect, ended_at }) => effect === 'pause-launches' && ended_at === null);
     });
     expect(hold).toMatchObject({ rule: 'provision-deadline', scope: 'pool', name: 'broken-image', negative: many });
 
     const waiting = await allocate(world.client, 'broken-image');
-    await world.comes('the allocation to say what it waits for', async () =>
+    await world.waitFor('the allocation to say what it waits for', async () =>
       (await waitsFor(world, waiting)).message.includes(hold.reason),
     );
-    await world.staysAway('it was launched all the same', provision_seconds, async () => {
+    await world.expectNever('it was launched all the same', provision_seconds, async () => {
       return (await waitsFor(world, waiting)).status !== 'requested';
     });
-    await becomesAllocation(world, await allocate(world.client, 'sound'), 'active');
+    await waitForAllocation(world, await allocate(world.client, 'sound'), 'active');
 
     await world.client.call('brake-resume', { body: { hold_id: hold.hold_id, reason: 'the image is mended' } });
-    await becomesAllocation(world, waiting, 'provisioning', 'failed');
+    await waitForAllocation(world, waiting, 'provisioning', 'failed');
     expect((await allocationOf(world, waiting)).node_id).not.toBeNull();
   },
   counters: [
     {
       broken: 'no brake',
-      composition: judging(() => ({ leaveOf: () => ({ leave: 'all' }) })),
+      composition: withDeciders(() => ({ leaveOf: () => ({ leave: 'all' }) })),
       fails: /waited .* for launches to be paused/,
     },
   ],

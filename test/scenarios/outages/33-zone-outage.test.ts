@@ -7,8 +7,8 @@ import { defaultBrakePolicy, defaultBrakeSettings } from '../../../src/lifecycle
 import type { Composition } from '../../../src/main.ts';
 import { callRoute } from '../../api/support/calls.ts';
 import { type BeatingFleet, beatingFleet, type FleetMachine } from '../support/fleet.ts';
-import { becomesNode, externalPool, nodeOf } from '../support/machines.ts';
-import { judging, scenario, type World, whileWrong, without } from '../support/scenario.ts';
+import { externalPool, nodeOf, waitForNode } from '../support/machines.ts';
+import { scenario, type World, whileBroken, withDeciders, withoutSweep } from '../support/scenario.ts';
 
 const wrong = vi.hoisted(() => ({}) as { least?: number });
 vi.mock(import('../../../src/store/supervision/brake.ts'), async (original) => {
@@ -36,7 +36,7 @@ const settings: Pick<Composition, 'environment'> = {
   environment: (built) => ({ ...built, brake: { ...built.brake, mass_failure_seconds } }),
 };
 
-const noBrake = judging(() => ({ leaveOf: () => ({ leave: 'all' }) }));
+const noBrake = withDeciders(() => ({ leaveOf: () => ({ leave: 'all' }) }));
 
 const brakeOf = (world: World): Promise<Brake> => world.client.call('brake-get', {});
 type Hold = Brake['holds'][number];
@@ -47,7 +47,7 @@ const all = (world: World, machines: readonly FleetMachine[]): Promise<Node[]> =
 
 /** Every one of them was decided on or held; whoever fell silent before it was a mass failure was decided on. */
 const judged = (world: World, silent: readonly FleetMachine[]) =>
-  world.comes('the silent machines to be held', async () => {
+  world.waitFor('the silent machines to be held', async () => {
     const nodes = await all(world, silent);
     // A busy machine may doubt its own hearing for a moment; such holds end by themselves.
     const held = nodes.filter((node) => node.held?.kind === 'mass-failure');
@@ -116,7 +116,7 @@ async function appliesOne(world: World, id: string): Promise<void> {
   expect(predicted.node).toMatchObject({ status: 'ready', held: { rule: 'liveness' } });
   const { node } = await act(false);
   expect(node).toMatchObject({ status: 'offline', held: null, verdict: { rule: 'liveness' } });
-  const told = await world.comes('the timeline to tell who applied it', async () => {
+  const told = await world.waitFor('the timeline to tell who applied it', async () => {
     const page = await world.client.call('node-timeline', { params: { id }, query: { kind: 'node.offline' } });
     return page.items[0];
   });
@@ -128,7 +128,7 @@ async function appliesOne(world: World, id: string): Promise<void> {
 const longEnoughSeconds = 7;
 
 const allServe = (world: World, machines: readonly FleetMachine[]) =>
-  world.comes('the whole fleet to serve', async () =>
+  world.waitFor('the whole fleet to serve', async () =>
     (await all(world, machines)).every((node) => node.status === 'ready'),
   );
 
@@ -145,21 +145,21 @@ async function outageOf(world: World, fleet: BeatingFleet): Promise<void> {
   await appliesOne(world, burned ?? '');
   fleet.speak(silent.filter(({ node_id }) => node_id === back || node_id === alsoBack));
   for (const id of [back ?? '', alsoBack ?? ''])
-    await world.comes('one that beats again to be let go', async () => (await nodeOf(world, id)).held === null);
+    await world.waitFor('one that beats again to be let go', async () => (await nodeOf(world, id)).held === null);
 
-  await world.staysAway('a held machine was given up', longEnoughSeconds, async () => {
+  await world.expectNever('a held machine was given up', longEnoughSeconds, async () => {
     const nodes = await all(world, [...serving, ...silent.filter(({ node_id }) => rest.includes(node_id))]);
     return nodes.some((node) => node.status !== 'ready');
   });
   const { allocation } = await world.client.call('allocation-create', { body: { pool: 'fleet' } });
-  await world.comes('the rest to go on serving', async () => {
+  await world.waitFor('the rest to go on serving', async () => {
     const { status } = await world.client.call('allocation-get', { params: { id: allocation.allocation_id } });
     return status === 'active';
   });
 
   await world.client.call('brake-resume', { body: { hold_id, reason: 'the zone is really gone' } });
   for (const id of rest) {
-    const node = await becomesNode(world, id, 'offline');
+    const node = await waitForNode(world, id, 'offline');
     expect(node.verdict).toMatchObject({ rule: 'liveness' });
   }
   expect(openHolds(await brakeOf(world)), 'what a person let go is not held again').toEqual([]);
@@ -182,7 +182,7 @@ scenario({
     { broken: 'no brake', composition: noBrake, fails: /waited .* for the silent machines to be held/ },
     {
       broken: 'nobody who lets go of held machines',
-      composition: without('brake-watch'),
+      composition: withoutSweep('brake-watch'),
       fails: /waited .* for one that beats again to be let go/,
     },
   ],
@@ -215,10 +215,10 @@ scenario({
       const population = poolSize + (await missedBefore(world, hold, offline));
       expect(hold).toMatchObject({ scope: 'zone', name: 'eu-1', rule: 'liveness', population });
       for (const node of held) expect(node.held).toMatchObject({ hold: hold?.hold_id });
-      await becomesNode(world, alone.machines[0]?.node_id ?? '', 'offline');
+      await waitForNode(world, alone.machines[0]?.node_id ?? '', 'offline');
 
       await world.client.call('brake-resume', { body: { reason: 'the zone is really gone' } });
-      for (const { node_id } of silent) await becomesNode(world, node_id, 'offline');
+      for (const { node_id } of silent) await waitForNode(world, node_id, 'offline');
     } finally {
       await Promise.all([...fleets, alone].map((fleet) => fleet.end()));
     }
@@ -234,7 +234,7 @@ scenario({
     const fleet = await beatingFleet(world, 'few', defaultBrakePolicy.min_nodes - 1, beatEvery);
     try {
       fleet.hush(fleet.machines);
-      for (const { node_id } of fleet.machines) await becomesNode(world, node_id, 'offline');
+      for (const { node_id } of fleet.machines) await waitForNode(world, node_id, 'offline');
       expect((await brakeOf(world)).holds).toEqual([]);
     } finally {
       await fleet.end();
@@ -243,7 +243,7 @@ scenario({
   counters: [
     {
       broken: 'a brake for which one machine is many',
-      around: whileWrong(wrong, { least: 1 }),
+      around: whileBroken(wrong, { least: 1 }),
       fails: /waited .* for node to be offline/,
     },
   ],

@@ -4,8 +4,8 @@ import { pause, systemClock } from '../../../src/base/clock.ts';
 import type { Node } from '../../../src/contract/node.ts';
 import { callRoute } from '../../api/support/calls.ts';
 import { beatingFleet } from '../support/fleet.ts';
-import { beating, becomesNode, externalPool, joined, nodeOf } from '../support/machines.ts';
-import { judging, scenario, type World } from '../support/scenario.ts';
+import { externalPool, joinMachine, keepBeating, nodeOf, waitForNode } from '../support/machines.ts';
+import { scenario, type World, withDeciders } from '../support/scenario.ts';
 
 const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 3 };
 /** Of machines that beat: a busy machine may make them wait, and none of them is to be missed. */
@@ -31,7 +31,7 @@ async function tellings(world: World, id: string, rule: string): Promise<number>
 }
 
 const told = (world: World, { id, rule, to, status }: Watched) =>
-  world.comes(`${rule} to be told`, async () => {
+  world.waitFor(`${rule} to be told`, async () => {
     const node = await nodeOf(world, id);
     expect(node.status, 'changed, and should not').toBe(status);
     return node.would_have?.rule === rule && node.would_have.to === to ? node : undefined;
@@ -44,7 +44,7 @@ async function givenUp(world: World): Promise<string> {
     body: { driver: 'local', mode: 'observe', budgets: { rescue_seconds: short }, spec: { setup: 'exit 1' } },
   });
   const { allocation } = await world.client.call('allocation-create', { body: { pool: 'own' } });
-  return world.comes('a machine to be given up', async () => {
+  return world.waitFor('a machine to be given up', async () => {
     const { node_id } = await world.client.call('allocation-get', { params: { id: allocation.allocation_id } });
     return node_id && (await nodeOf(world, node_id)).status === 'failed' ? node_id : undefined;
   });
@@ -60,21 +60,21 @@ async function everyRule(world: World): Promise<{ watched: Watched[]; end(): Pro
   });
   const failed = await givenUp(world);
   const { node: expected } = await world.client.call('node-create', { body: { pool: 'watched', name: 'expected' } });
-  const stuck = await joined(world, 'watched', 'stuck');
-  const stuckBeats = beating(stuck, beatEvery, 'starting');
-  const mute = await joined(world, 'watched', 'mute');
-  const leaving = await joined(world, 'watched', 'leaving');
+  const stuck = await joinMachine(world, 'watched', 'stuck');
+  const stuckBeats = keepBeating(stuck, beatEvery, 'starting');
+  const mute = await joinMachine(world, 'watched', 'mute');
+  const leaving = await joinMachine(world, 'watched', 'leaving');
   await leaving.beat('ready');
   await leaving.beat('stopping');
-  const silent = await joined(world, 'hushed', 'silent');
+  const silent = await joinMachine(world, 'hushed', 'silent');
   await silent.beat('ready');
-  const ill = await joined(world, 'watched', 'ill');
+  const ill = await joinMachine(world, 'watched', 'ill');
   await ill.beat('ready');
-  const bare = await joined(world, 'equipped', 'bare');
+  const bare = await joinMachine(world, 'equipped', 'bare');
   const missing = { results: [{ name: 'gpu-driver', ok: false, detail: 'no device' }] };
   await bare.call('agent-prerequisites', { body: missing });
 
-  const bareBeats = beating(bare, beatEvery);
+  const bareBeats = keepBeating(bare, beatEvery);
   let over = false;
   const illBeats = (async () => {
     while (!over) {
@@ -137,7 +137,7 @@ scenario({
     try {
       const first: Node[] = [];
       for (const each of watched) first.push(await told(world, each));
-      await world.staysAway('something changed', quietSeconds, async () => {
+      await world.expectNever('something changed', quietSeconds, async () => {
         const nodes = await Promise.all(watched.map(({ id }) => nodeOf(world, id)));
         return nodes.some((node, i) => node.status_since !== first[i]?.status_since);
       });
@@ -154,7 +154,7 @@ scenario({
   counters: [
     {
       broken: 'rules that do not know the mode',
-      composition: judging(() => ({ isObserved: () => false })),
+      composition: withDeciders(() => ({ isObserved: () => false })),
       fails: /changed, and should not/,
     },
   ],
@@ -171,13 +171,13 @@ scenario({
       for (const times of [1, 2]) {
         const before = await tellings(world, id, 'liveness');
         fleet.hush(fleet.machines);
-        await world.comes(
+        await world.waitFor(
           `silence number ${times} to be told`,
           async () => (await tellings(world, id, 'liveness')) > before,
         );
         fleet.speak(fleet.machines);
         const { at } = (await nodeOf(world, id)).would_have ?? { at: '' };
-        await world.comes('it to beat again', async () => ((await nodeOf(world, id)).last_seen_at ?? '') > at);
+        await world.waitFor('it to beat again', async () => ((await nodeOf(world, id)).last_seen_at ?? '') > at);
       }
       expect((await nodeOf(world, id)).status).toBe('ready');
     } finally {
@@ -187,7 +187,7 @@ scenario({
   counters: [
     {
       broken: 'rules that do not know the mode',
-      composition: judging(() => ({ isObserved: () => false })),
+      composition: withDeciders(() => ({ isObserved: () => false })),
       fails: /waited .* for silence number 1 to be told/,
     },
   ],
@@ -199,18 +199,18 @@ scenario({
     const document = { heartbeat, budgets: { provision_seconds: short } };
     await externalPool(world, 'watched', { ...document, mode: 'observe' });
     const { node } = await world.client.call('node-create', { body: { pool: 'watched', name: 'expected' } });
-    const silent = await joined(world, 'watched', 'silent');
+    const silent = await joinMachine(world, 'watched', 'silent');
     await silent.beat('ready');
     await told(world, { id: node.node_id, status: 'provisioning', rule: 'provision-deadline', to: 'failed' });
     await told(world, { id: silent.node_id, status: 'ready', rule: 'liveness', to: 'offline' });
     await externalPool(world, 'watched', { ...document, mode: 'enforce' });
-    await becomesNode(world, node.node_id, 'failed');
-    await becomesNode(world, silent.node_id, 'offline');
+    await waitForNode(world, node.node_id, 'failed');
+    await waitForNode(world, silent.node_id, 'offline');
   },
   counters: [
     {
       broken: 'rules that are only ever told of',
-      composition: judging(() => ({ isObserved: (_cause, trigger) => trigger === 'rule' })),
+      composition: withDeciders(() => ({ isObserved: (_cause, trigger) => trigger === 'rule' })),
       fails: /waited .* for node to be failed/,
       patience_seconds: 10,
     },

@@ -6,8 +6,8 @@ import type { Maintenance } from '../../../src/contract/supervision/supervision.
 import type * as Windows from '../../../src/store/rows/maintenance.ts';
 import { callRoute, expectProblem } from '../../api/support/calls.ts';
 import { type BeatingFleet, beatingFleet } from '../support/fleet.ts';
-import { becomesNode, causesOf, externalPool, nodeOf } from '../support/machines.ts';
-import { scenario, type World, whileWrong, without } from '../support/scenario.ts';
+import { causesOf, externalPool, nodeOf, waitForNode } from '../support/machines.ts';
+import { scenario, type World, whileBroken, withoutSweep } from '../support/scenario.ts';
 
 type Parts = Pick<typeof Windows, 'activeWindows'>;
 const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
@@ -45,7 +45,7 @@ const declare = (
   });
 
 const heldBy = (world: World, id: string, rule: string): Promise<Node> =>
-  world.comes(`${rule} to be held`, async () => {
+  world.waitFor(`${rule} to be held`, async () => {
     const node = await nodeOf(world, id);
     return node.held?.rule === rule ? node : undefined;
   });
@@ -55,7 +55,7 @@ async function saysSo(world: World, { node_id, held, status }: Node, window: Mai
   expect(held?.reason).toBe(`maintenance ${window.name}`);
   const told = await world.client.call('node-explain', { params: { id: node_id } });
   expect(told).toMatchObject({ status, held, waiting_for: `the end of a hold: ${held?.reason}` });
-  const items = await world.comes('the timeline to tell', async () => {
+  const items = await world.waitFor('the timeline to tell', async () => {
     const query = { kind: 'node.held' };
     const page = await world.client.call('node-timeline', { params: { id: node_id }, query });
     return page.items.length > 0 ? page.items : undefined;
@@ -64,7 +64,7 @@ async function saysSo(world: World, { node_id, held, status }: Node, window: Mai
 }
 
 const decides = (world: World, id: string, rule: string) =>
-  world.comes(`${rule} to decide`, async () => (await causesOf(world, id)).includes(rule));
+  world.waitFor(`${rule} to decide`, async () => (await causesOf(world, id)).includes(rule));
 
 const end = (world: World, name: string) => world.client.call('maintenance-delete', { params: { name } });
 
@@ -82,7 +82,7 @@ scenario({
     await externalPool(world, 'mixed', { heartbeat });
     const given = { pool: 'racks', provision_timeout_seconds: short };
     const { node: gone } = await world.client.call('node-create', { body: { ...given, name: 'gone' } });
-    await becomesNode(world, gone.node_id, 'failed');
+    await waitForNode(world, gone.node_id, 'failed');
     const byPool = await declare(world, 'by-pool', { pool: 'racks' });
     const byZone = await declare(world, 'by-zone', { zone: 'eu-1', ends_at: inSeconds(endsByItselfSeconds) });
     const byLabel = await declare(world, 'by-label', { labels: { rack: 'r7' } });
@@ -105,7 +105,7 @@ scenario({
       expect(brake.holds, 'no incident').toEqual([]);
 
       labelled.speak(labelled.machines);
-      await world.comes('one that beats again to be let go', async () => (await nodeOf(world, id)).held === null);
+      await world.waitFor('one that beats again to be let go', async () => (await nodeOf(world, id)).held === null);
       expect((await nodeOf(world, id)).status).toBe('ready');
 
       for (const [node, status] of [
@@ -119,7 +119,7 @@ scenario({
       await decides(world, late.node_id, 'provision-deadline');
       await decides(world, gone.node_id, 'rescue-over');
 
-      const offline = await becomesNode(world, inZone, 'offline');
+      const offline = await waitForNode(world, inZone, 'offline');
       expect(offline.status_since >= byZone.ends_at, 'a window holds until its end').toBe(true);
     } finally {
       await Promise.all([inPoolBeats.end(), inZoneBeats.end(), labelled.end()]);
@@ -128,12 +128,12 @@ scenario({
   counters: [
     {
       broken: 'rules that do not ask for windows',
-      around: whileWrong(wrong, { activeWindows: async () => [] }),
+      around: whileBroken(wrong, { activeWindows: async () => [] }),
       fails: /waited .* for rescue-over to be held/,
     },
     {
       broken: 'nobody who lets go when the work is over',
-      composition: without('brake-watch'),
+      composition: withoutSweep('brake-watch'),
       fails: /waited .* for one that beats again to be let go/,
     },
   ],
@@ -148,7 +148,7 @@ scenario({
     await declare(world, 'other-zone', { pool: 'mixed', zone: 'eu-1' });
     const [id, beats] = await silentOne(world, 'mixed', { rack: 'r8' });
     try {
-      const node = await becomesNode(world, id, 'offline');
+      const node = await waitForNode(world, id, 'offline');
       expect(node.verdict).toMatchObject({ rule: 'liveness' });
     } finally {
       await beats.end();
@@ -157,7 +157,7 @@ scenario({
   counters: [
     {
       broken: 'windows that hold everybody',
-      around: whileWrong(wrong, {
+      around: whileBroken(wrong, {
         activeWindows: async (_, at) => [
           {
             name: 'all',

@@ -4,11 +4,11 @@ import { headline } from '../../../src/cli/render/allocations/progress.ts';
 import type { Progress } from '../../../src/contract/progress.ts';
 import type * as publishing from '../../../src/store/operations/publish-progress.ts';
 import { openEvents } from '../../api/support/event-reader.ts';
-import { becomesAllocation } from '../support/machines.ts';
-import { scenario, type World, whileWrong } from '../support/scenario.ts';
+import { waitForAllocation } from '../support/machines.ts';
+import { scenario, type World, whileBroken } from '../support/scenario.ts';
 import {
-  askForCluster,
-  offering,
+  allocateCluster,
+  offerCluster,
   phases,
   pools,
   progressOf,
@@ -16,7 +16,7 @@ import {
   slowCluster,
   stepOf,
   totalSteps,
-  waiting,
+  waitOutcome,
 } from '../support/slow-cluster.ts';
 
 type Parts = Pick<typeof publishing, 'publishProgress'>;
@@ -25,17 +25,17 @@ vi.mock(import('../../../src/store/operations/publish-progress.ts'), async (orig
   const whole = await original();
   return { ...whole, publishProgress: (...given) => (wrong.publishProgress ?? whole.publishProgress)(...given) };
 });
-const neverPublishing = whileWrong<Parts>(wrong, { publishProgress: async () => {} });
+const neverPublishing = whileBroken<Parts>(wrong, { publishProgress: async () => {} });
 
 let cluster: SlowCluster;
-const settings = offering(slowCluster, (made) => {
+const settings = offerCluster(slowCluster, (made) => {
   cluster = made;
 });
 const creating = 'arm_create_or_update';
 const stands = 'AKS state: Creating · ARM 1m 40s';
 
 const says = (world: World, id: string, what: string, fits: (progress: Progress) => boolean) =>
-  world.comes(what, async () => {
+  world.waitFor(what, async () => {
     const progress = await progressOf(world, id);
     return progress && fits(progress) ? progress : undefined;
   });
@@ -53,20 +53,20 @@ scenario({
   async story(world) {
     const { client, server, ledger } = world;
     // One that came up before: from it is known what to expect.
-    const first = await askForCluster(world);
+    const first = await allocateCluster(world);
     for (const { phase } of phases) {
-      cluster.answer = waiting(phase, 'as ever');
+      cluster.answer = waitOutcome(phase, 'as ever');
       await reaches(world, first, phase);
     }
     cluster.answer = { outcome: 'done', message: 'created' };
     await reaches(world, first, 'register');
 
-    cluster.answer = waiting('creating_cluster', 'not visible at the provider yet');
+    cluster.answer = waitOutcome('creating_cluster', 'not visible at the provider yet');
     const events = await openEvents(server.url, server.token, '?topics=operations,allocations');
-    const id = await askForCluster(world);
+    const id = await allocateCluster(world);
     const unseen = await says(world, id, 'its first word', ({ message }) => message !== '');
     expect(unseen).toMatchObject({ phase: 'creating_cluster', message: 'not visible at the provider yet', parts: [] });
-    cluster.answer = waiting(creating, stands, { parts: pools });
+    cluster.answer = waitOutcome(creating, stands, { parts: pools });
     const progress = await says(world, id, 'the pools of the cluster', ({ parts }) => parts.length === pools.length);
     expect(progress).toMatchObject({
       ...{ status: 'running', phase: creating, label: 'Creating the cluster', message: stands, parts: pools },
@@ -99,15 +99,15 @@ scenario({
 
 scenario({
   name: 'a provider that says little: still its phase and the time, and again after a reload',
-  settings: offering(
+  settings: offerCluster(
     () => slowCluster([]),
     (made) => {
       cluster = made;
     },
   ),
   async story(world) {
-    cluster.answer = waiting(undefined, 'working on it');
-    const id = await askForCluster(world);
+    cluster.answer = waitOutcome(undefined, 'working on it');
+    const id = await allocateCluster(world);
     const first = await says(world, id, 'its word', ({ message }) => message === 'working on it');
     expect(first).toMatchObject({
       phase: 'launch',
@@ -139,17 +139,17 @@ scenario({
   name: 'what runs upstream while it is still created is not ready; what fails after that is shown',
   settings,
   async story(world) {
-    const id = await askForCluster(world);
+    const id = await allocateCluster(world);
     cluster.observed = 'Running';
     const runs = 'power state: Running · provisioning: Creating';
-    cluster.answer = waiting(creating, runs, { parts: pools });
+    cluster.answer = waitOutcome(creating, runs, { parts: pools });
     const isTakenForFinished = (progress: Progress | null | undefined) =>
       progress?.phase === 'register' || progress?.phase === 'start';
     await says(world, id, 'its creation to go on', (progress) => {
       if (isTakenForFinished(progress)) throw new Error('its creation is taken for finished');
       return progress.message === runs;
     });
-    await world.staysAway('its creation is taken for finished', 1, async () =>
+    await world.expectNever('its creation is taken for finished', 1, async () =>
       isTakenForFinished(await progressOf(world, id)),
     );
     await reaches(world, id, creating);
@@ -157,9 +157,9 @@ scenario({
     const denied = 'the role assignment was denied';
     const failure = { owner_layer: 'provider', code: 'role_assignment_denied', message: denied } as const;
     cluster.answer = { outcome: 'failed', ...failure, retryable: false, phase: 'ensuring_rbac' };
-    const failed = await becomesAllocation(world, id, 'failed');
+    const failed = await waitForAllocation(world, id, 'failed');
     expect(failed.reason).toContain(denied);
-    const { steps, progress, error } = await world.comes('its operation to end', async () => {
+    const { steps, progress, error } = await world.waitFor('its operation to end', async () => {
       const found = await world.client.call('operation-get', { params: { id: failed.workflow_id ?? '' } });
       return found.status === 'failed' ? found : undefined;
     });
@@ -172,7 +172,7 @@ scenario({
   counters: [
     {
       broken: 'a provider whose word is taken before it is done',
-      composition: offering(
+      composition: offerCluster(
         () => hasty(slowCluster()),
         (made) => {
           cluster = made;
@@ -191,13 +191,13 @@ scenario({
   name: 'a provider that is busy with it is waited for: progress with a time, and no failure',
   settings,
   async story(world) {
-    cluster.answer = waiting(creating, conflict, { retry_seconds, put_off: true });
-    const id = await askForCluster(world);
+    cluster.answer = waitOutcome(creating, conflict, { retry_seconds, put_off: true });
+    const id = await allocateCluster(world);
     const busy = await says(world, id, 'when it is tried again', (seen) => seen.retry_after_seconds !== undefined);
     expect(busy).toMatchObject({ status: 'running', phase: creating, message: conflict, stalled: false });
     expect(busy.error).toBeUndefined();
     expect(busy.retry_after_seconds).toBeLessThanOrEqual(retry_seconds);
-    cluster.answer = waiting(creating, stands, { parts: pools });
+    cluster.answer = waitOutcome(creating, stands, { parts: pools });
     const after = await says(world, id, 'its creation to go on', ({ message }) => message === stands);
     expect(after.retry_after_seconds).toBeUndefined();
     expect(after.percent).toBeGreaterThanOrEqual(busy.percent);
@@ -205,7 +205,7 @@ scenario({
   counters: [
     {
       broken: 'a provider whose conflict is a failure',
-      composition: offering(
+      composition: offerCluster(
         () => {
           const made = slowCluster();
           const answer = { outcome: 'failed', owner_layer: 'provider', code: 'conflict', message: conflict } as const;

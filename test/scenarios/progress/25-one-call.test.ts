@@ -5,8 +5,8 @@
 import { expect, vi } from 'vitest';
 import type { Driver } from '../../../src/drivers/driver.ts';
 import type * as tries from '../../../src/engine/tries.ts';
-import { becomesAllocation, localPool } from '../support/machines.ts';
-import { scenario, whileWrong } from '../support/scenario.ts';
+import { localPool, waitForAllocation } from '../support/machines.ts';
+import { scenario, whileBroken } from '../support/scenario.ts';
 
 type Parts = Pick<typeof tries, 'notify'>;
 const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
@@ -40,8 +40,8 @@ scenario({
     await ledger.rows(`alter table operations add constraint mute check (progress ->> 'message' is null) not valid`);
     await localPool(world, 'mute');
     const { allocation, operation } = await client.call('allocation-create', { body: { pool: 'mute' } });
-    await becomesAllocation(world, allocation.allocation_id, 'active', 'failed');
-    const ended = await world.comes('its operation to end', async () => {
+    await waitForAllocation(world, allocation.allocation_id, 'active', 'failed');
+    const ended = await world.waitFor('its operation to end', async () => {
       const found = await client.call('operation-get', { params: { id: operation?.workflow_id ?? '' } });
       return found.finished_at ? found : undefined;
     });
@@ -53,15 +53,15 @@ scenario({
 
     await ledger.rows('alter table operations drop constraint mute');
     await client.call('allocation-release', { params: { id: allocation.allocation_id } });
-    await becomesAllocation(world, allocation.allocation_id, 'released');
-    await world.comes('what is said once it can be', async () =>
+    await waitForAllocation(world, allocation.allocation_id, 'released');
+    await world.waitFor('what is said once it can be', async () =>
       (await ledger.facts(allocation.allocation_id, 'operation.progress')) > 0 ? true : undefined,
     );
   },
   counters: [
     {
       broken: 'an engine that insists on being heard',
-      around: whileWrong<Parts>(wrong, { notify: async (_, __, call) => call() }),
+      around: whileBroken<Parts>(wrong, { notify: async (_, __, call) => call() }),
       fails: /for allocation to be active or failed/,
     },
   ],

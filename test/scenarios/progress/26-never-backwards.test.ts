@@ -7,8 +7,8 @@ import { openEvents } from '../../api/support/event-reader.ts';
 import { testDatabase } from '../../support/database.ts';
 import { openLedger } from '../../support/ledger.ts';
 import { inProcessServer, type TestServer } from '../../support/server.ts';
-import { type Comes, toldTwice, whileWrong } from '../support/scenario.ts';
-import { phases, slowCluster, stepOf, waiting } from '../support/slow-cluster.ts';
+import { describeStory, type WaitFor, whileBroken } from '../support/scenario.ts';
+import { phases, slowCluster, stepOf, waitOutcome } from '../support/slow-cluster.ts';
 
 type Parts = Pick<typeof steps, 'stepReached'>;
 const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
@@ -29,14 +29,14 @@ const credulous: Parts['stepReached'] = async (db, { workflow_id }, stage, phase
 
 const creating = 'arm_create_or_update';
 
-async function tell(composition: Composition, comes: Comes): Promise<void> {
+async function tell(composition: Composition, waitFor: WaitFor): Promise<void> {
   const database = await testDatabase();
   const cluster = slowCluster();
-  const drivers: Composition['drivers'] = (built) => new Map([...built, ['trying', cluster.driver]]);
+  const drivers: Composition['drivers'] = (built) => new Map([...built, ['simulated', cluster.driver]]);
   const start = () => inProcessServer({ database_url: database.url, composition: { ...composition, drivers } });
   let server: TestServer = await start();
   try {
-    await server.client.call('pool-put', { params: { pool: 'clusters' }, body: { driver: 'trying' } });
+    await server.client.call('pool-put', { params: { pool: 'clusters' }, body: { driver: 'simulated' } });
     const { operation } = await server.client.call('allocation-create', { body: { pool: 'clusters' } });
     const id = operation?.workflow_id ?? '';
     let last: Progress | undefined;
@@ -49,22 +49,22 @@ async function tell(composition: Composition, comes: Comes): Promise<void> {
       return progress;
     };
     const seen = (what: string, fits: (progress: Progress) => boolean) =>
-      comes(what, async () => {
+      waitFor(what, async () => {
         const progress = await look();
         return fits(progress) ? progress : undefined;
       });
 
-    cluster.answer = waiting(creating, 'creating');
+    cluster.answer = waitOutcome(creating, 'creating');
     const created = await seen('its creation', ({ phase, message }) => phase === creating && message === 'creating');
     // What the provider calls by an earlier name belongs to the step that is being taken.
-    cluster.answer = waiting('ensuring_resource_group', 'tagging the resource group again');
+    cluster.answer = waitOutcome('ensuring_resource_group', 'tagging the resource group again');
     const tagged = await seen('its word', ({ message }) => message.startsWith('tagging'));
     expect(tagged).toMatchObject({ phase: creating, step: stepOf(creating) });
 
     await server.stop();
     const stopped = last?.percent ?? 0;
     server = await start();
-    cluster.answer = waiting(creating, 'still creating');
+    cluster.answer = waitOutcome(creating, 'still creating');
     const after = await seen('it to go on after the restart', ({ message }) => message === 'still creating');
     expect(after.percent).toBeGreaterThanOrEqual(stopped);
     // In a long step the bar moves with the time, and keeps away from the step's end.
@@ -77,7 +77,7 @@ async function tell(composition: Composition, comes: Comes): Promise<void> {
       return name === 'operation' && updated_at === moved.updated_at && percent > moved.percent;
     });
     await events.close();
-    cluster.answer = waiting('ensuring_rbac', 'assigning roles');
+    cluster.answer = waitOutcome('ensuring_rbac', 'assigning roles');
     const next = await seen('the next step', ({ phase }) => phase === 'ensuring_rbac');
     expect(next.percent).toBeGreaterThan((heard.data.progress as Progress).percent);
     const ledger = await openLedger(database.url);
@@ -91,10 +91,10 @@ async function tell(composition: Composition, comes: Comes): Promise<void> {
   }
 }
 
-toldTwice('a cluster that takes its time', tell, [
+describeStory('a cluster that takes its time', tell, [
   {
     broken: 'steps that go wherever the provider says it is',
-    around: whileWrong<Parts>(wrong, { stepReached: credulous }),
+    around: whileBroken<Parts>(wrong, { stepReached: credulous }),
     fails: /step went backwards/,
   },
 ]);

@@ -7,8 +7,8 @@ import { release } from '../../support/allocations.ts';
 import { startArm } from '../../support/arm/arm.ts';
 import { paths } from '../../support/arm/faults.ts';
 import { refusals } from '../../support/arm/refusal.ts';
-import { askForCluster, onAzure, phases, reaches, says, stepOf } from '../support/azure.ts';
-import { allocationOf, becomesAllocation } from '../support/machines.ts';
+import { allocateCluster, onAzure, phases, stepOf, waitForPhase, waitForProgress } from '../support/azure.ts';
+import { allocationOf, waitForAllocation } from '../support/machines.ts';
 import { scenario } from '../support/scenario.ts';
 
 const arm = await startArm();
@@ -54,11 +54,11 @@ scenario({
     arm.hold('pool:blastpool');
     // However long Azure would like to be left alone: people see the pools more often.
     arm.pace.retry_after = 60;
-    const id = await askForCluster(world, arm);
-    const group = await reaches(world, id, 'ensuring_resource_group');
+    const id = await allocateCluster(world, arm);
+    const group = await waitForPhase(world, id, 'ensuring_resource_group');
     expect(group).toMatchObject({ step: 2, total_steps, status: 'running', parts: [] });
     arm.letGo('group_visible');
-    const unseen = await says(world, id, 'the cluster to be asked for', ({ message }) =>
+    const unseen = await waitForProgress(world, id, 'the cluster to be asked for', ({ message }) =>
       /cluster .+ visible/.test(message),
     );
     expect(unseen).toMatchObject({
@@ -71,7 +71,7 @@ scenario({
 
     // Azure says `Running` of it by now, and of its pools one is made.
     const isTakenForFinished = ({ phase }: Progress) => phase === 'ensuring_rbac' || phase === 'completed';
-    const shown = await says(world, id, 'its pools', (progress) => {
+    const shown = await waitForProgress(world, id, 'its pools', (progress) => {
       if (isTakenForFinished(progress)) throw new Error('its creation is taken for finished');
       return progress.parts.some(({ tone }) => tone === 'ok');
     });
@@ -90,8 +90,8 @@ scenario({
     for (const { data } of told) expect(data).toMatchObject({ step: expect.any(Number), total_steps });
 
     arm.letGo();
-    const active = await becomesAllocation(world, id, 'active');
-    const ended = await world.comes('its operation to end', async () => {
+    const active = await waitForAllocation(world, id, 'active');
+    const ended = await world.waitFor('its operation to end', async () => {
       const found = await client.call('operation-get', { params: { id: shown.workflow_id } });
       return found.status === 'succeeded' ? found : undefined;
     });
@@ -100,7 +100,7 @@ scenario({
     expect(await client.call('node-get', { params: { id: active.node_id ?? '' } })).toMatchObject({ status: 'ready' });
     expect(arm.clustersCreated()).toBe(1);
     await release(client, id);
-    await becomesAllocation(world, id, 'released');
+    await waitForAllocation(world, id, 'released');
     expect(arm.resources(), 'what is left in Azure').toEqual([]);
     const everything = await ledger.rows('select data, summary from evidence');
     expect(JSON.stringify(everything)).not.toMatch(/arm-planted/);
@@ -123,9 +123,11 @@ scenario({
     const came_again_seconds = 5;
     arm.faults.next({ method: 'PUT', path: paths.cluster, does: refusals.inProgress('Updating', came_again_seconds) });
     arm.faults.next({ method: 'PUT', path: paths.cluster, does: refusals.throttled(came_again_seconds) });
-    const ids = [await askForCluster(world, arm), await askForCluster(world, arm)];
+    const ids = [await allocateCluster(world, arm), await allocateCluster(world, arm)];
     const busy = await Promise.all(
-      ids.map((id) => says(world, id, 'when it is tried again', (seen) => seen.retry_after_seconds !== undefined)),
+      ids.map((id) =>
+        waitForProgress(world, id, 'when it is tried again', (seen) => seen.retry_after_seconds !== undefined),
+      ),
     );
     for (const seen of busy) {
       expect(seen).toMatchObject({ status: 'running', phase: creating, stalled: false });
@@ -137,13 +139,15 @@ scenario({
     );
     for (const [index, id] of ids.entries()) {
       // No percent is offered: what is known is told all the same.
-      const after = await says(world, id, 'its creation to go on', ({ message }) => message.startsWith('AKS state'));
+      const after = await waitForProgress(world, id, 'its creation to go on', ({ message }) =>
+        message.startsWith('AKS state'),
+      );
       expect(after).toMatchObject({ phase: creating, step: 3, message: expect.stringMatching(/ARM \d+s$/) });
       expect(after.retry_after_seconds).toBeUndefined();
       expect(after.percent).toBeGreaterThanOrEqual(busy[index]?.percent ?? 100);
     }
     arm.letGo();
-    for (const id of ids) await becomesAllocation(world, id, 'active');
+    for (const id of ids) await waitForAllocation(world, id, 'active');
     expect(arm.clustersCreated()).toBe(2);
   },
   counters: [

@@ -5,8 +5,8 @@ import { release } from '../../support/allocations.ts';
 import { startArm } from '../../support/arm/arm.ts';
 import { paths } from '../../support/arm/faults.ts';
 import { refusals } from '../../support/arm/refusal.ts';
-import { askForCluster, onAzure, reaches, says } from '../support/azure.ts';
-import { allocationOf, becomesAllocation } from '../support/machines.ts';
+import { allocateCluster, onAzure, waitForPhase, waitForProgress } from '../support/azure.ts';
+import { allocationOf, waitForAllocation } from '../support/machines.ts';
 import { scenario, type World } from '../support/scenario.ts';
 
 /** Ends nothing, and says that nothing is there without looking. */
@@ -24,7 +24,7 @@ afterAll(() => arm.stop());
 beforeEach(() => arm.reset());
 
 const told = (world: World, id: string, kind: string) =>
-  world.comes(`the timeline to tell ${kind}`, async () => {
+  world.waitFor(`the timeline to tell ${kind}`, async () => {
     const { items } = await world.client.call('timeline-get', { query: { allocation_id: id, limit: 500 } });
     return items.some((fact) => fact.kind === kind) || undefined;
   });
@@ -38,28 +38,30 @@ scenario({
     const { client, ledger } = world;
     // A principal that was just made is not known everywhere: roles are waited for.
     arm.faults.role_assignments = refusals.principalNotFound();
-    const inRoles = await askForCluster(world, arm);
-    await reaches(world, inRoles, 'ensuring_rbac');
+    const inRoles = await allocateCluster(world, arm);
+    await waitForPhase(world, inRoles, 'ensuring_rbac');
 
     arm.hold('pool:blastpool');
-    const creating = await askForCluster(world, arm);
-    await says(world, creating, 'its pools', ({ parts }) => parts.some(({ tone }) => tone === 'busy'));
+    const creating = await allocateCluster(world, arm);
+    await waitForProgress(world, creating, 'its pools', ({ parts }) => parts.some(({ tone }) => tone === 'busy'));
 
     arm.hold('group_visible');
-    const unseen = await askForCluster(world, arm);
-    await says(world, unseen, 'its group', ({ message }) => /not visible yet/.test(message));
+    const unseen = await allocateCluster(world, arm);
+    await waitForProgress(world, unseen, 'its group', ({ message }) => /not visible yet/.test(message));
 
     const ids = [inRoles, creating, unseen];
     arm.hold('abort');
     for (const id of ids) await release(client, id);
-    await world.comes('the abort to be asked for', () => asked('POST', paths.abort).length > 0 || undefined);
+    await world.waitFor('the abort to be asked for', () => asked('POST', paths.abort).length > 0 || undefined);
     expect((await allocationOf(world, creating)).status, 'released before the abort was seen').toBe('releasing');
     arm.letGo('abort');
     // What was asked for and is not seen yet is waited for: it would come after everybody has gone.
-    await says(world, unseen, 'its group to be waited for', ({ message }) => /does not show it yet/.test(message));
+    await waitForProgress(world, unseen, 'its group to be waited for', ({ message }) =>
+      /does not show it yet/.test(message),
+    );
     arm.letGo('group_visible');
     for (const id of ids) {
-      await becomesAllocation(world, id, 'released');
+      await waitForAllocation(world, id, 'released');
       await told(world, id, 'proof.absent');
       expect((await ledger.facts(id, 'allocation.active')) + (await ledger.facts(id, 'node.starting'))).toBe(0);
     }
@@ -81,12 +83,12 @@ scenario({
   async story(world) {
     const { client } = world;
     arm.faults.role_assignments = refusals.denied();
-    const id = await askForCluster(world, arm);
-    const failed = await becomesAllocation(world, id, 'failed');
+    const id = await allocateCluster(world, arm);
+    const failed = await waitForAllocation(world, id, 'failed');
     expect(failed.reason).toContain('AuthorizationFailed');
     // It is Azure's no, which stands however long one waits.
     expect(failed).toMatchObject({ owner_layer: 'provider', verdict: { certain: true } });
-    const { steps, progress, error } = await world.comes('its operation to end', async () => {
+    const { steps, progress, error } = await world.waitFor('its operation to end', async () => {
       const found = await client.call('operation-get', { params: { id: failed.workflow_id ?? '' } });
       return found.status === 'failed' ? found : undefined;
     });
@@ -103,7 +105,7 @@ scenario({
     expect(error?.message).toContain('roleAssignments/write');
     expect(arm.resources().some(({ kind, state }) => kind === 'cluster' && state === 'Succeeded')).toBe(true);
     await release(client, id);
-    await becomesAllocation(world, id, 'released');
+    await waitForAllocation(world, id, 'released');
     expect(arm.resources(), 'what is left in Azure').toEqual([]);
   },
   counters: [

@@ -8,8 +8,8 @@ import { startArm } from '../../support/arm/arm.ts';
 import { paths } from '../../support/arm/faults.ts';
 import { testDatabase } from '../../support/database.ts';
 import { inProcessServer, type TestServer } from '../../support/server.ts';
-import { askForCluster, onAzure } from '../support/azure.ts';
-import { type Comes, toldTwice, whileWrong } from '../support/scenario.ts';
+import { allocateCluster, onAzure } from '../support/azure.ts';
+import { describeStory, type WaitFor, whileBroken } from '../support/scenario.ts';
 
 type Parts = Pick<typeof steps, 'stepReached'>;
 const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
@@ -44,17 +44,17 @@ const wandering = (driver: Driver): Driver => ({
   },
 });
 
-async function tell(composition: Composition, comes: Comes): Promise<void> {
+async function tell(composition: Composition, waitFor: WaitFor): Promise<void> {
   const database = await testDatabase();
   const start = (driven: Composition) =>
     inProcessServer({ database_url: database.url, composition: { ...composition, ...driven } });
   let server: TestServer = await start(onAzure(() => arm));
   try {
     arm.hold('pool:blastpool');
-    const id = await askForCluster(server, arm);
+    const id = await allocateCluster(server, arm);
     let last: Progress | undefined;
     const seen = (what: string, fits: (progress: Progress) => boolean) =>
-      comes(what, async () => {
+      waitFor(what, async () => {
         const { progress } = await server.client.call('allocation-get', { params: { id } });
         if (!progress) return undefined;
         if (last && progress.step < last.step) throw new Error(`step went backwards: ${last.step} to ${progress.step}`);
@@ -85,10 +85,10 @@ async function tell(composition: Composition, comes: Comes): Promise<void> {
   }
 }
 
-toldTwice('a cluster that outlives the control plane', tell, [
+describeStory('a cluster that outlives the control plane', tell, [
   {
     broken: 'steps that go wherever the provider says it is',
-    around: whileWrong<Parts>(wrong, { stepReached: credulous }),
+    around: whileBroken<Parts>(wrong, { stepReached: credulous }),
     fails: /step went backwards/,
   },
 ]);

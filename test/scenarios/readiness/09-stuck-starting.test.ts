@@ -1,8 +1,8 @@
 /** A machine that beats and says `starting` for ever becomes ready when its start-up must be over, and not before. */
 import { expect } from 'vitest';
 import { secondsBetween } from '../../../src/base/clock.ts';
-import { beating, becomesNode, causesOf, externalPool, joined } from '../support/machines.ts';
-import { scenario, without } from '../support/scenario.ts';
+import { causesOf, externalPool, joinMachine, keepBeating, waitForNode } from '../support/machines.ts';
+import { scenario, withoutSweep } from '../support/scenario.ts';
 
 const start_seconds = 2;
 /** It is not to be missed, however long a busy machine keeps it from beating. */
@@ -15,10 +15,10 @@ scenario({
       budgets: { start_seconds },
       heartbeat,
     });
-    const machine = await joined(world, 'agents', 'stuck-1');
-    const beats = beating(machine, 0.3, 'starting');
+    const machine = await joinMachine(world, 'agents', 'stuck-1');
+    const beats = keepBeating(machine, 0.3, 'starting');
     try {
-      const ready = await becomesNode(world, machine.node_id, 'ready');
+      const ready = await waitForNode(world, machine.node_id, 'ready');
       expect(ready.verdict).toMatchObject({ rule: 'stuck-starting' });
       const waited = secondsBetween(new Date(ready.registered_at ?? ''), new Date(ready.status_since));
       expect(waited).toBeGreaterThanOrEqual(start_seconds);
@@ -32,7 +32,7 @@ scenario({
   counters: [
     {
       broken: 'no rule stuck-starting',
-      composition: without('stuck-starting'),
+      composition: withoutSweep('stuck-starting'),
       fails: /waited .* for node to be ready/,
     },
   ],

@@ -1,8 +1,8 @@
 /** A machine that is ready and goes on to say `starting` stays ready: its beats prove life, its claim is kept, nothing goes back. */
 import { expect } from 'vitest';
 import type { Machine } from '../../api/support/machine.ts';
-import { beating, becomesNode, changesOf, externalPool, joined, nodeOf } from '../support/machines.ts';
-import { judging, scenario, type World } from '../support/scenario.ts';
+import { changesOf, externalPool, joinMachine, keepBeating, nodeOf, waitForNode } from '../support/machines.ts';
+import { scenario, type World, withDeciders } from '../support/scenario.ts';
 
 /** Long enough for the first beat of a machine to be stored on a busy host: one that is silent when its time is up is given up. */
 const start_seconds = 3;
@@ -15,7 +15,7 @@ async function staysReady(world: World, machine: Machine): Promise<void> {
   for (let beat = 1; beat <= moreBeats; beat++) {
     const reply = await machine.beat('starting');
     expect(reply.body.node_status, `answer to beat ${beat}`).toBe('ready');
-    const heard = await world.comes(`beat ${beat} to be seen`, async () => {
+    const heard = await world.waitFor(`beat ${beat} to be seen`, async () => {
       const node = await nodeOf(world, machine.node_id);
       return (node.last_seen_at ?? '') > seen ? node : undefined;
     });
@@ -31,19 +31,19 @@ scenario({
     await externalPool(world, 'patient', {});
     await externalPool(world, 'hurried', { budgets: { start_seconds } });
 
-    const promoted = await joined(world, 'hurried', 'promoted-by-rule');
-    const beats = beating(promoted, 0.2, 'starting');
-    const ready = await becomesNode(world, promoted.node_id, 'ready').finally(() => beats.stop());
+    const promoted = await joinMachine(world, 'hurried', 'promoted-by-rule');
+    const beats = keepBeating(promoted, 0.2, 'starting');
+    const ready = await waitForNode(world, promoted.node_id, 'ready').finally(() => beats.stop());
     expect(ready.verdict?.rule).toBe('stuck-starting');
     // Beats are answered from memory, which hears of a verdict a moment after it is committed; from then on nothing goes back.
-    await world.comes(
+    await world.waitFor(
       'the machine to be told',
       async () => (await promoted.beat('starting')).body.node_status === 'ready',
     );
     await staysReady(world, promoted);
 
     // It was ready by its own word, and restarts its runtime without saying goodbye.
-    const restarting = await joined(world, 'patient', 'restarts-inside');
+    const restarting = await joinMachine(world, 'patient', 'restarts-inside');
     await restarting.beat('ready');
     await staysReady(world, restarting);
 
@@ -55,7 +55,7 @@ scenario({
         'ready',
       ]);
     }
-    const claims = await world.comes('both claims to be on the timeline', async () => {
+    const claims = await world.waitFor('both claims to be on the timeline', async () => {
       const { items } = await world.client.call('node-timeline', { params: { id: restarting.node_id } });
       const kept = items.filter((fact) => fact.kind === 'node.claim').map((fact) => fact.data.status);
       return kept.length >= 2 ? kept : undefined;
@@ -65,7 +65,7 @@ scenario({
   counters: [
     {
       broken: 'a claim of starting that is taken for a goodbye',
-      composition: judging(({ effectOfBeat }) => ({
+      composition: withDeciders(({ effectOfBeat }) => ({
         effectOfBeat: (node, beat, now) =>
           node.status === 'ready' && beat.status === 'starting'
             ? { to: 'offline', by: 'goodbye', reason: 'it starts again' }

@@ -1,8 +1,8 @@
 /** A machine that never says ready, but answers a health probe, is ready before its start-up time is over. */
 import { expect } from 'vitest';
 import { httpServer } from '../../../src/probe/testing/loopback-servers.ts';
-import { beating, becomesNode, externalPool, joined, nodeOf } from '../support/machines.ts';
-import { scenario, without } from '../support/scenario.ts';
+import { externalPool, joinMachine, keepBeating, nodeOf, waitForNode } from '../support/machines.ts';
+import { scenario, withoutSweep } from '../support/scenario.ts';
 
 /** Long enough for a probe on a busy host; without one the machine must wait all of it. */
 const start_seconds = 5;
@@ -25,14 +25,14 @@ scenario({
       probe: { path: '/healthz', allow_private: true },
     });
     const service = await serviceOf();
-    const machine = await joined(world, 'open', 'answers', { base_url: service.base_url });
-    const beats = beating(machine, start_seconds / 10, 'starting');
-    const ready = await becomesNode(world, machine.node_id, 'ready').finally(() => beats.stop());
+    const machine = await joinMachine(world, 'open', 'answers', { base_url: service.base_url });
+    const beats = keepBeating(machine, start_seconds / 10, 'starting');
+    const ready = await waitForNode(world, machine.node_id, 'ready').finally(() => beats.stop());
     expect(ready.verdict?.rule).toBe('probe-promotes');
     expect(ready.verdict?.reason).toBe('it answers its probe');
     expect(Date.parse(ready.status_since)).toBeLessThan(Date.parse(machine.deadline_at ?? ''));
     expect(new Set(service.asked)).toEqual(new Set(['/healthz']));
-    const because = await world.comes('the evidence of the verdict', async () => {
+    const because = await world.waitFor('the evidence of the verdict', async () => {
       const explained = await world.client.call('node-explain', { params: { id: machine.node_id } });
       const change = explained.because.evidence.find((fact) => fact.kind === 'node.ready');
       return change && { rule: explained.because.rule, evidence: change.data.evidence };
@@ -45,8 +45,8 @@ scenario({
     // The address of a machine is what the machine says it is, so a pool must allow private ones before we ask there.
     await externalPool(world, 'guarded', { budgets: { start_seconds } });
     const neighbour = await serviceOf();
-    const guarded = await joined(world, 'guarded', 'not-asked', { base_url: neighbour.base_url });
-    const refused = await world.comes('the refusal to be on record', async () => {
+    const guarded = await joinMachine(world, 'guarded', 'not-asked', { base_url: neighbour.base_url });
+    const refused = await world.waitFor('the refusal to be on record', async () => {
       const { items } = await world.client.call('node-timeline', { params: { id: guarded.node_id } });
       return items.find((fact) => fact.kind === 'probe.unanswered');
     });
@@ -58,12 +58,12 @@ scenario({
   counters: [
     {
       broken: 'nobody who probes',
-      composition: without('prober'),
+      composition: withoutSweep('prober'),
       fails: /expected 'stuck-starting' to be 'probe-promotes'/,
     },
     {
       broken: 'no rule probe-promotes',
-      composition: without('probe-promotes'),
+      composition: withoutSweep('probe-promotes'),
       fails: /expected 'stuck-starting' to be 'probe-promotes'/,
     },
   ],

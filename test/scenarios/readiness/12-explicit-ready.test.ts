@@ -2,15 +2,15 @@
 import { expect } from 'vitest';
 import { secondsBetween } from '../../../src/base/clock.ts';
 import type { Machine } from '../../api/support/machine.ts';
-import { becomesNode, changesOf, externalPool, joined, nodeOf, samplesOf } from '../support/machines.ts';
-import { judging, scenario, type World, without } from '../support/scenario.ts';
+import { changesOf, externalPool, joinMachine, nodeOf, samplesOf, waitForNode } from '../support/machines.ts';
+import { scenario, type World, withDeciders, withoutSweep } from '../support/scenario.ts';
 
 const start_seconds = 3;
 /** One beat right after the registration is long stale when start-up is over. */
 const heartbeat = { interval_seconds: start_seconds / 15, stale_after_seconds: start_seconds / 6 };
 
 async function saysReady(world: World): Promise<void> {
-  const machine = await joined(world, 'agents', 'quick');
+  const machine = await joinMachine(world, 'agents', 'quick');
   const said = { status: 'ready', health_score: 97 };
   const answer = await machine.call('agent-heartbeat', { body: said });
   expect(answer.body, 'the answer to its claim').toMatchObject({ node_status: 'ready' });
@@ -18,7 +18,7 @@ async function saysReady(world: World): Promise<void> {
   expect(ready).toMatchObject({ status: 'ready', deadline_at: null });
   expect(Date.parse(ready.status_since)).toBeLessThan(Date.parse(machine.deadline_at ?? ''));
   expect((await changesOf(world, machine.node_id)).at(-1)).toMatchObject({ to: 'ready', by: 'claim-ready' });
-  await world.comes('all that it said to be kept', async () => {
+  await world.waitFor('all that it said to be kept', async () => {
     const { reported } = await nodeOf(world, machine.node_id);
     return reported?.health_score === said.health_score;
   });
@@ -33,7 +33,7 @@ async function isStarting(world: World, { node_id, deadline_at }: Machine): Prom
 
 /** It failed by the rule, at its deadline and not before. */
 async function failedInTime(world: World, { node_id, deadline_at }: Machine): Promise<void> {
-  const failed = await becomesNode(world, node_id, 'failed');
+  const failed = await waitForNode(world, node_id, 'failed');
   expect(failed.verdict).toMatchObject({ rule: 'start-deadline', from: 'starting' });
   expect(failed.verdict?.reason).toMatch(
     /^start-up timed out: registered, then silent \(waited \d+ s, budget from pool\)$/,
@@ -49,8 +49,8 @@ scenario({
   name: 'ready by its own word, and silent after registration',
   async story(world) {
     await externalPool(world, 'agents', { budgets: { start_seconds }, heartbeat });
-    const mute = await joined(world, 'agents', 'never-beats');
-    const fading = await joined(world, 'agents', 'beats-once');
+    const mute = await joinMachine(world, 'agents', 'never-beats');
+    const fading = await joinMachine(world, 'agents', 'beats-once');
     await fading.beat('starting');
     for (const machine of [mute, fading]) await isStarting(world, machine);
     await saysReady(world);
@@ -59,13 +59,13 @@ scenario({
   counters: [
     {
       broken: 'no rule start-deadline',
-      composition: without('start-deadline'),
+      composition: withoutSweep('start-deadline'),
       fails: /waited .* for node to be failed/,
       patience_seconds: start_seconds + 2,
     },
     {
       broken: 'a claim of ready that is only recorded',
-      composition: judging(({ effectOfBeat }) => ({
+      composition: withDeciders(({ effectOfBeat }) => ({
         effectOfBeat: (node, beat, now) => (node.status === 'starting' ? undefined : effectOfBeat(node, beat, now)),
       })),
       fails: /the answer to its claim/,

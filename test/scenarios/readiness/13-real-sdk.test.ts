@@ -7,8 +7,8 @@ import { sdkVersions } from '../../../scripts/setup/agentfield-sdk.mjs';
 import { startWorkspace } from '../../api/support/compat-clients.ts';
 import { freePort } from '../../support/free-port.ts';
 import { startSdkNode } from '../support/agentfield-node.ts';
-import { becomesNode, causesOf, externalPool, nodeOf } from '../support/machines.ts';
-import { scenario, type World, without } from '../support/scenario.ts';
+import { causesOf, externalPool, nodeOf, waitForNode } from '../support/machines.ts';
+import { scenario, type World, withoutSweep } from '../support/scenario.ts';
 
 const start_seconds = 2;
 /** More than three of the intervals that the SDK announces (2 s), and less than three of those that nobody told it to keep. */
@@ -17,7 +17,7 @@ const stale_after_seconds = 8;
 const workspace_id = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c01';
 
 const registered = (world: World, name: string) =>
-  world.comes(`${name} to register`, async () => {
+  world.waitFor(`${name} to register`, async () => {
     const { items } = await world.client.call('node-list', { query: { pool: 'agentfield', q: name } });
     return items[0]?.registered_at ? items[0] : undefined;
   });
@@ -31,7 +31,7 @@ scenario({
 
     const workspace = await startWorkspace(world.server.url, token, workspace_id);
     const { node_id: its_node } = await registered(world, workspace_id);
-    await world.comes('the workspace to be ready by its beats', async () => {
+    await world.waitFor('the workspace to be ready by its beats', async () => {
       expect((await workspace.beat()).body).toEqual({ status: 'ok' });
       return (await nodeOf(world, its_node)).status === 'ready';
     });
@@ -42,13 +42,13 @@ scenario({
     const older = await startSdkNode(sdkVersions.says_starting, 'older', door);
     try {
       const { node_id } = await registered(world, 'older');
-      const ready = await becomesNode(world, node_id, 'ready');
+      const ready = await waitForNode(world, node_id, 'ready');
       expect(ready).toMatchObject({ verdict: { rule: 'stuck-starting' }, reported: { status: 'starting' } });
       const { never_ready } = await world.client.call('overview-get', {});
       const agent_version = `agentfield python ${sdkVersions.says_starting}`;
       expect(never_ready).toEqual([{ pool: 'agentfield', agent_version, nodes: 1 }]);
       await older.end('SIGTERM');
-      await becomesNode(world, node_id, 'offline');
+      await waitForNode(world, node_id, 'offline');
       expect(await causesOf(world, node_id)).toEqual(['join', 'registration', 'stuck-starting', 'goodbye']);
     } catch (error) {
       throw new Error(`${error instanceof Error ? error.message : error}\n${older.output()}`);
@@ -60,7 +60,7 @@ scenario({
     const again = await startSdkNode(sdkVersions.says_starting, 'older', door);
     try {
       const { node_id } = await registered(world, 'older');
-      await becomesNode(world, node_id, 'ready');
+      await waitForNode(world, node_id, 'ready');
       const causes = await causesOf(world, node_id);
       expect(causes.slice(0, 4)).toEqual(['join', 'registration', 'stuck-starting', 'goodbye']);
     } catch (error) {
@@ -77,16 +77,16 @@ scenario({
     try {
       const { node_id } = first;
       // At the same address it is a restart: counted, or another instance where the killed one has been missed meanwhile.
-      await world.comes('it to be known as restarted', async () => {
+      await world.waitFor('it to be known as restarted', async () => {
         const { restarts, node_instance_id } = await nodeOf(world, node_id);
         return restarts > 0 || node_instance_id !== first.node_instance_id;
       });
-      await world.comes('it to say that it is ready', async () => {
+      await world.waitFor('it to say that it is ready', async () => {
         const { status, reported } = await nodeOf(world, node_id);
         return status === 'ready' && reported?.status === 'ready';
       });
       await newer.end('SIGKILL');
-      const { verdict } = await becomesNode(world, node_id, 'offline');
+      const { verdict } = await waitForNode(world, node_id, 'offline');
       expect(verdict).toMatchObject({
         rule: 'liveness',
         reason: expect.stringContaining(`allowed: ${stale_after_seconds} s`),
@@ -100,7 +100,7 @@ scenario({
   counters: [
     {
       broken: 'no rule stuck-starting',
-      composition: without('stuck-starting'),
+      composition: withoutSweep('stuck-starting'),
       fails: /waited .* for node to be ready/,
     },
   ],

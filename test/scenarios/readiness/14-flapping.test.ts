@@ -3,8 +3,8 @@ import { expect, vi } from 'vitest';
 import { pause, secondsBetween, systemClock } from '../../../src/base/clock.ts';
 import type * as Budgets from '../../../src/lifecycle/deadlines/budgets.ts';
 import type { Machine } from '../../api/support/machine.ts';
-import { type Change, changesOf, externalPool, joined } from '../support/machines.ts';
-import { judging, scenario, type World, whileWrong } from '../support/scenario.ts';
+import { type Change, changesOf, externalPool, joinMachine } from '../support/machines.ts';
+import { scenario, type World, whileBroken, withDeciders } from '../support/scenario.ts';
 
 const wrong = vi.hoisted(() => ({}) as Partial<Pick<typeof Budgets, 'effectiveStaleSeconds'>>);
 
@@ -88,8 +88,8 @@ scenario({
   async story(world) {
     await externalPool(world, 'jittery', { heartbeat: jittery });
     await externalPool(world, 'steady', { heartbeat: steady });
-    const unsteady = await joined(world, 'jittery', 'jitters');
-    const forgetful = await joined(world, 'steady', 'misses-one');
+    const unsteady = await joinMachine(world, 'jittery', 'jitters');
+    const forgetful = await joinMachine(world, 'steady', 'misses-one');
     for (const machine of [unsteady, forgetful]) await machine.beat('ready');
     const over = new AbortController();
     const telling: Telling = { noticed: false, over: over.signal };
@@ -100,7 +100,7 @@ scenario({
   counters: [
     {
       broken: 'a machine that is believed at its first beat',
-      composition: judging(({ effectOfBeat }) => ({
+      composition: withDeciders(({ effectOfBeat }) => ({
         effectOfBeat: (node, beat, now) =>
           node.status === 'offline'
             ? { to: 'ready', by: 'heartbeat-returned', reason: 'it beats again' }
@@ -110,7 +110,7 @@ scenario({
     },
     {
       broken: 'a stale time that forgets the interval it assigned',
-      around: whileWrong(wrong, { effectiveStaleSeconds: (stale_after_seconds) => stale_after_seconds }),
+      around: whileBroken(wrong, { effectiveStaleSeconds: (stale_after_seconds) => stale_after_seconds }),
       fails: /changes of a machine that missed one beat/,
     },
   ],

@@ -1,10 +1,10 @@
 /** An allocation whose machine is silent stays active and says so; one whose machine is gone ends failed, with the reason. */
 import { expect } from 'vitest';
 import type { Allocation } from '../../../src/contract/allocation.ts';
-import { taggedProcesses } from '../../support/tagged-processes.ts';
+import { findTaggedProcesses } from '../../support/tagged-processes.ts';
 import { beatingFleet } from '../support/fleet.ts';
-import { allocationOf, becomesAllocation, becomesNode, externalPool, nodeOf } from '../support/machines.ts';
-import { scenario, type World, without } from '../support/scenario.ts';
+import { allocationOf, externalPool, nodeOf, waitForAllocation, waitForNode } from '../support/machines.ts';
+import { scenario, type World, withoutSweep } from '../support/scenario.ts';
 
 const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 3 };
 const beatEvery = 0.3;
@@ -14,17 +14,17 @@ const patience_seconds = offline_seconds + heartbeat.stale_after_seconds;
 
 async function activeIn(world: World, pool: string): Promise<Allocation> {
   const { allocation } = await world.client.call('allocation-create', { body: { pool } });
-  return becomesAllocation(world, allocation.allocation_id, 'active');
+  return waitForAllocation(world, allocation.allocation_id, 'active');
 }
 
 async function expectLost(world: World, { allocation_id }: Allocation, because: string): Promise<void> {
-  const lost = await becomesAllocation(world, allocation_id, 'failed');
+  const lost = await waitForAllocation(world, allocation_id, 'failed');
   expect(lost.verdict).toMatchObject({ rule: 'node-lost' });
   expect(lost.owner_layer).toBe('node');
   expect(lost.reason).toContain(because);
   const node = await nodeOf(world, lost.node_id ?? '');
   expect(node).toMatchObject({ status: 'failed', verdict: { rule: 'offline-deadline' } });
-  const changes = await world.comes('the timeline to tell', async () => {
+  const changes = await world.waitFor('the timeline to tell', async () => {
     const query = { allocation_id, order: 'oldest', limit: 500 } as const;
     const { items } = await world.client.call('timeline-get', { query });
     const kinds = items.flatMap((fact) => (fact.kind.startsWith('allocation.') ? [fact.kind] : []));
@@ -42,27 +42,27 @@ scenario({
       const allocation = await activeIn(world, 'fleet');
       const { allocation_id: id, node_id } = allocation;
       fleet.hush(fleet.machines);
-      await becomesNode(world, node_id ?? '', 'offline');
+      await waitForNode(world, node_id ?? '', 'offline');
       const silent = await allocationOf(world, id);
       expect(silent).toMatchObject({ status: 'active', active_at: allocation.active_at });
       expect(silent.reason).toMatch(/^its machine is offline: it has been silent for .* s/);
 
       fleet.speak(fleet.machines);
-      await becomesNode(world, node_id ?? '', 'ready');
+      await waitForNode(world, node_id ?? '', 'ready');
       expect(await allocationOf(world, id)).toMatchObject({ status: 'active', reason: 'its machine is back' });
 
       fleet.hush(fleet.machines);
-      await becomesNode(world, node_id ?? '', 'offline');
+      await waitForNode(world, node_id ?? '', 'offline');
       await expectLost(world, allocation, 'it went offline and did not come back in time');
     } finally {
       await fleet.end();
     }
   },
   counters: [
-    { broken: 'no rule liveness', composition: without('liveness'), fails: /waited .* for node to be offline/ },
+    { broken: 'no rule liveness', composition: withoutSweep('liveness'), fails: /waited .* for node to be offline/ },
     {
       broken: 'no rule offline-deadline',
-      composition: without('offline-deadline'),
+      composition: withoutSweep('offline-deadline'),
       fails: /waited .* for allocation to be failed/,
       patience_seconds,
     },
@@ -80,10 +80,10 @@ scenario({
       body: { driver: 'local', heartbeat, budgets: { offline_seconds: never } },
     });
     const allocation = await activeIn(world, 'own');
-    const [agent] = taggedProcesses(world.ledger.installation_id).filter((each) => each.agent);
+    const [agent] = findTaggedProcesses(world.ledger.installation_id).filter((each) => each.agent);
     if (!agent) throw new Error('the machine runs no agent');
     process.kill(agent.pid, 'SIGKILL');
-    await world.comes('the allocation to be told', async () => {
+    await world.waitFor('the allocation to be told', async () => {
       const { status, reason } = await allocationOf(world, allocation.allocation_id);
       return status === 'failed' || reason?.startsWith('its machine is offline');
     });
@@ -92,13 +92,13 @@ scenario({
   counters: [
     {
       broken: 'nobody who asks the provider',
-      composition: without('absence'),
+      composition: withoutSweep('absence'),
       fails: /waited .* for allocation to be failed/,
       patience_seconds,
     },
     {
       broken: 'no rule offline-deadline',
-      composition: without('offline-deadline'),
+      composition: withoutSweep('offline-deadline'),
       fails: /waited .* for allocation to be failed/,
       patience_seconds,
     },

@@ -1,9 +1,9 @@
 /** Machines that no agent speaks for: their provider says when they are ready, and each look at them is their heartbeat. */
 import { expect } from 'vitest';
 import type { DriverOutcome, Observation, PlannedStep } from '../../../src/drivers/driver.ts';
-import { becomesAllocation, becomesNode, nodeOf } from '../support/machines.ts';
-import { type Counter, scenario, type World, without } from '../support/scenario.ts';
-import { tryingDriver } from '../support/simulated-driver.ts';
+import { nodeOf, waitForAllocation, waitForNode } from '../support/machines.ts';
+import { type Counter, scenario, type World, withoutSweep } from '../support/scenario.ts';
+import { simulatedDriver } from '../support/simulated-driver.ts';
 
 /** Between the look that finds its provider away and the silence that would be judged lie several intervals: a busy machine may miss some. */
 const heartbeat = { interval_seconds: 1, stale_after_seconds: 6 };
@@ -35,13 +35,13 @@ const called =
     return { outcome: 'done', message: call };
   };
 const offering = {
-  drivers: (built: Map<string, ReturnType<typeof tryingDriver>>) => {
+  drivers: (built: Map<string, ReturnType<typeof simulatedDriver>>) => {
     provider = {
       answer: { outcome: 'wait', retry_seconds: 0.1, message: 'creating', phase: 'creating' },
       shows: { state: 'Creating' },
       calls: [],
     };
-    const driver = tryingDriver({
+    const driver = simulatedDriver({
       supervision: 'observe',
       plan: () => phases,
       ensure: async () => provider.answer,
@@ -54,14 +54,14 @@ const offering = {
       stop: called('stop'),
       destroy: called('destroy'),
     });
-    return new Map([...built, ['trying', driver]]);
+    return new Map([...built, ['simulated', driver]]);
   },
 };
 
 const running: Shown = { state: 'Running', ready: true };
 
 async function asked(world: World, budgets = {}): Promise<string> {
-  const body = { driver: 'trying', heartbeat, budgets };
+  const body = { driver: 'simulated', heartbeat, budgets };
   await world.client.call('pool-put', { params: { pool: 'clusters' }, body });
   const { allocation } = await world.client.call('allocation-create', { body: { pool: 'clusters' } });
   return allocation.allocation_id;
@@ -71,13 +71,13 @@ async function serving(world: World, budgets = {}) {
   const id = await asked(world, budgets);
   provider.answer = { outcome: 'done', message: 'created', phase: 'completed', endpoint: 'https://cluster.example' };
   provider.shows = running;
-  const { node_id } = await becomesAllocation(world, id, 'active');
+  const { node_id } = await waitForAllocation(world, id, 'active');
   return { id, node_id: node_id ?? '' };
 }
 
 const neverLooked: Counter = {
   broken: 'nobody who looks at it',
-  composition: without('observation'),
+  composition: withoutSweep('observation'),
   fails: /for it to be seen again/,
   patience_seconds: 4 * heartbeat.stale_after_seconds,
 };
@@ -89,11 +89,11 @@ scenario({
     const requires = [{ name: 'git', check: 'git --version' }];
     const refused = world.client.call('pool-put', {
       params: { pool: 'clusters' },
-      body: { driver: 'trying', requires },
+      body: { driver: 'simulated', requires },
     });
     await expect(refused, 'what only an agent could check').rejects.toThrow(/none runs on machines of the driver/);
     const id = await asked(world);
-    const creating = await world.comes('its second step', async () => {
+    const creating = await world.waitFor('its second step', async () => {
       const { progress } = await world.client.call('allocation-get', { params: { id } });
       return progress?.phase === 'creating' ? progress : undefined;
     });
@@ -106,15 +106,15 @@ scenario({
       problem: { code: 'no_agent' },
     });
     // Finished is not ready: that its provider must show.
-    await becomesNode(world, node_id, 'starting');
-    await world.staysAway('what is only finished was taken for ready', 1, async () => {
+    await waitForNode(world, node_id, 'starting');
+    await world.expectNever('what is only finished was taken for ready', 1, async () => {
       const { status } = await nodeOf(world, node_id);
       return status === 'ready';
     });
     provider.shows = running;
-    await becomesAllocation(world, id, 'active');
+    await waitForAllocation(world, id, 'active');
     expect(await nodeOf(world, node_id)).toMatchObject({ status: 'ready', endpoint: 'https://cluster.example' });
-    const { steps } = await world.comes('its operation to end', async () => {
+    const { steps } = await world.waitFor('its operation to end', async () => {
       const operation = await world.client.call('operation-get', { params: { id: creating.workflow_id } });
       return operation.finished_at ? operation : undefined;
     });
@@ -122,7 +122,7 @@ scenario({
     // Each look is a sign of life, also once it has been up for longer than it may be silent.
     const { registered_at } = await nodeOf(world, node_id);
     const seenUntil = Date.parse(registered_at ?? '') + 2000 * heartbeat.stale_after_seconds;
-    await world.comes('it to be seen again', async () => {
+    await world.waitFor('it to be seen again', async () => {
       const { last_seen_at } = await nodeOf(world, node_id);
       return Date.parse(last_seen_at ?? '') > seenUntil || undefined;
     });
@@ -137,7 +137,7 @@ scenario({
     const pinged = world.client.call('node-ping', { params: { id: node_id } });
     await expect(pinged).rejects.toMatchObject({ problem: { code: 'no_agent' } });
     await world.client.call('allocation-release', { params: { id } });
-    await becomesAllocation(world, id, 'released');
+    await waitForAllocation(world, id, 'released');
     expect(provider.calls).toContain('destroy');
     const missed = await world.ledger.facts(id, 'evidence.missing');
     expect(missed, 'words of an agent that never was').toBe(0);
@@ -149,10 +149,10 @@ scenario({
       composition: {
         drivers: (built) => {
           const made = offering.drivers(built as never);
-          const hasty = made.get('trying');
+          const hasty = made.get('simulated');
           if (!hasty) throw new Error('no such driver');
           const observe = async () => ({ state: 'Running', present: true, ready: true, detail: null });
-          return made.set('trying', { ...hasty, observe });
+          return made.set('simulated', { ...hasty, observe });
         },
       },
       fails: /for node to be starting|what is only finished was taken for ready/,
@@ -166,25 +166,25 @@ scenario({
   async story(world) {
     const { id, node_id } = await serving(world, { offline_seconds: 30, start_seconds });
     provider.shows = { state: 'Stopped', detail: 'somebody stopped it' };
-    const stopped = await becomesNode(world, node_id, 'degraded');
+    const stopped = await waitForNode(world, node_id, 'degraded');
     expect(stopped.verdict?.reason).toBe('its provider shows it as Stopped (somebody stopped it)');
     expect(stopped.observed).toMatchObject({ state: 'Stopped' });
     const { waiting_for } = await world.client.call('node-explain', { params: { id: node_id } });
     expect(waiting_for).toBe('its provider to show it as well again');
     provider.shows = running;
-    await becomesNode(world, node_id, 'ready');
+    await waitForNode(world, node_id, 'ready');
 
     // A provider that cannot be asked has said nothing about it.
     provider.shows = undefined;
-    const held = await world.comes('it to be held', async () => (await nodeOf(world, node_id)).held);
+    const held = await world.waitFor('it to be held', async () => (await nodeOf(world, node_id)).held);
     expect(held).toMatchObject({ rule: 'liveness', kind: 'provider-away' });
     expect(held.reason).toContain('no route to it');
-    await world.staysAway('it was judged unseen', 2 * heartbeat.stale_after_seconds, async () => {
+    await world.expectNever('it was judged unseen', 2 * heartbeat.stale_after_seconds, async () => {
       const { status } = await nodeOf(world, node_id);
       return status !== 'ready';
     });
     provider.shows = running;
-    await world.comes('it to be held no more', async () => (await nodeOf(world, node_id)).held === null || undefined);
+    await world.waitFor('it to be held no more', async () => (await nodeOf(world, node_id)).held === null || undefined);
     expect((await nodeOf(world, node_id)).status).toBe('ready');
 
     // What was set aside has to be shown as ready anew: that it was seen before does not count, nor that nobody can look.
@@ -193,18 +193,18 @@ scenario({
     await act('quarantine');
     provider.shows = undefined;
     await act('reactivate');
-    await world.staysAway('it was judged unseen', start_seconds + 2 * heartbeat.stale_after_seconds, async () => {
+    await world.expectNever('it was judged unseen', start_seconds + 2 * heartbeat.stale_after_seconds, async () => {
       const { status } = await nodeOf(world, node_id);
       return status !== 'starting';
     });
     expect((await nodeOf(world, node_id)).held).toMatchObject({ rule: 'start-deadline', kind: 'provider-away' });
     provider.shows = running;
-    expect((await becomesNode(world, node_id, 'ready')).held).toBeNull();
+    expect((await waitForNode(world, node_id, 'ready')).held).toBeNull();
 
     provider.shows = { state: 'absent', present: false };
-    const lost = await becomesAllocation(world, id, 'failed');
+    const lost = await waitForAllocation(world, id, 'failed');
     expect(lost.reason).toMatch(/the provider shows it as absent/);
-    const node = await becomesNode(world, node_id, 'failed');
+    const node = await waitForNode(world, node_id, 'failed');
     expect(node.verdict?.rule).toBe('offline-deadline');
     // Nobody can enrol where no agent runs.
     const { actions } = await world.client.call('node-explain', { params: { id: node_id } });
@@ -218,13 +218,13 @@ scenario({
       composition: {
         drivers: (built) => {
           const made = offering.drivers(built as never);
-          const rash = made.get('trying');
+          const rash = made.get('simulated');
           if (!rash) throw new Error('no such driver');
           const observe: typeof rash.observe = async (target) => {
             const { unseen, ...seen } = await rash.observe(target);
             return unseen ? { ...seen, state: 'absent', present: false } : seen;
           };
-          return made.set('trying', { ...rash, observe });
+          return made.set('simulated', { ...rash, observe });
         },
       },
       fails: /for it to be held/,

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, vi } from 'vitest';
 import type * as evidence from '../../../src/store/evidence/evidence.ts';
-import { allocate, allocation, becomes, declarePool, release } from '../../support/allocations.ts';
-import { scenario, type World, whileWrong, without } from '../support/scenario.ts';
+import { allocate, declarePool, readAllocation, release, waitForStatus } from '../../support/allocations.ts';
+import { scenario, type World, whileBroken, withoutSweep } from '../support/scenario.ts';
 
 /** For a counter-test: facts that get lost. */
 const wrong = vi.hoisted((): { forgets?: RegExp } => ({}));
@@ -21,7 +21,7 @@ vi.mock('../../../src/store/evidence/evidence.ts', async (whole) => {
 
 const stepTries = 2;
 
-async function story({ client, ledger, comes }: World, cleanable: string): Promise<void> {
+async function story({ client, ledger, waitFor }: World, cleanable: string): Promise<void> {
   await declarePool(client, 'dirty', {
     reuse: true,
     max_nodes: 1,
@@ -32,12 +32,12 @@ async function story({ client, ledger, comes }: World, cleanable: string): Promi
     release: { step_tries: stepTries, retry_base_seconds: 0.5, retry_max_seconds: 1 },
   });
   const id = await allocate(client, 'dirty');
-  const { node_id } = await becomes(client, id, 'active');
+  const { node_id } = await waitForStatus(client, id, 'active');
   const node = () => client.call('node-get', { params: { id: node_id ?? '' } });
   expect(await node()).toMatchObject({ status: 'ready', fenced: false, occupancy: 'occupied' });
 
   await release(client, id);
-  const failed = await becomes(client, id, 'release_failed');
+  const failed = await waitForStatus(client, id, 'release_failed');
   expect(failed).toMatchObject({ owner_layer: 'node', verdict: { rule: 'release-deadline' } });
   const cleans = await ledger.rows(
     `select 1 from tasks where allocation_id = $1 and type = 'release.clean' and status = 'failed'`,
@@ -46,7 +46,7 @@ async function story({ client, ledger, comes }: World, cleanable: string): Promi
   expect(cleans.length, 'tries inside one release').toBeGreaterThanOrEqual(stepTries);
 
   // Whoever asks is told what failed, and when it is tried again; the deadline of the try that is over is shown to nobody.
-  const told = await comes('an explanation between two tries', async () => {
+  const told = await waitFor('an explanation between two tries', async () => {
     const now = await client.call('node-explain', { params: { id: node_id ?? '' } });
     // What was told last becomes readable a moment later.
     const isTold = now.because.evidence.some(({ kind }) => kind === 'allocation.release_failed');
@@ -76,7 +76,7 @@ async function story({ client, ledger, comes }: World, cleanable: string): Promi
   // Nobody gets the machine meanwhile: it is fenced, and the next tenant waits.
   const next = await allocate(client, 'dirty');
   const releases = () => ledger.facts(id, 'allocation.release_failed');
-  await comes('another try by the rule', async () => ((await releases()) > 1 ? true : undefined));
+  await waitFor('another try by the rule', async () => ((await releases()) > 1 ? true : undefined));
   const shown = await node();
   expect(shown).toMatchObject({ status: 'cleaning', fenced: true, occupancy: 'cleanup' });
   // Between two tries the wire shows no deadline; the row has that of the last one.
@@ -86,13 +86,13 @@ async function story({ client, ledger, comes }: World, cleanable: string): Promi
   );
   expect(row?.given, 'a new try has new time').toBeGreaterThan(row?.budget_seconds ?? Number.NaN);
   expect(shown.fence_reason).toBeTruthy();
-  expect((await allocation(client, next)).status).toBe('requested');
+  expect((await readAllocation(client, next)).status).toBe('requested');
 
   await writeFile(cleanable, '');
-  await becomes(client, id, 'released');
-  expect(await becomes(client, next, 'active')).toMatchObject({ node_id });
+  await waitForStatus(client, id, 'released');
+  expect(await waitForStatus(client, next, 'active')).toMatchObject({ node_id });
   expect(await node()).toMatchObject({ status: 'ready', fenced: false, occupancy: 'occupied' });
-  const kinds = await comes('the proof on the timeline', async () => {
+  const kinds = await waitFor('the proof on the timeline', async () => {
     const { items } = await client.call('timeline-get', { query: { allocation_id: id, limit: 500 } });
     const seen = items.map(({ kind }) => kind).toReversed();
     return seen.includes('proof.clean') && seen.includes('allocation.released') ? seen : undefined;
@@ -100,7 +100,7 @@ async function story({ client, ledger, comes }: World, cleanable: string): Promi
   expect(kinds.indexOf('proof.clean')).toBeLessThan(kinds.indexOf('allocation.released'));
   expect(kinds.filter((kind) => kind === 'allocation.released')).toHaveLength(1);
   await release(client, next);
-  await becomes(client, next, 'released');
+  await waitForStatus(client, next, 'released');
   expect(await node()).toMatchObject({ status: 'ready', fenced: false, occupancy: 'free' });
 }
 
@@ -117,12 +117,12 @@ scenario({
   counters: [
     {
       broken: 'nobody who tries the release again',
-      composition: without('release-retry'),
+      composition: withoutSweep('release-retry'),
       fails: /for another try by the rule/,
     },
     {
       broken: 'proofs that are not kept',
-      around: whileWrong(wrong, { forgets: /^proof\./ }),
+      around: whileBroken(wrong, { forgets: /^proof\./ }),
       fails: /for the proof on the timeline/,
     },
   ],

@@ -6,9 +6,9 @@ import { expect } from 'vitest';
 import type { Residue } from '../../../src/contract/supervision/residue.ts';
 import type { Driver } from '../../../src/drivers/driver.ts';
 import { declarePool } from '../../support/allocations.ts';
-import { endTagged, taggedProcesses } from '../../support/tagged-processes.ts';
-import { allocationOf, becomesAllocation, becomesNode, nodeOf } from '../support/machines.ts';
-import { scenario, type World, without } from '../support/scenario.ts';
+import { findTaggedProcesses, killTagged } from '../../support/tagged-processes.ts';
+import { allocationOf, nodeOf, waitForAllocation, waitForNode } from '../support/machines.ts';
+import { scenario, type World, withoutSweep } from '../support/scenario.ts';
 
 const every_seconds = 1;
 const settings = {
@@ -35,16 +35,16 @@ async function residueOf({ client }: World, of: Partial<Residue>): Promise<Resid
 async function stuck(world: World, pool: string): Promise<{ id: string; node_id: string; instance: string }> {
   const { allocation } = await world.client.call('allocation-create', { body: { pool } });
   const id = allocation.allocation_id;
-  const { node_id } = await becomesAllocation(world, id, 'active');
+  const { node_id } = await waitForAllocation(world, id, 'active');
   await world.client.call('allocation-release', { params: { id } });
-  await becomesAllocation(world, id, 'release_failed');
+  await waitForAllocation(world, id, 'release_failed');
   const { node_instance_id } = await nodeOf(world, node_id ?? '');
   return { id, node_id: node_id ?? '', instance: node_instance_id ?? '' };
 }
 
 /** Everything of an instance is removed behind the server's back. */
 async function removeByHand({ server, ledger }: World, instance: string): Promise<void> {
-  endTagged(ledger.installation_id, instance);
+  killTagged(ledger.installation_id, instance);
   // The end of an agent is noted in its directory by whoever launched it, perhaps while it is removed.
   await rm(join(server.nodes_dir, instance), { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
 }
@@ -55,7 +55,7 @@ scenario({
   name: 'a machine that is used again and cannot be proven clean',
   settings,
   async story(world) {
-    const { client, comes } = world;
+    const { client, waitFor } = world;
     const cleanable = join(world.server.data_dir, 'cleanable');
     await declarePool(client, 'again', {
       reuse: true,
@@ -70,7 +70,7 @@ scenario({
     expect((await allocationOf(world, id)).status).toBe('release_failed');
 
     await act(world, node_id, 'force-release');
-    const released = await becomesAllocation(world, id, 'released');
+    const released = await waitForAllocation(world, id, 'released');
     expect(await nodeOf(world, node_id)).toMatchObject({
       ...{ status: 'quarantined', fenced: true, occupancy: 'cleanup' },
       verdict: { rule: 'force-release', reason: released.reason, owner: 'operator' },
@@ -87,7 +87,7 @@ scenario({
     expect(left).toMatchObject({ kind: 'directory', forced_by: { name: expect.any(String) }, reason, proof: null });
     expect((await actionsOf(world, node_id)).reactivate).toContain('residue');
     await expect(act(world, node_id, 'reactivate')).rejects.toMatchObject({ problem: { code: 'action_illegal' } });
-    const released_by = await comes('who forced it on the timeline', async () => {
+    const released_by = await waitFor('who forced it on the timeline', async () => {
       const { items } = await client.call('timeline-get', { query: { allocation_id: id, limit: 500 } });
       const end = items.find(({ kind }) => kind === 'allocation.released');
       return items.some(forceful) ? end?.data.by : undefined;
@@ -95,13 +95,13 @@ scenario({
     expect(released_by, 'the cause that clients know an unproven release by').toBe('force-release');
 
     // Looked at again and again, by the driver and by its own agent, it stays what it is until the cause is gone.
-    const lookedAt = await comes('another look', async () => {
+    const lookedAt = await waitFor('another look', async () => {
       const [again] = await residueOf(world, { allocation_id: id });
       return again && again.verified_at !== left?.verified_at && again.seen !== left?.seen ? again : undefined;
     });
     expect(lookedAt.status).toBe('open');
     await writeFile(cleanable, '');
-    const gone = await comes('the residue to be gone', async () => {
+    const gone = await waitFor('the residue to be gone', async () => {
       const [entry] = await residueOf(world, { allocation_id: id, status: 'gone' });
       return entry;
     });
@@ -112,15 +112,15 @@ scenario({
     expect(aside.fence_reason).toMatch(/settled since, so it can be reactivated or retired/);
     expect((await actionsOf(world, node_id)).reactivate).toBe('open');
     await act(world, node_id, 'reactivate');
-    await becomesNode(world, node_id, 'ready');
+    await waitForNode(world, node_id, 'ready');
     const next = await client.call('allocation-create', { body: { pool: 'again' } });
-    const served = await becomesAllocation(world, next.allocation.allocation_id, 'active');
+    const served = await waitForAllocation(world, next.allocation.allocation_id, 'active');
     expect(served.node_id).toBe(node_id);
   },
   counters: [
     {
       broken: 'nobody who looks again',
-      composition: without('orphans'),
+      composition: withoutSweep('orphans'),
       fails: /another look/,
     },
   ],
@@ -136,15 +136,15 @@ scenario({
   name: 'a machine that is taken down, without a proof and with one',
   settings,
   async story(world) {
-    const { client, comes, ledger } = world;
+    const { client, waitFor, ledger } = world;
     // The agent is gone, so the driver runs `clean`, which fails: the directory stays where it is.
     const spec = { command: ['sleep', '600'], clean: 'echo the mount hangs; exit 4' };
     await declarePool(client, 'once', { release, spec });
     const { id, node_id, instance } = await stuck(world, 'once');
-    const agent = taggedProcesses(ledger.installation_id).find((each) => each.agent);
+    const agent = findTaggedProcesses(ledger.installation_id).find((each) => each.agent);
     process.kill(agent?.pid ?? 0, 'SIGKILL');
     await act(world, node_id, 'force-release');
-    const released = await becomesAllocation(world, id, 'released');
+    const released = await waitForAllocation(world, id, 'released');
     expect(released.reason).toContain('without proof: still there on host');
     expect(await nodeOf(world, node_id)).toMatchObject({ status: 'quarantined', occupancy: 'cleanup' });
     const [left] = await residueOf(world, { allocation_id: id });
@@ -152,7 +152,7 @@ scenario({
     const { text } = await metricsOf(world);
     expect(text).toContain('slipway_residue_open{driver="local"} 1');
     await removeByHand(world, instance);
-    const gone = await comes('the residue to be gone', async () => {
+    const gone = await waitFor('the residue to be gone', async () => {
       const [entry] = await residueOf(world, { allocation_id: id, status: 'gone' });
       return entry;
     });
@@ -162,7 +162,7 @@ scenario({
     const second = await stuck(world, 'once');
     await removeByHand(world, second.instance);
     await act(world, second.node_id, 'force-release');
-    const clean = await becomesAllocation(world, second.id, 'released');
+    const clean = await waitForAllocation(world, second.id, 'released');
     expect(clean.reason).toBe('its machine is proven gone');
     expect(await nodeOf(world, second.node_id)).toMatchObject({ status: 'retired' });
     expect(await residueOf(world, { allocation_id: second.id })).toEqual([]);
@@ -205,15 +205,15 @@ scenario({
   name: 'what runs under our name and nobody knows',
   settings,
   async story(world) {
-    const { client, comes } = world;
+    const { client, waitFor } = world;
     await declarePool(client, 'live', { spec: { command: ['sleep', '600'] } });
     const { allocation } = await client.call('allocation-create', { body: { pool: 'live' } });
-    await becomesAllocation(world, allocation.allocation_id, 'active');
+    await waitForAllocation(world, allocation.allocation_id, 'active');
     const deleted = leak(world, 'inst_deleted');
     const adopted = leak(world, 'inst_adopted');
     try {
       const foundBy = (node_instance_id: string) =>
-        comes('the leak to be found', async () => (await residueOf(world, { node_instance_id }))[0]);
+        waitFor('the leak to be found', async () => (await residueOf(world, { node_instance_id }))[0]);
       const found = await foundBy('inst_deleted');
       expect(found).toMatchObject({ why: 'orphan', status: 'open', kind: 'process', resource: `pid:${deleted.pid}` });
       const taken = await client.call('residue-adopt', {
@@ -225,7 +225,7 @@ scenario({
       const asked = { params: { id: found.residue_id }, body: { reason: 'nobody misses it' } };
       expect(await client.call('residue-delete', asked)).toMatchObject({ operation: { kind: 'residue-delete' } });
       await deleted.ended;
-      const gone = await comes('the proof that it is gone', async () => {
+      const gone = await waitFor('the proof that it is gone', async () => {
         const [entry] = await residueOf(world, { residue_id: found.residue_id, status: 'gone' });
         return entry;
       });
@@ -236,7 +236,7 @@ scenario({
       const passes = async () =>
         (await client.call('sweep-list', {})).items.find(({ name }) => name === 'orphans')?.runs ?? 0;
       const before = await passes();
-      await comes('three more passes', async () => (await passes()) >= before + 3);
+      await waitFor('three more passes', async () => (await passes()) >= before + 3);
       const { items } = await client.call('residue-list', { query: { status: 'open' } });
       expect(items).toEqual([]);
       process.kill(adopted.pid, 0);
@@ -245,7 +245,11 @@ scenario({
     }
   },
   counters: [
-    { broken: 'nobody who asks what the drivers hold', composition: without('orphans'), fails: /the leak to be found/ },
+    {
+      broken: 'nobody who asks what the drivers hold',
+      composition: withoutSweep('orphans'),
+      fails: /the leak to be found/,
+    },
   ],
 });
 

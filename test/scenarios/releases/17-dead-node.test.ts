@@ -2,9 +2,9 @@
 import { expect } from 'vitest';
 import type { Driver } from '../../../src/drivers/driver.ts';
 import type { Composition } from '../../../src/main.ts';
-import { allocate, allocation, becomes, declarePool, release } from '../../support/allocations.ts';
+import { allocate, declarePool, readAllocation, release, waitForStatus } from '../../support/allocations.ts';
 import { expectNothingLeft } from '../../support/ledger.ts';
-import { taggedProcesses } from '../../support/tagged-processes.ts';
+import { findTaggedProcesses } from '../../support/tagged-processes.ts';
 import { scenario } from '../support/scenario.ts';
 
 /** Far less than the agent would have been given to answer each question. */
@@ -19,21 +19,21 @@ const brokenDriver = (breaking: (whole: Driver) => Partial<Driver>): Composition
 
 scenario({
   name: 'the release of a machine whose agent was killed',
-  async story({ server, client, ledger, comes }) {
+  async story({ server, client, ledger, waitFor }) {
     await declarePool(client, 'orphaned', {
       spec: { command: ['/bin/sh', '-c', `echo ${lastWords}; exec sleep 600`] },
     });
     const id = await allocate(client, 'orphaned');
-    await becomes(client, id, 'active');
-    const processes = () => taggedProcesses(ledger.installation_id);
-    await comes('its command to run', () => (processes().some(({ agent }) => !agent) ? true : undefined));
+    await waitForStatus(client, id, 'active');
+    const processes = () => findTaggedProcesses(ledger.installation_id);
+    await waitFor('its command to run', () => (processes().some(({ agent }) => !agent) ? true : undefined));
     const agent = processes().find((each) => each.agent);
     process.kill(agent?.pid ?? 0, 'SIGKILL');
 
     const askedMs = performance.now();
     await release(client, id);
-    await comes('the release to end', async () =>
-      (await allocation(client, id)).status === 'released' ? true : undefined,
+    await waitFor('the release to end', async () =>
+      (await readAllocation(client, id)).status === 'released' ? true : undefined,
     );
     expect((performance.now() - askedMs) / 1000, 'seconds for the release').toBeLessThan(withinSeconds);
     await expectNothingLeft(ledger, server.nodes_dir, 1);

@@ -10,10 +10,10 @@ import { openLedger } from '../../support/ledger.ts';
 import { spawnServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 import {
-  askedToRelease,
-  ended,
+  countReleaseRequests,
   expectCanaryFirst,
   expectPace,
+  isOver,
   recover,
   statuses,
   targetsOf,
@@ -86,7 +86,7 @@ it(`brings ${crowd + processes} back by one command, and a control plane killed 
     'the recovery to end',
     async () => {
       const operation = await server.client.call('operation-get', { params: { id: recovery } });
-      return ended(operation) ? operation : undefined;
+      return isOver(operation) ? operation : undefined;
     },
     { seconds: 240, every_ms: 250 },
   );
@@ -105,7 +105,7 @@ it(`brings ${crowd + processes} back by one command, and a control plane killed 
   expect(targets.filter(({ state }) => state === 'recovered')).toHaveLength(all);
   expectCanaryFirst(targets);
   expectPace(targets, quickly);
-  const asked = await askedToRelease(ledger, recovery);
+  const asked = await countReleaseRequests(ledger, recovery);
   expect(asked).toHaveLength(all);
   expect(
     asked.filter(({ times, actors }) => times !== 1 || actors !== 1),

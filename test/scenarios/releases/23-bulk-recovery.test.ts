@@ -2,15 +2,15 @@
 import { expect, vi } from 'vitest';
 import type * as recoveries from '../../../src/store/operations/recoveries.ts';
 import {
-  askedToRelease,
-  ended,
+  countReleaseRequests,
   expectCanaryFirst,
   expectPace,
+  isOver,
   recover,
   statuses,
   targetsOf,
 } from '../support/recoveries.ts';
-import { judging, scenario, whileWrong } from '../support/scenario.ts';
+import { scenario, whileBroken, withDeciders } from '../support/scenario.ts';
 import { stubbornMachines, stubbornPool } from '../support/stubborn-machines.ts';
 
 type Parts = Pick<typeof recoveries, 'skipTargets'>;
@@ -25,16 +25,16 @@ const slowly = 60;
 
 scenario({
   name: 'a recovery stops at its canary while the cause is there, and brings all back at its pace once it is gone',
-  async story({ server, client, ledger, comes }) {
+  async story({ server, client, ledger, waitFor }) {
     await client.call('pool-put', { params: { pool: 'lab' }, body: stubbornPool });
     const machines = await stubbornMachines(server, 'lab', few);
     try {
       const becomes = (status: string) =>
-        comes(`all to be ${status}`, async () => (await statuses(ledger))[status] === few);
+        waitFor(`all to be ${status}`, async () => (await statuses(ledger))[status] === few);
       const ends = (id: string) =>
-        comes('the recovery to end', async () => {
+        waitFor('the recovery to end', async () => {
           const operation = await client.call('operation-get', { params: { id } });
-          return ended(operation) ? operation : undefined;
+          return isOver(operation) ? operation : undefined;
         });
       for (let i = 0; i < few; i++) await client.call('allocation-create', { body: { pool: 'lab' } });
       await becomes('active');
@@ -62,7 +62,9 @@ scenario({
       expect(stopped.error?.message).toMatch(
         /^the canary failed, 3 left untouched: alloc_\w+: release failed at step clean \(owner node\): no space left/,
       );
-      expect(await askedToRelease(ledger, vain)).toEqual([{ allocation_id: preview.first[0], times: 1, actors: 1 }]);
+      expect(await countReleaseRequests(ledger, vain)).toEqual([
+        { allocation_id: preview.first[0], times: 1, actors: 1 },
+      ]);
       expect((await statuses(ledger)).release_failed).toBe(few);
 
       machines.relent();
@@ -83,14 +85,14 @@ scenario({
   counters: [
     {
       broken: 'a recovery that goes on whatever fails',
-      composition: judging((right) => ({
+      composition: withDeciders((right) => ({
         nextOfRecovery: (facts) => right.nextOfRecovery({ ...facts, failed: 0 }),
       })),
       fails: /others than the canary were touched/,
     },
     {
       broken: 'a recovery that knows no pace',
-      composition: judging((right) => ({
+      composition: withDeciders((right) => ({
         nextOfRecovery: (facts) => ({ ...right.nextOfRecovery(facts), act: facts.failed > 0 ? 0 : facts.waiting }),
       })),
       fails: /came faster than/,
@@ -100,14 +102,14 @@ scenario({
 
 scenario({
   name: 'a recovery that is called off in the middle touches nobody more, and others set aside and retire many',
-  async story({ server, client, ledger, comes }) {
+  async story({ server, client, ledger, waitFor }) {
     await client.call('pool-put', { params: { pool: 'yard' }, body: stubbornPool });
     const machines = await stubbornMachines(server, 'yard', few);
     machines.relent();
     const endOf = (id: string) =>
-      comes('the recovery to end', async () => {
+      waitFor('the recovery to end', async () => {
         const operation = await client.call('operation-get', { params: { id } });
-        return ended(operation) ? operation : undefined;
+        return isOver(operation) ? operation : undefined;
       });
     const standing = async () => {
       const { items } = await client.call('node-list', { query: { pool: 'yard' } });
@@ -115,10 +117,13 @@ scenario({
     };
     const aside = { action: 'quarantine', reason: 'the rack is moved' } as const;
     try {
-      await comes('all to be ready', async () => (await standing()).every((status) => status === 'ready'));
+      await waitFor('all to be ready', async () => (await standing()).every((status) => status === 'ready'));
       const filter = { status: 'ready', pool: 'yard' } as const;
       const slow = await recover(client, { ...aside, filter, per_minute: 2 });
-      await comes('the canary to be set aside', async () => (await targetsOf(ledger, slow))[0]?.state === 'recovered');
+      await waitFor(
+        'the canary to be set aside',
+        async () => (await targetsOf(ledger, slow))[0]?.state === 'recovered',
+      );
       await client.call('operation-cancel', { params: { id: slow } });
       expect((await endOf(slow)).status).toBe('cancelled');
       const [, ...rest] = await targetsOf(ledger, slow);
@@ -147,7 +152,7 @@ scenario({
   counters: [
     {
       broken: 'a recovery that says nothing of those it leaves',
-      around: whileWrong<Parts>(wrong, { skipTargets: async () => {} }),
+      around: whileBroken<Parts>(wrong, { skipTargets: async () => {} }),
       fails: /those whose turn had not come/,
     },
   ],

@@ -10,9 +10,9 @@ import type * as fencing from '../../../src/operations/release/fence.ts';
 import type * as instances from '../../../src/store/agents/instances.ts';
 import { callRoute } from '../../api/support/calls.ts';
 import { allocate, release } from '../../support/allocations.ts';
-import { endTagged, taggedProcesses } from '../../support/tagged-processes.ts';
-import { allocationOf, becomesAllocation, localPool } from '../support/machines.ts';
-import { type Counter, judging, scenario, type World, whileWrong } from '../support/scenario.ts';
+import { findTaggedProcesses, killTagged } from '../../support/tagged-processes.ts';
+import { allocationOf, localPool, waitForAllocation } from '../support/machines.ts';
+import { type Counter, scenario, type World, whileBroken, withDeciders } from '../support/scenario.ts';
 import { type SlowUpstream, slowUpstream } from '../support/slow-upstream.ts';
 
 interface Parts {
@@ -38,7 +38,7 @@ async function comesLate(world: World, enrollment_token: string): Promise<void> 
 }
 
 const told = (world: World, id: string, kind: string) =>
-  world.comes(`the timeline to tell ${kind}`, async () => {
+  world.waitFor(`the timeline to tell ${kind}`, async () => {
     const { items } = await world.client.call('timeline-get', { query: { allocation_id: id, limit: 500 } });
     return items.some((fact) => fact.kind === kind) || undefined;
   });
@@ -47,19 +47,19 @@ let upstream: SlowUpstream;
 const slowly = {
   drivers: (built: Map<string, SlowUpstream['driver']>) => {
     upstream = slowUpstream();
-    return new Map([...built, ['trying', upstream.driver]]);
+    return new Map([...built, ['simulated', upstream.driver]]);
   },
 };
 
 const beginsToLaunch = (world: World, id: string, message: string) =>
-  world.comes(`its progress to say ${message}`, async () =>
+  world.waitFor(`its progress to say ${message}`, async () =>
     (await allocationOf(world, id)).progress?.message.includes(message),
   );
 
 const takesInWhoeverComes: Counter = {
   broken: 'instances that are not fenced, and a server that takes in whoever shows a token',
-  composition: judging(() => ({ effectOfRegistration: () => 'count' })),
-  around: whileWrong<Parts>(wrong, { fenceInstance: async () => {} }),
+  composition: withDeciders(() => ({ effectOfRegistration: () => 'count' })),
+  around: whileBroken<Parts>(wrong, { fenceInstance: async () => {} }),
   fails: /a cancelled machine that comes late is answered 20/,
 };
 
@@ -79,19 +79,19 @@ scenario({
   async story(world) {
     await world.client.call('pool-put', {
       params: { pool: 'slow' },
-      body: { driver: 'trying', release: { step_tries: 1, retry_base_seconds: 3600 } },
+      body: { driver: 'simulated', release: { step_tries: 1, retry_base_seconds: 3600 } },
     });
     upstream.aborts = false;
     const id = await allocate(world.client, 'slow');
     await beginsToLaunch(world, id, 'Creating');
     const token = upstream.target?.bootstrap.enrollment_token ?? '';
     await release(world.client, id);
-    await world.comes('the abort to be asked for', () => upstream.told.includes('abort asked') || undefined);
+    await world.waitFor('the abort to be asked for', () => upstream.told.includes('abort asked') || undefined);
     // It is told the truth while its upstream still works on it, and not only at the end.
     await comesLate(world, token);
     expect((await allocationOf(world, id)).status, 'released before the abort was seen').toBe('releasing');
     upstream.aborts = true;
-    const released = await becomesAllocation(world, id, 'released');
+    const released = await waitForAllocation(world, id, 'released');
     expect(upstream.told).toEqual(['creating', 'abort asked', 'abort observed', 'deleted', 'proven absent']);
     await told(world, id, 'proof.absent');
     await comesLate(world, token);
@@ -104,7 +104,7 @@ scenario({
   counters: [
     {
       broken: 'a release that calls nothing off',
-      around: whileWrong<Parts>(wrong, { abortIfUnborn: async () => {} }),
+      around: whileBroken<Parts>(wrong, { abortIfUnborn: async () => {} }),
       fails: /waited \d+ s for the abort to be asked for/,
     },
     takesInWhoeverComes,
@@ -115,7 +115,7 @@ scenario({
   name: 'a release before anything was launched',
   settings: slowly,
   async story(world) {
-    await world.client.call('pool-put', { params: { pool: 'slow' }, body: { driver: 'trying', max_nodes: 1 } });
+    await world.client.call('pool-put', { params: { pool: 'slow' }, body: { driver: 'simulated', max_nodes: 1 } });
     upstream.hasRoom = false;
     const first = await allocate(world.client, 'slow');
     await beginsToLaunch(world, first, 'in the queue');
@@ -124,13 +124,13 @@ scenario({
     expect((await allocationOf(world, second)).status).toBe('requested');
 
     await release(world.client, second);
-    expect(await becomesAllocation(world, second, 'released')).toMatchObject({
+    expect(await waitForAllocation(world, second, 'released')).toMatchObject({
       node_id: null,
       reason: 'nothing had been brought up',
     });
     const token = upstream.target?.bootstrap.enrollment_token ?? '';
     await release(world.client, first);
-    await becomesAllocation(world, first, 'released');
+    await waitForAllocation(world, first, 'released');
     expect(upstream.told).toEqual(['proven absent']);
     await told(world, first, 'proof.absent');
     await comesLate(world, token);
@@ -151,12 +151,12 @@ scenario({
       await localPool(world, 'starting', { spec: { command: ['false'] } });
       const ids = [await allocate(client, 'unborn'), await allocate(client, 'starting')];
       const wanted: Record<string, string> = { unborn: 'provisioning', starting: 'starting' };
-      const tokens = await world.comes('one to be set up and one to start', async () => {
+      const tokens = await world.waitFor('one to be set up and one to start', async () => {
         const { items } = await client.call('node-list', { query: {} });
         const there = items.filter((node) => node.status === wanted[node.pool]);
         const configs = there.map((node) => join(server.nodes_dir, node.node_instance_id ?? '', 'agent.json'));
         if (there.length < ids.length || !configs.every(existsSync)) return undefined;
-        const running = taggedProcesses(ledger.installation_id).filter(({ agent }) => agent);
+        const running = findTaggedProcesses(ledger.installation_id).filter(({ agent }) => agent);
         if (running.length < ids.length) return undefined;
         return Promise.all(
           configs.map(async (path) => String(JSON.parse(await readFile(path, 'utf8')).enrollment_token)),
@@ -164,17 +164,17 @@ scenario({
       });
       for (const id of ids) await release(client, id);
       for (const id of ids) {
-        await becomesAllocation(world, id, 'released');
+        await waitForAllocation(world, id, 'released');
         await told(world, id, 'proof.absent');
         expect(await ledger.facts(id, 'allocation.active')).toBe(0);
       }
-      expect(taggedProcesses(ledger.installation_id), 'processes that are left').toEqual([]);
+      expect(findTaggedProcesses(ledger.installation_id), 'processes that are left').toEqual([]);
       expect(existsSync(server.nodes_dir) ? readdirSync(server.nodes_dir) : [], 'directories that are left').toEqual(
         [],
       );
       for (const token of tokens) await comesLate(world, token);
     } finally {
-      endTagged(ledger.installation_id);
+      killTagged(ledger.installation_id);
       await rm(files, { recursive: true, force: true });
     }
   },

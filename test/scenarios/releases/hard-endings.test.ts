@@ -6,12 +6,20 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
-import { allocation, declarePool, release } from '../../support/allocations.ts';
+import { declarePool, readAllocation, release } from '../../support/allocations.ts';
 import { openLedger } from '../../support/ledger.ts';
 import { inProcessServer } from '../../support/server.ts';
-import { taggedProcesses } from '../../support/tagged-processes.ts';
+import { findTaggedProcesses } from '../../support/tagged-processes.ts';
 import { until } from '../../support/until.ts';
-import { active, deaf, endsFailed, endsReleased, impatient, type Stage, undeletable } from '../support/hard-endings.ts';
+import {
+  activeMachine,
+  expectReleased,
+  expectReleaseFailed,
+  ignoringSignals,
+  impatient,
+  type Stage,
+  undeletable,
+} from '../support/hard-endings.ts';
 import { fillDisk, mountSmallDisk, type Obstacle } from '../support/stubborn-host.ts';
 
 vi.setConfig({ testTimeout: 150_000 });
@@ -35,11 +43,11 @@ afterAll(async () => {
 it('a directory that cannot be deleted: the host refuses, and the release says so until it can be', () =>
   undeletable(stage));
 
-it('a command that ignores every polite signal is ended all the same', () => deaf(stage, 'deaf'));
+it('a command that ignores every polite signal is ended all the same', () => ignoringSignals(stage, 'deaf'));
 
 it('a command that ignores every polite signal, with its agent dead, is ended by the driver', () =>
-  deaf(stage, 'deaf-orphan', async () => {
-    const running = () => taggedProcesses(stage.ledger.installation_id);
+  ignoringSignals(stage, 'deaf-orphan', async () => {
+    const running = () => findTaggedProcesses(stage.ledger.installation_id);
     await until('its command to run', () => running().some(({ agent }) => !agent));
     process.kill(running().find(({ agent }) => agent)?.pid ?? 0, 'SIGKILL');
   }));
@@ -51,16 +59,16 @@ it('a disk that is full: the release ends, or says whose problem it is until the
   const says = 'echo "cannot write: No space left on device" >&2; test -e ../room';
   const spec = { command: ['sleep', '600'], clean: disk ? writes : says };
   await declarePool(server.client, 'full', { spec, release: impatient });
-  const { id, directory } = await active(stage, 'full');
+  const { id, directory } = await activeMachine(stage, 'full');
   if (!disk)
     console.log('simulated: no file system of our own can be mounted here, so the clean only says that it is full');
   const filler = disk ? await fillDisk(server.nodes_dir) : undefined;
   await release(server.client, id);
-  const failed = await endsFailed(stage, id);
+  const failed = await expectReleaseFailed(stage, id);
   expect(failed.reason).toMatch(/^release failed at step clean \(owner (node|provider)\): /);
   expect(failed.reason).toMatch(/no space left on device/i);
-  expect((await allocation(server.client, id)).owner_layer).toMatch(/^(node|provider)$/);
+  expect((await readAllocation(server.client, id)).owner_layer).toMatch(/^(node|provider)$/);
   if (filler) await filler.remove();
   else await writeFile(join(directory, 'room'), '');
-  await endsReleased(stage, id);
+  await expectReleased(stage, id);
 });

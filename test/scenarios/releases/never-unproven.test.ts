@@ -4,16 +4,16 @@ import { join } from 'node:path';
 import { expect } from 'vitest';
 import type { NodeActionName } from '../../../src/lifecycle/actions/actions.ts';
 import { allocate } from '../../support/allocations.ts';
-import { taggedProcesses } from '../../support/tagged-processes.ts';
-import { forgetful } from '../support/forgetful.ts';
+import { findTaggedProcesses } from '../../support/tagged-processes.ts';
+import { forgetsUnproven } from '../support/broken-servers.ts';
 import {
-  beating,
-  becomesAllocation,
-  becomesNode,
   externalPool,
-  joined,
+  joinMachine,
+  keepBeating,
   localPool,
   nodeOf,
+  waitForAllocation,
+  waitForNode,
 } from '../support/machines.ts';
 import { scenario, type World } from '../support/scenario.ts';
 
@@ -30,14 +30,14 @@ const whyNot = async (world: World, id: string, action: NodeActionName) => {
 /** Used once, given back, and proven clean. */
 async function freeMachine(world: World, pool: string): Promise<string> {
   const id = await allocate(world.client, pool);
-  const { node_id } = await becomesAllocation(world, id, 'active');
+  const { node_id } = await waitForAllocation(world, id, 'active');
   await world.client.call('allocation-release', { params: { id } });
-  await becomesAllocation(world, id, 'released');
+  await waitForAllocation(world, id, 'released');
   return node_id ?? '';
 }
 
 const endOf = (world: World, workflow_id: string) =>
-  world.comes('the operation to end', async () => {
+  world.waitFor('the operation to end', async () => {
     const { status } = await world.client.call('operation-get', { params: { id: workflow_id } });
     return ['succeeded', 'failed', 'cancelled'].includes(status) ? status : undefined;
   });
@@ -51,15 +51,15 @@ scenario({
       reuse: true,
       budgets: { offline_seconds: 0.5, rescue_seconds: 600 },
     });
-    const machine = await joined(world, 'dock', 'pier');
-    const life = beating(machine, 0.3, 'ready');
+    const machine = await joinMachine(world, 'dock', 'pier');
+    const life = keepBeating(machine, 0.3, 'ready');
     const { node_id } = machine;
-    await becomesNode(world, node_id, 'ready');
+    await waitForNode(world, node_id, 'ready');
     const id = await allocate(world.client, 'dock');
-    await becomesAllocation(world, id, 'active');
+    await waitForAllocation(world, id, 'active');
     await life.stop();
     await machine.beat('stopping');
-    await becomesAllocation(world, id, 'failed');
+    await waitForAllocation(world, id, 'failed');
     await act(world, node_id, 'quarantine');
     expect((await nodeOf(world, node_id)).occupancy, 'it was never cleaned').toBe('cleanup');
     expect(await whyNot(world, node_id, 'reactivate')).toMatch(/not proven gone: release that/);
@@ -95,20 +95,20 @@ scenario({
       reuse: true,
       budgets: { offline_seconds: 0.5, rescue_seconds: 600 },
     });
-    const machine = await joined(world, 'pier', 'first');
-    const life = beating(machine, 0.3, 'ready');
+    const machine = await joinMachine(world, 'pier', 'first');
+    const life = keepBeating(machine, 0.3, 'ready');
     const { node_id } = machine;
-    await becomesNode(world, node_id, 'ready');
+    await waitForNode(world, node_id, 'ready');
     const id = await allocate(world.client, 'pier');
-    await becomesAllocation(world, id, 'active');
+    await waitForAllocation(world, id, 'active');
     await life.stop();
     await machine.beat('stopping');
-    await becomesAllocation(world, id, 'failed');
+    await waitForAllocation(world, id, 'failed');
     await act(world, node_id, 'quarantine');
-    const other = beating(await joined(world, 'pier', 'second'), 0.3, 'ready');
+    const other = keepBeating(await joinMachine(world, 'pier', 'second'), 0.3, 'ready');
     try {
       await world.client.call('allocation-retry', { params: { id }, body: { reason } });
-      expect((await becomesAllocation(world, id, 'active')).node_id).not.toBe(node_id);
+      expect((await waitForAllocation(world, id, 'active')).node_id).not.toBe(node_id);
       expect((await nodeOf(world, node_id)).occupancy, 'it was never cleaned').toBe('cleanup');
       expect(await whyNot(world, node_id, 'reactivate')).toMatch(/not proven gone/);
       expect(await whyNot(world, node_id, 're-enroll')).toMatch(/not proven gone/);
@@ -120,7 +120,7 @@ scenario({
   counters: [
     {
       broken: 'a machine that forgets whom it served',
-      composition: forgetful,
+      composition: forgetsUnproven,
       fails: /it was never cleaned|not proven gone/,
     },
   ],
@@ -136,7 +136,7 @@ scenario({
     await writeFile(busy, '');
     const imaging = await act(world, node_id, 'reimage');
     const workflow_id = imaging.operation?.workflow_id ?? '';
-    await world.comes('it to be cleaned', async () => {
+    await world.waitFor('it to be cleaned', async () => {
       const { progress } = await world.client.call('operation-get', { params: { id: workflow_id } });
       return progress.phase === 'clean';
     });
@@ -158,14 +158,14 @@ const agentPidOf = async ({ ledger }: World, node_id: string): Promise<number> =
   const { node_instance_id } = (
     await ledger.rows<{ node_instance_id: string }>('select node_instance_id from nodes where node_id = $1', [node_id])
   )[0] ?? { node_instance_id: '' };
-  const agent = taggedProcesses(ledger.installation_id).find(
+  const agent = findTaggedProcesses(ledger.installation_id).find(
     (each) => each.agent && each.node_instance_id === node_instance_id,
   );
   return agent?.pid ?? 0;
 };
 
 const queuedFor = (world: World, node_id: string, type: string) =>
-  world.comes(`${type} to be asked for`, async () => {
+  world.waitFor(`${type} to be asked for`, async () => {
     const rows = await world.ledger.rows('select 1 from tasks where node_id = $1 and type = $2', [node_id, type]);
     return rows.length > 0;
   });
@@ -175,7 +175,7 @@ scenario({
   async story(world) {
     await localPool(world, 'quay', { reuse: true });
     const id = await allocate(world.client, 'quay');
-    const { node_id } = await becomesAllocation(world, id, 'active');
+    const { node_id } = await waitForAllocation(world, id, 'active');
     const node = node_id ?? '';
     // It stands still, so that it hears of its release only once it has been set aside.
     const agent = await agentPidOf(world, node);
@@ -187,7 +187,7 @@ scenario({
     } finally {
       process.kill(agent, 'SIGCONT');
     }
-    await becomesAllocation(world, id, 'released');
+    await waitForAllocation(world, id, 'released');
     expect(await world.ledger.facts(id, 'proof.clean'), 'it was proven clean').toBe(1);
     expect((await nodeOf(world, node)).status, 'it stays where it was put').toBe('quarantined');
     expect(await agentPidOf(world, node), 'nobody ended its agent').toBe(agent);
@@ -203,7 +203,7 @@ scenario({
     const clean = `while test -e ${busy}; do sleep 0.1; done`;
     await localPool(world, 'lock', { reuse: true, spec: { clean } });
     const id = await allocate(world.client, 'lock');
-    await becomesAllocation(world, id, 'active');
+    await waitForAllocation(world, id, 'active');
     await writeFile(busy, '');
     const forced = Promise.all([
       world.client.call('allocation-release', { params: { id } }),
@@ -217,7 +217,7 @@ scenario({
       (await world.client.call('allocation-act', { params: { id, action: 'force-release' }, body: { reason } }));
     await rm(busy);
     expect(await endOf(world, again.operation?.workflow_id ?? ''), 'what was acknowledged is done').toBe('succeeded');
-    await becomesAllocation(world, id, 'released');
+    await waitForAllocation(world, id, 'released');
     expect(await world.ledger.facts(id, 'allocation.release_failed'), 'nothing failed on the way').toBe(0);
   },
   counters: [],
@@ -230,16 +230,16 @@ scenario({
     const clean = `while test -e ${busy}; do sleep 0.1; done`;
     await localPool(world, 'ramp', { max_nodes: 1, spec: { clean } });
     const id = await allocate(world.client, 'ramp');
-    const { node_id } = await becomesAllocation(world, id, 'active');
+    const { node_id } = await waitForAllocation(world, id, 'active');
     const node = node_id ?? '';
     await writeFile(busy, '');
     await world.client.call('allocation-release', { params: { id } });
-    await becomesNode(world, node, 'cleaning');
+    await waitForNode(world, node, 'cleaning');
     await act(world, node, 'quarantine');
     await rm(busy);
-    await becomesAllocation(world, id, 'released');
+    await waitForAllocation(world, id, 'released');
     expect((await nodeOf(world, node)).status, 'its machine is gone').toBe('retired');
-    await becomesAllocation(world, await allocate(world.client, 'ramp'), 'active');
+    await waitForAllocation(world, await allocate(world.client, 'ramp'), 'active');
   },
   counters: [],
 });

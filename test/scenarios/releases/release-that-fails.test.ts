@@ -4,10 +4,10 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
-import { allocate, allocation, becomes, declarePool, release } from '../../support/allocations.ts';
+import { allocate, declarePool, readAllocation, release, waitForStatus } from '../../support/allocations.ts';
 import { expectNothingLeft, type Ledger, openLedger } from '../../support/ledger.ts';
 import { inProcessServer, type TestServer } from '../../support/server.ts';
-import { taggedProcesses } from '../../support/tagged-processes.ts';
+import { findTaggedProcesses } from '../../support/tagged-processes.ts';
 import { until } from '../../support/until.ts';
 
 // Longer than any single wait, so that the wait itself says what did not come.
@@ -35,13 +35,15 @@ const instancesOf = (node_id: string | null) =>
     [node_id],
   );
 const agentsOf = (node_instance_id: string) =>
-  taggedProcesses(ledger.installation_id).filter((each) => each.agent && each.node_instance_id === node_instance_id);
+  findTaggedProcesses(ledger.installation_id).filter(
+    (each) => each.agent && each.node_instance_id === node_instance_id,
+  );
 const instanceOf = async (id: string) => {
-  const { node_id } = await allocation(server.client, id);
+  const { node_id } = await readAllocation(server.client, id);
   return (await instancesOf(node_id)).at(-1)?.node_instance_id ?? '';
 };
 const released = async (id: string) => {
-  await becomes(server.client, id, 'released');
+  await waitForStatus(server.client, id, 'released');
   await expectNothingLeft(ledger, server.nodes_dir, 1);
 };
 
@@ -66,7 +68,7 @@ it('a release before the registration is a verified cancel; a registration that 
     body: { enrollment_token: enrolment.enrollment_token, version: 'late/1', agent_public_key },
   });
   await expect(late).rejects.toMatchObject({ problem: { code: 'instance_fenced' } });
-  expect((await allocation(server.client, id)).status).toBe('released');
+  expect((await readAllocation(server.client, id)).status).toBe('released');
 });
 
 it('a release during start-up ends the machine before it was ever ready', async () => {
@@ -84,7 +86,7 @@ it('a set-up that fails fails the provision at once with its cause, and another 
     spec: { setup: `test -e ${file('settable')} || { echo the mirror is away >&2; exit 7; }` },
   });
   const id = await allocate(server.client, 'unset');
-  const failed = await becomes(server.client, id, 'failed');
+  const failed = await waitForStatus(server.client, id, 'failed');
   expect(failed.reason).toContain('setup exited with code 7: the mirror is away (the agent gave up: setup_failed)');
   // Its machine is seen to have ended, so nobody is told that it might come back.
   expect(failed).toMatchObject({ owner_layer: 'node', verdict: { rule: 'node-failed', certain: true } });
@@ -100,7 +102,7 @@ it('a set-up that fails fails the provision at once with its cause, and another 
 
   await touch('settable');
   await server.client.call('allocation-retry', { params: { id } });
-  const active = await becomes(server.client, id, 'active');
+  const active = await waitForStatus(server.client, id, 'active');
   expect(active.node_id).toBe(failed.node_id);
   const [former, present, ...others] = await instancesOf(failed.node_id);
   expect(former).toEqual(first);
@@ -117,7 +119,7 @@ it('a failed one whose machine was taken down has no deadline any more, and its 
     budgets: { provision_seconds: 60, rescue_seconds: 6 },
   });
   const id = await allocate(client, 'hopeless');
-  const failed = await becomes(client, id, 'failed');
+  const failed = await waitForStatus(client, id, 'failed');
   // From the first moment on, also while the operation that failed is still keeping what the machine knew.
   expect(failed.deadline_at).not.toBeNull();
   const node = await until('its machine to be taken down', async () => {
@@ -125,28 +127,28 @@ it('a failed one whose machine was taken down has no deadline any more, and its 
     return found.status === 'retired' ? found : undefined;
   });
   expect(node.observed).toBeNull();
-  expect(await allocation(client, id)).toMatchObject({ status: 'failed', deadline_at: null, budget_seconds: null });
+  expect(await readAllocation(client, id)).toMatchObject({ status: 'failed', deadline_at: null, budget_seconds: null });
   await release(client, id);
-  const { reason } = await becomes(client, id, 'released');
+  const { reason } = await waitForStatus(client, id, 'released');
   expect(reason).toBe('its machine had gone before, and nothing of it was left to take down');
 });
 
 it('a pool that reuses its machines hands a cleaned one to the next, and takes down one whose agent died', async () => {
   await declarePool(server.client, 'again', { reuse: true, max_nodes: 1, spec: { command: ['sleep', '600'] } });
   const first = await allocate(server.client, 'again');
-  const { node_id } = await becomes(server.client, first, 'active');
+  const { node_id } = await waitForStatus(server.client, first, 'active');
   const instance = await instanceOf(first);
   const work = join(server.nodes_dir, instance, 'work');
   await writeFile(join(work, '.secret'), 'of the first tenant');
   await release(server.client, first);
-  await becomes(server.client, first, 'released');
+  await waitForStatus(server.client, first, 'released');
   expect(await readdir(work), 'what the first tenant left').toEqual([]);
   expect(await ledger.facts(first, 'proof.clean')).toBe(1);
   const node = await server.client.call('node-get', { params: { id: node_id ?? '' } });
   expect(node).toMatchObject({ status: 'ready', occupancy: 'free', fenced: false });
 
   const second = await allocate(server.client, 'again');
-  expect(await becomes(server.client, second, 'active')).toMatchObject({ node_id });
+  expect(await waitForStatus(server.client, second, 'active')).toMatchObject({ node_id });
   expect(await instanceOf(second)).toBe(instance);
   const [agent] = agentsOf(instance);
   process.kill(agent?.pid ?? 0, 'SIGKILL');
@@ -161,12 +163,12 @@ it('a retirement that fails sets the machine aside, says whose it is, and ends w
   const impatient = { step_tries: 1, retry_base_seconds: 600 };
   await declarePool(client, 'leaving', { spec: { command: ['sleep', '600'], clean }, release: impatient });
   const id = await allocate(client, 'leaving');
-  await becomes(client, id, 'active');
+  await waitForStatus(client, id, 'active');
   await release(client, id);
-  const { node_id } = await becomes(client, id, 'release_failed');
+  const { node_id } = await waitForStatus(client, id, 'release_failed');
   const reason = 'the tenant cannot wait';
   await client.call('allocation-act', { params: { id, action: 'force-release' }, body: { reason } });
-  await becomes(client, id, 'released');
+  await waitForStatus(client, id, 'released');
   const leftBehind = async () => {
     const { items } = await client.call('residue-list', {});
     return items.filter((each) => each.allocation_id === id).map(({ status }) => status);
@@ -205,10 +207,10 @@ it('a machine that comes after its deadline but inside its window is rescued and
     budgets: { provision_seconds: 4, rescue_seconds: 120 },
   });
   const id = await allocate(server.client, 'late');
-  const failed = await becomes(server.client, id, 'failed');
+  const failed = await waitForStatus(server.client, id, 'failed');
   expect(failed.reason).toMatch(/^provisioning timed out.* \(waited \d+ s, budget from pool\)$/);
   await touch('awake');
-  const active = await becomes(server.client, id, 'active');
+  const active = await waitForStatus(server.client, id, 'active');
   expect(active.node_id).toBe(failed.node_id);
   expect(await instancesOf(active.node_id)).toHaveLength(1);
   await release(server.client, id);

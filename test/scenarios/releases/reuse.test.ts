@@ -8,8 +8,8 @@ import { join } from 'node:path';
 import { expect, vi } from 'vitest';
 import type * as allocations from '../../../src/store/rows/allocations.ts';
 import type * as freeNodes from '../../../src/store/rows/free-nodes.ts';
-import { allocate, allocation, becomes, declarePool, release } from '../../support/allocations.ts';
-import { scenario, type World, whileWrong } from '../support/scenario.ts';
+import { allocate, declarePool, readAllocation, release, waitForStatus } from '../../support/allocations.ts';
+import { scenario, type World, whileBroken } from '../support/scenario.ts';
 
 /** For the counter-tests: a pool that forgets its free machines, or who asked first. */
 const wrong = vi.hoisted((): { findsFree?: false; countsAhead?: false } => ({}));
@@ -31,7 +31,7 @@ vi.mock('../../../src/store/rows/allocations.ts', async (whole) => {
 const pool = 'shared';
 const full = 'Waiting for room in the pool (2 nodes at most)';
 
-async function story({ client, comes }: World, files: string): Promise<void> {
+async function story({ client, waitFor }: World, files: string): Promise<void> {
   const open = (gate: string) => writeFile(join(files, gate), '');
   const passes = (gate: string) => `while [ ! -e ${join(files, gate)} ]; do sleep 0.1; done`;
   await declarePool(client, pool, {
@@ -39,24 +39,24 @@ async function story({ client, comes }: World, files: string): Promise<void> {
     spec: { command: ['sleep', '600'], setup: passes('set-up'), clean: passes('clean') },
   });
   const node = async (id: string) => {
-    const { node_id } = await allocation(client, id);
+    const { node_id } = await readAllocation(client, id);
     return node_id ? client.call('node-get', { params: { id: node_id } }) : undefined;
   };
   const stands = async (id: string, expected: object) => expect(await node(id)).toMatchObject(expected);
   const says = (id: string, message: string) =>
-    comes(`"${message}"`, async () =>
-      (await allocation(client, id)).progress?.message === message ? true : undefined,
+    waitFor(`"${message}"`, async () =>
+      (await readAllocation(client, id)).progress?.message === message ? true : undefined,
     );
 
   const first = await allocate(client, pool);
   const second = await allocate(client, pool);
   for (const id of [first, second]) {
-    await comes('its machine to be on its way', () => node(id));
+    await waitFor('its machine to be on its way', () => node(id));
     await stands(id, { status: 'provisioning', occupancy: 'reserved', fenced: false });
   }
   await open('set-up');
   for (const id of [first, second]) {
-    await becomes(client, id, 'active');
+    await waitForStatus(client, id, 'active');
     await stands(id, { status: 'ready', occupancy: 'occupied', fenced: false });
   }
 
@@ -71,14 +71,16 @@ async function story({ client, comes }: World, files: string): Promise<void> {
   // A machine that is being cleaned is nobody's, however many wait.
   const machine = (await node(first))?.node_id;
   await release(client, first);
-  await comes('its machine to be cleaned', async () => ((await node(first))?.status === 'cleaning' ? true : undefined));
+  await waitFor('its machine to be cleaned', async () =>
+    (await node(first))?.status === 'cleaning' ? true : undefined,
+  );
   await stands(first, { status: 'cleaning', occupancy: 'cleanup', fenced: true });
-  expect((await allocation(client, first)).status).toBe('releasing');
-  for (const id of [third, fourth, fifth]) expect((await allocation(client, id)).status).toBe('requested');
+  expect((await readAllocation(client, first)).status).toBe('releasing');
+  for (const id of [third, fourth, fifth]) expect((await readAllocation(client, id)).status).toBe('requested');
   await open('clean');
 
-  const served = await comes('the first who waits to be served', async () => {
-    const { status, node_id } = await allocation(client, third);
+  const served = await waitFor('the first who waits to be served', async () => {
+    const { status, node_id } = await readAllocation(client, third);
     return status === 'active' ? { node_id } : undefined;
   });
   expect(served).toMatchObject({ node_id: machine });
@@ -87,19 +89,21 @@ async function story({ client, comes }: World, files: string): Promise<void> {
   await says(fifth, `${full}, behind 1 other`);
   const other = (await node(second))?.node_id;
   await release(client, second);
-  expect(await becomes(client, fourth, 'active')).toMatchObject({ node_id: other });
-  expect((await allocation(client, fifth)).status).toBe('requested');
+  expect(await waitForStatus(client, fourth, 'active')).toMatchObject({ node_id: other });
+  expect((await readAllocation(client, fifth)).status).toBe('requested');
   // Who gives up makes place in the queue, and leaves nothing behind.
   await release(client, fifth);
-  await becomes(client, fifth, 'released');
+  await waitForStatus(client, fifth, 'released');
 
   // Nobody waits: what is given back is free, and the next one gets it, not a new one.
   await release(client, third);
-  await becomes(client, third, 'released');
+  await waitForStatus(client, third, 'released');
   await stands(third, { status: 'ready', occupancy: 'free', fenced: false });
   inHand.times = 1;
   const sixth = await allocate(client, pool);
-  expect(await becomes(client, sixth, 'active'), 'the machine of the next one').toMatchObject({ node_id: machine });
+  expect(await waitForStatus(client, sixth, 'active'), 'the machine of the next one').toMatchObject({
+    node_id: machine,
+  });
   const { items } = await client.call('node-list', { query: { pool } });
   expect(items, 'machines of the pool').toHaveLength(2);
 }
@@ -117,12 +121,12 @@ scenario({
   counters: [
     {
       broken: 'a pool that does not look for a free machine',
-      around: whileWrong(wrong, { findsFree: false }),
+      around: whileBroken(wrong, { findsFree: false }),
       fails: /for the first who waits to be served/,
     },
     {
       broken: 'a pool that forgets who asked first',
-      around: whileWrong(wrong, { countsAhead: false }),
+      around: whileBroken(wrong, { countsAhead: false }),
       fails: /for "Waiting for room in the pool \(2 nodes at most\), behind 1 other"/,
     },
   ],

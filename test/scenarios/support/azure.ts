@@ -52,21 +52,21 @@ export const onAzure = (
   drivers: (built) => new Map([...built, ['aks', broken(aksDriver(arm()))]]),
 });
 
-export async function askForCluster({ client }: Pick<World, 'client'>, arm: Arm, pool = 'clusters'): Promise<string> {
+export async function allocateCluster({ client }: Pick<World, 'client'>, arm: Arm, pool = 'clusters'): Promise<string> {
   await client.call('pool-put', { params: { pool }, body: { driver: 'aks', spec: clusterSpec(arm) } });
   return allocate(client, pool);
 }
 
-export const says = (
-  world: Pick<World, 'client' | 'comes'>,
+export const waitForProgress = (
+  world: Pick<World, 'client' | 'waitFor'>,
   id: string,
   what: string,
   fits: (progress: Progress) => boolean,
 ): Promise<Progress> =>
-  world.comes(what, async () => {
+  world.waitFor(what, async () => {
     const { progress } = await allocationOf(world as World, id);
     return progress && fits(progress) ? progress : undefined;
   });
 
-export const reaches = (world: Pick<World, 'client' | 'comes'>, id: string, phase: Phase) =>
-  says(world, id, `its progress to be in ${phase}`, (progress) => progress.phase === phase);
+export const waitForPhase = (world: Pick<World, 'client' | 'waitFor'>, id: string, phase: Phase) =>
+  waitForProgress(world, id, `its progress to be in ${phase}`, (progress) => progress.phase === phase);

@@ -15,8 +15,8 @@ import type { StartEngine, TestEngine } from '../../support/docker/engine.ts';
 import { type Registry, startRegistry } from '../../support/docker/registry.ts';
 import { freePort } from '../../support/free-port.ts';
 import { silentListener } from '../../support/silent-listener.ts';
-import { allocationOf, becomesAllocation, nodeOf } from './machines.ts';
-import { type Counter, scenario, type World, without } from './scenario.ts';
+import { allocationOf, nodeOf, waitForAllocation } from './machines.ts';
+import { type Counter, scenario, type World, withoutSweep } from './scenario.ts';
 import { progressOf } from './slow-cluster.ts';
 
 const login = { username: 'slipway', password: 'correct-horse-battery' };
@@ -66,19 +66,24 @@ export const containerPool = (world: ContainerWorld, pool: string, spec: object 
     body: { driver: 'docker', reuse, spec: { image: world.stage.engine.image, network: 'host', ...spec } },
   });
 
-export const asked = async (world: ContainerWorld, pool: string): Promise<string> =>
+export const allocateContainer = async (world: ContainerWorld, pool: string): Promise<string> =>
   (await world.client.call('allocation-create', { body: { pool } })).allocation.allocation_id;
 
-const released = async (world: ContainerWorld, id: string): Promise<Allocation> => {
+const releaseAndWait = async (world: ContainerWorld, id: string): Promise<Allocation> => {
   await world.client.call('allocation-release', { params: { id } });
-  return becomesAllocation(world, id, 'released');
+  return waitForAllocation(world, id, 'released');
 };
 
-export const ours = (world: ContainerWorld) =>
+export const ownContainers = (world: ContainerWorld) =>
   world.stage.engine.containers({ [labelNames.installation_id]: world.ledger.installation_id });
 
-export const says = (world: ContainerWorld, what: string, id: string, fits: (progress: Progress) => boolean) =>
-  world.comes(what, async () => {
+export const waitForProgress = (
+  world: ContainerWorld,
+  what: string,
+  id: string,
+  fits: (progress: Progress) => boolean,
+) =>
+  world.waitFor(what, async () => {
     const progress = await progressOf(world, id);
     return progress && fits(progress) ? progress : undefined;
   });
@@ -89,27 +94,27 @@ const isWaitingForEngine = ({ status, message }: Progress) =>
 /** A machine is asked for while the engine is away, and given back while it is away again: both end well once it is back. */
 async function engineGoesAway(world: ContainerWorld): Promise<void> {
   await world.stage.engine.stop();
-  const id = await asked(world, 'containers');
-  const waiting = await says(world, 'progress to tell of the engine', id, isWaitingForEngine);
+  const id = await allocateContainer(world, 'containers');
+  const waiting = await waitForProgress(world, 'progress to tell of the engine', id, isWaitingForEngine);
   expect(waiting.retry_after_seconds).toBeGreaterThan(0);
   await world.stage.engine.start();
-  await becomesAllocation(world, id, 'active', 'failed');
+  await waitForAllocation(world, id, 'active', 'failed');
   expect(await allocationOf(world, id), 'brought up once the engine was back').toMatchObject({ status: 'active' });
 
   await world.stage.engine.stop();
   await world.client.call('allocation-release', { params: { id } });
-  await says(world, 'release to tell of the engine', id, isWaitingForEngine);
+  await waitForProgress(world, 'release to tell of the engine', id, isWaitingForEngine);
   await world.stage.engine.start();
-  await becomesAllocation(world, id, 'released');
-  expect(await ours(world)).toEqual([]);
+  await waitForAllocation(world, id, 'released');
+  expect(await ownContainers(world)).toEqual([]);
 }
 
 async function removedBehindOurBack(world: ContainerWorld): Promise<void> {
-  const id = await asked(world, 'containers');
-  const { node_id } = await becomesAllocation(world, id, 'active');
-  const [container] = await ours(world);
+  const id = await allocateContainer(world, 'containers');
+  const { node_id } = await waitForAllocation(world, id, 'active');
+  const [container] = await ownContainers(world);
   expect((await world.stage.engine.call('DELETE', `/containers/${container?.Id}?force=true`)).status).toBe(204);
-  const found = await world.comes('the drift to be found', async () => {
+  const found = await world.waitFor('the drift to be found', async () => {
     const { items } = await world.client.call('drift-list', { query: { status: 'open' } });
     return items.find((finding) => finding.subject === node_id);
   });
@@ -118,42 +123,47 @@ async function removedBehindOurBack(world: ContainerWorld): Promise<void> {
     pool: 'containers',
     theirs: { state: 'absent', driver: 'docker' },
   });
-  await released(world, id);
+  await releaseAndWait(world, id);
 }
 
 async function missingImage(world: ContainerWorld): Promise<void> {
   const image = `${world.stage.registry.address}/nothing:1`;
   await containerPool(world, 'missing', { image });
-  const failed = await becomesAllocation(world, await asked(world, 'missing'), 'failed');
+  const failed = await waitForAllocation(world, await allocateContainer(world, 'missing'), 'failed');
   expect(failed.reason).toContain(`there is no image ${image}`);
-  const told = await says(world, 'the error to be told', failed.allocation_id, ({ error }) => error !== undefined);
+  const told = await waitForProgress(
+    world,
+    'the error to be told',
+    failed.allocation_id,
+    ({ error }) => error !== undefined,
+  );
   expect(told.error).toMatchObject({ code: 'image_missing', owner_layer: 'provider' });
 }
 
 /** Asked for all at once: what each of many costs is dear enough without watching each of them. */
-const allBecome = (
+const waitForAll = (
   world: ContainerWorld,
   pool: string,
   status: Allocation['status'],
   many: number,
 ): Promise<Allocation[]> =>
-  world.comes(`all of ${pool} to be ${status}`, async () => {
+  world.waitFor(`all of ${pool} to be ${status}`, async () => {
     const { items } = await world.client.call('allocation-list', { query: { pool, status, limit: many } });
     return items.length === many ? items : undefined;
   });
 
 async function manyUpAndDown(world: ContainerWorld, many: number): Promise<void> {
   await containerPool(world, 'many');
-  await Promise.all(Array.from({ length: many }, () => asked(world, 'many')));
-  const active = await allBecome(world, 'many', 'active', many);
-  const running = (await ours(world)).filter(({ State }) => State === 'running');
+  await Promise.all(Array.from({ length: many }, () => allocateContainer(world, 'many')));
+  const active = await waitForAll(world, 'many', 'active', many);
+  const running = (await ownContainers(world)).filter(({ State }) => State === 'running');
   expect(running).toHaveLength(many);
   const nodes = await Promise.all(active.map(({ node_id }) => nodeOf(world, node_id ?? '')));
   const instances = running.map(({ Labels }) => Labels[labelNames.node_instance_id]);
   expect(new Set(instances)).toEqual(new Set(nodes.map(({ node_instance_id }) => node_instance_id)));
   for (const { allocation_id: id } of active) await world.client.call('allocation-release', { params: { id } });
-  await allBecome(world, 'many', 'released', many);
-  expect(await ours(world)).toEqual([]);
+  await waitForAll(world, 'many', 'released', many);
+  expect(await ownContainers(world)).toEqual([]);
   for (const { node_id } of nodes) expect(await nodeOf(world, node_id)).toMatchObject({ status: 'retired' });
   for (const { allocation_id } of active) expect(await world.ledger.facts(allocation_id, 'proof.absent')).toBe(1);
 }
@@ -161,17 +171,17 @@ async function manyUpAndDown(world: ContainerWorld, many: number): Promise<void>
 /** One that is kept is proven clean by the agent inside, and serves the next who asks. */
 async function usedAgain(world: ContainerWorld): Promise<void> {
   await containerPool(world, 'again', {}, true);
-  const first = await becomesAllocation(world, await asked(world, 'again'), 'active');
-  await released(world, first.allocation_id);
-  const [container, ...others] = await ours(world);
+  const first = await waitForAllocation(world, await allocateContainer(world, 'again'), 'active');
+  await releaseAndWait(world, first.allocation_id);
+  const [container, ...others] = await ownContainers(world);
   expect([container?.State, others]).toEqual(['running', []]);
-  const next = await becomesAllocation(world, await asked(world, 'again'), 'active');
+  const next = await waitForAllocation(world, await allocateContainer(world, 'again'), 'active');
   expect(next.node_id).toBe(first.node_id);
-  expect(await ours(world)).toMatchObject([{ Id: container?.Id }]);
+  expect(await ownContainers(world)).toMatchObject([{ Id: container?.Id }]);
 }
 
 /** Everything that was ever written down about it. */
-async function tellsNoSecret(world: ContainerWorld): Promise<void> {
+async function expectNoSecretStored(world: ContainerWorld): Promise<void> {
   const told = await world.ledger.rows<{ told: string }>(
     `select e::text as told from evidence e union all select o::text from operations o union all select i.driver_state::text from instances i`,
   );
@@ -206,11 +216,11 @@ export const containerCounters: Counter[] = [
     composition: { drivers: impatient },
     fails: /waited .* for progress to tell of the engine/,
   },
-  { broken: 'no rule drift', composition: without('drift'), fails: /waited .* for the drift to be found/ },
+  { broken: 'no rule drift', composition: withoutSweep('drift'), fails: /waited .* for the drift to be found/ },
 ];
 
 /** `many` at once, after everything that can happen to one; and what does not depend on the engine where `whole`. */
-export const tellOfContainers = (stage: Stage, many: number, counters: Counter[], whole = true): void =>
+export const describeContainers = (stage: Stage, many: number, counters: Counter[], whole = true): void =>
   scenario({
     name: 'containers of an engine',
     args: stage.args,
@@ -225,7 +235,7 @@ export const tellOfContainers = (stage: Stage, many: number, counters: Counter[]
       await missingImage(world);
       await manyUpAndDown(world, many);
       if (whole) await usedAgain(world);
-      await tellsNoSecret(world);
+      await expectNoSecretStored(world);
     },
     counters,
   });
@@ -233,13 +243,13 @@ export const tellOfContainers = (stage: Stage, many: number, counters: Counter[]
 /** Its deadline passes once the operation has reported this; what everything then says about that. */
 async function outOfTime(world: ContainerWorld, pool: string, spec: object, problem: string) {
   await containerPool(world, pool, spec);
-  const id = await asked(world, pool);
-  await says(world, 'the problem to be reported', id, ({ message }) => message.includes(problem));
+  const id = await allocateContainer(world, pool);
+  await waitForProgress(world, 'the problem to be reported', id, ({ message }) => message.includes(problem));
   const { node_id } = await allocationOf(world, id);
   await world.ledger.rows('update nodes set deadline_at = now() where node_id = $1', [node_id]);
-  const { owner_layer, reason } = await becomesAllocation(world, id, 'failed');
+  const { owner_layer, reason } = await waitForAllocation(world, id, 'failed');
   const { because } = await world.client.call('node-explain', { params: { id: node_id ?? '' } });
-  const told = await says(world, 'the error to be told', id, ({ error }) => error !== undefined);
+  const told = await waitForProgress(world, 'the error to be told', id, ({ error }) => error !== undefined);
   const [fact] = await world.ledger.rows<{ data: { evidence: { step: string; code: string } } }>(
     `select data from evidence where node_id = $1 and kind = 'node.failed'`,
     [node_id],
@@ -247,7 +257,7 @@ async function outOfTime(world: ContainerWorld, pool: string, spec: object, prob
   return { owner_layer, reason, because, error: told.error, rests_on: fact?.data.evidence };
 }
 
-export const tellOfDeadlines = (stage: Stage): void =>
+export const describeContainerDeadlines = (stage: Stage): void =>
   scenario({
     name: 'deadlines that pass before a container runs',
     args: stage.args,

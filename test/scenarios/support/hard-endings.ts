@@ -2,10 +2,10 @@
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import type { Allocation } from '../../../src/contract/allocation.ts';
-import { allocate, allocation, becomes, declarePool, release } from '../../support/allocations.ts';
+import { allocate, declarePool, readAllocation, release, waitForStatus } from '../../support/allocations.ts';
 import { expectNothingLeft, type Ledger } from '../../support/ledger.ts';
 import type { TestServer } from '../../support/server.ts';
-import { taggedProcesses } from '../../support/tagged-processes.ts';
+import { findTaggedProcesses } from '../../support/tagged-processes.ts';
 import { until } from '../../support/until.ts';
 import { makeUndeletable } from './stubborn-host.ts';
 
@@ -18,25 +18,25 @@ export interface Stage {
   ledger: Ledger;
 }
 
-export async function active({ server }: Stage, pool: string): Promise<{ id: string; directory: string }> {
+export async function activeMachine({ server }: Stage, pool: string): Promise<{ id: string; directory: string }> {
   const id = await allocate(server.client, pool);
-  const { node_id } = await becomes(server.client, id, 'active');
+  const { node_id } = await waitForStatus(server.client, id, 'active');
   const node = await server.client.call('node-get', { params: { id: node_id ?? '' } });
   return { id, directory: join(server.nodes_dir, node.node_instance_id ?? '') };
 }
 
-export async function endsReleased({ server, ledger }: Stage, id: string): Promise<void> {
-  await becomes(server.client, id, 'released');
+export async function expectReleased({ server, ledger }: Stage, id: string): Promise<void> {
+  await waitForStatus(server.client, id, 'released');
   await expectNothingLeft(ledger, server.nodes_dir, 1);
   expect(await ledger.facts(id, 'allocation.released')).toBe(1);
   expect(await ledger.facts(id, 'proof.absent')).toBe(1);
 }
 
-export async function endsFailed({ server, ledger }: Stage, id: string): Promise<Allocation> {
+export async function expectReleaseFailed({ server, ledger }: Stage, id: string): Promise<Allocation> {
   const failed = await until(
     'its release to end',
     async () => {
-      const now = await allocation(server.client, id);
+      const now = await readAllocation(server.client, id);
       return ['release_failed', 'released'].includes(now.status) ? now : undefined;
     },
     { seconds: 60 },
@@ -52,36 +52,40 @@ export async function endsFailed({ server, ledger }: Stage, id: string): Promise
 export async function undeletable(stage: Stage): Promise<void> {
   const { server, ledger } = stage;
   await declarePool(server.client, 'kept', { spec: { command: ['sleep', '600'] }, release: impatient });
-  const { id, directory } = await active(stage, 'kept');
+  const { id, directory } = await activeMachine(stage, 'kept');
   const obstacle = await makeUndeletable(directory);
   await release(server.client, id);
   if (!obstacle) {
     console.log('not shown here: nothing on this host can make a directory undeletable for this user');
-    return endsReleased(stage, id);
+    return expectReleased(stage, id);
   }
   try {
-    const failed = await endsFailed(stage, id);
+    const failed = await expectReleaseFailed(stage, id);
     expect(failed.reason, obstacle.how).toMatch(
       /^release failed at step clean \(owner provider\): the host refused: E/,
     );
     expect(failed.owner_layer).toBe('provider');
     // Its processes are gone all the same: nobody works in what could not be deleted.
-    expect(taggedProcesses(ledger.installation_id)).toEqual([]);
+    expect(findTaggedProcesses(ledger.installation_id)).toEqual([]);
   } finally {
     await obstacle.remove();
   }
   // Nobody waits for the answers of an agent that was ended by the first try.
   const removedMs = performance.now();
-  await endsReleased(stage, id);
+  await expectReleased(stage, id);
   expect((performance.now() - removedMs) / 1000).toBeLessThan(withinSeconds);
 }
 
 /** A command that ignores every polite signal. */
-export async function deaf(stage: Stage, pool: string, before: () => Promise<void> = async () => {}): Promise<void> {
+export async function ignoringSignals(
+  stage: Stage,
+  pool: string,
+  before: () => Promise<void> = async () => {},
+): Promise<void> {
   const command = ['/bin/sh', '-c', `trap '' TERM INT HUP; while :; do sleep 1; done`];
   await declarePool(stage.server.client, pool, { spec: { command }, release: impatient });
-  const { id } = await active(stage, pool);
+  const { id } = await activeMachine(stage, pool);
   await before();
   await release(stage.server.client, id);
-  await endsReleased(stage, id);
+  await expectReleased(stage, id);
 }

@@ -6,7 +6,7 @@ import type { BootStage, LogLine } from '../../../src/contract/node.ts';
 import { callRoute, expectProblem } from '../../api/support/calls.ts';
 import type { World } from './scenario.ts';
 
-export interface Voice {
+export interface Credentials {
   credential: string;
   enrollment_token: string | null;
 }
@@ -14,7 +14,7 @@ export interface Voice {
 const readJson = async (path: string) => JSON.parse(await readFile(path, 'utf8'));
 
 /** Read while it lives: its directory goes with it. */
-export async function voiceOf(world: World, node_instance_id: string): Promise<Voice> {
+export async function credentialsOf(world: World, node_instance_id: string): Promise<Credentials> {
   const directory = join(world.server.nodes_dir, node_instance_id);
   const { identity } = await readJson(join(directory, '.agent', 'state.json'));
   const { enrollment_token } = await readJson(join(directory, 'agent.json'));
@@ -22,13 +22,13 @@ export async function voiceOf(world: World, node_instance_id: string): Promise<V
 }
 
 /** Of an agent that joined by itself. */
-export async function voiceIn(dir: string): Promise<Voice> {
+export async function credentialsIn(dir: string): Promise<Credentials> {
   const { identity } = await readJson(join(dir, '.agent', 'state.json'));
   return { credential: identity.credential, enrollment_token: null };
 }
 
 /** Whatever it says, it hears that its instance no longer counts; never that its credential is wrong. */
-export async function expectFenced(world: World, { credential, enrollment_token }: Voice): Promise<void> {
+export async function expectFenced(world: World, { credential, enrollment_token }: Credentials): Promise<void> {
   const { url } = world.server;
   const lines = `${JSON.stringify({ seq: 1, at: '2030-01-01T00:00:00Z', stream: 'stdout', line: 'still here' })}\n`;
   const asItself = { bearer: credential };
@@ -36,7 +36,7 @@ export async function expectFenced(world: World, { credential, enrollment_token 
   const beat = () => callRoute(url, 'agent-heartbeat', { body: { status: 'ready' } }, asItself);
   const answers = [
     // A replica learns of a fence with the evidence of it, a moment later.
-    await world.comes('the replica to know', async () => {
+    await world.waitFor('the replica to know', async () => {
       const answer = await beat();
       return answer.status === 200 ? undefined : answer;
     }),
@@ -53,7 +53,7 @@ export async function expectFenced(world: World, { credential, enrollment_token 
   }
 }
 
-export interface Record {
+export interface InstanceRecord {
   lines: LogLine[];
   stages: BootStage[];
   facts: string[];
@@ -62,7 +62,7 @@ export interface Record {
 }
 
 /** What can be read of an instance. */
-export async function recordOf(world: World, id: string, instance: string): Promise<Record> {
+export async function recordOf(world: World, id: string, instance: string): Promise<InstanceRecord> {
   const params = { id };
   const logs = await world.client.call('node-logs', { params, query: { instance, limit: 500 } });
   const { stages } = await world.client.call('node-boot', { params, query: { instance } });

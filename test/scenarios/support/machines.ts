@@ -16,7 +16,7 @@ export async function localPool(world: World, pool: string, document: Partial<Po
 }
 
 /** A machine that joins by itself and is starting; `said` is what else it says when it registers. */
-export async function joined(world: World, pool: string, name: string, said: object = {}): Promise<Machine> {
+export async function joinMachine(world: World, pool: string, name: string, said: object = {}): Promise<Machine> {
   const { token } = await world.client.call('join-token-create', { params: { pool } });
   if (!token) throw new Error('a join token was made and not shown');
   return startMachine(world.server.url, { join_token: token, name, ...said });
@@ -24,8 +24,8 @@ export async function joined(world: World, pool: string, name: string, said: obj
 
 export const nodeOf = (world: World, id: string): Promise<Node> => world.client.call('node-get', { params: { id } });
 
-export const becomesNode = (world: World, id: string, status: Node['status']): Promise<Node> =>
-  world.comes(`node to be ${status}`, async () => {
+export const waitForNode = (world: World, id: string, status: Node['status']): Promise<Node> =>
+  world.waitFor(`node to be ${status}`, async () => {
     const node = await nodeOf(world, id);
     return node.status === status ? node : undefined;
   });
@@ -33,8 +33,8 @@ export const becomesNode = (world: World, id: string, status: Node['status']): P
 export const allocationOf = (world: World, id: string): Promise<Allocation> =>
   world.client.call('allocation-get', { params: { id } });
 
-export const becomesAllocation = (world: World, id: string, ...statuses: Allocation['status'][]): Promise<Allocation> =>
-  world.comes(`allocation to be ${statuses.join(' or ')}`, async () => {
+export const waitForAllocation = (world: World, id: string, ...statuses: Allocation['status'][]): Promise<Allocation> =>
+  world.waitFor(`allocation to be ${statuses.join(' or ')}`, async () => {
     const allocation = await allocationOf(world, id);
     return statuses.includes(allocation.status) ? allocation : undefined;
   });
@@ -68,7 +68,7 @@ const changeOf = ({ kind, at, data }: Evidence): Change[] =>
  * still be committed, so it is read until it has come as far as the node.
  */
 export const changesOf = (world: World, id: string): Promise<Change[]> =>
-  world.comes('timeline to be as far as its node', async () => {
+  world.waitFor('timeline to be as far as its node', async () => {
     const { status, status_since } = await nodeOf(world, id);
     const story = await world.client.call('node-timeline', { params: { id }, query: { limit: 500, order: 'oldest' } });
     const changes = story.items.flatMap(changeOf);
@@ -100,7 +100,7 @@ export const samplesOf = (world: World, node_id: string): Promise<BootSample[]> 
   );
 
 /** Beats until told to stop; the beats go on in the background while the story looks elsewhere. */
-export function beating(machine: Machine, every_seconds: number, status?: string): { stop(): Promise<void> } {
+export function keepBeating(machine: Machine, every_seconds: number, status?: string): { stop(): Promise<void> } {
   let over = false;
   const loop = (async () => {
     while (!over) {

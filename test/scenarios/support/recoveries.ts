@@ -30,7 +30,7 @@ export const statuses = async (ledger: Ledger): Promise<Record<string, number>> 
 };
 
 /** How often each allocation was told to release, and by whose word. */
-export const askedToRelease = (ledger: Ledger, workflow_id: string) =>
+export const countReleaseRequests = (ledger: Ledger, workflow_id: string) =>
   ledger.rows<{ allocation_id: string; times: number; actors: number }>(
     `select evidence.allocation_id, count(*)::int as times, count(evidence.actor)::int as actors
      from evidence join operations recovery on recovery.workflow_id = $1
@@ -39,7 +39,8 @@ export const askedToRelease = (ledger: Ledger, workflow_id: string) =>
     [workflow_id],
   );
 
-export const ended = ({ status }: Operation) => status === 'succeeded' || status === 'failed' || status === 'cancelled';
+export const isOver = ({ status }: Operation) =>
+  status === 'succeeded' || status === 'failed' || status === 'cancelled';
 
 export async function recover(client: Client, asked: Partial<RecoveryRequest>): Promise<string> {
   const body = { action: 'retry-release', filter: {}, reason: 'the disk is free again', ...asked } as RecoveryRequest;

@@ -12,15 +12,15 @@ import { inProcessServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 
 /** Waits for a condition, patiently; and shortly where a counter-test says that it will not come. */
-export type Comes = <T>(what: string, ask: () => T | undefined | Promise<T | undefined>) => Promise<NonNullable<T>>;
+export type WaitFor = <T>(what: string, ask: () => T | undefined | Promise<T | undefined>) => Promise<NonNullable<T>>;
 
 export interface World {
   server: TestServer;
   client: TestServer['client'];
   ledger: Ledger;
-  comes: Comes;
+  waitFor: WaitFor;
   /** Nothing of the kind happens for so many seconds. */
-  staysAway(what: string, seconds: number, ask: () => unknown | Promise<unknown>): Promise<void>;
+  expectNever(what: string, seconds: number, ask: () => unknown | Promise<unknown>): Promise<void>;
 }
 
 export interface Counter {
@@ -52,18 +52,23 @@ const lookEveryMs = 250;
 const patientSeconds = 90;
 const shortSeconds = 5;
 
-const patiently: Comes = (what, ask) => until(what, ask, { seconds: patientSeconds });
+const patiently: WaitFor = (what, ask) => until(what, ask, { seconds: patientSeconds });
 
 /**
  * Short is only the wait by whose end the story is expected to fail. Every other step takes as long as a busy machine needs, or
  * the story would fail there, for a reason that says nothing about the rule.
  */
 const shortlyWhere =
-  ({ fails, patience_seconds: seconds = shortSeconds }: Pick<Counter, 'fails' | 'patience_seconds'>): Comes =>
+  ({ fails, patience_seconds: seconds = shortSeconds }: Pick<Counter, 'fails' | 'patience_seconds'>): WaitFor =>
   (what, ask) =>
     fails.test(`waited ${seconds} s for ${what}`) ? until(what, ask, { seconds }) : patiently(what, ask);
 
-async function tell(story: Scenario['story'], args: string[], composition: Composition, comes: Comes): Promise<void> {
+async function runStory(
+  story: Scenario['story'],
+  args: string[],
+  composition: Composition,
+  waitFor: WaitFor,
+): Promise<void> {
   const server = await inProcessServer({ args, composition });
   const ledger = await openLedger(server.database_url);
   try {
@@ -71,8 +76,8 @@ async function tell(story: Scenario['story'], args: string[], composition: Compo
       server,
       client: server.client,
       ledger,
-      comes,
-      async staysAway(what, forSeconds, ask) {
+      waitFor,
+      async expectNever(what, forSeconds, ask) {
         const endMs = systemClock.monotonicMs() + forSeconds * 1000;
         for (;;) {
           if (await ask()) throw new Error(`${what}, and should not`);
@@ -89,7 +94,7 @@ async function tell(story: Scenario['story'], args: string[], composition: Compo
 }
 
 /** A server without one of its sweeps. */
-export const without = (sweep: string): Composition => ({
+export const withoutSweep = (sweep: string): Composition => ({
   sweeps: (registry) => {
     const rest = registry.filter((each) => each.name !== sweep);
     if (rest.length === registry.length) throw new Error(`there is no sweep ${sweep} to leave out`);
@@ -98,7 +103,7 @@ export const without = (sweep: string): Composition => ({
 });
 
 /** A server that judges some things wrongly; `right` is how it judges otherwise. */
-export const judging = (wrongly: (right: Deciders) => Partial<Deciders>): Composition => ({
+export const withDeciders = (wrongly: (right: Deciders) => Partial<Deciders>): Composition => ({
   environment: (built) => ({ ...built, decide: { ...built.decide, ...wrongly(built.decide) } }),
 });
 
@@ -106,7 +111,7 @@ export const judging = (wrongly: (right: Deciders) => Partial<Deciders>): Compos
  * For what no composition reaches: the test mocks a module so that it asks `wrong` first, and a counter-test puts there what
  * is wrong while its story is told.
  */
-export const whileWrong =
+export const whileBroken =
   <Parts extends object>(wrong: Partial<Parts>, parts: Partial<Parts>): Counter['around'] =>
   async (telling) => {
     Object.assign(wrong, parts);
@@ -144,9 +149,9 @@ async function firstFailure(telling: () => Promise<void>, most: number): Promise
 const asItIs = (telling: () => Promise<void>) => telling();
 
 /** A story with a stage of its own: told once on the product, and once for each way to break it. */
-export function toldTwice(
+export function describeStory(
   name: string,
-  telling: (composition: Composition, comes: Comes) => Promise<void>,
+  telling: (composition: Composition, waitFor: WaitFor) => Promise<void>,
   counters: Counter[],
 ): void {
   // Of this file: a module is loaded once for many.
@@ -167,5 +172,9 @@ export function toldTwice(
 }
 
 export function scenario({ name, args = [], settings = {}, story, counters }: Scenario): void {
-  toldTwice(name, (composition, comes) => tell(story, args, composed(settings, composition), comes), counters);
+  describeStory(
+    name,
+    (composition, waitFor) => runStory(story, args, composed(settings, composition), waitFor),
+    counters,
+  );
 }

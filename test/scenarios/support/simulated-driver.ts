@@ -7,8 +7,8 @@ import type { Driver } from '../../../src/drivers/driver.ts';
 
 const done = async () => ({ outcome: 'done' as const, message: 'simulated' });
 
-export const tryingDriver = (story: Partial<Driver>): Driver => ({
-  name: 'trying',
+export const simulatedDriver = (story: Partial<Driver>): Driver => ({
+  name: 'simulated',
   supervision: 'agent',
   launches: true,
   host_bound: false,

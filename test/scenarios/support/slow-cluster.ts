@@ -6,7 +6,7 @@ import type { Driver, DriverOutcome, PlannedStep } from '../../../src/drivers/dr
 import type { Composition } from '../../../src/main.ts';
 import { allocationOf } from './machines.ts';
 import type { World } from './scenario.ts';
-import { tryingDriver } from './simulated-driver.ts';
+import { simulatedDriver } from './simulated-driver.ts';
 
 export const phases: PlannedStep[] = [
   { phase: 'creating_cluster', label: 'Preparing', usual_seconds: 1, owner_layer: 'provider' },
@@ -33,7 +33,7 @@ export interface SlowCluster {
   driver: Driver;
 }
 
-export const waiting = (phase: string | undefined, message: string, more: object = {}): DriverOutcome => ({
+export const waitOutcome = (phase: string | undefined, message: string, more: object = {}): DriverOutcome => ({
   outcome: 'wait',
   retry_seconds: 0.1,
   message,
@@ -43,9 +43,9 @@ export const waiting = (phase: string | undefined, message: string, more: object
 
 export function slowCluster(plan: PlannedStep[] = phases): SlowCluster {
   const cluster: SlowCluster = {
-    answer: waiting(plan[0]?.phase, 'not visible at the provider yet'),
+    answer: waitOutcome(plan[0]?.phase, 'not visible at the provider yet'),
     observed: 'absent',
-    driver: tryingDriver({
+    driver: simulatedDriver({
       plan: () => plan,
       ensure: async () => cluster.answer,
       observe: async () => ({ state: cluster.observed, present: true, ready: false, detail: null }),
@@ -55,19 +55,19 @@ export function slowCluster(plan: PlannedStep[] = phases): SlowCluster {
 }
 
 /** A server that knows such a provider; each telling has one of its own. */
-export const offering = (
+export const offerCluster = (
   make: () => SlowCluster,
   keep: (cluster: SlowCluster) => void,
 ): Required<Pick<Composition, 'drivers'>> => ({
   drivers: (built) => {
     const cluster = make();
     keep(cluster);
-    return new Map([...built, ['trying', cluster.driver]]);
+    return new Map([...built, ['simulated', cluster.driver]]);
   },
 });
 
-export async function askForCluster(world: World, pool = 'clusters'): Promise<string> {
-  await world.client.call('pool-put', { params: { pool }, body: { driver: 'trying' } });
+export async function allocateCluster(world: World, pool = 'clusters'): Promise<string> {
+  await world.client.call('pool-put', { params: { pool }, body: { driver: 'simulated' } });
   const { allocation } = await world.client.call('allocation-create', { body: { pool } });
   return allocation.allocation_id;
 }

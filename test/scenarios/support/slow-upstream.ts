@@ -3,7 +3,7 @@
  * off. Simulated, with what it was asked to do on record; everything around it is the product's own.
  */
 import type { Driver, EnsureTarget } from '../../../src/drivers/driver.ts';
-import { tryingDriver } from './simulated-driver.ts';
+import { simulatedDriver } from './simulated-driver.ts';
 
 export type UpstreamState = 'nothing' | 'creating' | 'aborting' | 'partial' | 'deleted';
 
@@ -40,7 +40,7 @@ export function slowUpstream(): SlowUpstream {
     if (isThere()) become('deleted', 'deleted');
     return { outcome: 'done', message: 'nothing is left upstream' };
   };
-  const driver = tryingDriver({
+  const driver = simulatedDriver({
     async ensure(target) {
       upstream.target = target;
       if (!upstream.hasRoom) return { ...lookAgain, message: 'in the queue', waits_for: 'capacity' };

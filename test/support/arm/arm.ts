@@ -25,7 +25,7 @@ import {
   ArmWorld,
   type Cluster,
   type Foreign,
-  same,
+  sameName,
   type Tags,
   tinyPace,
 } from './world.ts';
@@ -171,7 +171,9 @@ export async function startArm(options: { clock?: Clock; pace?: Partial<ArmPace>
       world.groups.push({ name, location, tags, state: 'Succeeded', put_ms: 0, seen: true });
     },
     alter: ({ group, name }, change) => {
-      const cluster = world.clusters.find((each) => same(each.name, name) && (!group || same(each.group, group)));
+      const cluster = world.clusters.find(
+        (each) => sameName(each.name, name) && (!group || sameName(each.group, group)),
+      );
       if (!cluster) throw new Error(`no cluster ${name}`);
       Object.assign(cluster, change);
     },

@@ -6,10 +6,10 @@ import type { ArmWorld, Cluster, Operation } from './world.ts';
 
 const detailOf = ({ code, message }: Refusal) => ({ code, message });
 
-export const busy = (cluster: Cluster) => cluster.latest?.status === 'InProgress';
+export const isBusy = (cluster: Cluster) => cluster.latest?.status === 'InProgress';
 
 export function refuseWhileBusy(world: ArmWorld, cluster: Cluster): void {
-  if (busy(cluster)) throw refusals.inProgress(cluster.state, world.pace.retry_after);
+  if (isBusy(cluster)) throw refusals.inProgress(cluster.state, world.pace.retry_after);
 }
 
 /** The control plane first, then the pools, one by one; a pool that a story holds keeps those after it waiting too. */

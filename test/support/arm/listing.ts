@@ -3,7 +3,7 @@ import type { ArmAnswer } from './refusal.ts';
 import { wireGroup } from './resource-groups.ts';
 import type { ArmRequest, Route } from './route.ts';
 import { wireCluster } from './wire-cluster.ts';
-import { type ArmWorld, same, type Tags } from './world.ts';
+import { type ArmWorld, sameName, type Tags } from './world.ts';
 
 /** Small, so that whoever forgets the next page is found out. */
 const page_size = 2;
@@ -25,7 +25,7 @@ function wantedOf(request: ArmRequest): Wanted {
 const carries = (tags: Tags, { tag }: Wanted) =>
   !tag ||
   Object.entries(tags).some(
-    ([name, value]) => same(name, tag.name) && (tag.value === undefined || value === tag.value),
+    ([name, value]) => sameName(name, tag.name) && (tag.value === undefined || value === tag.value),
   );
 
 function page(request: ArmRequest, all: object[]): ArmAnswer {
@@ -55,7 +55,9 @@ export function listingRoutes(world: ArmWorld): Route[] {
     const wanted = wantedOf(request);
     const found = generic().filter(
       ({ group: inside, wire }) =>
-        carries(wire.tags, wanted) && (!wanted.type || same(wire.type, wanted.type)) && (!group || same(inside, group)),
+        carries(wire.tags, wanted) &&
+        (!wanted.type || sameName(wire.type, wanted.type)) &&
+        (!group || sameName(inside, group)),
     );
     const wires = found.map(({ wire: { id, name, type, location, tags } }) => ({
       ...{ id, name, type, location },
@@ -68,7 +70,7 @@ export function listingRoutes(world: ArmWorld): Route[] {
     page(
       request,
       world.clusters
-        .filter((cluster) => world.clusterVisible(cluster) && (!group || same(cluster.group, group)))
+        .filter((cluster) => world.clusterVisible(cluster) && (!group || sameName(cluster.group, group)))
         .map((cluster) => wireCluster(world, cluster)),
     );
 

@@ -1,7 +1,7 @@
 /** Managed clusters and their agent pools: what AKS answers to each request about one. */
 import { randomUUID } from 'node:crypto';
 import { asyncOperationHeader, locationHeader, percentOf, statusOf } from './async-operations.ts';
-import { abort, busy, create, refuseWhileBusy, remove } from './cluster-operations.ts';
+import { abort, create, isBusy, refuseWhileBusy, remove } from './cluster-operations.ts';
 import type { ArmFaults } from './faults.ts';
 import { type ArmAnswer, Refusal } from './refusal.ts';
 import { groupNotFound, groupToWriteInto } from './resource-groups.ts';
@@ -121,7 +121,7 @@ export function managedClusterRoutes(world: ArmWorld, faults: ArmFaults, url: ()
 
   const abortLatest = (_request: ArmRequest, parameters: Parameters): ArmAnswer => {
     const cluster = seen(parameters);
-    if (!busy(cluster) || !['Creating', 'Updating'].includes(cluster.state)) {
+    if (!isBusy(cluster) || !['Creating', 'Updating'].includes(cluster.state)) {
       throw new Refusal(
         409,
         'OperationNotAllowed',

@@ -2,7 +2,7 @@
 import { groupLocationHeader, newOperation } from './async-operations.ts';
 import { Refusal } from './refusal.ts';
 import { type ArmRequest, jsonOf, type Route } from './route.ts';
-import { type ArmWorld, type Group, same, type Tags } from './world.ts';
+import { type ArmWorld, type Group, sameName, type Tags } from './world.ts';
 
 export const groupNotFound = (name: string) =>
   new Refusal(404, 'ResourceGroupNotFound', `Resource group '${name}' could not be found.`);
@@ -42,7 +42,7 @@ function put(world: ArmWorld, name: string, request: ArmRequest) {
     return { status: 201, body: wireGroup(world, group) };
   }
   if (before.state === 'Deleting') groupToWriteInto(world, name);
-  if (!same(before.location, location)) {
+  if (!sameName(before.location, location)) {
     throw new Refusal(
       409,
       'InvalidResourceGroupLocation',
@@ -62,7 +62,9 @@ function seen(world: ArmWorld, name: string): Group {
 function remove(world: ArmWorld, url: string, name: string) {
   const group = seen(world, name);
   if (group.state === 'Deleting') return { status: 202, headers: {} };
-  const busy = world.clusters.find((cluster) => same(cluster.group, name) && cluster.latest?.status === 'InProgress');
+  const busy = world.clusters.find(
+    (cluster) => sameName(cluster.group, name) && cluster.latest?.status === 'InProgress',
+  );
   if (busy && busy.state !== 'Deleting') {
     throw new Refusal(
       409,

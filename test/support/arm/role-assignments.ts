@@ -2,7 +2,7 @@
 import type { ArmFaults } from './faults.ts';
 import { type ArmAnswer, Refusal } from './refusal.ts';
 import { type ArmRequest, jsonOf, type Parameters, type Route } from './route.ts';
-import { type ArmWorld, type Assignment, same, under } from './world.ts';
+import { type ArmWorld, type Assignment, isWithin, sameName } from './world.ts';
 
 interface WireBody {
   properties: { roleDefinitionId: string; principalId: string; principalType?: string };
@@ -27,7 +27,7 @@ export const assignmentId = ({ scope, name }: Assignment) =>
 
 export function roleAssignmentRoutes(world: ArmWorld, faults: ArmFaults): Route[] {
   const find = (scope: string, name: string) =>
-    world.assignments.find((each) => same(each.scope, scope) && same(each.name, name));
+    world.assignments.find((each) => sameName(each.scope, scope) && sameName(each.name, name));
 
   const refuseUnknownScope = (scope: string) => {
     const known = [
@@ -36,7 +36,7 @@ export function roleAssignmentRoutes(world: ArmWorld, faults: ArmFaults): Route[
       ...world.clusters.map((cluster) => world.clusterId(cluster)),
       ...world.foreign.map((each) => world.foreignId(each)),
     ];
-    if (known.some((each) => same(each, scope))) return;
+    if (known.some((each) => sameName(each, scope))) return;
     throw new Refusal(404, 'ResourceNotFound', `The scope '${scope}' was not found.`);
   };
 
@@ -59,9 +59,9 @@ export function roleAssignmentRoutes(world: ArmWorld, faults: ArmFaults): Route[
       principal_type: properties.principalType ?? 'ServicePrincipal',
     };
     const alike = (each: Assignment) =>
-      same(each.scope, scope) &&
-      same(each.role_definition_id, assignment.role_definition_id) &&
-      same(each.principal_id, assignment.principal_id);
+      sameName(each.scope, scope) &&
+      sameName(each.role_definition_id, assignment.role_definition_id) &&
+      sameName(each.principal_id, assignment.principal_id);
     const before = find(scope, name);
     if (before && alike(before)) return { status: 200, body: wireAssignment(before) };
     if (before) {
@@ -97,8 +97,8 @@ export function roleAssignmentRoutes(world: ArmWorld, faults: ArmFaults): Route[
     const principal = /principalId eq '([^']+)'/i.exec(filter)?.[1];
     const value = world.assignments.filter(
       (each) =>
-        (under(each.scope, scope) || (!filter.includes('atScope()') && under(scope, each.scope))) &&
-        (!principal || same(each.principal_id, principal)),
+        (isWithin(each.scope, scope) || (!filter.includes('atScope()') && isWithin(scope, each.scope))) &&
+        (!principal || sameName(each.principal_id, principal)),
     );
     return { status: 200, body: { value: value.map(wireAssignment) } };
   };

@@ -116,9 +116,9 @@ export interface Operation {
 }
 
 /** ARM compares ids and names without their case. */
-export const same = (a: string, b: string) => a.toLowerCase() === b.toLowerCase();
-export const under = (scope: string, id: string) =>
-  same(scope, id) || id.toLowerCase().startsWith(`${scope.toLowerCase()}/`);
+export const sameName = (a: string, b: string) => a.toLowerCase() === b.toLowerCase();
+export const isWithin = (scope: string, id: string) =>
+  sameName(scope, id) || id.toLowerCase().startsWith(`${scope.toLowerCase()}/`);
 
 export class ArmWorld {
   readonly clock: Clock;
@@ -159,11 +159,11 @@ export class ArmWorld {
   }
 
   group(name: string): Group | undefined {
-    return this.groups.find((group) => same(group.name, name));
+    return this.groups.find((group) => sameName(group.name, name));
   }
 
   cluster(group: string, name: string): Cluster | undefined {
-    return this.clusters.find((cluster) => same(cluster.group, group) && same(cluster.name, name));
+    return this.clusters.find((cluster) => sameName(cluster.group, group) && sameName(cluster.name, name));
   }
 
   /** What was seen once stays seen. */
@@ -214,13 +214,13 @@ export class ArmWorld {
   removeCluster(cluster: Cluster): void {
     this.clusters = this.clusters.filter((each) => each !== cluster);
     this.groups = this.groups.filter(({ managed_by }) => managed_by !== this.clusterId(cluster));
-    this.assignments = this.assignments.filter(({ scope }) => !under(this.clusterId(cluster), scope));
+    this.assignments = this.assignments.filter(({ scope }) => !isWithin(this.clusterId(cluster), scope));
   }
 
   removeGroup(group: Group): void {
-    for (const cluster of this.clusters.filter((each) => same(each.group, group.name))) this.removeCluster(cluster);
-    this.foreign = this.foreign.filter((each) => !same(each.group, group.name));
-    this.assignments = this.assignments.filter(({ scope }) => !under(this.groupId(group.name), scope));
+    for (const cluster of this.clusters.filter((each) => sameName(each.group, group.name))) this.removeCluster(cluster);
+    this.foreign = this.foreign.filter((each) => !sameName(each.group, group.name));
+    this.assignments = this.assignments.filter(({ scope }) => !isWithin(this.groupId(group.name), scope));
     this.groups = this.groups.filter((each) => each !== group);
   }
 }

@@ -7,7 +7,7 @@ import { createWriteStream, existsSync, mkdtempSync, readFileSync, rmSync } from
 import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { remembered } from '../run/left-running.ts';
+import { registerStop } from '../run/left-running.ts';
 import { until } from '../until.ts';
 import { imageLayer } from './image-layer.ts';
 
@@ -137,7 +137,7 @@ export async function startEngine({ name, launch, afterKill }: EngineProgram): P
       return !existsSync(directory);
     });
 
-  const close = remembered(async () => {
+  const close = registerStop(async () => {
     await start();
     for (const { Id } of await containers()) await call('DELETE', `/containers/${Id}?force=true`);
     await stop();

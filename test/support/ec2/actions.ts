@@ -1,6 +1,6 @@
 /** The actions of EC2 that the driver uses, on an account in memory, with the answers in the provider's own shape. */
 import type { FakeAccount, FakeInstance, FakePart } from './account.ts';
-import { answered, Ec2Refusal, type Query } from './query.ts';
+import { Ec2Refusal, type Query, responseXml } from './query.ts';
 
 const codes = { pending: 0, running: 16, 'shutting-down': 32, terminated: 48, stopping: 64, stopped: 80 };
 const stateOf = (state: FakeInstance['state']) => ({ code: codes[state], name: state });
@@ -31,7 +31,7 @@ const change =
       instance.state = to(instance);
       return { instanceId: instance.id, currentState: stateOf(instance.state), previousState: stateOf(before) };
     });
-    return answered(what, { instancesSet: changed });
+    return responseXml(what, { instancesSet: changed });
   };
 
 const over = ({ state }: FakeInstance) => state === 'terminated' || state === 'shutting-down';
@@ -54,18 +54,18 @@ const removal =
     if (!part) throw new Ec2Refusal(`Invalid${field}.NotFound`, `'${id}' does not exist`);
     if (part.instance !== null) throw new Ec2Refusal('VolumeInUse', `${id} is in use`);
     account.parts.delete(id);
-    return answered(what, { return: true });
+    return responseXml(what, { return: true });
   };
 
 export const actions: Record<string, Action> = {
   RunInstances: (account, query) =>
-    answered('RunInstances', { reservationId: 'r-1', instancesSet: [shown(account.run(query))] }),
+    responseXml('RunInstances', { reservationId: 'r-1', instancesSet: [shown(account.run(query))] }),
   DescribeInstances(account, query) {
     const found = account.look(query);
     const size = Number(query.fields.get('MaxResults') ?? 1000);
     const from = Number(query.fields.get('NextToken') ?? 0);
     const page = found.slice(from, from + size);
-    return answered('DescribeInstances', {
+    return responseXml('DescribeInstances', {
       reservationSet: page.map((each) => ({ reservationId: `r-${each.id}`, instancesSet: [shown(each)] })),
       ...(found.length > from + size && { nextToken: String(from + size) }),
     });
@@ -76,13 +76,13 @@ export const actions: Record<string, Action> = {
     instance.state === 'terminated' ? 'terminated' : 'shutting-down',
   ),
   DescribeVolumes: (account, { fields }) =>
-    answered('DescribeVolumes', {
+    responseXml('DescribeVolumes', {
       volumeSet: account
         .partsOf('volume', fields)
         .map((part) => ({ volumeId: part.id, status: attached(part, 'in-use'), tagSet: tagSet(part.tags) })),
     }),
   DescribeNetworkInterfaces: (account, { fields }) =>
-    answered('DescribeNetworkInterfaces', {
+    responseXml('DescribeNetworkInterfaces', {
       networkInterfaceSet: account
         .partsOf('network-interface', fields)
         .map((part) => ({ networkInterfaceId: part.id, status: attached(part, 'in-use'), tagSet: tagSet(part.tags) })),
@@ -90,13 +90,13 @@ export const actions: Record<string, Action> = {
   DeleteVolume: removal('DeleteVolume', 'VolumeId'),
   DeleteNetworkInterface: removal('DeleteNetworkInterface', 'NetworkInterfaceId'),
   DescribeImages: (account, { fields }) =>
-    answered('DescribeImages', {
+    responseXml('DescribeImages', {
       imagesSet: account.image(fields.get('ImageId.1') ?? '')
         ? [{ imageId: fields.get('ImageId.1') ?? '', rootDeviceName: '/dev/xvda' }]
         : [],
     }),
   DescribeInstanceStatus: (account, { fields }) =>
-    answered('DescribeInstanceStatus', {
+    responseXml('DescribeInstanceStatus', {
       instanceStatusSet: account.named(fields).map((each) => ({
         instanceId: each.id,
         instanceState: stateOf(each.state),
@@ -105,7 +105,7 @@ export const actions: Record<string, Action> = {
       })),
     }),
   GetConsoleOutput: (account, { fields }) =>
-    answered('GetConsoleOutput', {
+    responseXml('GetConsoleOutput', {
       instanceId: fields.get('InstanceId') ?? '',
       output: Buffer.from(account.consoleText(fields.get('InstanceId') ?? '')).toString('base64'),
     }),

@@ -6,7 +6,7 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type Boots, createAccount, type FakeAccount } from './account.ts';
 import { actions } from './actions.ts';
-import { answered, Ec2Refusal, type Query, readQuery } from './query.ts';
+import { Ec2Refusal, type Query, readQuery, responseXml } from './query.ts';
 
 /**
  * What becomes of the next requests of an action: refused, cut off before or after their effect,
@@ -63,7 +63,7 @@ export async function startEc2(boots: Boots = {}): Promise<Ec2Server> {
       if (fault === 'hang') return;
       if (fault === 'unlisted') {
         if (query.fields.has('InstanceId.1')) throw new Ec2Refusal('InvalidInstanceID.NotFound', 'does not exist');
-        return send(reply, 200, answered(query.action, { reservationSet: [] }));
+        return send(reply, 200, responseXml(query.action, { reservationSet: [] }));
       }
       if (fault && 'refuse' in fault)
         throw new Ec2Refusal(fault.refuse, fault.message ?? `planted ${fault.refuse}`, fault.status);

@@ -52,17 +52,17 @@ const escaped = (text: string) =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
 
 /** A list becomes `<item>` after `<item>`. */
-export function xml(value: Xml): string {
-  if (Array.isArray(value)) return value.map((each) => `<item>${xml(each)}</item>`).join('');
+export function toXml(value: Xml): string {
+  if (Array.isArray(value)) return value.map((each) => `<item>${toXml(each)}</item>`).join('');
   if (typeof value === 'object')
     return Object.entries(value)
-      .map(([name, inner]) => `<${name}>${xml(inner)}</${name}>`)
+      .map(([name, inner]) => `<${name}>${toXml(inner)}</${name}>`)
       .join('');
   return escaped(String(value));
 }
 
-export const answered = (action: string, body: Xml): string =>
-  `<?xml version="1.0" encoding="UTF-8"?><${action}Response xmlns="http://ec2.amazonaws.com/doc/2016-11-15/"><requestId>00000000-0000-0000-0000-000000000000</requestId>${xml(body)}</${action}Response>`;
+export const responseXml = (action: string, body: Xml): string =>
+  `<?xml version="1.0" encoding="UTF-8"?><${action}Response xmlns="http://ec2.amazonaws.com/doc/2016-11-15/"><requestId>00000000-0000-0000-0000-000000000000</requestId>${toXml(body)}</${action}Response>`;
 
 /** In the shape in which EC2 refuses. */
 export class Ec2Refusal extends Error {

@@ -7,14 +7,14 @@ import { startEmbeddedPostgres } from '../../../src/store/pg/embedded/embedded.t
 import { EmbeddedPostgresError } from '../../../src/store/pg/embedded/embedded-error.ts';
 
 const [, , dataDir = '', relocateTo] = process.argv;
-const said: string[] = [];
-const report = (value: object) => process.stdout.write(`${JSON.stringify({ ...value, said })}\n`);
+const log: string[] = [];
+const report = (value: object) => process.stdout.write(`${JSON.stringify({ ...value, log })}\n`);
 
 try {
   const { url, application_url, pid, adopted, clusterDir, stop } = await startEmbeddedPostgres({
     dataDir,
     clock: systemClock,
-    log: (line) => said.push(line),
+    log: (line) => log.push(line),
     ...(relocateTo === undefined ? {} : { relocateTo }),
   });
   process.once('SIGTERM', () => stop().then(() => process.exit(0)));

@@ -11,12 +11,12 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { Client } from 'pg';
-import { systemClock } from '../../../src/base/clock.ts';
 import { isProcessAlive } from '../../../src/store/pg/embedded/postmaster.ts';
+import { until } from '../until.ts';
 
 export const ownerProgram = fileURLToPath(new URL('./embedded-owner.ts', import.meta.url));
 export const isRoot = process.getuid?.() === 0;
-export const nobody = 65534;
+export const nobodyUid = 65534;
 
 export interface Owner {
   child: ChildProcess;
@@ -25,7 +25,7 @@ export interface Owner {
   pid: number;
   adopted: boolean;
   clusterDir: string;
-  said: string[];
+  log: string[];
   refused?: string;
   message?: string;
   remedy?: string;
@@ -61,7 +61,7 @@ interface Launch {
   relocateTo?: string;
 }
 
-export async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+export async function endProcess(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const exited = once(child, 'exit');
   child.kill(signal);
@@ -85,30 +85,22 @@ export async function query(url: string, sql: string): Promise<unknown[]> {
   }
 }
 
-export async function until(what: string, holds: () => boolean): Promise<void> {
-  const giveUpAt = systemClock.monotonicMs() + 20_000;
-  while (!holds()) {
-    if (systemClock.monotonicMs() > giveUpAt) throw new Error(`waited in vain until ${what}`);
-    await new Promise((resolve) => systemClock.after(10, () => resolve(undefined)));
-  }
-}
-
 /** What they leave behind is ended and removed. Each file says so itself, since a module is loaded once for many files. */
 export async function endOwners(): Promise<void> {
-  for (const child of children) await end(child, 'SIGTERM');
+  for (const child of children) await endProcess(child, 'SIGTERM');
   for (const pid of postmasters) {
     if (isProcessAlive(pid) && readFileSync(`/proc/${pid}/comm`, 'utf8').trim() === 'postgres')
       process.kill(pid, 'SIGINT');
-    await until(`postmaster ${pid} is gone`, () => !isProcessAlive(pid));
+    await until(`postmaster ${pid} to exit`, () => !isProcessAlive(pid));
   }
   for (const directory of directories) await rm(directory, { recursive: true, force: true });
   for (const set of [children, directories, postmasters]) set.clear();
 }
 
 /** As root these run as `nobody`; a plain user already is one. */
-export async function plainUser(dataDir: string): Promise<Launch> {
+export async function asPlainUser(dataDir: string): Promise<Launch> {
   if (!isRoot) return {};
-  await chown(dataDir, nobody, nobody);
-  for (const name of await readdir(dataDir)) await chown(join(dataDir, name), nobody, nobody);
-  return { uid: nobody, gid: nobody };
+  await chown(dataDir, nobodyUid, nobodyUid);
+  for (const name of await readdir(dataDir)) await chown(join(dataDir, name), nobodyUid, nobodyUid);
+  return { uid: nobodyUid, gid: nobodyUid };
 }

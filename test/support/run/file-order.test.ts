@@ -1,19 +1,19 @@
 import { globSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { dealt, longest } from './file-order.ts';
+import { interleave, slowestFiles } from './file-order.ts';
 
 test.for([
   { some: ['a', 'b'], others: ['1', '2', '3', '4'], together: ['a', '1', '2', 'b', '3', '4'] },
   { some: ['a', 'b', 'c'], others: ['1'], together: ['a', '1', 'b', 'c'] },
   { some: [], others: ['1', '2'], together: ['1', '2'] },
 ])('$some and $others are dealt out evenly, each in its own order', ({ some, others, together }) => {
-  expect(dealt(some, others)).toEqual(together);
+  expect(interleave(some, others)).toEqual(together);
 });
 
 test('every file that is named here exists, once', () => {
   const root = join(import.meta.dirname, '../../..');
   const files = globSync('{src,test}/**/*.test.ts', { cwd: root });
-  const found = longest.filter((end) => files.filter((file) => file.endsWith(`/${end}`)).length !== 1);
+  const found = slowestFiles.filter((end) => files.filter((file) => file.endsWith(`/${end}`)).length !== 1);
   expect(found).toEqual([]);
 });

@@ -6,7 +6,7 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** The longest of all, by the end of their path. One that is missing here only makes the end of a run a little longer. */
-export const longest = [
+export const slowestFiles = [
   'chaos/killed-server-aks.test.ts',
   'operations/every-step.test.ts',
   'chaos/killed-server.test.ts',
@@ -49,12 +49,12 @@ export const longest = [
 ];
 
 const rank = ({ moduleId }: TestSpecification): number => {
-  const place = longest.findIndex((end) => moduleId.endsWith(end));
-  return place === -1 ? longest.length : place;
+  const place = slowestFiles.findIndex((end) => moduleId.endsWith(end));
+  return place === -1 ? slowestFiles.length : place;
 };
 
 /** Both lists, each in its own order, spread evenly over one another. */
-export function dealt<T>(some: readonly T[], others: readonly T[]): T[] {
+export function interleave<T>(some: readonly T[], others: readonly T[]): T[] {
   const placed = [some, others].flatMap((list) => list.map((item, i) => ({ item, at: i / list.length })));
   return placed.sort((a, b) => a.at - b.at).map(({ item }) => item);
 }
@@ -63,7 +63,7 @@ export class FileOrder extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = (await super.sort(files)).sort((a, b) => rank(a) - rank(b));
     const waits = ({ moduleId }: TestSpecification) => /\/test\/(scenarios|chaos|browser)\//.test(moduleId);
-    return dealt(
+    return interleave(
       sorted.filter(waits),
       sorted.filter((file) => !waits(file)),
     );

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
-import { remembered, stopWhatIsLeft } from './left-running.ts';
+import { registerStop, stopLeftovers } from './left-running.ts';
 
 test('what was left running is stopped, and what was stopped is not stopped again', async () => {
   const stopped: string[] = [];
-  const first = remembered(async () => void stopped.push('first'));
-  remembered(async () => void stopped.push('second'));
+  const first = registerStop(async () => void stopped.push('first'));
+  registerStop(async () => void stopped.push('second'));
   await first();
   await first();
-  await stopWhatIsLeft();
-  await stopWhatIsLeft();
+  await stopLeftovers();
+  await stopLeftovers();
   expect(stopped).toEqual(['first', 'second']);
 });

@@ -10,7 +10,7 @@ function running(): Set<Stop> {
 }
 
 /** Remembers it until it is stopped, by whoever does so first. */
-export function remembered(stop: Stop): Stop {
+export function registerStop(stop: Stop): Stop {
   const once = async () => {
     if (running().delete(once)) await stop();
   };
@@ -18,6 +18,6 @@ export function remembered(stop: Stop): Stop {
   return once;
 }
 
-export async function stopWhatIsLeft(): Promise<void> {
+export async function stopLeftovers(): Promise<void> {
   for (const stop of running()) await stop();
 }

@@ -5,7 +5,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { afterAll, expect, vi } from 'vitest';
-import { stopWhatIsLeft } from './left-running.ts';
+import { stopLeftovers } from './left-running.ts';
 
 /** Of the process, since this module too is loaded anew for each file. */
 const worker = globalThis as { slipway_modules_replaced?: boolean };
@@ -17,4 +17,4 @@ if (replaces || worker.slipway_modules_replaced) vi.resetModules();
 worker.slipway_modules_replaced = replaces;
 
 // The first hook that is registered runs last, when the file has stopped what it could.
-afterAll(stopWhatIsLeft);
+afterAll(stopLeftovers);

@@ -5,8 +5,8 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, expect, test } from 'vitest';
 import {
-  end,
   endOwners,
+  endProcess,
   isRoot,
   newDirectory,
   query,
@@ -68,17 +68,17 @@ if (isRoot) {
     const relocateTo = await newDirectory(0o755);
     const dataDir = join(closed, 'data');
     const first = await startOwner(dataDir, { relocateTo });
-    expect(first.said).toEqual([expect.stringContaining(`may not enter ${closed}`)]);
-    expect(first.said[0]).toContain(first.clusterDir);
+    expect(first.log).toEqual([expect.stringContaining(`may not enter ${closed}`)]);
+    expect(first.log[0]).toContain(first.clusterDir);
     expect(dirname(first.clusterDir)).toBe(join(relocateTo, 'data'));
     expect(readFileSync(join(dataDir, 'postgres.location'), 'utf8').trim()).toBe(first.clusterDir);
     expect(statSync(first.clusterDir).uid).not.toBe(0);
     expect(statSync(closed).mode & 0o777).toBe(0o700);
     await query(first.url, 'CREATE TABLE kept AS SELECT 42 AS answer');
-    await end(first.child, 'SIGTERM');
+    await endProcess(first.child, 'SIGTERM');
 
     const second = await startOwner(dataDir, { relocateTo });
-    expect(second.said).toEqual([]);
+    expect(second.log).toEqual([]);
     expect(await query(second.url, 'SELECT answer FROM kept')).toEqual([{ answer: 42 }]);
   });
 
@@ -97,12 +97,12 @@ if (isRoot) {
     const program = await cloneInto(clone);
     const first = await startOwner(dataDir, { program, relocateTo });
     const copy = join(relocateTo, `postgres-${installedBinaries().version}`);
-    expect(first.said).toEqual([expect.stringContaining(copy)]);
+    expect(first.log).toEqual([expect.stringContaining(copy)]);
     expect(first.clusterDir).toBe(join(dataDir, 'postgres'));
     expect(await query(first.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
-    await end(first.child, 'SIGTERM');
+    await endProcess(first.child, 'SIGTERM');
     const second = await startOwner(dataDir, { program, relocateTo });
-    expect(second.said).toEqual([]);
+    expect(second.log).toEqual([]);
     expect(await query(second.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
   });
 
@@ -123,7 +123,7 @@ if (isRoot) {
     const plain = { uid: 2, gid: 2 };
     await chmod(dataDir, 0o777);
     const first = await startOwner(dataDir, plain);
-    await end(first.child, 'SIGTERM');
+    await endProcess(first.child, 'SIGTERM');
     await chmod(dataDir, 0o711);
     await startOwner(dataDir);
     expect(statSync(first.clusterDir)).toMatchObject(plain);
@@ -134,20 +134,20 @@ if (isRoot) {
     await chmod(dataDir, 0o777);
     const first = await startOwner(dataDir, { uid: 65534, gid: 65534 });
     await query(first.url, 'CREATE TABLE kept AS SELECT 42 AS answer');
-    await end(first.child, 'SIGTERM');
+    await endProcess(first.child, 'SIGTERM');
     await chmod(dataDir, 0o711);
     const second = await startOwner(dataDir);
-    expect(second.said).toEqual([expect.stringContaining('belonged to nobody')]);
+    expect(second.log).toEqual([expect.stringContaining('belonged to nobody')]);
     expect([0, 65534]).not.toContain(statSync(second.clusterDir).uid);
     expect(await query(second.url, 'SELECT answer FROM kept')).toEqual([{ answer: 42 }]);
-    await end(second.child, 'SIGTERM');
-    expect((await startOwner(dataDir)).said).toEqual([]);
+    await endProcess(second.child, 'SIGTERM');
+    expect((await startOwner(dataDir)).log).toEqual([]);
   });
 
   test("root's cluster is refused to a plain user", async () => {
     const dataDir = await newDirectory();
     const first = await startOwner(dataDir);
-    await end(first.child, 'SIGTERM');
+    await endProcess(first.child, 'SIGTERM');
     await chmod(dataDir, 0o777);
     const owner = await startOwner(dataDir, { uid: 65534, gid: 65534 });
     expect(owner.refused).toBe('data_directory_foreign');

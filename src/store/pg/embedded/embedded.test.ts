@@ -4,17 +4,17 @@ import { chown, mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import {
-  end,
+  asPlainUser,
   endOwners,
+  endProcess,
   isRoot,
   newDirectory,
-  nobody,
+  nobodyUid,
   ownerProgram,
-  plainUser,
   query,
   startOwner,
-  until,
 } from '../../../../test/support/run/embedded-owners.ts';
+import { until } from '../../../../test/support/until.ts';
 import { systemClock } from '../../../base/clock.ts';
 import { startEmbeddedPostgres } from './embedded.ts';
 import { isProcessAlive } from './postmaster.ts';
@@ -32,7 +32,7 @@ test('a fresh directory serves its first query, keeps its data over a stop, and 
   expect(first.adopted).toBe(false);
   expect(statSync(join(first.clusterDir, 'slipway-password')).mode & 0o777).toBe(0o600);
 
-  await end(first.child, 'SIGTERM');
+  await endProcess(first.child, 'SIGTERM');
   expect(isProcessAlive(first.pid)).toBe(false);
 
   const second = await startOwner(dataDir);
@@ -64,14 +64,14 @@ test('after kill -9 of the server the next one adopts the live postmaster at onc
   const dataDir = await newDirectory();
   const first = await startOwner(dataDir);
   await query(first.url, 'CREATE TABLE kept AS SELECT 42 AS answer');
-  await end(first.child, 'SIGKILL');
+  await endProcess(first.child, 'SIGKILL');
   expect(isProcessAlive(first.pid)).toBe(true);
 
   const second = await startOwner(dataDir);
   expect(second).toMatchObject({ adopted: true, pid: first.pid, url: first.url });
   expect(await query(second.url, 'SELECT answer FROM kept')).toEqual([{ answer: 42 }]);
 
-  await end(second.child, 'SIGTERM');
+  await endProcess(second.child, 'SIGTERM');
   expect(isProcessAlive(first.pid)).toBe(false);
 });
 
@@ -83,7 +83,7 @@ test("a second server on the same directory is refused with the first one's proc
   expect(second.message).toContain(`process ${first.child.pid}`);
   expect(second.message).toContain(dataDir);
   expect(second.remedy).toContain('--data-dir');
-  await end(second.child, 'SIGTERM');
+  await endProcess(second.child, 'SIGTERM');
   expect(await query(first.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
 });
 
@@ -107,19 +107,19 @@ test.for(['dead', 'foreign'])('the pid file of a %s process does not stop a star
   const { uid, gid } = statSync(first.clusterDir);
   const pidFile = join(first.clusterDir, 'postmaster.pid');
   const content = readFileSync(pidFile, 'utf8');
-  await end(first.child, 'SIGKILL');
+  await endProcess(first.child, 'SIGKILL');
   process.kill(first.pid, 'SIGKILL');
-  await until('the postmaster is gone', () => !isProcessAlive(first.pid));
+  await until('the postmaster to exit', () => !isProcessAlive(first.pid));
 
   // Of the same account, because that is what PostgreSQL itself takes for a live postmaster.
   const other = spawn('sleep', ['60'], { uid, gid });
-  if (kind === 'dead') await end(other, 'SIGKILL');
+  if (kind === 'dead') await endProcess(other, 'SIGKILL');
   await writeFile(pidFile, content.replace(/^\d+/, String(other.pid)));
   await chown(pidFile, uid, gid);
   const second = await startOwner(dataDir);
   expect(second.adopted).toBe(false);
   expect(await query(second.url, 'SELECT answer FROM kept')).toEqual([{ answer: 42 }]);
-  await end(other, 'SIGKILL');
+  await endProcess(other, 'SIGKILL');
 });
 
 test('a server that loses its claim learns of it, and a stop of its own is no loss', async () => {
@@ -142,8 +142,8 @@ test('a server that loses its claim learns of it, and a stop of its own is no lo
 test('a start that was killed half-way leaves nothing that stops the next one', async () => {
   const dataDir = await newDirectory();
   const killed = spawn(process.execPath, [ownerProgram, dataDir], { stdio: 'ignore' });
-  await until('the first start is making its database', () => readDrafts(dataDir).length > 0);
-  await end(killed, 'SIGKILL');
+  await until('the first start to make its database', () => readDrafts(dataDir).length > 0);
+  await endProcess(killed, 'SIGKILL');
   const next = await startOwner(dataDir);
   expect(await query(next.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
   expect(readDrafts(dataDir)).toEqual([]);
@@ -153,7 +153,7 @@ test('a directory that holds something else, or another version, is refused with
   const dataDir = await newDirectory();
   await mkdir(join(dataDir, 'postgres'));
   await writeFile(join(dataDir, 'postgres', 'PG_VERSION'), '9\n');
-  const refused = await startOwner(dataDir, await plainUser(dataDir));
+  const refused = await startOwner(dataDir, await asPlainUser(dataDir));
   expect(refused).toMatchObject({ refused: 'data_directory_unusable' });
   expect(refused.message).toContain('PostgreSQL 9');
   expect(existsSync(join(dataDir, 'postgres', 'PG_VERSION'))).toBe(true);
@@ -161,16 +161,16 @@ test('a directory that holds something else, or another version, is refused with
 
 test('a plain user runs it in place, as that user', async () => {
   const dataDir = await newDirectory();
-  const owner = await startOwner(dataDir, await plainUser(dataDir));
+  const owner = await startOwner(dataDir, await asPlainUser(dataDir));
   expect(owner.clusterDir).toBe(join(dataDir, 'postgres'));
-  expect(owner.said).toEqual([]);
-  expect(statSync(owner.clusterDir).uid).toBe(isRoot ? nobody : process.getuid?.());
+  expect(owner.log).toEqual([]);
+  expect(statSync(owner.clusterDir).uid).toBe(isRoot ? nobodyUid : process.getuid?.());
   expect(await query(owner.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
 });
 
 test('a plain user whose data directory cannot be written is told so', async () => {
   const closed = await newDirectory(0o555);
-  const owner = await startOwner(join(closed, 'data'), isRoot ? { uid: nobody, gid: nobody } : {});
+  const owner = await startOwner(join(closed, 'data'), isRoot ? { uid: nobodyUid, gid: nobodyUid } : {});
   expect(owner.refused).toBe('data_directory_unwritable');
   expect(owner.message).toContain(closed);
   expect(owner.remedy).toContain('--data-dir');
