@@ -7,7 +7,7 @@ import { loadavg } from 'node:os';
 import { now, pause, systemClock } from '../src/base/clock.ts';
 import type { NodeId } from '../src/base/ids.ts';
 import { tenantOnly, wholeFleet } from '../src/lifecycle/visibility.ts';
-import { evidenceFor } from '../src/store/evidence/because.ts';
+import { evidenceFor } from '../src/store/evidence/explanation-evidence.ts';
 import { listOperations } from '../src/store/operations/operations.ts';
 import type { Database } from '../src/store/pg/database.ts';
 import { listAllocations } from '../src/store/rows/allocations.ts';

@@ -7,7 +7,7 @@ import { requestsOf, whatIsMeant } from '../../store/rows/find.ts';
 import { findingRow } from '../../store/rows/findings.ts';
 import { readNodes } from '../../store/rows/nodes.ts';
 import { residueRow } from '../../store/rows/residue.ts';
-import { meantOf } from '../meant.ts';
+import { meantOf } from '../found-target.ts';
 import type { ApiServices, Handlers } from '../services.ts';
 
 const bare = { name: null, node_id: null, node_instance_id: null, allocation_id: null };

@@ -16,8 +16,8 @@ import type { NodeRow } from '../rows/nodes.ts';
 import { knownAbsent } from '../supervision/machine-looks.ts';
 import { failingSubjects } from '../supervision/repeat-failures.ts';
 import { type Fleet, testFleet } from '../testing/fleet.ts';
-import { evidenceFor } from './because.ts';
 import { type OutsideRow, recordOutsideFacts } from './evidence.ts';
+import { evidenceFor } from './explanation-evidence.ts';
 
 let store: TestStore;
 let fleet: Fleet;

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { FoundThing } from '../contract/fleet/find.ts';
-import { meantOf } from './meant.ts';
+import { meantOf } from './found-target.ts';
 
 const thing = (fields: Partial<FoundThing>): FoundThing => ({
   ...{ kind: 'node', id: 'node_1', name: 'web', status: 'ready', over: false },

@@ -8,8 +8,8 @@ import { evidenceKinds } from '../../contract/evidence/evidence-kinds.ts';
 import { tenantOnly, type Visibility, wholeFleet } from '../../lifecycle/visibility.ts';
 import { areFactsSettled, blockCounter, recordMany } from '../testing/block-counter.ts';
 import { testFleet } from '../testing/fleet.ts';
-import { evidenceFor, explaining } from './because.ts';
 import { type Fact, recordEvidence } from './evidence.ts';
+import { evidenceFor, explaining } from './explanation-evidence.ts';
 
 it.each([20, 200])(
   'cites what was found, though the deadline was moved %i times since, and the last move',
