@@ -13,7 +13,7 @@ import type { Database } from '../src/store/pg/database.ts';
 import { listAllocations } from '../src/store/rows/allocations.ts';
 import { countByStatus, countFleet, countHeld, foldCounts, verifyCounts } from '../src/store/rows/counts.ts';
 import { fencedAges } from '../src/store/rows/fenced-ages.ts';
-import { whatIsMeant } from '../src/store/rows/find.ts';
+import { resolveId } from '../src/store/rows/find.ts';
 import { readFleet } from '../src/store/rows/fleet/fleet.ts';
 import { listNodes } from '../src/store/rows/fleet/node-list.ts';
 import { countNeverReady, readNode, readNodes } from '../src/store/rows/nodes.ts';
@@ -80,8 +80,8 @@ const reads: Record<string, Read> = {
     const node = await readNode(store.db, any(store), wholeFleet);
     return node && evidenceFor(store.db, node, wholeFleet, null);
   },
-  'what a name stands for': (store) => whatIsMeant(store.db, middleName(store), wholeFleet),
-  'what no name stands for': ({ db }) => whatIsMeant(db, 'nowhere', wholeFleet),
+  'what a name stands for': (store) => resolveId(store.db, middleName(store), wholeFleet),
+  'what no name stands for': ({ db }) => resolveId(db, 'nowhere', wholeFleet),
   'overview: all counts': async ({ db }) => {
     await countByStatus(db);
     await countHeld(db);

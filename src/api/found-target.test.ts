@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { FoundThing } from '../contract/fleet/find.ts';
-import { meantOf } from './found-target.ts';
+import { mainTargetOf } from './found-target.ts';
 
 const thing = (fields: Partial<FoundThing>): FoundThing => ({
   ...{ kind: 'node', id: 'node_1', name: 'web', status: 'ready', over: false },
@@ -8,7 +8,7 @@ const thing = (fields: Partial<FoundThing>): FoundThing => ({
   ...fields,
 });
 const retired = thing({ id: 'node_2', node_id: 'node_2', status: 'retired', over: true });
-const idOf = (items: FoundThing[], as_request = false) => meantOf(items, as_request)?.id;
+const idOf = (items: FoundThing[], as_request = false) => mainTargetOf(items, as_request)?.id;
 
 test('a name is the machine that bears it now, not one that bore it', () => {
   expect(idOf([retired, thing({})])).toBe('node_1');
@@ -24,7 +24,7 @@ test('a request is the claim it was about, before its operation and its machine,
 });
 
 test('an instance is its machine, and the instance is kept', () => {
-  expect(meantOf([thing({ node_instance_id: 'inst_1' })], false)).toEqual({
+  expect(mainTargetOf([thing({ node_instance_id: 'inst_1' })], false)).toEqual({
     kind: 'node',
     id: 'node_1',
     node_instance_id: 'inst_1',

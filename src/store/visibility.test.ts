@@ -12,7 +12,7 @@ import { readVisibleTimeline } from './evidence/tenant-timeline.ts';
 import { listOperations, readOperations } from './operations/operations.ts';
 import { queueOperation } from './operations/queue-operation.ts';
 import { type AllocationRow, listAllocations, readAllocations, readHolder } from './rows/allocations.ts';
-import { whatIsMeant } from './rows/find.ts';
+import { resolveId } from './rows/find.ts';
 import { readFleet } from './rows/fleet/fleet.ts';
 import { listNodes } from './rows/fleet/node-list.ts';
 import { isKnownNode, type NodeRow, readNode, readNodes } from './rows/nodes.ts';
@@ -66,9 +66,9 @@ const reads: Record<string, (visibility: Visibility) => Promise<number>> = {
     const filter = { visibility, allocation_id: own.allocation_id, limit: 10 };
     return (await listOperations(store.db, filter, fleet.now())).items.length;
   },
-  'whatIsMeant by correlation id': async (visibility) =>
-    (await whatIsMeant(store.db, own.correlation_id, visibility)).allocations.length,
-  'whatIsMeant by name': async (visibility) => (await whatIsMeant(store.db, node.name, visibility)).nodes.length,
+  'resolveId by correlation id': async (visibility) =>
+    (await resolveId(store.db, own.correlation_id, visibility)).allocations.length,
+  'resolveId by name': async (visibility) => (await resolveId(store.db, node.name, visibility)).nodes.length,
   'readVisibleTimeline of an allocation': async (visibility) =>
     (await readVisibleTimeline(store.db, visibility, { allocation_id: own.allocation_id, limit: 1 })).items.length,
   'readVisibleTimeline of a node': async (visibility) =>

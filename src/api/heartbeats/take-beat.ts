@@ -49,7 +49,7 @@ function hear(session: AgentSession, beat: SaidBeat, services: ApiServices, pace
     received_ms,
     interval_seconds: pace.interval_seconds,
     stale_seconds: pace.stale_seconds,
-    told: session.protocol_client === null,
+    has_assigned_interval: session.protocol_client === null,
     reported: reportedIn(beat),
   });
 }

@@ -9,9 +9,8 @@ import type { KnownIds } from '../../base/ids.ts';
 import { canonicalJson } from '../../contract/canonical-json.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { recordEvidence } from '../../store/evidence/evidence.ts';
-import type { Transaction } from '../../store/pg/database.ts';
+import { type Transaction, withinTransaction } from '../../store/pg/database.ts';
 import { claimKey, type KeyScope, keepAnswer } from '../../store/pg/idempotency.ts';
-import { withinTransaction } from '../../store/pg/one-transaction.ts';
 import type { ApiServices } from '../services.ts';
 import { actorOf, type Person } from './callers.ts';
 

@@ -2,7 +2,7 @@
 import { Compile } from 'typebox/compile';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { Id } from '../../contract/primitives.ts';
-import { usualLimit } from '../../store/pg/walk.ts';
+import { defaultPageSize } from '../../store/pg/walk.ts';
 
 const id = Compile(Id);
 
@@ -10,5 +10,5 @@ const id = Compile(Id);
 export function pageOf<Q extends { cursor?: string; limit?: number }>(query: Q | undefined) {
   const { cursor, limit, ...filter } = query ?? ({} as Q);
   if (cursor !== undefined && !id.Check(cursor)) throw new ApiProblem('invalid_cursor');
-  return { ...filter, after: cursor, limit: limit ?? usualLimit };
+  return { ...filter, after: cursor, limit: limit ?? defaultPageSize };
 }

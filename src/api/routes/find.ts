@@ -3,11 +3,11 @@ import { now } from '../../base/clock.ts';
 import type { FoundThing } from '../../contract/fleet/find.ts';
 import { readOperations } from '../../store/operations/operations.ts';
 import { readAllocations } from '../../store/rows/allocations.ts';
-import { requestsOf, whatIsMeant } from '../../store/rows/find.ts';
+import { requestsOf, resolveId } from '../../store/rows/find.ts';
 import { findingRow } from '../../store/rows/findings.ts';
 import { readNodes } from '../../store/rows/nodes.ts';
 import { residueRow } from '../../store/rows/residue.ts';
-import { meantOf } from '../found-target.ts';
+import { mainTargetOf } from '../found-target.ts';
 import type { ApiServices, Handlers } from '../services.ts';
 
 const bare = { name: null, node_id: null, node_instance_id: null, allocation_id: null };
@@ -34,15 +34,15 @@ export const findHandlers: Pick<Handlers, 'thing-find'> = {
   async 'thing-find'({ query, person }, services) {
     const { db } = services;
     const { visibility } = person();
-    const meant = await whatIsMeant(db, query.id, visibility);
+    const resolved = await resolveId(db, query.id, visibility);
     const at = now(services.clock);
     const [allocations, operations, nodes, rest] = await Promise.all([
-      readAllocations(db, meant.allocations, visibility, at),
-      readOperations(db, meant.operations, visibility, at),
-      readNodes(db, meant.nodes, visibility),
-      leftovers(db, meant.residue, meant.findings),
+      readAllocations(db, resolved.allocations, visibility, at),
+      readOperations(db, resolved.operations, visibility, at),
+      readNodes(db, resolved.nodes, visibility),
+      leftovers(db, resolved.residue, resolved.findings),
     ]);
-    const { node_instance_id } = meant;
+    const { node_instance_id } = resolved;
     const items: FoundThing[] = [
       ...allocations.map(({ allocation_id, name, status, node_id }) => ({
         ...{ kind: 'allocation' as const, id: allocation_id, name, status, over: status === 'released' },
@@ -61,10 +61,10 @@ export const findHandlers: Pick<Handlers, 'thing-find'> = {
     const [only] = allocations;
     const isOneAllocation = allocations.length === 1 && items.length === 1 && only !== undefined;
     return {
-      known: items.length > 0 || meant.as_request,
-      as_request: meant.as_request,
+      known: items.length > 0 || resolved.as_request,
+      as_request: resolved.as_request,
       items,
-      meant: meantOf(items, meant.as_request),
+      meant: mainTargetOf(items, resolved.as_request),
       requests: isOneAllocation ? await requestsOf(db, only.allocation_id) : [],
     };
   },

@@ -5,7 +5,7 @@
 import { type Clock, pause } from '../../base/clock.ts';
 import { type Cursor, parseCursor, startCursor } from '../../store/evidence/evidence.ts';
 import type { FeedBatch } from './feed-batch.ts';
-import { questionOf, renderer, type Wanted } from './stream-events.ts';
+import { audienceKey, renderer, type Wanted } from './stream-events.ts';
 
 /** A batch as those who ask the same get it. */
 export interface Piece {
@@ -65,14 +65,14 @@ export function createAudience(clock: Clock) {
 
   return {
     add(reader: StreamReader): () => void {
-      const question = questionOf(reader.wanted);
-      const same = questions.get(question) ?? new Set();
-      questions.set(question, same.add(reader));
+      const key = audienceKey(reader.wanted);
+      const same = questions.get(key) ?? new Set();
+      questions.set(key, same.add(reader));
       readers++;
       return () => {
         if (!same.delete(reader)) return;
         readers--;
-        if (same.size === 0 && questions.get(question) === same) questions.delete(question);
+        if (same.size === 0 && questions.get(key) === same) questions.delete(key);
       };
     },
 

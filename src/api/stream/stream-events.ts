@@ -14,7 +14,7 @@ export interface Wanted {
 }
 
 /** Readers with the same key are sent the same bytes. */
-export const questionOf = ({ topics, visibility, node_id, allocation_id, workflow_id, pool }: Wanted): string =>
+export const audienceKey = ({ topics, visibility, node_id, allocation_id, workflow_id, pool }: Wanted): string =>
   JSON.stringify([[...topics].toSorted(), visibility, node_id, allocation_id, workflow_id, pool]);
 
 const isVisible = (allocation_id: string | null, batch: FeedBatch, { visibility }: Wanted): boolean =>

@@ -10,7 +10,7 @@ import {
 } from '../../lifecycle/actions/allocation-actions.ts';
 import type { AllocationStatus } from '../../lifecycle/model/states.ts';
 import { pairedWith } from '../../lifecycle/model/transitions.ts';
-import { withinTransaction } from '../../store/pg/one-transaction.ts';
+import { withinTransaction } from '../../store/pg/database.ts';
 import { type AllocationRow, allocationRow } from '../../store/rows/allocations.ts';
 import { currentPool } from '../../store/rows/pools.ts';
 import { budgetOf } from '../../store/transitions/transition-rules.ts';

@@ -7,8 +7,7 @@ import type { AllocationStatus } from '../../lifecycle/model/states.ts';
 import { wholeFleet } from '../../lifecycle/visibility.ts';
 import { voicesOf } from '../../store/agents/instances.ts';
 import { takeDownsUnderWay } from '../../store/operations/open-operations.ts';
-import { askAll } from '../../store/pg/ask-all.ts';
-import type { Queryable } from '../../store/pg/database.ts';
+import { type Queryable, readAll } from '../../store/pg/database.ts';
 import { statusesOf } from '../../store/rows/allocations.ts';
 import { readNode } from '../../store/rows/nodes.ts';
 import { currentDocuments } from '../../store/rows/pools.ts';
@@ -17,7 +16,7 @@ import { reusesNodes } from '../release/release-policy.ts';
 /** By as many statements for a thousand as for one. */
 export async function nodeSubjects(db: Queryable, nodes: readonly Node[]): Promise<ActionSubject[]> {
   const held = nodes.flatMap(({ allocation_id }) => allocation_id ?? []);
-  const [holders, circumstances] = await askAll(db, [() => statusesOf(db, held), () => circumstancesOf(db, nodes)]);
+  const [holders, circumstances] = await readAll(db, [() => statusesOf(db, held), () => circumstancesOf(db, nodes)]);
   return nodes.map((node) => ({
     ...node,
     ...circumstances(node),
@@ -38,7 +37,7 @@ async function circumstancesOf(db: Queryable, nodes: readonly Node[]) {
   const ids = nodes.map(({ node_id }) => node_id);
   const instances = nodes.flatMap(({ node_instance_id }) => node_instance_id ?? []);
   const names = nodes.map(({ pool }) => pool);
-  const [works, voices, pools] = await askAll(db, [
+  const [works, voices, pools] = await readAll(db, [
     () => takeDownsUnderWay(db, ids),
     () => voicesOf(db, instances),
     () => currentDocuments(db, names),

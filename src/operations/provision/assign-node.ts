@@ -6,7 +6,7 @@ import type { OperationRow } from '../../store/operations/operation-rows.ts';
 import { bindOperationsToNodes } from '../../store/operations/operations.ts';
 import { type Database, single, type Transaction } from '../../store/pg/database.ts';
 import { type AllocationRow, allocationRows, holdersOf } from '../../store/rows/allocations.ts';
-import { type HeldBefore, lockFreeNodes } from '../../store/rows/free-nodes.ts';
+import { type FreeNodeHints, lockFreeNodes } from '../../store/rows/free-nodes.ts';
 import { lockNode, type NodeRow } from '../../store/rows/nodes.ts';
 import { type PoolRow, poolInTurn } from '../../store/rows/pools.ts';
 import { type AllocationMove, moveAllocations } from '../../store/transitions/allocation-transition.ts';
@@ -147,10 +147,10 @@ const inTheOrderOfAsking = (one: Ask, other: Ask) =>
   one.allocation.allocation_id < other.allocation.allocation_id ? -1 : 1;
 
 /** What this replica found at its last searches. */
-const searched = new WeakMap<Database, HeldBefore>();
+const searched = new WeakMap<Database, FreeNodeHints>();
 
-function heldBefore(db: Database): HeldBefore {
-  const held: HeldBefore = searched.get(db) ?? new Map();
+function heldBefore(db: Database): FreeNodeHints {
+  const held: FreeNodeHints = searched.get(db) ?? new Map();
   searched.set(db, held);
   return held;
 }

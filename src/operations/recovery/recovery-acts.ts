@@ -2,8 +2,7 @@
 import type { WorkflowId } from '../../base/ids.ts';
 import { type BulkActionName, isAboutAllocations } from '../../lifecycle/actions/recovery.ts';
 import type { TargetRow } from '../../store/operations/recoveries.ts';
-import type { Transaction } from '../../store/pg/database.ts';
-import { withinTransaction } from '../../store/pg/one-transaction.ts';
+import { type Transaction, withinTransaction } from '../../store/pg/database.ts';
 import { actOnAllocation } from '../actions/allocation-actions.ts';
 import { actOnNode } from '../actions/node-actions.ts';
 import type { Caller } from '../runtime/caller.ts';

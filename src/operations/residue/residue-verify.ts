@@ -2,7 +2,7 @@
 import { now } from '../../base/clock.ts';
 import { type OperationContext, type OperationDefinition, StepFailed } from '../../engine/engine.ts';
 import { once } from '../../store/operations/executions.ts';
-import { noteLook, settleResidue } from '../../store/rows/residue.ts';
+import { recordInspection, settleResidue } from '../../store/rows/residue.ts';
 import { type Looked, proveByAgent, proveIfPossible, wordsOf } from '../release/proof.ts';
 import { reusesNodes } from '../release/release-policy.ts';
 import { retireProvenGone } from '../release/retire-proven-gone.ts';
@@ -83,7 +83,7 @@ export function residueVerify(services: OperationServices): OperationDefinition 
           const at = now(services.clock);
           return once(services.db, context.workflow_id, 'kept', services.executor, at, async (tx, operation) => {
             const teller = { layer: 'workflow', actor: operation.actor, workflow_id: operation.workflow_id } as const;
-            if (!looked.proof) await noteLook(tx, residue_id, looked.why_not, teller, at);
+            if (!looked.proof) await recordInspection(tx, residue_id, looked.why_not, teller, at);
             else {
               const { node_id, node_instance_id } = residue.row;
               const gone = { node_id, node_instance_id, proof: looked.proof.kind, reason: 'proven gone' };

@@ -26,7 +26,7 @@ it('counts by the clock of the database where the replica is behind it', async (
     db.transaction((tx) =>
       storeBeats(tx, [
         {
-          ...{ node_instance_id, interval_seconds: 10, stale_seconds: 30, told: true },
+          ...{ node_instance_id, interval_seconds: 10, stale_seconds: 30, has_assigned_interval: true },
           received_ms: received_at.getTime(),
           reported: { message: 'of the former' },
         },
@@ -51,7 +51,7 @@ it('keeps the report for operators and takes no older one any more', async () =>
           received_ms: received_at.getTime(),
           interval_seconds: 10,
           stale_seconds: 30,
-          told: true,
+          has_assigned_interval: true,
           reported: message === null ? null : { message },
         },
       ]),

@@ -130,7 +130,7 @@ test('a deferred report from before the machine went to another tenant is droppe
   const node_instance_id = node.node_instance_id as NodeInstanceId;
   const handover = fleet.now();
   await db.transaction(async (tx) => {
-    const beat = { interval_seconds: 10, stale_seconds: 30, told: true, reported: null };
+    const beat = { interval_seconds: 10, stale_seconds: 30, has_assigned_interval: true, reported: null };
     await storeBeats(tx, [{ ...beat, node_instance_id, received_ms: handover.getTime() - 60_000 }]);
     await clearReports(tx, [node], handover);
   });

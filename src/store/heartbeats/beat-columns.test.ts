@@ -6,12 +6,12 @@ import { type Beat, type BeatColumns, beatColumns, piecesOf, rowsOf } from './be
 
 const beat = (name: string, received_ms: number, more: Partial<Beat> = {}): Beat => ({
   node_instance_id: `inst_${name}` as NodeInstanceId,
-  ...{ received_ms, interval_seconds: 10, stale_seconds: 30, told: true, reported: null },
+  ...{ received_ms, interval_seconds: 10, stale_seconds: 30, has_assigned_interval: true, reported: null },
   ...more,
 });
 
-function of(told: boolean, ...beats: Beat[]): BeatColumns {
-  const columns = beatColumns(told, builtInRedactor);
+function of(isAssigned: boolean, ...beats: Beat[]): BeatColumns {
+  const columns = beatColumns(isAssigned, builtInRedactor);
   for (const each of beats) columns.add(each);
   return columns;
 }
@@ -24,7 +24,7 @@ test.each([
   ['the later one first', [second, first]],
 ])('of two beats the later counts, with what was said last and the longer patience: %s', (_, beats) => {
   expect(of(true, ...beats).rows).toEqual({
-    ...{ told: true, ids: ['inst_a'], received_ms: [2], interval_ms: [20_000], stale_ms: [375_000] },
+    ...{ has_assigned_interval: true, ids: ['inst_a'], received_ms: [2], interval_ms: [20_000], stale_ms: [375_000] },
     reported: ['{"health_score":1}'],
   });
 });

@@ -10,15 +10,18 @@ export interface Beat {
   received_ms: number;
   interval_seconds: number;
   stale_seconds: number;
-  /** Whether it was told its interval. Who keeps a pace of its own was never told the former one either, and owes it nothing. */
-  told: boolean;
+  /**
+   * Whether the server set its interval. A program that keeps a pace of its own gets no extra
+   * silence when its interval becomes shorter.
+   */
+  has_assigned_interval: boolean;
   /** What the node said of itself, besides its claim. */
   reported: Record<string, unknown> | null;
 }
 
 /** Row by row, one beat. */
 export interface BeatRows {
-  readonly told: boolean;
+  readonly has_assigned_interval: boolean;
   readonly ids: NodeInstanceId[];
   readonly received_ms: number[];
   readonly interval_ms: number[];
@@ -34,8 +37,8 @@ export interface BeatColumns {
   putBack(rows: BeatRows): void;
 }
 
-const noRows = (told: boolean): BeatRows => ({
-  ...{ told, ids: [], received_ms: [], interval_ms: [], stale_ms: [], reported: [] },
+const noRows = (has_assigned_interval: boolean): BeatRows => ({
+  ...{ has_assigned_interval, ids: [], received_ms: [], interval_ms: [], stale_ms: [], reported: [] },
 });
 
 /** Numbers keep no secrets, and most beats say nothing else of themselves. Breaks of lines are escaped in JSON, so it is one line. */
@@ -48,8 +51,8 @@ function written(reported: Record<string, unknown> | null, redact: Redactor): st
 
 const millis = (seconds: number) => Math.round(seconds * 1000);
 
-export function beatColumns(told: boolean, redact: Redactor): BeatColumns {
-  const rows = noRows(told);
+export function beatColumns(hasAssigned: boolean, redact: Redactor): BeatColumns {
+  const rows = noRows(hasAssigned);
   const { ids, received_ms, interval_ms, stale_ms, reported } = rows;
   const placeOf = new Map<NodeInstanceId, number>();
 
@@ -66,10 +69,10 @@ export function beatColumns(told: boolean, redact: Redactor): BeatColumns {
     if (isLater) {
       received_ms[place] = received;
       interval_ms[place] = interval;
-      stale_ms[place] = told ? Math.max(stale, allowed) : stale;
+      stale_ms[place] = hasAssigned ? Math.max(stale, allowed) : stale;
       reported[place] = said || (reported[place] ?? '');
     } else {
-      stale_ms[place] = told ? Math.max(stale, allowed) : allowed;
+      stale_ms[place] = hasAssigned ? Math.max(stale, allowed) : allowed;
       reported[place] ||= said;
     }
   };
@@ -94,7 +97,7 @@ export function beatColumns(told: boolean, redact: Redactor): BeatColumns {
 }
 
 const mapped = (rows: BeatRows, each: <Value>(column: Value[]) => Value[]): BeatRows => ({
-  told: rows.told,
+  has_assigned_interval: rows.has_assigned_interval,
   ids: each(rows.ids),
   received_ms: each(rows.received_ms),
   interval_ms: each(rows.interval_ms),

@@ -25,7 +25,7 @@ const beat = (node_instance_id: NodeInstanceId, second: number, reported: Beat['
   received_ms: fleet.clock.nowMs() + second * 1000,
   interval_seconds: 10,
   stale_seconds: 30,
-  told: true,
+  has_assigned_interval: true,
   reported,
 });
 
@@ -170,7 +170,7 @@ test('it says how far it has come, and not further', async () => {
 });
 
 /** A beat that was told an interval, and the patience that goes with it. */
-const told = (id: NodeInstanceId, second: number, interval_seconds: number): Beat => ({
+const pacedBeat = (id: NodeInstanceId, second: number, interval_seconds: number): Beat => ({
   ...beat(id, second),
   interval_seconds,
   stale_seconds: 3 * interval_seconds,
@@ -190,7 +190,7 @@ test('a node that is told a shorter interval is allowed the former silence until
     [3, 20, 300],
     [4, 20, 60],
   ] as const) {
-    buffer.add(told(id, second, interval));
+    buffer.add(pacedBeat(id, second, interval));
     await buffer.flush();
     expect(await patience(id), `after ${second} beats`).toBe(allowed);
   }
@@ -203,12 +203,12 @@ test('one that keeps a pace of its own is missed by its last one', async () => {
     [1, 100],
     [2, 10],
   ] as const) {
-    buffer.add({ ...told(id, second, interval), told: false });
+    buffer.add({ ...pacedBeat(id, second, interval), has_assigned_interval: false });
     await buffer.flush();
     expect(await patience(id), `after ${second} beats`).toBe(3 * interval);
   }
-  buffer.add({ ...told(id, 3, 100), told: false });
-  buffer.add({ ...told(id, 4, 10), told: false });
+  buffer.add({ ...pacedBeat(id, 3, 100), has_assigned_interval: false });
+  buffer.add({ ...pacedBeat(id, 4, 10), has_assigned_interval: false });
   await buffer.flush();
   expect(await patience(id), 'two at once').toBe(30);
 });
@@ -216,8 +216,8 @@ test('one that keeps a pace of its own is missed by its last one', async () => {
 test('also when it beats twice before anything is written', async () => {
   const { buffer } = watched();
   const id = await instance();
-  buffer.add(told(id, 1, 100));
-  buffer.add(told(id, 2, 10));
+  buffer.add(pacedBeat(id, 1, 100));
+  buffer.add(pacedBeat(id, 2, 10));
   await buffer.flush();
   expect(await patience(id)).toBe(300);
 });
@@ -291,7 +291,7 @@ test('what it says of its hearing never goes back, however seldom a beat comes',
         received_ms: clock.nowMs(),
         interval_seconds: 5,
         stale_seconds: 30,
-        told: true,
+        has_assigned_interval: true,
         reported: null,
       });
     const said = buffer.flushedThrough();

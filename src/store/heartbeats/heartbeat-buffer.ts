@@ -35,7 +35,7 @@ const mostWaitMs = 1_000;
 const asBeats = `select set_config(name, 'off', true) from unnest(array['synchronous_commit', 'enable_hashjoin', 'enable_mergejoin', 'enable_seqscan']) as name`;
 
 export function createHeartbeatBuffer(db: Database, clock: Clock, onError: (error: unknown) => void): HeartbeatBuffer {
-  const nothing = () => ({ told: beatColumns(true, db.redact), untold: beatColumns(false, db.redact) });
+  const nothing = () => ({ assigned: beatColumns(true, db.redact), own: beatColumns(false, db.redact) });
   let waiting = nothing();
   let writing = false;
   let failing = false;
@@ -46,8 +46,8 @@ export function createHeartbeatBuffer(db: Database, clock: Clock, onError: (erro
   let running: Promise<void> = Promise.resolve();
   let queued: Promise<void> | undefined;
 
-  const columnsFor = (told: boolean) => (told ? waiting.told : waiting.untold);
-  const areWaiting = () => waiting.told.rows.ids.length + waiting.untold.rows.ids.length > 0;
+  const columnsFor = (hasAssigned: boolean) => (hasAssigned ? waiting.assigned : waiting.own);
+  const areWaiting = () => waiting.assigned.rows.ids.length + waiting.own.rows.ids.length > 0;
 
   const write = (rows: BeatRows) =>
     db.transaction(async (tx) => {
@@ -58,7 +58,7 @@ export function createHeartbeatBuffer(db: Database, clock: Clock, onError: (erro
   const flushNow = async () => {
     const startedMs = clock.nowMs();
     writing = areWaiting();
-    const pieces = [waiting.told, waiting.untold].flatMap(({ rows }) => piecesOf(rows, rowsAtOnce));
+    const pieces = [waiting.assigned, waiting.own].flatMap(({ rows }) => piecesOf(rows, rowsAtOnce));
     waiting = nothing();
     let stored = 0;
     try {
@@ -69,7 +69,7 @@ export function createHeartbeatBuffer(db: Database, clock: Clock, onError: (erro
       if (pieces.length > 0) storedAfterMs = clock.nowMs() - Math.min(flushedMs, startedMs);
       flushedMs = startedMs;
     } catch (error) {
-      for (const rows of pieces.slice(stored)) columnsFor(rows.told).putBack(rows);
+      for (const rows of pieces.slice(stored)) columnsFor(rows.has_assigned_interval).putBack(rows);
       failing = true;
       onError(error);
       schedule();
@@ -103,7 +103,7 @@ export function createHeartbeatBuffer(db: Database, clock: Clock, onError: (erro
     add(beat) {
       // Until now nothing waited, so everything before this beat is stored: what we say of our hearing never goes back.
       if (isEmpty()) flushedMs = clock.nowMs();
-      columnsFor(beat.told).add(beat);
+      columnsFor(beat.has_assigned_interval).add(beat);
       added++;
       schedule();
     },

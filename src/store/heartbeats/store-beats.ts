@@ -13,7 +13,7 @@ import { type Beat, type BeatRows, beatColumns, rowsOf } from './beat-columns.ts
  *
  * In the order of their instances, so that two who store at once wait for each other and not in a circle.
  */
-const told = `
+const beatRows = `
   select id, to_timestamp(received / 1000) as at, (interval / 1000)::real as interval, (stale / 1000)::real as stale, reported::jsonb as reported
   from unnest(string_to_array($1, ' '), $2::float8[], $3::float8[], $4::float8[], string_to_array($5, E'\\n', '')) as beat(id, received, interval, stale, reported)
   order by id collate "C"`;
@@ -44,28 +44,35 @@ const update = `
   with stored as (
     update heartbeats kept set last_seen_at = beat.at, interval_seconds = beat.interval, reported = ${reportedNow('beat.reported', 'beat.at', 'kept')},
       ${changed('beat.stale', 'kept')}
-    from (${told}) beat where kept.node_instance_id = beat.id and kept.last_seen_at < beat.at returning beat.id)
+    from (${beatRows}) beat where kept.node_instance_id = beat.id and kept.last_seen_at < beat.at returning beat.id)
   select id from unnest(string_to_array($1, ' ')) as beat(id) where id not in (select id from stored)`;
 
 /** For whoever beats for the first time, or was heard later already, or is no more. */
 const upsert = `
   insert into heartbeats (node_instance_id, last_seen_at, interval_seconds, stale_seconds, patience, reported, room)
-  select id, at, interval, stale, ${patienceIn('stale')}, reported, ${room} from (${told}) beat
+  select id, at, interval, stale, ${patienceIn('stale')}, reported, ${room} from (${beatRows}) beat
   where exists (select 1 from instances where instances.node_instance_id = beat.id)
   on conflict (node_instance_id) do update set last_seen_at = excluded.last_seen_at, interval_seconds = excluded.interval_seconds,
     ${changed('excluded.stale_seconds', 'heartbeats')}, reported = ${reportedNow('excluded.reported', 'excluded.last_seen_at', 'heartbeats')}
   where heartbeats.last_seen_at < excluded.last_seen_at`;
 
 /** How many of its former intervals one is allowed that is told a shorter one. */
-const intervalsAllowed = (told: boolean) => (told ? effectiveStaleSeconds(0, 1) : 0);
+const intervalsAllowed = (hasAssigned: boolean) => (hasAssigned ? effectiveStaleSeconds(0, 1) : 0);
 
-const parametersOf = ({ told, ids, received_ms, interval_ms, stale_ms, reported }: BeatRows): unknown[] => [
+const parametersOf = ({
+  has_assigned_interval,
+  ids,
+  received_ms,
+  interval_ms,
+  stale_ms,
+  reported,
+}: BeatRows): unknown[] => [
   ids.join(' '),
   float8Array(received_ms),
   float8Array(interval_ms),
   float8Array(stale_ms),
   reported.join('\n'),
-  intervalsAllowed(told),
+  intervalsAllowed(has_assigned_interval),
 ];
 
 export async function storeRows(tx: Transaction, rows: BeatRows): Promise<void> {
@@ -78,9 +85,9 @@ export async function storeRows(tx: Transaction, rows: BeatRows): Promise<void> 
 }
 
 export async function storeBeats(tx: Transaction, beats: readonly Beat[]): Promise<void> {
-  for (const told of [true, false]) {
-    const columns = beatColumns(told, tx.redact);
-    for (const beat of beats) if (beat.told === told) columns.add(beat);
+  for (const hasAssigned of [true, false]) {
+    const columns = beatColumns(hasAssigned, tx.redact);
+    for (const beat of beats) if (beat.has_assigned_interval === hasAssigned) columns.add(beat);
     await storeRows(tx, columns.rows);
   }
 }

@@ -18,19 +18,19 @@ export const nodes: Projected = { table: 'nodes', key: 'node_id', noun: 'node' }
 export const allocations: Projected = { table: 'allocations', key: 'allocation_id', noun: 'allocation' };
 export const projected: readonly Projected[] = [nodes, allocations];
 
-export const tellsOfRow = ({ noun }: Projected, fact: string): string =>
+export const changesRow = ({ noun }: Projected, fact: string): string =>
   `${fact}.kind like '${noun}.%' and ${fact}.data ? 'set' and ${isOwn(fact)}`;
 
 /** Each fact overwrites what it set, in commit order; the first one, and each snapshot, set everything. */
-export const toldRows = (of: Projected, where: string): string => `
+export const rebuiltRows = (of: Projected, where: string): string => `
   select told.* from (
     select jsonb_merged(fact.data -> 'set' order by fact.xid, fact.seq) as set from evidence fact
-    where ${tellsOfRow(of, 'fact')} and ${where} group by fact.${of.key}) stood,
+    where ${changesRow(of, 'fact')} and ${where} group by fact.${of.key}) stood,
   jsonb_populate_record(null::${of.table}, stood.set) told`;
 
 /** All of them, or of these ids. */
 const rebuild = <R extends Row>(db: Queryable, of: Projected, ids?: string[]): Promise<R[]> =>
-  db.query<R>(`${toldRows(of, `($1::text[] is null or fact.${of.key} = any($1))`)} order by told.${of.key}`, [
+  db.query<R>(`${rebuiltRows(of, `($1::text[] is null or fact.${of.key} = any($1))`)} order by told.${of.key}`, [
     ids ?? null,
   ]);
 

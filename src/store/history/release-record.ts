@@ -11,7 +11,7 @@ import { isOwn } from '../evidence/own-facts.ts';
 import { rowTextColumns } from '../integrity/row-text.ts';
 import type { Queryable } from '../pg/database.ts';
 import type { AllocationRow } from '../rows/allocations.ts';
-import { allocations, tellsOfRow } from './projection.ts';
+import { allocations, changesRow } from './projection.ts';
 import { cutBefore } from './retention.ts';
 
 const maxInstances = 100;
@@ -83,7 +83,7 @@ export async function releaseFacts(db: Queryable, allocation_id: string): Promis
        from evidence
        cross join unnest($4::text[]) as wanted(field)
        where allocation_id = $1
-         and ${tellsOfRow(allocations, 'evidence')}
+         and ${changesRow(allocations, 'evidence')}
          and data -> 'set' ? field
          and (xid, seq) <= ($2::xid8, $3::bigint)
        order by field, evidence.xid desc, evidence.seq desc

@@ -8,7 +8,7 @@ import type { Queryable } from '../pg/database.ts';
 import type { AllocationRow } from '../rows/allocations.ts';
 import type { Disagreement, Side } from '../rows/findings.ts';
 import type { NodeRow } from '../rows/nodes.ts';
-import { allocations, nodes, type Projected, toldRows } from './projection.ts';
+import { allocations, nodes, type Projected, rebuiltRows } from './projection.ts';
 
 export type ComparedTable = Projected['table'];
 
@@ -58,7 +58,7 @@ function compareSql(table: ComparedTable, thoroughness: Thoroughness): string {
   const { key } = of;
   return `
     select ${key} as id, to_jsonb(kept) as ours, to_jsonb(told) as theirs
-    from ${table} kept left join (${toldRows(of, `fact.${key} = any($1)`)}) told using (${key})
+    from ${table} kept left join (${rebuiltRows(of, `fact.${key} = any($1)`)}) told using (${key})
     where kept.${key} = any($1) and (told.${key} is null or ${differ(table, thoroughness)}) order by 1`;
 }
 

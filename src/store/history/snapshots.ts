@@ -6,7 +6,7 @@ import type { RowText } from '../../contract/evidence/integrity/row-hash.ts';
 import { rowTextColumns } from '../integrity/row-text.ts';
 import type { Sealer } from '../integrity/sealer.ts';
 import type { Database } from '../pg/database.ts';
-import { type Projected, projected, tellsOfRow } from './projection.ts';
+import { changesRow, type Projected, projected } from './projection.ts';
 
 /** The ids that a snapshot carries, taken from the row it tells of. */
 const idsOf: Record<Projected['table'], string[]> = {
@@ -21,7 +21,7 @@ const slice = 200;
 
 /** Whose story has something in what is cut, in the order of their ids. */
 const subjectsSql = (of: Projected): string => `
-  select distinct ${of.key} as id from evidence where layer = $1 and at < $2 and ${tellsOfRow(of, 'evidence')} and ${of.key} > $3
+  select distinct ${of.key} as id from evidence where layer = $1 and at < $2 and ${changesRow(of, 'evidence')} and ${of.key} > $3
   order by 1 limit ${slice}`;
 
 /** By a list of keys: the database knows how many they are, and looks their facts up instead of reading everybody's. */
@@ -30,14 +30,14 @@ function snapshotSql(of: Projected): string {
   return `
     with place as materialized (
       select distinct on (${key}) ${key} as id, xid, seq from evidence
-      where layer = $1 and at < $2 and ${tellsOfRow(of, 'evidence')} and ${key} = any($3) order by ${key}, xid desc, seq desc),
+      where layer = $1 and at < $2 and ${changesRow(of, 'evidence')} and ${key} = any($3) order by ${key}, xid desc, seq desc),
     stood as (
       select id, place.xid, place.seq, jsonb_merged(fact.data -> 'set' order by fact.xid, fact.seq) as set
       from place join evidence fact on fact.${key} = id and (fact.xid, fact.seq) <= (place.xid, place.seq)
-      where fact.${key} = any($3) and ${tellsOfRow(of, 'fact')} group by 1, 2, 3),
+      where fact.${key} = any($3) and ${changesRow(of, 'fact')} group by 1, 2, 3),
     remaining as materialized (
       select ${key} as id, xid, seq, kind from evidence
-      where ${key} = any($3) and ${tellsOfRow(of, 'evidence')} and not (layer = $1 and at < $2)),
+      where ${key} = any($3) and ${changesRow(of, 'evidence')} and not (layer = $1 and at < $2)),
     written as (
       insert into evidence (xid, seq, at, layer, kind, summary, data, origin, ${idsOf[table].join(', ')})
       select xid, seq, $4, 'store', '${noun}.snapshot',

@@ -7,7 +7,7 @@ import { formatCursor } from '../evidence/evidence.ts';
 import type { Queryable, Row } from '../pg/database.ts';
 import type { AllocationRow } from '../rows/allocations.ts';
 import { holds, type NodeRow, stateWire } from '../rows/nodes.ts';
-import { allocations, nodes, type Projected, tellsOfRow } from './projection.ts';
+import { allocations, changesRow, nodes, type Projected } from './projection.ts';
 
 interface Asked {
   id: string;
@@ -20,11 +20,11 @@ const thenSql = (of: Projected): string => `
   select asked.place::int - 1 as place, last.xid::text as xid, last.seq::text as seq, told.*
   from unnest($1::text[], $2::timestamptz[]) with ordinality as asked(id, moment, place)
   cross join lateral (
-    select fact.xid, fact.seq from evidence fact where fact.${of.key} = asked.id and ${tellsOfRow(of, 'fact')} and fact.at <= asked.moment
+    select fact.xid, fact.seq from evidence fact where fact.${of.key} = asked.id and ${changesRow(of, 'fact')} and fact.at <= asked.moment
     order by fact.xid desc, fact.seq desc limit 1) last
   cross join lateral (
     select jsonb_merged(fact.data -> 'set' order by fact.xid, fact.seq) as set from evidence fact
-    where fact.${of.key} = asked.id and ${tellsOfRow(of, 'fact')} and (fact.xid, fact.seq) <= (last.xid, last.seq)) stood
+    where fact.${of.key} = asked.id and ${changesRow(of, 'fact')} and (fact.xid, fact.seq) <= (last.xid, last.seq)) stood
   cross join lateral jsonb_populate_record(null::${of.table}, stood.set) told`;
 
 const then = <R extends Row>(db: Queryable, of: Projected, asked: readonly Asked[]): Promise<Then<R>[]> =>
@@ -34,7 +34,7 @@ const then = <R extends Row>(db: Queryable, of: Projected, asked: readonly Asked
 const visitors = `
   select distinct asked.place::int - 1 as place, fact.allocation_id as id from unnest($1::text[], $2::timestamptz[]) with ordinality as asked(id, moment, place)
   join evidence fact on fact.node_id = asked.id and fact.at <= asked.moment
-  where ${tellsOfRow(allocations, 'fact')} and fact.allocation_id is not null`;
+  where ${changesRow(allocations, 'fact')} and fact.allocation_id is not null`;
 
 export interface Stood {
   state: NodeState;

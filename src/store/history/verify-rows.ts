@@ -4,7 +4,7 @@
  */
 import type { RowDifference } from '../../contract/supervision/finding.ts';
 import type { Queryable } from '../pg/database.ts';
-import { allocations, nodes, type Projected, toldRows } from './projection.ts';
+import { allocations, nodes, type Projected, rebuiltRows } from './projection.ts';
 import { type ProvenGoneNode, provenGoneNodes } from './proven-gone-nodes.ts';
 import { type ComparedTable, compareSlice } from './row-comparison.ts';
 
@@ -35,7 +35,7 @@ const unexplainedSql = ({ table, key }: Projected): string => `
 
 /** Within the same part of the ids as the rows that were compared. */
 const rowlessSql = (of: Projected): string => `
-  select told.${of.key} as id, told.pool, told.status from (${toldRows(
+  select told.${of.key} as id, told.pool, told.status from (${rebuiltRows(
     of,
     `fact.${of.key} > $1 and ($2 = '' or fact.${of.key} <= $2) and not exists (select from ${of.table} kept where kept.${of.key} = fact.${of.key})`,
   )}) told order by 1`;

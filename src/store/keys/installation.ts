@@ -6,6 +6,7 @@ import type { TaskKey } from '../../contract/agent/agent.ts';
 import { canonicalJson } from '../../contract/canonical-json.ts';
 import type { Actor } from '../../contract/evidence/evidence.ts';
 import type { ServerIdentity } from '../../contract/fleet/overview.ts';
+import type { EvidenceTail } from '../evidence/tail.ts';
 import type { Database } from '../pg/database.ts';
 import { keySet, type TaskKeyRow, taskKeyRows } from './task-keys/key-set.ts';
 import { maintainTaskKeys, newTaskKey, type RotatedTaskKey, rotateTaskKey, storeTaskKey } from './task-keys/rotate.ts';
@@ -132,4 +133,17 @@ export async function openInstallation(
       return signed({ ...said, ...links }, signing);
     },
   };
+}
+
+/** Reloads a replica's task keys whenever any replica rotates them. */
+export async function followTaskKeys(
+  { reloadTaskKeys }: Pick<Installation, 'reloadTaskKeys'>,
+  tail: Pick<EvidenceTail, 'subscribe'>,
+  onError: (error: unknown) => void,
+): Promise<void> {
+  tail.subscribe(({ kind }) => {
+    if (kind === 'task_key.rotated') reloadTaskKeys().catch(onError);
+  });
+  // Another replica may have rotated them before the tail began.
+  await reloadTaskKeys();
 }

@@ -95,7 +95,7 @@ export async function addChunks(db: Queryable, chunks: readonly ShippedChunk[]):
 }
 
 /** Adds of these lines what is not there yet. Answers with the number of the last line that is. */
-export function addWhatIsNew(
+export function addNewLines(
   db: Database,
   owner: LogOwner,
   lines: readonly ShippedLine[],

@@ -12,7 +12,7 @@ import { readLines } from './node-logs.ts';
 
 export interface LogSecrets {
   /** In the order of their numbers; at least one. */
-  strikeOut(instance: NodeInstanceId, lines: readonly ShippedLine[], redact: Redactor): Promise<ShippedLine[]>;
+  redactLines(instance: NodeInstanceId, lines: readonly ShippedLine[], redact: Redactor): Promise<ShippedLine[]>;
 }
 
 type Keys = ReadonlyMap<string, OpenKey>;
@@ -49,7 +49,7 @@ export function createLogSecrets(db: Database): LogSecrets {
   };
 
   return {
-    async strikeOut(instance, lines, redact) {
+    async redactLines(instance, lines, redact) {
       const first = lines[0]?.seq ?? 0;
       const known = inside.get(instance);
       const follows = known?.last_seq === first - 1;

@@ -6,7 +6,7 @@ import type { ForwardedLine } from '../../base/telemetry/log-forwarder.ts';
 import type { ShippedLine } from '../../contract/agent/agent.ts';
 import { type Database, StoreUnavailable } from '../pg/database.ts';
 import type { PoolRedactors } from '../rows/secrets/pool-redactors.ts';
-import { type AddedChunk, addChunks, addWhatIsNew, type LogOwner, type ShippedChunk } from './add-log-chunks.ts';
+import { type AddedChunk, addChunks, addNewLines, type LogOwner, type ShippedChunk } from './add-log-chunks.ts';
 import { inOrder, inUtc, packLines } from './log-chunks.ts';
 import { joinLooseChunks, manyLoose } from './log-joining.ts';
 import { cutLog } from './log-limit.ts';
@@ -106,7 +106,7 @@ export function createLogWriter({
 
   const writeOne = async (waiting: Waiting) => {
     try {
-      const late = await addWhatIsNew(db, waiting, waiting.lines);
+      const late = await addNewLines(db, waiting, waiting.lines);
       done(waiting, late.last_seq, late.added, late.fresh);
     } catch (error) {
       waiting.reject(error);
@@ -143,7 +143,7 @@ export function createLogWriter({
   return {
     async store({ node_id, node_instance_id, pool }, given) {
       const written = inOrder(given).map(({ seq, at, stream, line }) => ({ seq, at: inUtc(at), stream, line }));
-      const lines = await secrets.strikeOut(node_instance_id, written, pool_redactors.of(pool));
+      const lines = await secrets.redactLines(node_instance_id, written, pool_redactors.of(pool));
       const chunk = await packLines(lines);
       const { promise, resolve, reject } = Promise.withResolvers<number>();
       queue.push({ node_id, node_instance_id, chunk, lines, resolve, reject });

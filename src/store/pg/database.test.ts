@@ -1,7 +1,7 @@
-/** What is planned once stays right, whatever becomes of the tables it was planned for. */
+/** Prepared statements survive changes of their tables, and reads run in parallel where they can. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestDatabase, testDatabase } from '../../../test/support/database.ts';
-import { type Database, openDatabase, type Queryable } from './database.ts';
+import { type Database, openDatabase, type Queryable, readAll, withinTransaction } from './database.ts';
 
 let database: TestDatabase;
 let db: Database;
@@ -9,7 +9,7 @@ let other: Database;
 
 beforeAll(async () => {
   database = await testDatabase();
-  db = openDatabase({ url: database.url, max_connections: 2 });
+  db = openDatabase({ url: database.url, max_connections: 3 });
   other = openDatabase({ url: database.url, max_connections: 1 });
   await other.query('create table things (thing integer)');
   await other.query('insert into things values (1)');
@@ -21,24 +21,55 @@ afterAll(async () => {
   await database.drop();
 });
 
-const often = (on: Queryable) => on.query('select * from things where thing = $1', [1], { often: true });
+const readThings = (on: Queryable) => on.query('select * from things where thing = $1', [1], { often: true });
 
-test('a statement that is planned once is not planned again', async () => {
+test('prepares a frequent statement once per connection', async () => {
   await db.transaction(async (tx) => {
-    await often(tx);
-    await often(tx);
-    const planned = await tx.query('select name from pg_prepared_statements where statement like $1', [
+    await readThings(tx);
+    await readThings(tx);
+    const prepared = await tx.query('select name from pg_prepared_statements where statement like $1', [
       '%from things%',
     ]);
-    expect(planned).toHaveLength(1);
+    expect(prepared).toHaveLength(1);
   });
 });
 
-test('a table that another replica changes is read as it is now, alone and in a transaction', async () => {
+test('reads new columns that another replica adds, inside and outside a transaction', async () => {
   await other.query('alter table things add column colour text default $$red$$');
-  expect(await often(db)).toEqual([{ thing: 1, colour: 'red' }]);
-  await db.transaction(often);
+  expect(await readThings(db)).toEqual([{ thing: 1, colour: 'red' }]);
+  await db.transaction(readThings);
   await other.query('alter table things add column size integer default 7');
-  expect(await db.transaction(often)).toEqual([{ thing: 1, colour: 'red', size: 7 }]);
-  expect(await often(db)).toEqual([{ thing: 1, colour: 'red', size: 7 }]);
+  expect(await db.transaction(readThings)).toEqual([{ thing: 1, colour: 'red', size: 7 }]);
+  expect(await readThings(db)).toEqual([{ thing: 1, colour: 'red', size: 7 }]);
+});
+
+/** The results of three reads, and how many of them ran at the same time at most. */
+async function runThree(on: Queryable) {
+  let running = 0;
+  let maxRunning = 0;
+  const read = (value: number) => async () => {
+    maxRunning = Math.max(maxRunning, ++running);
+    const [row] = await on.query<{ value: number }>('select $1::int as value', [value]);
+    running--;
+    return row?.value;
+  };
+  return { results: await readAll(on, [read(1), read(2), read(3)]), maxRunning };
+}
+
+test('runs independent reads in parallel on a pool, with the results in order', async () => {
+  expect(await runThree(db)).toEqual({ results: [1, 2, 3], maxRunning: 3 });
+});
+
+test('runs independent reads one after another in a transaction', async () => {
+  const oneByOne = { results: [1, 2, 3], maxRunning: 1 };
+  expect(await db.transaction(runThree)).toEqual(oneByOne);
+  const within = db.transaction((tx) => runThree(withinTransaction(db, tx)));
+  expect(await within, 'also where a transaction stands for the whole database').toEqual(oneByOne);
+});
+
+test('rejects when a read throws before it returns a promise', async () => {
+  const throws = () => {
+    throw new Error('no such table');
+  };
+  await expect(readAll(db, [async () => 1, throws])).rejects.toThrow('no such table');
 });

@@ -1,4 +1,7 @@
-/** The door to PostgreSQL: one pool of connections, transactions, and errors told apart by whose fault they are. */
+/**
+ * Connections to PostgreSQL: one pool, transactions with retries, prepared statements, and errors
+ * sorted into "the store is unavailable" and "the statement is wrong".
+ */
 import { createHash } from 'node:crypto';
 import pg from 'pg';
 import { createRedactor, type LearningRedactor, type Redactor } from '../../base/redaction/redact.ts';
@@ -7,24 +10,25 @@ import { types } from './timestamps.ts';
 
 export type Row = object;
 
-/** Whatever can run a statement: the pool, or one open transaction. */
+/** Runs statements: the pool, or one open transaction. */
 export interface Queryable {
   /**
-   * `often`: the database reads and plans the statement once for each connection, and not each time anew. It plans without
-   * knowing the values, so these must not decide what the best way is: an id, not a list of them; a limit that stands in the text.
+   * `often`: prepare the statement, so that PostgreSQL parses and plans it once per connection.
+   * The plan is made without the values, so these must not decide which plan is best: pass one id,
+   * not a list of ids, and write a limit into the text.
    */
   query<R extends Row>(text: string, values?: unknown[], how?: { often?: boolean }): Promise<R[]>;
-  /** All statements go through one connection, which answers one at a time. */
+  /** All statements share one connection, which runs one at a time. */
   readonly one_connection?: true;
-  /** Whatever words of machines and people are stored go through it, rows and their evidence alike. */
+  /** Redacts text of machines and people before it is stored, in rows and in their evidence alike. */
   readonly redact: Redactor;
-  /** Whoever pays for the evidence that is written through it; see write-account.ts. */
+  /** Charged for the evidence that is written; see `chargedTo`. */
   readonly account?: WriteAccount;
-  /** Evidence was written: once it is committed, whoever follows the evidence is woken. */
+  /** Call after writing evidence: the tail is woken once the transaction commits. */
   evidenceWritten(): void;
 }
 
-/** A transaction in progress; functions that must run inside one ask for this type. */
+/** An open transaction. Functions that must run inside one take this type. */
 export interface Transaction extends Queryable {
   readonly transaction: true;
 }
@@ -35,12 +39,12 @@ export interface Database extends Queryable {
   transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
   /** Called after each commit that wrote evidence. */
   whenEvidence(listener: () => void): void;
-  /** A connection of its own, for LISTEN or a session lock, with settings of its own; the caller ends it. */
+  /** A dedicated connection, for LISTEN or a session lock, with its own settings. The caller ends it. */
   connect(applicationName: string, settings?: Record<string, string>): Promise<pg.Client>;
   close(): Promise<void>;
 }
 
-/** The database did not answer, or broke off: nothing is known to have changed, and repeating is safe. */
+/** The database did not answer, or the connection broke. A retry is safe. */
 export class StoreUnavailable extends Error {
   override name = 'StoreUnavailable';
 }
@@ -48,14 +52,23 @@ export class StoreUnavailable extends Error {
 /** SQLSTATE classes that mean "the server is not there", not "the statement is wrong". */
 const unavailableClasses = ['08', '53', '57', '58'];
 const transientCodes = ['40001', '40P01'];
-/** A table that a statement was planned for has other columns now, because another replica has migrated it; or a pooler has forgotten the statement. */
+/**
+ * A prepared statement is no longer valid: another replica migrated its table, or a connection
+ * pooler dropped the statement.
+ */
 const isStalePlan = (error: unknown): boolean =>
   sqlState(error) === '26000' ||
   (sqlState(error) === '0A000' && error instanceof Error && /cached plan/.test(error.message));
-const mostTries = 3;
-/** A replica that freezes inside a transaction loses it, and its locks, before its lease ends and another one takes over. */
+const maxTries = 3;
+/**
+ * Shorter than a replica's lease: a replica that freezes inside a transaction loses its row locks
+ * before another replica takes over.
+ */
 const idleTransactionMs = 8_000;
-/** Signing in takes four round trips, so a line with 2 s of latency needs 8 s. Lost ones are dropped sooner by the watch. */
+/**
+ * A login takes four round trips, so a link with 2 s of latency needs 8 s. The store watch drops
+ * connections that are lost sooner than this.
+ */
 const connectTimeoutMs = 20_000;
 
 const sqlState = (error: unknown): string | undefined =>
@@ -65,7 +78,7 @@ export const isUniqueViolation = (error: unknown, constraint?: string): boolean 
   sqlState(error) === '23505' &&
   (constraint === undefined || (error instanceof pg.DatabaseError && error.constraint === constraint));
 
-/** Somebody else held a lock for longer than the statement was told to wait. */
+/** The statement's lock timeout passed. */
 export const isLockTimeout = (error: unknown): boolean => sqlState(error) === '55P03';
 
 function classify(error: unknown): unknown {
@@ -86,7 +99,7 @@ function classify(error: unknown): unknown {
 export function openDatabase(options: {
   url: string;
   max_connections?: number;
-  /** What this installation strikes out; by default what every one does. */
+  /** The redactor of this installation; by default the built-in rules. */
   redact?: LearningRedactor;
   on_idle_error?: (error: Error) => void;
   watch?: Pick<StoreWatch, 'Client'>;
@@ -103,8 +116,8 @@ export function openDatabase(options: {
     idle_in_transaction_session_timeout: idleTransactionMs,
     types,
   });
-  // An idle connection that breaks (the server restarted) is replaced at the next use; without a listener it would end the process.
-  // A connection can break between being handed out and being used; the statement then fails, and that is where it is told.
+  // Without a listener, an error on a connection would end the process. A broken idle connection is
+  // replaced at the next use; a broken one in use fails its statement, which reports the error.
   pool.on('connect', (client) => client.on('error', () => {}));
   pool.on('error', (error) => {
     if (!pool.ending) options.on_idle_error?.(error);
@@ -113,7 +126,10 @@ export function openDatabase(options: {
   let announce: () => void = () => {};
   const names = new Map<string, string>();
   let generation = 0;
-  /** By its text, so that a pooler that hands connections on between processes never finds another statement under the name. */
+  /**
+   * Named after the text: a pooler may share connections between processes, and the same name must
+   * mean the same statement in all of them.
+   */
   const nameOf = (text: string): string => {
     const name = names.get(text) ?? `often_${generation}_${createHash('md5').update(text).digest('base64url')}`;
     names.set(text, name);
@@ -129,7 +145,7 @@ export function openDatabase(options: {
     try {
       return (await on.query({ text, values, ...(often && { name: nameOf(text) }) })).rows as R[];
     } catch (error) {
-      // Under new names they are planned anew, on every connection.
+      // New names make every connection prepare its statements again.
       if (isStalePlan(error)) {
         generation++;
         names.clear();
@@ -138,12 +154,12 @@ export function openDatabase(options: {
     }
   };
 
-  const again = async <T>(work: () => Promise<T>, isWorthIt: (error: unknown) => boolean): Promise<T> => {
+  const retry = async <T>(work: () => Promise<T>, isTransient: (error: unknown) => boolean): Promise<T> => {
     for (let tries = 1; ; tries++) {
       try {
         return await work();
       } catch (error) {
-        if (tries >= mostTries || !isWorthIt(error)) throw error;
+        if (tries >= maxTries || !isTransient(error)) throw error;
       }
     }
   };
@@ -163,7 +179,7 @@ export function openDatabase(options: {
       },
     };
     let broken: Error | undefined;
-    // A connection that breaks between two statements says so here; without a listener it would end the process.
+    // An error between two statements is only emitted; without a listener it would end the process.
     const onBroken = (error: Error) => {
       broken = error;
     };
@@ -175,7 +191,7 @@ export function openDatabase(options: {
       if (wrote) announce();
       return result;
     } catch (error) {
-      // A failed rollback means the connection is gone, and with it the transaction.
+      // If the rollback fails, the connection is gone, and the transaction with it.
       await client.query('rollback').catch((lost: Error) => {
         broken = lost;
       });
@@ -188,14 +204,14 @@ export function openDatabase(options: {
 
   return {
     url: options.url,
-    query: (text, values, how) => again(() => run(pool, text, values, how), isStalePlan),
+    query: (text, values, how) => retry(() => run(pool, text, values, how), isStalePlan),
     redact,
     evidenceWritten: () => announce(),
     whenEvidence(listener) {
       announce = listener;
     },
     transaction: (work) =>
-      again(
+      retry(
         () => attempt(work),
         (error) => isStalePlan(error) || transientCodes.includes(sqlState(error) ?? ''),
       ),
@@ -210,7 +226,8 @@ export function openDatabase(options: {
         connectionTimeoutMillis: connectTimeoutMs,
         types,
       });
-      // One that breaks before its caller listens fails the caller's first statement; the event alone would end the process.
+      // If it breaks before the caller listens, the caller's first statement fails; the event alone
+      // would end the process.
       client.on('error', () => {});
       await client.connect().catch((error) => {
         throw classify(error);
@@ -221,13 +238,44 @@ export function openDatabase(options: {
   };
 }
 
-/** The one row a statement must give; anything else is a programmer's error. */
+/** The only row of a result; throws if there is none or more than one. */
 export function single<R>(rows: R[]): R {
   const [row] = rows;
   if (row === undefined || rows.length !== 1) throw new Error(`expected one row, got ${rows.length}`);
   return row;
 }
 
+/** Counts the evidence that an outside caller causes, for its quota. */
 export interface WriteAccount {
   charge(rows: number, bytes: number): void;
+}
+
+export const chargedTo = (db: Database, account: WriteAccount): Database => ({
+  ...db,
+  account,
+  transaction: (work) => db.transaction((tx) => work({ ...tx, account })),
+});
+
+/**
+ * A database that runs every statement in one open transaction, so that work made of several
+ * transactions is committed as a whole. The caller that opened the transaction ends it.
+ */
+export const withinTransaction = (db: Database, tx: Transaction): Database => ({
+  ...db,
+  one_connection: true,
+  query: (text, values, how) => tx.query(text, values, how),
+  evidenceWritten: () => tx.evidenceWritten(),
+  // No savepoint: if a part fails, the whole transaction fails.
+  transaction: (work) => work(tx),
+});
+
+type Reads = readonly (() => Promise<unknown>)[];
+type Results<All extends Reads> = { [Index in keyof All]: Awaited<ReturnType<All[Index]>> };
+
+/** Runs independent reads: in parallel on a pool, one after another on a single connection. */
+export async function readAll<const All extends Reads>(db: Queryable, reads: All): Promise<Results<All>> {
+  if (!db.one_connection) return (await Promise.all(reads.map(async (read) => read()))) as Results<All>;
+  const results: unknown[] = [];
+  for (const read of reads) results.push(await read());
+  return results as Results<All>;
 }

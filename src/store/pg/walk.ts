@@ -6,7 +6,7 @@
 import type { Queryable } from './database.ts';
 
 /** What a page holds unless somebody asks for another size. */
-export const usualLimit = 100;
+export const defaultPageSize = 100;
 /** So many rows are looked at for a page whose conditions no index answers. */
 const mostLookedAt = 10_000;
 
@@ -55,7 +55,7 @@ export async function readWalk<R extends object>(
     `${select(`(${rows(most)}) ${table}`)} where ${where.length === 0 ? 'true' : where.join(' and ')} ${ordered} limit ${limit + 1}`,
     [...values, ...more],
     // Nearly everybody asks for the same page, and planning it takes as long as reading it. Each other size would be one more plan to keep.
-    { often: where.length === 0 && limit === usualLimit },
+    { often: where.length === 0 && limit === defaultPageSize },
   );
   const keyOf = (row: object | undefined): string | null => (row ? String(row[key as keyof typeof row]) : null);
   if (found.length > limit) return { rows: found.slice(0, limit), next_cursor: keyOf(found[limit - 1]) };

@@ -7,7 +7,7 @@ import { parameters } from '../pg/walk.ts';
 import { andAll, everHeldNodes, ofOwnAllocation, ownRows } from '../visibility.ts';
 
 /** The ids of what was meant. Their visibility is checked again when the rows are read. */
-export interface Meant {
+export interface ResolvedIds {
   nodes: string[];
   allocations: string[];
   operations: string[];
@@ -17,7 +17,7 @@ export interface Meant {
   as_request: boolean;
 }
 
-const nothing: Meant = {
+const nothing: ResolvedIds = {
   nodes: [],
   allocations: [],
   operations: [],
@@ -37,14 +37,14 @@ type Ids = Partial<Record<'node_id' | 'allocation_id' | 'workflow_id', string | 
 const distinct = (rows: Ids[], name: keyof Ids): string[] =>
   [...new Set(rows.flatMap((row) => row[name] ?? []))].slice(0, maxOfEach);
 
-const meantBy = (rows: Ids[]): Meant => ({
+const idsOf = (rows: Ids[]): ResolvedIds => ({
   ...nothing,
   nodes: distinct(rows, 'node_id'),
   allocations: distinct(rows, 'allocation_id'),
   operations: distinct(rows, 'workflow_id'),
 });
 
-type Look = (db: Queryable, id: string, visibility: Visibility) => Promise<Meant>;
+type Look = (db: Queryable, id: string, visibility: Visibility) => Promise<ResolvedIds>;
 
 /** A former tenant of a machine finds its own allocations on it. */
 const byNode: Look = async (db, id, visibility) => {
@@ -63,7 +63,7 @@ const byNode: Look = async (db, id, visibility) => {
 const byInstance: Look = async (db, id, visibility) => {
   if (visibility.kind === 'fleet') {
     const rows = await db.query<Ids>('select node_id from instances where node_instance_id = $1', [id]);
-    return { ...meantBy(rows), node_instance_id: id };
+    return { ...idsOf(rows), node_instance_id: id };
   }
   const { values, bind } = parameters();
   const rows = await db.query<Ids>(
@@ -74,7 +74,7 @@ const byInstance: Look = async (db, id, visibility) => {
      limit ${maxOfEach}`,
     values,
   );
-  return { ...meantBy(rows), node_instance_id: id };
+  return { ...idsOf(rows), node_instance_id: id };
 };
 
 const byTask: Look = async (db, id, visibility) => {
@@ -84,7 +84,7 @@ const byTask: Look = async (db, id, visibility) => {
      where task_id = ${bind(id)} ${andAll(ofOwnAllocation(visibility, 'tasks', bind))}`,
     values,
   );
-  return meantBy(rows);
+  return idsOf(rows);
 };
 
 /** Residue and findings are for operators of the whole fleet. */
@@ -109,7 +109,7 @@ const byRequest: Look = async (db, id, visibility) => {
      limit ${maxFacts}`,
     values,
   );
-  return { ...meantBy(rows), as_request: rows.length > 0 };
+  return { ...idsOf(rows), as_request: rows.length > 0 };
 };
 
 function allocationsNamed(db: Queryable, name: string, visibility: Visibility): Promise<Ids[]> {
@@ -148,7 +148,7 @@ function nodesNamed(db: Queryable, word: string, visibility: Visibility): Promis
 
 const byName: Look = async (db, name, visibility) => {
   const allocations = await allocationsNamed(db, name, visibility);
-  return meantBy([...allocations, ...(await nodesNamed(db, name, visibility))]);
+  return idsOf([...allocations, ...(await nodesNamed(db, name, visibility))]);
 };
 
 /** A word without one of our prefixes is a correlation id from outside, or a name. */
@@ -158,7 +158,7 @@ const byAnythingElse: Look = async (db, word, visibility) => {
 };
 
 /** A machine may have a name that looks like one of our ids. */
-export async function whatIsMeant(db: Queryable, id: string, visibility: Visibility): Promise<Meant> {
+export async function resolveId(db: Queryable, id: string, visibility: Visibility): Promise<ResolvedIds> {
   const kind = kindOfId(id);
   const look = kind && looks[kind];
   return look ? look(db, id, visibility) : byAnythingElse(db, id, visibility);

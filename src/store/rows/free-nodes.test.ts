@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { moment, secondsLater } from '../../base/clock.ts';
 import { placeNodes } from '../testing/placed-nodes.ts';
-import { type HeldBefore, lockFreeNodes } from './free-nodes.ts';
+import { type FreeNodeHints, lockFreeNodes } from './free-nodes.ts';
 import { declarePool } from './pools.ts';
 
 let store: TestStore;
@@ -30,7 +30,7 @@ beforeAll(async () => {
 
 afterAll(() => store.close());
 
-const held: HeldBefore = new Map();
+const held: FreeNodeHints = new Map();
 const now = secondsLater(start, 24 * hour);
 
 /** Who is found, and whether everybody was looked at for it. */

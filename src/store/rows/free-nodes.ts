@@ -1,8 +1,8 @@
 /** Machines that nobody holds: finding one, without looking each time at all who are held. */
 import { secondsLater } from '../../base/clock.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
+import { hasResidue } from './node-residue.ts';
 import type { NodeRow } from './nodes.ts';
-import { hasResidue } from './residue.ts';
 
 const isFree = `node.pool = $1 and node.status = 'ready' and not exists (
   select 1 from allocations holder where holder.node_id = node.node_id and holder.status in ('provisioning', 'active', 'releasing', 'release_failed'))
@@ -12,7 +12,7 @@ const isFree = `node.pool = $1 and node.status = 'ready' and not exists (
  * Of each pool, since when those are ready that were found free at the last search. Whoever is ready for longer is held, and in a pool that
  * is well used that is nearly everybody: to look at each of them again for every machine takes seconds in a large one.
  */
-export type HeldBefore = Map<string, { since: Date; until: Date }>;
+export type FreeNodeHints = Map<string, { since: Date; until: Date }>;
 
 /** Clocks of replicas may differ by less; what one of them writes as earlier is looked at again. */
 const clocksApartSeconds = 60;
@@ -28,7 +28,7 @@ export async function lockFreeNodes(
   pool: string,
   most: number,
   now: Date,
-  held: HeldBefore,
+  held: FreeNodeHints,
 ): Promise<NodeRow[]> {
   const search = (since: string) =>
     tx.query<NodeRow>(

@@ -18,7 +18,7 @@ import type { Visibility } from '../../lifecycle/visibility.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
 import { parameters } from '../pg/walk.ts';
 import { andAll, everHeldNodes, heldNodes } from '../visibility.ts';
-import { hasResidue } from './residue.ts';
+import { hasResidue } from './node-residue.ts';
 
 export interface NodeRow {
   node_id: NodeId;

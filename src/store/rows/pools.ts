@@ -82,7 +82,7 @@ export async function poolGeneration(
 }
 
 /** The pools in which rules only watch. Read once in a statement, however many rows ask. */
-export const observedPools = `array(select pool.name from pools pool
+export const observeOnlyPools = `array(select pool.name from pools pool
   join pool_generations present on present.pool = pool.name and present.generation = pool.generation where present.document ->> 'mode' = 'observe')`;
 
 /** The documents that these nodes were made from, by pool and generation. */

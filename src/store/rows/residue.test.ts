@@ -7,7 +7,7 @@ import { ruleStage, type Stage } from '../../sweeps/testing/stage.ts';
 import { type Fact, recordEvidence } from '../evidence/evidence.ts';
 import { countFree } from './free-nodes.ts';
 import { readNode } from './nodes.ts';
-import { countOpenResidue, leaveResidue, listResidue, noteLook, residueRow, settleResidue } from './residue.ts';
+import { countOpenResidue, leaveResidue, listResidue, recordInspection, residueRow, settleResidue } from './residue.ts';
 
 let stage: Stage;
 let node_id: NodeId;
@@ -92,7 +92,7 @@ test('a look is told when it saw something new, or when a person asked for it', 
   const [left] = await leave();
   const look = (seen: string, by?: typeof actor) =>
     stage.db.transaction((tx) =>
-      noteLook(tx, left?.residue_id ?? '', seen, { layer: 'rule', ...(by && { actor: by }) }, stage.at(30)),
+      recordInspection(tx, left?.residue_id ?? '', seen, { layer: 'rule', ...(by && { actor: by }) }, stage.at(30)),
     );
   await look('still there');
   await look('half gone');

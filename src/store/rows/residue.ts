@@ -47,21 +47,6 @@ export interface ResidueRow {
   proof: Record<string, unknown> | null;
 }
 
-/** Asked by a function of the schema (migration 0024), or whoever reads a node would wait for a plan over every piece of evidence. */
-const nothingProvenSince = (moment: string) => `not proven_since(node.node_id, ${moment})`;
-
-/**
- * A machine that a forced release left unproven is not free, whatever its status, and neither is one on which an allocation fell that it
- * had served, as long as nothing was proven since, wherever that allocation went on. Adopting what is left names who answers for it and
- * proves nothing: the machine is free again as another instance only. Expects `node`.
- */
-export const hasResidue = `(exists (select 1 from residue rest where rest.node_id = node.node_id and rest.why = 'force-release'
-  and (rest.status = 'open' or (rest.status = 'adopted' and rest.node_instance_id = node.node_instance_id)))
-  or exists (select 1 from allocations fallen where fallen.node_id = node.node_id and fallen.status = 'failed' and fallen.active_at is not null
-    and ${nothingProvenSince('fallen.status_since')})
-  or exists (select 1 from instances used where used.node_id = node.node_id and used.unproven_since is not null
-    and ${nothingProvenSince('used.unproven_since')}))`;
-
 const iso = (date: Date | null) => date?.toISOString() ?? null;
 
 export const residueWire = (row: ResidueRow): Residue => ({
@@ -200,7 +185,7 @@ export async function leaveResidue(
 }
 
 /** Told by whoever found entries that a statement of its own has written. */
-export const tellFound = (tx: Transaction, rows: ResidueRow[], now: Date): Promise<void> =>
+export const recordFoundResidue = (tx: Transaction, rows: ResidueRow[], now: Date): Promise<void> =>
   tell(tx, rows, 'found', (row) => `${named(row)} carries our tags and has no live owner`, { layer: 'rule' }, now);
 
 export interface Settlement {
@@ -243,7 +228,7 @@ export async function settleResidue(
 }
 
 /** A look that found it still there, or could not tell. Told only when it saw something else than the look before. */
-export async function noteLook(
+export async function recordInspection(
   tx: Transaction,
   residue_id: string,
   seen: string,

@@ -66,7 +66,7 @@ const beatOf = ({ machine }: Sighting, now: Date): Beat => ({
   node_instance_id: machine.node_instance_id,
   received_ms: now.getTime(),
   ...paceOfLooks(machine),
-  told: false,
+  has_assigned_interval: false,
   reported: null,
 });
 

@@ -21,7 +21,7 @@ import type { Database, Transaction } from '../pg/database.ts';
 import { holdersOf, listAllocations, readAllocation } from '../rows/allocations.ts';
 import { countByStatus } from '../rows/counts.ts';
 import { fencedAges } from '../rows/fenced-ages.ts';
-import { whatIsMeant } from '../rows/find.ts';
+import { resolveId } from '../rows/find.ts';
 import { listNodes } from '../rows/fleet/node-list.ts';
 import { lockFreeNodes } from '../rows/free-nodes.ts';
 import { listPools } from '../rows/pools.ts';
@@ -211,7 +211,7 @@ describe('on a large, idle fleet', () => {
     'the operations of a tenant': (tx) =>
       listOperations(tx, { ...everything, visibility: tenantOnly('tenant-7') }, now()),
     'the operations of a kind': (tx) => listOperations(tx, { ...everything, kind: 'node-provision' }, now()),
-    'what a name stands for': (tx) => whatIsMeant(tx, 'nowhere', wholeFleet),
+    'what a name stands for': (tx) => resolveId(tx, 'nowhere', wholeFleet),
     'how many there are': async (tx) => {
       await countByStatus(tx);
       await fencedAges(tx);

@@ -4,7 +4,7 @@ import { type NodeInstanceId, newResidueId } from '../../base/ids.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
 import type { NodeStatus } from '../../lifecycle/model/states.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
-import { type ResidueRow, tellFound } from '../rows/residue.ts';
+import { type ResidueRow, recordFoundResidue } from '../rows/residue.ts';
 
 export interface Listed {
   driver: string;
@@ -53,7 +53,7 @@ export async function enterOrphans(tx: Transaction, orphans: Listed[], clock: Cl
      on conflict do nothing returning *`,
     [JSON.stringify(orphans.map((each) => ({ ...each, residue_id: newResidueId(clock) }))), now],
   );
-  await tellFound(tx, rows, now);
+  await recordFoundResidue(tx, rows, now);
   return rows.length;
 }
 

@@ -4,7 +4,7 @@ import { isNodeRule } from '../../lifecycle/model/rules.ts';
 import { recordEvidence } from '../evidence/evidence.ts';
 import type { Transaction } from '../pg/database.ts';
 import type { NodeRow } from '../rows/nodes.ts';
-import { observedPools } from '../rows/pools.ts';
+import { observeOnlyPools } from '../rows/pools.ts';
 import type { NodeMove } from './node-move.ts';
 import { writeRows } from './transition-rules.ts';
 
@@ -23,7 +23,7 @@ export const wouldHave = (node: WatchedNode, move: NodeMove, now: Date): Watched
 });
 
 /** What was only told stays told as long as the pool is observed; once it is not, it is decided. Expects `node`. */
-export const isOnlyTold = `(node.would_have is not null and node.pool = any(${observedPools}))`;
+export const isOnlyTold = `(node.would_have is not null and node.pool = any(${observeOnlyPools}))`;
 
 /** Sweeps ask by themselves for what was not told yet; what a machine says again and again is told when it is news. */
 export const isTold = ({ would_have }: NodeRow, { by, to }: NodeMove): boolean =>

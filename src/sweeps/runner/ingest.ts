@@ -1,5 +1,5 @@
 /** Whether this replica receives heartbeats; rules check it before they judge a silence. */
-import type { Listened } from '../../store/rows/fleet/fleet-load.ts';
+import type { HeartbeatLoad } from '../../store/rows/fleet/fleet-load.ts';
 
 export interface IngestWatch {
   check(): Promise<{ gap: boolean }>;
@@ -8,5 +8,5 @@ export interface IngestWatch {
   /** The shortest stale time of any pool. */
   tightestStaleSeconds(): number;
   /** The number of machines that send heartbeats, and of replicas that receive them. */
-  listened(): Listened;
+  listened(): HeartbeatLoad;
 }

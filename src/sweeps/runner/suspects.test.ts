@@ -65,7 +65,11 @@ test('reads nodes with longer stale times less often, and still finds them in ti
     if (!id) throw new Error('no node was made');
     ids.push(id);
     const [row] = await stage.rows([id]);
-    const beat = { node_instance_id: row?.node_instance_id as NodeInstanceId, told: false, reported: null };
+    const beat = {
+      node_instance_id: row?.node_instance_id as NodeInstanceId,
+      has_assigned_interval: false,
+      reported: null,
+    };
     const beats = [
       { ...beat, received_ms: stage.at(place + 1).getTime(), interval_seconds: stale_seconds / 3, stale_seconds },
     ];
@@ -94,7 +98,11 @@ test('reads nodes with longer stale times less often, and still finds them in ti
 test('keeps a node in its class despite the jitter of its interval', async () => {
   const [id] = await stage.nodes({ pool: 'p', count: 1, last_seen_at: stage.at(0) });
   const [row] = await stage.rows(id ? [id] : []);
-  const beat = { node_instance_id: row?.node_instance_id as NodeInstanceId, told: false, reported: null };
+  const beat = {
+    node_instance_id: row?.node_instance_id as NodeInstanceId,
+    has_assigned_interval: false,
+    reported: null,
+  };
   const classes = [];
   for (const [place, stale_seconds] of [30, 33, 31, 32, 30, 130, 120, 40].entries()) {
     const received_ms = stage.at(place + 1).getTime();
@@ -110,7 +118,11 @@ test('finds a node by a shorter interval once it is assigned', async () => {
   const [id] = await stage.nodes({ pool: 'p', count: 1, last_seen_at: stage.at(0) });
   const [row] = await stage.rows(id ? [id] : []);
   const hear = (seconds: number, interval_seconds: number) => {
-    const beat = { node_instance_id: row?.node_instance_id as NodeInstanceId, told: true, reported: null };
+    const beat = {
+      node_instance_id: row?.node_instance_id as NodeInstanceId,
+      has_assigned_interval: true,
+      reported: null,
+    };
     const received_ms = stage.at(seconds).getTime();
     const stale_seconds = 3 * interval_seconds;
     return stage.db.transaction((tx) => storeBeats(tx, [{ ...beat, received_ms, interval_seconds, stale_seconds }]));

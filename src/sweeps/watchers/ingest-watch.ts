@@ -6,7 +6,7 @@
 import { type Clock, now as present, secondsBetween } from '../../base/clock.ts';
 import { defaultBrakeSettings } from '../../lifecycle/brake/brake.ts';
 import type { SyncedClock } from '../../store/pg/database-clock.ts';
-import { countListened, countReplicas, type Listened } from '../../store/rows/fleet/fleet-load.ts';
+import { countHeartbeatSources, countReplicas, type HeartbeatLoad } from '../../store/rows/fleet/fleet-load.ts';
 import { publishHeard } from '../../store/supervision/ingest.ts';
 import { tightestHeartbeat } from '../../store/supervision/silent.ts';
 import type { IngestWatch } from '../runner/ingest.ts';
@@ -42,14 +42,14 @@ export async function openIngestWatch({
 }: Needs): Promise<IngestWatch> {
   let checkedMs = Number.NEGATIVE_INFINITY;
   let hasPublished = false;
-  let listened: Listened = { nodes: 0, replicas: 1 };
+  let listened: HeartbeatLoad = { nodes: 0, replicas: 1 };
   let countedMs = Number.NEGATIVE_INFINITY;
   let policy = { interval_seconds: 0, stale_after_seconds: 0, readMs: Number.NEGATIVE_INFINITY };
   const look = async () => {
     const startedMs = clock.monotonicMs();
     if (startedMs - policy.readMs <= policyForMs) return;
     const isOld = startedMs - countedMs > (listened.nodes < large.nodes ? policyForMs : large.forMs);
-    const nodes = isOld ? await countListened(db) : listened.nodes;
+    const nodes = isOld ? await countHeartbeatSources(db) : listened.nodes;
     if (isOld) countedMs = startedMs;
     listened = { nodes, replicas: await countReplicas(db, present(clock)) };
     policy = { ...(await tightestHeartbeat(db)), readMs: clock.monotonicMs() };

@@ -13,7 +13,7 @@ import { driverMayProve, mayBeProvenClean, onlyAgentMayProve } from '../../opera
 import { answeredWithin } from '../../operations/runtime/answered-within.ts';
 import { isAgentFresh } from '../../store/agents/instances.ts';
 import { lockNode } from '../../store/rows/nodes.ts';
-import { noteLook, residueRow, settleResidue } from '../../store/rows/residue.ts';
+import { recordInspection, residueRow, settleResidue } from '../../store/rows/residue.ts';
 import {
   enterOrphans,
   type Listed,
@@ -124,7 +124,7 @@ async function verify(services: SweepServices, row: ResidueWithMachine, shown: S
       await retireProvenGone(tx, services, { ...gone, workflow_id: null }, at);
       return (await settleResidue(tx, which, proven, { layer: 'rule' }, at)).length > 0;
     }
-    await noteLook(tx, residue_id, looked.why_not, { layer: 'rule' }, at);
+    await recordInspection(tx, residue_id, looked.why_not, { layer: 'rule' }, at);
     if (asksAgent) await verifyIn(tx, services, residue_id, byRule('it is verified until it is gone'));
     return false;
   });

@@ -107,7 +107,14 @@ export function createAgents({ db, clock, environment, installation, beats, upst
     if (received_ms - agent.beat_ms < heartbeat.interval_seconds * 1000) return;
     agent.beat_ms = received_ms;
     const { interval_seconds, stale_after_seconds: stale_seconds } = heartbeat;
-    beats.add({ node_instance_id, received_ms, reported: null, told: true, interval_seconds, stale_seconds });
+    beats.add({
+      node_instance_id,
+      received_ms,
+      reported: null,
+      has_assigned_interval: true,
+      interval_seconds,
+      stale_seconds,
+    });
   };
 
   return {

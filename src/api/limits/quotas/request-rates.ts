@@ -11,7 +11,7 @@ import type { RouteDeclaration } from '../../../contract/route.ts';
 import type { OperationName } from '../../../contract/routes.ts';
 import { type RateSettings, type RequestRate, requestKinds } from '../../../lifecycle/limits/limits.ts';
 import type { AgentSession } from '../../../store/agents/agent-sessions.ts';
-import { usualLimit } from '../../../store/pg/walk.ts';
+import { defaultPageSize } from '../../../store/pg/walk.ts';
 import { sourceNetwork } from '../../http/source-address.ts';
 import { createAccounts } from './accounts.ts';
 
@@ -61,7 +61,7 @@ const requestsOf = (bytes: number) => Math.max(1, Math.ceil(bytes / bytesPerRequ
 function pageItems({ query }: FastifyRequest, route: RouteDeclaration): number {
   if (!Object.hasOwn((route.query as { properties?: object } | undefined)?.properties ?? {}, 'limit')) return 0;
   const limit = Number((query as { limit?: string }).limit);
-  return limit > 0 ? Math.min(limit, maxPageItems) : usualLimit;
+  return limit > 0 ? Math.min(limit, maxPageItems) : defaultPageSize;
 }
 /** Counted apart from the caller's other requests. */
 const ownRates: Partial<Record<OperationName, Kind>> = { 'agent-credential-rotate': 'rotation' };

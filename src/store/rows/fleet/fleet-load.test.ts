@@ -4,7 +4,7 @@ import { secondsLater } from '../../../base/clock.ts';
 import type { ReplicaId } from '../../../base/ids.ts';
 import { registerReplica } from '../../operations/replicas.ts';
 import { type Fleet, testFleet } from '../../testing/fleet.ts';
-import { countListened, countReplicas } from './fleet-load.ts';
+import { countHeartbeatSources, countReplicas } from './fleet-load.ts';
 
 let store: TestStore;
 let fleet: Fleet;
@@ -28,7 +28,7 @@ const replica = (replica_id: string, lease_seconds: number) =>
   });
 
 const readListened = async (now: Date) => ({
-  nodes: await countListened(store.db),
+  nodes: await countHeartbeatSources(store.db),
   replicas: await countReplicas(store.db, now),
 });
 
@@ -55,8 +55,8 @@ test('of a large fleet a part is counted, and stands for the whole', async () =>
        select 'inst_' || n, now(), 10, 30 from generate_series(1, 20000) as n`,
     );
   });
-  const whole = await countListened(db, 1_000_000);
+  const whole = await countHeartbeatSources(db, 1_000_000);
   expect(whole).toBe(20_003);
   // Each page is taken by chance, so a part is never exactly right: with 150 of some 270 pages this bound is far away.
-  expect(Math.abs((await countListened(db, 150)) / whole - 1)).toBeLessThan(0.5);
+  expect(Math.abs((await countHeartbeatSources(db, 150)) / whole - 1)).toBeLessThan(0.5);
 });

@@ -9,12 +9,12 @@ import { type Queryable, single } from '../../pg/database.ts';
 
 const mostPages = 2_000;
 
-export interface Listened {
+export interface HeartbeatLoad {
   nodes: number;
   replicas: number;
 }
 
-export async function countListened(db: Queryable, pages = mostPages): Promise<number> {
+export async function countHeartbeatSources(db: Queryable, pages = mostPages): Promise<number> {
   const { size } = single(
     await db.query<{ size: number }>(
       `select (pg_relation_size('heartbeats') / current_setting('block_size')::int)::int as size`,

@@ -46,7 +46,7 @@ export function heard({ world }: Stage, node_instance_id: NodeInstanceId): void 
     received_ms: world.clock.nowMs(),
     interval_seconds: 10,
     stale_seconds: staleSeconds,
-    told: true,
+    has_assigned_interval: true,
     reported: null,
   });
 }
