@@ -6,12 +6,12 @@ import { now as present } from '../../src/base/clock.ts';
 import type { NodeId } from '../../src/base/ids.ts';
 import type { PoolDocument } from '../../src/contract/pool.ts';
 import type { Pace } from '../../src/lifecycle/deadlines/pace.ts';
-import { room } from '../../src/store/heartbeats/store-beats.ts';
+import { room } from '../../src/store/heartbeats/store-heartbeats.ts';
 import { type Database, single } from '../../src/store/pg/database.ts';
 import { databaseClock } from '../../src/store/pg/database-clock.ts';
 import { repairCounts } from '../../src/store/rows/counts.ts';
 import { declarePool } from '../../src/store/rows/pools.ts';
-import { patienceOf } from '../../src/store/supervision/silent.ts';
+import { patienceOf } from '../../src/store/supervision/silent-nodes.ts';
 
 const manyPools = 20;
 const zones = 6;

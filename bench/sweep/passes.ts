@@ -4,7 +4,7 @@
  */
 import { now, secondsLater, systemClock } from '../../src/base/clock.ts';
 import type { NodeId } from '../../src/base/ids.ts';
-import { scanSuspects } from '../../src/store/supervision/silent.ts';
+import { scanSuspects } from '../../src/store/supervision/silent-nodes.ts';
 import { sweepRegistry } from '../../src/sweeps/registry.ts';
 import type { SweepServices } from '../../src/sweeps/runner/services.ts';
 import {

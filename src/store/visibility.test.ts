@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { testStore } from '../../test/support/store.ts';
 import { until } from '../../test/support/until.ts';
 import { canSee, tenantOnly, type Visibility, wholeFleet } from '../lifecycle/visibility.ts';
-import { misplacedIds } from './agents/outside-facts.ts';
+import { misplacedIds } from './agents/outside-fact-ids.ts';
 import { readVisibleAfter, startCursor } from './evidence/evidence.ts';
 import { readVisibleTimeline } from './evidence/tenant-timeline.ts';
 import { listOperations, readOperations } from './operations/operations.ts';

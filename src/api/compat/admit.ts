@@ -5,7 +5,7 @@ import { now } from '../../base/clock.ts';
 import { type Protocol, type ProtocolAccess, takeToken } from '../../contract/compat/protocol.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { AgentSession } from '../../store/agents/agent-sessions.ts';
-import { expiredProblem } from '../../store/agents/joins/validity.ts';
+import { expiredProblem } from '../../store/agents/joins/token-validity.ts';
 import { bearerOf, fencedProblem } from '../http/auth.ts';
 import type { ProtocolServices } from './calls.ts';
 import type { JoinGrant } from './join-grants.ts';

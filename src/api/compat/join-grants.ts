@@ -5,7 +5,7 @@
 import { hashSecret } from '../../base/credentials/random-secret.ts';
 import type { TokenId } from '../../base/ids.ts';
 import type { Evidence } from '../../contract/evidence/evidence.ts';
-import { hasExpired, isSpent, spentProblem } from '../../store/agents/joins/validity.ts';
+import { hasExpired, isSpent, spentProblem } from '../../store/agents/joins/token-validity.ts';
 import type { Database } from '../../store/pg/database.ts';
 import { joinTokenById, joinTokenBySecret } from '../../store/rows/tokens.ts';
 

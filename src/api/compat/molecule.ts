@@ -11,7 +11,7 @@ import { ApiProblem } from '../../contract/errors/errors.ts';
 import { reportBootFailure } from '../../operations/provision/boot-failure-report.ts';
 import type { AgentSession } from '../../store/agents/agent-sessions.ts';
 import { instanceRow } from '../../store/agents/instances.ts';
-import { nameHeld } from '../../store/agents/joins/known-name.ts';
+import { nameHeld } from '../../store/agents/joins/known-names.ts';
 import { nameStanding } from '../../store/agents/joins/name-standing.ts';
 import { takeBeat } from '../heartbeats/take-beat.ts';
 import { sourceAddress } from '../http/source-address.ts';

@@ -2,11 +2,11 @@
 import { now } from '../../base/clock.ts';
 import { RegisterRequest } from '../../contract/agent/agent.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
-import { register } from '../../store/agents/enrolment.ts';
 import { type InstanceRow, instanceRow } from '../../store/agents/instances.ts';
-import { nameHeld } from '../../store/agents/joins/known-name.ts';
+import { nameHeld } from '../../store/agents/joins/known-names.ts';
 import { nameStanding } from '../../store/agents/joins/name-standing.ts';
-import type { Arrival, Registered } from '../../store/agents/registering.ts';
+import { register } from '../../store/agents/register.ts';
+import type { Arrival, Registered } from '../../store/agents/registration.ts';
 import { sourceAddress } from '../http/source-address.ts';
 import { compileCheck } from '../http/validation.ts';
 import { registrationCost, registrationWriter } from '../limits/quotas/writers.ts';

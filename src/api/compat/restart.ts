@@ -18,10 +18,10 @@ import {
   withHolder,
   withoutHolder,
 } from '../../lifecycle/joins/duplicates.ts';
-import { type Contest, NameContested, noteContested } from '../../store/agents/joins/contested.ts';
-import { nameHeld } from '../../store/agents/joins/known-name.ts';
+import { type Contest, NameContested, noteContested } from '../../store/agents/joins/contested-names.ts';
+import { nameHeld } from '../../store/agents/joins/known-names.ts';
 import type { NameStanding } from '../../store/agents/joins/name-standing.ts';
-import type { JudgedName } from '../../store/agents/registering.ts';
+import type { JudgedName } from '../../store/agents/registration.ts';
 import { currentPool } from '../../store/rows/pools.ts';
 import { probeTargetOf } from '../../store/supervision/probes.ts';
 import type { AskFormer, ProtocolServices } from './calls.ts';

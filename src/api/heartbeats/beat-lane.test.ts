@@ -9,7 +9,7 @@ import { trustedProxies } from '../../base/network/trusted-proxies.ts';
 import { createLog } from '../../base/telemetry/log.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { AgentSession } from '../../store/agents/agent-sessions.ts';
-import type { Beat } from '../../store/heartbeats/beat-columns.ts';
+import type { Beat } from '../../store/heartbeats/heartbeat-columns.ts';
 import { createDeferredReports } from '../limits/quotas/deferred-reports.ts';
 import type { ApiServices } from '../services.ts';
 import { openBeatLane, readAgain } from './beat-lane.ts';

@@ -3,7 +3,7 @@ import { now } from '../../base/clock.ts';
 import type { KnownIds } from '../../base/ids.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { OutsideFact } from '../../contract/evidence/evidence.ts';
-import { misplacedIds } from '../../store/agents/outside-facts.ts';
+import { misplacedIds } from '../../store/agents/outside-fact-ids.ts';
 import { type OutsideRow, recordOutsideFacts } from '../../store/evidence/evidence.ts';
 import { actorOf } from '../http/callers.ts';
 import { refuseReservedKinds } from '../outside-kinds.ts';

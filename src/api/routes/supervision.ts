@@ -7,7 +7,7 @@ import { countHeld } from '../../store/rows/counts.ts';
 import { endWindow, listWindows, type MaintenanceRow, putWindow } from '../../store/rows/maintenance.ts';
 import { currentPool } from '../../store/rows/pools.ts';
 import { type HoldRow, newestHolds, resumeHolds } from '../../store/supervision/brake.ts';
-import { newestGaps, slowestReplica } from '../../store/supervision/ingest.ts';
+import { newestGaps, slowestReplica } from '../../store/supervision/ingest-gaps.ts';
 import { actorOf } from '../http/callers.ts';
 import type { ApiServices, Handlers } from '../services.ts';
 

@@ -1,6 +1,6 @@
 /** Finds machines for allocations: free ones first, else new ones while the pool has room, else they wait their turn. */
 import { newNodeId, newNodeInstanceId } from '../../base/ids.ts';
-import { clearReports } from '../../store/agents/handover.ts';
+import { clearReports } from '../../store/agents/clear-reports.ts';
 import { createInstance, instanceRow, leaveUnproven } from '../../store/agents/instances.ts';
 import type { OperationRow } from '../../store/operations/operation-rows.ts';
 import { bindOperationsToNodes } from '../../store/operations/operations.ts';

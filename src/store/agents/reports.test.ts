@@ -5,11 +5,11 @@ import { moment, secondsLater } from '../../base/clock.ts';
 import type { NodeInstanceId } from '../../base/ids.ts';
 import { type AgentClaim, agentClaims } from '../../contract/agent/agent.ts';
 import { type NodeStatus, nodeStatusNames } from '../../lifecycle/model/states.ts';
-import { storeBeats } from '../heartbeats/store-beats.ts';
+import { storeBeats } from '../heartbeats/store-heartbeats.ts';
 import type { Database } from '../pg/database.ts';
 import type { NodeRow } from '../rows/nodes.ts';
 import { allocationNow, type Fleet, nodeNow, testFleet } from '../testing/fleet.ts';
-import { clearReports } from './handover.ts';
+import { clearReports } from './clear-reports.ts';
 import { recordClaim } from './reports.ts';
 
 let store: TestStore;

@@ -13,7 +13,7 @@ import { rebuildNodes } from '../history/projection.ts';
 import { nodesAt } from '../history/time-travel.ts';
 import { readFacts } from '../replay/replay-facts.ts';
 import type { NodeRow } from '../rows/nodes.ts';
-import { knownAbsent } from '../supervision/machine-looks.ts';
+import { knownAbsent } from '../supervision/machine-inspections.ts';
 import { failingSubjects } from '../supervision/repeat-failures.ts';
 import { type Fleet, testFleet } from '../testing/fleet.ts';
 import { type OutsideRow, recordOutsideFacts } from './evidence.ts';

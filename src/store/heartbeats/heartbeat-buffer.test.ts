@@ -3,8 +3,8 @@ import { type TestStore, testStore } from '../../../test/support/store.ts';
 import type { NodeInstanceId } from '../../base/ids.ts';
 import type { Database } from '../pg/database.ts';
 import { type Fleet, testFleet } from '../testing/fleet.ts';
-import type { Beat } from './beat-columns.ts';
 import { createHeartbeatBuffer } from './heartbeat-buffer.ts';
+import type { Beat } from './heartbeat-columns.ts';
 
 let store: TestStore;
 let db: Database;

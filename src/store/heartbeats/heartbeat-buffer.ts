@@ -1,8 +1,8 @@
 /** Heartbeats cost no synchronous write: they are coalesced per instance and flushed a few times a second. */
 import { type Clock, moment, pause } from '../../base/clock.ts';
 import type { Database } from '../pg/database.ts';
-import { type Beat, type BeatRows, beatColumns, piecesOf } from './beat-columns.ts';
-import { storeRows } from './store-beats.ts';
+import { type Beat, type BeatRows, beatColumns, piecesOf } from './heartbeat-columns.ts';
+import { storeRows } from './store-heartbeats.ts';
 
 export interface HeartbeatBuffer {
   add(beat: Beat): void;

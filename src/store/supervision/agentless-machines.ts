@@ -5,8 +5,8 @@
 import { secondsLater } from '../../base/clock.ts';
 import type { Held } from '../../contract/node.ts';
 import { defaultIntervalSeconds, effectiveStaleSeconds, heartbeatPolicy } from '../../lifecycle/deadlines/budgets.ts';
-import type { Beat } from '../heartbeats/beat-columns.ts';
-import { storeBeats } from '../heartbeats/store-beats.ts';
+import type { Beat } from '../heartbeats/heartbeat-columns.ts';
+import { storeBeats } from '../heartbeats/store-heartbeats.ts';
 import type { Database, Queryable, Transaction } from '../pg/database.ts';
 import { lockNode, type NodeRow } from '../rows/nodes.ts';
 import { poolsOfDrivers } from '../rows/pools.ts';
@@ -15,7 +15,7 @@ import type { NodeMove } from '../transitions/node-move.ts';
 import { transition } from '../transitions/node-transition.ts';
 import type { TransitionEnvironment } from '../transitions/transition-rules.ts';
 import { holdNodes } from './brake.ts';
-import type { ExpectedMachine } from './machine-looks.ts';
+import type { ExpectedMachine } from './machine-inspections.ts';
 
 export interface ObservedMachine extends ExpectedMachine {
   heartbeat: Parameters<typeof heartbeatPolicy>[0] | null;

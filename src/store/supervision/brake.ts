@@ -9,7 +9,7 @@ import type { Queryable, Transaction } from '../pg/database.ts';
 import { coversNodeNow } from '../rows/maintenance.ts';
 import type { NodeRow } from '../rows/nodes.ts';
 import { type AmendedNode, amendNodes } from '../transitions/amend-node.ts';
-import type { Crowd } from './due.ts';
+import type { Crowd } from './due-rows.ts';
 
 export interface Scope {
   scope: 'pool' | 'zone';

@@ -4,9 +4,9 @@ import { type CorrelationId, newCorrelationId, newTokenId, newWorkflowId } from 
 import { agentClaims } from '../../contract/agent/agent.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { allocationEdges, nodeEdges } from '../../lifecycle/model/transitions.ts';
-import { register } from '../agents/enrolment.ts';
 import { instanceByCredential } from '../agents/instances.ts';
 import { nameStanding } from '../agents/joins/name-standing.ts';
+import { register } from '../agents/register.ts';
 import { recordClaim } from '../agents/reports.ts';
 import { type Installation, openInstallation } from '../keys/installation.ts';
 import { type Database, isUniqueViolation } from '../pg/database.ts';

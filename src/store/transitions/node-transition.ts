@@ -12,7 +12,7 @@ import type { NodeStatus } from '../../lifecycle/model/states.ts';
 import { causes, findEdge, nodeEdges, pairedWith } from '../../lifecycle/model/transitions.ts';
 import { endedBoot, keepBootSamples } from '../boots/boot-samples.ts';
 import { type Fact, recordEvidence } from '../evidence/evidence.ts';
-import { expectBeats, expectedBeat } from '../heartbeats/expected-beats.ts';
+import { expectBeats, expectedBeat } from '../heartbeats/expected-heartbeats.ts';
 import { byIds } from '../pg/by-ids.ts';
 import type { Transaction } from '../pg/database.ts';
 import { redactedRows, wordColumns } from '../pg/redacted-rows.ts';

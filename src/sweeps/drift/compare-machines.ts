@@ -17,7 +17,7 @@ import {
   lockUnchanged,
   machinesAfter,
   outlivedFindings,
-} from '../../store/supervision/machine-looks.ts';
+} from '../../store/supervision/machine-inspections.ts';
 import { createLooker, type Looked, type Looks } from '../runner/looker.ts';
 import type { SweepServices } from '../runner/services.ts';
 

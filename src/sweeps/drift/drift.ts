@@ -8,7 +8,7 @@ import type { Transaction } from '../../store/pg/database.ts';
 import { settleFinding } from '../../store/rows/findings.ts';
 import type { JudgedNode } from '../../store/rows/judged.ts';
 import { poolGenerations } from '../../store/rows/pools.ts';
-import { countDriftedNodes, type DriftedNode, lockDriftedNodes } from '../../store/supervision/drifted.ts';
+import { countDriftedNodes, type DriftedNode, lockDriftedNodes } from '../../store/supervision/drifted-nodes.ts';
 import { writeVerdicts } from '../../store/transitions/bulk/verdicts.ts';
 import { restoreRow } from '../../store/transitions/restore-rows.ts';
 import { tellWouldHave, wouldHave } from '../../store/transitions/would-have.ts';

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import type { NodeId } from '../../base/ids.ts';
 import { keepAnswers } from '../../store/supervision/probes.ts';
-import { scanSuspects } from '../../store/supervision/silent.ts';
+import { scanSuspects } from '../../store/supervision/silent-nodes.ts';
 import { ruleStage, type Stage, staleSeconds } from '../testing/stage.ts';
 import { cleanDeadline } from './clean-deadline.ts';
 import { liveness } from './liveness.ts';

@@ -7,8 +7,13 @@ import type { NodeId } from '../../base/ids.ts';
 import { heardThrough } from '../../lifecycle/brake/brake.ts';
 import { type LivenessVerdict, silentFrom } from '../../lifecycle/deadlines/liveness.ts';
 import { holdNodes } from '../../store/supervision/brake.ts';
-import { slowestReplica } from '../../store/supervision/ingest.ts';
-import { countSilentNodes, lockSilentNodes, nextSilentAt, type SilentNode } from '../../store/supervision/silent.ts';
+import { slowestReplica } from '../../store/supervision/ingest-gaps.ts';
+import {
+  countSilentNodes,
+  lockSilentNodes,
+  nextSilentAt,
+  type SilentNode,
+} from '../../store/supervision/silent-nodes.ts';
 import { ownerOfRefusal, refusedInWords } from '../runner/refusals.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';

@@ -1,5 +1,5 @@
 /** `offline-deadline`: offline → failed, if a node stays away past its deadline. */
-import type { DueNode } from '../../store/supervision/due.ts';
+import type { DueNode } from '../../store/supervision/due-rows.ts';
 import type { SweepServices } from '../runner/services.ts';
 import { deadlineRule } from './deadline-rule.ts';
 

@@ -1,6 +1,6 @@
 /** `queue-deadline`: requested → failed, if no machine was found in time. */
 import { secondsBetween } from '../../base/clock.ts';
-import { lockDueAllocations } from '../../store/supervision/due.ts';
+import { lockDueAllocations } from '../../store/supervision/due-rows.ts';
 import { moveAllocations } from '../../store/transitions/allocation-transition.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';

@@ -8,7 +8,7 @@ import { secondsBetween } from '../../base/clock.ts';
 import type { NodeId } from '../../base/ids.ts';
 import { defaultBrakePolicy, defaultBrakeSettings } from '../../lifecycle/brake/brake.ts';
 import { type HoldRow, newestHolds, openHolds, resumeHolds } from '../../store/supervision/brake.ts';
-import { lockSilentNodes } from '../../store/supervision/silent.ts';
+import { lockSilentNodes } from '../../store/supervision/silent-nodes.ts';
 import { liveness } from '../rules/liveness.ts';
 import { ruleStage, type Stage, staleSeconds } from '../testing/stage.ts';
 import { brakeWatch } from '../watchers/brake-watch.ts';

@@ -21,7 +21,7 @@ import {
   recentVerdicts,
   type Scope,
 } from '../../store/supervision/brake.ts';
-import type { Crowd } from '../../store/supervision/due.ts';
+import type { Crowd } from '../../store/supervision/due-rows.ts';
 import type { TransitionEnvironment } from '../../store/transitions/transition-rules.ts';
 
 export interface Candidate {

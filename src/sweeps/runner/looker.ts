@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../../base/clock.ts';
 import type { Driver, DriverState, DriverTarget, Observation } from '../../drivers/driver.ts';
-import type { ExpectedMachine } from '../../store/supervision/machine-looks.ts';
+import type { ExpectedMachine } from '../../store/supervision/machine-inspections.ts';
 
 const atOnce = 16;
 const withinMs = 10_000;

@@ -2,9 +2,9 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
-import { storeBeats } from '../../store/heartbeats/store-beats.ts';
+import { storeBeats } from '../../store/heartbeats/store-heartbeats.ts';
 import type { Database } from '../../store/pg/database.ts';
-import { patienceOf } from '../../store/supervision/silent.ts';
+import { patienceOf } from '../../store/supervision/silent-nodes.ts';
 import { ruleStage, type Stage, staleSeconds } from '../testing/stage.ts';
 import { createSuspects } from './suspects.ts';
 

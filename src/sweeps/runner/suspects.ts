@@ -10,7 +10,13 @@
  */
 import { secondsLater } from '../../base/clock.ts';
 import type { Database } from '../../store/pg/database.ts';
-import { anyPatience, type Patience, patienceOf, type Suspect, scanSuspects } from '../../store/supervision/silent.ts';
+import {
+  anyPatience,
+  type Patience,
+  patienceOf,
+  type Suspect,
+  scanSuspects,
+} from '../../store/supervision/silent-nodes.ts';
 import type { IngestWatch } from './ingest.ts';
 
 export interface Suspects {

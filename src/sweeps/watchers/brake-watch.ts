@@ -6,7 +6,7 @@ import { secondsLater } from '../../base/clock.ts';
 import { heardThrough } from '../../lifecycle/brake/brake.ts';
 import { holdingRules } from '../../lifecycle/model/rules.ts';
 import { endHolds, forgetTally, freeHeldNodes } from '../../store/supervision/brake.ts';
-import { slowestReplica } from '../../store/supervision/ingest.ts';
+import { slowestReplica } from '../../store/supervision/ingest-gaps.ts';
 import { hasCaughtUp } from '../rules/liveness.ts';
 import { pauseLaunches } from '../runner/apply-brake.ts';
 import type { SweepServices } from '../runner/services.ts';

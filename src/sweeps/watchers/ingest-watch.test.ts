@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import type { ReplicaId } from '../../base/ids.ts';
 import { defaultBrakeSettings } from '../../lifecycle/brake/brake.ts';
-import { newestGaps } from '../../store/supervision/ingest.ts';
+import { newestGaps } from '../../store/supervision/ingest-gaps.ts';
 import { ruleStage, type Stage } from '../testing/stage.ts';
 import { openIngestWatch } from './ingest-watch.ts';
 

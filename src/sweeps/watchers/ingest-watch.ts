@@ -7,8 +7,8 @@ import { type Clock, now as present, secondsBetween } from '../../base/clock.ts'
 import { defaultBrakeSettings } from '../../lifecycle/brake/brake.ts';
 import type { SyncedClock } from '../../store/pg/database-clock.ts';
 import { countHeartbeatSources, countReplicas, type HeartbeatLoad } from '../../store/rows/fleet/fleet-load.ts';
-import { publishHeard } from '../../store/supervision/ingest.ts';
-import { tightestHeartbeat } from '../../store/supervision/silent.ts';
+import { publishHeard } from '../../store/supervision/ingest-gaps.ts';
+import { tightestHeartbeat } from '../../store/supervision/silent-nodes.ts';
 import type { IngestWatch } from '../runner/ingest.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';

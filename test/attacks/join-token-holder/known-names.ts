@@ -98,7 +98,7 @@ export const knownNameAttacks: Attack[] = [
     name: "2: takes over a tenant's machine by its name",
     without: [
       {
-        file: 'src/store/agents/enrolment.ts',
+        file: 'src/store/agents/register.ts',
         find: 'if (!arrival) return byKey(tx, existing, join, asked, context);',
         replace: 'if (!arrival) return asNewInstance(tx, existing, join, asked, context);',
       },
@@ -118,12 +118,12 @@ export const knownNameAttacks: Attack[] = [
     name: '2: takes over a machine with an expired join token',
     without: [
       {
-        file: 'src/store/agents/joins/validity.ts',
+        file: 'src/store/agents/joins/token-validity.ts',
         find: '  if (hasExpired(join, now)) throw expiredProblem(join);\n',
         replace: '',
       },
       {
-        file: 'src/store/agents/enrolment.ts',
+        file: 'src/store/agents/register.ts',
         find: 'if (!arrival) return byKey(tx, existing, join, asked, context);',
         replace: 'if (!arrival) return asNewInstance(tx, existing, join, asked, context);',
       },
@@ -190,7 +190,7 @@ export const knownNameAttacks: Attack[] = [
     name: '2: returns as another AgentField machine with a spent join token',
     without: [
       {
-        file: 'src/store/agents/joins/known-name.ts',
+        file: 'src/store/agents/joins/known-names.ts',
         find: 'if (known.length === 0 && !(await spendJoinToken(tx, join.token_id, 1))) throw spentProblem(join);',
         replace: 'if (known.length < 0) throw spentProblem(join);',
       },
@@ -307,7 +307,7 @@ export const knownNameAttacks: Attack[] = [
     name: '10: joins a pool beyond max_nodes',
     without: [
       {
-        file: 'src/store/agents/newcomers.ts',
+        file: 'src/store/agents/join-newcomers.ts',
         find: 'const refused = await withoutRoom(tx, valid);',
         replace: 'const refused = await withoutRoom(tx, valid.slice(0, 0));',
       },

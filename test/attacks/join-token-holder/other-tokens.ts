@@ -17,7 +17,7 @@ export const otherTokenAttacks: Attack[] = [
     name: '2: takes an AgentField machine from the spent token that let it in',
     without: [
       {
-        file: 'src/store/agents/enrolment.ts',
+        file: 'src/store/agents/register.ts',
         find: 'if (arrival?.join_token_id) await keepEarlierToken(tx, node_instance_id, arrival.join_token_id);',
         replace: '',
       },

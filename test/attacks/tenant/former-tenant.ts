@@ -43,7 +43,7 @@ export const formerTenantAttacks: Attack[] = [
     name: '3: adds to the story of an allocation after its release',
     without: [
       {
-        file: 'src/store/agents/outside-facts.ts',
+        file: 'src/store/agents/outside-fact-ids.ts',
         find: " and allocation.status <> 'released'",
         replace: '',
       },
@@ -63,7 +63,7 @@ export const formerTenantAttacks: Attack[] = [
     name: '3: adds to the story of a machine that it had before, by an allocation that it has now',
     without: [
       {
-        file: 'src/store/agents/outside-facts.ts',
+        file: 'src/store/agents/outside-fact-ids.ts',
         find: 'fact.node_id is distinct from own.node_id',
         replace: 'false',
       },
@@ -82,7 +82,7 @@ export const formerTenantAttacks: Attack[] = [
     name: '14: reads what the machine reported while another tenant had it',
     without: [
       {
-        file: 'src/store/agents/handover.ts',
+        file: 'src/store/agents/clear-reports.ts',
         find: 'update heartbeats kept set reported = null,',
         replace: 'update heartbeats kept set',
       },
@@ -93,7 +93,7 @@ export const formerTenantAttacks: Attack[] = [
     name: '14: reads the boot stages of a machine that was handed over without a date',
     without: [
       {
-        file: 'src/store/agents/handover.ts',
+        file: 'src/store/agents/clear-reports.ts',
         find: 'then clock_timestamp()\n        else $2::timestamptz',
         replace:
           'then least(kept.reports_since, $2::timestamptz)\n        else least(kept.reports_since, $2::timestamptz)',

@@ -5,7 +5,7 @@ import { type NodeId, type NodeInstanceId, newCorrelationId } from '../../../src
 import { canonicalJson } from '../../../src/contract/canonical-json.ts';
 import { ApiProblem } from '../../../src/contract/errors/errors.ts';
 import { isFenced, type NodeStatus } from '../../../src/lifecycle/model/states.ts';
-import { register } from '../../../src/store/agents/enrolment.ts';
+import { register } from '../../../src/store/agents/register.ts';
 import { recordClaim } from '../../../src/store/agents/reports.ts';
 import { answerTask, leaseNext, type TaskRow } from '../../../src/store/agents/tasks.ts';
 import type { HeartbeatBuffer } from '../../../src/store/heartbeats/heartbeat-buffer.ts';

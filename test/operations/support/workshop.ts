@@ -16,7 +16,7 @@ import { createHeartbeatBuffer } from '../../../src/store/heartbeats/heartbeat-b
 import { openInstallation } from '../../../src/store/keys/installation.ts';
 import { registerReplica } from '../../../src/store/operations/replicas.ts';
 import { type Database, openDatabase } from '../../../src/store/pg/database.ts';
-import { publishHeard } from '../../../src/store/supervision/ingest.ts';
+import { publishHeard } from '../../../src/store/supervision/ingest-gaps.ts';
 import { defaultEnvironment } from '../../../src/store/transitions/transition-rules.ts';
 import { sweepRegistry } from '../../../src/sweeps/registry.ts';
 import { createRefusals } from '../../../src/sweeps/runner/refusals.ts';

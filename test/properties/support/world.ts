@@ -11,7 +11,7 @@ import { type Installation, openInstallation } from '../../../src/store/keys/ins
 import { endReplica, registerReplica, renewLease } from '../../../src/store/operations/replicas.ts';
 import { type Database, openDatabase } from '../../../src/store/pg/database.ts';
 import { createJoinToken } from '../../../src/store/rows/tokens.ts';
-import { publishHeard } from '../../../src/store/supervision/ingest.ts';
+import { publishHeard } from '../../../src/store/supervision/ingest-gaps.ts';
 import { defaultEnvironment, type TransitionEnvironment } from '../../../src/store/transitions/transition-rules.ts';
 import { sweepRegistry } from '../../../src/sweeps/registry.ts';
 import { createRefusals } from '../../../src/sweeps/runner/refusals.ts';

@@ -4,8 +4,8 @@ import { exitCodes } from '../../../src/agent/life/exit.ts';
 import { now, secondsBetween, systemClock } from '../../../src/base/clock.ts';
 import { newCorrelationId, newNodeId, newNodeInstanceId } from '../../../src/base/ids.ts';
 import { ApiProblem } from '../../../src/contract/errors/errors.ts';
-import type * as Enrolment from '../../../src/store/agents/enrolment.ts';
 import { createInstance } from '../../../src/store/agents/instances.ts';
+import type * as Enrolment from '../../../src/store/agents/register.ts';
 import { openInstallation } from '../../../src/store/keys/installation.ts';
 import { openDatabase } from '../../../src/store/pg/database.ts';
 import { currentPool } from '../../../src/store/rows/pools.ts';
@@ -20,7 +20,7 @@ import { scenario, type World, whileBroken } from '../support/scenario.ts';
 /** How a refused registration is told: as it is, unless a counter-test puts something else here. */
 const wrong = vi.hoisted(() => ({}) as { told?: (problem: ApiProblem) => ApiProblem });
 
-vi.mock(import('../../../src/store/agents/enrolment.ts'), async (original) => {
+vi.mock(import('../../../src/store/agents/register.ts'), async (original) => {
   const whole = await original();
   const register: typeof Enrolment.register = async (...given) => {
     try {

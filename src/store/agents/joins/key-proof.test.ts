@@ -11,9 +11,9 @@ import { type Installation, openInstallation } from '../../keys/installation.ts'
 import type { Database } from '../../pg/database.ts';
 import { createJoinToken } from '../../rows/tokens.ts';
 import { allocationNow, type Fleet, nodeNow, testFleet } from '../../testing/fleet.ts';
-import { register } from '../enrolment.ts';
 import { fenceInstance, type InstanceRow, instanceByCredential } from '../instances.ts';
-import type { Registered } from '../registering.ts';
+import { register } from '../register.ts';
+import type { Registered } from '../registration.ts';
 
 let store: TestStore;
 let db: Database;

@@ -5,7 +5,7 @@ import { keyProofBody } from '../../../contract/agent/key-proof.ts';
 import { canonicalJson } from '../../../contract/canonical-json.ts';
 import { type KeyStanding, trustedKeyOf } from '../agent-keys/trusted-key.ts';
 import type { InstanceRow } from '../instances.ts';
-import type { JoinRequest } from '../newcomers.ts';
+import type { JoinRequest } from '../join-newcomers.ts';
 
 /** A proof is made for the request that carries it; more than this apart, it is a recording or the clock is wrong. */
 const maxSkewSeconds = 300;

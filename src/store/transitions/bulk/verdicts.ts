@@ -9,7 +9,7 @@ import type { NodeRuleName } from '../../../lifecycle/model/rules.ts';
 import type { NodeStatus } from '../../../lifecycle/model/states.ts';
 import { causes, findEdge, nodeEdges, pairedWith } from '../../../lifecycle/model/transitions.ts';
 import { imageOf, keptOnce, sampleColumns } from '../../boots/boot-samples.ts';
-import { expectBeats, expectedBeat, serving } from '../../heartbeats/expected-beats.ts';
+import { expectBeats, expectedBeat, serving } from '../../heartbeats/expected-heartbeats.ts';
 import type { Transaction } from '../../pg/database.ts';
 import type { JudgedNode } from '../../rows/judged.ts';
 import { poolGenerations } from '../../rows/pools.ts';

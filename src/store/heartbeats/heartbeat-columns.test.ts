@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import type { NodeInstanceId } from '../../base/ids.ts';
 import { builtInRedactor } from '../../base/redaction/redact.ts';
-import { type Beat, type BeatColumns, beatColumns, piecesOf, rowsOf } from './beat-columns.ts';
+import { type Beat, type BeatColumns, beatColumns, piecesOf, rowsOf } from './heartbeat-columns.ts';
 
 const beat = (name: string, received_ms: number, more: Partial<Beat> = {}): Beat => ({
   node_instance_id: `inst_${name}` as NodeInstanceId,

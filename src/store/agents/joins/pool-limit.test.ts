@@ -8,7 +8,7 @@ import type { Database } from '../../pg/database.ts';
 import { declarePool } from '../../rows/pools.ts';
 import { createJoinToken } from '../../rows/tokens.ts';
 import { type Fleet, testFleet } from '../../testing/fleet.ts';
-import { register } from '../enrolment.ts';
+import { register } from '../register.ts';
 
 let store: TestStore;
 let db: Database;

@@ -11,9 +11,9 @@ import type { Database } from '../pg/database.ts';
 import { type NodeRow, nodeRow } from '../rows/nodes.ts';
 import { createJoinToken, revokeJoinToken } from '../rows/tokens.ts';
 import { allocationNow, type Fleet, nodeNow, testFleet } from '../testing/fleet.ts';
-import { register } from './enrolment.ts';
 import { fenceInstance, instanceByCredential } from './instances.ts';
-import type { Registered } from './registering.ts';
+import { register } from './register.ts';
+import type { Registered } from './registration.ts';
 
 let store: TestStore;
 let db: Database;

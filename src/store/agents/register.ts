@@ -17,14 +17,14 @@ import { budgetOf, requireMoved } from '../transitions/transition-rules.ts';
 import { changeKey, restoreKey } from './agent-keys/key-change.ts';
 import { type KeyStanding, provenKey, trustedKeyOf } from './agent-keys/trusted-key.ts';
 import { createInstance, fenceInstance, type InstanceRow, instanceRow } from './instances.ts';
-import { keepArrival, keepEarlierToken } from './joins/arrival.ts';
-import { NameContested, noteContested, settleContested } from './joins/contested.ts';
+import { admitNewcomers, type JoinRequest, joinWithOthers } from './join-newcomers.ts';
+import { keepArrival, keepEarlierToken } from './joins/client-arrival.ts';
+import { NameContested, noteContested, settleContested } from './joins/contested-names.ts';
 import { checkKeyProof, type KeyProofResult } from './joins/key-proof.ts';
-import { mustStandAsJudged, nameHeld, spendUnlessKnown, unproven } from './joins/known-name.ts';
-import { poolFull, withoutRoom } from './joins/room.ts';
-import { isSpent, mustBeValid, spentProblem } from './joins/validity.ts';
-import { admitNewcomers, type JoinRequest, joinWithOthers } from './newcomers.ts';
-import { type Registered, type Registering, replyOf, startOf } from './registering.ts';
+import { mustStandAsJudged, nameHeld, spendUnlessKnown, unproven } from './joins/known-names.ts';
+import { poolFull, withoutRoom } from './joins/pool-limit.ts';
+import { isSpent, mustBeValid, spentProblem } from './joins/token-validity.ts';
+import { type Registered, type Registering, replyOf, startOf } from './registration.ts';
 
 const fencedProblem = (reason: string | null) =>
   new ApiProblem('instance_fenced', reason ? `This instance no longer counts: ${reason}.` : {});

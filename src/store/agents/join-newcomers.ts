@@ -14,9 +14,9 @@ import { currentPool, type PoolRow } from '../rows/pools.ts';
 import { type JoinTokenRow, joinTokenBySecret, spendJoinToken } from '../rows/tokens.ts';
 import { createNewcomers } from '../transitions/node-transition.ts';
 import { createArrived } from './instances.ts';
-import { poolFull, withoutRoom } from './joins/room.ts';
-import { hasExpired, spentProblem } from './joins/validity.ts';
-import { type Registered, type Registering, replyOf, startOf } from './registering.ts';
+import { poolFull, withoutRoom } from './joins/pool-limit.ts';
+import { hasExpired, spentProblem } from './joins/token-validity.ts';
+import { type Registered, type Registering, replyOf, startOf } from './registration.ts';
 
 /** Who asks to join, by which token; all that is needed to see whether it may. */
 export interface JoinRequest extends RegisterRequest {

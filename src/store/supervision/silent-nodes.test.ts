@@ -6,7 +6,7 @@ import type { NodeId } from '../../base/ids.ts';
 import type { Database } from '../pg/database.ts';
 import { declarePool } from '../rows/pools.ts';
 import { beatAs, placeNodes } from '../testing/placed-nodes.ts';
-import { countSilentNodes, lockSilentNodes, nextSilentAt, scanSuspects, tightestHeartbeat } from './silent.ts';
+import { countSilentNodes, lockSilentNodes, nextSilentAt, scanSuspects, tightestHeartbeat } from './silent-nodes.ts';
 
 let store: TestStore;
 let db: Database;

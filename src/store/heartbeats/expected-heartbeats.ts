@@ -4,7 +4,7 @@ import { effectiveStaleSeconds, heartbeatPolicy } from '../../lifecycle/deadline
 import type { NodeStatus } from '../../lifecycle/model/states.ts';
 import type { Transaction } from '../pg/database.ts';
 import type { NodeRow } from '../rows/nodes.ts';
-import { room } from './store-beats.ts';
+import { room } from './store-heartbeats.ts';
 
 export const serving: readonly NodeStatus[] = ['ready', 'degraded'];
 

@@ -4,7 +4,7 @@ import type { Queryable, Transaction } from '../pg/database.ts';
 import { type JudgedNode, judgedColumns } from '../rows/judged.ts';
 import { isUncovered } from '../rows/maintenance.ts';
 import { isOnlyTold } from '../transitions/would-have.ts';
-import type { Crowd } from './due.ts';
+import type { Crowd } from './due-rows.ts';
 
 export interface DriftedNode extends JudgedNode {
   finding_id: string;

@@ -10,7 +10,7 @@ import { createJoinToken } from '../rows/tokens.ts';
 import { type Fleet, nodeNow, testFleet, testPool } from '../testing/fleet.ts';
 import type { NodeMove } from '../transitions/node-move.ts';
 import { createNewcomers, createNode, type NewNode, transition } from '../transitions/node-transition.ts';
-import { register } from './enrolment.ts';
+import { register } from './register.ts';
 
 let store: TestStore;
 let db: Database;

@@ -6,11 +6,11 @@ import { holdersOf } from '../../rows/allocations.ts';
 import type { NodeRow } from '../../rows/nodes.ts';
 import { type JoinTokenRow, spendJoinToken } from '../../rows/tokens.ts';
 import type { InstanceRow } from '../instances.ts';
-import type { JoinRequest } from '../newcomers.ts';
-import type { JudgedName } from '../registering.ts';
-import { NameContested } from './contested.ts';
+import type { JoinRequest } from '../join-newcomers.ts';
+import type { JudgedName } from '../registration.ts';
+import { NameContested } from './contested-names.ts';
 import type { KeyProofResult } from './key-proof.ts';
-import { spentProblem } from './validity.ts';
+import { spentProblem } from './token-validity.ts';
 
 /** Statuses in which a name is held by a live instance. */
 export const nameHeld: readonly NodeStatus[] = ['starting', 'ready', 'degraded', 'draining', 'cleaning', 'quarantined'];

@@ -4,10 +4,10 @@ import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { secondsLater } from '../../base/clock.ts';
 import type { NodeInstanceId } from '../../base/ids.ts';
 import { wholeFleet } from '../../lifecycle/visibility.ts';
-import { storeBeats } from '../heartbeats/store-beats.ts';
+import { storeBeats } from '../heartbeats/store-heartbeats.ts';
 import { readNode } from '../rows/nodes.ts';
 import { type Fleet, testFleet } from '../testing/fleet.ts';
-import { clearReports } from './handover.ts';
+import { clearReports } from './clear-reports.ts';
 
 let store: TestStore;
 let fleet: Fleet;

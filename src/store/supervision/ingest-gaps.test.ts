@@ -6,7 +6,7 @@ import type { NodeId, ReplicaId } from '../../base/ids.ts';
 import type { Database } from '../pg/database.ts';
 import { declarePool } from '../rows/pools.ts';
 import { hearThrough, type PlacedNodes, placedRows, placeNodes } from '../testing/placed-nodes.ts';
-import { newestGaps, publishHeard, slowestReplica } from './ingest.ts';
+import { newestGaps, publishHeard, slowestReplica } from './ingest-gaps.ts';
 
 let store: TestStore;
 let db: Database;

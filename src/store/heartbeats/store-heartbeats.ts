@@ -2,7 +2,7 @@
 import { effectiveStaleSeconds } from '../../lifecycle/deadlines/budgets.ts';
 import type { Transaction } from '../pg/database.ts';
 import { float8Array } from '../pg/number-array.ts';
-import { type Beat, type BeatRows, beatColumns, rowsOf } from './beat-columns.ts';
+import { type Beat, type BeatRows, beatColumns, rowsOf } from './heartbeat-columns.ts';
 
 /**
  * Each column is one parameter, words as one text and numbers in the database's own form: making and reading an array of that many parameters
