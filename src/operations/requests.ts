@@ -11,7 +11,7 @@ import { lockAllocation } from '../store/rows/allocations.ts';
 import { lockNode } from '../store/rows/nodes.ts';
 import { currentPool, type PoolRow } from '../store/rows/pools.ts';
 import { createAllocation, moveAllocations } from '../store/transitions/allocation-transition.ts';
-import { retryByHand, retryingAllocation } from '../store/transitions/amend-allocation.ts';
+import { markRetrying, retryByHand } from '../store/transitions/amend-allocation.ts';
 import { renewCleaning } from '../store/transitions/deadlines.ts';
 import { insteadOfRetry } from './instead-of-retry.ts';
 import { queueProvision } from './provision/provision-plan.ts';
@@ -103,7 +103,7 @@ export function requestRetry(services: OperationServices, id: string, caller: Ca
       retry: { reason: caller.reason ?? null },
     };
     await queueProvision(tx, pool.document, services, asks, at);
-    await retryingAllocation(tx, allocation, { workflow_id, next_try: retryByHand, actor: caller.actor }, at);
+    await markRetrying(tx, allocation, { workflow_id, next_try: retryByHand, actor: caller.actor }, at);
     return { allocation_id: allocation.allocation_id, workflow_id };
   });
 }

@@ -28,11 +28,11 @@ vi.setConfig({ testTimeout: 1_200_000, hookTimeout: 1_200_000 });
 const wrong = vi.hoisted(() => ({ receipts: false }));
 vi.mock('../../src/store/operations/executions.ts', async (whole) => {
   const real = await whole<typeof executions>();
-  const once: typeof executions.once = (db, workflow_id, receipt, executor, now, work) =>
+  const runOnce: typeof executions.runOnce = (db, workflow_id, receipt, executor, now, work) =>
     wrong.receipts
-      ? db.transaction(async (tx) => work(tx, await real.fenced(tx, workflow_id, executor)))
-      : real.once(db, workflow_id, receipt, executor, now, work);
-  return { ...real, once };
+      ? db.transaction(async (tx) => work(tx, await real.lockAsExecutor(tx, workflow_id, executor)))
+      : real.runOnce(db, workflow_id, receipt, executor, now, work);
+  return { ...real, runOnce };
 });
 
 const registeredKinds = () => operationRegistry({} as OperationServices).map(({ kind }) => kind);

@@ -21,7 +21,7 @@ import { claimExecution, type Executor } from '../../src/store/operations/execut
 import { publishProgress } from '../../src/store/operations/publish-progress.ts';
 import { queueOperation } from '../../src/store/operations/queue-operation.ts';
 import { registerReplica } from '../../src/store/operations/replicas.ts';
-import { stepEnded, stepReached, stepStarted } from '../../src/store/operations/steps.ts';
+import { endStep, reachPhase, startStep } from '../../src/store/operations/steps.ts';
 import { provisionDeadline } from '../../src/sweeps/rules/provision-deadline.ts';
 import type { SweepServices } from '../../src/sweeps/runner/services.ts';
 import { ruleStage, type Stage } from '../../src/sweeps/testing/stage.ts';
@@ -112,8 +112,8 @@ async function launching(name: string, driver: string): Promise<{ node_id: NodeI
 async function at(run: Run, phase: string, said: { message: string; error?: RecordedStepError | null }): Promise<void> {
   const now = stage.start;
   await claimExecution(stage.db, run, executor, now);
-  await stepStarted(stage.db, run, 'launch', 1, executor, now);
-  await stepReached(stage.db, run, 'launch', phase, executor, now);
+  await startStep(stage.db, run, 'launch', 1, executor, now);
+  await reachPhase(stage.db, run, 'launch', phase, executor, now);
   await publishProgress(stage.db, run, said, executor, now);
 }
 
@@ -172,7 +172,7 @@ describe.each(launchSteps)('a deadline in step $step of $driver', ({ driver, ste
     await at(run, step, { message: 'working' });
     const error = { code: 'refused_once', owner_layer: 'provider', message: 'come again' };
     const ended = { status: 'retrying', tries: 1, error, retry_at: stage.at(9) } as const;
-    await stepEnded(stage.db, run, 'launch', ended, executor, stage.start);
+    await endStep(stage.db, run, 'launch', ended, executor, stage.start);
     expect(await verdictOn(node_id)).toMatchObject({
       rests_on: { step: name, code: 'refused_once', owner_layer: 'provider' },
     });
@@ -182,7 +182,7 @@ describe.each(launchSteps)('a deadline in step $step of $driver', ({ driver, ste
 test('a machine that is up and does not register is its own side’s matter', async () => {
   const { node_id, run } = await launching('up', 'docker');
   await at(run, 'start', { message: 'runs', error: { code: 'engine_away', owner_layer: 'provider', message: 'away' } });
-  await stepEnded(stage.db, run, 'launch', { status: 'done', tries: 1 }, executor, stage.start);
+  await endStep(stage.db, run, 'launch', { status: 'done', tries: 1 }, executor, stage.start);
   expect(await verdictOn(node_id)).toMatchObject({
     verdict: { owner: 'node', reason: expect.stringMatching(/^provisioning timed out: launched but never registered/) },
     rests_on: { step: 'register', owner_layer: 'node' },

@@ -9,7 +9,7 @@ import type { CorrelationId, NodeId, NodeInstanceId } from '../../base/ids.ts';
 import type { Actor } from '../../contract/evidence/evidence.ts';
 import { type Fact, recordEvidence } from '../../store/evidence/evidence.ts';
 import type { Database } from '../../store/pg/database.ts';
-import { nameAllocations } from '../../store/transitions/amend-node.ts';
+import { fillAllocationIds } from '../../store/transitions/amend-node.ts';
 import { createToldOnce } from '../http/rate-limited.ts';
 import type { OutsideWrites } from '../limits/quotas/outside-writes.ts';
 import { instanceWriter, relayWriter } from '../limits/quotas/writers.ts';
@@ -56,7 +56,7 @@ export function createBrokenConnections(options: {
         data: { connections: uncounted },
       });
     await db.transaction(async (tx) => {
-      await nameAllocations(tx, facts);
+      await fillAllocationIds(tx, facts);
       await recordEvidence(tx, facts);
     });
   };

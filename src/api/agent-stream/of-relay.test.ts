@@ -12,7 +12,7 @@ test('every batch uses the token of the relay', async () => {
     clock: virtualClock(),
     log: {},
     agentStreams: { addRelay: () => () => {} },
-    beats: { room: async () => {} },
+    beats: { waitForRoom: async () => {} },
     tokenUses: { note },
   } as unknown as ApiServices;
   const socket = new FakeSocket();

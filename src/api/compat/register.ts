@@ -6,7 +6,7 @@ import { type InstanceRow, instanceRow } from '../../store/agents/instances.ts';
 import { nameHeld } from '../../store/agents/joins/known-names.ts';
 import { nameStanding } from '../../store/agents/joins/name-standing.ts';
 import { register } from '../../store/agents/register.ts';
-import type { Arrival, Registered } from '../../store/agents/registration.ts';
+import type { Arrival, Registration } from '../../store/agents/registration.ts';
 import { sourceAddress } from '../http/source-address.ts';
 import { compileCheck } from '../http/validation.ts';
 import { registrationCost, registrationWriter } from '../limits/quotas/writers.ts';
@@ -33,7 +33,7 @@ export async function enrol(
   request: RegisterRequest,
   known: InstanceRow | undefined,
   arrival: Arrival,
-): Promise<Registered> {
+): Promise<Registration> {
   const { clock, environment, installation, db } = services;
   const { correlation_id } = call;
   const writer = registrationWriter(call.request, request, known, services);
@@ -54,7 +54,7 @@ export async function enrolByJoinToken(
   services: ProtocolServices,
   wanted: Wanted,
   client: Omit<Arrival, 'join_token_id' | 'judged' | 'client_processes'>,
-): Promise<Registered> {
+): Promise<Registration> {
   const { pool, secret: join_token, token_id: join_token_id } = call.joined();
   const { protocol, client_instance } = client;
   const place = { pool, name: wanted.name };

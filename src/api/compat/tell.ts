@@ -4,7 +4,7 @@ import { now } from '../../base/clock.ts';
 import type { CorrelationId, NodeId, NodeInstanceId } from '../../base/ids.ts';
 import { canonicalJson } from '../../contract/canonical-json.ts';
 import type { AgentSession } from '../../store/agents/agent-sessions.ts';
-import { nameAllocations } from '../../store/transitions/amend-node.ts';
+import { fillAllocationIds } from '../../store/transitions/amend-node.ts';
 import { instanceWriter } from '../limits/quotas/writers.ts';
 import type { ProtocolCall, ProtocolServices } from './calls.ts';
 import { fieldsBeside, keptFields } from './kept-fields.ts';
@@ -31,7 +31,7 @@ export async function tellSaid(services: ProtocolServices, { said, same, ...fact
     { ...fact, at: now(services.clock), layer: 'node' as const, data: { said: keptFields(said, mostBytes) } },
   ];
   // Whose machine it is, the row knows: what is said belongs to the tenant that holds it now.
-  const isRecorded = await services.outside.record(instanceWriter(fact), facts, nameAllocations);
+  const isRecorded = await services.outside.record(instanceWriter(fact), facts, fillAllocationIds);
   if (!isRecorded) services.toldOnce.undo(notice, entry);
 }
 

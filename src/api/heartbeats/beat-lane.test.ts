@@ -24,8 +24,8 @@ const session = {
   interval_seconds: 10,
   stale_after_seconds: 30,
   stored_interval_ms: 10_000,
-  told_interval_ms: 10_000,
-  told_at_seconds: 0,
+  assigned_interval_ms: 10_000,
+  assigned_at_seconds: 0,
   tasks_waiting: 2,
   fence: { kind: 'none' },
   expires_seconds: 0,
@@ -132,7 +132,7 @@ it.each<[string, string, Record<string, string>?, string?]>([
 });
 
 it('leaves one to the ordinary way that was fenced while the rest of its beat was awaited', async () => {
-  const waiting = { ...session, doubted: false };
+  const waiting = { ...session, is_outdated: false };
   known.slow = waiting;
   const asked = request({
     ...{ host: '127.0.0.1', port: (server.address() as AddressInfo).port, path, method: 'POST' },
@@ -142,7 +142,7 @@ it('leaves one to the ordinary way that was fenced while the rest of its beat wa
   const arrived = once(server, 'request');
   asked.write('{');
   await arrived;
-  waiting.doubted = true;
+  waiting.is_outdated = true;
   asked.end('}');
   const [answer] = (await answered) as [IncomingMessage];
   expect(answer.statusCode).toBe(418);

@@ -173,7 +173,7 @@ export function openBeatLane(server: Server, services: ApiServices, isClosing: (
     const finish = () => {
       // Looked at again: whoever waits with the rest of its beat may have been fenced meanwhile.
       const holdMs = services.rates.beatHoldMs(session, services.clock.nowMs());
-      const reply = session.doubted ? undefined : answer(session, bytes?.toString() ?? '', services);
+      const reply = session.is_outdated ? undefined : answer(session, bytes?.toString() ?? '', services);
       if (reply) {
         const send = () => write(response, reply, shedOf(reply, services));
         return holdMs === 0 ? send() : void services.clock.after(holdMs, send);

@@ -130,6 +130,6 @@ export async function takeBatch(
         results[index] = await takeBeat(session, said(beats[index] as BatchBeat), services).catch(refused);
   };
   await Promise.all(Array.from({ length: Math.min(newsAtOnce, news.size) }, write));
-  await services.beats.room();
+  await services.beats.waitForRoom();
   return results;
 }

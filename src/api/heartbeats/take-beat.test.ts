@@ -41,8 +41,8 @@ const agent = (): AgentSession =>
     interval_seconds: poolSeconds,
     stale_after_seconds: staleAfterSeconds,
     stored_interval_ms: poolSeconds * 1000,
-    told_interval_ms: poolSeconds * 1000,
-    told_at_seconds: 0,
+    assigned_interval_ms: poolSeconds * 1000,
+    assigned_at_seconds: 0,
     tasks_waiting: 0,
     protocol_client: null,
   }) as unknown as AgentSession;
@@ -77,7 +77,7 @@ test('an instance that was fenced a moment ago is told so in the same words as e
       known: () => ({ ...before, fence: { kind: 'fenced', reason } }),
       whyFenced: async (id: string) => (id === before.node_instance_id ? reason : 'somebody else'),
     },
-    beats: { ...services.beats, room: async () => {} },
+    beats: { ...services.beats, waitForRoom: async () => {} },
   } as unknown as ApiServices;
   const news = { status: 'stopping' } as const;
   const first = await takeBeat(before, news, justFenced).catch((problem: ApiProblem) => problem);

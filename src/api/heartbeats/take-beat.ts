@@ -6,7 +6,7 @@ import { effectiveStaleSeconds } from '../../lifecycle/deadlines/budgets.ts';
 import { assignedIntervalSeconds, type Pace, tellableSeconds } from '../../lifecycle/deadlines/pace.ts';
 import { isNews } from '../../lifecycle/model/reports.ts';
 import type { AgentSession } from '../../store/agents/agent-sessions.ts';
-import { recordClaim } from '../../store/agents/reports.ts';
+import { recordReport } from '../../store/agents/reports.ts';
 import { fencedProblem } from '../http/auth.ts';
 import { instanceWriter } from '../limits/quotas/writers.ts';
 import type { ApiServices } from '../services.ts';
@@ -19,8 +19,8 @@ const statusReportCost = { rows: 4, bytes: 2 * 1024 };
 function assignedPace(session: AgentSession, { fleetLoad, overload, beats }: ApiServices): Pace {
   const { stretch } = overload.shedding();
   const wanted = assignedIntervalSeconds(session.interval_seconds, fleetLoad(), Math.random(), stretch);
-  if (beats.flushedThroughMs() > 1000 * (session.told_at_seconds + onDiskAfterSeconds))
-    session.stored_interval_ms = session.told_interval_ms;
+  if (beats.flushedThroughMs() > 1000 * (session.assigned_at_seconds + onDiskAfterSeconds))
+    session.stored_interval_ms = session.assigned_interval_ms;
   const stored = effectiveStaleSeconds(session.stale_after_seconds, session.stored_interval_ms / 1000);
   const interval_seconds = Math.min(wanted, tellableSeconds(stored));
   return { interval_seconds, stale_seconds: effectiveStaleSeconds(session.stale_after_seconds, interval_seconds) };
@@ -42,8 +42,8 @@ function reportedIn(beat: SaidBeat): Record<string, unknown> | null {
 
 function hear(session: AgentSession, beat: SaidBeat, services: ApiServices, pace: Pace): void {
   const received_ms = services.clock.nowMs();
-  session.told_interval_ms = Math.round(1000 * pace.interval_seconds);
-  session.told_at_seconds = Math.ceil(received_ms / 1000);
+  session.assigned_interval_ms = Math.round(1000 * pace.interval_seconds);
+  session.assigned_at_seconds = Math.ceil(received_ms / 1000);
   services.beats.add({
     node_instance_id: session.node_instance_id,
     received_ms,
@@ -92,7 +92,7 @@ async function recordNews(
     ...(received_at && { received_at }),
   };
   const db = services.outside.database(services.db, instanceWriter(session));
-  const outcome = await recordClaim(db, claiming, claim, now(services.clock), services.environment);
+  const outcome = await recordReport(db, claiming, claim, now(services.clock), services.environment);
   if (outcome.fenced) throw fencedProblem(await services.sessions.whyFenced(node_instance_id));
   session.node_status = outcome.status;
   session.reported_status = outcome.reported_status;

@@ -12,7 +12,7 @@ import { register } from '../../store/agents/register.ts';
 import { recordOutsideFacts } from '../../store/evidence/evidence.ts';
 import { lastStoredSeq } from '../../store/logs/node-logs.ts';
 import { nodeRow } from '../../store/rows/nodes.ts';
-import { nameAllocations } from '../../store/transitions/amend-node.ts';
+import { fillAllocationIds } from '../../store/transitions/amend-node.ts';
 import { relaySource, takeBatch, tellRefusedBatch } from '../heartbeats/take-batch.ts';
 import { takeSingle } from '../heartbeats/take-beat.ts';
 import { bearerOf, fencedProblem, RelayRefused, relayOf } from '../http/auth.ts';
@@ -206,7 +206,7 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
     }));
     // Whose machine it is, the row knows: what is remembered may still be the former tenant, who must not see this.
     await services.db.transaction(async (tx) => {
-      await nameAllocations(tx, facts);
+      await fillAllocationIds(tx, facts);
       await recordOutsideFacts(tx, 'node', facts);
     });
     return { ok: true };

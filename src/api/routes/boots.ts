@@ -8,7 +8,7 @@ import { bandedCompletion, estimateSurvival } from '../../lifecycle/boots/surviv
 import { falseKillShare } from '../../lifecycle/boots/what-if.ts';
 import type { BudgetPhase } from '../../lifecycle/model/states.ts';
 import { bootsSinceChange, imageOf, newestBootSamples, runningBoots } from '../../store/boots/boot-samples.ts';
-import { brakeHoldOver } from '../../store/boots/learned-budgets.ts';
+import { openBrakeHold } from '../../store/boots/learned-budgets.ts';
 import { whatIfOnRecord } from '../../store/boots/what-if.ts';
 import { recordEvidence } from '../../store/evidence/evidence.ts';
 import {
@@ -39,7 +39,7 @@ async function learningOf(pool: PoolRow, services: ApiServices) {
   const { learned, budgets } = pool.document;
   if (budgets?.policy !== 'learned' || !learned) return null;
   const { aim_seconds, because, stratum, completions, considered_at } = learned;
-  const hold = await brakeHoldOver(services.db, pool);
+  const hold = await openBrakeHold(services.db, pool);
   const frozen = hold ? `the brake holds since ${hold.since.toISOString()}: ${hold.reason}` : null;
   return { aim_seconds, because, stratum, completions, considered_at, frozen };
 }

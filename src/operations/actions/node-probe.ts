@@ -4,7 +4,7 @@
  */
 import { now } from '../../base/clock.ts';
 import type { OperationContext, OperationDefinition } from '../../engine/engine.ts';
-import { keepAnswers, probeTargetOf } from '../../store/supervision/probes.ts';
+import { probeTargetOf, saveProbeResults } from '../../store/supervision/probes.ts';
 import { type AgentLine, askAgent } from '../runtime/agent-task.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { type PlanStep, stage } from '../runtime/stage.ts';
@@ -28,9 +28,9 @@ async function askEndpoint(
 ): Promise<string> {
   const { ok, detail } = await context.step('ask:endpoint', async () => {
     const answer = await services.probe(probeTargetOf(endpoint, pool.probe ?? null));
-    const asked_for = { ...ids, workflow_id: context.workflow_id };
-    const kept = { node_id: node.node_id, node_instance_id, ...answer, asked_for };
-    await keepAnswers(services.db, [kept], now(services.clock));
+    const request_ids = { ...ids, workflow_id: context.workflow_id };
+    const kept = { node_id: node.node_id, node_instance_id, ...answer, request_ids };
+    await saveProbeResults(services.db, [kept], now(services.clock));
     return { ...answer };
   });
   return ok ? `It lives: ${endpoint} answered, ${detail}` : `It does not answer at ${endpoint}: ${detail}`;

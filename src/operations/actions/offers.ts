@@ -5,8 +5,8 @@ import type { ActionSubject } from '../../lifecycle/actions/actions.ts';
 import type { AllocationSubject } from '../../lifecycle/actions/allocation-actions.ts';
 import type { AllocationStatus } from '../../lifecycle/model/states.ts';
 import { wholeFleet } from '../../lifecycle/visibility.ts';
-import { voicesOf } from '../../store/agents/instances.ts';
-import { takeDownsUnderWay } from '../../store/operations/open-operations.ts';
+import { instanceStandings } from '../../store/agents/instances.ts';
+import { teardownsUnderWay } from '../../store/operations/open-operations.ts';
 import { type Queryable, readAll } from '../../store/pg/database.ts';
 import { statusesOf } from '../../store/rows/allocations.ts';
 import { readNode } from '../../store/rows/nodes.ts';
@@ -38,8 +38,8 @@ async function circumstancesOf(db: Queryable, nodes: readonly Node[]) {
   const instances = nodes.flatMap(({ node_instance_id }) => node_instance_id ?? []);
   const names = nodes.map(({ pool }) => pool);
   const [works, voices, pools] = await readAll(db, [
-    () => takeDownsUnderWay(db, ids),
-    () => voicesOf(db, instances),
+    () => teardownsUnderWay(db, ids),
+    () => instanceStandings(db, instances),
     () => currentDocuments(db, names),
   ]);
   return ({ node_id, node_instance_id, pool }: Node) => {

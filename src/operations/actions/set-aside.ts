@@ -1,6 +1,6 @@
 /** `quarantine` and `reactivate`: a node is set aside for a person to look at, and let back in. */
 import type { Occupancy } from '../../lifecycle/model/states.ts';
-import { openTakeDownsOf } from '../../store/operations/open-operations.ts';
+import { openTeardownsOf } from '../../store/operations/open-operations.ts';
 import { markCancelling } from '../../store/operations/operations.ts';
 import { reactivation } from '../provision/node-reactivate.ts';
 import { reusesNodes } from '../release/release-policy.ts';
@@ -37,7 +37,7 @@ export const quarantine = moveTo({
   says: ({ shown, pool }) => asideFor[shown.occupancy][reusesNodes(pool) ? 'keeps' : 'loses'],
   // Whatever takes it down would else go on behind the back of who set it aside.
   async also({ tx, services, node, caller, at }) {
-    for (const { workflow_id, attempt } of await openTakeDownsOf(tx, node.node_id)) {
+    for (const { workflow_id, attempt } of await openTeardownsOf(tx, node.node_id)) {
       await markCancelling(tx, workflow_id, at, caller.actor);
       await services.cancelRun(workflow_id, attempt);
     }

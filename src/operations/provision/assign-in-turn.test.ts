@@ -6,7 +6,7 @@ import type { CorrelationId, WorkflowId } from '../../base/ids.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
 import { wholeFleet } from '../../lifecycle/visibility.ts';
 import type { Installation } from '../../store/keys/installation.ts';
-import { fencedTogether } from '../../store/operations/executions.ts';
+import { lockManyAsExecutor } from '../../store/operations/executions.ts';
 import { isLockTimeout, type Transaction } from '../../store/pg/database.ts';
 import { currentPool, poolInTurn } from '../../store/rows/pools.ts';
 import { ruleStage, type Stage } from '../../sweeps/testing/stage.ts';
@@ -51,7 +51,7 @@ async function queue(name: string, document: Partial<PoolDocument>, free: number
 const lotsOf = (ids: WorkflowId[], serve: (tx: Transaction, ids: WorkflowId[]) => Promise<Assignment[]>) =>
   stage.db.transaction((tx) => serve(tx, ids));
 const rowsOf = async (tx: Transaction, ids: WorkflowId[]) => {
-  const rows = await fencedTogether(tx, ids, services.executor);
+  const rows = await lockManyAsExecutor(tx, ids, services.executor);
   return ids.flatMap((id) => rows.find(({ workflow_id }) => workflow_id === id) ?? []);
 };
 const together = (ids: WorkflowId[]) =>
@@ -162,7 +162,7 @@ test('one that somebody else has locked is waited for after the others were serv
   const turn = assignInTurn(services);
   let all: Promise<Assignment[]> | undefined;
   await stage.db.transaction(async (tx) => {
-    await fencedTogether(tx, [first], services.executor);
+    await lockManyAsExecutor(tx, [first], services.executor);
     all = Promise.all(ids.map((workflow_id) => turn('held', { workflow_id, retries: false })));
     const served = async () =>
       (await stage.db.query('select 1 from operations where workflow_id = any($1) and node_id is not null', [others]))

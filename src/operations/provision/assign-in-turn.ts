@@ -6,7 +6,7 @@ import { createBatcher } from '../../base/batching/batch.ts';
 import { bisect, settledAnswer } from '../../base/batching/bisect.ts';
 import { now } from '../../base/clock.ts';
 import type { WorkflowId } from '../../base/ids.ts';
-import { fenced, fencedTogether } from '../../store/operations/executions.ts';
+import { lockAsExecutor, lockManyAsExecutor } from '../../store/operations/executions.ts';
 import { StoreUnavailable } from '../../store/pg/database.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { type Assignment, assignNode, assignNodes } from './assign-node.ts';
@@ -27,7 +27,7 @@ const isAway = (error: unknown) => error instanceof StoreUnavailable;
 const together = (services: OperationServices, asks: readonly Ask[]): Promise<(Assignment | undefined)[]> =>
   services.db.transaction(async (tx) => {
     const ids = asks.map(({ workflow_id }) => workflow_id);
-    const operations = await fencedTogether(tx, ids, services.executor);
+    const operations = await lockManyAsExecutor(tx, ids, services.executor);
     const answers = await assignNodes(tx, services, operations, now(services.clock));
     const byId = new Map(operations.map(({ workflow_id }, place) => [workflow_id, answers[place]]));
     return ids.map((id) => byId.get(id));
@@ -35,7 +35,7 @@ const together = (services: OperationServices, asks: readonly Ask[]): Promise<(A
 
 const alone = (services: OperationServices, { workflow_id }: Ask): Promise<Assignment> =>
   services.db.transaction(async (tx) =>
-    assignNode(tx, services, await fenced(tx, workflow_id, services.executor), now(services.clock)),
+    assignNode(tx, services, await lockAsExecutor(tx, workflow_id, services.executor), now(services.clock)),
   );
 
 async function serve(services: OperationServices, asks: Ask[]): Promise<Settled[]> {

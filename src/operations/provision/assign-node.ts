@@ -1,7 +1,7 @@
 /** Finds machines for allocations: free ones first, else new ones while the pool has room, else they wait their turn. */
 import { newNodeId, newNodeInstanceId } from '../../base/ids.ts';
 import { clearReports } from '../../store/agents/clear-reports.ts';
-import { createInstance, instanceRow, leaveUnproven } from '../../store/agents/instances.ts';
+import { createInstance, instanceRow, markUnproven } from '../../store/agents/instances.ts';
 import type { OperationRow } from '../../store/operations/operation-rows.ts';
 import { bindOperationsToNodes } from '../../store/operations/operations.ts';
 import { type Database, single, type Transaction } from '../../store/pg/database.ts';
@@ -202,7 +202,7 @@ async function leaveFailed(tx: Transaction, services: OperationServices, places:
   for (const { failed, allocation, operation } of places) {
     if (!failed) continue;
     await endWindow(tx, services, failed, allocation, operation, now);
-    if (allocation.active_at && failed.node_instance_id) await leaveUnproven(tx, failed.node_instance_id, now);
+    if (allocation.active_at && failed.node_instance_id) await markUnproven(tx, failed.node_instance_id, now);
   }
 }
 

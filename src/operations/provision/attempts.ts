@@ -11,7 +11,7 @@ import type { Transaction } from '../../store/pg/database.ts';
 import { lockAllocation } from '../../store/rows/allocations.ts';
 import { currentPool } from '../../store/rows/pools.ts';
 import { launchHold } from '../../store/supervision/brake.ts';
-import { retryingAllocation } from '../../store/transitions/amend-allocation.ts';
+import { markRetrying } from '../../store/transitions/amend-allocation.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { queueProvision } from './provision-plan.ts';
 
@@ -37,5 +37,5 @@ export async function anotherAttempt(
   const { correlation_id } = operation;
   const asks = { workflow_id, allocation, correlation_id, actor: null, retry: { reason: next_try } };
   await queueProvision(tx, pool.document, services, asks, at);
-  await retryingAllocation(tx, allocation, { workflow_id, next_try }, at);
+  await markRetrying(tx, allocation, { workflow_id, next_try }, at);
 }

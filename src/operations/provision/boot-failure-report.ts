@@ -9,7 +9,7 @@ import { type Finding, readSigns } from '../../lifecycle/findings/diagnosis.ts';
 import { recordEvidence } from '../../store/evidence/evidence.ts';
 import { lockNode } from '../../store/rows/nodes.ts';
 import { markCrash, markSigns } from '../../store/transitions/advance.ts';
-import { nameAllocations } from '../../store/transitions/amend-node.ts';
+import { fillAllocationIds } from '../../store/transitions/amend-node.ts';
 import type { OperationServices } from '../runtime/services.ts';
 
 export interface BootFailure {
@@ -49,7 +49,7 @@ export function reportBootFailure(
         correlation_id,
       },
     ];
-    await nameAllocations(tx, facts);
+    await fillAllocationIds(tx, facts);
     await recordEvidence(tx, facts);
     if (certain) await markCrash(tx, node_instance_id, { code, message: `${says}: ${line}` }, at);
   });

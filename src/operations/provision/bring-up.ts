@@ -9,7 +9,7 @@ import type { OperationContext, RetryPolicy } from '../../engine/engine.ts';
 import { OperationCancelled, StepFailed } from '../../engine/engine.ts';
 import { isFenced } from '../../lifecycle/model/states.ts';
 import { latestBootNews } from '../../store/agents/boot-stages.ts';
-import { once } from '../../store/operations/executions.ts';
+import { runOnce } from '../../store/operations/executions.ts';
 import type { OperationRow } from '../../store/operations/operation-rows.ts';
 import { operationRow } from '../../store/operations/operations.ts';
 import { nodeRow } from '../../store/rows/nodes.ts';
@@ -166,7 +166,7 @@ async function awaitLeaving(
 async function giveUp(context: OperationContext, services: OperationServices, failure: StepFailed): Promise<void> {
   await context.step('give-up', async () => {
     const at = now(services.clock);
-    await once(services.db, context.workflow_id, 'give-up', services.executor, at, async (tx, operation) => {
+    await runOnce(services.db, context.workflow_id, 'give-up', services.executor, at, async (tx, operation) => {
       const reason = `${failure.message} (step ${stageOf(failure.step)}, owner ${failure.owner_layer})`;
       const { code, owner_layer, step, tries } = failure;
       const data = { code, owner_layer, step, tries, ...(failure instanceof MachineEnded && { certain: true }) };

@@ -3,8 +3,8 @@ import { now, secondsLater } from '../../base/clock.ts';
 import type { Json, OperationContext, OperationDefinition } from '../../engine/engine.ts';
 import { OperationCancelled, StepFailed } from '../../engine/engine.ts';
 import { fenceInstance } from '../../store/agents/instances.ts';
-import { once } from '../../store/operations/executions.ts';
-import { stageEntered, stagePassed } from '../../store/operations/steps.ts';
+import { runOnce } from '../../store/operations/executions.ts';
+import { completeStage, enterStage } from '../../store/operations/steps.ts';
 import { allocationRow } from '../../store/rows/allocations.ts';
 import { lockNode, nodeRow } from '../../store/rows/nodes.ts';
 import { awaitOthers } from '../release/fence.ts';
@@ -81,7 +81,7 @@ async function removeFormer(context: OperationContext, services: OperationServic
       reason: 'another try replaces it',
       revoke: true,
     };
-    return once(services.db, context.workflow_id, 'cut-off', services.executor, at, async (tx) => {
+    return runOnce(services.db, context.workflow_id, 'cut-off', services.executor, at, async (tx) => {
       // Looked at again under its lock: one that came back this very moment serves its allocation, and is not to be cut off.
       const node = await lockNode(tx, found.node_id);
       if (node?.status !== 'failed' || node.node_instance_id !== subject.node_instance_id) return false;
@@ -125,11 +125,11 @@ const assignAtOnce = (context: OperationContext, services: OperationServices, tu
     const { workflow_id } = context;
     let pool: string | null | undefined;
     return awaitMachine(context, services, async () => {
-      if (pool === undefined) pool = (await stageEntered(db, context, 'assign', executor, now(clock))).pool;
+      if (pool === undefined) pool = (await enterStage(db, context, 'assign', executor, now(clock))).pool;
       const answer = await turns(pool ?? '', { workflow_id, retries: false });
       if (answer.assigned) {
         const passed = answer.free ? { skips: bringUpStages, message: readyWord } : { skips: [] };
-        await stagePassed(db, context, 'assign', passed, executor, now(clock));
+        await completeStage(db, context, 'assign', passed, executor, now(clock));
       }
       return answer;
     });

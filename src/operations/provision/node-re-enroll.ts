@@ -17,7 +17,7 @@ import {
   StepFailed,
 } from '../../engine/engine.ts';
 import { fenceInstance } from '../../store/agents/instances.ts';
-import { once } from '../../store/operations/executions.ts';
+import { runOnce } from '../../store/operations/executions.ts';
 import { bindOperationToNode } from '../../store/operations/operations.ts';
 import { type NewOperation, queueOperation } from '../../store/operations/queue-operation.ts';
 import type { Transaction } from '../../store/pg/database.ts';
@@ -137,7 +137,7 @@ async function removeAndReplace(
   const proof = await removeMachine(context, services, 'former', former, launchPolicy);
   const replaced = await context.step('former:door', () => {
     const at = now(services.clock);
-    return once(services.db, workflow_id, 'replace', services.executor, at, async (tx, operation) => {
+    return runOnce(services.db, workflow_id, 'replace', services.executor, at, async (tx, operation) => {
       const node = await lockNode(tx, former.node.node_id);
       const pool = await currentPool(tx, former.node.pool);
       await provenGone(tx, former, proof, operation, at);

@@ -12,7 +12,7 @@ import {
   StepFailed,
 } from '../../engine/engine.ts';
 import { fenceInstance } from '../../store/agents/instances.ts';
-import { once } from '../../store/operations/executions.ts';
+import { runOnce } from '../../store/operations/executions.ts';
 import { bindOperationToNode } from '../../store/operations/operations.ts';
 import { queueOperation } from '../../store/operations/queue-operation.ts';
 import type { Transaction } from '../../store/pg/database.ts';
@@ -77,7 +77,7 @@ async function renew(
   const fenced_because = 'the machine was imaged anew';
   const renewed = await context.step('renew:door', () => {
     const at = now(services.clock);
-    return once(services.db, workflow_id, 'renew', services.executor, at, async (tx, operation) => {
+    return runOnce(services.db, workflow_id, 'renew', services.executor, at, async (tx, operation) => {
       const { actor, correlation_id } = operation;
       const node = await lockNode(tx, former.node.node_id);
       const pool = await currentPool(tx, former.node.pool);

@@ -2,9 +2,9 @@
 import { now } from '../../base/clock.ts';
 import type { DriverDone } from '../../drivers/driver.ts';
 import type { OperationContext } from '../../engine/engine.ts';
-import { arrivedByItself } from '../../store/agents/instances.ts';
-import { once } from '../../store/operations/executions.ts';
-import { holdStarting, letGoStarting } from '../../store/supervision/agentless-machines.ts';
+import { registerAgentless } from '../../store/agents/instances.ts';
+import { runOnce } from '../../store/operations/executions.ts';
+import { holdStarting, unholdStarting } from '../../store/supervision/agentless-machines.ts';
 import type { NodeMove } from '../../store/transitions/node-move.ts';
 import { transition } from '../../store/transitions/node-transition.ts';
 import { requireMoved } from '../../store/transitions/transition-rules.ts';
@@ -21,7 +21,7 @@ export async function ensured(
 ): Promise<void> {
   await context.step('launch:ensured', () => {
     const at = now(services.clock);
-    return once(services.db, context.workflow_id, 'ensured', services.executor, at, async (tx) => {
+    return runOnce(services.db, context.workflow_id, 'ensured', services.executor, at, async (tx) => {
       const move: NodeMove = {
         ...subject.ids,
         node_id: subject.node.node_id,
@@ -33,7 +33,7 @@ export async function ensured(
         set: { registered_at: at, reported_status: 'starting', ...(endpoint && { endpoint }) },
       };
       const [outcome] = await transition(tx, [move], at, services.environment);
-      if (outcome?.moved) await arrivedByItself(tx, subject.node_instance_id, at);
+      if (outcome?.moved) await registerAgentless(tx, subject.node_instance_id, at);
       return null;
     });
   });
@@ -45,7 +45,7 @@ export async function promoteIfReady(services: OperationServices, subject: Subje
   const at = now(services.clock);
   if (unseen) return holdStarting(services.db, subject.node, detail ?? 'it cannot be seen from here', at);
   await keepObservation(services, subject, state);
-  if (!ready) return letGoStarting(services.db, subject.node, at);
+  if (!ready) return unholdStarting(services.db, subject.node, at);
   const move: NodeMove = {
     node_id: subject.node.node_id,
     node_instance_id: subject.node_instance_id,

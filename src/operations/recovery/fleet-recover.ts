@@ -10,7 +10,7 @@ import {
 } from '../../engine/engine.ts';
 import { bulkAction, type RecoveryPhase } from '../../lifecycle/actions/recovery.ts';
 import { recordEvidence } from '../../store/evidence/evidence.ts';
-import { once } from '../../store/operations/executions.ts';
+import { runOnce } from '../../store/operations/executions.ts';
 import { queueOperation } from '../../store/operations/queue-operation.ts';
 import {
   chooseTargets,
@@ -18,7 +18,7 @@ import {
   type Tally,
   type TargetRow,
   tallyOf,
-  targetsThat,
+  targetsInState,
 } from '../../store/operations/recoveries.ts';
 import type { Transaction } from '../../store/pg/database.ts';
 import type { Caller } from '../runtime/caller.ts';
@@ -93,7 +93,7 @@ async function stopped(
   const told = await context.step(`${step}:account`, async () => {
     const tally = await tallyOf(services.db, context.workflow_id);
     const state = tally.failed > 0 ? 'failed' : 'skipped';
-    const failed = await targetsThat(services.db, context.workflow_id, state, mostNamed);
+    const failed = await targetsInState(services.db, context.workflow_id, state, mostNamed);
     return { message: words(tally, failed), owner_layer: failed[0]?.owner_layer ?? 'workflow' };
   });
   return new StepFailed({ step, code, tries: 1, ...told });
@@ -126,7 +126,7 @@ async function leaveTheRest(context: OperationContext, services: OperationServic
     error instanceof OperationCancelled ? 'the recovery was cancelled' : 'the recovery stopped before its turn';
   await context.step('leave', () => {
     const at = now(services.clock);
-    return once(services.db, context.workflow_id, 'leave', services.executor, at, async (tx, operation) => {
+    return runOnce(services.db, context.workflow_id, 'leave', services.executor, at, async (tx, operation) => {
       const reasons = { waiting: why, acting: 'was under way when the recovery ended; its own operation goes on' };
       await skipTargets(tx, context.workflow_id, reasons, at);
       const tally = await tallyOf(tx, context.workflow_id);
@@ -170,7 +170,7 @@ export function fleetRecover(services: OperationServices): OperationDefinition {
         await stage(context, services, 'select', async () => {
           await context.step('select:choose', () => {
             const at = now(services.clock);
-            return once(services.db, context.workflow_id, 'choose', services.executor, at, (tx) =>
+            return runOnce(services.db, context.workflow_id, 'choose', services.executor, at, (tx) =>
               chooseTargets(tx, context.workflow_id, order.action, order.filter, at),
             );
           });

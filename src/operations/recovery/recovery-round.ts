@@ -16,7 +16,7 @@ import {
 } from '../../lifecycle/actions/recovery.ts';
 import { wholeFleet } from '../../lifecycle/visibility.ts';
 import { type Fact, recordEvidence } from '../../store/evidence/evidence.ts';
-import { fenced } from '../../store/operations/executions.ts';
+import { lockAsExecutor } from '../../store/operations/executions.ts';
 import type { OperationRow } from '../../store/operations/operation-rows.ts';
 import {
   canariesOf,
@@ -78,7 +78,7 @@ const ending = (
 async function settle(context: OperationContext, services: OperationServices, order: RecoveryOrder): Promise<void> {
   const at = now(services.clock);
   await services.db.transaction(async (tx) => {
-    const operation = await fenced(tx, context.workflow_id, services.executor);
+    const operation = await lockAsExecutor(tx, context.workflow_id, services.executor);
     for (const target of await targetsUnderWay(tx, context.workflow_id, order.action)) {
       const state = judgeTarget(order.action, target);
       if (!state) continue;
@@ -112,7 +112,7 @@ async function takeNext(
   let refused: JudgedTarget | undefined;
   try {
     return await db.transaction(async (tx): Promise<Turn> => {
-      const operation = await fenced(tx, workflow_id, executor);
+      const operation = await lockAsExecutor(tx, workflow_id, executor);
       const span = await spanOf(tx, workflow_id, phase, order);
       const target = await nextTarget(tx, workflow_id, order.action, span);
       if (!target) return 'nobody';
@@ -142,7 +142,7 @@ async function takeNext(
     const target = refused;
     if (!(error instanceof ApiProblem) || !target) throw error;
     await db.transaction(async (tx) => {
-      const operation = await fenced(tx, workflow_id, executor);
+      const operation = await lockAsExecutor(tx, workflow_id, executor);
       const { owner_layer } = errorCatalogue[error.code];
       const state = isPassedOver(error.code) ? 'skipped' : 'failed';
       const ended = { reason: error.message, owner_layer, ended_at: at, ...(state === 'failed' && { acted_at: at }) };

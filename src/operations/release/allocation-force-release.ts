@@ -7,7 +7,7 @@ import { now } from '../../base/clock.ts';
 import type { DriverProof, OwnedResource } from '../../drivers/driver.ts';
 import { type Json, type OperationContext, type OperationDefinition, StepFailed } from '../../engine/engine.ts';
 import { fenceInstance, isAgentFresh } from '../../store/agents/instances.ts';
-import { once } from '../../store/operations/executions.ts';
+import { runOnce } from '../../store/operations/executions.ts';
 import type { OperationRow } from '../../store/operations/operation-rows.ts';
 import type { Transaction } from '../../store/pg/database.ts';
 import { lockNode } from '../../store/rows/nodes.ts';
@@ -169,7 +169,7 @@ async function settle(
 ): Promise<void> {
   await context.step('settle:door', () => {
     const at = now(services.clock);
-    return once(services.db, context.workflow_id, 'settle', services.executor, at, async (tx, operation) => {
+    return runOnce(services.db, context.workflow_id, 'settle', services.executor, at, async (tx, operation) => {
       const forced = found?.proof === null;
       let reason = await nothingToTakeDown(tx, operation);
       if (subject && found?.proof) reason = await endClean(tx, services, operation, subject, found.proof, at);

@@ -10,9 +10,9 @@ import type { Subject } from '../runtime/subject.ts';
 import { staysForReuse } from './allocation-release.ts';
 
 vi.mock(import('../../store/operations/executions.ts'), async (original) => {
-  const once = ((db, _workflow, _receipt, _executor, _now, work) =>
-    db.transaction((tx) => work(tx, {} as never))) satisfies typeof Executions.once;
-  return { ...(await original()), once };
+  const runOnce = ((db, _workflow, _receipt, _executor, _now, work) =>
+    db.transaction((tx) => work(tx, {} as never))) satisfies typeof Executions.runOnce;
+  return { ...(await original()), runOnce };
 });
 
 let stage: Stage;

@@ -7,8 +7,8 @@ import type { OwnerLayer } from '../../contract/errors/problem.ts';
 import type { OperationContext, OperationDefinition } from '../../engine/engine.ts';
 import { OperationCancelled, StepFailed } from '../../engine/engine.ts';
 import { fenceInstance, hasAgent, isAgentFresh } from '../../store/agents/instances.ts';
-import { once } from '../../store/operations/executions.ts';
-import { openTakeDownsOf } from '../../store/operations/open-operations.ts';
+import { runOnce } from '../../store/operations/executions.ts';
+import { openTeardownsOf } from '../../store/operations/open-operations.ts';
 import { allocationRow } from '../../store/rows/allocations.ts';
 import { lockNode } from '../../store/rows/nodes.ts';
 import { moveAllocations } from '../../store/transitions/allocation-transition.ts';
@@ -46,9 +46,9 @@ export async function staysForReuse(
   if (!reusesNodes(subject.pool)) return false;
   return context.step('reuse', () => {
     const at = now(services.clock);
-    return once(services.db, context.workflow_id, 'reuse', services.executor, at, async (tx) => {
+    return runOnce(services.db, context.workflow_id, 'reuse', services.executor, at, async (tx) => {
       if (subject.node.drain_then === 'retire') return false;
-      if ((await openTakeDownsOf(tx, subject.node.node_id)).length > 0) return false;
+      if ((await openTeardownsOf(tx, subject.node.node_id)).length > 0) return false;
       if (!subject.driver.launches) return hasAgent(tx, subject.node_instance_id);
       return (await isAgentFresh(tx, subject.node_instance_id, at)) && !(await isMachineGone(subject, services.clock));
     });
@@ -63,7 +63,7 @@ async function finish(
 ): Promise<void> {
   await context.step('free:door', () => {
     const at = now(services.clock);
-    return once(services.db, context.workflow_id, 'free', services.executor, at, async (tx, operation) => {
+    return runOnce(services.db, context.workflow_id, 'free', services.executor, at, async (tx, operation) => {
       const staying = subject && reuse ? await lockNode(tx, subject.node.node_id) : undefined;
       if (staying) requireMoved(await transition(tx, stays(staying), at, services.environment));
       else if (subject) {
@@ -112,7 +112,7 @@ async function admitFailure(
 ): Promise<void> {
   await context.step('admit-failure', () => {
     const at = now(services.clock);
-    return once(
+    return runOnce(
       services.db,
       context.workflow_id,
       `failed:${context.attempt}`,

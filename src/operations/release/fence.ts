@@ -3,7 +3,7 @@ import { now, secondsLater } from '../../base/clock.ts';
 import type { OperationContext } from '../../engine/engine.ts';
 import { StepFailed } from '../../engine/engine.ts';
 import { fenceInstance } from '../../store/agents/instances.ts';
-import { once } from '../../store/operations/executions.ts';
+import { runOnce } from '../../store/operations/executions.ts';
 import { openOperationsOf } from '../../store/operations/open-operations.ts';
 import { bindOperationToNode } from '../../store/operations/operations.ts';
 import { allocationRow, isHeldByAnother } from '../../store/rows/allocations.ts';
@@ -76,7 +76,7 @@ const wayAfter = ({ status, drain_then }: NodeRow) => (status === 'quarantined' 
 export async function bar(context: OperationContext, services: OperationServices, name: string): Promise<void> {
   await context.step(name, () => {
     const at = now(services.clock);
-    return once(
+    return runOnce(
       services.db,
       context.workflow_id,
       `fence:${context.attempt}`,

@@ -12,9 +12,9 @@ import { setAsideHalfTakenDown } from './half-taken-down.ts';
 
 const row = vi.hoisted(() => ({ error: null as OperationError | null }));
 vi.mock(import('../../store/operations/executions.ts'), async (original) => {
-  const once = ((db, _workflow, _receipt, _executor, _now, work) =>
-    db.transaction((tx) => work(tx, row as never))) satisfies typeof Executions.once;
-  return { ...(await original()), once };
+  const runOnce = ((db, _workflow, _receipt, _executor, _now, work) =>
+    db.transaction((tx) => work(tx, row as never))) satisfies typeof Executions.runOnce;
+  return { ...(await original()), runOnce };
 });
 
 let stage: Stage;

@@ -5,7 +5,7 @@ import type { Actor } from '../../contract/evidence/evidence.ts';
 import type { DriverProof } from '../../drivers/driver.ts';
 import { OperationCancelled, type OperationContext, type OperationDefinition } from '../../engine/engine.ts';
 import { fenceInstance, fenceInstances } from '../../store/agents/instances.ts';
-import { once } from '../../store/operations/executions.ts';
+import { runOnce } from '../../store/operations/executions.ts';
 import { operationRow } from '../../store/operations/operations.ts';
 import { queueOperations } from '../../store/operations/queue-operation.ts';
 import type { Transaction } from '../../store/pg/database.ts';
@@ -111,7 +111,7 @@ async function close(
   const { workflow_id } = context;
   const retired = await context.step('retire:door', () => {
     const at = now(services.clock);
-    return once(services.db, workflow_id, 'retire', services.executor, at, async (tx, operation) => {
+    return runOnce(services.db, workflow_id, 'retire', services.executor, at, async (tx, operation) => {
       const move = { node_id, node_instance_id, to: 'retired', by: 'proof', reason } as const;
       const [outcome] = await transition(tx, [move], at, services.environment);
       // That one is cut off proves nothing as long as its node stays in the fleet.

@@ -6,7 +6,7 @@ import { StepFailed } from '../../engine/engine.ts';
 import { resolveBudget } from '../../lifecycle/deadlines/budgets.ts';
 import { fenceInstance } from '../../store/agents/instances.ts';
 import { hasLeasedWork } from '../../store/agents/tasks.ts';
-import { once } from '../../store/operations/executions.ts';
+import { runOnce } from '../../store/operations/executions.ts';
 import { type AgentLine, askAgent } from '../runtime/agent-task.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { drive, type PlanStep, stage } from '../runtime/stage.ts';
@@ -113,7 +113,7 @@ export async function cutOff(context: OperationContext, services: OperationServi
   await context.step('prove:cut-off', () => {
     const at = now(services.clock);
     const fence = { ...subject.ids, workflow_id: context.workflow_id, reason: 'the machine was let go', revoke: true };
-    return once(services.db, context.workflow_id, 'cut-off', services.executor, at, async (tx) => {
+    return runOnce(services.db, context.workflow_id, 'cut-off', services.executor, at, async (tx) => {
       await fenceInstance(tx, subject.node_instance_id, fence, at);
       return null;
     });

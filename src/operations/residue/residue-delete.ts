@@ -2,7 +2,7 @@
 import { now } from '../../base/clock.ts';
 import type { OperationDefinition } from '../../engine/engine.ts';
 import { fenceInstance } from '../../store/agents/instances.ts';
-import { once } from '../../store/operations/executions.ts';
+import { runOnce } from '../../store/operations/executions.ts';
 import { settleResidue } from '../../store/rows/residue.ts';
 import { proveByDriver, wordsOf } from '../release/proof.ts';
 import { releasePolicy } from '../release/release-policy.ts';
@@ -33,7 +33,7 @@ export function residueDelete(services: OperationServices): OperationDefinition 
       await stage(context, services, 'cut-off', async () => {
         await context.step('cut-off:fence', () => {
           const at = now(services.clock);
-          return once(services.db, context.workflow_id, 'cut-off', services.executor, at, async (tx) => {
+          return runOnce(services.db, context.workflow_id, 'cut-off', services.executor, at, async (tx) => {
             const ids = { ...machine.ids, workflow_id: context.workflow_id };
             await fenceInstance(tx, node_instance_id, { ...ids, reason: 'deleted as residue', revoke: true }, at);
             return null;
@@ -47,7 +47,7 @@ export function residueDelete(services: OperationServices): OperationDefinition 
         const proof = await proveByDriver(context, services, 'prove', machine, driver.final_proof, policy);
         await context.step('prove:settle', () => {
           const at = now(services.clock);
-          return once(services.db, context.workflow_id, 'settle', services.executor, at, async (tx, operation) => {
+          return runOnce(services.db, context.workflow_id, 'settle', services.executor, at, async (tx, operation) => {
             const reason = typeof operation.params.reason === 'string' ? operation.params.reason : 'deleted';
             const proven = { status: 'gone' as const, seen: wordsOf(proof), reason, proof: { ...proof } };
             const teller = { layer: 'operator', actor: operation.actor, workflow_id: operation.workflow_id } as const;

@@ -1,7 +1,7 @@
 /** Looks whether residue is still there: the driver first, then, on a machine that is to be used again, its own agent. */
 import { now } from '../../base/clock.ts';
 import { type OperationContext, type OperationDefinition, StepFailed } from '../../engine/engine.ts';
-import { once } from '../../store/operations/executions.ts';
+import { runOnce } from '../../store/operations/executions.ts';
 import { recordInspection, settleResidue } from '../../store/rows/residue.ts';
 import { type Looked, proveByAgent, proveIfPossible, wordsOf } from '../release/proof.ts';
 import { reusesNodes } from '../release/release-policy.ts';
@@ -81,7 +81,7 @@ export function residueVerify(services: OperationServices): OperationDefinition 
         const looked = await look(context, services, residue);
         await context.step('look:kept', () => {
           const at = now(services.clock);
-          return once(services.db, context.workflow_id, 'kept', services.executor, at, async (tx, operation) => {
+          return runOnce(services.db, context.workflow_id, 'kept', services.executor, at, async (tx, operation) => {
             const teller = { layer: 'workflow', actor: operation.actor, workflow_id: operation.workflow_id } as const;
             if (!looked.proof) await recordInspection(tx, residue_id, looked.why_not, teller, at);
             else {

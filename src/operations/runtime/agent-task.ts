@@ -4,7 +4,7 @@ import { newTaskId } from '../../base/ids.ts';
 import type { Json, OperationContext } from '../../engine/engine.ts';
 import { isAgentFresh } from '../../store/agents/instances.ts';
 import { queueTask, taskRow } from '../../store/agents/tasks.ts';
-import { once } from '../../store/operations/executions.ts';
+import { runOnce } from '../../store/operations/executions.ts';
 import type { OperationServices } from './services.ts';
 import { isMachineGone, type Subject } from './subject.ts';
 
@@ -41,7 +41,7 @@ export async function askAgent(
     const at = now(clock);
     if (!(await isAgentFresh(db, subject.node_instance_id, at))) return null;
     const until = secondsLater(at, task.wait_seconds);
-    return once(db, context.workflow_id, `${name}:${context.attempt}`, services.executor, at, async (tx) => {
+    return runOnce(db, context.workflow_id, `${name}:${context.attempt}`, services.executor, at, async (tx) => {
       const task_id = newTaskId(clock);
       const params = task.params?.() ?? {};
       await queueTask(

@@ -3,7 +3,7 @@ import { now } from '../../base/clock.ts';
 import type { EngineListener, Json } from '../../engine/engine.ts';
 import { claimExecution, finishOperation, recordStoreWait } from '../../store/operations/executions.ts';
 import { type Publication, publishProgress } from '../../store/operations/publish-progress.ts';
-import { stepEnded } from '../../store/operations/steps.ts';
+import { endStep } from '../../store/operations/steps.ts';
 import type { OperationServices } from './services.ts';
 import { stageOf } from './stage.ts';
 
@@ -17,7 +17,7 @@ export function engineListener(services: () => Pick<OperationServices, 'db' | 'c
     async stepStarted() {},
     async stepEnded(run, step, ended) {
       if (ended.status === 'retrying')
-        await stepEnded(services().db, run, stageOf(step), ended, services().executor, at());
+        await endStep(services().db, run, stageOf(step), ended, services().executor, at());
     },
     async emitted(run, progress: Json) {
       await publishProgress(services().db, run, progress as Publication, services().executor, at());

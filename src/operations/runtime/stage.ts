@@ -17,11 +17,11 @@ import {
 } from '../../engine/engine.ts';
 import type { RecordedStepError as OperationProblem } from '../../lifecycle/findings/launch-blame.ts';
 import type { StepHistory } from '../../lifecycle/progress/expectation.ts';
-import { keepDriverState } from '../../store/agents/instances.ts';
+import { saveDriverState } from '../../store/agents/instances.ts';
 import { recordEvidence } from '../../store/evidence/evidence.ts';
 import { reachedIn } from '../../store/operations/operation-progress.ts';
 import { operationRow } from '../../store/operations/operations.ts';
-import { stepEnded, stepReached, stepStarted } from '../../store/operations/steps.ts';
+import { endStep, reachPhase, startStep } from '../../store/operations/steps.ts';
 import type { OperationServices } from './services.ts';
 import type { Subject } from './subject.ts';
 
@@ -60,7 +60,7 @@ export async function failingStage<T>(
           });
     await context.step(`${name}:failed`, async () => {
       const { code, owner_layer, message, tries } = failure;
-      await stepEnded(
+      await endStep(
         db,
         context,
         name,
@@ -81,11 +81,11 @@ export async function stage(
   work: () => Promise<void>,
 ): Promise<void> {
   const { db, clock, executor } = services;
-  const begun = await context.step(`${name}:begin`, () => stepStarted(db, context, name, 1, executor, now(clock)));
+  const begun = await context.step(`${name}:begin`, () => startStep(db, context, name, 1, executor, now(clock)));
   if (begun.over) return;
   await failingStage(context, services, name, work);
   await context.step(`${name}:end`, async () => {
-    await stepEnded(db, context, name, { status: 'done', tries: 1 }, executor, now(clock));
+    await endStep(db, context, name, { status: 'done', tries: 1 }, executor, now(clock));
     return null;
   });
 }
@@ -93,14 +93,7 @@ export async function stage(
 /** A stage that this run does not need. */
 export async function skipStage(context: OperationContext, services: OperationServices, name: string): Promise<void> {
   await context.step(`${name}:skip`, async () => {
-    await stepEnded(
-      services.db,
-      context,
-      name,
-      { status: 'skipped', tries: 0 },
-      services.executor,
-      now(services.clock),
-    );
+    await endStep(services.db, context, name, { status: 'skipped', tries: 0 }, services.executor, now(services.clock));
     return null;
   });
 }
@@ -165,7 +158,7 @@ export async function drive(
         const answer = await call();
         if (answer.phase) {
           const { db, executor, clock } = services;
-          await stepReached(db, context, stageOf(name), answer.phase, executor, now(clock));
+          await reachPhase(db, context, stageOf(name), answer.phase, executor, now(clock));
         }
         if (answer.outcome === 'failed') {
           throw new StepError({
@@ -176,7 +169,7 @@ export async function drive(
           });
         }
         if (answer.state) {
-          await keepDriverState(services.db, options.subject.node_instance_id, answer.state);
+          await saveDriverState(services.db, options.subject.node_instance_id, answer.state);
         }
         await tellProvider(context, services, name, options.subject, answer);
         return { ...answer, failed_tries: tried - 1, answered_at_ms: services.clock.nowMs() } as unknown as Json;

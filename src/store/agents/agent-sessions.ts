@@ -37,8 +37,8 @@ export interface AgentSession {
   stale_after_seconds: number;
   /** The interval that it was told as the store knows it; the one that it was told last, which is stored a moment later; and when. Whole numbers take less. */
   stored_interval_ms: number;
-  told_interval_ms: number;
-  told_at_seconds: number;
+  assigned_interval_ms: number;
+  assigned_at_seconds: number;
   tasks_waiting: number;
   /** When its credential stops being accepted; 0: it does not age. */
   expires_seconds: number;
@@ -46,7 +46,7 @@ export interface AgentSession {
   protocol_client: ProtocolClient | null;
   readonly fence: Fence;
   /** Not to be taken at its word any more: a fact contradicts it, and the row knows who is right, or it was forgotten. */
-  readonly doubted: boolean;
+  readonly is_outdated: boolean;
 }
 
 /** What a client of a foreign protocol reported when it registered; see `InstanceRow`. */
@@ -143,8 +143,8 @@ class Remembered implements AgentSession {
   interval_seconds = 0;
   stale_after_seconds = 0;
   stored_interval_ms = 0;
-  told_interval_ms = 0;
-  told_at_seconds = 0;
+  assigned_interval_ms = 0;
+  assigned_at_seconds = 0;
   tasks_waiting = 0;
   expires_seconds = 0;
   protocol_client: ProtocolClient | null = null;
@@ -152,7 +152,7 @@ class Remembered implements AgentSession {
   /** By which it is found. Nearly all have one; while a credential is replaced there may be another. */
   key: string | null = null;
   more_keys: string[] | null = null;
-  doubted = false;
+  is_outdated = false;
 
   constructor(row: SessionRow) {
     this.node_id = row.node_id;
@@ -160,7 +160,7 @@ class Remembered implements AgentSession {
     this.fence = fenceOf(row);
     this.stand(row);
     this.stored_interval_ms = Math.round(1000 * (row.kept_interval_seconds ?? this.interval_seconds));
-    this.told_interval_ms = this.stored_interval_ms;
+    this.assigned_interval_ms = this.stored_interval_ms;
   }
 
   /** As the row says. */
@@ -176,7 +176,7 @@ class Remembered implements AgentSession {
     this.interval_seconds = interval_seconds;
     this.stale_after_seconds = stale_after_seconds;
     this.protocol_client = protocolClientOf(row);
-    this.doubted = false;
+    this.is_outdated = false;
   }
 
   isFoundBy(key: string): void {
@@ -228,7 +228,7 @@ export function createAgentSessions(db: Database, most = mostSessions): AgentSes
     const known = byInstance.get(id);
     if (!known) return;
     // Somebody may still hold it, waiting for the rest of a request.
-    known.doubted = true;
+    known.is_outdated = true;
     for (const key of [known.key, ...(known.more_keys ?? [])])
       if (key !== null)
         for (const kept of [byCredential, byHash, byPlace]) if (kept.get(key) === known) kept.delete(key);
@@ -245,7 +245,7 @@ export function createAgentSessions(db: Database, most = mostSessions): AgentSes
       known = new Remembered(row);
       byInstance.set(row.node_instance_id, known);
       if (byInstance.size === manySessions) tuneGarbageCollection();
-    } else if (known.doubted) known.stand(row);
+    } else if (known.is_outdated) known.stand(row);
     return known;
   };
 
@@ -322,13 +322,13 @@ export function createAgentSessions(db: Database, most = mostSessions): AgentSes
   const renew = async (session: AgentSession): Promise<void> => {
     const { node_instance_id: id } = session;
     const known = byInstance.get(id);
-    if (known === session && !known.doubted) return;
+    if (known === session && !known.is_outdated) return;
     const row = await readById(id);
     if (!row) return;
     if (row.current_instance !== id) forget(id);
     (session as Remembered).stand(row);
     // One that was forgotten is known as it stands now, and still not found by anybody.
-    (session as Remembered).doubted = byInstance.get(id) !== session;
+    (session as Remembered).is_outdated = byInstance.get(id) !== session;
   };
 
   /** Undefined where it has to be looked up. */
@@ -336,7 +336,7 @@ export function createAgentSessions(db: Database, most = mostSessions): AgentSes
     find: () => Remembered | undefined,
     known: Remembered | undefined,
   ): Promise<Remembered | undefined> => {
-    if (!known?.doubted) return known;
+    if (!known?.is_outdated) return known;
     await renew(known);
     // It may have been fenced or have got another credential meanwhile.
     return find() === known ? known : undefined;
@@ -353,7 +353,7 @@ export function createAgentSessions(db: Database, most = mostSessions): AgentSes
     },
     known(credential) {
       const found = shownBefore(credential);
-      return found && !found.doubted ? found : undefined;
+      return found && !found.is_outdated ? found : undefined;
     },
     async learnAll(clock, stopped) {
       let cursor: string | undefined = '';
@@ -387,7 +387,7 @@ export function createAgentSessions(db: Database, most = mostSessions): AgentSes
       const known = id && byInstance.get(id);
       if (!id || !known) return;
       if (endsSession.has(fact.kind)) forget(id);
-      else if (contradicts(known, toldBy(fact))) known.doubted = true;
+      else if (contradicts(known, toldBy(fact))) known.is_outdated = true;
       else if (fact.kind === 'task.queued' || fact.kind === 'task.requeued') known.tasks_waiting++;
       else if (fact.kind === 'task.leased') known.tasks_waiting = Math.max(0, known.tasks_waiting - 1);
     },

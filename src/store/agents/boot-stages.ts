@@ -7,7 +7,7 @@ import type { Database, Queryable } from '../pg/database.ts';
 import { parameters } from '../pg/walk.ts';
 import { lockNode } from '../rows/nodes.ts';
 import { noteAdvance } from '../transitions/advance.ts';
-import { nameAllocations } from '../transitions/amend-node.ts';
+import { fillAllocationIds } from '../transitions/amend-node.ts';
 import type { TransitionEnvironment } from '../transitions/transition-rules.ts';
 import { andAll, ownStages } from '../visibility.ts';
 
@@ -50,7 +50,7 @@ export async function storeBootStages(
         correlation_id: (ids.correlation_id ?? node?.correlation_id) as never,
       }),
     );
-    await nameAllocations(tx, facts);
+    await fillAllocationIds(tx, facts);
     await recordEvidence(tx, facts);
     const signs = fresh.map(({ name, parent }) => ({
       kind: 'boot_stage' as const,

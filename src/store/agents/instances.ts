@@ -66,7 +66,7 @@ export async function createInstance(
 }
 
 /** One that has registered in the moment in which it became known. */
-export interface ArrivedInstance
+export interface RegisteredInstance
   extends Pick<
     InstanceRow,
     | 'node_instance_id'
@@ -84,7 +84,10 @@ export interface ArrivedInstance
   at: Date;
 }
 
-export async function createArrived(tx: Transaction, arrived: readonly ArrivedInstance[]): Promise<void> {
+export async function createRegisteredInstances(
+  tx: Transaction,
+  arrived: readonly RegisteredInstance[],
+): Promise<void> {
   if (arrived.length === 0) return;
   const named =
     'node_instance_id, node_id, join_token_id, agent_public_key, agent_version, base_url, door, announced_interval_seconds, client_instance, credential_expires_at';
@@ -113,7 +116,7 @@ export async function instanceRow(db: Queryable, id: string, lock?: 'for update'
 const isAgentless = 'registered_at is not null and credential_hash is null';
 
 /** Who speaks for these instances, and why nothing that each of them says counts any more; null where it does. */
-export async function voicesOf(
+export async function instanceStandings(
   db: Queryable,
   ids: readonly string[],
 ): Promise<Map<string, { fenced: string | null; agentless: boolean; key_unproven: boolean }>> {
@@ -144,7 +147,7 @@ export async function countInstancesSince(db: Queryable, node_id: NodeId, since:
 }
 
 /** What the driver wants to remember of an instance, whole. */
-export async function keepDriverState(
+export async function saveDriverState(
   db: Queryable,
   id: NodeInstanceId,
   state: Record<string, unknown>,
@@ -153,7 +156,7 @@ export async function keepDriverState(
 }
 
 /** One that no agent speaks for: its provider finished it. */
-export async function arrivedByItself(tx: Transaction, id: NodeInstanceId, now: Date): Promise<void> {
+export async function registerAgentless(tx: Transaction, id: NodeInstanceId, now: Date): Promise<void> {
   await tx.query('update instances set registered_at = coalesce(registered_at, $2) where node_instance_id = $1', [
     id,
     now,
@@ -170,7 +173,7 @@ export async function hasAgent(db: Queryable, id: NodeInstanceId): Promise<boole
 }
 
 /** Its allocation goes on elsewhere and leaves it as it is: nobody may have it before something is proven of it. */
-export async function leaveUnproven(tx: Transaction, id: NodeInstanceId, now: Date): Promise<void> {
+export async function markUnproven(tx: Transaction, id: NodeInstanceId, now: Date): Promise<void> {
   await tx.query('update instances set unproven_since = $2 where node_instance_id = $1', [id, now]);
 }
 
@@ -254,7 +257,7 @@ export async function instanceByCredential(
     await replaceCredential(db, row, hash, now);
     return { ...row, credential_expires_at: row.next_credential_expires_at };
   }
-  if (!row.credential_used_at) await firstUse(db, [row.node_instance_id], now);
+  if (!row.credential_used_at) await recordFirstUse(db, [row.node_instance_id], now);
   return row;
 }
 
@@ -284,7 +287,7 @@ export async function replaceCredential(
     ]);
 }
 
-export async function firstUse(db: Queryable, ids: readonly NodeInstanceId[], now: Date): Promise<void> {
+export async function recordFirstUse(db: Queryable, ids: readonly NodeInstanceId[], now: Date): Promise<void> {
   const { which, value, how } = byIds('node_instance_id', '$1', ids);
   await db.query(
     `update instances set credential_used_at = $2 where ${which} and credential_used_at is null`,

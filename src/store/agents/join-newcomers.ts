@@ -13,10 +13,10 @@ import { type Database, StoreUnavailable, type Transaction } from '../pg/databas
 import { currentPool, type PoolRow } from '../rows/pools.ts';
 import { type JoinTokenRow, joinTokenBySecret, spendJoinToken } from '../rows/tokens.ts';
 import { createNewcomers } from '../transitions/node-transition.ts';
-import { createArrived } from './instances.ts';
-import { poolFull, withoutRoom } from './joins/pool-limit.ts';
+import { createRegisteredInstances } from './instances.ts';
+import { joinsBeyondLimit, poolFull } from './joins/pool-limit.ts';
 import { hasExpired, spentProblem } from './joins/token-validity.ts';
-import { type Registered, type Registering, replyOf, startOf } from './registration.ts';
+import { type Registration, type RegistrationContext, replyOf, startOf } from './registration.ts';
 
 /** Who asks to join, by which token; all that is needed to see whether it may. */
 export interface JoinRequest extends RegisterRequest {
@@ -26,7 +26,7 @@ export interface JoinRequest extends RegisterRequest {
 
 interface Asking {
   request: JoinRequest;
-  context: Registering;
+  context: RegistrationContext;
 }
 
 interface Joining extends Asking {
@@ -83,7 +83,7 @@ const arrive = ({ request, context, join, pool }: Joining) => {
 export async function admitNewcomers(
   tx: Transaction,
   joining: readonly Joining[],
-): Promise<(Registered | undefined)[]> {
+): Promise<(Registration | undefined)[]> {
   const [first] = joining;
   if (!first) return [];
   const arrived = joining.map(arrive);
@@ -93,7 +93,7 @@ export async function admitNewcomers(
     first.context.environment,
   );
   const there = arrived.filter((_, place) => nodes[place]);
-  await createArrived(
+  await createRegisteredInstances(
     tx,
     there.map(({ instance, credential }) => ({ ...instance, credential })),
   );
@@ -137,7 +137,7 @@ async function findTokens(tx: Transaction, asking: readonly Asking[]) {
   };
 }
 
-type Answer = Registered | ApiProblem | undefined;
+type Answer = Registration | ApiProblem | undefined;
 
 const together = (db: Database, asking: readonly Asking[]): Promise<Answer[]> =>
   db.transaction(async (tx) => {
@@ -146,7 +146,7 @@ const together = (db: Database, asking: readonly Asking[]): Promise<Answer[]> =>
       const by = tokenOf(asked);
       return by ? [{ asked, ...asked, ...by }] : [];
     });
-    const refused = await withoutRoom(tx, valid);
+    const refused = await joinsBeyondLimit(tx, valid);
     const allowed = valid.filter((joining) => !refused.has(joining));
     const answers = await admitNewcomers(tx, allowed);
     const answerOf = new Map<Asking, Answer>(allowed.map(({ asked }, place) => [asked, answers[place]]));
@@ -170,11 +170,11 @@ function lotOf(db: Database): Lot {
 }
 
 /** Undefined for whoever is no newcomer, or may not join: what becomes of it is seen alone. */
-export const joinWithOthers = async (
+export const joinInBatch = async (
   db: Database,
   request: JoinRequest,
-  context: Registering,
-): Promise<Registered | undefined> => {
+  context: RegistrationContext,
+): Promise<Registration | undefined> => {
   const answer = settledAnswer(await lotOf(db)({ request, context }));
   if (answer instanceof ApiProblem) throw answer;
   return answer;

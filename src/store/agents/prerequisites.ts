@@ -5,7 +5,7 @@ import { type Fact, recordEvidence } from '../evidence/evidence.ts';
 import type { Database, Transaction } from '../pg/database.ts';
 import { lockNode, type NodeRow } from '../rows/nodes.ts';
 import { poolGeneration } from '../rows/pools.ts';
-import { amendNode, nameAllocations } from '../transitions/amend-node.ts';
+import { amendNode, fillAllocationIds } from '../transitions/amend-node.ts';
 import { transition } from '../transitions/node-transition.ts';
 import type { TransitionEnvironment } from '../transitions/transition-rules.ts';
 
@@ -65,7 +65,7 @@ export function reportPrerequisites(
     const node = await lockNode(tx, speaker.node_id);
     if (node?.node_instance_id !== speaker.node_instance_id) return undefined;
     const facts = factsOf(node, results, now);
-    await nameAllocations(tx, facts);
+    await fillAllocationIds(tx, facts);
     await recordEvidence(tx, facts);
     const asked = (await poolGeneration(tx, node.pool, node.pool_generation))?.requires ?? [];
     const found = judge(asked, results);

@@ -13,7 +13,7 @@ import { createJoinToken, revokeJoinToken } from '../rows/tokens.ts';
 import { allocationNow, type Fleet, nodeNow, testFleet } from '../testing/fleet.ts';
 import { fenceInstance, instanceByCredential } from './instances.ts';
 import { register } from './register.ts';
-import type { Registered } from './registration.ts';
+import type { Registration } from './registration.ts';
 
 let store: TestStore;
 let db: Database;
@@ -35,7 +35,7 @@ async function attempt(
   request: Partial<Request>,
   credential?: string,
   now = fleet.now(),
-): Promise<Registered | string> {
+): Promise<Registration | string> {
   const known = credential === undefined ? undefined : await instanceByCredential(db, credential, now);
   const context = {
     clock: fleet.clock,
@@ -50,7 +50,7 @@ async function attempt(
   });
 }
 
-async function admitted(request: Partial<Request>, credential?: string, now?: Date): Promise<Registered> {
+async function admitted(request: Partial<Request>, credential?: string, now?: Date): Promise<Registration> {
   const reply = await attempt(request, credential, now);
   if (typeof reply === 'string') throw new Error(`was refused: ${reply}`);
   return reply;

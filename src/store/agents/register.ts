@@ -17,14 +17,14 @@ import { budgetOf, requireMoved } from '../transitions/transition-rules.ts';
 import { changeKey, restoreKey } from './agent-keys/key-change.ts';
 import { type KeyStanding, provenKey, trustedKeyOf } from './agent-keys/trusted-key.ts';
 import { createInstance, fenceInstance, type InstanceRow, instanceRow } from './instances.ts';
-import { admitNewcomers, type JoinRequest, joinWithOthers } from './join-newcomers.ts';
+import { admitNewcomers, type JoinRequest, joinInBatch } from './join-newcomers.ts';
 import { keepArrival, keepEarlierToken } from './joins/client-arrival.ts';
 import { NameContested, noteContested, settleContested } from './joins/contested-names.ts';
 import { checkKeyProof, type KeyProofResult } from './joins/key-proof.ts';
-import { mustStandAsJudged, nameHeld, spendUnlessKnown, unproven } from './joins/known-names.ts';
-import { poolFull, withoutRoom } from './joins/pool-limit.ts';
-import { isSpent, mustBeValid, spentProblem } from './joins/token-validity.ts';
-import { type Registered, type Registering, replyOf, startOf } from './registration.ts';
+import { nameHeld, requireUnchangedName, spendUnlessKnown, unproven } from './joins/known-names.ts';
+import { joinsBeyondLimit, poolFull } from './joins/pool-limit.ts';
+import { isSpent, requireValid, spentProblem } from './joins/token-validity.ts';
+import { type Registration, type RegistrationContext, replyOf, startOf } from './registration.ts';
 
 const fencedProblem = (reason: string | null) =>
   new ApiProblem('instance_fenced', reason ? `This instance no longer counts: ${reason}.` : {});
@@ -34,7 +34,7 @@ async function issueCredential(
   instance: NodeInstanceId,
   request: RegisterRequest,
   key: KeyStanding,
-  { now, credential_expires_at }: Pick<Registering, 'now' | 'credential_expires_at'>,
+  { now, credential_expires_at }: Pick<RegistrationContext, 'now' | 'credential_expires_at'>,
 ): Promise<string> {
   const credential = newSecret('swc');
   await tx.query(
@@ -65,7 +65,7 @@ async function admit(
   node: NodeRow,
   instance: InstanceRow,
   request: RegisterRequest,
-  context: Registering,
+  context: RegistrationContext,
 ): Promise<NodeRow> {
   const { now } = context;
   if (instance.fenced_at || node.node_instance_id !== instance.node_instance_id)
@@ -106,11 +106,11 @@ const replyFor = async (
   instance: NodeInstanceId,
   credential: string | undefined,
   credential_expires_at: Date | null,
-): Promise<Registered> =>
+): Promise<Registration> =>
   replyOf(node, await poolGeneration(tx, node.pool, node.pool_generation), instance, credential, credential_expires_at);
 
 /** The store does not know the instance yet, so its deadline is told from its birth, which its id carries, and its pool. */
-async function notYet(tx: Transaction, claims: EnrollmentClaims, context: Registering): Promise<ApiProblem> {
+async function notYet(tx: Transaction, claims: EnrollmentClaims, context: RegistrationContext): Promise<ApiProblem> {
   const pool = await currentPool(tx, claims.pool);
   const budget = budgetOf('provision', pool?.document ?? { driver: '' }, context.environment, null);
   const deadline = secondsLater(bornAt(claims.node_instance_id) ?? context.now, budget.seconds);
@@ -121,8 +121,8 @@ async function byEnrollmentToken(
   tx: Transaction,
   token: string,
   request: RegisterRequest,
-  context: Registering,
-): Promise<Registered> {
+  context: RegistrationContext,
+): Promise<Registration> {
   const claims = context.installation.readEnrollmentToken(token);
   if (!claims) throw new ApiProblem('enrollment_invalid', 'The signature of the enrolment token does not match.');
   const node = await lockNode(tx, claims.node_id);
@@ -142,7 +142,12 @@ async function byEnrollmentToken(
 }
 
 /** The machine is the same, so whoever fell with it waits for it again: another tenant must not find it free and never cleaned. */
-async function comeBack(tx: Transaction, node: NodeRow, node_instance_id: NodeInstanceId, context: Registering) {
+async function comeBack(
+  tx: Transaction,
+  node: NodeRow,
+  node_instance_id: NodeInstanceId,
+  context: RegistrationContext,
+) {
   const { now, environment, correlation_id } = context;
   const { node_id, status_since: standing_since } = node;
   const cited = { node_id, reason: 'the machine joined again', correlation_id };
@@ -160,8 +165,8 @@ async function asNewInstance(
   existing: NodeRow,
   join: JoinTokenRow,
   request: JoinRequest,
-  context: Registering,
-): Promise<Registered> {
+  context: RegistrationContext,
+): Promise<Registration> {
   const { now } = context;
   const { node_id } = existing;
   const node_instance_id = newNodeInstanceId(context.clock);
@@ -199,8 +204,8 @@ async function byKey(
   existing: NodeRow,
   join: JoinTokenRow,
   request: JoinRequest,
-  context: Registering,
-): Promise<Registered> {
+  context: RegistrationContext,
+): Promise<Registration> {
   const { now } = context;
   const instance = existing.node_instance_id && (await instanceRow(tx, existing.node_instance_id, 'for update'));
   const isOwn = instance && !instance.fenced_at && instance.door === null;
@@ -240,10 +245,10 @@ async function byJoinToken(
   tx: Transaction,
   token: string,
   request: RegisterRequest,
-  context: Registering,
-): Promise<Registered> {
+  context: RegistrationContext,
+): Promise<Registration> {
   const { now, arrival } = context;
-  const join = mustBeValid(await joinTokenBySecret(tx, token), now);
+  const join = requireValid(await joinTokenBySecret(tx, token), now);
   if (!request.name)
     throw new ApiProblem('invalid_request', {
       detail: 'A join needs a name.',
@@ -259,7 +264,7 @@ async function byJoinToken(
   const asked = { ...request, name: request.name, join_token: token };
   if (!existing) {
     const newcomer = { request: asked, context, join, pool };
-    if ((await withoutRoom(tx, [newcomer])).size > 0) throw poolFull(pool);
+    if ((await joinsBeyondLimit(tx, [newcomer])).size > 0) throw poolFull(pool);
     const [registered] = await admitNewcomers(tx, [newcomer]);
     if (!registered)
       throw new ApiProblem('name_taken', `Another machine joined as ${request.name} in the same moment.`);
@@ -269,7 +274,7 @@ async function byJoinToken(
   // Of another protocol: only a return that was judged to be a restart may take a name that is known.
   if (!arrival.judged || nameHeld.includes(existing.status))
     throw new ApiProblem('name_taken', `${request.name} is ${existing.status} in pool ${join.pool}.`);
-  await mustStandAsJudged(tx, existing, arrival.judged);
+  await requireUnchangedName(tx, existing, arrival.judged);
   await spendUnlessKnown(tx, existing, join);
   return asNewInstance(tx, existing, join, asked, context);
 }
@@ -279,12 +284,12 @@ async function byCredential(
   tx: Transaction,
   known: InstanceRow,
   request: RegisterRequest,
-  context: Registering,
-): Promise<Registered> {
+  context: RegistrationContext,
+): Promise<Registration> {
   const node = await lockNode(tx, known.node_id);
   const instance = await instanceRow(tx, known.node_instance_id, 'for update');
   if (!node || !instance) throw new ApiProblem('credential_unknown');
-  if (context.arrival?.judged) await mustStandAsJudged(tx, node, context.arrival.judged);
+  if (context.arrival?.judged) await requireUnchangedName(tx, node, context.arrival.judged);
   if (context.arrival?.join_token_id)
     await spendUnlessKnown(tx, node, { token_id: context.arrival.join_token_id, pool: node.pool });
   const admitted = await admit(tx, node, instance, request, context);
@@ -315,7 +320,7 @@ async function tellRefusal(
   db: Database,
   refused: ApiProblem,
   request: RegisterRequest,
-  context: Registering,
+  context: RegistrationContext,
 ): Promise<void> {
   const claims = request.enrollment_token
     ? context.installation.readEnrollmentToken(request.enrollment_token)
@@ -347,12 +352,11 @@ export async function register(
   db: Database,
   request: RegisterRequest,
   known: InstanceRow | undefined,
-  context: Registering,
-): Promise<Registered> {
+  context: RegistrationContext,
+): Promise<Registration> {
   const charged = context.account ? chargedTo(db, context.account) : db;
   try {
-    const joined =
-      !known && !request.enrollment_token && isJoin(request) && (await joinWithOthers(db, request, context));
+    const joined = !known && !request.enrollment_token && isJoin(request) && (await joinInBatch(db, request, context));
     if (joined) {
       // Written in one batch with others, so it is charged here.
       context.account?.charge(joinedRows, joinedBytes);

@@ -12,7 +12,7 @@ import type { KnownDocument } from '../rows/pools.ts';
 import type { NodeMove } from '../transitions/node-move.ts';
 import type { TransitionEnvironment } from '../transitions/transition-rules.ts';
 
-export interface Registered {
+export interface Registration {
   node_id: NodeId;
   node_instance_id: NodeInstanceId;
   credential?: string;
@@ -23,7 +23,7 @@ export interface Registered {
   first: boolean;
 }
 
-export interface Registering {
+export interface RegistrationContext {
   clock: Clock;
   now: Date;
   environment: TransitionEnvironment;
@@ -60,7 +60,7 @@ export function startOf(
   node: NodeRow,
   instance: { node_instance_id: NodeInstanceId; created_at: Date },
   request: RegisterRequest,
-  { now, correlation_id }: Pick<Registering, 'now' | 'correlation_id'>,
+  { now, correlation_id }: Pick<RegistrationContext, 'now' | 'correlation_id'>,
   isLate: boolean,
 ): NodeMove {
   const lateness = secondsBetween(node.status_since, now);
@@ -94,7 +94,7 @@ export const replyOf = (
   node_instance_id: NodeInstanceId,
   credential: string | undefined,
   credential_expires_at: Date | null,
-): Registered => ({
+): Registration => ({
   node_id: node.node_id,
   node_instance_id,
   ...(credential && { credential }),

@@ -10,7 +10,7 @@ import type { Database } from '../pg/database.ts';
 import type { NodeRow } from '../rows/nodes.ts';
 import { allocationNow, type Fleet, nodeNow, testFleet } from '../testing/fleet.ts';
 import { clearReports } from './clear-reports.ts';
-import { recordClaim } from './reports.ts';
+import { recordReport } from './reports.ts';
 
 let store: TestStore;
 let db: Database;
@@ -28,7 +28,7 @@ afterAll(() => store.close());
 const staleSeconds = 0;
 
 const claim = (node: NodeRow, status: AgentClaim | undefined, at = fleet.now()) =>
-  recordClaim(
+  recordReport(
     db,
     { node_id: node.node_id, node_instance_id: node.node_instance_id as NodeInstanceId, stale_seconds: staleSeconds },
     status ? { status } : {},
@@ -135,7 +135,7 @@ test('a deferred report from before the machine went to another tenant is droppe
     await clearReports(tx, [node], handover);
   });
   const record = (received_at: Date) =>
-    recordClaim(
+    recordReport(
       db,
       { node_id: node.node_id, node_instance_id, stale_seconds: staleSeconds, received_at },
       { status: 'degraded', message: 'of the former tenant' },

@@ -38,7 +38,7 @@ export interface Standing {
   verdict_rule: string | null;
 }
 
-export type ClaimOutcome = ({ fenced: false } & Standing) | { fenced: true };
+export type ReportOutcome = ({ fenced: false } & Standing) | { fenced: true };
 
 const standingOf = (node: NodeRow): Standing => ({
   status: node.status,
@@ -67,13 +67,13 @@ async function isOfFormerTenant(tx: Transaction, { node_instance_id, received_at
   return handedOver.length > 0;
 }
 
-export function recordClaim(
+export function recordReport(
   db: Database,
   claiming: Claiming,
   beat: Heartbeat,
   now: Date,
   environment: TransitionEnvironment,
-): Promise<ClaimOutcome> {
+): Promise<ReportOutcome> {
   const { stale_seconds, node_id, node_instance_id } = claiming;
   const ids = { node_id, node_instance_id };
   return db.transaction(async (tx) => {

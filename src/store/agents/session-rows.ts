@@ -6,7 +6,7 @@ import type { NodeStatus } from '../../lifecycle/model/states.ts';
 import { anyOf } from '../pg/by-ids.ts';
 import type { Queryable } from '../pg/database.ts';
 import { holderOf } from '../rows/allocations.ts';
-import { firstUse, replaceCredential } from './instances.ts';
+import { recordFirstUse, replaceCredential } from './instances.ts';
 
 export interface SessionRow {
   node_instance_id: NodeInstanceId;
@@ -101,7 +101,7 @@ export async function rowsByCredential(
       row.credential_expires_at = row.next_credential_expires_at;
     } else if (row && !row.credential_used_at) unused.push(row.node_instance_id);
   }
-  if (unused.length > 0) await firstUse(db, unused, (shown[0] as Shown).now);
+  if (unused.length > 0) await recordFirstUse(db, unused, (shown[0] as Shown).now);
   return found;
 }
 

@@ -11,8 +11,8 @@ import {
   expireLeases,
   hasLeasedWork,
   leaseNext,
+  maxLeases,
   maxRedeliveries,
-  mostLeases,
   queueTask,
   renewLease,
   type TaskRow,
@@ -124,13 +124,13 @@ test('after so many leases it is given up, with its history', async () => {
   const { queue, lease } = await worker();
   const id = await queue('a', { lease_seconds: 1 });
   let now = fleet.now();
-  for (let i = 0; i < mostLeases; i++) {
+  for (let i = 0; i < maxLeases; i++) {
     expect((await lease(now))?.task_id).toBe(id);
     now = secondsLater(now, 2);
     await expire(now);
   }
   expect(await taskRow(db, id)).toMatchObject({ status: 'failed', error: { code: 'task_given_up' }, finished_at: now });
-  expect((await taskRow(db, id))?.error?.message).toContain(`${mostLeases} times`);
+  expect((await taskRow(db, id))?.error?.message).toContain(`${maxLeases} times`);
   expect(await lease(now)).toBeUndefined();
   const again = ['task.leased', 'task.requeued'];
   expect(await kindsOf(id)).toEqual(['task.queued', ...again, ...again, 'task.leased', 'task.failed']);

@@ -32,7 +32,7 @@ export interface TaskRow {
 }
 
 /** The most times a task is handed out before it is given up. */
-export const mostLeases = 3;
+export const maxLeases = 3;
 
 /**
  * Within one lease. After that the lease runs out and counts. Few, because the server cannot tell a task that was never
@@ -246,7 +246,7 @@ export async function expireLeases(tx: Transaction, now: Date, limit: number): P
        finished_at = case when leases >= $2 or expires_at <= $1 then $1::timestamptz end, lease_until = null
      where task_id in (select task_id from tasks where (status = 'leased' and lease_until <= $1) or (status in ('queued', 'leased') and expires_at <= $1)
        order by expires_at limit $3 for update skip locked) returning *`,
-    [now, mostLeases, limit],
+    [now, maxLeases, limit],
   );
   await recordEvidence(
     tx,

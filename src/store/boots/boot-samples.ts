@@ -46,7 +46,7 @@ export const sampleColumns =
   'node_instance_id, phase, node_id, pool, pool_generation, runtime_class, zone, image, started_at, seconds, outcome, lateness_seconds, budget_seconds, budget_source, at';
 
 /** A phase that was given up and then ended after all counts once, as late, with its true time and the budget it missed. */
-export const keptOnce = `
+export const onSampleConflict = `
   on conflict (node_instance_id, phase) do update set seconds = excluded.seconds, at = excluded.at,
     outcome = case when boot_samples.outcome = 'timed_out' and excluded.outcome = 'completed' then 'late' else excluded.outcome end,
     lateness_seconds = extract(epoch from excluded.at - boot_samples.at),
@@ -60,7 +60,7 @@ export async function keepBootSamples(
   const kept = samples.filter((sample) => sample !== undefined);
   if (kept.length === 0) return;
   await tx.query(
-    `insert into boot_samples (${sampleColumns}) select ${sampleColumns} from jsonb_populate_recordset(null::boot_samples, $1::jsonb) ${keptOnce}`,
+    `insert into boot_samples (${sampleColumns}) select ${sampleColumns} from jsonb_populate_recordset(null::boot_samples, $1::jsonb) ${onSampleConflict}`,
     [JSON.stringify(kept)],
     { often: true },
   );

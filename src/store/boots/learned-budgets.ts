@@ -19,7 +19,7 @@ const dueAgainSeconds = 3600;
  * Pools that learn and have something new to learn from: a boot since they were last considered, or an hour, in which the limit of
  * a day or the age of boots may have moved. One that was considered in the future, by a clock that has jumped since, is asked again.
  */
-export async function poolsToTeach(db: Queryable, now: Date): Promise<string[]> {
+export async function poolsToLearn(db: Queryable, now: Date): Promise<string[]> {
   const rows = await db.query<{ name: string }>(
     `select pool.name from pools pool
      join pool_generations generation on generation.pool = pool.name and generation.generation = pool.generation
@@ -39,14 +39,14 @@ const spokeInTime = ({ budget_said_at }: PoolRow, now: Date) => budget_said_at <
 const spokeSince = (pool: PoolRow, now: Date) => spokeInTime(pool, now) && pool.budget_said_at > now;
 
 /** Locked, so that two replicas do not move it both; nothing where another one has it, it no longer learns, or an operator spoke meanwhile. */
-export async function lockTaught(tx: Transaction, name: string, now: Date): Promise<PoolRow | undefined> {
+export async function lockLearningPool(tx: Transaction, name: string, now: Date): Promise<PoolRow | undefined> {
   const [free] = await tx.query('select 1 from pools where name = $1 for update skip locked', [name]);
   const pool = free && (await currentPool(tx, name));
   return pool?.document.budgets?.policy === 'learned' && !spokeSince(pool, now) ? pool : undefined;
 }
 
 /** Since when the brake holds or pauses anything of the pool or of its zone, or doubts our own hearing. */
-export async function brakeHoldOver(
+export async function openBrakeHold(
   db: Queryable,
   pool: PoolRow,
 ): Promise<{ since: Date; reason: string } | undefined> {
@@ -86,7 +86,7 @@ export function bootsOf(db: Queryable, pool: PoolRow, stratum: Stratum, now: Dat
 }
 
 /** Every budget that was in force within a day of now, since an operator last spoke; later, too, where a clock has jumped. */
-export async function latelyInForce(db: Queryable, pool: PoolRow, now: Date): Promise<number[]> {
+export async function recentBudgets(db: Queryable, pool: PoolRow, now: Date): Promise<number[]> {
   const aDayAgo = secondsLater(now, -limitWindowSeconds);
   const since = spokeInTime(pool, now) && pool.budget_said_at > aDayAgo ? pool.budget_said_at : aDayAgo;
   const moves = await db.query<{ from_seconds: number; seconds: number }>(
@@ -108,7 +108,7 @@ function thinned(curve: readonly SurvivalStep[]): SurvivalStep[] {
   return curve.filter((_, place) => place % every === 0 || place === curve.length - 1);
 }
 
-export interface Taught {
+export interface BudgetUpdate {
   from_seconds: number;
   budget: LearnedBudget;
   because: string;
@@ -119,7 +119,12 @@ export interface Taught {
 const rounded = (seconds: number) => Number(seconds.toFixed(1));
 
 /** Keeps what was considered; a move is on record as a verdict, with the curve it was taken from. */
-export async function teach(tx: Transaction, pool: PoolRow, taught: Taught, now: Date): Promise<void> {
+export async function saveLearnedBudget(
+  tx: Transaction,
+  pool: PoolRow,
+  taught: BudgetUpdate,
+  now: Date,
+): Promise<void> {
   const { budget, because, from_seconds, learned } = taught;
   const { lesson, aim_seconds, seconds } = budget;
   const kept: Learned = {

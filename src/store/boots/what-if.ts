@@ -5,7 +5,7 @@ import type { WhatIfQuestion } from '../../lifecycle/boots/what-if.ts';
 import type { Queryable } from '../pg/database.ts';
 import { sampleFields, sampleWire, wasSeenToBegin } from './boot-samples.ts';
 
-export interface WhatIfAsked extends WhatIfQuestion {
+export interface WhatIfQuery extends WhatIfQuestion {
   pool: string;
   phase: SamplePhase;
   since: Date | null;
@@ -28,7 +28,7 @@ const listed = 500;
 
 const arrived = `outcome in ('completed', 'late')`;
 const asked = `pool = $1 and phase = $2 and ${wasSeenToBegin}`;
-const timeOf = ({ since }: WhatIfAsked) =>
+const timeOf = ({ since }: WhatIfQuery) =>
   since ? { values: [since], also: 'and at >= $4' } : { values: [], also: '' };
 
 type Row = Omit<BootSample, 'at'> & { at: Date };
@@ -42,7 +42,7 @@ const longest = (outcomes: readonly string[], also: string) =>
     )
     .join(' union all ');
 
-async function list(db: Queryable, question: WhatIfAsked, outcomes: readonly string[], over_seconds: number) {
+async function list(db: Queryable, question: WhatIfQuery, outcomes: readonly string[], over_seconds: number) {
   const { values, also } = timeOf(question);
   const rows = await db.query<Row>(
     `select * from (${longest(outcomes, also)}) found order by seconds desc limit ${listed}`,
@@ -51,7 +51,7 @@ async function list(db: Queryable, question: WhatIfAsked, outcomes: readonly str
   return rows.map(sampleWire);
 }
 
-export async function whatIfOnRecord(db: Queryable, question: WhatIfAsked) {
+export async function whatIfOnRecord(db: Queryable, question: WhatIfQuery) {
   const { pool, phase, budget_seconds, rescue_seconds, current_seconds, since } = question;
   const [counted] = await db.query<Counted>(
     `select count(*)::int as boots,

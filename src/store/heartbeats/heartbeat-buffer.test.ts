@@ -237,7 +237,7 @@ test('who brings many waits once it is behind, but not where nothing can be stor
   const { seen, buffer } = watched();
   const id = await instance();
   buffer.add(beat(id, 1));
-  await buffer.room();
+  await buffer.waitForRoom();
   expect(seen.flushes, 'not behind yet').toBe(0);
   let letGo = () => {};
   seen.hold = new Promise((resolve) => {
@@ -247,7 +247,7 @@ test('who brings many waits once it is behind, but not where nothing can be stor
   await fleet.clock.advance(1_000);
   buffer.add(beat(id, 2));
   let roomy = false;
-  const waiting = [buffer.room(), buffer.room()].map((each) =>
+  const waiting = [buffer.waitForRoom(), buffer.waitForRoom()].map((each) =>
     each.then(() => {
       roomy = true;
     }),
@@ -264,7 +264,7 @@ test('who brings many waits once it is behind, but not where nothing can be stor
   await buffer.flush();
   await fleet.clock.advance(1_000);
   const tried = seen.flushes;
-  await buffer.room();
+  await buffer.waitForRoom();
   expect(seen.flushes, 'nobody waits for a store that is away').toBe(tried);
   seen.failing = false;
   await buffer.stop();

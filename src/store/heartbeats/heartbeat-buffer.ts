@@ -10,7 +10,7 @@ export interface HeartbeatBuffer {
   added(): number;
   flush(): Promise<void>;
   /** For whoever brings many at once: resolves when there is room for more, or after a moment where nothing can be stored. */
-  room(): Promise<void>;
+  waitForRoom(): Promise<void>;
   /** For how long the oldest beat of the last flush had waited when it was stored. A store that is away stores nothing, late or not. */
   storedAfterMs(): number;
   /** Every beat received before this moment is in the table. */
@@ -108,7 +108,7 @@ export function createHeartbeatBuffer(db: Database, clock: Clock, onError: (erro
       schedule();
     },
     flush,
-    async room() {
+    async waitForRoom() {
       if (behindMs() <= patienceMs) return;
       const enough = new AbortController();
       await Promise.race([flush(), pause(clock, mostWaitMs, enough.signal)]);

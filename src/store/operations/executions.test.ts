@@ -13,15 +13,15 @@ import {
   type Executor,
   finishOperation,
   markStarted,
-  once,
   queuedOperations,
+  runOnce,
   stopOverdue,
 } from './executions.ts';
 import { markCancelling, readOperation, requeue } from './operations.ts';
 import { publishProgress } from './publish-progress.ts';
 import { queueOperation } from './queue-operation.ts';
-import { buryReplicas, registerReplica } from './replicas.ts';
-import { stepEnded, stepStarted } from './steps.ts';
+import { declareReplicasDead, registerReplica } from './replicas.ts';
+import { endStep, startStep } from './steps.ts';
 
 let store: TestStore;
 let db: Database;
@@ -76,7 +76,7 @@ test('a repeated step answers what it first answered and does nothing again', as
   const { run, executor } = await running();
   let effects = 0;
   const step = () =>
-    once(db, run.workflow_id, 'make', executor, fleet.now(), async (tx) => {
+    runOnce(db, run.workflow_id, 'make', executor, fleet.now(), async (tx) => {
       effects++;
       await recordEvidence(tx, [
         { at: fleet.now(), layer: 'workflow', kind: 'node.explained', summary: 'made', workflow_id: run.workflow_id },
@@ -91,7 +91,7 @@ test('a repeated step answers what it first answered and does nothing again', as
 test('a step that fails leaves no receipt, so that it is done when it is repeated', async () => {
   const { run, executor } = await running();
   const step = (fails: boolean) =>
-    once(db, run.workflow_id, 'make', executor, fleet.now(), async (tx) => {
+    runOnce(db, run.workflow_id, 'make', executor, fleet.now(), async (tx) => {
       await recordEvidence(tx, [
         { at: fleet.now(), layer: 'workflow', kind: 'node.explained', summary: 'made', workflow_id: run.workflow_id },
       ]);
@@ -106,15 +106,15 @@ test('a step that fails leaves no receipt, so that it is done when it is repeate
 test('what was taken over is no longer the former executor’s to write', async () => {
   const { run, executor: former } = await running();
   const heir = await replica();
-  await buryReplicas(db, [{ replica_id: former.replica_id, why: 'silent' }], heir.replica_id, fleet.now());
+  await declareReplicasDead(db, [{ replica_id: former.replica_id, why: 'silent' }], heir.replica_id, fleet.now());
   await claimExecution(db, run, heir, fleet.now());
   const before = await kindsOf(run.workflow_id);
   expect(before).toContain('operation.taken_over');
   const late: Record<string, () => Promise<unknown>> = {
     claim: () => claimExecution(db, run, former, fleet.now()),
-    once: () => once(db, run.workflow_id, 'late', former, fleet.now(), async () => 'no'),
-    stepStarted: () => stepStarted(db, run, 'first', 1, former, fleet.now()),
-    stepEnded: () => stepEnded(db, run, 'first', { status: 'done', tries: 1 }, former, fleet.now()),
+    once: () => runOnce(db, run.workflow_id, 'late', former, fleet.now(), async () => 'no'),
+    stepStarted: () => startStep(db, run, 'first', 1, former, fleet.now()),
+    stepEnded: () => endStep(db, run, 'first', { status: 'done', tries: 1 }, former, fleet.now()),
     publish: () => publishProgress(db, run, { message: 'late' }, former, fleet.now()),
     finish: () => finishOperation(db, run, { status: 'succeeded' }, former, fleet.now()),
   };
@@ -160,14 +160,12 @@ test('it goes through its steps, fails, is tried again and ends, and its bar nev
     percents.push((await operation(run.workflow_id, now)).progress.percent);
   };
   const failure = { code: 'broken', owner_layer: 'node', message: 'it broke' };
-  await pass(stepStarted(db, run, 'first', 1, executor, now));
-  await pass(
-    stepEnded(db, run, 'first', { status: 'retrying', tries: 1, error: failure, retry_at: now }, executor, now),
-  );
-  await pass(stepStarted(db, run, 'first', 2, executor, now));
-  await pass(stepEnded(db, run, 'first', { status: 'done', tries: 2 }, executor, now));
-  await pass(stepStarted(db, run, 'second', 1, executor, now));
-  await pass(stepEnded(db, run, 'second', { status: 'failed', tries: 1, error: failure }, executor, now));
+  await pass(startStep(db, run, 'first', 1, executor, now));
+  await pass(endStep(db, run, 'first', { status: 'retrying', tries: 1, error: failure, retry_at: now }, executor, now));
+  await pass(startStep(db, run, 'first', 2, executor, now));
+  await pass(endStep(db, run, 'first', { status: 'done', tries: 2 }, executor, now));
+  await pass(startStep(db, run, 'second', 1, executor, now));
+  await pass(endStep(db, run, 'second', { status: 'failed', tries: 1, error: failure }, executor, now));
   await pass(
     finishOperation(db, run, { status: 'failed', error: { ...failure, step: 'second' } as never }, executor, now),
   );
@@ -175,9 +173,9 @@ test('it goes through its steps, fails, is tried again and ends, and its bar nev
   await pass(db.transaction((tx) => requeue(tx, run.workflow_id, now, null)));
   const again = { ...run, attempt: 2 };
   await pass(claimExecution(db, again, executor, now));
-  await pass(stepStarted(db, again, 'first', 1, executor, now));
-  await pass(stepStarted(db, again, 'second', 1, executor, now));
-  await pass(stepEnded(db, again, 'second', { status: 'done', tries: 1 }, executor, now));
+  await pass(startStep(db, again, 'first', 1, executor, now));
+  await pass(startStep(db, again, 'second', 1, executor, now));
+  await pass(endStep(db, again, 'second', { status: 'done', tries: 1 }, executor, now));
   await pass(finishOperation(db, again, { status: 'succeeded' }, executor, now));
   expect(percents).toEqual([...percents].sort((a, b) => a - b));
   expect(percents.slice(0, -1).every((percent) => percent < 100)).toBe(true);
@@ -209,7 +207,7 @@ test('an end is an end, and a cancel before the start is one', async () => {
 test('a step that takes longer than it may is asked to stop, once, and its operation ends as failed with that cause', async () => {
   const { run, executor } = await running();
   const started = fleet.now();
-  await stepStarted(db, run, 'first', 1, executor, started);
+  await startStep(db, run, 'first', 1, executor, started);
   const within = steps[0]?.within_seconds ?? 0;
   const stopAt = (seconds: number) => db.transaction((tx) => stopOverdue(tx, secondsLater(started, seconds), 10));
   const mine = async (seconds: number) => (await stopAt(seconds)).filter((row) => row.workflow_id === run.workflow_id);

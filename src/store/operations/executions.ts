@@ -49,7 +49,7 @@ export const factOfOperation = (
 });
 
 /** An entry of whoever executes the operation; anybody else is told that it is superseded. */
-export const enterAs = <T>(
+export const updateAsExecutor = <T>(
   db: Database,
   { workflow_id }: { workflow_id: WorkflowId },
   executor: Executor,
@@ -93,7 +93,11 @@ export const claimExecution = (
   });
 
 /** Locks the operation for its executor; anybody else is told that it is superseded. */
-export async function fenced(tx: Transaction, workflow_id: WorkflowId, executor: Executor): Promise<OperationRow> {
+export async function lockAsExecutor(
+  tx: Transaction,
+  workflow_id: WorkflowId,
+  executor: Executor,
+): Promise<OperationRow> {
   const [row] = await tx.query<OperationRow>(
     'select * from operations where workflow_id = $1 and epoch = $2 for update',
     [workflow_id, executor.epoch],
@@ -104,7 +108,7 @@ export async function fenced(tx: Transaction, workflow_id: WorkflowId, executor:
 }
 
 /** Of these, the ones that are this executor's and that nobody else has locked. */
-export const fencedTogether = (
+export const lockManyAsExecutor = (
   tx: Transaction,
   ids: readonly WorkflowId[],
   executor: Executor,
@@ -119,7 +123,7 @@ export const fencedTogether = (
  * Runs a step's writes once, however often the step is repeated: the receipt is kept in the same transaction, and a
  * repeat answers what the first run answered.
  */
-export function once<T>(
+export function runOnce<T>(
   db: Database,
   workflow_id: WorkflowId,
   receipt: string,
@@ -128,7 +132,7 @@ export function once<T>(
   work: (tx: Transaction, operation: OperationRow) => Promise<T>,
 ): Promise<T> {
   return db.transaction(async (tx) => {
-    const row = await fenced(tx, workflow_id, executor);
+    const row = await lockAsExecutor(tx, workflow_id, executor);
     const [earlier] = await tx.query<{ result: T }>(
       'select result from step_receipts where workflow_id = $1 and receipt = $2',
       [workflow_id, receipt],
@@ -153,7 +157,7 @@ export const recordStoreWait = (
   executor: Executor,
   now: Date,
 ): Promise<void> =>
-  enterAs(db, run, executor, (page) => {
+  updateAsExecutor(db, run, executor, (page) => {
     const summary = `waited ${seconds} s for the store`;
     page.facts.push(factOfOperation(page.row, 'store', 'operation.waited_for_store', summary, { step, seconds }, now));
   });
@@ -169,7 +173,7 @@ export const finishOperation = (
   executor: Executor,
   now: Date,
 ): Promise<OperationRow> =>
-  enterAs(db, run, executor, (page) => {
+  updateAsExecutor(db, run, executor, (page) => {
     const before = page.row;
     if (before.finished_at) return before;
     // One that was stopped because it took too long did not end by anybody's wish.

@@ -47,11 +47,11 @@ const openTakeDowns = (db: Queryable, node_ids: readonly string[]): Promise<Oper
     { often: true },
   );
 
-export const openTakeDownsOf = (db: Queryable, node_id: string): Promise<OperationRow[]> =>
+export const openTeardownsOf = (db: Queryable, node_id: string): Promise<OperationRow[]> =>
   openTakeDowns(db, [node_id]);
 
 /** The first of each node's. */
-export const takeDownsUnderWay = async (db: Queryable, node_ids: readonly string[]): Promise<Map<string, WorkflowId>> =>
+export const teardownsUnderWay = async (db: Queryable, node_ids: readonly string[]): Promise<Map<string, WorkflowId>> =>
   new Map(
     (await openTakeDowns(db, node_ids)).reverse().map(({ node_id, workflow_id }) => [node_id ?? '', workflow_id]),
   );

@@ -6,12 +6,12 @@ import { newCorrelationId, newReplicaId, newWorkflowId, type WorkflowId } from '
 import { wholeFleet } from '../../lifecycle/visibility.ts';
 import { type Database, StoreUnavailable } from '../pg/database.ts';
 import { type Fleet, testFleet } from '../testing/fleet.ts';
-import { claimExecution, ExecutionSuperseded, type Executor, fenced, finishOperation } from './executions.ts';
+import { claimExecution, ExecutionSuperseded, type Executor, finishOperation, lockAsExecutor } from './executions.ts';
 import { readOperation } from './operations.ts';
 import { publishProgress } from './publish-progress.ts';
 import { queueOperations } from './queue-operation.ts';
-import { buryReplicas, registerReplica } from './replicas.ts';
-import { stepEnded, stepStarted } from './steps.ts';
+import { declareReplicasDead, registerReplica } from './replicas.ts';
+import { endStep, startStep } from './steps.ts';
 
 let store: TestStore;
 let db: Database;
@@ -95,9 +95,9 @@ test('what a hundred operations write at once takes no more statements than what
   const { counting, asked } = counted();
   const each = (write: (run: Run) => Promise<unknown>) => Promise.all(runs.map(write));
   await each((run) => claimExecution(counting, run, executor, fleet.now()));
-  await each((run) => stepStarted(counting, run, 'first', 1, executor, fleet.now()));
+  await each((run) => startStep(counting, run, 'first', 1, executor, fleet.now()));
   await each((run) => publishProgress(counting, run, { message: 'on its way' }, executor, fleet.now()));
-  await each((run) => stepEnded(counting, run, 'first', { status: 'done', tries: 1 }, executor, fleet.now()));
+  await each((run) => endStep(counting, run, 'first', { status: 'done', tries: 1 }, executor, fleet.now()));
   await each((run) => finishOperation(counting, run, { status: 'succeeded' }, executor, fleet.now()));
   expect(asked.transactions).toBeLessThanOrEqual(5 * 3);
   expect(asked.statements).toBeLessThanOrEqual(5 * 3 * 7);
@@ -110,10 +110,10 @@ test('entries of one operation that are written together are written in their or
   const [ahead, run] = await running(2);
   if (!ahead || !run) throw new Error('none was queued');
   await Promise.all([
-    stepStarted(db, ahead, 'first', 1, executor, fleet.now()),
-    stepStarted(db, run, 'first', 1, executor, fleet.now()),
-    stepEnded(db, run, 'first', { status: 'done', tries: 1 }, executor, fleet.now()),
-    stepStarted(db, run, 'second', 1, executor, fleet.now()),
+    startStep(db, ahead, 'first', 1, executor, fleet.now()),
+    startStep(db, run, 'first', 1, executor, fleet.now()),
+    endStep(db, run, 'first', { status: 'done', tries: 1 }, executor, fleet.now()),
+    startStep(db, run, 'second', 1, executor, fleet.now()),
   ]);
   expect(await statuses([run])).toEqual(['running done running']);
   expect((await factsOf(run)).slice(2)).toEqual(['step.started', 'step.done', 'step.started']);
@@ -146,11 +146,11 @@ test('one that somebody else holds waits alone, and keeps nobody waiting', async
   const held = runs.slice(0, 4);
   const order: string[] = [];
   const begin = (run: Run, word: string) =>
-    stepStarted(db, run, 'first', 1, executor, fleet.now()).then(() => order.push(word));
+    startStep(db, run, 'first', 1, executor, fleet.now()).then(() => order.push(word));
   const waiting: Promise<unknown>[] = [];
   await db.transaction(async (tx) => {
     for (const run of held) {
-      await fenced(tx, run.workflow_id, executor);
+      await lockAsExecutor(tx, run.workflow_id, executor);
       waiting.push(begin(run, 'held'));
     }
     await Promise.all(runs.slice(4).map((run) => begin(run, 'free')));
@@ -163,7 +163,7 @@ test('one that somebody else holds waits alone, and keeps nobody waiting', async
 test('a replica that was declared dead claims nothing, whoever claims at the same time', async () => {
   const runs = await queued(6);
   const dead = await replica();
-  await buryReplicas(db, [{ replica_id: dead.replica_id, why: 'silent' }], executor.replica_id, fleet.now());
+  await declareReplicasDead(db, [{ replica_id: dead.replica_id, why: 'silent' }], executor.replica_id, fleet.now());
   const claimed = await Promise.allSettled(
     runs.map((run, place) => claimExecution(db, run, place % 2 ? dead : executor, fleet.now())),
   );

@@ -192,7 +192,7 @@ const putOff = new WeakMap<Database, Map<WorkflowId, Promise<void>>>();
  * Whoever holds the locks on operations says so until when: their entries come together after that, and need not find out one by one that
  * they must wait. Without it they would only cost more.
  */
-export function putOffEntries(db: Database, ids: readonly WorkflowId[], until: Promise<void>): void {
+export function delayUpdates(db: Database, ids: readonly WorkflowId[], until: Promise<void>): void {
   const held = putOff.get(db) ?? new Map<WorkflowId, Promise<void>>();
   putOff.set(db, held);
   for (const id of ids) held.set(id, until);

@@ -12,7 +12,7 @@ import { publishProgress } from './publish-progress.ts';
 import { queueOperation } from './queue-operation.ts';
 import { registerReplica } from './replicas.ts';
 import { forgetStepSamples } from './step-samples.ts';
-import { stepEnded, stepStarted } from './steps.ts';
+import { endStep, startStep } from './steps.ts';
 
 let store: TestStore;
 let db: Database;
@@ -58,7 +58,7 @@ const later = (seconds: number) => secondsLater(start, seconds);
 
 test('a publication stands on the row and in the evidence, with its step and how many there are', async () => {
   const run = await running();
-  await stepStarted(db, run, 'first', 1, executor, start);
+  await startStep(db, run, 'first', 1, executor, start);
   const parts = [{ name: 'disk', kind: 'part', state: 'Creating', tone: 'busy' as const }];
   await publishProgress(db, run, { message: 'making it', parts, retry_after_seconds: 20 }, executor, start);
   expect(await progress(run, later(5))).toMatchObject({ message: 'making it', parts, retry_after_seconds: 15 });
@@ -121,8 +121,8 @@ test('what is to be expected comes from the pool’s own runs, as they were when
   const before = await running(node_id);
   for (const seconds of [10, 20, 30]) {
     const run = await running(node_id);
-    await stepStarted(db, run, 'first', 1, executor, start);
-    await stepEnded(db, run, 'first', { status: 'done', tries: 1 }, executor, later(seconds));
+    await startStep(db, run, 'first', 1, executor, start);
+    await endStep(db, run, 'first', { status: 'done', tries: 1 }, executor, later(seconds));
   }
   const run = await running(node_id);
   expect((await progress(before)).expected).toBeNull();
@@ -140,22 +140,22 @@ test('what is to be expected comes from the pool’s own runs, as they were when
 
 test('another attempt begins its step anew, and its bar stands where it stood', async () => {
   const run = await running();
-  await stepStarted(db, run, 'first', 1, executor, start);
+  await startStep(db, run, 'first', 1, executor, start);
   const error = { code: 'broken', owner_layer: 'node', message: 'broken', step: 'first' };
-  await stepEnded(db, run, 'first', { status: 'failed', tries: 1, error }, executor, later(30));
+  await endStep(db, run, 'first', { status: 'failed', tries: 1, error }, executor, later(30));
   await finishOperation(db, run, { status: 'failed', error }, executor, later(30));
   const stood = await progress(run, later(30));
   expect(stood.percent).toBeGreaterThan(40);
   await db.transaction((tx) => requeue(tx, run.workflow_id, later(3600), null));
   const again = { ...run, attempt: 2 };
   await claimExecution(db, again, executor, later(3600));
-  await stepStarted(db, again, 'first', 1, executor, later(3600));
+  await startStep(db, again, 'first', 1, executor, later(3600));
   expect(await progress(run, later(3601))).toMatchObject({ percent: stood.percent, step_elapsed_seconds: 1 });
 });
 
 test('a clock that is set back takes nothing back that was shown', async () => {
   const run = await running();
-  await stepStarted(db, run, 'first', 1, executor, start);
+  await startStep(db, run, 'first', 1, executor, start);
   const { percent } = await progress(run, later(20));
   expect(await progress(run, later(1))).toMatchObject({ percent, step_elapsed_seconds: 1 });
 });

@@ -6,7 +6,7 @@ import type { EvidenceLayer } from '../../contract/evidence/evidence.ts';
 import type { RecordedStepError } from '../../lifecycle/findings/launch-blame.ts';
 import { phaseOf } from '../../lifecycle/progress/progress.ts';
 import type { Database } from '../pg/database.ts';
-import { type Executor, enterAs, factOfOperation } from './executions.ts';
+import { type Executor, factOfOperation, updateAsExecutor } from './executions.ts';
 import { amendStep, type Page } from './operation-ledger.ts';
 import { reachedIn, settleProgress } from './operation-progress.ts';
 import type { PublishedProgress } from './operation-rows.ts';
@@ -42,7 +42,7 @@ export const publishProgress = (
   now: Date,
   layer: EvidenceLayer = 'workflow',
 ): Promise<void> =>
-  enterAs(db, run, executor, (page) => {
+  updateAsExecutor(db, run, executor, (page) => {
     const { row } = page;
     const { retry_after_seconds, error, ...words } = page.redact.value(said);
     if (error !== undefined) noteError(page, error);

@@ -240,7 +240,7 @@ export async function skipTargets(
 }
 
 /** Those that ended so, first ones first. */
-export const targetsThat = (
+export const targetsInState = (
   db: Queryable,
   workflow_id: WorkflowId,
   state: 'failed' | 'skipped',

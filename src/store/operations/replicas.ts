@@ -58,7 +58,7 @@ export async function unfinishedReplicas(db: Queryable): Promise<ReplicaRow[]> {
 }
 
 /** Declares replicas dead, once each: only the caller that wins takes their operations over. */
-export function buryReplicas(
+export function declareReplicasDead(
   db: Database,
   dead: { replica_id: ReplicaId; why: string }[],
   by: ReplicaId,

@@ -7,7 +7,7 @@ import type { WorkflowId } from '../../base/ids.ts';
 import type { StepStatus } from '../../lifecycle/model/states.ts';
 import { phaseOf } from '../../lifecycle/progress/progress.ts';
 import type { Database } from '../pg/database.ts';
-import { type Executor, enterAs, factOfOperation } from './executions.ts';
+import { type Executor, factOfOperation, updateAsExecutor } from './executions.ts';
 import { amendOperation, amendStep, type LedgerStep, type Page } from './operation-ledger.ts';
 import type { StepRow } from './operation-rows.ts';
 
@@ -39,7 +39,7 @@ function begin(page: Page, step: LedgerStep, tries: number, now: Date): void {
 }
 
 /** Says whether there is nothing left to do in the stage. */
-export const stepStarted = (
+export const startStep = (
   db: Database,
   run: Run,
   stage: string,
@@ -47,21 +47,21 @@ export const stepStarted = (
   executor: Executor,
   now: Date,
 ): Promise<{ over: boolean }> =>
-  enterAs(db, run, executor, (page) => {
+  updateAsExecutor(db, run, executor, (page) => {
     const [step] = openStepsOf(page, stage);
     if (step) begin(page, step, tries, now);
     return { over: step === undefined && stepsOf(page, stage).length > 0 };
   });
 
 /** Begins a stage unless it was begun: for who comes here again and again. Says whose machines the operation is about. */
-export const stageEntered = (
+export const enterStage = (
   db: Database,
   run: Run,
   stage: string,
   executor: Executor,
   now: Date,
 ): Promise<{ pool: string | null }> =>
-  enterAs(db, run, executor, (page) => {
+  updateAsExecutor(db, run, executor, (page) => {
     const [step] = openStepsOf(page, stage);
     if (step?.status === 'pending') begin(page, step, 1, now);
     return { pool: page.row.pool };
@@ -122,17 +122,17 @@ function endStage(page: Page, stage: string, ended: StepEnding, now: Date): void
     for (const each of later) end(page, each, passed(each), now);
 }
 
-export const stepEnded = (
+export const endStep = (
   db: Database,
   run: Run,
   stage: string,
   ended: StepEnding,
   executor: Executor,
   now: Date,
-): Promise<void> => enterAs(db, run, executor, (page) => endStage(page, stage, ended, now));
+): Promise<void> => updateAsExecutor(db, run, executor, (page) => endStage(page, stage, ended, now));
 
 /** A stage is done, and so these others are not needed; with what there is to say of it. */
-export const stagePassed = (
+export const completeStage = (
   db: Database,
   run: Run,
   stage: string,
@@ -140,7 +140,7 @@ export const stagePassed = (
   executor: Executor,
   now: Date,
 ): Promise<void> =>
-  enterAs(db, run, executor, (page) => {
+  updateAsExecutor(db, run, executor, (page) => {
     endStage(page, stage, { status: 'done', tries: 1 }, now);
     for (const each of skips) endStage(page, each, { status: 'skipped', tries: 0 }, now);
     if (message !== undefined) amendOperation(page, { progress: { ...page.row.progress, message } });
@@ -150,7 +150,7 @@ export const stagePassed = (
  * The driver says which of its phases it is in: those before it are over. One that it has left already, or that nobody planned,
  * changes nothing: a sub-phase that belongs to an earlier step never takes a bar back.
  */
-export const stepReached = (
+export const reachPhase = (
   db: Database,
   run: Run,
   stage: string,
@@ -158,7 +158,7 @@ export const stepReached = (
   executor: Executor,
   now: Date,
 ): Promise<void> =>
-  enterAs(db, run, executor, (page) => {
+  updateAsExecutor(db, run, executor, (page) => {
     const open = openStepsOf(page, stage);
     const place = open.findIndex(({ name }) => phaseOf(name) === phase);
     const reached = open[place];

@@ -17,24 +17,24 @@ import type { TransitionEnvironment } from '../transitions/transition-rules.ts';
 import { holdNodes } from './brake.ts';
 import type { ExpectedMachine } from './machine-inspections.ts';
 
-export interface ObservedMachine extends ExpectedMachine {
+export interface AgentlessMachine extends ExpectedMachine {
   heartbeat: Parameters<typeof heartbeatPolicy>[0] | null;
 }
 
 const heard = `coalesce((generation.document -> 'heartbeat' ->> 'interval_seconds')::real, ${defaultIntervalSeconds})`;
 
 /** Those of these drivers whose last beat is an interval old, the longest unheard first. Where no pool uses one of them, no node is read. */
-export async function machinesToObserve(
+export async function agentlessMachinesToInspect(
   db: Queryable,
   drivers: readonly string[],
   except: readonly string[],
   now: Date,
   limit: number,
-): Promise<ObservedMachine[]> {
+): Promise<AgentlessMachine[]> {
   // Not by the same statement: planned without knowing that there are none, it reads the whole fleet for them.
   const pools = await poolsOfDrivers(db, drivers);
   if (pools.length === 0) return [];
-  return db.query<ObservedMachine>(
+  return db.query<AgentlessMachine>(
     `select node.node_id, node.node_instance_id, node.pool, node.name, node.zone, node.status, node.status_since, node.workflow_id,
        node.correlation_id, pool.driver, instance.driver_state, coalesce(generation.document -> 'spec', '{}') as spec,
        generation.document -> 'heartbeat' as heartbeat
@@ -52,12 +52,12 @@ export async function machinesToObserve(
 
 /** What a provider said of one of them. */
 export interface Sighting {
-  machine: ObservedMachine;
+  machine: AgentlessMachine;
   seen: { state: string; present: boolean; ready: boolean; detail: string | null };
 }
 
 /** Its interval, and how long it may go unseen. */
-export function paceOfLooks({ heartbeat }: Pick<ObservedMachine, 'heartbeat'>) {
+export function inspectionPace({ heartbeat }: Pick<AgentlessMachine, 'heartbeat'>) {
   const { interval_seconds, stale_after_seconds } = heartbeatPolicy(heartbeat ?? {});
   return { interval_seconds, stale_seconds: effectiveStaleSeconds(stale_after_seconds, interval_seconds) };
 }
@@ -65,7 +65,7 @@ export function paceOfLooks({ heartbeat }: Pick<ObservedMachine, 'heartbeat'>) {
 const beatOf = ({ machine }: Sighting, now: Date): Beat => ({
   node_instance_id: machine.node_instance_id,
   received_ms: now.getTime(),
-  ...paceOfLooks(machine),
+  ...inspectionPace(machine),
   has_assigned_interval: false,
   reported: null,
 });
@@ -73,7 +73,7 @@ const beatOf = ({ machine }: Sighting, now: Date): Beat => ({
 /** The nodes, locked, as far as they are the instances that were looked at. */
 const lock = (
   tx: Transaction,
-  machines: readonly ObservedMachine[],
+  machines: readonly AgentlessMachine[],
 ): Promise<(NodeRow & { last_seen_at: Date | null })[]> =>
   tx.query(
     `select node.*, (select last_seen_at from heartbeats beat where beat.node_instance_id = node.node_instance_id) as last_seen_at
@@ -89,7 +89,7 @@ const wordsOf = ({ state, detail }: Sighting['seen']) =>
 /** Where what was seen takes the node, by the same table as what an agent claims; the words are the provider's. */
 function moveOf(node: NodeRow, { machine, seen }: Sighting, now: Date, { decide }: TransitionEnvironment): NodeMove[] {
   const status = seen.ready ? ('ready' as const) : ('degraded' as const);
-  const { stale_seconds } = paceOfLooks(machine);
+  const { stale_seconds } = inspectionPace(machine);
   const change = decide.effectOfBeat({ ...node, stale_seconds }, { status }, now);
   if (!change) return [];
   const { node_id, node_instance_id } = machine;
@@ -98,7 +98,7 @@ function moveOf(node: NodeRow, { machine, seen }: Sighting, now: Date, { decide 
 }
 
 /** Keeps what was seen of many in one transaction. Answers how many changed their status by it. */
-export function keepSightings(
+export function recordSightings(
   db: Database,
   sightings: readonly Sighting[],
   now: Date,
@@ -154,8 +154,8 @@ const letGo = (tx: Transaction, nodes: NodeRow[], now: Date) =>
   );
 
 /** Before that it is only a look that failed, as looks do. */
-const isNearlySilent = (last_seen_at: Date | null, machine: ObservedMachine, now: Date): boolean => {
-  const { interval_seconds, stale_seconds } = paceOfLooks(machine);
+const isNearlySilent = (last_seen_at: Date | null, machine: AgentlessMachine, now: Date): boolean => {
+  const { interval_seconds, stale_seconds } = inspectionPace(machine);
   return last_seen_at === null || secondsLater(last_seen_at, stale_seconds - 1.5 * interval_seconds) <= now;
 };
 
@@ -169,7 +169,7 @@ const expiresSoon = ({ held }: Pick<NodeRow, 'held'>, interval_seconds: number, 
 /** Their provider could not be asked: that says nothing about them, so no silence of theirs is judged by it. */
 export function holdUnseen(
   db: Database,
-  unseen: readonly { machine: ObservedMachine; because: string }[],
+  unseen: readonly { machine: AgentlessMachine; because: string }[],
   now: Date,
 ): Promise<void> {
   const asked = new Map(unseen.map((each) => [each.machine.node_id, each]));
@@ -181,7 +181,7 @@ export function holdUnseen(
     const held = nodes.flatMap((node) => {
       const each = asked.get(node.node_id);
       if (!each || node.status === 'offline' || !isNearlySilent(node.last_seen_at, each.machine, now)) return [];
-      const { interval_seconds } = paceOfLooks(each.machine);
+      const { interval_seconds } = inspectionPace(each.machine);
       if (node.held && !(isHeldUnseen(node) && expiresSoon(node, interval_seconds, now))) return [];
       const hold: Held = {
         ...{ rule: 'liveness', to: 'offline', kind: 'provider-away', hold: 'provider-away' },
@@ -220,7 +220,7 @@ export function holdStarting(
 }
 
 /** It was seen, whatever was seen of it. */
-export const letGoStarting = (db: Database, node: Pick<NodeRow, 'node_id' | 'held'>, now: Date): Promise<void> =>
+export const unholdStarting = (db: Database, node: Pick<NodeRow, 'node_id' | 'held'>, now: Date): Promise<void> =>
   isHeldUnseen(node)
     ? db.transaction(async (tx) => {
         const locked = await lockNode(tx, node.node_id);

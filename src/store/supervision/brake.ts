@@ -9,7 +9,7 @@ import type { Queryable, Transaction } from '../pg/database.ts';
 import { coversNodeNow } from '../rows/maintenance.ts';
 import type { NodeRow } from '../rows/nodes.ts';
 import { type AmendedNode, amendNodes } from '../transitions/amend-node.ts';
-import type { Crowd } from './due-rows.ts';
+import type { ScopeCount } from './due-rows.ts';
 
 export interface Scope {
   scope: 'pool' | 'zone';
@@ -80,7 +80,7 @@ export async function openHold(
   return standing;
 }
 
-export async function tallyVerdicts(tx: Transaction, rule: string, crowds: Crowd[], now: Date): Promise<void> {
+export async function tallyVerdicts(tx: Transaction, rule: string, crowds: ScopeCount[], now: Date): Promise<void> {
   if (crowds.length === 0) return;
   await tx.query(
     `insert into brake_tally (at, rule, pool, zone, verdicts)
@@ -91,7 +91,11 @@ export async function tallyVerdicts(tx: Transaction, rule: string, crowds: Crowd
 }
 
 /** The rules of these that wrote any verdict since then. */
-export async function lately(db: Queryable, rules: readonly string[], since: Date): Promise<Set<string>> {
+export async function rulesWithRecentVerdicts(
+  db: Queryable,
+  rules: readonly string[],
+  since: Date,
+): Promise<Set<string>> {
   const rows = await db.query<{ rule: string }>(
     'select distinct rule from brake_tally where rule = any($1) and at > $2',
     [rules, since],
@@ -102,8 +106,8 @@ export async function lately(db: Queryable, rules: readonly string[], since: Dat
 const recentSql = 'select pool, zone, sum(verdicts)::int as count from brake_tally where rule = $1 and at > $2';
 
 /** How many verdicts of a rule were written since then, in each scope. */
-export async function recentVerdicts(db: Queryable, rule: string, since: Date): Promise<Crowd[]> {
-  return db.query<Crowd>(`${recentSql} group by 1, 2`, [rule, since]);
+export async function recentVerdicts(db: Queryable, rule: string, since: Date): Promise<ScopeCount[]> {
+  return db.query<ScopeCount>(`${recentSql} group by 1, 2`, [rule, since]);
 }
 
 /** As many as there are, but counted no further than `most`: what is asked is whether a share is exceeded, not how large the fleet is. */
@@ -139,7 +143,7 @@ export async function populationOf(
 
 export interface BrakeMemory {
   /** How many verdicts of the rule were written lately. */
-  recent: Crowd[];
+  recent: ScopeCount[];
   policies: Map<string, BrakePolicy & { observed: boolean }>;
   holds: HoldRow[];
 }
@@ -152,7 +156,7 @@ interface PolicyRow {
 
 /** All that the brake remembers of a rule, asked at once: it is asked in every pass, and mostly remembers nothing. */
 export async function brakeMemory(db: Queryable, rule: string, since: Date, pools: string[]): Promise<BrakeMemory> {
-  const [row] = await db.query<{ recent: Crowd[] | null; policies: PolicyRow[] | null; holds: boolean }>(
+  const [row] = await db.query<{ recent: ScopeCount[] | null; policies: PolicyRow[] | null; holds: boolean }>(
     `select (select json_agg(recent) from (${recentSql} group by 1, 2) recent) as recent,
        (select json_agg(policy) from (
          select pool.name, generation.document -> 'brake' as brake, generation.document ->> 'mode' = 'observe' as observed from pools pool
@@ -213,7 +217,7 @@ const freed = `
   order by node.node_id limit $2 for no key update of node skip locked`;
 
 /** `hears_again`: no replica of ours lags any more, so nothing is held back for our own fault. */
-export async function freeHeldNodes(tx: Transaction, now: Date, limit: number, hears_again: boolean): Promise<number> {
+export async function liftNodeHolds(tx: Transaction, now: Date, limit: number, hears_again: boolean): Promise<number> {
   const rows = await tx.query<NodeRow>(freed, [now, limit, hears_again]);
   await amendNodes(
     tx,

@@ -3,8 +3,8 @@ import type { DriftPolicy, FindingWhat } from '../../lifecycle/findings/findings
 import type { Queryable, Transaction } from '../pg/database.ts';
 import { type JudgedNode, judgedColumns } from '../rows/judged.ts';
 import { isUncovered } from '../rows/maintenance.ts';
-import { isOnlyTold } from '../transitions/would-have.ts';
-import type { Crowd } from './due-rows.ts';
+import { isRecordedOnly } from '../transitions/would-have.ts';
+import type { ScopeCount } from './due-rows.ts';
 
 export interface DriftedNode extends JudgedNode {
   finding_id: string;
@@ -27,7 +27,7 @@ const drifted = `
     and (finding.what <> 'machine_absent' or (node.node_instance_id = finding.node_instance_id
       and node.status in ('starting', 'ready', 'degraded', 'offline', 'quarantined')))
     and (${policy} = 'repair' or node.status not in ('quarantined', 'retired'))
-    and (node.held is null or (node.held ->> 'held_until')::timestamptz <= $1) and not ${isOnlyTold}`;
+    and (node.held is null or (node.held ->> 'held_until')::timestamptz <= $1) and not ${isRecordedOnly}`;
 
 export function lockDriftedNodes(
   tx: Transaction,
@@ -42,8 +42,8 @@ export function lockDriftedNodes(
   );
 }
 
-export const countDriftedNodes = (db: Queryable, now: Date, found: readonly string[]): Promise<Crowd[]> =>
-  db.query<Crowd>(
+export const countDriftedNodes = (db: Queryable, now: Date, found: readonly string[]): Promise<ScopeCount[]> =>
+  db.query<ScopeCount>(
     `select node.pool, node.zone, count(distinct node.node_id)::int as count ${drifted}
        and node.node_id <> all($2) and ${isUncovered('$1')} group by 1, 2`,
     [now, found],

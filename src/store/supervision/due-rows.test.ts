@@ -27,7 +27,7 @@ import { lockFreeNodes } from '../rows/free-nodes.ts';
 import { listPools } from '../rows/pools.ts';
 import { type Fleet, testFleet } from '../testing/fleet.ts';
 import { transition } from '../transitions/node-transition.ts';
-import { machinesToObserve } from './agentless-machines.ts';
+import { agentlessMachinesToInspect } from './agentless-machines.ts';
 import { lockDueAllocations, lockDueNodes, lockRetryableReleases } from './due-rows.ts';
 import { nodesToProbe } from './probes.ts';
 
@@ -189,7 +189,8 @@ describe('on a large, idle fleet', () => {
     'open operations of an allocation': (tx) => openOperationsOf(tx, allocation_id),
     'a free node': (tx) => lockFreeNodes(tx, 'test', 1, now(), new Map()),
     'free nodes': (tx) => lockFreeNodes(tx, 'test', 100, now(), new Map()),
-    'those whom no agent speaks for, where there are none': (tx) => machinesToObserve(tx, ['of nobody'], [], now(), 32),
+    'those whom no agent speaks for, where there are none': (tx) =>
+      agentlessMachinesToInspect(tx, ['of nobody'], [], now(), 32),
     'those to be probed': (tx) => nodesToProbe(tx, [node_id], now(), 500),
     'holders of nodes': (tx) => holdersOf(tx, [node_id]),
     'the door': (tx) =>

@@ -6,7 +6,7 @@ import type { AllocationRow } from '../rows/allocations.ts';
 import { type JudgedNode, judgedColumns, readJudged } from '../rows/judged.ts';
 import { isUncovered } from '../rows/maintenance.ts';
 import { generationOfAllocation, releaseRetryAt } from '../rows/release-retry-at.ts';
-import { isOnlyTold } from '../transitions/would-have.ts';
+import { isRecordedOnly } from '../transitions/would-have.ts';
 
 export type DueNode = JudgedNode & { last_seen_at: Date | null; stale_seconds: number | null };
 
@@ -49,7 +49,7 @@ const whereOf = ({ where = [] }: DueQuestion): string =>
 
 /** Due, not held back any more, and not only told already: what the first of several rules would have done is out of reach of the others. */
 const isDue = (question: DueQuestion) =>
-  `node.status = $1 and node.deadline_at <= $2 and not ${isOnlyTold}
+  `node.status = $1 and node.deadline_at <= $2 and not ${isRecordedOnly}
    and (${question.for_the_better ?? false} or node.held is null or (node.held ->> 'held_until')::timestamptz <= $2) ${whereOf(question)}`;
 
 export function lockDueNodes(
@@ -70,7 +70,7 @@ export function lockDueNodes(
   );
 }
 
-export interface Crowd {
+export interface ScopeCount {
   pool: string;
   zone: string | null;
   count: number;
@@ -80,8 +80,8 @@ export interface Crowd {
  * How many are due besides those that were found, by pool and zone: what the brake judges by. Those that another replica has
  * locked or that do not fit a batch count, those somebody works on do not.
  */
-export function countDueNodes(db: Queryable, question: DueQuestion, found: readonly string[]): Promise<Crowd[]> {
-  return db.query<Crowd>(
+export function countDueNodes(db: Queryable, question: DueQuestion, found: readonly string[]): Promise<ScopeCount[]> {
+  return db.query<ScopeCount>(
     `select node.pool, node.zone, count(*)::int as count from nodes node ${heartbeatOf}
      where ${isDue(question)} and node.node_id <> all($3) and ${isUncovered('$2')} group by 1, 2`,
     [question.status, question.now, found],

@@ -19,7 +19,7 @@ export interface ExpectedMachine
   spec: unknown;
 }
 
-export interface LookQuestion {
+export interface InspectionQuery {
   /** Of these drivers: what others bring, nobody here can see. */
   drivers: readonly string[];
   /** Nobody has looked since. */
@@ -41,7 +41,7 @@ const expected = `
 /** The next ones after `cursor` in the order of their ids, so that everybody has a turn, however many there are. */
 export async function machinesAfter(
   db: Queryable,
-  { drivers, looked_before, parked_looked_before }: LookQuestion,
+  { drivers, looked_before, parked_looked_before }: InspectionQuery,
   cursor: string,
   limit: number,
 ): Promise<ExpectedMachine[]> {
@@ -57,9 +57,9 @@ export async function machinesAfter(
 }
 
 /** Those about whose machine something was found: they do not wait for their turn. */
-export const doubtedMachines = (
+export const machinesWithFinding = (
   db: Queryable,
-  { drivers, looked_before }: LookQuestion,
+  { drivers, looked_before }: InspectionQuery,
   limit: number,
 ): Promise<ExpectedMachine[]> =>
   db.query<ExpectedMachine>(
@@ -69,7 +69,7 @@ export const doubtedMachines = (
     [drivers, looked_before, limit],
   );
 
-export async function keepLooks(db: Queryable, nodes: readonly NodeId[], now: Date): Promise<void> {
+export async function recordInspections(db: Queryable, nodes: readonly NodeId[], now: Date): Promise<void> {
   if (nodes.length === 0) return;
   await db.query(
     `insert into node_looks (node_id, looked_at) select node_id, $2 from unnest($1::text[]) as looked(node_id) order by node_id
@@ -79,7 +79,7 @@ export async function keepLooks(db: Queryable, nodes: readonly NodeId[], now: Da
 }
 
 /** Looks at machines that are not expected any more. */
-export async function forgetLooks(db: Queryable, before: Date): Promise<void> {
+export async function deleteOldInspections(db: Queryable, before: Date): Promise<void> {
   await db.query('delete from node_looks where looked_at < $1', [before]);
 }
 
@@ -104,7 +104,7 @@ export function lockUnchanged(
 }
 
 /** What the provider said, on the row and on the timeline. */
-export async function keepObservations(
+export async function recordObservations(
   tx: Transaction,
   observed: readonly { node: JudgedNode; state: string }[],
   now: Date,
@@ -136,7 +136,7 @@ export async function knownAbsent(db: Queryable, instances: readonly NodeInstanc
 }
 
 /** Findings about machines that are expected no more, or are not the ones they were. */
-export const outlivedFindings = (db: Queryable, limit: number): Promise<{ finding_id: string }[]> =>
+export const obsoleteFindings = (db: Queryable, limit: number): Promise<{ finding_id: string }[]> =>
   db.query(
     `select finding.finding_id from findings finding where finding.what = 'machine_absent' and finding.closed_at is null
        and (not exists (select 1 from nodes node where node.node_id = finding.node_id and node.node_instance_id = finding.node_instance_id

@@ -37,7 +37,7 @@ export async function unownedAmong(db: Queryable, all: Listed[]): Promise<Set<st
 }
 
 /** Asks once more in the statement that writes: an owner that came meanwhile keeps what is its own. */
-export async function enterOrphans(tx: Transaction, orphans: Listed[], clock: Clock): Promise<number> {
+export async function addOrphans(tx: Transaction, orphans: Listed[], clock: Clock): Promise<number> {
   if (orphans.length === 0) return 0;
   const now = present(clock);
   const rows = await tx.query<ResidueRow>(

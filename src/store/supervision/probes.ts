@@ -3,7 +3,7 @@ import type { KnownIds, NodeId, NodeInstanceId } from '../../base/ids.ts';
 import { recordEvidence } from '../evidence/evidence.ts';
 import type { Database, Queryable, Transaction } from '../pg/database.ts';
 import { type JudgedNode, judgedColumns } from '../rows/judged.ts';
-import { isOnlyTold } from '../transitions/would-have.ts';
+import { isRecordedOnly } from '../transitions/would-have.ts';
 
 export interface ProbeSettings {
   path?: string;
@@ -70,18 +70,18 @@ export async function nodesToProbe(
   return [...starting, ...silent];
 }
 
-export interface KeptAnswer {
+export interface ProbeResult {
   node_id: NodeId;
   node_instance_id: NodeInstanceId;
   ok: boolean;
   /** Why not, or how it answered. */
   detail: string;
   /** Somebody wanted to know: told whether or not it is news. */
-  asked_for?: KnownIds;
+  request_ids?: KnownIds;
 }
 
 /** Keeps all answers in one statement; a change from answering to not, or back, is told, and whatever somebody asked for. */
-export async function keepAnswers(db: Database, answers: KeptAnswer[], now: Date): Promise<void> {
+export async function saveProbeResults(db: Database, answers: ProbeResult[], now: Date): Promise<void> {
   if (answers.length === 0) return;
   await db.transaction(async (tx) => {
     const before = await tx.query<{ node_instance_id: NodeInstanceId; failure: string | null }>(
@@ -99,14 +99,14 @@ export async function keepAnswers(db: Database, answers: KeptAnswer[], now: Date
     await recordEvidence(
       tx,
       answers
-        .filter((answer) => answer.asked_for || known.get(answer.node_instance_id) !== answer.ok)
-        .map(({ node_id, node_instance_id, ok, detail, asked_for }) => ({
+        .filter((answer) => answer.request_ids || known.get(answer.node_instance_id) !== answer.ok)
+        .map(({ node_id, node_instance_id, ok, detail, request_ids }) => ({
           at: now,
           layer: 'transport',
           kind: ok ? 'probe.answered' : 'probe.unanswered',
           summary: ok ? `it answers its probe (${detail})` : `it does not answer its probe: ${detail}`,
           data: { detail },
-          ...asked_for,
+          ...request_ids,
           node_id,
           node_instance_id,
         })),
@@ -124,7 +124,7 @@ export function lockProvenNodes(
     `select ${judgedColumns}, probe.ok_at as probe_ok_at from nodes node left join probes probe on probe.node_instance_id = node.node_instance_id
      where node.status = 'starting' and node.deadline_at is not null and node.node_id <> all($2)
        and (node.prerequisites is null or node.prerequisites = 'met')
-       and not ${isOnlyTold}
+       and not ${isRecordedOnly}
        and (probe.ok_at >= node.registered_at or exists (select 1 from tasks task
          where task.node_instance_id = node.node_instance_id and task.status = 'succeeded' and task.finished_at >= node.registered_at))
      order by node.deadline_at limit $1 for no key update of node skip locked`,

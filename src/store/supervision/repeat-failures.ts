@@ -52,7 +52,7 @@ const newest = (whose: string) => `
     order by fact.at desc limit ${listed}) last)`;
 
 /** The findings: counted over all failures of the window, with the newest ones of each listed. */
-export async function tellFailing(
+export async function failureFindings(
   db: Queryable,
   subjects: readonly FailingSubject[],
   { since, failures, window_seconds }: RepeatQuestion,

@@ -9,8 +9,8 @@ import type { Queryable, Transaction } from '../pg/database.ts';
 import { type JudgedNode, readJudged } from '../rows/judged.ts';
 import { isUncovered } from '../rows/maintenance.ts';
 import { listOf } from '../transitions/transition-rules.ts';
-import { isOnlyTold } from '../transitions/would-have.ts';
-import type { Crowd } from './due-rows.ts';
+import { isRecordedOnly } from '../transitions/would-have.ts';
+import type { ScopeCount } from './due-rows.ts';
 import { storedThrough } from './ingest-gaps.ts';
 
 export type SilentNode = JudgedNode & {
@@ -46,10 +46,10 @@ export interface Suspect {
 
 /** Which beats are read: those whose stale time reaches this power of two, and none beyond. What has not been counted yet says 0. */
 export interface Patience {
-  least: number;
-  most: number;
+  min: number;
+  max: number;
 }
-export const anyPatience: Patience = { least: 0, most: 31 };
+export const anyPatience: Patience = { min: 0, max: 31 };
 
 /** The power of two that a stale time reaches: it seldom changes where the time itself changes with each beat, so an index can have it. */
 export const patienceOf = (stale_seconds: number): number => Math.max(0, Math.floor(Math.log2(stale_seconds)));
@@ -63,7 +63,7 @@ export function scanSuspects(
   db: Queryable,
   earliest: Date,
   until: Date,
-  { least, most }: Patience = anyPatience,
+  { min, max }: Patience = anyPatience,
 ): Promise<Suspect[]> {
   return db.query<Suspect>(
     `select found.node_id, beat.due_ms from (
@@ -75,7 +75,7 @@ export function scanSuspects(
          and node.node_instance_id = instance.node_instance_id
        where instance.node_instance_id = beat.node_instance_id and node.status in ('ready', 'degraded') offset 0) found
      order by beat.due_ms`,
-    [earliest, until, least, most],
+    [earliest, until, min, max],
   );
 }
 
@@ -83,7 +83,7 @@ const silence = `greatest(beat.last_seen_at, node.status_since, (select max(ende
 
 const isSilent = `node.node_id = any($1) and node.status in ('ready', 'degraded') and ${silence} < $2
   and (node.held is null or (node.held ->> 'held_until')::timestamptz <= $2)
-  and not (${isOnlyTold} and node.would_have ->> 'rule' = 'liveness' and (node.would_have ->> 'at')::timestamptz > beat.last_seen_at)
+  and not (${isRecordedOnly} and node.would_have ->> 'rule' = 'liveness' and (node.would_have ->> 'at')::timestamptz > beat.last_seen_at)
   and not (node.status = 'degraded' and probe.ok_at is not null and probe.ok_at > beat.last_seen_at
     and probe.ok_at + make_interval(secs => beat.stale_seconds) >= $2)`;
 
@@ -114,8 +114,8 @@ export function lockSilentNodes(
 }
 
 /** All that are silent, also those another replica has locked or no batch holds; those somebody works on do not count. */
-export function countSilentNodes(db: Queryable, suspects: readonly string[], now: Date): Promise<Crowd[]> {
-  return db.query<Crowd>(
+export function countSilentNodes(db: Queryable, suspects: readonly string[], now: Date): Promise<ScopeCount[]> {
+  return db.query<ScopeCount>(
     `select node.pool, node.zone, count(*)::int as count from ${joined} where ${isSilent} and ${isUncovered('$2')} group by 1, 2`,
     [suspects, now],
   );

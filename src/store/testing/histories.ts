@@ -7,7 +7,7 @@ import { allocationEdges, nodeEdges } from '../../lifecycle/model/transitions.ts
 import { instanceByCredential } from '../agents/instances.ts';
 import { nameStanding } from '../agents/joins/name-standing.ts';
 import { register } from '../agents/register.ts';
-import { recordClaim } from '../agents/reports.ts';
+import { recordReport } from '../agents/reports.ts';
 import { type Installation, openInstallation } from '../keys/installation.ts';
 import { type Database, isUniqueViolation } from '../pg/database.ts';
 import type { AllocationRow } from '../rows/allocations.ts';
@@ -103,7 +103,7 @@ export async function act(histories: Histories, world: World, { what, who, which
     const current = await nodeNow(db, node.node_id);
     if (!current.node_instance_id) return;
     const beat = { status: edgeOf(agentClaims, which) };
-    await recordClaim(
+    await recordReport(
       db,
       { ...ids, node_instance_id: current.node_instance_id, stale_seconds: 0 },
       beat,

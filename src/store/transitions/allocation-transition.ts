@@ -263,7 +263,7 @@ export function wordOf(from: NodeStatus, node: Pick<NodeRow, 'status' | 'verdict
   return undefined;
 }
 
-export async function tellAllocations(
+export async function notifyAllocations(
   tx: Transaction,
   words: { node_id: NodeId; word: string }[],
   now: Date,

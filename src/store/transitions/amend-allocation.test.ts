@@ -7,7 +7,7 @@ import type { WorkflowId } from '../../base/ids.ts';
 import type { Actor } from '../../contract/evidence/evidence.ts';
 import { type Database, openDatabase } from '../pg/database.ts';
 import { type AllocationRow, lockAllocation } from '../rows/allocations.ts';
-import { recordAllocationCause, retryByHand, retryingAllocation } from './amend-allocation.ts';
+import { markRetrying, recordAllocationCause, retryByHand } from './amend-allocation.ts';
 
 const start = new Date('2026-01-01T12:00:00.000Z');
 const later = new Date('2026-01-01T12:01:00.000Z');
@@ -57,7 +57,7 @@ async function change(apply: (row: AllocationRow, tx: Parameters<typeof lockAllo
 async function retry(id: string, next_try: string, actor: Actor | null = null) {
   const workflow_id = id as WorkflowId;
   await queued(id, later, { retry: true, reason: actor ? 'it is urgent' : next_try }, actor);
-  return change((row, tx) => retryingAllocation(tx, row, { workflow_id, next_try, actor }, later));
+  return change((row, tx) => markRetrying(tx, row, { workflow_id, next_try, actor }, later));
 }
 
 const explain = (reason: string) =>

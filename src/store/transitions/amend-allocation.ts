@@ -19,7 +19,7 @@ const failedReason = (why: string, next_try: string | null): string =>
 /**
  * A failed allocation is tried again; `workflow_id` is the new try's. The caller holds its lock.
  */
-export async function retryingAllocation(
+export async function markRetrying(
   tx: Transaction,
   allocation: AllocationRow,
   { workflow_id, next_try, actor = null }: { workflow_id: WorkflowId; next_try: string; actor?: Actor | null },
@@ -47,7 +47,7 @@ export async function retryingAllocation(
 }
 
 /** Another operation takes over a release. The caller holds the allocation's lock. */
-export async function releaseGoesOnBy(
+export async function handOverRelease(
   tx: Transaction,
   allocation: AllocationRow,
   by: { workflow_id: WorkflowId; deadline_at: Date; reason: string; actor: Actor | null },

@@ -54,7 +54,7 @@ export async function amendNodes<N extends AmendedNode>(tx: Transaction, amendme
       workflow_id: amended.workflow_id,
     };
   });
-  await nameAllocations(tx, facts);
+  await fillAllocationIds(tx, facts);
   await recordEvidence(tx, facts);
   return rows;
 }
@@ -101,7 +101,7 @@ export const bindNodeToOperation = (
 ): Promise<void> => bindNodesToOperations(tx, [{ node, operation }], now);
 
 /** A node's facts belong to the tenant that holds it at that moment, so each carries the allocation's id. Null is known to be nobody. */
-export async function nameAllocations(tx: Transaction, facts: KnownIds[]): Promise<void> {
+export async function fillAllocationIds(tx: Transaction, facts: KnownIds[]): Promise<void> {
   const unnamed = facts.filter((fact) => fact.allocation_id === undefined);
   if (unnamed.length === 0) return;
   const holder = await holdersOf(

@@ -18,12 +18,12 @@ import type { Transaction } from '../pg/database.ts';
 import { redactedRows, wordColumns } from '../pg/redacted-rows.ts';
 import type { NodeRow } from '../rows/nodes.ts';
 import { documentOf } from '../rows/pools.ts';
-import { type AllocationMove, moveAllocations, tellAllocations, wordOf } from './allocation-transition.ts';
-import { nameAllocations } from './amend-node.ts';
+import { type AllocationMove, moveAllocations, notifyAllocations, wordOf } from './allocation-transition.ts';
+import { fillAllocationIds } from './amend-node.ts';
 import { type Cited, entering, factOf, givenToBoot } from './entering-status.ts';
 import type { NodeMove } from './node-move.ts';
 import { insertRow, type Refusal, requireMoved, type TransitionEnvironment, writeChanged } from './transition-rules.ts';
-import { isTold, tellWouldHave, wouldHave } from './would-have.ts';
+import { isTold, recordWouldHave, wouldHave } from './would-have.ts';
 
 export type NodeMoveOutcome =
   | { moved: true; node: NodeRow; from: NodeStatus }
@@ -127,10 +127,10 @@ export async function transition(
   await writeChanged(tx, 'nodes', 'node_id', changed);
   await keepBootSamples(tx, boots);
   await expectBeats(tx, beats);
-  await tellAllocations(tx, outcomes.flatMap(wordTo), now);
+  await notifyAllocations(tx, outcomes.flatMap(wordTo), now);
   requireMoved(await moveAllocations(tx, paired, now, environment), 'not_found', 'status_moved_on');
-  await tellWouldHave(tx, watched, now);
-  await nameAllocations(tx, facts);
+  await recordWouldHave(tx, watched, now);
+  await fillAllocationIds(tx, facts);
   await recordEvidence(tx, facts);
   return outcomes;
 }
@@ -186,7 +186,7 @@ export async function createNode(
   const node = born(fresh, pool, cited, now, environment);
   await insertRow(tx, 'nodes', { ...node });
   const facts = [factOf('new', node, cited, node, now)];
-  await nameAllocations(tx, facts);
+  await fillAllocationIds(tx, facts);
   await recordEvidence(tx, facts);
   return node;
 }

@@ -23,13 +23,13 @@ export const wouldHave = (node: WatchedNode, move: NodeMove, now: Date): Watched
 });
 
 /** What was only told stays told as long as the pool is observed; once it is not, it is decided. Expects `node`. */
-export const isOnlyTold = `(node.would_have is not null and node.pool = any(${observeOnlyPools}))`;
+export const isRecordedOnly = `(node.would_have is not null and node.pool = any(${observeOnlyPools}))`;
 
 /** Sweeps ask by themselves for what was not told yet; what a machine says again and again is told when it is news. */
 export const isTold = ({ would_have }: NodeRow, { by, to }: NodeMove): boolean =>
   !isNodeRule(by) && would_have?.rule === by && would_have.to === to;
 
-export async function tellWouldHave(tx: Transaction, watched: Watched[], now: Date): Promise<void> {
+export async function recordWouldHave(tx: Transaction, watched: Watched[], now: Date): Promise<void> {
   await writeRows(
     tx,
     'nodes',

@@ -8,15 +8,15 @@ import { recordEvidence } from '../../store/evidence/evidence.ts';
 import { type Disagreement, endFindings, noteDisagreements, standingFindings } from '../../store/rows/findings.ts';
 import type { JudgedNode } from '../../store/rows/judged.ts';
 import {
-  doubtedMachines,
+  deleteOldInspections,
   type ExpectedMachine,
-  forgetLooks,
-  keepLooks,
-  keepObservations,
   knownAbsent,
   lockUnchanged,
   machinesAfter,
-  outlivedFindings,
+  machinesWithFinding,
+  obsoleteFindings,
+  recordInspections,
+  recordObservations,
 } from '../../store/supervision/machine-inspections.ts';
 import { createLooker, type Looked, type Looks } from '../runner/looker.ts';
 import type { SweepServices } from '../runner/services.ts';
@@ -78,7 +78,7 @@ export function compareMachines(services: SweepServices): (now: Date) => Promise
           return seen ? [{ node, looked: seen }] : [];
         });
         const worthKeeping = pairs.filter(({ node, looked }) => isWorthKeeping(looked, node));
-        await keepObservations(
+        await recordObservations(
           tx,
           worthKeeping.map(({ node, looked }) => ({ node, state: looked.seen.state })),
           now,
@@ -98,7 +98,7 @@ export function compareMachines(services: SweepServices): (now: Date) => Promise
         const agreeing = there.length === 0 ? [] : await standingFindings(tx, ['machine_absent'], there);
         await endFindings(tx, agreeing, 'its provider shows the machine again', now);
       });
-    await keepLooks(
+    await recordInspections(
       db,
       looked.map(({ machine }) => machine.node_id),
       now,
@@ -127,7 +127,7 @@ export function compareMachines(services: SweepServices): (now: Date) => Promise
       // One pass early, so that the time between two looks never exceeds the promised one.
       parked_looked_before: secondsLater(now, every_seconds - parked_seconds),
     };
-    const outlived = await outlivedFindings(db, batch);
+    const outlived = await obsoleteFindings(db, batch);
     if (outlived.length > 0)
       await db.transaction((tx) => endFindings(tx, outlived, 'the machine is not expected any more', now));
     const lookAt = async (machines: ExpectedMachine[]) => {
@@ -135,7 +135,7 @@ export function compareMachines(services: SweepServices): (now: Date) => Promise
       await keep(looks.looked, passed, now);
       await reportUnanswered(looks, now);
     };
-    await lookAt(await doubtedMachines(db, question, batch));
+    await lookAt(await machinesWithFinding(db, question, batch));
     for (let left = maxPerPass; left > 0; left -= batch) {
       const machines = await machinesAfter(db, question, cursor, batch);
       await lookAt(machines);
@@ -143,6 +143,6 @@ export function compareMachines(services: SweepServices): (now: Date) => Promise
       cursor = machines.length === batch && last ? last.node_id : '';
       if (cursor === '') break;
     }
-    if (cursor === '') await forgetLooks(db, secondsLater(now, -2 * Math.max(parked_seconds, every_seconds)));
+    if (cursor === '') await deleteOldInspections(db, secondsLater(now, -2 * Math.max(parked_seconds, every_seconds)));
   };
 }

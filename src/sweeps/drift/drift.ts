@@ -11,7 +11,7 @@ import { poolGenerations } from '../../store/rows/pools.ts';
 import { countDriftedNodes, type DriftedNode, lockDriftedNodes } from '../../store/supervision/drifted-nodes.ts';
 import { writeVerdicts } from '../../store/transitions/bulk/verdicts.ts';
 import { restoreRow } from '../../store/transitions/restore-rows.ts';
-import { tellWouldHave, wouldHave } from '../../store/transitions/would-have.ts';
+import { recordWouldHave, wouldHave } from '../../store/transitions/would-have.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 import { type Verdict, verdictSweep } from '../runner/verdict-sweep.ts';
@@ -66,7 +66,7 @@ async function repair(
   const { decide } = services.environment;
   const document = (await poolGenerations(tx, [node])).get(`${node.pool} ${node.pool_generation}`);
   if (decide.isObserved('drift', 'rule', document?.mode)) {
-    await tellWouldHave(tx, [wouldHave(node, { node_id: node.node_id, to, by: 'drift', reason, data }, now)], now);
+    await recordWouldHave(tx, [wouldHave(node, { node_id: node.node_id, to, by: 'drift', reason, data }, now)], now);
     return false;
   }
   await restoreRow(tx, { table: 'nodes', id: node.node_id, reason: settled.reason, actor: null }, now);

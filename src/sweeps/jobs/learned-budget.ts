@@ -6,12 +6,12 @@ import { becauseOf, type LearningQuestion, lessonOf, strata } from '../../lifecy
 import { runningBoots } from '../../store/boots/boot-samples.ts';
 import {
   bootsOf,
-  brakeHoldOver,
   hasNewNumber,
-  latelyInForce,
-  lockTaught,
-  poolsToTeach,
-  teach,
+  lockLearningPool,
+  openBrakeHold,
+  poolsToLearn,
+  recentBudgets,
+  saveLearnedBudget,
 } from '../../store/boots/learned-budgets.ts';
 import type { Transaction } from '../../store/pg/database.ts';
 import type { PoolRow } from '../../store/rows/pools.ts';
@@ -45,9 +45,9 @@ async function consider(
   environment: TransitionEnvironment,
   now: Date,
 ): Promise<Considered> {
-  const pool = await lockTaught(tx, name, now);
+  const pool = await lockLearningPool(tx, name, now);
   if (!pool) return 'stands';
-  if (await brakeHoldOver(tx, pool)) return 'held';
+  if (await openBrakeHold(tx, pool)) return 'held';
   const fixed_seconds = budgetOf('provision', { ...pool.document, learned: null }, environment, null).seconds;
   const from_seconds = pool.document.learned?.seconds ?? fixed_seconds;
   const question: LearningQuestion = {
@@ -56,12 +56,12 @@ async function consider(
     floor_seconds: pool.document.budgets?.floor_seconds,
     ceiling_seconds: ceilingOf(pool.document, environment),
     standing_seconds: from_seconds,
-    lately_seconds: await latelyInForce(tx, pool, now),
+    lately_seconds: await recentBudgets(tx, pool, now),
     new_number: hasNewNumber(pool, now),
   };
   const budget = environment.decide.learnBudget(question);
   const learned = !question.new_number && (budget.lesson !== null || budget.seconds !== fixed_seconds);
-  await teach(tx, pool, { from_seconds, budget, because: becauseOf(budget, question), learned }, now);
+  await saveLearnedBudget(tx, pool, { from_seconds, budget, because: becauseOf(budget, question), learned }, now);
   return budget.moved ? 'moved' : 'stands';
 }
 
@@ -71,7 +71,7 @@ export const learnedBudget = ({ db, environment }: SweepServices): Sweep => ({
   woken_by: (kind) => wakers.includes(kind),
   async run(now) {
     const considered: Considered[] = [];
-    const failed = await eachAlone(await poolsToTeach(db, now), String, async (name) => {
+    const failed = await eachAlone(await poolsToLearn(db, now), String, async (name) => {
       considered.push(await db.transaction((tx) => consider(tx, name, environment, now)));
     });
     if (failed.length > 0) throw new Error(`pools that could not be taught: ${failed.join('; ')}`);

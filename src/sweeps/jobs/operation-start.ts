@@ -4,7 +4,7 @@
  */
 import type { Json } from '../../engine/engine.ts';
 import { markStarted, queuedOperations } from '../../store/operations/executions.ts';
-import { putOffEntries } from '../../store/operations/operation-ledger.ts';
+import { delayUpdates } from '../../store/operations/operation-ledger.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 
@@ -22,7 +22,7 @@ export const operationStart = ({ db, engine, executor }: SweepServices): Sweep =
         // Leave operations of newer revisions to newer replicas.
         const queued = await queuedOperations(tx, batch, engine.registered());
         const ids = queued.map(({ workflow_id }) => workflow_id);
-        putOffEntries(db, ids, over);
+        delayUpdates(db, ids, over);
         await Promise.all(
           queued.map(({ workflow_id, attempt, kind, revision, params }) =>
             engine.start({ workflow_id, attempt, kind, revision, params: params as Json }),

@@ -4,7 +4,7 @@
  */
 import { secondsLater } from '../../base/clock.ts';
 import {
-  buryReplicas,
+  declareReplicasDead,
   endedAmong,
   leaseSeconds,
   type ReplicaRow,
@@ -40,7 +40,7 @@ export const replicaTakeover = (services: SweepServices): Sweep => ({
       const why = deathOf(replica, services, now);
       return why ? [{ replica_id: replica.replica_id, why }] : [];
     });
-    if (dead.length > 0) await buryReplicas(db, dead, executor.replica_id, now);
+    if (dead.length > 0) await declareReplicasDead(db, dead, executor.replica_id, now);
     // Ask the engine, not our rows: it knows the executor of every run, even if a start or an
     // earlier takeover was interrupted.
     const orphaned = await endedAmong(db, await engine.executorsAtWork());

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import type { NodeId } from '../../base/ids.ts';
-import { keepAnswers } from '../../store/supervision/probes.ts';
+import { saveProbeResults } from '../../store/supervision/probes.ts';
 import { scanSuspects } from '../../store/supervision/silent-nodes.ts';
 import { ruleStage, type Stage, staleSeconds } from '../testing/stage.ts';
 import { cleanDeadline } from './clean-deadline.ts';
@@ -29,7 +29,7 @@ test('supervises a machine that answered a probe before its first heartbeat', as
   const [id] = await stage.nodes({ pool: 'probed', count: 1, status: 'starting', deadline_at: stage.at(600) });
   await forgetBeats();
   const { node_id, node_instance_id } = await standing(id);
-  await keepAnswers(stage.db, [{ node_id, node_instance_id, ok: true, detail: 'well' }], stage.at(1));
+  await saveProbeResults(stage.db, [{ node_id, node_instance_id, ok: true, detail: 'well' }], stage.at(1));
   await probePromotes(stage.services).run(stage.at(2));
   expect(await standing(id)).toMatchObject({ status: 'ready', verdict: { rule: 'probe-promotes' } });
 

@@ -2,8 +2,8 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import type { NodeId } from '../../base/ids.ts';
-import { recordClaim } from '../../store/agents/reports.ts';
-import { keepAnswers } from '../../store/supervision/probes.ts';
+import { recordReport } from '../../store/agents/reports.ts';
+import { saveProbeResults } from '../../store/supervision/probes.ts';
 import { ruleStage, type Stage, staleSeconds } from '../testing/stage.ts';
 import { liveness } from './liveness.ts';
 import { probePromotes } from './probe-promotes.ts';
@@ -30,7 +30,7 @@ test('records only the first of several rules that would decide', async () => {
   const [node] = await stage.rows(id ? [id] : []);
   if (!node?.node_instance_id) throw new Error('no node was placed');
   const { node_id, node_instance_id } = node;
-  await keepAnswers(stage.db, [{ node_id, node_instance_id, ok: true, detail: 'well' }], stage.at(1));
+  await saveProbeResults(stage.db, [{ node_id, node_instance_id, ok: true, detail: 'well' }], stage.at(1));
   const rules = [probePromotes, stuckStarting, startDeadline].map((rule) => rule(stage.services));
   for (let pass = 0; pass < 3; pass++) for (const rule of rules) await rule.run(stage.at(staleSeconds + 60 + pass));
   expect(await wouldHave(id)).toEqual(['probe-promotes']);
@@ -42,7 +42,7 @@ test('records a machine that reports failure with every heartbeat only once', as
   if (!node?.node_instance_id) throw new Error('no node was placed');
   const claiming = { node_id: node.node_id, node_instance_id: node.node_instance_id, stale_seconds: staleSeconds };
   for (let beat = 0; beat < 3; beat++)
-    await recordClaim(stage.db, claiming, { status: 'ready', error_rate: 0.9 }, stage.at(beat), stage.environment);
+    await recordReport(stage.db, claiming, { status: 'ready', error_rate: 0.9 }, stage.at(beat), stage.environment);
   expect(await wouldHave(id)).toEqual(['degraded']);
   expect(await stage.rows(id ? [id] : [])).toMatchObject([{ status: 'ready', would_have: { rule: 'degraded' } }]);
 });

@@ -9,7 +9,7 @@ import type { NodeId } from '../../base/ids.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
 import type { History, RecordedBoot, ReplayPolicy } from '../../lifecycle/replay/history.ts';
 import { replaySteps, replayTotal } from '../../lifecycle/replay/replay.ts';
-import { recordClaim } from '../../store/agents/reports.ts';
+import { recordReport } from '../../store/agents/reports.ts';
 import { readHistory, replayPolicyOf } from '../../store/replay/replay-history.ts';
 import { noteAdvance } from '../../store/transitions/advance.ts';
 import type { NodeMove } from '../../store/transitions/node-move.ts';
@@ -164,7 +164,7 @@ describe('silences', () => {
         if (status !== 'offline' || !node_instance_id) continue;
         const stale_seconds = beating.find(({ id }) => id === node_id)?.stale_seconds ?? 0;
         const claiming = { node_id, node_instance_id, stale_seconds };
-        await recordClaim(stage.db, claiming, { status: 'ready' }, at, stage.environment);
+        await recordReport(stage.db, claiming, { status: 'ready' }, at, stage.environment);
       }
       await stage.hear(at);
       await rule.run(secondsLater(at, 0.001));

@@ -14,14 +14,14 @@ import { activeWindows, coversNode, labelsOf, type MaintenanceRow } from '../../
 import {
   brakeMemory,
   type HoldRow,
-  lately,
   openHold,
   populationOf,
   populationsUpTo,
   recentVerdicts,
+  rulesWithRecentVerdicts,
   type Scope,
 } from '../../store/supervision/brake.ts';
-import type { Crowd } from '../../store/supervision/due-rows.ts';
+import type { ScopeCount } from '../../store/supervision/due-rows.ts';
 import type { TransitionEnvironment } from '../../store/transitions/transition-rules.ts';
 
 export interface Candidate {
@@ -54,7 +54,7 @@ const distinctScopes = (nodes: readonly Placed[]): Scope[] =>
     (a, b) => Number(a.scope === 'zone') - Number(b.scope === 'zone'),
   );
 
-const crowdOf = (crowds: readonly Crowd[], { scope, name }: Scope): number =>
+const crowdOf = (crowds: readonly ScopeCount[], { scope, name }: Scope): number =>
   crowds.reduce((sum, crowd) => sum + (crowd[scope] === name ? crowd.count : 0), 0);
 
 const maxCount = 2_147_483_647;
@@ -107,7 +107,7 @@ async function permissionsOf(
   { clock, environment }: Surroundings,
   rule: NodeRuleName,
   nodes: readonly Placed[],
-  due: readonly Crowd[],
+  due: readonly ScopeCount[],
   now: Date,
 ): Promise<Map<string, Said>> {
   const { brake, decide } = environment;
@@ -116,7 +116,7 @@ async function permissionsOf(
   const { holds, recent, policies } = await brakeMemory(tx, rule, secondsLater(now, -brake.window_seconds), pools);
   const open = new Map(holds.map((hold) => [keyOf(hold), hold]));
   const lastMinute = open.size > 0 ? await recentVerdicts(tx, rule, secondsLater(now, -60)) : [];
-  const isNews = (crowd: Crowd) => !scopesOf(crowd).some((scope) => isSettled(open.get(keyOf(scope)), now));
+  const isNews = (crowd: ScopeCount) => !scopesOf(crowd).some((scope) => isSettled(open.get(keyOf(scope)), now));
   const news = { due: due.filter(isNews), recent: recent.filter(isNews) };
   const weighed = scopes.flatMap((scope): Weighed[] => {
     const own = scope.scope === 'pool' ? policies.get(scope.name) : undefined;
@@ -164,8 +164,8 @@ async function permissionsOf(
   return said;
 }
 
-export const crowdsOf = (nodes: readonly Placed[]): Crowd[] => {
-  const counted = new Map<string, Crowd>();
+export const crowdsOf = (nodes: readonly Placed[]): ScopeCount[] => {
+  const counted = new Map<string, ScopeCount>();
   for (const { pool, zone } of nodes) {
     const crowd = counted.get(`${pool} ${zone}`) ?? { pool, zone, count: 0 };
     crowd.count++;
@@ -201,7 +201,7 @@ export async function applyBrake<C extends Candidate>(
   surroundings: Surroundings,
   rule: NodeRuleName,
   candidates: C[],
-  others: readonly Crowd[],
+  others: readonly ScopeCount[],
   now: Date,
 ): Promise<Braked<C>> {
   const { negative, en_masse } = nodeRules[rule];
@@ -257,7 +257,7 @@ export async function applyBrake<C extends Candidate>(
  */
 export async function pauseLaunches(tx: Transaction, surroundings: Surroundings, now: Date): Promise<void> {
   const since = secondsLater(now, -surroundings.environment.brake.window_seconds);
-  const busy = await lately(tx, pausingRules, since);
+  const busy = await rulesWithRecentVerdicts(tx, pausingRules, since);
   for (const rule of pausingRules)
     if (busy.has(rule)) await permissionsOf(tx, surroundings, rule, await recentVerdicts(tx, rule, since), [], now);
 }

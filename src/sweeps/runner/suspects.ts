@@ -51,9 +51,9 @@ function classesFrom(tightest: number): Class[] {
   const first = Math.min(patienceOf(tightest), maxPatience);
   const powers = Array.from({ length: maxPatience - first }, (_, place) => first + 1 + place);
   return [
-    { patience: { least: anyPatience.least, most: first }, stale_seconds: tightest },
+    { patience: { min: anyPatience.min, max: first }, stale_seconds: tightest },
     ...powers.map((power) => ({
-      patience: { least: power, most: power === maxPatience ? anyPatience.most : power },
+      patience: { min: power, max: power === maxPatience ? anyPatience.max : power },
       stale_seconds: 2 ** power,
     })),
   ];
@@ -73,7 +73,7 @@ export function createSuspects(db: Database, ingest: Pick<IngestWatch, 'tightest
     everySeconds() * Math.max(1, Math.floor(stale_seconds / readingsInStale / everySeconds()));
 
   const isRead = ({ patience, stale_seconds }: Class, now: Date): boolean => {
-    const last = readings.get(patience.least);
+    const last = readings.get(patience.min);
     if (!last || now < last.at) return false;
     return now < secondsLater(last.at, last.found.length < disturbance ? paceOf(stale_seconds) : everySeconds());
   };
@@ -82,11 +82,11 @@ export function createSuspects(db: Database, ingest: Pick<IngestWatch, 'tightest
     for (const { patience, stale_seconds } of classes.filter((each) => !isRead(each, now))) {
       const soon = stale_seconds / 2;
       const found = await scanSuspects(db, secondsLater(now, -soon), secondsLater(now, soon), patience);
-      readings.set(patience.least, { at: now, found });
+      readings.set(patience.min, { at: now, found });
     }
     // Drop classes that ended when the shortest stale time changed.
     for (const least of readings.keys())
-      if (!classes.some(({ patience }) => patience.least === least)) readings.delete(least);
+      if (!classes.some(({ patience }) => patience.min === least)) readings.delete(least);
     all = [...readings.values()].flatMap(({ found }) => found).sort(soonestFirst);
     return all;
   };

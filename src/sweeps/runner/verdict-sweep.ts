@@ -10,7 +10,7 @@ import { recordEvidence } from '../../store/evidence/evidence.ts';
 import { StoreUnavailable, type Transaction } from '../../store/pg/database.ts';
 import type { JudgedNode } from '../../store/rows/judged.ts';
 import { holdNodes, tallyVerdicts } from '../../store/supervision/brake.ts';
-import type { Crowd } from '../../store/supervision/due-rows.ts';
+import type { ScopeCount } from '../../store/supervision/due-rows.ts';
 import type { NodeVerdict } from '../../store/transitions/bulk/node-verdict.ts';
 import { writeVerdicts } from '../../store/transitions/bulk/verdicts.ts';
 import { applyBrake, crowdsOf } from './apply-brake.ts';
@@ -36,7 +36,7 @@ export interface VerdictRule {
    * Counts the due nodes besides those found, including rows locked by others: a batch is not the
    * whole failure.
    */
-  others?(tx: Transaction, now: Date, found: readonly NodeId[]): Promise<Crowd[]>;
+  others?(tx: Transaction, now: Date, found: readonly NodeId[]): Promise<ScopeCount[]>;
   /** Replaces the plain transition; returns the nodes that were changed. */
   apply?(tx: Transaction, verdicts: Verdict[], now: Date): Promise<JudgedNode[]>;
   /** When the next node is due. */

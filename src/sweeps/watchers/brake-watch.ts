@@ -5,7 +5,7 @@
 import { secondsLater } from '../../base/clock.ts';
 import { heardThrough } from '../../lifecycle/brake/brake.ts';
 import { holdingRules } from '../../lifecycle/model/rules.ts';
-import { endHolds, forgetTally, freeHeldNodes } from '../../store/supervision/brake.ts';
+import { endHolds, forgetTally, liftNodeHolds } from '../../store/supervision/brake.ts';
 import { slowestReplica } from '../../store/supervision/ingest-gaps.ts';
 import { hasCaughtUp } from '../rules/liveness.ts';
 import { pauseLaunches } from '../runner/apply-brake.ts';
@@ -26,7 +26,7 @@ export const brakeWatch = ({ db, clock, environment }: SweepServices): Sweep => 
     const { brake } = environment;
     await db.transaction((tx) => pauseLaunches(tx, { clock, environment }, now));
     const hears = hasCaughtUp(heardThrough(await slowestReplica(db, now), brake, now), now);
-    const freed = await db.transaction((tx) => freeHeldNodes(tx, now, batch, hears));
+    const freed = await db.transaction((tx) => liftNodeHolds(tx, now, batch, hears));
     const settled = {
       opened_before: secondsLater(now, -settlesInSeconds),
       resumed_before: secondsLater(now, -brake.window_seconds),

@@ -5,10 +5,10 @@
  */
 import type { NodeId } from '../../base/ids.ts';
 import {
+  agentlessMachinesToInspect,
   holdUnseen,
-  keepSightings,
-  machinesToObserve,
-  paceOfLooks,
+  inspectionPace,
+  recordSightings,
 } from '../../store/supervision/agentless-machines.ts';
 import { createLooker } from '../runner/looker.ts';
 import type { SweepServices } from '../runner/services.ts';
@@ -31,13 +31,13 @@ export function observation(services: SweepServices): Sweep {
       const names = observing.map(({ name }) => name);
       if (names.length === 0) return { decided: 0 };
       for (const [id, ms] of againMs) if (clock.monotonicMs() >= ms) againMs.delete(id);
-      const machines = await machinesToObserve(db, names, [...againMs.keys()], now, batch);
+      const machines = await agentlessMachinesToInspect(db, names, [...againMs.keys()], now, batch);
       if (machines.length === 0) return { decided: 0 };
       const { looked, missed } = await look(machines);
       const askedMs = clock.monotonicMs();
       for (const machine of machines)
-        againMs.set(machine.node_id, askedMs + paceOfLooks(machine).interval_seconds * 1000 - everySeconds * 500);
-      const decided = looked.length === 0 ? 0 : await keepSightings(db, looked, now, environment);
+        againMs.set(machine.node_id, askedMs + inspectionPace(machine).interval_seconds * 1000 - everySeconds * 500);
+      const decided = looked.length === 0 ? 0 : await recordSightings(db, looked, now, environment);
       if (missed.length > 0) await holdUnseen(db, missed, now);
       return { decided, more: machines.length === batch };
     },

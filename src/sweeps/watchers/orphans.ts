@@ -15,7 +15,7 @@ import { isAgentFresh } from '../../store/agents/instances.ts';
 import { lockNode } from '../../store/rows/nodes.ts';
 import { recordInspection, residueRow, settleResidue } from '../../store/rows/residue.ts';
 import {
-  enterOrphans,
+  addOrphans,
   type Listed,
   markSeen,
   type ResidueWithMachine,
@@ -78,7 +78,7 @@ async function findOrphans(
     sightings.set(keyOf(each), first);
     return environment.decide.isOrphaned(first, now, environment.orphans);
   });
-  return db.transaction((tx) => enterOrphans(tx, orphans, clock));
+  return db.transaction((tx) => addOrphans(tx, orphans, clock));
 }
 
 /** Residue without an instance can only be found by name in its driver's list. */

@@ -7,11 +7,11 @@ import { now as present, secondsBetween } from '../../base/clock.ts';
 import { describeAnswer } from '../../probe/http-probe.ts';
 import { probeMany } from '../../probe/probe-many.ts';
 import {
-  type KeptAnswer,
-  keepAnswers,
   nodesToProbe,
   type ProbedNode,
+  type ProbeResult,
   probeTargetOf,
+  saveProbeResults,
 } from '../../store/supervision/probes.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
@@ -32,7 +32,7 @@ const targetOf = ({ node_id, node_instance_id, endpoint, settings }: ProbedNode)
 
 export function prober({ db, clock, suspects }: SweepServices): Sweep {
   const asking = new Set<string>();
-  let unwritten: KeptAnswer[] = [];
+  let unwritten: ProbeResult[] = [];
   let lost: unknown;
   let silentAt: Date | undefined;
 
@@ -46,13 +46,13 @@ export function prober({ db, clock, suspects }: SweepServices): Sweep {
   const write = async () => {
     const answers = unwritten;
     unwritten = [];
-    await keepAnswers(db, answers, present(clock)).catch((error) => {
+    await saveProbeResults(db, answers, present(clock)).catch((error) => {
       lost = error;
     });
     for (const { node_instance_id } of answers) asking.delete(node_instance_id);
   };
 
-  const gather = (answer: KeptAnswer) => {
+  const gather = (answer: ProbeResult) => {
     if (unwritten.push(answer) === 1) clock.after(batchMs, () => void write());
   };
 

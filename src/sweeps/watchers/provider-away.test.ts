@@ -4,7 +4,7 @@
  */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
-import { holdUnseen, machinesToObserve } from '../../store/supervision/agentless-machines.ts';
+import { agentlessMachinesToInspect, holdUnseen } from '../../store/supervision/agentless-machines.ts';
 import { liveness } from '../rules/liveness.ts';
 import { ruleStage, type Stage, staleSeconds } from '../testing/stage.ts';
 import { brakeWatch } from './brake-watch.ts';
@@ -19,7 +19,7 @@ afterEach(() => stage.close());
 test('a machine that is held before it falls silent stays held', async () => {
   const ids = await stage.nodes({ pool: 'clusters', count: 1 });
   const look = stage.at(staleSeconds - 5);
-  const machines = await machinesToObserve(stage.db, ['external'], [], look, 10);
+  const machines = await agentlessMachinesToInspect(stage.db, ['external'], [], look, 10);
   await holdUnseen(
     stage.db,
     machines.map((machine) => ({ machine, because: 'no route to it' })),

@@ -5,7 +5,7 @@
 import { secondsLater } from '../../base/clock.ts';
 import { newFindingId } from '../../base/ids.ts';
 import { endFindings, noteDisagreements, standingFindings } from '../../store/rows/findings.ts';
-import { type FailingSubject, failingSubjects, tellFailing } from '../../store/supervision/repeat-failures.ts';
+import { type FailingSubject, failingSubjects, failureFindings } from '../../store/supervision/repeat-failures.ts';
 import { resting } from '../runner/resting.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
@@ -34,7 +34,7 @@ export const repeatFailure = ({ db, clock, environment }: SweepServices): Sweep 
     const over = [...standing.values()].filter((each) => !holds.has(keyOf(each)));
     const isNews = (each: FailingSubject) => standing.get(keyOf(each))?.theirs.failures !== each.failures;
     const changed = failing.filter(isNews).sort((one, other) => other.failures - one.failures);
-    const news = await tellFailing(db, changed.slice(0, maxReported), question);
+    const news = await failureFindings(db, changed.slice(0, maxReported), question);
     if (over.length === 0 && news.length === 0) return { decided: 0 };
     return db.transaction(async (tx) => {
       const found = news.map((each) => ({ finding_id: newFindingId(clock), ...each }));

@@ -7,7 +7,7 @@ import type { NodeId } from '../../../src/base/ids.ts';
 import { runCli } from '../../../src/cli/testing/run-cli.ts';
 import type { ProposedPool } from '../../../src/contract/pool.ts';
 import type { ReplayedPool } from '../../../src/contract/supervision/replay.ts';
-import { recordClaim } from '../../../src/store/agents/reports.ts';
+import { recordReport } from '../../../src/store/agents/reports.ts';
 import { readHistory, replayPolicyOf } from '../../../src/store/replay/replay-history.ts';
 import type { NodeRow } from '../../../src/store/rows/nodes.ts';
 import { declarePool } from '../../../src/store/rows/pools.ts';
@@ -53,7 +53,7 @@ async function beatsAgain(id: NodeId, at: Date): Promise<void> {
   const { node_id, node_instance_id } = await instanceOf(id);
   if (!node_instance_id) throw new Error('it has no instance');
   const claiming = { node_id, node_instance_id, stale_seconds: staleSeconds };
-  await recordClaim(stage.db, claiming, { status: 'ready' }, at, stage.environment);
+  await recordReport(stage.db, claiming, { status: 'ready' }, at, stage.environment);
 }
 
 /** Boots of the pool build: two arrive in time, two late, two never. */

@@ -308,8 +308,8 @@ export const knownNameAttacks: Attack[] = [
     without: [
       {
         file: 'src/store/agents/join-newcomers.ts',
-        find: 'const refused = await withoutRoom(tx, valid);',
-        replace: 'const refused = await withoutRoom(tx, valid.slice(0, 0));',
+        find: 'const refused = await joinsBeyondLimit(tx, valid);',
+        replace: 'const refused = await joinsBeyondLimit(tx, valid.slice(0, 0));',
       },
     ],
     async succeeds(server) {

@@ -6,7 +6,7 @@ import { canonicalJson } from '../../../src/contract/canonical-json.ts';
 import { ApiProblem } from '../../../src/contract/errors/errors.ts';
 import { isFenced, type NodeStatus } from '../../../src/lifecycle/model/states.ts';
 import { register } from '../../../src/store/agents/register.ts';
-import { recordClaim } from '../../../src/store/agents/reports.ts';
+import { recordReport } from '../../../src/store/agents/reports.ts';
 import { answerTask, leaseNext, type TaskRow } from '../../../src/store/agents/tasks.ts';
 import type { HeartbeatBuffer } from '../../../src/store/heartbeats/heartbeat-buffer.ts';
 import type { Installation } from '../../../src/store/keys/installation.ts';
@@ -84,7 +84,7 @@ export function createAgents({ db, clock, environment, installation, beats, upst
     const claim = word[status as keyof typeof word];
     if (!claim) return;
     const claiming = { ...agent.node, stale_seconds: heartbeat.stale_after_seconds };
-    const outcome = await recordClaim(db, claiming, claim, now(clock), environment);
+    const outcome = await recordReport(db, claiming, claim, now(clock), environment);
     if (outcome.fenced) agent.over = true;
   };
 

@@ -10,15 +10,15 @@ import { inProcessServer, type TestServer } from '../../support/server.ts';
 import { describeStory, type WaitFor, whileBroken } from '../support/scenario.ts';
 import { phases, slowCluster, stepOf, waitOutcome } from '../support/slow-cluster.ts';
 
-type Parts = Pick<typeof steps, 'stepReached'>;
+type Parts = Pick<typeof steps, 'reachPhase'>;
 const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
 vi.mock(import('../../../src/store/operations/steps.ts'), async (original) => {
   const whole = await original();
-  return { ...whole, stepReached: (...given) => (wrong.stepReached ?? whole.stepReached)(...given) };
+  return { ...whole, reachPhase: (...given) => (wrong.reachPhase ?? whole.reachPhase)(...given) };
 });
 
 /** Goes wherever the driver says it is. */
-const credulous: Parts['stepReached'] = async (db, { workflow_id }, stage, phase) => {
+const credulous: Parts['reachPhase'] = async (db, { workflow_id }, stage, phase) => {
   const name = `${stage}:${phase}`;
   await db.query(
     `update steps set status = case when name = $2 then 'running' when ordinal < named.at then 'done' else 'pending' end
@@ -94,7 +94,7 @@ async function tell(composition: Composition, waitFor: WaitFor): Promise<void> {
 describeStory('a cluster that takes its time', tell, [
   {
     broken: 'steps that go wherever the provider says it is',
-    around: whileBroken<Parts>(wrong, { stepReached: credulous }),
+    around: whileBroken<Parts>(wrong, { reachPhase: credulous }),
     fails: /step went backwards/,
   },
 ]);

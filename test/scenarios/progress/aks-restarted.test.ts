@@ -11,15 +11,15 @@ import { inProcessServer, type TestServer } from '../../support/server.ts';
 import { allocateCluster, onAzure } from '../support/azure.ts';
 import { describeStory, type WaitFor, whileBroken } from '../support/scenario.ts';
 
-type Parts = Pick<typeof steps, 'stepReached'>;
+type Parts = Pick<typeof steps, 'reachPhase'>;
 const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
 vi.mock(import('../../../src/store/operations/steps.ts'), async (original) => {
   const whole = await original();
-  return { ...whole, stepReached: (...given) => (wrong.stepReached ?? whole.stepReached)(...given) };
+  return { ...whole, reachPhase: (...given) => (wrong.reachPhase ?? whole.reachPhase)(...given) };
 });
 
 /** Goes wherever the driver says it is. */
-const credulous: Parts['stepReached'] = async (db, { workflow_id }, _stage, phase) => {
+const credulous: Parts['reachPhase'] = async (db, { workflow_id }, _stage, phase) => {
   await db.query(
     `update steps set status = case when ordinal = named.at then 'running' when ordinal < named.at then 'done' else 'pending' end
      from (select ordinal as at from steps where workflow_id = $1 and name like '%:' || $2) named where workflow_id = $1`,
@@ -88,7 +88,7 @@ async function tell(composition: Composition, waitFor: WaitFor): Promise<void> {
 describeStory('a cluster that outlives the control plane', tell, [
   {
     broken: 'steps that go wherever the provider says it is',
-    around: whileBroken<Parts>(wrong, { stepReached: credulous }),
+    around: whileBroken<Parts>(wrong, { reachPhase: credulous }),
     fails: /step went backwards/,
   },
 ]);

@@ -7,7 +7,7 @@ import type { NodeInstanceId } from '../../../base/ids.ts';
 import { droppedKind } from '../../../lifecycle/limits/limits.ts';
 import { type Fact, recordEvidence } from '../../../store/evidence/evidence.ts';
 import type { Database } from '../../../store/pg/database.ts';
-import { nameAllocations } from '../../../store/transitions/amend-node.ts';
+import { fillAllocationIds } from '../../../store/transitions/amend-node.ts';
 import type { Writer } from './writers.ts';
 
 /** Facts that were not recorded; requests that got 429; reports of a status of which only the newest was kept. */
@@ -70,7 +70,7 @@ export function createDropReports(options: {
   };
   const write = async (facts: Fact[]) => {
     await db.transaction(async (tx) => {
-      await nameAllocations(tx, facts);
+      await fillAllocationIds(tx, facts);
       await recordEvidence(tx, facts);
     });
   };

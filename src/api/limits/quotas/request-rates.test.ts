@@ -75,7 +75,7 @@ test('only so many answers are held; beyond that the connection is closed', asyn
 
 test('a beat is held only for a machine that beats more than fifty times in a second', () => {
   const { beatHoldMs } = rates();
-  const session = { told_at_seconds: 10 } as AgentSession;
+  const session = { assigned_at_seconds: 10 } as AgentSession;
   for (let beat = 2; beat <= 50; beat++) expect(beatHoldMs(session, 9_500)).toBe(0);
   expect(beatHoldMs(session, 9_500)).toBe(1_000);
   expect(beatHoldMs(session, 10_500), 'in the next second').toBe(0);

@@ -185,7 +185,7 @@ export function createRequestRates(clock: Clock, limits: RateSettings): RequestR
     beatHoldMs(session, nowMs) {
       const present = Math.ceil(nowMs / 1000);
       // Answered for the last time in an earlier second: nearly every beat ends here.
-      if (session.told_at_seconds !== present) return 0;
+      if (session.assigned_at_seconds !== present) return 0;
       if (second !== present) {
         second = present;
         beatsOf = new Map();

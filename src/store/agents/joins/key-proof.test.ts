@@ -13,7 +13,7 @@ import { createJoinToken } from '../../rows/tokens.ts';
 import { allocationNow, type Fleet, nodeNow, testFleet } from '../../testing/fleet.ts';
 import { fenceInstance, type InstanceRow, instanceByCredential } from '../instances.ts';
 import { register } from '../register.ts';
-import type { Registered } from '../registration.ts';
+import type { Registration } from '../registration.ts';
 
 let store: TestStore;
 let db: Database;
@@ -59,7 +59,7 @@ const attempt = (
   request: Omit<Request, 'version'>,
   at = fleet.now(),
   known?: InstanceRow,
-): Promise<Registered | string> => {
+): Promise<Registration | string> => {
   const { clock, environment } = fleet;
   const context = { clock, now: at, environment, installation, correlation_id: newCorrelationId() };
   return register(db, { version: '1.0', ...request }, known, context).catch((error: unknown) => {
@@ -84,7 +84,7 @@ test('a machine that proves its key stays the instance it is, with another crede
   expect(await attempt({ ...asked, agent_public_key: newKeys().public_key })).toBe('join_token_spent');
   const again = await attempt({ ...asked, key_proof: proofBy(keys, asked, fleet.now()) });
   expect(again).toMatchObject({ node_instance_id: first.node_instance_id, first: false });
-  const { credential = '' } = again as Registered;
+  const { credential = '' } = again as Registration;
   expect((await instanceByCredential(db, credential, fleet.now()))?.node_instance_id).toBe(first.node_instance_id);
   expect(await instanceByCredential(db, first.credential ?? '', fleet.now())).toBeUndefined();
   expect(await nodeNow(db, first.node_id)).toMatchObject({ status: 'ready', restarts: 1 });

@@ -48,7 +48,7 @@ export function unproven(
 }
 
 /** The former address was asked outside of this transaction; what was found out then must hold under the lock. */
-export async function mustStandAsJudged(tx: Transaction, node: NodeRow, judged: JudgedName): Promise<void> {
+export async function requireUnchangedName(tx: Transaction, node: NodeRow, judged: JudgedName): Promise<void> {
   const allocation_id = (await holdersOf(tx, [node.node_id])).get(node.node_id) ?? null;
   const isSame =
     node.node_instance_id === judged.node_instance_id &&

@@ -41,7 +41,10 @@ async function beyondLimit<Join extends Wanting>(
 }
 
 /** Those for whom their pool has no room; first come, first served. The pools are locked for share by the caller. */
-export async function withoutRoom<Join extends Wanting>(tx: Transaction, joins: readonly Join[]): Promise<Set<Join>> {
+export async function joinsBeyondLimit<Join extends Wanting>(
+  tx: Transaction,
+  joins: readonly Join[],
+): Promise<Set<Join>> {
   const limited = Map.groupBy(joins, ({ pool }) => pool.name);
   const refused = new Set<Join>();
   // In the order of their names, so that two batches never wait for each other in a cycle.

@@ -25,7 +25,7 @@ export const spentProblem = ({ token_id, pool }: Pick<JoinTokenRow, 'token_id' |
   );
 
 /** Unknown, revoked and expired tokens are refused for every purpose. A spent one still counts with a proof of identity. */
-export function mustBeValid(join: JoinTokenRow | undefined, now: Date): JoinTokenRow {
+export function requireValid(join: JoinTokenRow | undefined, now: Date): JoinTokenRow {
   if (!join || join.revoked_at) throw new ApiProblem('join_token_invalid');
   if (hasExpired(join, now)) throw expiredProblem(join);
   return join;

@@ -8,15 +8,15 @@ import { sampleOf } from '../../../lifecycle/boots/boot-samples.ts';
 import type { NodeRuleName } from '../../../lifecycle/model/rules.ts';
 import type { NodeStatus } from '../../../lifecycle/model/states.ts';
 import { causes, findEdge, nodeEdges, pairedWith } from '../../../lifecycle/model/transitions.ts';
-import { imageOf, keptOnce, sampleColumns } from '../../boots/boot-samples.ts';
+import { imageOf, onSampleConflict, sampleColumns } from '../../boots/boot-samples.ts';
 import { expectBeats, expectedBeat, serving } from '../../heartbeats/expected-heartbeats.ts';
 import type { Transaction } from '../../pg/database.ts';
 import type { JudgedNode } from '../../rows/judged.ts';
 import { poolGenerations } from '../../rows/pools.ts';
-import { type AllocationMove, moveAllocations, tellAllocations, wordOf } from '../allocation-transition.ts';
+import { type AllocationMove, moveAllocations, notifyAllocations, wordOf } from '../allocation-transition.ts';
 import { entering, givenToBoot } from '../entering-status.ts';
 import { evidenceLayerOf, listOf, requireMoved, type TransitionEnvironment } from '../transition-rules.ts';
-import { tellWouldHave, wouldHave } from '../would-have.ts';
+import { recordWouldHave, wouldHave } from '../would-have.ts';
 import { evidenceOf, type NodeVerdict, ownEvidence } from './node-verdict.ts';
 import { isWrittenTogether, movePaired } from './verdict-pairs.ts';
 
@@ -49,7 +49,7 @@ const writeSql = `
     select node_instance_id, phase, node_id, pool, pool_generation, runtime_class, zone, image, started_at,
       extract(epoch from $6 - started_at), outcome, null, had_seconds, had_source, $6
     from (select *, case phase when 'start' then registered_at else clock_from end as started_at from moved join alike using (kind) where phase is not null) ended
-    where started_at is not null and node_instance_id is not null ${keptOnce}),
+    where started_at is not null and node_instance_id is not null ${onSampleConflict}),
   tallied as (
     insert into brake_tally (at, rule, pool, zone, verdicts) select $6, $8::text, pool, zone, count(*) from moved where $8 is not null group by pool, zone)
   select count(*)::int as moved from moved`;
@@ -190,7 +190,7 @@ async function writeAllocations(
     return occupied.length > 0 ? [{ ...way, members: occupied }] : [];
   });
   if (held.length === 0) return;
-  await tellAllocations(
+  await notifyAllocations(
     tx,
     held.flatMap(({ was, set, members }) => {
       const word = wordOf(was, set);
@@ -237,7 +237,7 @@ export async function writeVerdicts(
   await expectBeats(tx, beats);
   await writeAllocations(tx, ways, now, environment);
   const watched = open.flatMap(({ isObserved, members }) => (isObserved ? members : []));
-  await tellWouldHave(
+  await recordWouldHave(
     tx,
     watched.map((verdict) => {
       const { node, to, reason } = verdict;

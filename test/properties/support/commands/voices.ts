@@ -6,9 +6,9 @@ import { storeBootStages } from '../../../../src/store/agents/boot-stages.ts';
 import { type InstanceRow, instanceByCredential } from '../../../../src/store/agents/instances.ts';
 import { reportPrerequisites } from '../../../../src/store/agents/prerequisites.ts';
 import { register } from '../../../../src/store/agents/register.ts';
-import { recordClaim } from '../../../../src/store/agents/reports.ts';
+import { recordReport } from '../../../../src/store/agents/reports.ts';
 import { answerTask, leaseNext, queueTask } from '../../../../src/store/agents/tasks.ts';
-import { keepAnswers } from '../../../../src/store/supervision/probes.ts';
+import { saveProbeResults } from '../../../../src/store/supervision/probes.ts';
 import { at } from '../dice.ts';
 import { joinSecret } from '../pools.ts';
 import { machineName, type NodeView, type Turn } from '../views.ts';
@@ -56,7 +56,7 @@ export async function say(stage: Stage, node: NodeView, instance: NodeInstanceId
   const { world } = stage;
   const beat = at(beats, thrown);
   const claiming = { node_id: node.node_id, node_instance_id: instance, stale_seconds: staleSeconds };
-  const outcome = await recordClaim(world.db, claiming, beat, now(world.clock), world.environment);
+  const outcome = await recordReport(world.db, claiming, beat, now(world.clock), world.environment);
   return `says ${JSON.stringify(beat)} → ${outcome.fenced ? 'fenced' : outcome.status}`;
 }
 
@@ -64,13 +64,13 @@ export async function claimReady(stage: Stage, { node_id, node_instance_id }: No
   const { world } = stage;
   heard(stage, node_instance_id);
   const claiming = { node_id, node_instance_id, stale_seconds: staleSeconds };
-  await recordClaim(world.db, claiming, { status: 'ready' }, now(world.clock), world.environment);
+  await recordReport(world.db, claiming, { status: 'ready' }, now(world.clock), world.environment);
 }
 
 /** A beat without a word, from a machine that was taken for gone: it may bring it back. */
 export async function beatAgain({ world }: Stage, { node_id, node_instance_id }: NodeView): Promise<void> {
   const claiming = { node_id, node_instance_id, stale_seconds: staleSeconds };
-  await recordClaim(world.db, claiming, {}, now(world.clock), world.environment);
+  await recordReport(world.db, claiming, {}, now(world.clock), world.environment);
 }
 
 export async function knock(stage: Stage, request: RegisterRequest, known?: InstanceRow): Promise<string> {
@@ -180,5 +180,5 @@ export async function answerProbes({ world }: Stage, turns: Turn[]): Promise<voi
     turn.tell(ok ? 'answers a probe' : 'does not answer a probe');
     return { node_id, node_instance_id, ok, detail: 'played' };
   });
-  await keepAnswers(world.db, answers, now(world.clock));
+  await saveProbeResults(world.db, answers, now(world.clock));
 }

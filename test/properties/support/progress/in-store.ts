@@ -14,7 +14,7 @@ import {
 import { publishProgress } from '../../../../src/store/operations/publish-progress.ts';
 import { queueOperation } from '../../../../src/store/operations/queue-operation.ts';
 import { registerReplica } from '../../../../src/store/operations/replicas.ts';
-import { stepEnded, stepStarted } from '../../../../src/store/operations/steps.ts';
+import { endStep, startStep } from '../../../../src/store/operations/steps.ts';
 import { openDatabase } from '../../../../src/store/pg/database.ts';
 import { testFleet } from '../../../../src/store/testing/fleet.ts';
 import { testDatabase } from '../../../support/database.ts';
@@ -109,28 +109,28 @@ export async function openStoreHistories() {
       'another server goes on': takenOver,
       'its step begins': async () => {
         const step = await current();
-        if (step && (await isOpen())) await stepStarted(db, run, step.name, 1, executor, now());
+        if (step && (await isOpen())) await startStep(db, run, step.name, 1, executor, now());
       },
       'a try fails': async () => {
         const step = await current();
         if (step?.status !== 'running' || !(await isOpen())) return;
         const again = { status: 'retrying', tries: 1, error, retry_at: secondsLater(now(), 5) } as const;
-        await stepEnded(db, run, step.name, again, executor, now());
+        await endStep(db, run, step.name, again, executor, now());
       },
       'its step is done': async () => {
         const step = await current();
         if (!step || step.status === 'pending' || !(await isOpen())) return;
-        await stepEnded(db, run, step.name, { status: 'done', tries: 1 }, executor, now());
+        await endStep(db, run, step.name, { status: 'done', tries: 1 }, executor, now());
       },
       'its step is not needed': async () => {
         const step = await current();
         if (step?.status !== 'pending' || !(await isOpen())) return;
-        await stepEnded(db, run, step.name, { status: 'skipped', tries: 0 }, executor, now());
+        await endStep(db, run, step.name, { status: 'skipped', tries: 0 }, executor, now());
       },
       'it fails': async () => {
         const step = await current();
         if (!step || !(await isOpen())) return;
-        await stepEnded(db, run, step.name, { status: 'failed', tries: 1, error }, executor, now());
+        await endStep(db, run, step.name, { status: 'failed', tries: 1, error }, executor, now());
         const failure = { ...error, step: step.name };
         await finishOperation(db, run, { status: 'failed', error: failure }, executor, now());
       },
