@@ -1,11 +1,11 @@
-/** The few calls that most scenarios make: declare a pool, ask for machines, wait for what becomes of them. */
+/** The calls that most tests make: declare a pool, allocate, release, wait for a status. */
 import type { Allocation } from '../../src/contract/allocation.ts';
 import type { Client } from '../../src/contract/client.ts';
 import type { PoolDocument } from '../../src/contract/pool.ts';
 import type { AllocationStatus } from '../../src/lifecycle/model/states.ts';
 import { until } from './until.ts';
 
-/** For a loaded machine; whoever waits that long has found a mistake. */
+/** Generous enough for a loaded machine; a wait that takes longer is a bug. */
 const patience = { seconds: 60 };
 
 export async function declarePool(client: Client, pool: string, document: Partial<PoolDocument> = {}): Promise<void> {

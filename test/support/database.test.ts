@@ -12,7 +12,7 @@ async function query(url: string, sql: string) {
   }
 }
 
-test('clones made at the same time are separate databases, and a dropped one is gone', async () => {
+test('makes separate databases from concurrent clones, and removes a dropped one', async () => {
   const [one, other] = await Promise.all([testDatabase(), testDatabase(), emptyDatabase()]);
   await query(one.url, 'CREATE TABLE only_here (id int)');
   expect(await query(one.url, 'SELECT * FROM only_here')).toEqual([]);
@@ -21,7 +21,7 @@ test('clones made at the same time are separate databases, and a dropped one is 
   await expect(query(one.url, 'SELECT 1')).rejects.toThrow(/does not exist/);
 });
 
-test('a database is dropped even while somebody is connected to it', async () => {
+test('drops a database that still has a connection', async () => {
   const database = await testDatabase();
   const lingering = new Client({ connectionString: database.url });
   const ended = new Promise((resolve) => lingering.on('error', resolve));

@@ -1,4 +1,7 @@
-/** A database of its own for every test file: a clone of the migrated template (template.ts), which takes tens of milliseconds. */
+/**
+ * Databases for tests: each test file clones the migrated template (run/template.ts), which takes
+ * tens of milliseconds.
+ */
 import { randomBytes } from 'node:crypto';
 import { accessSync, constants } from 'node:fs';
 import { Client } from 'pg';
@@ -8,22 +11,27 @@ declare module 'vitest' {
   interface ProvidedContext {
     postgresUrl: string;
     applicationUrl: string;
-    /** How a database is cloned from the template; PostgreSQL 14 knows one way only. */
+    /**
+     * The STRATEGY clause for cloning the template. Empty on PostgreSQL 14, which has only one
+     * strategy.
+     */
     cloneStrategy: string;
   }
 }
 
 export interface TestDatabase {
-  /** Of the owner, who may do anything. */
+  /** Connects as the owner, who may do anything. */
   url: string;
-  /** Of the role that a server's statements run as. */
+  /** Connects as the role that the server's statements run as. */
   application_url: string;
   drop(): Promise<void>;
 }
 
 export const template = 'slipway_template';
 
-/** A file that became a plain user may not enter where the socket lies, and goes through the network. */
+/**
+ * After dropping root, a test file may not enter the socket's directory and must connect over TCP.
+ */
 const canEnter = (directory: string): boolean => {
   try {
     accessSync(directory, constants.X_OK);
@@ -51,12 +59,13 @@ export async function execute(url: string, ...statements: string[]): Promise<voi
   }
 }
 
-/** With all migrations applied, the engine's too, and nothing in it. */
+/** A database with all migrations applied, those of the engine included, and no rows. */
 export const testDatabase = (): Promise<TestDatabase> =>
-  // A clone has a thousand files. To copy them takes the processors half of what it takes to write each page to the log.
+  // A clone has a thousand files. Copying them takes half the CPU time of writing each page to the
+  // WAL.
   newDatabase(` TEMPLATE ${template} ${inject('cloneStrategy')}`);
 
-/** With nothing at all in it, for tests of the migrations themselves and of the engine's first launch. */
+/** A database with nothing in it, for tests of the migrations and of the engine's first launch. */
 export const emptyDatabase = (): Promise<TestDatabase> => newDatabase('');
 
 async function newDatabase(from: string): Promise<TestDatabase> {
@@ -66,7 +75,7 @@ async function newDatabase(from: string): Promise<TestDatabase> {
   return {
     url: withDatabase(server, name),
     application_url: withDatabase(inject('applicationUrl'), name),
-    // Connections that a killed process left half-open must not keep the database.
+    // Half-open connections of a killed process must not keep the database alive.
     drop: () => execute(server, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`),
   };
 }

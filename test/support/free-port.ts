@@ -1,4 +1,4 @@
-/** A port that nobody listens on, for a server whose successor must be found at the same address. */
+/** Finds a free port, for a server that must be restarted at the same address. */
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 

@@ -1,19 +1,25 @@
 /**
- * How the time of some work grows with its input. A ratio holds on a slow machine where a time does not, and CPU time of this
- * thread holds on a busy one, where other processes take turns.
+ * Measures how the time of some work grows with its input. Comparing a ratio works on a slow
+ * machine, and this thread's CPU time works on a busy one.
  */
 import { expect } from 'vitest';
 
 const factor = 4;
-/** Quadratic work would take 16 times as long. */
+/** Linear work has a ratio of 4, quadratic work a ratio of 16. */
 const maxRatio = 9;
-/** The collector only ever adds to a time, so more runs find the true one; quadratic work stays above all of them. */
+/**
+ * Garbage collection only adds to a time, so the minimum of many runs is the true time. Quadratic
+ * work stays above the limit in every run.
+ */
 const maxRuns = 25;
-/** The first run of the small input may be slow for reasons of its own. */
-const leastRuns = 3;
-/** Below this, a pause of the collector is longer than the work; and nine times this does no harm. */
+/** The first run of the small input may include warm-up. */
+const minRuns = 3;
+/**
+ * Below this, a garbage collection pause takes longer than the work. Nine times this is still
+ * harmless.
+ */
 const floorMs = 10;
-/** For both sizes of one input; work that takes longer has been measured well enough. */
+/** For both sizes together; work that takes longer has been measured well enough. */
 const maxTotalMs = 10_000;
 
 const cpuMs = (): number => {
@@ -27,7 +33,7 @@ async function timeOf(work: () => unknown): Promise<number> {
   return cpuMs() - beganMs;
 }
 
-/** `prepare` makes an input of a size, and is not measured. */
+/** `prepare` builds an input of the given size; its time is not measured. */
 export async function expectLinear<Input>(
   what: string,
   size: number,
@@ -39,7 +45,7 @@ export async function expectLinear<Input>(
   let ratio = Number.POSITIVE_INFINITY;
   const beganMs = cpuMs();
   for (let run = 0; run < maxRuns; run++) {
-    const isEnough = ratio < maxRatio && (run >= leastRuns || largeMs < floorMs);
+    const isEnough = ratio < maxRatio && (run >= minRuns || largeMs < floorMs);
     if (isEnough || cpuMs() - beganMs > maxTotalMs) break;
     smallMs = Math.min(smallMs, await timeOf(() => work(small)));
     largeMs = Math.min(largeMs, await timeOf(() => work(large)));

@@ -1,4 +1,4 @@
-/** A test's own view of the database and the host: what is recorded, what is open, what is left behind. */
+/** A test's own view of the database and the host: recorded rows, open work, leftovers. */
 import { existsSync, readdirSync } from 'node:fs';
 import pg from 'pg';
 import { expect } from 'vitest';
@@ -8,7 +8,7 @@ import { until } from './until.ts';
 export interface Ledger {
   rows<R extends object>(text: string, values?: unknown[]): Promise<R[]>;
   count(text: string, values?: unknown[]): Promise<number>;
-  /** How often a kind of evidence was written about an allocation. */
+  /** Counts the evidence rows of one kind about an allocation. */
   facts(allocation_id: string, kind: string): Promise<number>;
   installation_id: string;
   client: pg.Client;
@@ -43,16 +43,22 @@ const open = {
   nodes: `select node_id, status from nodes where status <> 'retired'`,
 };
 
-/** A machine may serve before its operation is over, and before a dead replica's operation is taken over. */
+/**
+ * A machine may serve before its operation has ended, and before a surviving replica resumes the
+ * operation of a dead one.
+ */
 export const openOperations = (ledger: Ledger) => ledger.rows<{ kind: string; status: string }>(open.operations);
 
 export async function waitForOperations(ledger: Ledger): Promise<void> {
   await until('all operations to end', async () => (await openOperations(ledger)).length === 0, { seconds: 60 });
 }
 
-/** Everything was released: no row is open, no process runs, no directory is left, and only living replicas hold a lease. */
+/**
+ * Checks that everything was released: no open row, no process, no directory, and a lease for each
+ * living replica only.
+ */
 export async function expectNothingLeft(ledger: Ledger, nodes_dir: string, replicas: number): Promise<void> {
-  // An operation is over a moment after its last status change.
+  // An operation ends a moment after its last status change.
   await waitForOperations(ledger);
   await until('the engine to have recorded it', async () => (await ledger.count(open.runs)) === 0, { seconds: 60 });
   for (const [what, text] of Object.entries(open)) expect(await ledger.rows(text), `open ${what}`).toEqual([]);

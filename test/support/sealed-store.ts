@@ -1,4 +1,6 @@
-/** A store with evidence in it, a sealer, and a verifier that walks every page as the command does. For tests. */
+/**
+ * A store with evidence, a sealer, and a verifier that walks every page as the CLI does. For tests.
+ */
 import type { KeyObject } from 'node:crypto';
 import type { KeyRing } from '../../src/base/credentials/key-ring.ts';
 import type { EvidenceFault } from '../../src/contract/evidence/evidence-seals.ts';
@@ -21,16 +23,16 @@ export interface Verified {
 }
 
 export interface SealedStore {
-  /** As the application's role. */
+  /** Connected as the application's role. */
   db: Database;
-  /** As a superuser, whom no grant binds. */
+  /** Connected as a superuser, to which grants do not apply. */
   dba: Database;
   ring: KeyRing;
   signer: EvidenceSigner;
   sealer: Sealer;
-  /** Writes facts, one transaction each; returns their cursors. */
+  /** Writes evidence, one transaction a row, and returns the cursors. */
   facts(count: number, layer?: 'rule' | 'node'): Promise<string[]>;
-  /** Seals everything that is there. Returns the number of rows. */
+  /** Seals every row and returns how many there were. */
   sealAll(): Promise<number>;
   verify(how?: { trusted?: KeyObject[]; expected_head?: string }): Promise<Verified>;
   close(): Promise<void>;
@@ -64,7 +66,8 @@ export async function sealedStore(ring: KeyRing = memoryKeyRing()): Promise<Seal
       );
       return rows.map(({ cursor }) => cursor);
     },
-    // Transactions of other databases on the same server hold rows back. All are waited for, so that they are sealed together.
+    // Open transactions of other databases on this server hold back the newest rows. Waits for all
+    // of them, so that all rows are sealed together.
     async sealAll() {
       await until('all evidence to settle', async () => {
         const [row] = await dba.query<{ settled: boolean }>(

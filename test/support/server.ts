@@ -1,6 +1,7 @@
 /**
- * Real servers for tests, each with its own database: `spawnServer` is a process of its own that can be killed,
- * `inProcessServer` runs in the test (one at a time: the engine keeps its state per process).
+ * Real servers for tests, each with its own database. `spawnServer` starts a process that can be
+ * killed. `inProcessServer` runs in the test's process, one at a time, because the engine keeps its
+ * state per process.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
@@ -18,8 +19,11 @@ import { killProcessesIn } from './tagged-processes.ts';
 import { until } from './until.ts';
 
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
-/** Of a whole run, which starts many: the same in one file (scripts/test/server-in-one-file.ts). */
-const served = process.env.SLIPWAY_TEST_SERVER ?? main;
+/**
+ * A whole test run bundles the server once, because bundled it starts faster
+ * (scripts/test/server-in-one-file.ts).
+ */
+const serverProgram = process.env.SLIPWAY_TEST_SERVER ?? main;
 
 export interface TestServer {
   url: string;
@@ -28,7 +32,7 @@ export interface TestServer {
   data_dir: string;
   nodes_dir: string;
   database_url: string;
-  /** A client with another token. */
+  /** Creates a client with another token. */
   as(token: string): Client;
   stop(): Promise<void>;
 }
@@ -36,9 +40,9 @@ export interface TestServer {
 export interface SpawnedServer extends TestServer {
   pid: number;
   output(): string;
-  /** Its exit code, once it has ended; null when a signal ended it. */
+  /** Resolves to the exit code, or to null when a signal ended the process. */
   ended: Promise<number | null>;
-  /** `kill -9`: no goodbye, no clean-up. Resolves when the process is gone. */
+  /** Sends SIGKILL and resolves when the process is gone. */
   kill(): Promise<void>;
 }
 
@@ -49,7 +53,10 @@ async function directories(): Promise<{ data_dir: string; nodes_dir: string }> {
   return { data_dir, nodes_dir: join(data_dir, 'nodes') };
 }
 
-/** Fails the test whose server answered a problem that the route does not document (`src/api/http/replies/undocumented.ts`). */
+/**
+ * Fails the test if its server answered a problem that the route does not document
+ * (`src/api/http/replies/undocumented.ts`).
+ */
 function watchContract(): { log: Log; check(): void } {
   const undocumented = new Set<string>();
   const level = process.env.SLIPWAY_TEST_LOG;
@@ -67,14 +74,17 @@ function watchContract(): { log: Log; check(): void } {
   };
 }
 
-/** With `database_url` it serves a database that somebody else made and drops; `composition` leaves out or breaks a part of it. */
+/**
+ * With `database_url` it serves a database that the caller creates and drops. `composition` leaves
+ * out or breaks a part of the server.
+ */
 export async function inProcessServer(
   options: { args?: string[]; composition?: Composition; database_url?: string; log?: Log } = {},
 ): Promise<TestServer> {
   const database = options.database_url
     ? { url: options.database_url, application_url: null, drop: async () => {} }
     : await testDatabase();
-  // As in production, its statements own nothing: what it may not do fails here first.
+  // As in production, the server's role owns nothing, so a missing grant fails here first.
   const roles = database.application_url
     ? ['--database-url', database.application_url, '--owner-database-url', database.url]
     : ['--database-url', database.url];
@@ -111,7 +121,7 @@ export interface SpawnedMain {
   end(signal: NodeJS.Signals): Promise<void>;
 }
 
-/** The server's own process, as a person would start it; resolves when it serves. */
+/** Starts the server's process as a person would; resolves when it serves. */
 export async function spawnMain(
   args: string[],
   env: Record<string, string> = {},
@@ -160,16 +170,19 @@ export async function spawnMain(
   };
 }
 
-/** A test that fails half-way must not leave its servers running; they are killed with the test's process. */
+/**
+ * A test that fails half-way must not leave its servers running, so they are killed when the test's
+ * process exits.
+ */
 const spawned = new Set<ChildProcess>();
 process.once('exit', () => {
   for (const child of spawned) child.kill('SIGKILL');
 });
 
 /**
- * Give `beside` to start another replica on the same database and the same nodes, also in place of one that was killed.
- * Agents know the address they were started with: a replacement gets its predecessor's `port`. With `node_args` it runs from
- * source, so that loader hooks see its modules.
+ * Starts a server process. With `beside` it becomes another replica on the same database and nodes.
+ * Agents keep the address they were started with, so give a replacement its predecessor's `port`.
+ * With `node_args` it runs from source, so that loader hooks see its modules.
  */
 export async function spawnServer(
   options: {
@@ -178,9 +191,9 @@ export async function spawnServer(
     args?: string[];
     env?: Record<string, string>;
     node_args?: string[];
-    /** The hard limit of its open files. */
+    /** The hard limit of open files. */
     open_files?: number;
-    /** A database that somebody else made and drops. */
+    /** A database that the caller creates and drops. */
     database_url?: string;
   } = {},
 ): Promise<SpawnedServer> {
@@ -205,7 +218,7 @@ export async function spawnServer(
   const { child, url, output, ended, end } = await spawnMain(
     args,
     options.env,
-    options.node_args ? main : served,
+    options.node_args ? main : serverProgram,
     options.node_args,
     options.open_files,
   );

@@ -1,4 +1,4 @@
-/** Somebody who takes every connection and never says anything. */
+/** A TCP server that accepts every connection and never answers. */
 import { createServer, type ListenOptions, type Socket } from 'node:net';
 
 export interface SilentListener {

@@ -1,11 +1,11 @@
-/** An open store with a database of its own, for a file of tests. */
+/** An open store with its own database, for one test file. */
 
 import { type Database, openDatabase } from '../../src/store/pg/database.ts';
 import { testDatabase } from './database.ts';
 
 export interface TestStore {
   db: Database;
-  /** And drops the database. */
+  /** Also drops the database. */
   close(): Promise<void>;
 }
 

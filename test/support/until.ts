@@ -1,9 +1,17 @@
-/** Waits for a condition, with a bound; tests never sleep for a fixed time. */
+/** Waits for a condition with a bound. Tests never sleep for a fixed time. */
 import { pause, systemClock } from '../../src/base/clock.ts';
+import type { ErrorCode } from '../../src/contract/errors/errors.ts';
 
-/** Often at first; then ever less, because asking costs a busy machine as much as what is asked for. */
+/** Polls often at first and then less, because polling itself loads a busy machine. */
 const everyMs = (waitedMs: number) => Math.min(Math.max(waitedMs / 20, 10), 250);
 
+const overloaded: ErrorCode = 'server_busy';
+
+/** Compares the code, because a test file that mocks modules loads the client's class twice. */
+const isOverload = (error: unknown): boolean =>
+  (error as { problem?: { code?: string } } | undefined)?.problem?.code === overloaded;
+
+/** Retries a check that an overloaded server refuses; any other error ends the wait. */
 export async function until<T>(
   what: string,
   check: () => T | undefined | Promise<T | undefined>,
@@ -12,10 +20,19 @@ export async function until<T>(
   const maxMs = (options.seconds ?? 60) * 1000;
   const started = systemClock.monotonicMs();
   for (;;) {
-    const answer = await check();
-    if (answer) return answer as NonNullable<T>;
+    let overload: unknown;
+    try {
+      const answer = await check();
+      if (answer) return answer as NonNullable<T>;
+    } catch (error) {
+      if (!isOverload(error)) throw error;
+      overload = error;
+    }
     const waitedMs = systemClock.monotonicMs() - started;
-    if (waitedMs > maxMs) throw new Error(`waited ${maxMs / 1000} s for ${what}`);
+    if (waitedMs > maxMs)
+      throw new Error(`waited ${maxMs / 1000} s for ${what}${overload ? '; the server was overloaded' : ''}`, {
+        cause: overload,
+      });
     await pause(systemClock, options.every_ms ?? everyMs(waitedMs));
   }
 }

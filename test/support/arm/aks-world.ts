@@ -1,4 +1,7 @@
-/** A place for the aks driver's tests: clusters of an Azure of ours, and eyes in it that are not the driver's. */
+/**
+ * The world for the aks driver's conformance tests: a fake Azure, and direct access to its
+ * resources.
+ */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { type Clock, systemClock } from '../../../src/base/clock.ts';
 import { newCorrelationId, newNodeId, newNodeInstanceId, newWorkflowId } from '../../../src/base/ids.ts';
@@ -50,7 +53,10 @@ const newTarget = (installation_id: string, spec: AksSpec, clock: Clock): Ensure
   },
 });
 
-/** Has Azure's SDKs loaded: on a busy machine that takes longer than a call may, and the first answers would say no more than that. */
+/**
+ * Loads Azure's SDKs in advance. On a busy machine that takes longer than a call's timeout, and the
+ * first answers would only report that.
+ */
 export async function loadSdks(arm: Arm): Promise<void> {
   const world = aksWorld(arm);
   const { observe } = world.open();
@@ -58,7 +64,7 @@ export async function loadSdks(arm: Arm): Promise<void> {
   arm.reset();
 }
 
-/** Over an Azure that all tests of a file share; it is empty again after each. */
+/** All tests of a file share the fake Azure; `close` empties it. */
 export function aksWorld(arm: Arm, options: Partial<AksDriverOptions> = {}): AksWorld {
   const installation_id = `installation-${randomBytes(6).toString('hex')}`;
   const environment = arm.environment();
@@ -67,7 +73,7 @@ export function aksWorld(arm: Arm, options: Partial<AksDriverOptions> = {}): Aks
     endpoint: arm.url,
     ca: arm.ca,
     environment,
-    // One sign-in for all drivers of a test, however many it throws away.
+    // One sign-in for all drivers of a test.
     credential: createCredential(environment, arm.ca),
     allow_roles_anywhere: false,
     clock,
@@ -81,7 +87,7 @@ export function aksWorld(arm: Arm, options: Partial<AksDriverOptions> = {}): Aks
   const resourcesOf = (of: DriverTarget) => arm.resources().filter(({ tags }) => areOf(tags, of));
   const clustersOf = (of: DriverTarget) => resourcesOf(of).filter(({ kind }) => kind === 'cluster');
 
-  /** Asks until that is so, and forgets what it was told to keep. */
+  /** Calls `ensure` until the condition holds, then discards the driver's state. */
   const ensureUntil = async (of: EnsureTarget, reached: (outcome: string) => boolean) => {
     for (let outcome = ''; !reached(outcome); ) {
       const answer = await open().ensure(of);
@@ -102,11 +108,11 @@ export function aksWorld(arm: Arm, options: Partial<AksDriverOptions> = {}): Aks
     killMachine: async (of) => arm.alter({ name: clusterName(of) }, { power: 'Stopped' }),
     halfDone: [
       {
-        name: 'a resource group and nothing in it',
+        name: 'an empty resource group',
         leave: async (of) => arm.plant({ group: clusterName(of), location: 'westeurope', tags: tagsOf(of) }),
       },
       {
-        name: 'a cluster that Azure is still making, of which nobody kept anything',
+        name: 'a cluster that Azure is still creating, with no state kept',
         leave: (of) => ensureUntil(of, () => clustersOf(of).length > 0),
       },
       {

@@ -1,4 +1,4 @@
-/** The ARM of the tests, asked by the very SDKs that the driver uses. */
+/** Tests the fake ARM with the SDKs that the driver uses. */
 import { randomUUID } from 'node:crypto';
 import { AuthorizationManagementClient } from '@azure/arm-authorization';
 import { ContainerServiceClient, type ManagedCluster, restorePoller } from '@azure/arm-containerservice';
@@ -17,16 +17,16 @@ let groups: ResourceManagementClient;
 let roles: AuthorizationManagementClient;
 let credential: TokenCredential;
 
-const trusting = () => ({ endpoint: arm.url, tlsOptions: { ca: arm.ca }, retryOptions: { maxRetries: 0 } });
+const clientOptions = () => ({ endpoint: arm.url, tlsOptions: { ca: arm.ca }, retryOptions: { maxRetries: 0 } });
 
 beforeAll(async () => {
   arm = await startArm({ pace: { retry_after: 0 } });
   credential = new ClientSecretCredential(arm.tenant_id, arm.client_id, arm.client_secret, {
     ...{ authorityHost: arm.authority_host, disableInstanceDiscovery: true, tlsOptions: { ca: arm.ca } },
   });
-  aks = new ContainerServiceClient(credential, arm.subscription_id, trusting());
-  groups = new ResourceManagementClient(credential, arm.subscription_id, trusting());
-  roles = new AuthorizationManagementClient(credential, arm.subscription_id, { ...trusting(), $host: arm.url });
+  aks = new ContainerServiceClient(credential, arm.subscription_id, clientOptions());
+  groups = new ResourceManagementClient(credential, arm.subscription_id, clientOptions());
+  roles = new AuthorizationManagementClient(credential, arm.subscription_id, { ...clientOptions(), $host: arm.url });
 });
 afterAll(() => arm.stop());
 beforeEach(() => {
@@ -42,8 +42,8 @@ const cluster = (tags: Record<string, string> = {}): ManagedCluster => ({
     { name: 'blastpool', mode: 'User', count: 10, vmSize: 'Standard_D4s_v3' },
   ],
 });
-const refused = (asked: PromiseLike<unknown>) =>
-  Promise.resolve(asked).then(
+const refused = (request: PromiseLike<unknown>) =>
+  Promise.resolve(request).then(
     () => expect.fail('it was not refused'),
     (error) => ({ status: error.statusCode, code: error.code, retry: error.response?.headers.get('retry-after') }),
   );
@@ -57,10 +57,10 @@ const allOf = async <T>(pages: AsyncIterable<T>): Promise<T[]> => {
   return all;
 };
 const polling = { updateIntervalInMs: 10 };
-/** What lies in or is called so: a whole part of its address, for the random ids in it may hold any two letters. */
+/** Matches a whole part of the id, because random ids may contain any two letters. */
 const byName = (name: string) => arm.resources().filter(({ id }) => id.toLowerCase().split(/[/_]/).includes(name));
 
-describe('the ARM of the tests', () => {
+describe('the fake ARM', () => {
   it('shows a group late, creates a cluster pool by pool, and deletes both', async () => {
     arm.hold('group_visible');
     await groups.resourceGroups.createOrUpdate('g1', { location: 'westeurope' });
@@ -92,7 +92,7 @@ describe('the ARM of the tests', () => {
       ...{ status: 409, code: 'OperationNotAllowed', retry: '0' },
     });
     expect(await refused(aks.managedClusters.delete('g1', 'c1'))).toMatchObject({ status: 409 });
-    // Whoever has only what the first poller kept goes on where it was.
+    // A new poller restored from the first one's state continues where it was.
     const kept = await poller.serialize();
     arm.letGo();
     const adopted = restorePoller(aks, kept, aks.managedClusters.createOrUpdate, polling);
@@ -104,7 +104,7 @@ describe('the ARM of the tests', () => {
     expect(byName('g1')).toEqual([]);
   });
 
-  it('aborts what is under way, and refuses to where nothing is', async () => {
+  it('aborts an operation in progress, and refuses when there is none', async () => {
     await visibleGroup('g2');
     arm.hold('cluster_create');
     const poller = aks.managedClusters.createOrUpdate('g2', 'c2', cluster(), polling);
@@ -117,7 +117,7 @@ describe('the ARM of the tests', () => {
     expect(byName('c2')).toEqual([]);
   });
 
-  it('says how a creation failed, and how much is done while it does', async () => {
+  it('reports why a creation failed, and the percentage while it runs', async () => {
     await visibleGroup('g3');
     arm.faults.cluster_fails = refusals.quota();
     arm.hold('cluster_create');
@@ -125,13 +125,13 @@ describe('the ARM of the tests', () => {
     const poller = aks.managedClusters.createOrUpdate('g3', 'c3', cluster(), polling);
     await poller.submitted();
     const latest = async (version: string) => {
-      let said: unknown;
+      let body: unknown;
       const id = `subscriptions/${arm.subscription_id}/resourceGroups/g3/providers/Microsoft.ContainerService/managedClusters/c3/operations/latest`;
       const onResponse = ({ bodyAsText }: { bodyAsText?: string | null }) => {
-        said = JSON.parse(bodyAsText ?? '{}');
+        body = JSON.parse(bodyAsText ?? '{}');
       };
       await groups.resources.getById(id, version, { onResponse }).catch(() => {});
-      return said;
+      return body;
     };
     expect(await latest('2026-06-02-preview')).toMatchObject({
       status: 'InProgress',
@@ -146,7 +146,7 @@ describe('the ARM of the tests', () => {
     });
   });
 
-  it('assigns a role once for each triple, and forgets it with its scope', async () => {
+  it('assigns each role once, and removes assignments with their scope', async () => {
     await visibleGroup('g4');
     const scope = `subscriptions/${arm.subscription_id}/resourceGroups/g4`;
     const wanted = { roleDefinitionId: `/${scope}/r`, principalId: randomUUID(), principalType: 'User' };
@@ -169,7 +169,7 @@ describe('the ARM of the tests', () => {
     expect(byName('g4')).toEqual([]);
   });
 
-  it('lists by tag over several pages, and keeps the tags of what was filtered by them to itself', async () => {
+  it('lists by tag over several pages, and omits the tags from filtered results', async () => {
     const filter = "tagName eq 'owner' and tagValue eq 'us'";
     for (const name of ['g5', 'g6', 'g7']) await visibleGroup(name, { owner: 'us' });
     arm.plant({
@@ -177,7 +177,7 @@ describe('the ARM of the tests', () => {
     });
     await aks.managedClusters.createOrUpdate('g5', 'c5', cluster({ owner: 'us' }), polling);
     const found = await allOf(groups.resourceGroups.list({ filter }));
-    // AKS gives the group of a cluster's machines the cluster's own tags.
+    // AKS copies the cluster's tags to the node resource group.
     expect(found.map((group) => group.name)).toEqual(['g5', 'g6', 'g7', 'MC_g5_c5_westeurope']);
     const resources = await allOf(groups.resources.list({ filter }));
     expect(resources.map(({ name, tags }) => [name, tags])).toEqual([
@@ -188,7 +188,7 @@ describe('the ARM of the tests', () => {
     expect(all.find(({ name }) => name === 'c5')?.tags).toEqual({ owner: 'us' });
   });
 
-  it('throttles, cuts before and after the effect, and trusts no token that it did not give', async () => {
+  it('throttles, disconnects before and after the effect, and rejects foreign tokens', async () => {
     arm.faults.next({ path: paths.group, does: refusals.throttled(7) });
     expect(await refused(groups.resourceGroups.get('g5'))).toMatchObject({ status: 429, retry: '7' });
     const put = () => groups.resourceGroups.createOrUpdate('g8', { location: 'westeurope' });

@@ -1,6 +1,7 @@
 /**
- * An Azure Resource Manager for tests, in the test's own process: HTTPS with a certificate of its own authority, because the SDK sends
- * no token over anything else. It speaks the protocol of resource groups, AKS and role assignments, as far as the driver meets it.
+ * A fake Azure Resource Manager in the test's process. It serves HTTPS with its own CA, because the
+ * SDK sends tokens only over HTTPS. It implements resource groups, AKS and role assignments as far
+ * as the driver uses them.
  */
 
 import { randomBytes, randomUUID } from 'node:crypto';
@@ -31,7 +32,10 @@ import {
 } from './world.ts';
 
 export interface ArmResource {
-  /** `node_group`: the group that AKS makes for the machines of a cluster; it goes with the cluster. */
+  /**
+   * `node_group` is the group that AKS creates for a cluster's machines and deletes with the
+   * cluster.
+   */
   kind: 'group' | 'node_group' | 'cluster' | 'agent_pool' | 'role_assignment' | 'foreign';
   id: string;
   tags: Tags;
@@ -48,24 +52,24 @@ export interface Arm {
   subscription_id: string;
   tenant_id: string;
   client_id: string;
-  /** Recognisable, so that a story can look for it where it must not be. */
+  /** Recognisable, so that a test can search for leaks of it. */
   client_secret: string;
   environment(): Record<string, string>;
   pace: ArmPace;
   faults: ArmFaults;
   requests: SeenRequest[];
-  /** How often a cluster was really begun, by PUTs that created one. */
+  /** How many PUTs started the creation of a cluster. */
   clustersCreated(): number;
   resources(): ArmResource[];
-  /** What was there before anybody of ours came; `group` or a thing in one. */
+  /** Adds a group or a foreign resource that existed before the test. */
   plant(what: { group: string; location: string; tags?: Tags } | { foreign: Foreign }): void;
-  /** Changes a cluster behind everybody's back. */
+  /** Changes a cluster from outside the driver. */
   alter(cluster: { group?: string; name: string }, change: Partial<Pick<Cluster, 'state' | 'power' | 'tags'>>): void;
-  /** It stands still there until let go. */
+  /** Stops progress at this phase until the returned function is called. */
   hold(phase: ArmPhase): () => void;
   letGo(phase?: ArmPhase): void;
   revokeTokens(): void;
-  /** Empty and well again, for the next story. */
+  /** Removes all resources and faults, for the next test. */
   reset(): void;
   down(): Promise<void>;
   up(): Promise<void>;
@@ -97,7 +101,7 @@ export async function startArm(options: { clock?: Clock; pace?: Partial<ArmPace>
   let url = '';
 
   const tokens = tokenEndpoint(directory, clock, () => url);
-  const sayWho = router(tokens.routes);
+  const signIn = router(tokens.routes);
   const manage = router([
     ...roleAssignmentRoutes(world, faults),
     ...asyncOperationRoutes(world),
@@ -107,7 +111,7 @@ export async function startArm(options: { clock?: Clock; pace?: Partial<ArmPace>
   ]);
 
   const answer = (request: ArmRequest): ArmAnswer => {
-    const identified = sayWho(request);
+    const identified = signIn(request);
     if (identified) return identified;
     const { authorization } = request.headers;
     tokens.admit(typeof authorization === 'string' ? authorization : undefined);
@@ -178,7 +182,7 @@ export async function startArm(options: { clock?: Clock; pace?: Partial<ArmPace>
       Object.assign(cluster, change);
     },
     hold: (phase) => {
-      // What was due before stays as it came.
+      // Operations that were already due finish first.
       world.settle();
       world.held.add(phase);
       return () => void world.held.delete(phase);

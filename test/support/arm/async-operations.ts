@@ -1,4 +1,4 @@
-/** Long-running operations, as ARM shows them: signed addresses to ask at, and what they answer. */
+/** Long-running operations as ARM shows them: signed polling addresses and their answers. */
 import { createHmac, randomBytes, randomUUID } from 'node:crypto';
 import { moment } from '../../../src/base/clock.ts';
 import { type ArmAnswer, Refusal } from './refusal.ts';
@@ -8,7 +8,7 @@ import type { ArmWorld, Operation } from './world.ts';
 const key = randomBytes(32);
 const iso = (ms: number) => moment(ms).toISOString();
 
-/** The query parameters by which ARM knows an address as one it gave out itself. */
+/** The query parameters by which ARM recognises an address that it issued. */
 function signed(address: string, now_ms: number): string {
   const query = new URLSearchParams({
     'api-version': '2017-08-31',
@@ -56,7 +56,7 @@ export const locationHeader = (world: ArmWorld, url: string, operation: Operatio
   location: addressOf(world, url, 'operationresults', operation),
 });
 
-/** A group's end is ARM's own affair, and has an address of ARM's own. */
+/** ARM itself deletes groups, so the polling address is one of ARM, not of AKS. */
 export const groupLocationHeader = (world: ArmWorld, url: string, operation: Operation) => ({
   location: signed(
     `${url}/subscriptions/${world.subscription_id}/operationresults/${operation.id}`,
@@ -75,7 +75,7 @@ export function statusOf(operation: Operation): Record<string, unknown> {
   };
 }
 
-/** What the time that went by makes of it; never the whole before it is. */
+/** Derived from the elapsed time; below 100 until the operation is done. */
 export function percentOf(world: ArmWorld, operation: Operation): number {
   if (operation.status !== 'InProgress') return 100;
   const share = world.elapsed(operation.began_ms) / operation.seconds();

@@ -1,4 +1,7 @@
-/** What is done to a cluster over time: created or updated, aborted, deleted. At most one of them at a time, as AKS has it. */
+/**
+ * The long-running operations on a cluster: create or update, abort, delete. Like AKS, it runs at
+ * most one at a time.
+ */
 import { newOperation } from './async-operations.ts';
 import type { ArmFaults } from './faults.ts';
 import { type Refusal, refusals } from './refusal.ts';
@@ -12,7 +15,9 @@ export function refuseWhileBusy(world: ArmWorld, cluster: Cluster): void {
   if (isBusy(cluster)) throw refusals.inProgress(cluster.state, world.pace.retry_after);
 }
 
-/** The control plane first, then the pools, one by one; a pool that a story holds keeps those after it waiting too. */
+/**
+ * Creates the control plane, then the pools one by one. A held pool also delays the pools after it.
+ */
 export function create(
   world: ArmWorld,
   faults: ArmFaults,

@@ -1,15 +1,18 @@
-/** What a story has go wrong: the next requests of a kind, or whatever of a kind from now on. */
+/**
+ * Faults that a test plans: for the next requests of a kind, or for everything of a kind from now
+ * on.
+ */
 import type { Refusal } from './refusal.ts';
 
 export interface ArmFault {
   method?: string;
-  /** Of the path, without the query; ids come in any case. */
+  /** Matched against the path without the query; ids come in any case. */
   path?: RegExp;
-  /** How many requests meet it; 1 unless told. */
+  /** How many requests fail; 1 by default. */
   times?: number;
   /**
-   * `cut_before`: the connection ends and nothing happened; `cut_after`: it happened, and nobody hears of it; `hang`: it is
-   * accepted and never answered; `hang_after`: it happened, and the answer never comes.
+   * `cut_before` disconnects without any effect; `cut_after` disconnects after the effect; `hang`
+   * accepts and never answers; `hang_after` takes effect and never answers.
    */
   does: Refusal | 'cut_before' | 'cut_after' | 'hang' | 'hang_after';
 }
@@ -26,19 +29,19 @@ export const paths = {
 } as const;
 
 export interface ArmFaults {
-  /** Meets the next requests that fit, in the order in which they were told. */
+  /** Applies to the next matching requests, in the order of the calls. */
   next(fault: ArmFault): void;
-  /** Nothing goes wrong any more. */
+  /** Removes all faults. */
   clear(): void;
-  /** How the creation of a cluster ends, where not well. */
+  /** The error with which cluster creation fails. */
   cluster_fails: Refusal | null;
-  /** Pools that end `Failed`, and with them the cluster. */
+  /** Pools that end `Failed`, which makes the cluster fail too. */
   pools_fail: Map<string, Refusal>;
-  /** What is said to every role assignment. */
+  /** Refuses every role assignment. */
   role_assignments: Refusal | null;
-  /** Whether `operations/latest` is offered, and with a percent. */
+  /** Whether `operations/latest` exists, and whether it reports a percentage. */
   operations_latest: 'percent' | 'no_percent' | 'missing';
-  /** The percent that it says instead of the time that went by. */
+  /** Reported instead of the percentage derived from the elapsed time. */
   percent: number | null;
 }
 
@@ -46,7 +49,7 @@ export interface PlannedFaults extends ArmFaults {
   meets(method: string, path: string): ArmFault['does'] | undefined;
 }
 
-const usual = () => ({
+const noFaults = () => ({
   cluster_fails: null,
   pools_fail: new Map<string, Refusal>(),
   role_assignments: null,
@@ -57,13 +60,13 @@ const usual = () => ({
 export function plannedFaults(): PlannedFaults {
   let planned: (ArmFault & { times: number })[] = [];
   const faults: PlannedFaults = {
-    ...usual(),
+    ...noFaults(),
     next(fault) {
       planned.push({ ...fault, times: fault.times ?? 1 });
     },
     clear() {
       planned = [];
-      Object.assign(faults, usual());
+      Object.assign(faults, noFaults());
     },
     meets(method, path) {
       const met = planned.find(

@@ -1,4 +1,4 @@
-/** The HTTPS front: reads requests, lets planned faults happen, answers, and keeps a list of what was asked. */
+/** The HTTPS server: reads requests, applies planned faults, answers, and records the requests. */
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
@@ -9,12 +9,12 @@ import type { PlannedFaults } from './faults.ts';
 import { type ArmAnswer, Refusal } from './refusal.ts';
 import type { ArmRequest } from './route.ts';
 
-/** One request as a story may look at it; what proves who asked is not kept. */
+/** A recorded request, without its credentials. */
 export interface SeenRequest {
   method: string;
   path: string;
   query: string;
-  /** What was answered, or would have been, had the connection lived; 0 when nothing was. */
+  /** The status that was sent or, after a disconnect, would have been sent; 0 if there was none. */
   status: number;
   correlation: string | null;
   body: unknown;
@@ -25,7 +25,7 @@ export interface HttpFront {
   requests: SeenRequest[];
   down(): Promise<void>;
   up(): Promise<void>;
-  /** From now on it accepts and never answers, until told to go on. */
+  /** Accepts requests without answering until `goOn` is called. */
   hang(): void;
   goOn(): void;
   stop(): Promise<void>;
@@ -71,7 +71,8 @@ export async function httpFront(
   };
 
   const serve = async (message: IncomingMessage, response: ServerResponse) => {
-    // A scope that begins with a slash makes two of them in the SDK's addresses; ARM takes them for one.
+    // A scope that starts with a slash produces a double slash in the SDK's addresses; ARM accepts
+    // both.
     const address = new URL((message.url ?? '/').replace(/^\/{2,}/, '/'), `https://localhost:${port}`);
     const text = await textOf(message);
     const method = message.method ?? 'GET';

@@ -1,11 +1,11 @@
-/** Lists of what a subscription holds, by tag and type, a page at a time. */
+/** Lists the contents of a subscription by tag and type, in pages. */
 import type { ArmAnswer } from './refusal.ts';
 import { wireGroup } from './resource-groups.ts';
 import type { ArmRequest, Route } from './route.ts';
 import { wireCluster } from './wire-cluster.ts';
 import { type ArmWorld, sameName, type Tags } from './world.ts';
 
-/** Small, so that whoever forgets the next page is found out. */
+/** Small, so that a caller that ignores the next page is caught. */
 const page_size = 2;
 
 interface Wanted {
@@ -21,7 +21,7 @@ function wantedOf(request: ArmRequest): Wanted {
   return { tag: name === undefined ? null : { name, value: named('tagValue') }, type: named('resourceType') ?? null };
 }
 
-/** Names of tags are compared without their case, values with it. */
+/** Tag names are case-insensitive, tag values are not. */
 const carries = (tags: Tags, { tag }: Wanted) =>
   !tag ||
   Object.entries(tags).some(
@@ -50,7 +50,7 @@ export function listingRoutes(world: ArmWorld): Route[] {
     })),
   ];
 
-  /** What was filtered by tag comes without its tags. */
+  /** ARM omits the tags from results that were filtered by tag. */
   const resources = (request: ArmRequest, group?: string): ArmAnswer => {
     const wanted = wantedOf(request);
     const found = generic().filter(

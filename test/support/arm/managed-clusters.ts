@@ -1,4 +1,4 @@
-/** Managed clusters and their agent pools: what AKS answers to each request about one. */
+/** Managed clusters and their agent pools: the routes of AKS. */
 import { randomUUID } from 'node:crypto';
 import { asyncOperationHeader, locationHeader, percentOf, statusOf } from './async-operations.ts';
 import { abort, create, isBusy, refuseWhileBusy, remove } from './cluster-operations.ts';
@@ -135,7 +135,7 @@ export function managedClusterRoutes(world: ArmWorld, faults: ArmFaults, url: ()
     };
   };
 
-  /** Only preview versions of the interface know it, and by far not everywhere does it say how much is done. */
+  /** Only preview API versions have it, and not every region reports a percentage. */
   const latestOperation = (request: ArmRequest, parameters: Parameters): ArmAnswer => {
     const cluster = seen(parameters);
     const version = request.query.get('api-version') ?? '';

@@ -1,4 +1,4 @@
-/** What ARM says instead of an answer: a status, `{error: {code, message}}`, and now and then when to come again. */
+/** ARM's errors: a status, `{error: {code, message}}`, and sometimes a Retry-After header. */
 
 export interface ArmAnswer {
   status: number;
@@ -28,7 +28,7 @@ export class Refusal extends Error {
   }
 }
 
-/** Azure's own codes and words, for stories about what it refuses. */
+/** Errors with Azure's own codes and messages. */
 export const refusals = {
   throttled: (seconds = 1) =>
     new Refusal(

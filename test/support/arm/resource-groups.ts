@@ -1,4 +1,4 @@
-/** Resource groups: made at once, seen a little later, gone with everything in them. */
+/** Resource groups: created at once, visible a little later, deleted with everything in them. */
 import { groupLocationHeader, newOperation } from './async-operations.ts';
 import { Refusal } from './refusal.ts';
 import { type ArmRequest, jsonOf, type Route } from './route.ts';
@@ -17,7 +17,7 @@ export const wireGroup = (world: ArmWorld, group: Group) => ({
   properties: { provisioningState: group.state },
 });
 
-/** The group, as whoever writes into it finds it. */
+/** Returns a group that accepts writes, or throws ARM's error. */
 export function groupToWriteInto(world: ArmWorld, name: string): Group {
   const group = world.group(name);
   if (!group || !world.groupVisible(group)) throw groupNotFound(name);

@@ -1,4 +1,7 @@
-/** Role assignments: known by scope and name, without tags; one for each triple of scope, role and principal. */
+/**
+ * Role assignments, identified by scope and name. They have no tags and are unique per scope, role
+ * and principal.
+ */
 import type { ArmFaults } from './faults.ts';
 import { type ArmAnswer, Refusal } from './refusal.ts';
 import { type ArmRequest, jsonOf, type Parameters, type Route } from './route.ts';
@@ -91,7 +94,7 @@ export function roleAssignmentRoutes(world: ArmWorld, faults: ArmFaults): Route[
     return { status: 200, body: wireAssignment(found) };
   };
 
-  /** At the scope and above it; below it too, unless `atScope()` was asked for. */
+  /** Lists assignments at the scope and above it, and below it too unless `atScope()` is given. */
   const list = (request: ArmRequest, { scope = '' }: Parameters): ArmAnswer => {
     const filter = request.query.get('$filter') ?? '';
     const principal = /principalId eq '([^']+)'/i.exec(filter)?.[1];

@@ -1,9 +1,9 @@
-/** One request, and who answers it: paths as ARM's reference writes them, compared without their case. */
+/** Requests and routes: paths as in ARM's reference, matched case-insensitively. */
 import type { ArmAnswer } from './refusal.ts';
 
 export interface ArmRequest {
   method: string;
-  /** The whole address that was asked. */
+  /** The complete requested address. */
   url: string;
   path: string;
   query: URLSearchParams;
@@ -15,7 +15,7 @@ export type Parameters = Record<string, string>;
 
 export interface Route {
   method: string;
-  /** `:name` takes one segment; `:scope*` at the beginning takes as many as there are. */
+  /** `:name` matches one segment; a leading `:scope*` matches any number of them. */
   path: string;
   answer(request: ArmRequest, parameters: Parameters): ArmAnswer;
 }

@@ -1,4 +1,7 @@
-/** The directory: what msal asks before it asks for a token, and tokens for whoever knows the secret. */
+/**
+ * The directory: the discovery endpoints that msal reads, and tokens for clients with the right
+ * secret.
+ */
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../../src/base/clock.ts';
 import { type ArmAnswer, Refusal } from './refusal.ts';
@@ -14,9 +17,9 @@ const token_seconds = 3599;
 
 export interface TokenEndpoint {
   routes: Route[];
-  /** Refuses whoever shows no token, or none of ours. */
+  /** Refuses a missing or unknown token. */
   admit(authorization: string | undefined): void;
-  /** No token given out so far is worth anything any more. */
+  /** Invalidates every token issued so far. */
   revokeAll(): void;
 }
 

@@ -1,4 +1,4 @@
-/** A cluster and its pools as AKS writes them. */
+/** A cluster and its pools in AKS's format. */
 import { moment } from '../../../src/base/clock.ts';
 import type { ArmWorld, Cluster, Pool } from './world.ts';
 
@@ -21,7 +21,7 @@ export const wirePool = (world: ArmWorld, cluster: Cluster, pool: Pool) => ({
   properties: poolProperties(cluster, pool),
 });
 
-/** `powerState` says `Running` from the first moment, also while everything is still `Creating`. */
+/** `powerState` is `Running` from the start, even while everything is still `Creating`. */
 export const wireCluster = (world: ArmWorld, cluster: Cluster) => ({
   id: world.clusterId(cluster),
   name: cluster.name,

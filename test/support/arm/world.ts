@@ -1,23 +1,23 @@
 /**
- * What exists in this Azure, and what is under way in it. Nothing here has a timer: whoever looks first lets everything end whose
- * time has come by the clock, so a virtual clock carries it as well as a real one.
+ * The resources of the fake Azure and its running operations. It has no timers: every read first
+ * finishes what is due by the clock, so a virtual clock works as well as a real one.
  */
 import type { Clock } from '../../../src/base/clock.ts';
 import type { Refusal } from './refusal.ts';
 
-/** Seconds that each thing takes. */
+/** How many seconds each step takes. */
 export interface ArmPace {
-  /** A resource group that was put answers 404 for so long. */
+  /** A new resource group answers 404 for this long. */
   group_visible: number;
   group_delete: number;
-  /** A cluster that was put answers 404 for so long. */
+  /** A new cluster answers 404 for this long. */
   cluster_visible: number;
-  /** The control plane of a cluster; its pools follow, one by one. */
+  /** The control plane of a cluster; its pools follow one by one. */
   cluster_create: number;
   agent_pool: number;
   cluster_delete: number;
   abort: number;
-  /** What `Retry-After` says of an operation under way, in whole seconds. */
+  /** The `Retry-After` of a running operation, in whole seconds. */
   retry_after: number;
 }
 
@@ -32,7 +32,7 @@ export const tinyPace: ArmPace = {
   retry_after: 1,
 };
 
-/** Where a story can have it stand still. */
+/** The phases at which a test can hold progress. */
 export type ArmPhase =
   | 'group_visible'
   | 'cluster_visible'
@@ -51,7 +51,7 @@ export interface Group {
   state: 'Succeeded' | 'Deleting';
   put_ms: number;
   seen?: boolean;
-  /** The cluster it belongs to, where AKS made it for one. */
+  /** The cluster that AKS created this group for. */
   managed_by?: string;
 }
 
@@ -72,7 +72,7 @@ export interface Cluster {
   state: string;
   power: 'Running' | 'Stopped';
   kubernetes_version: string;
-  /** Where AKS keeps its machines; it makes the group, and takes it away. */
+  /** The group with the cluster's machines, which AKS creates and deletes. */
   node_group: string;
   pools: Pool[];
   principal_id: string;
@@ -80,7 +80,7 @@ export interface Cluster {
   seen?: boolean;
   etag: number;
   error?: { code: string; message: string };
-  /** The newest operation on it, also after its end. */
+  /** The latest operation on it, also after it ended. */
   latest: Operation | null;
 }
 
@@ -92,7 +92,7 @@ export interface Assignment {
   principal_type: string;
 }
 
-/** Somebody else's thing in a group. */
+/** A resource in a group that does not belong to us. */
 export interface Foreign {
   group: string;
   name: string;
@@ -108,14 +108,14 @@ export interface Operation {
   began_ms: number;
   ended_ms?: number;
   error?: { code: string; message: string };
-  /** How long it will have taken, at the pace of now; infinite while a story holds it. */
+  /** How long it takes at the current pace; infinite while a test holds it. */
   seconds(): number;
-  /** What is reached meanwhile. */
+  /** Applies what has been reached so far. */
   advance?(elapsed_seconds: number): void;
   finish(): Refusal | undefined;
 }
 
-/** ARM compares ids and names without their case. */
+/** ARM compares ids and names case-insensitively. */
 export const sameName = (a: string, b: string) => a.toLowerCase() === b.toLowerCase();
 export const isWithin = (scope: string, id: string) =>
   sameName(scope, id) || id.toLowerCase().startsWith(`${scope.toLowerCase()}/`);
@@ -149,7 +149,7 @@ export class ArmWorld {
     return `/subscriptions/${this.subscription_id}/resourceGroups/${name}`;
   }
 
-  /** AKS spells `resourcegroups` small where the group itself does not. */
+  /** AKS writes `resourcegroups` in lower case, unlike the group's own id. */
   clusterId({ group, name }: { group: string; name: string }): string {
     return `/subscriptions/${this.subscription_id}/resourcegroups/${group}/providers/Microsoft.ContainerService/managedClusters/${name}`;
   }
@@ -166,7 +166,7 @@ export class ArmWorld {
     return this.clusters.find((cluster) => sameName(cluster.group, group) && sameName(cluster.name, name));
   }
 
-  /** What was seen once stays seen. */
+  /** Once visible, a resource stays visible. */
   private show(what: Group | Cluster, phase: ArmPhase, pace: number): boolean {
     what.seen ||= this.elapsed(what.put_ms) >= this.seconds(phase, pace);
     return what.seen;
@@ -180,7 +180,7 @@ export class ArmWorld {
     return this.show(cluster, 'cluster_visible', this.pace.cluster_visible);
   }
 
-  /** Nothing was ever made. */
+  /** Removes everything. */
   empty(): void {
     this.groups = [];
     this.clusters = [];
@@ -195,7 +195,7 @@ export class ArmWorld {
     return operation;
   }
 
-  /** Lets everything be seen, and end, whose time has come. */
+  /** Makes visible and finishes everything that is due. */
   settle(): void {
     for (const group of this.groups) this.groupVisible(group);
     for (const cluster of this.clusters) this.clusterVisible(cluster);

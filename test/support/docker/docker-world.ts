@@ -1,4 +1,7 @@
-/** A place for the docker driver's tests: containers of a real engine, and eyes that ask it without the driver. */
+/**
+ * The world for the docker driver's conformance tests: a real engine, and calls to it that bypass
+ * the driver.
+ */
 import { randomBytes } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -57,16 +60,16 @@ export const newTarget = (installation_id: string, spec: DockerSpec): EnsureTarg
   },
 });
 
-/** Over an engine that all tests of a file share; what a test made in it goes with the test. */
+/** All tests of a file share the engine; the world removes the containers of its own test. */
 export function dockerWorld(engine: TestEngine, options: Partial<DockerDriverOptions> = {}): DockerWorld {
   const installation_id = `installation-${randomBytes(6).toString('hex')}`;
   const complete = driverOptions(engine.docker_host, options);
-  const usual: DockerSpec = { image: engine.image, agent: 'image', network: 'host' };
+  const defaultSpec: DockerSpec = { image: engine.image, agent: 'image', network: 'host' };
   const open = () => createDockerDriver(complete);
   const made: EnsureTarget[] = [];
   let silent: SilentListener | undefined;
   const target = (owner: string, spec: Partial<DockerSpec> = {}) => {
-    const one = newTarget(owner, { ...usual, ...spec });
+    const one = newTarget(owner, { ...defaultSpec, ...spec });
     made.push(one);
     return one;
   };
@@ -76,9 +79,9 @@ export function dockerWorld(engine: TestEngine, options: Partial<DockerDriverOpt
     for (const { Id } of await running(of)) await engine.call('POST', `/containers/${Id}/kill?signal=SIGKILL`);
     await until('killed container to be gone', async () => ((await running(of)).length === 0 ? true : undefined));
   };
-  const created = async (of: EnsureTarget) => {
-    const { name, ...asked } = containerOptions(complete, of, dockerSpec(of.spec));
-    const { status } = await engine.call('POST', `/containers/create?name=${name}`, asked);
+  const createContainer = async (of: EnsureTarget) => {
+    const { name, ...body } = containerOptions(complete, of, dockerSpec(of.spec));
+    const { status } = await engine.call('POST', `/containers/create?name=${name}`, body);
     if (status !== 201) throw new Error(`nothing was planted: ${status}`);
   };
   return {
@@ -91,9 +94,9 @@ export function dockerWorld(engine: TestEngine, options: Partial<DockerDriverOpt
     machines: async (of) => (await running(of)).length,
     killMachine,
     halfDone: [
-      { name: 'a container without its files, never started', leave: created },
+      { name: 'a container without its files, never started', leave: createContainer },
       {
-        name: 'a container that runs and was never recorded',
+        name: 'a running container that was never recorded',
         async leave(of) {
           await open().ensure(of);
           of.state = {};

@@ -1,11 +1,17 @@
-/** Docker's own daemon, from unpacked packages. Needs root. It changes nothing on the host's network: containers use `network: host`. */
+/**
+ * Docker's own daemon, from unpacked packages. Needs root. It leaves the host's network alone:
+ * containers use `network: host`.
+ */
 import { spawn } from 'node:child_process';
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { until } from '../until.ts';
 import { type StartEngine, startEngine } from './engine.ts';
 
-/** Docker's default is that its containers end with it; with `live_restore` they go on, as Podman's do. */
+/**
+ * By default Docker's containers stop with the daemon. With `live_restore` they keep running, as
+ * Podman's do.
+ */
 export interface DockerdOptions {
   live_restore: boolean;
 }
@@ -15,7 +21,10 @@ const containerdPidFile = (directory: string) => join(directory, 'exec', 'contai
 
 const noNetwork = ['--bridge=none', '--iptables=false', '--ip6tables=false', '--ip-forward=false', '--ip-masq=false'];
 
-/** `place` is where the packages were unpacked. A registry on loopback may speak plain HTTP without a setting. */
+/**
+ * `place` is the directory of the unpacked packages. Docker accepts plain HTTP from a registry on
+ * loopback without a setting.
+ */
 export const dockerdIn =
   (place: string, { live_restore }: DockerdOptions): StartEngine =>
   () =>
@@ -31,13 +40,14 @@ export const dockerdIn =
         ];
         const args = [...places, ...noNetwork, `--live-restore=${live_restore}`, '--log-level=warn'];
         return spawn('dockerd', args, {
-          // It finds containerd, its shim and runc on its path.
+          // dockerd looks up containerd, its shim and runc on the path.
           env: { ...process.env, PATH: [...programs, process.env.PATH].join(delimiter) },
           stdio: ['ignore', 'ignore', 'pipe'],
         });
       },
       async afterKill(directory) {
-        // The kernel kills containerd with its parent. A daemon started before that would take it over.
+        // The kernel kills containerd together with its parent. A daemon started before that would
+        // adopt it.
         const pid =
           existsSync(containerdPidFile(directory)) && readFileSync(containerdPidFile(directory), 'utf8').trim();
         if (pid) await until('containerd to end', () => !existsSync(`/proc/${pid}`));

@@ -1,4 +1,7 @@
-/** What the docker driver makes of a real engine's answers, and that none of them holds a secret. The same for every engine. */
+/**
+ * Tests of the docker driver that run against every real engine: how it handles the engine's
+ * answers, and that no answer holds a secret.
+ */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -27,7 +30,7 @@ export function describeDockerDriver(name: string, start: StartEngine): void {
       return world;
     };
 
-    /** As `docker login` writes it. */
+    /** In the format of `docker login`. */
     function authFile(password: string): string {
       const path = join(directory, `${password}.json`);
       const auth = Buffer.from(`${login.username}:${password}`).toString('base64');
@@ -35,7 +38,7 @@ export function describeDockerDriver(name: string, start: StartEngine): void {
       return path;
     }
 
-    /** Stands in for Node, and so for the agent, in containers that are given this host's. */
+    /** Replaces Node, and with it the agent, in containers that mount this host's Node. */
     function standIn(script: string): Partial<DockerDriverOptions> {
       const node = join(mkdtempSync(join(directory, 'node-')), 'node');
       const bundle = join(directory, 'agent.mjs');
@@ -58,22 +61,22 @@ export function describeDockerDriver(name: string, start: StartEngine): void {
       rmSync(directory, { recursive: true });
     });
 
-    const inspected = async (world: DockerWorld, target: EnsureTarget) => {
+    const inspect = async (world: DockerWorld, target: EnsureTarget) => {
       const [container] = await world.containersOf(target);
       const { body } = await engine.call<Record<string, unknown>>('GET', `/containers/${container?.Id}/json`);
       return JSON.stringify(body);
     };
 
-    const hasEnded = (world: DockerWorld, target: EnsureTarget) =>
+    const waitForExit = (world: DockerWorld, target: EnsureTarget) =>
       until('its end', async () => ((await world.open().observe(target)).state === 'exited' ? true : undefined));
 
-    it('pulls an image that the engine does not have, and shows how far it is', async () => {
+    it('pulls an image that the engine does not have, and reports progress', async () => {
       const world = worldWith({ auth_file: authFile(login.password) });
       const target = world.withSpec({ image: registry.image });
       const driver = world.open();
       const halfWay = await until('the pull to be half-way', async () => {
         const answer = await driver.ensure(target);
-        // A busy engine may take longer than a call is waited for; then the answer names no phase.
+        // A busy engine may answer too late; then the outcome names no phase.
         expect(answer.outcome).toBe('wait');
         return answer.outcome === 'wait' && answer.parts?.length ? answer : undefined;
       });
@@ -81,7 +84,7 @@ export function describeDockerDriver(name: string, start: StartEngine): void {
       expect(halfWay.message).toMatch(/pulling image 127\.0\.0\.1:\d+\/worker:1: 0 of \d layers/);
       expect(halfWay.parts?.[0]).toMatchObject({ kind: 'layer', tone: 'busy' });
       registry.release();
-      // The image holds nothing that could run: what matters is that there is a container of it.
+      // The image has nothing to run, so only the existence of its container matters.
       await until('a container of the image', async () => {
         await driver.ensure(target);
         return (await world.containersOf(target)).length === 1 ? true : undefined;
@@ -92,7 +95,7 @@ export function describeDockerDriver(name: string, start: StartEngine): void {
       ['an image that the registry does not have', login.password, 'nothing:9', 'image_missing'],
       ['a name that no image can have', login.password, 'Upper/Case:1', 'image_missing'],
       ['a registry that does not let us in', 'wrong-horse-battery', 'worker:2', 'image_denied'],
-    ])('fails clearly and at once on %s', async (_, password, image, code) => {
+    ])('fails at once with a code for %s', async (_, password, image, code) => {
       const world = worldWith({ auth_file: authFile(password) });
       const machine = handle(world, world.withSpec({ image: `${registry.address}/${image}` }));
       const failure = await machine.ended('ensure');
@@ -110,7 +113,7 @@ export function describeDockerDriver(name: string, start: StartEngine): void {
       expect(await world.containersOf(machine.target)).toEqual([]);
     });
 
-    it('waits for a registry that is away', async () => {
+    it('waits for a registry that is unreachable', async () => {
       const world = worldWith();
       const target = world.withSpec({ image: 'localhost:1/nothing:1' });
       const driver = world.open();
@@ -119,7 +122,8 @@ export function describeDockerDriver(name: string, start: StartEngine): void {
         return outcome.message.includes('tried again') ? outcome : undefined;
       });
       expect(answer).toMatchObject({ outcome: 'wait', retry_seconds: 5, phase: 'pull_image' });
-      // Whether the next try is under way or has failed as well: a deadline that passes then names the error.
+      // The error stays in the answer while the next try runs or fails, so a passing deadline can
+      // name it.
       for (let times = 0; times < 3; times++) {
         const next = await driver.ensure(target);
         // A busy engine may also answer too late.
@@ -127,7 +131,7 @@ export function describeDockerDriver(name: string, start: StartEngine): void {
       }
     });
 
-    it('hands the enrolment token over in a file that no inspection shows', async () => {
+    it('passes the enrolment token in a file that inspection does not show', async () => {
       const world = worldWith(
         standIn('echo "$(cat /var/lib/slipway/agent.json)"; trap "exit 0" TERM; sleep 1000 & wait'),
       );
@@ -137,20 +141,20 @@ export function describeDockerDriver(name: string, start: StartEngine): void {
       );
       const answer = await done('ensure');
       const { enrollment_token } = target.bootstrap;
-      const shown = `${await inspected(world, target)} ${JSON.stringify(answer)}`;
+      const shown = `${await inspect(world, target)} ${JSON.stringify(answer)}`;
       expect(shown).not.toContain(enrollment_token);
       expect(shown).not.toContain('only-for-the-command');
-      // It printed what it was given: the token reached it, and the diagnosis strikes it out.
+      // The script printed its configuration, so the token arrived; the diagnosis redacts it.
       const log = await until('its output', async () => (await world.open().diagnose(target)).attachments.at(0));
       expect(log.text).toContain(`"enrollment_token":"${redactionMark}"`);
       expect(log.text).toContain('only-for-the-command');
     });
 
-    it('does not start again what ended by itself, and says how it did', async () => {
+    it('does not restart a container that exited, and reports how it exited', async () => {
       const world = worldWith(standIn('echo password=hunter2hunter2; echo no licence >&2; exit 7'));
       const { target, done, ended } = handle(world, world.withSpec({ agent: 'mounted' }));
       await done('ensure');
-      await hasEnded(world, target);
+      await waitForExit(world, target);
       expect(await world.open().observe(target)).toMatchObject({ present: true, ready: false });
       const diagnosis = await world.open().diagnose(target);
       expect(diagnosis).toMatchObject({ summary: 'the container exited with code 7', certain: true });
@@ -164,13 +168,13 @@ export function describeDockerDriver(name: string, start: StartEngine): void {
       });
     });
 
-    it("tells the agent's own last word", async () => {
-      const said = JSON.stringify({ code: 'registration_refused', reason: 'the token was used up' });
-      const world = worldWith(standIn(`echo '${said}' > /var/lib/slipway/node/agent.exit.json; exit 13`));
+    it("reports the agent's exit reason", async () => {
+      const exitReport = JSON.stringify({ code: 'registration_refused', reason: 'the token was used up' });
+      const world = worldWith(standIn(`echo '${exitReport}' > /var/lib/slipway/node/agent.exit.json; exit 13`));
       const { target, done } = handle(world, world.withSpec({ agent: 'mounted' }));
       await done('ensure');
-      await hasEnded(world, target);
-      // Podman shows nothing of a container's files for a moment while it tidies up.
+      await waitForExit(world, target);
+      // Podman hides a container's files for a moment while it cleans up.
       const diagnosis = await until('its last word', async () => {
         const seen = await world.open().diagnose(target);
         return seen.code ? seen : undefined;
@@ -182,7 +186,7 @@ export function describeDockerDriver(name: string, start: StartEngine): void {
       });
     });
 
-    it('leaves a container alone that has its name and not its labels', async () => {
+    it('leaves a container alone that has its name but not its labels', async () => {
       const world = worldWith();
       const { target, ended, done } = handle(world, world.withSpec({}));
       const { body } = await engine.call<{ Id: string }>('POST', `/containers/create?name=${containerName(target)}`, {
@@ -194,7 +198,7 @@ export function describeDockerDriver(name: string, start: StartEngine): void {
       expect((await engine.call('DELETE', `/containers/${body.Id}`)).status, 'theirs is still there').toBe(204);
     });
 
-    it('fails clearly where no container could reach the server', async () => {
+    it('fails with a code where no container can reach the server', async () => {
       const world = worldWith();
       const machine = handle(world, world.withSpec({ network: 'bridge' }));
       const failure = { outcome: 'failed', owner_layer: 'control_plane', code: 'server_unreachable', retryable: false };

@@ -1,6 +1,6 @@
 /**
- * A real container engine for tests, with everything it keeps in a temporary directory. It can be stopped and started again. No
- * registry is needed: its image is made of what is on this host.
+ * A real container engine for tests that keeps everything in a temporary directory and can be
+ * stopped and started again. It needs no registry: its image is built from files of this host.
  */
 import { type ChildProcess, spawnSync } from 'node:child_process';
 import { createWriteStream, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -11,7 +11,7 @@ import { registerStop } from '../run/left-running.ts';
 import { until } from '../until.ts';
 import { imageLayer } from './image-layer.ts';
 
-/** Stays until it is asked to end, as an agent does. */
+/** Runs until SIGTERM, like an agent. */
 const standIn = ['/bin/sh', '-c', 'trap "exit 0" TERM; echo stand-in; sleep 100000 & wait'];
 
 export interface WireContainer {
@@ -24,29 +24,29 @@ export interface TestEngine {
   docker_host: string;
   /** Its entrypoint stands in for an agent. */
   image: string;
-  /** Asks the engine without the driver. */
+  /** Calls the engine directly, without the driver. */
   call<T>(method: string, path: string, body?: object): Promise<{ status: number; body: T }>;
   containers(labels?: Record<string, string>): Promise<WireContainer[]>;
-  /** Nothing where it runs already. */
+  /** Does nothing if it already runs. */
   start(): Promise<void>;
   /** Kills the engine, not its containers. */
   stop(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Where a test starts an engine: `registry` is the address of one that speaks plain HTTP. */
+/** Starts an engine. `registry` is the address of a registry that speaks plain HTTP. */
 export type StartEngine = (options?: { registry?: string }) => Promise<TestEngine>;
 
-/** What distinguishes one engine from another. */
+/** The parts that differ between engines. */
 export interface EngineProgram {
   name: string;
   /** Starts the process that listens on the socket. */
   launch(directory: string, socket: string): ChildProcess;
-  /** Resolves once what a killed engine had started for itself has ended. */
+  /** Resolves once the processes that a killed engine had started have exited. */
   afterKill?(directory: string): Promise<void>;
 }
 
-function ask(
+function send(
   socketPath: string,
   method: string,
   path: string,
@@ -54,7 +54,7 @@ function ask(
 ): Promise<{ status: number; text: string }> {
   const { promise, resolve, reject } = Promise.withResolvers<{ status: number; text: string }>();
   const headers = { 'content-type': Buffer.isBuffer(body) ? 'application/x-tar' : 'application/json' };
-  const asked = request({ socketPath, method, path: `/v1.41${path}`, headers, agent: false }, (reply) => {
+  const outgoing = request({ socketPath, method, path: `/v1.41${path}`, headers, agent: false }, (reply) => {
     let text = '';
     reply.setEncoding('utf8');
     reply.on('data', (chunk) => {
@@ -62,8 +62,8 @@ function ask(
     });
     reply.on('end', () => resolve({ status: reply.statusCode ?? 0, text }));
   });
-  asked.on('error', reject);
-  asked.end(body);
+  outgoing.on('error', reject);
+  outgoing.end(body);
   return promise;
 }
 
@@ -84,7 +84,7 @@ export async function startEngine({ name, launch, afterKill }: EngineProgram): P
 
   let service: ChildProcess | null = null;
   const call: TestEngine['call'] = async (method, path, body) => {
-    const { status, text } = await ask(socket, method, path, body && JSON.stringify(body));
+    const { status, text } = await send(socket, method, path, body && JSON.stringify(body));
     return { status, body: /^[[{]/.test(text) ? JSON.parse(text) : null };
   };
   const containers: TestEngine['containers'] = async (labels = {}) => {
@@ -122,10 +122,10 @@ export async function startEngine({ name, launch, afterKill }: EngineProgram): P
     const [repo = '', tag = ''] = image.split(':');
     const changes = `ENTRYPOINT ${JSON.stringify(standIn)}`;
     const query = new URLSearchParams({ fromSrc: '-', repo, tag, changes });
-    const { status, text } = await ask(socket, 'POST', `/images/create?${query}`, imageLayer());
+    const { status, text } = await send(socket, 'POST', `/images/create?${query}`, imageLayer());
     if (status !== 200 || text.includes('"error"')) throw new Error(`${name} did not import the image: ${text}`);
   };
-  /** What the engine started to clean up after its containers may outlive it, and mounts and unmounts for a moment longer. */
+  /** Clean-up processes of the engine may outlive it and mount and unmount for a moment longer. */
   const removeDirectory = () =>
     until(`the directory of ${name} to be removed`, () => {
       for (const path of mountsBelow(directory)) spawnSync('umount', [path]);

@@ -1,4 +1,7 @@
-/** The one layer of a test image, as a tar: busybox for its shell, and the libraries that this host's Node asks for when it is mounted. */
+/**
+ * Builds the single layer of the test image as a tar: busybox, and the libraries that a mounted
+ * Node of this host needs.
+ */
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -7,7 +10,7 @@ import { onPath } from '../../../scripts/setup/debian.mjs';
 
 const applets = ['sh', 'cat', 'echo', 'sleep', 'true', 'ls'];
 
-/** As the loader names them: "libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x…)". */
+/** Parses ldd's lines: "libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x…)". */
 const librariesOf = (program: string): string[] =>
   [...execFileSync('ldd', [program], { encoding: 'utf8' }).matchAll(/(?:=> |^\s*)(\/\S+)/gm)].map(
     ([, path = '']) => path,

@@ -1,10 +1,10 @@
-/** Podman behind its Docker-compatible socket. Its containers go on while it is stopped. */
+/** Podman behind its Docker-compatible socket. Its containers keep running while it is stopped. */
 import { spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type StartEngine, startEngine } from './engine.ts';
 
-/** What Podman needs to run inside a machine that is a container itself. */
+/** Settings that Podman needs to run inside a container. */
 const settings = `[engine]
 runtime="runc"
 cgroup_manager="cgroupfs"

@@ -1,6 +1,6 @@
 /**
- * An image registry for tests: one image of one layer, behind a password. The layer's second half comes when the test says so, so
- * that a pull can be seen half-way.
+ * An image registry for tests: one image of one layer, behind a password. It sends the layer's
+ * second half when the test says so, so that a test can observe a pull half-way.
  */
 import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -12,7 +12,7 @@ export interface Registry {
   /** Speaks plain HTTP. */
   address: string;
   image: string;
-  /** Lets the rest of the layer go. */
+  /** Sends the rest of the layer. */
   release(): void;
   close(): Promise<void>;
 }
@@ -61,7 +61,7 @@ export async function startRegistry(login: { username: string; password: string 
     await released;
     return reply.end(layer.subarray(layer.length / 2));
   };
-  const server = createServer((asked, reply) => void answer(asked, reply));
+  const server = createServer((request, reply) => void answer(request, reply));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const address = `127.0.0.1:${(server.address() as AddressInfo).port}`;
   return {

@@ -1,4 +1,7 @@
-/** An account of EC2 in memory: machines with their volumes and interfaces, client tokens, and states that take a look to pass. */
+/**
+ * An EC2 account in memory: instances with their volumes and interfaces, client tokens, and states
+ * that advance each time they are read.
+ */
 import { createHash, randomBytes } from 'node:crypto';
 import { Ec2Refusal, listOf, type Query, tagFilters, tagsFor } from './query.ts';
 
@@ -9,11 +12,11 @@ export interface FakeInstance {
   reason: string | null;
   tags: Record<string, string>;
   token: string;
-  /** What the token stands for: the rest of the request. */
-  asked: string;
+  /** Of the request without its token: EC2 refuses a reused token with another request. */
+  request_digest: string;
   fields: URLSearchParams;
   spot: boolean;
-  /** What it wrote there itself. */
+  /** Text that the instance wrote to its serial console. */
   console: string;
 }
 
@@ -26,19 +29,19 @@ export interface FakePart {
 
 const newId = (prefix: string) => `${prefix}-0${randomBytes(8).toString('hex')}`;
 
-const standsFor = (fields: URLSearchParams) => {
+const digestOf = (fields: URLSearchParams) => {
   const kept = [...fields].filter(([name]) => name !== 'ClientToken');
   return createHash('sha256').update(JSON.stringify(kept)).digest('hex');
 };
 
-/** Where each state goes by itself, once somebody has looked. */
+/** The next state, which is entered after the current one was read. */
 const next: Partial<Record<FakeInstance['state'], FakeInstance['state']>> = {
   pending: 'running',
   stopping: 'stopped',
   'shutting-down': 'terminated',
 };
 
-/** For whoever brings machines to life. */
+/** Hooks for tests that really boot instances. */
 export interface Boots {
   launched?(instance: FakeInstance): void;
   ended?(instance: FakeInstance): void;
@@ -48,7 +51,7 @@ export function createAccount(images: string[], boots: Boots = {}) {
   const instances = new Map<string, FakeInstance>();
   const parts = new Map<string, FakePart>();
   let console_text: string | null = null;
-  /** What a machine that is launched next becomes at once. */
+  /** The state reason that the next launched instance gets at once. */
   let doomed: string | null = null;
 
   const carriesAll = (tags: Record<string, string>, fields: URLSearchParams) =>
@@ -77,10 +80,10 @@ export function createAccount(images: string[], boots: Boots = {}) {
     if (!images.includes(image))
       throw new Ec2Refusal('InvalidAMIID.NotFound', `The image id '[${image}]' does not exist`);
     const token = fields.get('ClientToken') ?? '';
-    const asked = standsFor(fields);
+    const request_digest = digestOf(fields);
     const before = token && [...instances.values()].find((each) => each.token === token);
     if (before) {
-      if (before.asked === asked) return before;
+      if (before.request_digest === request_digest) return before;
       throw new Ec2Refusal(
         'IdempotentParameterMismatch',
         'Arguments on this idempotent request are inconsistent with arguments used in previous request(s).',
@@ -93,7 +96,7 @@ export function createAccount(images: string[], boots: Boots = {}) {
       reason: doomed,
       tags: tagsFor(fields, 'instance'),
       token,
-      asked,
+      request_digest,
       fields,
       spot: fields.get('InstanceMarketOptions.MarketType') === 'spot',
       console: '',
@@ -122,10 +125,13 @@ export function createAccount(images: string[], boots: Boots = {}) {
     run,
     named,
     dispose,
-    /** Those in the query's region that it names or whose tags it asks for; each goes on by one state after it was shown. */
+    /**
+     * Returns the instances in the query's region that match its ids or tags. Each advances by one
+     * state after it was returned.
+     */
     look(query: Query): FakeInstance[] {
-      const asked = listOf(query.fields, 'InstanceId').length > 0 ? named(query.fields) : [...instances.values()];
-      const found = asked.filter((each) => each.region === query.region && carriesAll(each.tags, query.fields));
+      const candidates = listOf(query.fields, 'InstanceId').length > 0 ? named(query.fields) : [...instances.values()];
+      const found = candidates.filter((each) => each.region === query.region && carriesAll(each.tags, query.fields));
       const shown = found.map((each) => ({ ...each }));
       found.forEach(pass);
       return shown;

@@ -1,4 +1,4 @@
-/** The actions of EC2 that the driver uses, on an account in memory, with the answers in the provider's own shape. */
+/** The EC2 actions that the driver uses, on an account in memory, answered in EC2's format. */
 import type { FakeAccount, FakeInstance, FakePart } from './account.ts';
 import { Ec2Refusal, type Query, responseXml } from './query.ts';
 

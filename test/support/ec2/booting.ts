@@ -1,6 +1,6 @@
 /**
- * Machines that really run what they are given as user-data: each in a directory of its own, which stands for its disk, with no more
- * programs than a small image has.
+ * Instances that really run their user-data. A directory stands for the disk, with only the
+ * programs of a small image.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -9,14 +9,14 @@ import { join } from 'node:path';
 import type { Boots, FakeInstance } from './account.ts';
 
 const programs = ['sh', 'mkdir', 'cat', 'sed', 'sleep', 'chmod'];
-/** Whatever the script names outside its own words. */
+/** Absolute paths in the user-data script, redirected into the instance's directory. */
 const places = ['/var/lib/slipway', '/opt/slipway', '/etc/systemd', '/run/systemd', '/usr/local/bin', '/snap/bin'];
 
 export interface BootingMachines extends Boots {
   diskOf(instance: FakeInstance): string;
-  /** From now on images have Node, or have none. */
+  /** Whether images launched from now on contain Node. */
   giveNode(yes: boolean): void;
-  /** From now on they have systemd, of which there is no more than a `systemctl` that writes down what it is asked. */
+  /** From now on images have systemd: a `systemctl` that only prints its arguments. */
   giveSystemd(): void;
   close(): void;
 }
@@ -37,7 +37,7 @@ export function bootingMachines(): BootingMachines {
     try {
       process.kill(-pid, 'SIGKILL');
     } catch (error) {
-      // It had ended by itself.
+      // It had exited already.
       if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
     }
   };

@@ -1,7 +1,4 @@
-/**
- * A server that speaks EC2's query protocol, and goes wrong in the ways that EC2 does when it is
- * told to.
- */
+/** A server that speaks EC2's query protocol and can be told to fail in the ways EC2 does. */
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type Boots, createAccount, type FakeAccount } from './account.ts';
@@ -9,8 +6,8 @@ import { actions } from './actions.ts';
 import { Ec2Refusal, type Query, readQuery, responseXml } from './query.ts';
 
 /**
- * What becomes of the next requests of an action: refused, cut off before or after their effect,
- * never answered, or, of a list, answered as if nothing were there.
+ * How the next requests of an action fail: refused, disconnected before or after they take effect,
+ * never answered, or, for a list, answered as if it were empty.
  */
 export type Fault =
   | { refuse: string; message?: string; status?: number }
@@ -22,13 +19,13 @@ export type Fault =
 export interface Ec2Server {
   endpoint: string;
   account: FakeAccount;
-  /** Every action that was requested, in order. */
+  /** Every requested action, in order. */
   queries: Query[];
-  /** For that many requests of that action; for all that come where no number is given. */
+  /** Applies to the given number of requests of that action, or to all of them. */
   plant(action: string, fault: Fault, times?: number): void;
   heal(): void;
-  /** As if a page of a list held no more than that, whatever is asked for. */
-  pageSize(most: number): void;
+  /** Limits the page size of lists, whatever the request says. */
+  pageSize(max: number): void;
   close(): Promise<void>;
 }
 
@@ -84,8 +81,8 @@ export async function startEc2(boots: Boots = {}): Promise<Ec2Server> {
     queries,
     plant: (action, fault, times = Number.POSITIVE_INFINITY) => planted.set(action, { fault, left: times }),
     heal: () => planted.clear(),
-    pageSize: (most) => {
-      page = most;
+    pageSize: (max) => {
+      page = max;
     },
     async close() {
       server.closeAllConnections();

@@ -1,4 +1,7 @@
-/** A place for the ec2 driver's tests: an account behind a server that speaks its protocol, and eyes that look into the account. */
+/**
+ * The world for the ec2 driver's conformance tests: a fake account behind EC2's protocol, and
+ * direct access to the account.
+ */
 import { systemClock } from '../../../src/base/clock.ts';
 import { newCorrelationId, newNodeId, newNodeInstanceId, newWorkflowId } from '../../../src/base/ids.ts';
 import type { DriverWorld } from '../../../src/drivers/conformance.ts';
@@ -9,7 +12,7 @@ import { tagNames } from '../../../src/drivers/ec2/tags.ts';
 import type { FakeInstance } from './account.ts';
 import { type Ec2Server, someImage, startEc2 } from './ec2-server.ts';
 
-/** As the server would find them in its environment. */
+/** The credentials as the server finds them in its environment. */
 export const accountSecrets = {
   AWS_ACCESS_KEY_ID: 'AKIDOFNOBODYATALL123',
   AWS_SECRET_ACCESS_KEY: 'a-secret-key-that-nobody-may-ever-see+/=',
@@ -62,8 +65,8 @@ export async function ec2World(): Promise<Ec2World> {
     );
   const up = (target: DriverTarget) =>
     instancesOf(target).filter(({ state }) => state === 'pending' || state === 'running');
-  /** Until it was asked for, and no further; with whatever became of its answer. */
-  const requested = async (target: EnsureTarget) => {
+  /** Requests the instance and stops there, whatever the answer was. */
+  const requestOnly = async (target: EnsureTarget) => {
     const driver = open();
     for (let tries = 0; instancesOf(target).length === 0 && tries < 5; tries++) {
       const answer = await driver.ensure(target);
@@ -85,38 +88,38 @@ export async function ec2World(): Promise<Ec2World> {
     },
     halfDone: [
       {
-        name: 'a machine that was launched and never recorded',
+        name: 'an instance that was launched and never recorded',
         async leave(target) {
-          await requested(target);
+          await requestOnly(target);
           target.state = {};
         },
       },
       {
-        name: 'a machine whose launch was never answered',
+        name: 'an instance whose launch was never answered',
         async leave(target) {
           server.plant('RunInstances', { cut: 'after' }, 1);
-          await requested(target);
+          await requestOnly(target);
         },
       },
       {
-        name: 'a machine that runs, asked for in other words than ours',
+        name: 'a running instance that was launched with other parameters',
         async leave(target) {
-          await requested(target);
+          await requestOnly(target);
           target.state = {};
           target.bootstrap.deadline_at = '2100-01-01T00:05:00Z';
         },
       },
       {
-        name: 'a machine that was stopped from outside',
+        name: 'an instance that was stopped from outside',
         async leave(target) {
-          await requested(target);
+          await requestOnly(target);
           for (const instance of up(target)) instance.state = 'stopped';
         },
       },
       {
-        name: 'a volume that its machine left behind, and the note of a launch',
+        name: 'a volume left behind by its instance, and the record of a launch',
         async leave(target) {
-          await requested(target);
+          await requestOnly(target);
           for (const part of server.account.parts.values()) {
             if (part.tags[tagNames.node_instance_id] === target.node_instance_id && part.kind === 'volume')
               part.instance = null;

@@ -22,7 +22,7 @@ export function listOf(fields: URLSearchParams, name: string): string[] {
   return found;
 }
 
-/** `Filter.1.Name` with `Filter.1.Value.1` …; of tags only, which is all that is asked for here. */
+/** `Filter.1.Name` with `Filter.1.Value.1` … Only tag filters are supported. */
 export function tagFilters(fields: URLSearchParams): [name: string, values: string[]][] {
   const found: [string, string[]][] = [];
   for (let index = 1; fields.has(`Filter.${index}.Name`); index++) {
@@ -33,7 +33,7 @@ export function tagFilters(fields: URLSearchParams): [name: string, values: stri
   return found;
 }
 
-/** The tags of one kind of resource in a request that launches. */
+/** The tags of one kind of resource in a launch request. */
 export function tagsFor(fields: URLSearchParams, kind: string): Record<string, string> {
   const tags: Record<string, string> = {};
   for (let spec = 1; fields.has(`TagSpecification.${spec}.ResourceType`); spec++) {
@@ -51,7 +51,7 @@ type Xml = string | number | boolean | Xml[] | { [name: string]: Xml };
 const escaped = (text: string) =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
 
-/** A list becomes `<item>` after `<item>`. */
+/** Writes a list as repeated `<item>` elements. */
 export function toXml(value: Xml): string {
   if (Array.isArray(value)) return value.map((each) => `<item>${toXml(each)}</item>`).join('');
   if (typeof value === 'object')
@@ -64,7 +64,7 @@ export function toXml(value: Xml): string {
 export const responseXml = (action: string, body: Xml): string =>
   `<?xml version="1.0" encoding="UTF-8"?><${action}Response xmlns="http://ec2.amazonaws.com/doc/2016-11-15/"><requestId>00000000-0000-0000-0000-000000000000</requestId>${toXml(body)}</${action}Response>`;
 
-/** In the shape in which EC2 refuses. */
+/** A refusal in EC2's format. */
 export class Ec2Refusal extends Error {
   readonly code: string;
   readonly status: number;

@@ -1,6 +1,7 @@
 /**
- * A server process reduced to its database: starts the embedded PostgreSQL on the directory it is given, reports in one
- * line of JSON, and then waits to be killed. The tests of the embedded PostgreSQL run it as a child.
+ * A server process reduced to its database. It starts the embedded PostgreSQL on the given
+ * directory, reports in one line of JSON, and waits to be killed. The tests of the embedded
+ * PostgreSQL run it as a child process.
  */
 import { systemClock } from '../../../src/base/clock.ts';
 import { startEmbeddedPostgres } from '../../../src/store/pg/embedded/embedded.ts';

@@ -1,6 +1,6 @@
 /**
- * Servers reduced to their database, each a process of its own that a test can kill; whatever they leave behind is ended and
- * removed by `endOwners`.
+ * Starts `embedded-owner.ts` processes that a test can kill. `endOwners` stops and removes what
+ * they leave behind.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -35,7 +35,6 @@ const children = new Set<ChildProcess>();
 const directories = new Set<string>();
 const postmasters = new Set<number>();
 
-/** A server process of its own, which a test can kill. */
 export async function startOwner(dataDir: string, launch: Launch = {}): Promise<Owner> {
   const { program = ownerProgram, relocateTo, ...as } = launch;
   const args = [program, dataDir, ...(relocateTo === undefined ? [] : [relocateTo])];
@@ -57,7 +56,7 @@ interface Launch {
   uid?: number;
   gid?: number;
   program?: string;
-  /** Stands for the place of our own, so that a test leaves nothing on the host. */
+  /** Replaces the server's own fallback directory, so that a test leaves nothing on the host. */
   relocateTo?: string;
 }
 
@@ -85,7 +84,10 @@ export async function query(url: string, sql: string): Promise<unknown[]> {
   }
 }
 
-/** What they leave behind is ended and removed. Each file says so itself, since a module is loaded once for many files. */
+/**
+ * Stops the processes and removes their directories. Each test file calls it itself, because this
+ * module is loaded once for many files.
+ */
 export async function endOwners(): Promise<void> {
   for (const child of children) await endProcess(child, 'SIGTERM');
   for (const pid of postmasters) {
@@ -97,7 +99,7 @@ export async function endOwners(): Promise<void> {
   for (const set of [children, directories, postmasters]) set.clear();
 }
 
-/** As root these run as `nobody`; a plain user already is one. */
+/** Launches as `nobody` when the tests run as root. */
 export async function asPlainUser(dataDir: string): Promise<Launch> {
   if (!isRoot) return {};
   await chown(dataDir, nobodyUid, nobodyUid);

@@ -7,11 +7,11 @@ test.for([
   { some: ['a', 'b'], others: ['1', '2', '3', '4'], together: ['a', '1', '2', 'b', '3', '4'] },
   { some: ['a', 'b', 'c'], others: ['1'], together: ['a', '1', 'b', 'c'] },
   { some: [], others: ['1', '2'], together: ['1', '2'] },
-])('$some and $others are dealt out evenly, each in its own order', ({ some, others, together }) => {
+])('spreads $some evenly over $others and keeps the order of each', ({ some, others, together }) => {
   expect(interleave(some, others)).toEqual(together);
 });
 
-test('every file that is named here exists, once', () => {
+test('lists only files that exist, each once', () => {
   const root = join(import.meta.dirname, '../../..');
   const files = globSync('{src,test}/**/*.test.ts', { cwd: root });
   const found = slowestFiles.filter((end) => files.filter((file) => file.endsWith(`/${end}`)).length !== 1);

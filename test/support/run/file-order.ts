@@ -1,11 +1,14 @@
 /**
- * The order in which test files begin. All suites share the workers: files that mostly wait (for deadlines, for machines that
- * boot) are dealt out between files that mostly work, so that the processors always have something to do; and what takes long
- * begins early, so that nobody waits for it in the end.
+ * The order in which test files start. All suites share the workers. Files that mostly wait (for
+ * deadlines, for booting machines) are interleaved with files that mostly compute, so that the CPUs
+ * stay busy. The slowest files start first, so that none of them runs alone at the end.
  */
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** The longest of all, by the end of their path. One that is missing here only makes the end of a run a little longer. */
+/**
+ * The slowest files, by the end of their path. A missing entry only makes the end of a run a little
+ * longer.
+ */
 export const slowestFiles = [
   'chaos/killed-server-aks.test.ts',
   'operations/every-step.test.ts',
@@ -53,7 +56,7 @@ const rank = ({ moduleId }: TestSpecification): number => {
   return place === -1 ? slowestFiles.length : place;
 };
 
-/** Both lists, each in its own order, spread evenly over one another. */
+/** Merges two lists evenly and keeps the order of each. */
 export function interleave<T>(some: readonly T[], others: readonly T[]): T[] {
   const placed = [some, others].flatMap((list) => list.map((item, i) => ({ item, at: i / list.length })));
   return placed.sort((a, b) => a.at - b.at).map(({ item }) => item);

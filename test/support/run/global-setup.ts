@@ -1,6 +1,6 @@
 /**
- * Starts the one PostgreSQL of a test run, in a directory of its own, and makes the template from which every test file
- * clones its database (template.ts, database.ts).
+ * Starts the PostgreSQL of a test run in its own directory and creates the template that every test
+ * file clones (template.ts, database.ts).
  */
 import { existsSync, statfsSync, statSync } from 'node:fs';
 import { chmod, mkdtemp, readdir, rm } from 'node:fs/promises';
@@ -18,8 +18,8 @@ import { createTemplate } from './template.ts';
 const prefix = 'slipway-test-run-';
 
 /**
- * A run makes and drops hundreds of databases of a thousand files each. In memory, where there is plenty of it, that costs the
- * processors a tenth less; nothing here outlives the run anyway.
+ * A run creates and drops hundreds of databases of a thousand files each. On a RAM disk with enough
+ * space that takes a tenth less CPU time; nothing outlives the run anyway.
  */
 const memoryDirectory = '/dev/shm';
 const enoughBytes = 4 * 2 ** 30;
@@ -30,7 +30,10 @@ const hasRoom = (path: string) => {
 };
 const runsDirectory = () => (hasRoom(memoryDirectory) ? memoryDirectory : tmpdir());
 
-/** Another PostgreSQL that somebody started for the run, such as an older version (test/outsiders/postgresql.test.ts). */
+/**
+ * A PostgreSQL started outside for the run, such as an older version
+ * (test/outsiders/postgresql.test.ts).
+ */
 const givenUrl = process.env.SLIPWAY_TEST_POSTGRES_URL;
 
 async function useGiven(project: TestProject, url: string): Promise<void> {
@@ -49,7 +52,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   }
   for (const runs of [tmpdir(), memoryDirectory].filter((path) => existsSync(path))) await removeAbandonedRuns(runs);
   const dataDir = await mkdtemp(join(runsDirectory(), `${prefix}${process.pid}-`));
-  // Entered by the unprivileged account too, when the tests run as root.
+  // When the tests run as root, the unprivileged account enters it too.
   await chmod(dataDir, 0o711);
   const postgres = await startEmbeddedPostgres({
     dataDir,
@@ -68,20 +71,25 @@ export default async function setup(project: TestProject): Promise<() => Promise
   };
 }
 
-/** A run connects thousands of times. So that a stolen hash is of no use, a password is hashed thousands of times with each; here nothing is stolen. */
+/**
+ * A run connects thousands of times, and each connection hashes a password with all iterations. One
+ * iteration is enough here.
+ */
 const quickPasswords = { scram_iterations: '1' };
 
-/** The owner's was hashed when the cluster was made, before there were settings. */
+/** The owner's password was hashed when the cluster was created, before this setting applied. */
 async function hashQuickly(url: string): Promise<void> {
   const { username, password } = new URL(url);
   await execute(url, `ALTER ROLE ${username} PASSWORD '${password}'`);
 }
 
-/** A run that was killed leaves its PostgreSQL alive, as it should; here nobody will ever come back for it. */
+/**
+ * A killed run leaves its PostgreSQL running. A server would adopt it again; a test run never does.
+ */
 async function removeAbandonedRuns(runs: string): Promise<void> {
   for (const name of await readdir(runs)) {
     if (!name.startsWith(prefix) || isProcessAlive(Number.parseInt(name.slice(prefix.length), 10))) continue;
-    // Another user's run, or one that is being removed by its own process this moment.
+    // Skips another user's run, and one that its own process is removing right now.
     if (statSync(join(runs, name), { throwIfNoEntry: false })?.uid !== process.getuid?.()) continue;
     const clusterDir = join(runs, name, 'postgres');
     const postmaster = existsSync(clusterDir) ? findPostmaster(clusterDir) : undefined;

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { registerStop, stopLeftovers } from './left-running.ts';
 
-test('what was left running is stopped, and what was stopped is not stopped again', async () => {
+test('stops everything left running, and nothing twice', async () => {
   const stopped: string[] = [];
   const first = registerStop(async () => void stopped.push('first'));
   registerStop(async () => void stopped.push('second'));

@@ -1,15 +1,18 @@
-/** What a test file started in its own process and has not stopped yet. The next file of the worker must find none of it. */
+/**
+ * Tracks the servers and engines that a test file started in its process, so that the next file of
+ * the worker finds none of them running.
+ */
 const key = Symbol.for('slipway.test.left-running');
 type Stop = () => Promise<void>;
 
 function running(): Set<Stop> {
-  // Of the process: a file that replaces modules has this one twice.
+  // Kept on globalThis, because a file that mocks modules loads this one twice.
   const process = globalThis as { [key]?: Set<Stop> };
   process[key] ??= new Set();
   return process[key];
 }
 
-/** Remembers it until it is stopped, by whoever does so first. */
+/** Registers a stop function and returns it wrapped, so that it runs only once. */
 export function registerStop(stop: Stop): Stop {
   const once = async () => {
     if (running().delete(once)) await stop();

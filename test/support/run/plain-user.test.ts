@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { becomePlainUser } from './plain-user.ts';
 
-test('refuses a file that shares its process with others', () => {
+test('refuses to run in a process shared with other test files', () => {
   const before = process.getuid?.();
   expect(becomePlainUser).toThrow('*.unprivileged.test.ts');
   expect(process.getuid?.()).toBe(before);

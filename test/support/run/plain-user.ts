@@ -1,16 +1,17 @@
 /**
- * Makes a test file go on as a plain user where root started it, because root is refused almost nothing. There is no way
- * back, so the file is named `*.unprivileged.test.ts`: such files have a process of their own (vitest.config.ts).
+ * Drops root for the rest of a test file, because root is denied almost nothing. The process cannot
+ * go back, so such a file is named `*.unprivileged.test.ts` and gets its own process
+ * (vitest.config.ts).
  */
 import { expect } from 'vitest';
 
-const nobody = 65_534;
+const nobodyUid = 65_534;
 
 export function becomePlainUser(): void {
   if (!expect.getState().testPath?.endsWith('.unprivileged.test.ts'))
     throw new Error('a file that gives up the rights of root is named *.unprivileged.test.ts');
   if (process.getuid?.() !== 0) return;
   process.setgroups?.([]);
-  process.setgid?.(nobody);
-  process.setuid?.(nobody);
+  process.setgid?.(nobodyUid);
+  process.setuid?.(nobodyUid);
 }

@@ -1,20 +1,21 @@
 /**
- * Runs in front of every test file. A worker runs many files one after another and keeps the modules it has loaded, which saves
- * more than a second of processor time for each file that starts a server. Two things must not pass from one file to the next:
- * modules that a file replaced (`vi.mock`), and a server that a file which failed did not stop.
+ * Runs before every test file. A worker runs many files and keeps the loaded modules, which saves
+ * more than a second of CPU time for each file that starts a server. Two things must not leak into
+ * the next file: mocked modules (`vi.mock`), and a server that a failed file did not stop.
  */
 import { readFileSync } from 'node:fs';
 import { afterAll, expect, vi } from 'vitest';
 import { stopLeftovers } from './left-running.ts';
 
-/** Of the process, since this module too is loaded anew for each file. */
+/** Kept on globalThis, because this module is loaded again for each file. */
 const worker = globalThis as { slipway_modules_replaced?: boolean };
 
 const { testPath } = expect.getState();
 const replaces = testPath !== undefined && readFileSync(testPath, 'utf8').includes('vi.mock(');
-// A module that is loaded already would not be replaced any more; and what was loaded with a replacement suits nobody else.
+// `vi.mock` does not affect modules that are already loaded, and modules loaded with a mock must
+// not be reused.
 if (replaces || worker.slipway_modules_replaced) vi.resetModules();
 worker.slipway_modules_replaced = replaces;
 
-// The first hook that is registered runs last, when the file has stopped what it could.
+// The hook registered first runs last, after the file's own clean-up.
 afterAll(stopLeftovers);

@@ -1,4 +1,4 @@
-/** What only some places may do: read a clock, hold SQL, write a status. */
+/** Rules about what only some files may do: read a clock, hold SQL, write a status. */
 import {
   child,
   eachFile,
@@ -35,7 +35,7 @@ function readsAClock(source: SourceFile): string[] {
     );
 }
 
-/** The last word of what is called: `globalThis.setTimeout(…)` sets a timer as well. A method of our own named so does too. */
+/** The name of the called function; `globalThis.setTimeout(…)` counts as `setTimeout`. */
 function calleeName(node: SyntaxNode): string {
   const callee = child(node, 'callee');
   const name =
@@ -120,13 +120,13 @@ const sqlAtHome: Rule = {
 };
 
 const transitions = /^src\/store\/transitions\//;
-const guarded = '(?:nodes|allocations)';
+const guardedTables = '(?:nodes|allocations)';
 const setClause = '\\bset\\b(?:(?!\\bwhere\\b|\\bfrom\\b|\\breturning\\b)[^])*?';
 const writesStatus = [
-  new RegExp(`\\bupdate\\s+(?:only\\s+)?"?${guarded}"?\\s(?:(?!\\bset\\b)[^])*${setClause}\\bstatus"?\\s*=`, 'i'),
-  new RegExp(`\\binsert\\s+into\\s+"?${guarded}"?\\s[^]*\\bdo\\s+update\\s+${setClause}\\bstatus"?\\s*=`, 'i'),
+  new RegExp(`\\bupdate\\s+(?:only\\s+)?"?${guardedTables}"?\\s(?:(?!\\bset\\b)[^])*${setClause}\\bstatus"?\\s*=`, 'i'),
+  new RegExp(`\\binsert\\s+into\\s+"?${guardedTables}"?\\s[^]*\\bdo\\s+update\\s+${setClause}\\bstatus"?\\s*=`, 'i'),
 ];
-const buildsStatusUpdate = new RegExp(`updateTable\\(['"\`]${guarded}\\b[^;]*\\.set\\([^;]*\\bstatus\\b`);
+const buildsStatusUpdate = new RegExp(`updateTable\\(['"\`]${guardedTables}\\b[^;]*\\.set\\([^;]*\\bstatus\\b`);
 
 function writesAStatus(source: SourceFile): string[] {
   const texts = source.path.endsWith('.sql') ? [source.text] : stringsOf(source);
@@ -174,7 +174,7 @@ const onlyTransitions: Rule = {
   ],
 };
 
-/** Their outcomes say whether the status was changed; one that was refused changed nothing. */
+/** Their result says whether the status changed; a refused transition changes nothing. */
 const statusChanges = ['transition', 'moveAllocations'];
 
 function ignoresAnOutcome(source: SourceFile): string[] {
@@ -192,7 +192,7 @@ function ignoresAnOutcome(source: SourceFile): string[] {
 }
 
 const outcomesAreRead: Rule = {
-  name: 'nobody ignores whether a status was changed',
+  name: 'no caller ignores whether a status was changed',
   check: eachFile(isServerProduct, ignoresAnOutcome),
   broken: [
     'await transition(tx, moves, now, environment);',

@@ -1,10 +1,13 @@
-/** No import leads back to where it came from: among files, types included, and among the rooms of the store and the console. */
+/**
+ * No import cycles: between files, types included, and between the rooms of the store and the
+ * console.
+ */
 import { posix } from 'node:path';
 import { file, importsOf, isProduct, type Rule, type SourceFile, type Violation } from './source.ts';
 
 type Graph = Map<string, Set<string>>;
 
-/** A path that leads back to `start`, or nothing. */
+/** A path from `start` back to `start`, if there is one. */
 function cycleThrough(start: string, graph: Graph): string[] | undefined {
   const reachedBy = new Map<string, string>();
   const waiting = [start];
@@ -25,7 +28,7 @@ function cycleThrough(start: string, graph: Graph): string[] | undefined {
   return undefined;
 }
 
-/** Each cycle once, named by its first member in the alphabet. */
+/** Reports each cycle once, by its alphabetically first member. */
 function cyclesIn(graph: Graph): string[][] {
   const seen = new Set<string>();
   return [...graph.keys()].sort().flatMap((start) => {
@@ -54,7 +57,7 @@ const violations = (cycles: string[][]): Violation[] =>
   cycles.map(([path = '', ...rest]) => ({ path, what: `imports itself by way of ${[...rest, path].join(' → ')}` }));
 
 const noFileCycles: Rule = {
-  name: 'no file imports itself by way of others',
+  name: 'no file imports itself through others',
   check: (files) => violations(cyclesIn(importGraph(files, (path) => path))),
   broken: [
     [file('src/a/b.ts', "import './c.ts';"), file('src/a/c.ts', "import type { B } from './b.ts';")],
@@ -74,7 +77,10 @@ const noFileCycles: Rule = {
 
 const rooms = [/^src\/store\/[^/]+(?=\/)/, /^console\/src\/features\/[^/]+(?=\/)/, /^console\/src\/[^/]+(?=\/)/];
 
-/** The room that a file is in: a folder of the store, a feature of the console, or a folder beside its features. */
+/**
+ * The room of a file: a folder of the store, a feature of the console, or a folder beside the
+ * features.
+ */
 const roomOf = (path: string) => {
   const normal = posix.normalize(path);
   return rooms.map((room) => room.exec(normal)?.[0]).find((room) => room !== undefined);

@@ -1,4 +1,4 @@
-/** How files look: their names, their size, and what no file may contain. */
+/** Rules about files: their names, their size, and text that no file may contain. */
 import { eachFile, file, isCode, isGenerated, isProduct, nodesOf, parse, type Rule } from './source.ts';
 
 const noAny: Rule = {
@@ -23,13 +23,13 @@ const nothingSilenced: Rule = {
   fine: [file('src/a.ts', "// Never write @ts-ignore.\nconst a = '// @ts-ignore';")],
 };
 
-const emptyNames = /(^|[-./])(utils?|helpers?|commons?|managers?|misc)([-./]|$)/;
+const meaninglessNames = /(^|[-./])(utils?|helpers?|commons?|managers?|misc)([-./]|$)/;
 
-const tellingNames: Rule = {
-  name: 'no name that says nothing, and no barrel',
+const meaningfulNames: Rule = {
+  name: 'no meaningless file names, and no barrels',
   check: eachFile(isCode, ({ path }) => {
     const wrong = [];
-    if (emptyNames.test(path)) wrong.push('has a name that does not say what it is');
+    if (meaninglessNames.test(path)) wrong.push('has a name that does not say what it is');
     if (/(^|\/)index\.(ts|tsx|mjs)$/.test(path)) wrong.push('is a barrel');
     return wrong;
   }),
@@ -43,14 +43,14 @@ const tellingNames: Rule = {
   fine: [file('src/api/uncommon-index.ts', ''), file('console/src/FleetPage.tsx', '')],
 };
 
-const lettersOfAName = /^[a-z0-9]+(?:-[a-z0-9]+)*(?:\.[a-z]+)*\.(?:ts|tsx|mjs)$/;
-const lettersOfAComponent = /^(?:[A-Z][a-z0-9]*)+(?:\.[a-z]+)*\.tsx$/;
+const fileName = /^[a-z0-9]+(?:-[a-z0-9]+)*(?:\.[a-z]+)*\.(?:ts|tsx|mjs)$/;
+const componentName = /^(?:[A-Z][a-z0-9]*)+(?:\.[a-z]+)*\.tsx$/;
 
 const kebabCase: Rule = {
   name: 'files are named in kebab-case, components in PascalCase',
   check: eachFile(isCode, ({ path }) => {
     const name = path.split('/').at(-1) ?? '';
-    const fits = lettersOfAName.test(name) || lettersOfAComponent.test(name);
+    const fits = fileName.test(name) || componentName.test(name);
     return fits ? [] : ['is not named as the others are'];
   }),
   broken: ['src/store/nodeRules.ts', 'src/store/node_rules.ts', 'console/src/fleetPage.tsx'].map((path) => [
@@ -64,27 +64,27 @@ const kebabCase: Rule = {
   ],
 };
 
-const longest = 400;
+const maxLines = 400;
 
 const smallFiles: Rule = {
-  name: 'a file is one idea',
+  name: 'no file is too long',
   check: eachFile(
     (path) => isProduct(path) && !isGenerated(path),
     ({ text }) => {
       const lines = text.split('\n').length - 1;
-      return lines > longest ? [`has ${lines} lines`] : [];
+      return lines > maxLines ? [`has ${lines} lines`] : [];
     },
   ),
-  broken: [[file('src/a.ts', '\n'.repeat(longest + 1))]],
-  fine: [file('src/a.ts', '\n'.repeat(longest)), file('src/b.generated.ts', '\n'.repeat(longest + 1))],
+  broken: [[file('src/a.ts', '\n'.repeat(maxLines + 1))]],
+  fine: [file('src/a.ts', '\n'.repeat(maxLines)), file('src/b.generated.ts', '\n'.repeat(maxLines + 1))],
 };
 
-/** Put together here, so that this file does not contain what it looks for. */
+/** Assembled here, so that this file does not contain the paths it searches for. */
 const machines = ['work', 'root', 'farm'].map((name) => `/${name}/`);
 const machinePath = new RegExp(`(?:^|[^\\w./~-])(?:${machines.join('|')})`, 'm');
 
 const noMachinePaths: Rule = {
-  name: 'no path of one machine',
+  name: 'no paths of one machine',
   check: eachFile(
     () => true,
     ({ text }) => (machinePath.test(text) ? [`names the path ${machinePath.exec(text)?.[0].trim()}…`] : []),
@@ -111,7 +111,7 @@ const lockNamesNoHost: Rule = {
 export const formRules: Rule[] = [
   noAny,
   nothingSilenced,
-  tellingNames,
+  meaningfulNames,
   kebabCase,
   smallFiles,
   noMachinePaths,

@@ -1,4 +1,4 @@
-/** Who may know whom: the import direction, the concrete drivers, and files that nobody imports. */
+/** Rules about imports: their direction, concrete drivers, dead files, and production packages. */
 import {
   eachFile,
   file,
@@ -13,9 +13,9 @@ import {
 } from './source.ts';
 
 interface Allowed {
-  /** Folders, or single files, under src. */
+  /** Folders or single files under src. */
   any: string[];
-  /** Of these, types only. */
+  /** May be imported for their types only. */
   types?: string[];
 }
 
@@ -32,7 +32,7 @@ const contractWithoutSchemas = [
   'security/roles.ts',
 ].map((name) => `contract/${name}`);
 
-/** docs/ARCHITECTURE.md has this table in words. Its own folder and `base` are open to each. */
+/** docs/ARCHITECTURE.md explains this table. Every folder may also import itself and `base`. */
 const mayImport: Record<string, Allowed> = {
   base: { any: [] },
   lifecycle: { any: [] },
@@ -47,13 +47,14 @@ const mayImport: Record<string, Allowed> = {
   doctor: { any: ['contract'] },
   agent: { any: ['lifecycle', 'contract', 'doctor'] },
   relay: { any: ['contract'] },
-  // Loading the validators takes longer than most commands do.
+  // Loading the validators takes longer than most commands.
   cli: { any: ['lifecycle', 'doctor', ...contractWithoutSchemas], types: ['contract'] },
-  // The typed client and the masks carry no schema, so the console may run them; the rest of the contract would bring its validators.
+  // The typed client and the masks carry no schema, so the console may run them. The rest of the
+  // contract would bring in its validators.
   console: { any: ['lifecycle', 'contract/client.ts', 'contract/pool-fields/masked.ts'], types: ['contract'] },
 };
 
-/** The composition root; what it knows of the drivers and of the store are files of their own. */
+/** The composition root, split into three files. */
 const compositionRoot = ['src/main.ts', 'src/open-drivers.ts', 'src/open-store.ts'];
 
 const within = (path: string, place: string) => path === place || path.startsWith(`${place}/`);
@@ -63,7 +64,7 @@ function folderOf(path: string): string {
 }
 
 function forbidden(folder: string, allowed: Allowed, { target, typeOnly }: Import): boolean {
-  // Every program may say which version it is.
+  // Every program may report its version.
   if (target === 'package.json') return false;
   if (target.startsWith('console/')) return folder !== 'console';
   if (!target.startsWith('src/') || isTest(target)) return true;
@@ -119,7 +120,7 @@ const importDirection: Rule = {
   ],
 };
 
-/** The driver whose folder this file is in, if it is in one. */
+/** The driver whose folder holds this file, if any. */
 const driverOf = (path: string): string | undefined => /^src\/drivers\/([^/]+)\//.exec(path)?.[1];
 
 const concreteDrivers: Rule = {
@@ -144,7 +145,7 @@ const concreteDrivers: Rule = {
 
 const entryPoints = ['src/main.ts', 'src/cli/main.ts', 'src/agent/main.ts', 'src/relay/main.ts'];
 
-/** Parts that only the tests and the simulator use, on purpose. */
+/** Files that only the tests and the simulator use, on purpose. */
 const checkers = [
   'src/base/virtual-clock.ts',
   'src/engine/virtual-engine.ts',
@@ -189,7 +190,7 @@ function deadFiles(files: SourceFile[]): Violation[] {
 const entries = entryPoints.map((path) => file(path, ''));
 
 const noDeadFiles: Rule = {
-  name: 'every file is reached from an entry point',
+  name: 'every file is reachable from an entry point',
   check: deadFiles,
   broken: [
     [...entries, file('src/store/forgotten.ts', '')],
@@ -231,7 +232,7 @@ const manifest = file(
 );
 
 const declaredPackages: Rule = {
-  name: 'what runs in production imports only production packages',
+  name: 'code that runs in production imports only production packages',
   check: undeclaredPackages,
   broken: [
     [manifest, file('src/main.ts', "import { test } from 'vitest';")],

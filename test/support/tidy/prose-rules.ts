@@ -1,4 +1,4 @@
-/** Data is never read back out of sentences: codes and typed fields travel beside them. */
+/** Code never reads data back out of sentences: codes and typed fields travel beside them. */
 import {
   child,
   eachFile,
@@ -12,7 +12,7 @@ import {
   textOf,
 } from './source.ts';
 
-/** Names under which rendered text travels. */
+/** Names of fields that hold rendered text. */
 const renderedNames = new Set([
   'detail',
   'does',
@@ -32,8 +32,8 @@ const renderedNames = new Set([
 ]);
 
 /**
- * Methods of a string that look into it. Arrays have some of them too; their names are not the ones
- * above.
+ * String methods that inspect the text. Arrays have some of them too, but are not called by the
+ * names above.
  */
 const stringMethods = new Set([
   'endsWith',
@@ -51,7 +51,7 @@ const stringMethods = new Set([
 const patternMethods = new Set(['exec', 'test']);
 const comparisons = new Set(['===', '!==', '==', '!=']);
 
-/** Files that may look into text, and why. A file that no longer does is taken off the list. */
+/** Files that may inspect text, and why. Remove a file from the list once it no longer does. */
 const allowed: Record<string, string> = {
   // Foreign text, where the other side offers nothing better.
   'src/contract/agent/boot-report/lines.ts': 'cloud-init prints its report',
@@ -68,7 +68,7 @@ const allowed: Record<string, string> = {
   'src/store/pg/embedded/claim.ts': 'application_name is the only field of a connection that others see',
   // A key=value selector that happens to be called a label.
   'src/store/rows/allocations.ts': 'splits a selector',
-  // Rendering: they fill in or shorten a text, and decide nothing by it.
+  // Rendering: these fill in or shorten a text and decide nothing by it.
   'src/agent/connection/call-failure.ts': 'names the error once',
   'src/cli/terminal/failure.ts': 'leaves out what the detail already says',
   'console/src/features/audit/words.ts': 'leaves out a reason that the summary already says',
@@ -80,8 +80,8 @@ const allowed: Record<string, string> = {
 };
 
 /**
- * The name of what is looked into: of `(a.reason ?? '')`, `String(a.reason)` and `a?.reason!` it is
- * `reason`.
+ * The name of the inspected value: `reason` for `(a.reason ?? '')`, `String(a.reason)` and
+ * `a?.reason!`.
  */
 function nameOf(node: SyntaxNode | undefined): string {
   switch (node?.type) {
@@ -108,7 +108,7 @@ function firstArgument(node: SyntaxNode): SyntaxNode | undefined {
   return first;
 }
 
-/** `a sentence`, but not a separator, a header's value or a single word. */
+/** True for a phrase; false for a separator, a header's value or a single word. */
 const isProse = (text: unknown): boolean => typeof text === 'string' && /[a-z]{2,} [a-z]{2,}/.test(text);
 
 function literalOf(node: SyntaxNode | undefined): unknown {
@@ -131,7 +131,7 @@ const comparesProse = (node: SyntaxNode): boolean =>
 
 const patternOf = (node: SyntaxNode) => (node.regex as { pattern: string } | undefined)?.pattern ?? '';
 
-/** A word in lower case and the blank behind it, as in `/^crashed (\S+) /`. */
+/** A lower-case word followed by a blank, as in `/^crashed (\S+) /`. */
 const isPatternOfProse = (node: SyntaxNode): boolean => /(?<![\\[a-z])[a-z]{3,} (?![+*?{])/.test(patternOf(node));
 
 const sqlOnText = new RegExp(
@@ -158,7 +158,7 @@ const readers = eachFile((path) => isProduct(path) && !(path in allowed), readsP
 const staleEntries = eachFile((path) => path in allowed, isStale);
 
 const noProseAsData: Rule = {
-  name: 'nothing reads a rendered text back',
+  name: 'no code reads rendered text back',
   check: (files) => [...readers(files), ...staleEntries(files)],
   broken: [
     "if (allocation.reason?.startsWith('its machine')) stop();",

@@ -1,16 +1,16 @@
-/** How the tree is laid out: small folders, a README for each part of src, and links that lead somewhere. */
+/** Rules about the tree: small folders, a README for each part of src, and links that work. */
 import { posix } from 'node:path';
 import { eachFile, file, type Rule, type SourceFile, type Violation } from './source.ts';
 
 const maxEntries = 25;
 
-/** Folders that may hold more, each with its reason. */
+/** Folders that may hold more, with the reason. */
 const mayHoldMore: Record<string, string> = {
   'src/store/migrations': 'migrations are only ever added',
   'docs/decisions': 'decisions are only ever added',
 };
 
-/** Every folder below the root with its entries; a folder inside it counts as one. */
+/** Every folder below the root with its entries; a subfolder counts as one entry. */
 function foldersOf(files: SourceFile[]): Map<string, Set<string>> {
   const folders = new Map<string, Set<string>>();
   for (const { path } of files)

@@ -1,4 +1,7 @@
-/** The repository as the tidy rules see it: files with their text, and for code its syntax tree. Rules never read the disk. */
+/**
+ * The repository as the tidy rules see it: files with their text, and a syntax tree for code. Rules
+ * never read the disk.
+ */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, posix } from 'node:path';
 import { parseSync } from 'rolldown/utils';
@@ -17,15 +20,15 @@ export interface Violation {
 export interface Rule {
   name: string;
   check(files: SourceFile[]): Violation[];
-  /** Each is a tree in which the rule must find something; so the rule is known to bite. */
+  /** Trees in which the rule must find a violation, which proves that it works. */
   broken: SourceFile[][];
-  /** A tree close to the broken ones in which it must find nothing. */
+  /** A similar tree in which it must find none. */
   fine: SourceFile[];
 }
 
 export const file = (path: string, text: string): SourceFile => ({ path, text });
 
-/** A rule that looks at one file at a time; it returns what is wrong with it. */
+/** Makes a rule that checks one file at a time from a function that returns its violations. */
 export const eachFile =
   (applies: (path: string) => boolean, wrong: (file: SourceFile) => string[]) =>
   (files: SourceFile[]): Violation[] =>
@@ -34,7 +37,7 @@ export const eachFile =
 export const isCode = (path: string) => /\.(ts|tsx|mjs)$/.test(path) && !path.endsWith('.d.mts');
 export const isTest = (path: string) => /\.test\.tsx?$/.test(path) || /^(test|bench|sim)\//.test(path);
 export const isGenerated = (path: string) => path.includes('.generated.');
-/** What runs in production, on the server or in the browser. */
+/** Code that runs in production, on the server or in the browser. */
 export const isProduct = (path: string) => isCode(path) && /^(src|console\/src)\//.test(path) && !isTest(path);
 export const isServerProduct = (path: string) => isProduct(path) && path.startsWith('src/');
 
@@ -78,7 +81,7 @@ function collect(value: unknown, into: SyntaxNode[]): void {
 export const nodesOf = (source: SourceFile, ...types: string[]): SyntaxNode[] =>
   parse(source).nodes.filter(({ type }) => types.includes(type));
 
-/** The node under this key, if there is one. */
+/** The child node under this key, if there is one. */
 export function child(node: SyntaxNode | undefined, key: string): SyntaxNode | undefined {
   const value = node?.[key];
   return isNode(value) ? value : undefined;
@@ -86,7 +89,7 @@ export function child(node: SyntaxNode | undefined, key: string): SyntaxNode | u
 
 export const textOf = (source: SourceFile, node: SyntaxNode): string => source.text.slice(node.start, node.end);
 
-/** Every string in the code; a template's holes become `?`, as a parameter would. */
+/** Every string in the code; each placeholder of a template becomes `?`. */
 export function stringsOf(source: SourceFile): string[] {
   const plain = nodesOf(source, 'Literal').flatMap(({ value }) => (typeof value === 'string' ? [value] : []));
   const templates = nodesOf(source, 'TemplateLiteral').map((node) => {
@@ -97,7 +100,7 @@ export function stringsOf(source: SourceFile): string[] {
 }
 
 export interface Import {
-  /** A path from the root for our own files, else the package's name as written. */
+  /** A path from the root for files of this repository, otherwise the package's name as written. */
   target: string;
   own: boolean;
   typeOnly: boolean;
@@ -111,7 +114,10 @@ const importers = [
   'TSImportType',
 ];
 
-/** Imports of every kind; also a file that is named by `new URL('./x.ts', import.meta.url)`, because it will be run. */
+/**
+ * All imports, including files named by `new URL('./x.ts', import.meta.url)`, because those are
+ * run.
+ */
 export function importsOf(source: SourceFile): Import[] {
   const written = nodesOf(source, ...importers).flatMap((node) => {
     const name = child(node, 'source')?.value;

@@ -1,4 +1,7 @@
-/** The house rules that a machine can check; each knows trees that break it, so that the test shows that it bites. */
+/**
+ * All house rules that can be checked automatically. Each carries trees that violate it, so the
+ * test proves that it works.
+ */
 import { callRules } from './call-rules.ts';
 import { cycleRules } from './cycle-rules.ts';
 import { formRules } from './form-rules.ts';

@@ -1,6 +1,6 @@
 /**
- * Tenancy fails closed: a read takes a Visibility, made from the token in one place and turned into
- * SQL in one file.
+ * Tenancy fails closed: every read takes a Visibility, which one file derives from the token and
+ * one file turns into SQL.
  */
 import {
   child,
@@ -24,7 +24,7 @@ const sqlAboutTenants = [
   /\bselect\s+(?:\w+\.)?tenant\s+from\b/i,
 ];
 
-/** `expiring-tokens.ts` compares the scopes of two tokens; no caller's rows are selected by it. */
+/** `expiring-tokens.ts` compares the scopes of two tokens; it does not select rows for a caller. */
 const mayCompareTenants = ['src/store/visibility.ts', 'src/store/rows/sign-in/expiring-tokens.ts'];
 
 const onePredicateFile: Rule = {
@@ -54,13 +54,14 @@ const onePredicateFile: Rule = {
 };
 
 /**
- * Code of the API that names a visibility instead of passing on that of its caller:
- * - auth.ts makes the caller's from its token
- * - asked-for.ts names the target of a refused call, in a fact whose readers are filtered
- * - live-feed.ts and progress-ticks.ts read once for all streams; stream-events.ts filters for each of them
- * - checkup.ts reads a node that the caller was shown, or that an agent runs on
- * - explanations.ts reads the operation on a node that the caller was shown
- * - allocations.ts narrows what the caller sees to one tenant
+ * API code that names a visibility instead of passing on its caller's:
+ * - auth.ts derives the caller's from its token
+ * - asked-for.ts names the target of a refused call in evidence, whose readers are filtered
+ * - live-feed.ts and progress-ticks.ts read once for all streams; stream-events.ts filters for
+ *   each
+ * - checkup.ts reads a node that was shown to the caller, or on which the calling agent runs
+ * - explanations.ts reads the operation on a node that was shown to the caller
+ * - allocations.ts narrows the caller's view to one tenant
  */
 const mayNameVisibility = [
   'src/api/http/auth.ts',
@@ -112,8 +113,8 @@ const callersVisibility: Rule = {
 };
 
 /**
- * Rows whose tenant may be missing: operations on nodes, tokens of the fleet's operators, and who
- * held a node then.
+ * Rows whose tenant may be null: operations on nodes, operators' tokens, and the former holder of a
+ * node.
  */
 const rowsWithTenant = ['OperationRow', 'NewOperation', 'TokenRow', 'ExpiringToken', 'Stood'];
 
@@ -142,7 +143,7 @@ function standsForVisibility(source: SourceFile): string[] {
   const found = [...properties, ...parameters, ...defaults, ...reads].map(
     (node) => `${textOf(source, node)} stands for what a caller may see; take a Visibility`,
   );
-  // Whatever is not known to be the whole fleet is restricted.
+  // Code must compare with 'fleet', so that an unknown kind is restricted.
   const openByDefault = nodesOf(source, 'BinaryExpression')
     .map((node) => textOf(source, node))
     .filter((text) => /^(?:[\w.()]+\.)?visibility\.kind [!=]== 'tenant'$/.test(text))

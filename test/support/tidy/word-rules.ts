@@ -16,7 +16,7 @@ const rewritten = [
   'src/lifecycle/glossary.ts',
   'src/probe/',
   'src/relay/',
-  'test/support/tidy/word-rules.ts',
+  'test/support/',
 ];
 
 /** `meant` is a field of the wire contract there. */
