@@ -33,11 +33,14 @@ import { createDbosEngine } from './engine/dbos-engine.ts';
 import { openDrivers } from './open-drivers.ts';
 import { type OpenedStore, openStore, storeReadiness } from './open-store.ts';
 import { operationRegistry } from './operations/registry.ts';
-import { engineListener } from './operations/runtime/engine-listener.ts';
-import { adminTokenPath, ensureAdminToken, ensureLocalPool } from './operations/runtime/first-start.ts';
+import { engineListener, tracedListener } from './operations/runtime/engine-listener.ts';
+import {
+  adminTokenPath,
+  ensureAdminToken,
+  ensureLocalPool,
+  whyItDidNotStart,
+} from './operations/runtime/first-start.ts';
 import type { OperationServices } from './operations/runtime/services.ts';
-import { whyItDidNotStart } from './operations/runtime/start-failure.ts';
-import { tracedListener } from './operations/runtime/traced-listener.ts';
 import { describeAnswer } from './probe/http-probe.ts';
 import { probeMany } from './probe/probe-many.ts';
 import { createAgentSessions } from './store/agents/agent-sessions.ts';

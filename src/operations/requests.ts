@@ -4,6 +4,7 @@ import { now } from '../base/clock.ts';
 import { newAllocationId, newWorkflowId } from '../base/ids.ts';
 import type { AllocationCreate } from '../contract/allocation.ts';
 import { ApiProblem } from '../contract/errors/errors.ts';
+import type { NodeActionName } from '../lifecycle/actions/actions.ts';
 import { openOperationsOf } from '../store/operations/open-operations.ts';
 import { markCancelling, operationRow, requeue } from '../store/operations/operations.ts';
 import { type Queryable, StoreUnavailable, type Transaction } from '../store/pg/database.ts';
@@ -13,13 +14,34 @@ import { currentPool, type PoolRow } from '../store/rows/pools.ts';
 import { createAllocation, moveAllocations } from '../store/transitions/allocation-transition.ts';
 import { markRetrying, retryByHand } from '../store/transitions/amend-allocation.ts';
 import { renewCleaning } from '../store/transitions/deadlines.ts';
-import { insteadOfRetry } from './instead-of-retry.ts';
-import { queueProvision } from './provision/provision-plan.ts';
+import { nodeDiagnoseKind } from './actions/node-diagnose.ts';
+import { nodeProbeKind } from './actions/node-probe.ts';
+import { nodeReEnrollKind } from './provision/node-re-enroll.ts';
+import { nodeReactivateKind } from './provision/node-reactivate.ts';
+import { nodeReimageKind } from './provision/node-reimage.ts';
+import { nodeProvisionKind, queueProvision } from './provision/provision-plan.ts';
 import { allocationForceReleaseKind } from './release/allocation-force-release.ts';
 import { allocationReleaseKind } from './release/allocation-release.ts';
+import { nodeRetireKind } from './release/node-retire.ts';
 import { releaseIn } from './release/request-release.ts';
 import { type Caller, type Touched, visibleAllocation, visibleOperation } from './runtime/caller.ts';
 import type { OperationServices } from './runtime/services.ts';
+
+const again = (action: NodeActionName) =>
+  `Ask for the action \`${action}\` on its node again: it begins with the machine as it stands now.`;
+
+const ways: Readonly<Record<string, string>> = {
+  [nodeProvisionKind]: 'Retry the allocation instead: it needs a new instance, not the failed one again.',
+  [allocationForceReleaseKind]: 'Force the release of the allocation again: it asks once more for a proof.',
+  [nodeRetireKind]: again('retire'),
+  [nodeReimageKind]: again('reimage'),
+  [nodeReEnrollKind]: again('re-enroll'),
+  [nodeReactivateKind]: again('reactivate'),
+  [nodeProbeKind]: again('probe'),
+  [nodeDiagnoseKind]: again('collect-diagnostics'),
+};
+
+const insteadOfRetry = (kind: string): string => ways[kind] ?? 'Ask for the same again: it begins anew.';
 
 const defaultTenant = 'default';
 /** Half of the connections, so that hundreds of requests at once leave the rest to the work they cause. */

@@ -1,11 +1,12 @@
 /** What every action on a node is given, and what it owes: a prediction, and the deed that fulfils it. */
 import { secondsLater } from '../../base/clock.ts';
-import type { WorkflowId } from '../../base/ids.ts';
+import type { KnownIds, WorkflowId } from '../../base/ids.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { Node } from '../../contract/node.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
 import { type NodeStatus, nodeStatuses } from '../../lifecycle/model/states.ts';
-import type { Transaction } from '../../store/pg/database.ts';
+import { recordEvidence } from '../../store/evidence/evidence.ts';
+import type { Queryable, Transaction } from '../../store/pg/database.ts';
 import type { AllocationRow } from '../../store/rows/allocations.ts';
 import type { NodeRow } from '../../store/rows/nodes.ts';
 import { budgetOf } from '../../store/transitions/transition-rules.ts';
@@ -84,3 +85,26 @@ export interface ActingOnAllocation {
   caller: Caller;
   at: Date;
 }
+
+export const tellAction = (
+  db: Queryable,
+  action: string,
+  { target_id, ...ids }: KnownIds & { target_id: string },
+  { reason }: AskedAction,
+  { actor, correlation_id }: Caller,
+  { says, workflow_id, data }: Prediction,
+  at: Date,
+): Promise<void> =>
+  recordEvidence(db, [
+    {
+      at,
+      layer: 'operator',
+      kind: 'action.done',
+      summary: `${action}: ${says} (${reason})`,
+      data: { action, target_id, reason, says, ...data },
+      actor,
+      ...ids,
+      correlation_id,
+      workflow_id: workflow_id ?? null,
+    },
+  ]);

@@ -1,9 +1,12 @@
 /** `extend-deadline`: more time, by a person's word and with their reason. */
 import { secondsLater } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
+import type { AllocationStatus } from '../../lifecycle/model/states.ts';
+import { openOperationsOf } from '../../store/operations/open-operations.ts';
+import { lockAllocation } from '../../store/rows/allocations.ts';
 import { markExtended } from '../../store/transitions/advance.ts';
-import { moveDeadlines } from '../../store/transitions/deadlines.ts';
-import type { Action } from './acting.ts';
+import { extendSteps, moveAllocationDeadline, moveDeadlines } from '../../store/transitions/deadlines.ts';
+import { type ActingOnAllocation, type Action, changedMeanwhile, type Prediction } from './acting.ts';
 
 const mustHave = (seconds: number | undefined): number => {
   if (seconds === undefined)
@@ -31,3 +34,23 @@ export const extendDeadline: Action = {
     return undefined;
   },
 };
+
+export const predictExtension = ({ allocation, asked, at }: ActingOnAllocation): Prediction<AllocationStatus> => {
+  const deadline_at = extended(allocation.deadline_at, asked.seconds, at);
+  return { status: allocation.status, deadline_at, says: `it has until ${deadline_at.toISOString()}` };
+};
+
+export async function extendAllocation(
+  { tx, allocation, asked, caller, at }: ActingOnAllocation,
+  { deadline_at }: Prediction,
+): Promise<undefined> {
+  // An operation's own step locks the operation and then the allocation.
+  const open = await openOperationsOf(tx, allocation.allocation_id, 'for no key update');
+  const locked = await lockAllocation(tx, allocation.allocation_id);
+  if (!deadline_at || !locked || locked.status !== allocation.status)
+    throw changedMeanwhile('The allocation has changed meanwhile; look at it again.');
+  // The step that it waits in has a limit of its own, which would end the wait before the new deadline.
+  for (const { workflow_id } of open) await extendSteps(tx, workflow_id, asked.seconds ?? 0);
+  const reason = `extended by ${asked.seconds} s: ${asked.reason}`;
+  await moveAllocationDeadline(tx, locked, { deadline_at, reason }, { layer: 'operator', actor: caller.actor }, at);
+}

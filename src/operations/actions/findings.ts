@@ -9,7 +9,7 @@ import { type FindingRow, findingRow, type Settled, settleFinding } from '../../
 import { lockNode } from '../../store/rows/nodes.ts';
 import { restateRow, restoreRow } from '../../store/transitions/restore-rows.ts';
 import { retireIn } from '../release/node-retire.ts';
-import { retireProvenGone } from '../release/retire-proven-gone.ts';
+import { retireProvenGone } from '../release/proven-gone.ts';
 import type { Caller } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
 

@@ -1,10 +1,14 @@
 /** The actions that are one change of status, and at most an operation that follows it. */
 import { newWorkflowId } from '../../base/ids.ts';
-import type { NodeStatus } from '../../lifecycle/model/states.ts';
+import type { NodeStatus, Occupancy } from '../../lifecycle/model/states.ts';
 import type { Cause } from '../../lifecycle/model/transitions.ts';
+import { openTakeDownsOf } from '../../store/operations/open-operations.ts';
+import { markCancelling } from '../../store/operations/operations.ts';
 import { type NewOperation, queueOperation } from '../../store/operations/queue-operation.ts';
 import type { NodeChanges } from '../../store/transitions/node-move.ts';
 import { transition } from '../../store/transitions/node-transition.ts';
+import { reactivation } from '../provision/node-reactivate.ts';
+import { reusesNodes } from '../release/release-policy.ts';
 import { type Acting, type Action, changedMeanwhile, citing, deadlineIn } from './acting.ts';
 
 interface Move {
@@ -41,4 +45,64 @@ export const moveTo = ({ to, by, says, set, also, followed_by }: Move): Action =
       await queueOperation(tx, { ...followed_by, ...operation, actor, node_id, node_instance_id }, at);
     return operation?.workflow_id;
   },
+});
+
+const ends = { hold: 'set aside', retire: 'taken down for good' } as const;
+
+export const drain = moveTo({
+  to: 'draining',
+  by: 'drain',
+  says: ({ asked, shown }) =>
+    `it takes nothing new; ${shown.occupancy === 'free' ? 'being empty' : 'once it is empty'} it is ${ends[asked.drain_then ?? 'hold']}`,
+  set: ({ asked }) => ({ drain_then: asked.drain_then ?? 'hold' }),
+});
+
+export const undrain = moveTo({ to: 'ready', by: 'undrain', says: () => 'it takes work again' });
+
+/** What becomes of it, and of what is on it. `keeps` where the pool uses its machines again: a release then leaves the machine where it is. */
+const asideFor: Record<Occupancy, { keeps: string; loses: string }> = {
+  free: {
+    keeps: 'it is set aside, as it is, until somebody reactivates or retires it',
+    loses: 'it is set aside, as it is, until somebody reactivates or retires it',
+  },
+  reserved: {
+    keeps:
+      'it is set aside, and the allocation that waits for it fails; once that is released, it can be reactivated, reimaged or retired',
+    loses:
+      'it is set aside, and the allocation that waits for it fails. Do not release that while you want to look at the machine: in this pool a release takes it down, and it is gone',
+  },
+  occupied: {
+    keeps:
+      'it is set aside as it is; its allocation stays on it, and it is given no task. From there reactivate lets it serve that allocation again; to reimage or retire it, its allocation is released first, and proven clean it stays aside',
+    loses:
+      'it is set aside as it is; its allocation stays on it, and it is given no task. From there reactivate lets it serve that allocation again. Do not release the allocation while you want to look at the machine: in this pool a release takes it down, and it is gone',
+  },
+  cleanup: {
+    keeps: 'it is set aside; the release of its allocation goes on being tried, and proven clean it stays aside',
+    loses:
+      'it is set aside; the release of its allocation goes on being tried, and that takes the machine down: in this pool it is then gone, and not kept aside',
+  },
+};
+
+export const quarantine = moveTo({
+  to: 'quarantined',
+  by: 'quarantine',
+  says: ({ shown, pool }) => asideFor[shown.occupancy][reusesNodes(pool) ? 'keeps' : 'loses'],
+  // Whatever takes it down would else go on behind the back of who set it aside.
+  async also({ tx, services, node, caller, at }) {
+    for (const { workflow_id, attempt } of await openTakeDownsOf(tx, node.node_id)) {
+      await markCancelling(tx, workflow_id, at, caller.actor);
+      await services.cancelRun(workflow_id, attempt);
+    }
+  },
+});
+
+export const reactivate = moveTo({
+  to: 'starting',
+  by: 'reactivate',
+  says: ({ shown: { occupancy } }) =>
+    occupancy === 'occupied'
+      ? 'it serves its allocation again once it beats and says ready; a ping then proves that it answers. If it stays silent, it fails, and its allocation with it'
+      : 'it serves again once it beats and says ready; a ping then proves that it answers',
+  followed_by: reactivation,
 });

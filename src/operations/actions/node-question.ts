@@ -6,6 +6,9 @@ import { type NewOperation, queueOperation } from '../../store/operations/queue-
 import type { Transaction } from '../../store/pg/database.ts';
 import type { Caller } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
+import type { Action } from './acting.ts';
+import { diagnoseQuestion } from './node-diagnose.ts';
+import { probeQuestion } from './node-probe.ts';
 
 /** The caller holds the node's lock. Asking again while somebody asks is the same question. */
 export async function askIn(
@@ -36,3 +39,25 @@ export async function askIn(
   );
   return workflow_id;
 }
+
+export const probe: Action = {
+  predict: ({ node }) => ({
+    status: node.status,
+    deadline_at: node.deadline_at,
+    says: node.endpoint
+      ? `it is asked at ${node.endpoint} whether it lives, and the answer is kept in its timeline`
+      : 'its agent is given a task, and whether it answers is kept in its timeline',
+  }),
+  act: ({ tx, services, shown, asked, caller, at }) =>
+    askIn(tx, services, probeQuestion, shown, { ...caller, reason: asked.reason }, at),
+};
+
+export const collectDiagnostics: Action = {
+  predict: ({ node }) => ({
+    status: node.status,
+    deadline_at: node.deadline_at,
+    says: 'its agent and its provider are asked, and what they say is kept in its timeline, kind evidence.frozen',
+  }),
+  act: ({ tx, services, shown, asked, caller, at }) =>
+    askIn(tx, services, diagnoseQuestion, shown, { ...caller, reason: asked.reason }, at),
+};

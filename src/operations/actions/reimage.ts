@@ -1,7 +1,12 @@
 /** `reimage`: the machine is taken down with proof and brought up anew, as a new instance of its pool as it is now. */
+
+import { secondsLater } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { currentPool, type PoolRow } from '../../store/rows/pools.ts';
+import { budgetOf } from '../../store/transitions/transition-rules.ts';
+import { reEnrollIn } from '../provision/node-re-enroll.ts';
 import { reimageIn } from '../provision/node-reimage.ts';
+import { retireIn } from '../release/node-retire.ts';
 import { type Acting, type Action, changedMeanwhile, deadlineIn } from './acting.ts';
 
 /** The pool that the new instance is to be made from. */
@@ -26,6 +31,57 @@ export const reimage: Action = {
     const { tx, services, node, asked, caller, at } = acting;
     const pool = await launchingPool(acting);
     const workflow_id = await reimageIn(tx, services, node, pool, { ...caller, reason: asked.reason }, at);
+    if (!workflow_id) throw changedMeanwhile();
+    return workflow_id;
+  },
+};
+
+const kept: Partial<Record<string, string>> = {
+  occupied: '; its allocation stays active',
+  reserved: '; its allocation waits for it again',
+};
+
+async function poolOf(acting: Acting) {
+  const { tx, node, services } = acting;
+  const pool = await currentPool(tx, node.pool);
+  if (!pool) throw new ApiProblem('pool_not_found', `The pool ${node.pool} was deleted; retire the node instead.`);
+  const launches = services.drivers.get(pool.driver)?.launches ?? false;
+  return { pool: launches ? await launchingPool(acting) : pool, launches };
+}
+
+export const reEnroll: Action = {
+  async predict(acting) {
+    const { pool, launches } = await poolOf(acting);
+    const { services, shown, at } = acting;
+    const { seconds } = budgetOf('provision', pool.document, services.environment, null);
+    const says = launches
+      ? 'what is left of its former instance is taken down with proof, and its driver launches its agent again'
+      : `it waits for its agent to be started with the token that is shown now, and only now${kept[shown.occupancy] ?? ''}`;
+    return { status: 'provisioning', deadline_at: secondsLater(at, seconds), says };
+  },
+  async act(acting) {
+    const { tx, services, node, shown, asked, caller, at } = acting;
+    const { pool } = await poolOf(acting);
+    const enrolled = await reEnrollIn(
+      tx,
+      services,
+      { node, shown, pool, caller: { ...caller, reason: asked.reason } },
+      at,
+    );
+    if (!enrolled) throw changedMeanwhile();
+    return enrolled;
+  },
+};
+
+export const retire: Action = {
+  predict: (acting) => ({
+    status: 'cleaning',
+    deadline_at: deadlineIn('cleaning', acting),
+    says: 'it is taken down with proof, and then retired',
+  }),
+  async act({ tx, services, node, asked, caller, at }) {
+    const cited = { by: 'retire' as const, reason: asked.reason, actor: caller.actor };
+    const workflow_id = await retireIn(tx, services, node, cited, at);
     if (!workflow_id) throw changedMeanwhile();
     return workflow_id;
   },

@@ -12,8 +12,8 @@ import { currentPool, poolInTurn } from '../../store/rows/pools.ts';
 import { ruleStage, type Stage } from '../../sweeps/testing/stage.ts';
 import { requestAllocation } from '../requests.ts';
 import type { OperationServices } from '../runtime/services.ts';
-import { assignInTurn } from './assign-in-turn.ts';
 import { type Assignment, assignNode, assignNodes } from './assign-node.ts';
+import { assignInTurn } from './node-provision.ts';
 
 let stage: Stage;
 let services: OperationServices;

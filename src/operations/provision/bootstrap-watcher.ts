@@ -3,15 +3,21 @@
  * wait for it. It reads the provider's view, the console and the agent's lines, records findings as
  * diagnoses, and ends the operation early when a crash is certain. It never writes a verdict.
  */
+
 import { now } from '../../base/clock.ts';
 import type { WorkflowId } from '../../base/ids.ts';
 import { type Finding, readSigns } from '../../lifecycle/findings/diagnosis.ts';
 import { recordEvidence } from '../../store/evidence/evidence.ts';
 import { lastLines } from '../../store/logs/node-logs.ts';
-import { type Crash, markedCrash, markSigns } from '../../store/transitions/advance.ts';
+import { lockNode } from '../../store/rows/nodes.ts';
+import { holdStarting, letGoStarting } from '../../store/supervision/agentless-machines.ts';
+import { type Crash, markedCrash, markSigns, noteAdvance } from '../../store/transitions/advance.ts';
+import { amendNode } from '../../store/transitions/amend-node.ts';
+import type { NodeMove } from '../../store/transitions/node-move.ts';
+import { transition } from '../../store/transitions/node-transition.ts';
+import { requireMoved } from '../../store/transitions/transition-rules.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import type { Subject } from '../runtime/subject.ts';
-import { keepObservation } from './keep-observation.ts';
 
 /** Reading a console costs more than asking for a state. */
 const readEveryMs = 4_000;
@@ -82,4 +88,38 @@ function attach(
       },
     ]);
   });
+}
+
+/** A state that the provider had not shown before is advance. */
+async function keepObservation(services: OperationServices, subject: Subject, state: string): Promise<void> {
+  if (subject.node.observed_state === state) return;
+  const at = now(services.clock);
+  await services.db.transaction(async (tx) => {
+    const node = await lockNode(tx, subject.node.node_id);
+    if (node?.node_instance_id !== subject.node_instance_id || node.observed_state === state) return;
+    const observed = { observed_state: state, observed_at: at };
+    const summary = `the provider shows it as ${state}`;
+    const amended = await amendNode(tx, node, observed, { at, layer: 'provider', kind: 'node.observed', summary });
+    await noteAdvance(tx, amended, [{ kind: 'provider_state', code: state }], at, services.environment);
+  });
+}
+
+/** Looks once; what its provider shows as ready is ready. Repeating it changes nothing. */
+export async function promoteIfReady(services: OperationServices, subject: Subject): Promise<void> {
+  const { state, detail, ready, unseen } = await subject.driver.observe(subject.target);
+  const at = now(services.clock);
+  if (unseen) return holdStarting(services.db, subject.node, detail ?? 'it cannot be seen from here', at);
+  await keepObservation(services, subject, state);
+  if (!ready) return letGoStarting(services.db, subject.node, at);
+  const move: NodeMove = {
+    node_id: subject.node.node_id,
+    node_instance_id: subject.node_instance_id,
+    from: ['starting'],
+    to: 'ready',
+    by: 'upstream-ready',
+    reason: `its provider shows it as ${state}${detail ? ` (${detail})` : ''}`,
+    set: { reported_status: 'ready' },
+  };
+  const outcomes = await services.db.transaction((tx) => transition(tx, [move], at, services.environment));
+  requireMoved(outcomes, 'already_there', 'status_moved_on', 'instance_fenced', 'observed');
 }

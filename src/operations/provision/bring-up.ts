@@ -2,98 +2,63 @@
  * What every operation does that brings a machine up, once the node has an instance to bring up: launch it, wait until it
  * registered, wait until it is ready; and, if that comes to nothing, give it up with the reason.
  */
+
 import { now, secondsLater } from '../../base/clock.ts';
-import { ownerLayers } from '../../contract/errors/problem.ts';
-import type { DriverFailure } from '../../drivers/driver.ts';
-import type { OperationContext, RetryPolicy } from '../../engine/engine.ts';
-import { OperationCancelled, StepFailed } from '../../engine/engine.ts';
-import { isFenced } from '../../lifecycle/model/states.ts';
+import { newWorkflowId } from '../../base/ids.ts';
+import { OperationCancelled, type OperationContext, StepFailed } from '../../engine/engine.ts';
+import { pausingRules } from '../../lifecycle/model/rules.ts';
 import { latestBootNews } from '../../store/agents/boot-stages.ts';
-import { runOnce } from '../../store/operations/executions.ts';
+import { countInstancesSince } from '../../store/agents/instances.ts';
+import { once } from '../../store/operations/executions.ts';
 import type { OperationRow } from '../../store/operations/operation-rows.ts';
-import { operationRow } from '../../store/operations/operations.ts';
+import type { Transaction } from '../../store/pg/database.ts';
+import { lockAllocation } from '../../store/rows/allocations.ts';
 import { nodeRow } from '../../store/rows/nodes.ts';
+import { currentPool } from '../../store/rows/pools.ts';
+import { launchHold } from '../../store/supervision/brake.ts';
 import { moveAllocations } from '../../store/transitions/allocation-transition.ts';
+import { retryingAllocation } from '../../store/transitions/amend-allocation.ts';
 import { transition } from '../../store/transitions/node-transition.ts';
 import { requireMoved } from '../../store/transitions/transition-rules.ts';
 import { freezeFromDriver } from '../release/freeze-evidence.ts';
-import { steadily } from '../runtime/retry-while-unavailable.ts';
 import type { OperationServices } from '../runtime/services.ts';
-import { drive, skipStage, stage, stageOf } from '../runtime/stage.ts';
-import { isObserved, readSubject, type Subject } from '../runtime/subject.ts';
-import { anotherAttempt } from './attempts.ts';
-import { bootstrapWatcher } from './bootstrap-watcher.ts';
-import { keepClock } from './capacity.ts';
-import { launchSpec } from './launch-secrets.ts';
-import { ensured, promoteIfReady } from './observed-start.ts';
+import { skipStage, stage, stageOf } from '../runtime/stage.ts';
+import { isObserved, operationOf, type Subject, subjectOf } from '../runtime/subject.ts';
+import { bootstrapWatcher, promoteIfReady } from './bootstrap-watcher.ts';
+import { launch, MachineEnded } from './launch-secrets.ts';
+import { queueProvision } from './provision-plan.ts';
 
-export const launchPolicy: RetryPolicy = { tries: 3, base_seconds: 1, max_seconds: 15 };
+async function anotherAttempt(
+  tx: Transaction,
+  services: OperationServices,
+  operation: OperationRow,
+  at: Date,
+): Promise<void> {
+  const allocation = operation.allocation_id ? await lockAllocation(tx, operation.allocation_id) : undefined;
+  if (!allocation?.node_id || allocation.status !== 'failed' || allocation.workflow_id !== operation.workflow_id)
+    return;
+  const pool = await currentPool(tx, allocation.pool);
+  const most = pool?.document.attempts ?? 1;
+  if (!pool || pool.document.paused || pool.document.mode === 'observe') return;
+  const made = await countInstancesSince(tx, allocation.node_id, allocation.created_at);
+  if (made >= most) return;
+  // While the brake holds the pool, nothing is launched automatically; a person can still retry.
+  if (await launchHold(tx, { name: pool.name, zone: pool.document.zone ?? null }, pausingRules, at)) return;
+  const workflow_id = newWorkflowId(services.clock);
+  const next_try = `attempt ${made + 1} of ${most}`;
+  // No actor: the pool allows it, and no person asked.
+  const { correlation_id } = operation;
+  const asks = { workflow_id, allocation, correlation_id, actor: null, retry: { reason: next_try } };
+  await queueProvision(tx, pool.document, services, asks, at);
+  await retryingAllocation(tx, allocation, { workflow_id, next_try }, at);
+}
+
 /** How often a provider is asked whether what it finished is ready. */
 const observeEverySeconds = 5;
 /** The door wakes the wait; asking again meanwhile only looks whether the machine crashed before it could say so. */
 const watchEverySeconds = 2;
 /** The deadline sweeps decide; the wait only has to outlast them. */
 export const outlastSeconds = 365 * 24 * 3600;
-
-export const operationOf = async (services: OperationServices, context: OperationContext): Promise<OperationRow> => {
-  const row = await steadily(services.clock, () => operationRow(services.db, context.workflow_id));
-  if (!row) throw new Error(`operation ${context.workflow_id} is not in the store`);
-  return row;
-};
-
-export async function subjectOf(services: OperationServices, context: OperationContext): Promise<Subject> {
-  const operation = await operationOf(services, context);
-  if (!operation.node_id) throw new Error(`operation ${context.workflow_id} has no node yet`);
-  return readSubject(services, services.db, operation.node_id, operation);
-}
-
-/** What a step fails by that saw its machine end, in contrast to one that ended because a rule had decided. */
-class MachineEnded extends StepFailed {}
-
-/**
- * While the provider took its time a rule or a person decided; nothing more is launched into that. A machine that is already up is
- * another matter: the step that launched it was cut off, and is only repeated.
- */
-const givenUp = ({ node }: Subject): DriverFailure => ({
-  outcome: 'failed',
-  owner_layer: ownerLayers.find((each) => each === node.verdict?.owner) ?? 'node',
-  code: node.verdict?.rule ?? 'node_failed',
-  message: node.verdict?.reason ?? `the node is ${node.status}`,
-  retryable: false,
-});
-
-async function launch(context: OperationContext, services: OperationServices): Promise<void> {
-  const subject = await subjectOf(services, context);
-  const ensure = async () => {
-    const current = await subjectOf(services, context);
-    if (isFenced(current.node.status)) return givenUp(current);
-    const launching = await launchSpec(services, current.target.spec);
-    if (launching.outcome === 'failed') return launching;
-    const answer = await current.driver.ensure({
-      ...current.target,
-      spec: launching.spec,
-      bootstrap: {
-        server_url: services.server_url(),
-        ca: services.public_ca,
-        other_server_urls: await services.other_server_urls(),
-        otlp_endpoint: services.otlp_endpoint ?? null,
-        enrollment_token: services.installation.enrollmentToken(current.target),
-        deadline_at: (current.node.deadline_at ?? now(services.clock)).toISOString(),
-        requires: current.pool.requires ?? [],
-        secret_env: launching.secret_env,
-      },
-    });
-    await keepClock(services, current, answer);
-    return answer;
-  };
-  const isOver = async () => isFenced((await subjectOf(services, context)).node.status);
-  const how = { policy: launchPolicy, subject, isOver };
-  const done = await drive(context, services, 'launch:ensure', ensure, how).catch((failure: unknown) => {
-    // Nobody registers late where no agent runs: what its provider refused does not come by waiting.
-    throw failure instanceof StepFailed && isObserved(subject) ? new MachineEnded(failure) : failure;
-  });
-  if (isObserved(subject)) await ensured(context, services, subject, done);
-}
 
 /** Waits until the node has left `status`; a machine that crashed for certain is not waited for. */
 async function awaitLeaving(

@@ -1,11 +1,26 @@
 /** Puts the values of secrets in the place of their names, for the moment of a launch. Nothing of it is stored. */
-import { now } from '../../base/clock.ts';
+
+import { now, secondsLater } from '../../base/clock.ts';
+import { ownerLayers } from '../../contract/errors/problem.ts';
 import { isSecretReference, secretsIn } from '../../contract/pool-fields/references.ts';
-import type { DriverFailure } from '../../drivers/driver.ts';
+import type { DriverDone, DriverFailure, DriverOutcome } from '../../drivers/driver.ts';
+import type { OperationContext, RetryPolicy } from '../../engine/engine.ts';
+import { StepFailed } from '../../engine/engine.ts';
+import { isFenced } from '../../lifecycle/model/states.ts';
+import { arrivedByItself } from '../../store/agents/instances.ts';
+import { once } from '../../store/operations/executions.ts';
+import { lockNode } from '../../store/rows/nodes.ts';
 import { formsForEverybody } from '../../store/rows/secrets/known-values.ts';
 import { openSecret } from '../../store/rows/secrets/seal.ts';
 import { noteUse, secretsNamed } from '../../store/rows/secrets/secrets.ts';
+import { markSigns, noteAdvance } from '../../store/transitions/advance.ts';
+import { moveDeadlines } from '../../store/transitions/deadlines.ts';
+import type { NodeMove } from '../../store/transitions/node-move.ts';
+import { transition } from '../../store/transitions/node-transition.ts';
+import { budgetOf } from '../../store/transitions/transition-rules.ts';
 import type { OperationServices } from '../runtime/services.ts';
+import { drive } from '../runtime/stage.ts';
+import { isObserved, type Subject, subjectOf } from '../runtime/subject.ts';
 
 const failure = (code: string, message: string): DriverFailure => ({
   outcome: 'failed',
@@ -15,11 +30,11 @@ const failure = (code: string, message: string): DriverFailure => ({
   retryable: false,
 });
 
-export type LaunchSpec = { outcome: 'ready'; spec: unknown; secret_env: string[] } | DriverFailure;
+type LaunchSpec = { outcome: 'ready'; spec: unknown; secret_env: string[] } | DriverFailure;
 
 type Env = Record<string, unknown>;
 
-export async function launchSpec(services: OperationServices, spec: unknown): Promise<LaunchSpec> {
+async function launchSpec(services: OperationServices, spec: unknown): Promise<LaunchSpec> {
   const names = secretsIn(spec);
   if (names.length === 0) return { outcome: 'ready', spec, secret_env: [] };
   const rows = new Map((await secretsNamed(services.db, names)).map((row) => [row.name, row]));
@@ -57,4 +72,114 @@ export async function launchSpec(services: OperationServices, spec: unknown): Pr
     spec: { ...rest, env: Object.fromEntries(resolved) },
     secret_env: Object.keys(env).filter((variable) => isSecretReference(env[variable])),
   };
+}
+
+/**
+ * Starts or stops the clock of this boot as the driver's answer says. Repeating it changes nothing.
+ */
+async function keepClock(services: OperationServices, subject: Subject, answer: DriverOutcome): Promise<void> {
+  const waits = answer.outcome === 'wait' && answer.waits_for === 'capacity';
+  const signs =
+    answer.outcome === 'failed'
+      ? []
+      : (answer.parts ?? []).map(({ name, state }) => ({ kind: 'part' as const, code: `${name}: ${state}` }));
+  if (!waits && subject.node.waiting_for === null && signs.length === 0) return;
+  const at = now(services.clock);
+  const { environment } = services;
+  await services.db.transaction(async (tx) => {
+    const node = await lockNode(tx, subject.node.node_id);
+    if (node?.status !== 'provisioning' || node.node_instance_id !== subject.node_instance_id) return;
+    if (waits === (node.waiting_for === 'capacity')) {
+      if (!waits) await noteAdvance(tx, node, signs, at, environment);
+      return;
+    }
+    const phase = waits ? 'queue' : 'provision';
+    const budget = budgetOf(phase, subject.pool, environment, node.requested_provision_seconds).seconds;
+    const seconds = waits ? budget : (node.budget_seconds ?? budget);
+    const set = waits ? { waiting_for: 'capacity' } : { waiting_for: null, clock_from: at };
+    const reason = waits
+      ? 'the provider has no capacity now; the boot budget starts when it has'
+      : 'the provider granted capacity; the boot budget starts';
+    const deadline_at = secondsLater(at, seconds);
+    await moveDeadlines(tx, [{ node, deadline_at, set, reason }], { layer: 'provider' }, at);
+    // States that the provider showed while we were queued do not count as advances later.
+    if (signs.length > 0) await markSigns(tx, subject.node_instance_id, signs, at);
+  });
+}
+
+export const launchPolicy: RetryPolicy = { tries: 3, base_seconds: 1, max_seconds: 15 };
+
+/** What a step fails by that saw its machine end, in contrast to one that ended because a rule had decided. */
+export class MachineEnded extends StepFailed {}
+
+/**
+ * While the provider took its time a rule or a person decided; nothing more is launched into that. A machine that is already up is
+ * another matter: the step that launched it was cut off, and is only repeated.
+ */
+const givenUp = ({ node }: Subject): DriverFailure => ({
+  outcome: 'failed',
+  owner_layer: ownerLayers.find((each) => each === node.verdict?.owner) ?? 'node',
+  code: node.verdict?.rule ?? 'node_failed',
+  message: node.verdict?.reason ?? `the node is ${node.status}`,
+  retryable: false,
+});
+
+export async function launch(context: OperationContext, services: OperationServices): Promise<void> {
+  const subject = await subjectOf(services, context);
+  const ensure = async () => {
+    const current = await subjectOf(services, context);
+    if (isFenced(current.node.status)) return givenUp(current);
+    const launching = await launchSpec(services, current.target.spec);
+    if (launching.outcome === 'failed') return launching;
+    const answer = await current.driver.ensure({
+      ...current.target,
+      spec: launching.spec,
+      bootstrap: {
+        server_url: services.server_url(),
+        ca: services.public_ca,
+        other_server_urls: await services.other_server_urls(),
+        otlp_endpoint: services.otlp_endpoint ?? null,
+        enrollment_token: services.installation.enrollmentToken(current.target),
+        deadline_at: (current.node.deadline_at ?? now(services.clock)).toISOString(),
+        requires: current.pool.requires ?? [],
+        secret_env: launching.secret_env,
+      },
+    });
+    await keepClock(services, current, answer);
+    return answer;
+  };
+  const isOver = async () => isFenced((await subjectOf(services, context)).node.status);
+  const how = { policy: launchPolicy, subject, isOver };
+  const done = await drive(context, services, 'launch:ensure', ensure, how).catch((failure: unknown) => {
+    // Nobody registers late where no agent runs: what its provider refused does not come by waiting.
+    throw failure instanceof StepFailed && isObserved(subject) ? new MachineEnded(failure) : failure;
+  });
+  if (isObserved(subject)) await ensured(context, services, subject, done);
+}
+
+/** The provider is done, and no agent is expected: from here on what it shows counts. */
+async function ensured(
+  context: OperationContext,
+  services: OperationServices,
+  subject: Subject,
+  { message, endpoint }: DriverDone,
+): Promise<void> {
+  await context.step('launch:ensured', () => {
+    const at = now(services.clock);
+    return once(services.db, context.workflow_id, 'ensured', services.executor, at, async (tx) => {
+      const move: NodeMove = {
+        ...subject.ids,
+        node_id: subject.node.node_id,
+        node_instance_id: subject.node_instance_id,
+        from: ['provisioning'],
+        to: 'starting',
+        by: 'ensured',
+        reason: message,
+        set: { registered_at: at, reported_status: 'starting', ...(endpoint && { endpoint }) },
+      };
+      const [outcome] = await transition(tx, [move], at, services.environment);
+      if (outcome?.moved) await arrivedByItself(tx, subject.node_instance_id, at);
+      return null;
+    });
+  });
 }

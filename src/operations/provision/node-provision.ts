@@ -1,10 +1,20 @@
 /** Brings a machine up for an allocation: find or make one, launch it, wait until it registered and is ready. */
+
+import { createBatcher } from '../../base/batching/batch.ts';
+import { bisect, settledAnswer } from '../../base/batching/bisect.ts';
 import { now, secondsLater } from '../../base/clock.ts';
-import type { Json, OperationContext, OperationDefinition } from '../../engine/engine.ts';
-import { OperationCancelled, StepFailed } from '../../engine/engine.ts';
+import type { WorkflowId } from '../../base/ids.ts';
+import {
+  type Json,
+  OperationCancelled,
+  type OperationContext,
+  type OperationDefinition,
+  StepFailed,
+} from '../../engine/engine.ts';
 import { fenceInstance } from '../../store/agents/instances.ts';
-import { runOnce } from '../../store/operations/executions.ts';
-import { completeStage, enterStage } from '../../store/operations/steps.ts';
+import { fenced, fencedTogether, once } from '../../store/operations/executions.ts';
+import { stageEntered, stagePassed } from '../../store/operations/steps.ts';
+import { StoreUnavailable } from '../../store/pg/database.ts';
 import { allocationRow } from '../../store/rows/allocations.ts';
 import { lockNode, nodeRow } from '../../store/rows/nodes.ts';
 import { awaitOthers } from '../release/fence.ts';
@@ -12,11 +22,61 @@ import { freezeFromDriver } from '../release/freeze-evidence.ts';
 import { removeMachine } from '../release/take-down.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { failingStage, skipStage, stage } from '../runtime/stage.ts';
-import { readSubject } from '../runtime/subject.ts';
-import { assignInTurn } from './assign-in-turn.ts';
-import type { Assignment } from './assign-node.ts';
-import { bringUp, giveUpAndFreeze, launchPolicy, operationOf, outlastSeconds, subjectOf } from './bring-up.ts';
+import { operationOf, readSubject, subjectOf } from '../runtime/subject.ts';
+import { type Assignment, assignNode, assignNodes } from './assign-node.ts';
+import { bringUp, giveUpAndFreeze, outlastSeconds } from './bring-up.ts';
+import { launchPolicy } from './launch-secrets.ts';
 import { bringUpStages, nodeProvisionKind } from './provision-plan.ts';
+
+interface Ask {
+  workflow_id: WorkflowId;
+  /** One that is tried again may have a machine to replace, which it locks: it comes alone. */
+  retries: boolean;
+}
+
+type Settled = PromiseSettledResult<Assignment>;
+
+const limits = { max_keys: 100, max_concurrent: 1 };
+
+const isAway = (error: unknown) => error instanceof StoreUnavailable;
+
+/** Undefined for whoever somebody else had locked just then. */
+const together = (services: OperationServices, asks: readonly Ask[]): Promise<(Assignment | undefined)[]> =>
+  services.db.transaction(async (tx) => {
+    const ids = asks.map(({ workflow_id }) => workflow_id);
+    const operations = await fencedTogether(tx, ids, services.executor);
+    const answers = await assignNodes(tx, services, operations, now(services.clock));
+    const byId = new Map(operations.map(({ workflow_id }, place) => [workflow_id, answers[place]]));
+    return ids.map((id) => byId.get(id));
+  });
+
+const alone = (services: OperationServices, { workflow_id }: Ask): Promise<Assignment> =>
+  services.db.transaction(async (tx) =>
+    assignNode(tx, services, await fenced(tx, workflow_id, services.executor), now(services.clock)),
+  );
+
+async function serve(services: OperationServices, asks: Ask[]): Promise<Settled[]> {
+  const plain = asks.filter(({ retries }) => !retries);
+  const answers = await bisect(plain, (some) => together(services, some), isAway);
+  const known = new Map(plain.map((ask, place) => [ask, answers[place]]));
+  const settled: Settled[] = [];
+  for (const ask of asks) {
+    const answer = known.get(ask);
+    if (answer?.status === 'rejected') settled.push(answer);
+    else if (answer?.value) settled.push({ status: 'fulfilled', value: answer.value });
+    else settled.push(...(await bisect([ask], async () => [await alone(services, ask)], isAway)));
+  }
+  return settled;
+}
+
+export function assignInTurn(services: OperationServices): (pool: string, ask: Ask) => Promise<Assignment> {
+  const counters = new Map<string, (ask: Ask) => Promise<Settled>>();
+  return async (pool, ask) => {
+    const counter = counters.get(pool) ?? createBatcher((asks: Ask[]) => serve(services, asks), limits);
+    counters.set(pool, counter);
+    return settledAnswer(await counter(ask));
+  };
+}
 
 const queuePollSeconds = 5;
 

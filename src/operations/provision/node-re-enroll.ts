@@ -7,6 +7,7 @@
  * instance, and a machine without an owner would be a leak: what is left of it goes first, with proof, and the driver
  * launches the new one. In both cases a ping proves that tasks and answers pass.
  */
+
 import { now } from '../../base/clock.ts';
 import { newWorkflowId, type WorkflowId } from '../../base/ids.ts';
 import type { Node } from '../../contract/node.ts';
@@ -32,8 +33,9 @@ import { removeMachine } from '../release/take-down.ts';
 import type { Caller } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { type PlanStep, skipStage, stage } from '../runtime/stage.ts';
-import { type FormerInstance, readSubject, type Subject } from '../runtime/subject.ts';
-import { bringUp, giveUpAndFreeze, launchPolicy, operationOf } from './bring-up.ts';
+import { type FormerInstance, operationOf, readSubject, type Subject } from '../runtime/subject.ts';
+import { bringUp, giveUpAndFreeze } from './bring-up.ts';
+import { launchPolicy } from './launch-secrets.ts';
 import { followPool, type Replaced, replaceInstance } from './new-instance.ts';
 import { pingPlan, proveByPing } from './ping.ts';
 import { bringUpPlan } from './provision-plan.ts';

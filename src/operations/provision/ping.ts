@@ -1,4 +1,5 @@
 /** A ping proves more than a heartbeat: that a task reaches the machine, and that its agent's signed answer reaches us. */
+
 import type { OperationContext } from '../../engine/engine.ts';
 import { StepFailed } from '../../engine/engine.ts';
 import { hasAgent } from '../../store/agents/instances.ts';
@@ -6,7 +7,7 @@ import { isSignedByAgent } from '../release/proof.ts';
 import { askAgent } from '../runtime/agent-task.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { type PlanStep, stage, tell } from '../runtime/stage.ts';
-import { subjectOf } from './bring-up.ts';
+import { subjectOf } from '../runtime/subject.ts';
 
 export const pingPlan: PlanStep[] = [
   { name: 'ping', label: 'Asking its agent for an answer', usual_seconds: 1, within_seconds: 300 },

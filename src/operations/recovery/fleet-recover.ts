@@ -1,6 +1,5 @@
 /** Does one thing to many: chooses them once, tries the canary, then the rest at a capped rate, and stops when too many fail. */
 import { now } from '../../base/clock.ts';
-import { newWorkflowId, type WorkflowId } from '../../base/ids.ts';
 import {
   type Json,
   OperationCancelled,
@@ -8,10 +7,9 @@ import {
   type OperationDefinition,
   StepFailed,
 } from '../../engine/engine.ts';
-import { bulkAction, type RecoveryPhase } from '../../lifecycle/actions/recovery.ts';
+import type { RecoveryPhase } from '../../lifecycle/actions/recovery.ts';
 import { recordEvidence } from '../../store/evidence/evidence.ts';
-import { runOnce } from '../../store/operations/executions.ts';
-import { queueOperation } from '../../store/operations/queue-operation.ts';
+import { once } from '../../store/operations/executions.ts';
 import {
   chooseTargets,
   skipTargets,
@@ -20,68 +18,20 @@ import {
   tallyOf,
   targetsInState,
 } from '../../store/operations/recoveries.ts';
-import type { Transaction } from '../../store/pg/database.ts';
-import type { Caller } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
-import { type PlanStep, stage } from '../runtime/stage.ts';
-import type { Eligibility } from './recovery-eligibility.ts';
-import { type RecoveryOrder, type Round, recoveryRound } from './recovery-round.ts';
-import { incompleteWords, mostNamed, progressParts, progressWords, stopWords } from './recovery-words.ts';
+import { stage } from '../runtime/stage.ts';
+import {
+  incompleteWords,
+  mostNamed,
+  progressParts,
+  progressWords,
+  type RecoveryOrder,
+  type Round,
+  recoveryRound,
+  stopWords,
+} from './recovery-round.ts';
 
 export const fleetRecoverKind = 'fleet-recover';
-
-/** The canary and the rest have no deadline of their own: each target has one, which ends its part. */
-export const fleetRecoverPlan = ({ per_minute, canary }: RecoveryOrder, eligible: number): PlanStep[] => [
-  { name: 'select', label: 'Choosing what to recover', usual_seconds: 0.5, within_seconds: 300 },
-  { name: 'canary', label: 'Trying the canary', usual_seconds: null, within_seconds: null },
-  {
-    name: 'rest',
-    label: 'Recovering the rest',
-    usual_seconds: (Math.max(0, eligible - canary) * 60) / per_minute,
-    within_seconds: null,
-  },
-  { name: 'conclude', label: 'Counting up', usual_seconds: 0.5, within_seconds: 300 },
-];
-
-/** The person's word for the whole of it; every act cites the same correlation id. */
-export async function recoverIn(
-  tx: Transaction,
-  services: OperationServices,
-  order: RecoveryOrder,
-  { matched, eligible }: Pick<Eligibility, 'matched' | 'eligible'>,
-  caller: Caller,
-  at: Date,
-): Promise<WorkflowId> {
-  const workflow_id = newWorkflowId(services.clock);
-  const { actor, correlation_id } = caller;
-  await queueOperation(
-    tx,
-    {
-      workflow_id,
-      kind: fleetRecoverKind,
-      revision: 1,
-      tenant: null,
-      correlation_id,
-      actor,
-      params: { ...order },
-      steps: fleetRecoverPlan(order, eligible),
-    },
-    at,
-  );
-  await recordEvidence(tx, [
-    {
-      at,
-      layer: 'operator',
-      kind: 'recovery.asked',
-      summary: `a recovery that ${bulkAction(order.action).does} was asked for ${eligible}${matched > eligible ? ` of ${matched}` : ''}: ${order.reason}`,
-      data: { ...order, matched, eligible },
-      actor,
-      correlation_id,
-      workflow_id,
-    },
-  ]);
-  return workflow_id;
-}
 
 async function stopped(
   context: OperationContext,

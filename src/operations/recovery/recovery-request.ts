@@ -1,22 +1,76 @@
 /** Asks for a bulk recovery: refused where it would mean nothing or everything, told beforehand whom it would touch. */
+
 import { now } from '../../base/clock.ts';
-import type { WorkflowId } from '../../base/ids.ts';
+import { newWorkflowId, type WorkflowId } from '../../base/ids.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
-import type { RecoveryFilter, RecoveryRequest } from '../../contract/supervision/recovery.ts';
+import type { Recovery, RecoveryFilter, RecoveryRequest } from '../../contract/supervision/recovery.ts';
 import {
   type BulkActionName,
   bulkAction,
   bulkActionNames,
   isAboutAllocations,
   isBulkAction,
+  type NodeBulkAction,
   recoveryDefaults,
+  whyNotInBulk,
 } from '../../lifecycle/actions/recovery.ts';
+import { wholeFleet } from '../../lifecycle/visibility.ts';
+import { recordEvidence } from '../../store/evidence/evidence.ts';
+import { queueOperation } from '../../store/operations/queue-operation.ts';
 import { matchingTargets } from '../../store/operations/recoveries.ts';
-import { currentPool } from '../../store/rows/pools.ts';
+import type { Queryable, Transaction } from '../../store/pg/database.ts';
+import { readNodes } from '../../store/rows/nodes.ts';
+import { currentDocuments, currentPool } from '../../store/rows/pools.ts';
+import { nodeSubjects } from '../actions/offers.ts';
 import type { Caller } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
-import { recoverIn } from './fleet-recover.ts';
-import { type Eligibility, eligibilityOf } from './recovery-eligibility.ts';
+import type { PlanStep } from '../runtime/stage.ts';
+import { fleetRecoverKind } from './fleet-recover.ts';
+import type { RecoveryOrder } from './recovery-round.ts';
+
+type Eligibility = Pick<Recovery, 'matched' | 'eligible' | 'not_eligible' | 'first'>;
+
+/** So many are named beforehand. */
+const mostNamed = 10;
+/** So many are looked at by one round of statements. */
+const atOnce = 1_000;
+
+async function whyNots(db: Queryable, action: NodeBulkAction, ids: readonly string[]): Promise<Map<string, string>> {
+  const why_nots = new Map<string, string>();
+  for (let from = 0; from < ids.length; from += atOnce) {
+    const nodes = await readNodes(db, ids.slice(from, from + atOnce), wholeFleet);
+    const pools = await currentDocuments(
+      db,
+      nodes.map(({ pool }) => pool),
+    );
+    for (const [index, subject] of (await nodeSubjects(db, nodes)).entries()) {
+      const node = nodes[index];
+      const document = node && pools.get(node.pool);
+      const why_not = whyNotInBulk(action, subject, document ? { paused: document.paused ?? false } : null);
+      if (node && why_not !== null) why_nots.set(node.node_id, why_not);
+    }
+  }
+  return why_nots;
+}
+
+/** In the order of their turns, as they are given. */
+async function eligibilityOf(db: Queryable, action: BulkActionName, ids: readonly string[]): Promise<Eligibility> {
+  // A release that has failed may always be tried again; that is what was chosen by.
+  const why_nots = isAboutAllocations(action) ? new Map<string, string>() : await whyNots(db, action, ids);
+  const eligible = ids.filter((id) => !why_nots.has(id));
+  const others = Map.groupBy(
+    ids.filter((id) => why_nots.has(id)),
+    (id) => why_nots.get(id) ?? '',
+  );
+  return {
+    matched: ids.length,
+    eligible: eligible.length,
+    not_eligible: [...others]
+      .map(([why_not, all]) => ({ why_not, count: all.length, first: all.slice(0, mostNamed) }))
+      .sort((a, b) => b.count - a.count),
+    first: eligible.slice(0, mostNamed),
+  };
+}
 
 function bulkActionOf(action: string): BulkActionName {
   if (isBulkAction(action)) return action;
@@ -62,4 +116,57 @@ export async function requestRecovery(
     const isNeeded = !dry_run && known.eligible > 0;
     return { ...known, workflow_id: isNeeded ? await recoverIn(tx, services, order, known, caller, at) : null };
   });
+}
+
+/** The canary and the rest have no deadline of their own: each target has one, which ends its part. */
+const fleetRecoverPlan = ({ per_minute, canary }: RecoveryOrder, eligible: number): PlanStep[] => [
+  { name: 'select', label: 'Choosing what to recover', usual_seconds: 0.5, within_seconds: 300 },
+  { name: 'canary', label: 'Trying the canary', usual_seconds: null, within_seconds: null },
+  {
+    name: 'rest',
+    label: 'Recovering the rest',
+    usual_seconds: (Math.max(0, eligible - canary) * 60) / per_minute,
+    within_seconds: null,
+  },
+  { name: 'conclude', label: 'Counting up', usual_seconds: 0.5, within_seconds: 300 },
+];
+
+/** The person's word for the whole of it; every act cites the same correlation id. */
+async function recoverIn(
+  tx: Transaction,
+  services: OperationServices,
+  order: RecoveryOrder,
+  { matched, eligible }: Pick<Eligibility, 'matched' | 'eligible'>,
+  caller: Caller,
+  at: Date,
+): Promise<WorkflowId> {
+  const workflow_id = newWorkflowId(services.clock);
+  const { actor, correlation_id } = caller;
+  await queueOperation(
+    tx,
+    {
+      workflow_id,
+      kind: fleetRecoverKind,
+      revision: 1,
+      tenant: null,
+      correlation_id,
+      actor,
+      params: { ...order },
+      steps: fleetRecoverPlan(order, eligible),
+    },
+    at,
+  );
+  await recordEvidence(tx, [
+    {
+      at,
+      layer: 'operator',
+      kind: 'recovery.asked',
+      summary: `a recovery that ${bulkAction(order.action).does} was asked for ${eligible}${matched > eligible ? ` of ${matched}` : ''}: ${order.reason}`,
+      data: { ...order, matched, eligible },
+      actor,
+      correlation_id,
+      workflow_id,
+    },
+  ]);
+  return workflow_id;
 }

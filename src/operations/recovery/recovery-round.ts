@@ -5,11 +5,13 @@
 import { now } from '../../base/clock.ts';
 import type { WorkflowId } from '../../base/ids.ts';
 import { ApiProblem, type ErrorCode, errorCatalogue } from '../../contract/errors/errors.ts';
+import type { ProgressPart } from '../../contract/progress.ts';
 import type { RecoveryFilter } from '../../contract/supervision/recovery.ts';
 import type { Json, OperationContext } from '../../engine/engine.ts';
 import {
   type BulkActionName,
   bulkAction,
+  isAboutAllocations,
   judgeTarget,
   type RecoveryMove,
   type RecoveryPhase,
@@ -27,13 +29,76 @@ import {
   restAfter,
   type Span,
   type Tally,
+  type TargetRow,
   tallyOf,
   targetsUnderWay,
 } from '../../store/operations/recoveries.ts';
-import type { Queryable } from '../../store/pg/database.ts';
+import type { Queryable, Transaction } from '../../store/pg/database.ts';
+import { withinTransaction } from '../../store/pg/one-transaction.ts';
+import { actOnAllocation } from '../actions/allocation-actions.ts';
+import { actOnNode } from '../actions/node-actions.ts';
+import type { Caller } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
-import { actOnTarget } from './recovery-acts.ts';
-import { progressParts, progressWords } from './recovery-words.ts';
+
+const totalOf = (tally: Tally) => tally.waiting + tally.acting + tally.recovered + tally.failed + tally.skipped;
+
+export function progressWords(phase: RecoveryPhase, tally: Tally): string {
+  const passed = tally.skipped > 0 ? `, ${tally.skipped} passed over` : '';
+  const so_far = `${tally.recovered} of ${totalOf(tally)} recovered, ${tally.failed} failed${passed}`;
+  return phase === 'canary' ? `${so_far}; the rest waits for the canary` : `${so_far}, canary held`;
+}
+
+const shown: { state: keyof Tally; word: string; tone: ProgressPart['tone'] }[] = [
+  { state: 'recovered', word: 'recovered', tone: 'ok' },
+  { state: 'failed', word: 'failed', tone: 'bad' },
+  { state: 'acting', word: 'under way', tone: 'busy' },
+  { state: 'waiting', word: 'waiting', tone: 'idle' },
+  { state: 'skipped', word: 'left untouched', tone: 'idle' },
+];
+
+export const progressParts = (tally: Tally): ProgressPart[] =>
+  shown
+    .filter(({ state }) => tally[state] > 0)
+    .map(({ state, word, tone }) => ({ name: 'targets', kind: 'recovery', state: word, tone, count: tally[state] }));
+
+/** So many failures are told of by name; a reader who needs more reads the timeline. */
+export const mostNamed = 5;
+
+const nameOf = ({ allocation_id, node_id }: TargetRow) => allocation_id ?? node_id ?? 'a target';
+
+function named(failed: TargetRow[], count: number): string {
+  const told = failed.map((target) => `${nameOf(target)}: ${target.reason ?? 'no reason was given'}`);
+  const more = count - failed.length;
+  return told.join('; ') + (more > 0 ? `; and ${more} more` : '');
+}
+
+export function stopWords(phase: RecoveryPhase, tally: Tally, failed: TargetRow[]): string {
+  const untouched = tally.waiting + tally.skipped;
+  const why = phase === 'canary' ? 'the canary failed' : `stopped after ${tally.failed} failures`;
+  return `${why}, ${untouched} left untouched: ${named(failed, tally.failed)}`;
+}
+
+/** `told` are those that failed, or, where none did, those that were passed over. */
+export const incompleteWords = (tally: Tally, told: TargetRow[]): string =>
+  tally.failed > 0
+    ? `${tally.recovered} of ${totalOf(tally)} recovered, ${tally.failed} failed: ${named(told, tally.failed)}`
+    : `none of ${totalOf(tally)} could be acted on: ${named(told, tally.skipped)}`;
+
+/** In the caller's transaction, so that the act and the record of it are one. Answers the operation that does it, where it is one. */
+async function actOnTarget(
+  tx: Transaction,
+  services: OperationServices,
+  action: BulkActionName,
+  { allocation_id, node_id }: Pick<TargetRow, 'allocation_id' | 'node_id'>,
+  caller: Caller & { reason: string },
+): Promise<WorkflowId | null> {
+  const within = { ...services, db: withinTransaction(services.db, tx) };
+  const asked = { reason: caller.reason };
+  const done = isAboutAllocations(action)
+    ? await actOnAllocation(within, allocation_id ?? '', action, asked, caller)
+    : await actOnNode(within, node_id ?? '', action, asked, caller);
+  return done.workflow_id ?? null;
+}
 
 /** What was asked for; kept as the operation's parameters. */
 export interface RecoveryOrder {

@@ -3,6 +3,7 @@
  * release; without one the allocation is released all the same, what may remain goes on the residue ledger and the node is
  * quarantined. Every question has a bound, and what is not answered is no proof.
  */
+
 import { now } from '../../base/clock.ts';
 import type { DriverProof, OwnedResource } from '../../drivers/driver.ts';
 import { type Json, type OperationContext, type OperationDefinition, StepFailed } from '../../engine/engine.ts';
@@ -15,15 +16,13 @@ import { leaveResidue } from '../../store/rows/residue.ts';
 import { moveAllocations } from '../../store/transitions/allocation-transition.ts';
 import { transition } from '../../store/transitions/node-transition.ts';
 import { requireMoved } from '../../store/transitions/transition-rules.ts';
-import { allocationOperation, idsOf, nothingToTakeDown } from '../runtime/allocation-operation.ts';
-import { answeredWithin } from '../runtime/answered-within.ts';
+import { answeredWithin } from '../runtime/bounded-calls.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { type PlanStep, stage } from '../runtime/stage.ts';
-import { readSubject, type Subject } from '../runtime/subject.ts';
+import { allocationOperation, idsOf, nothingToTakeDown, readSubject, type Subject } from '../runtime/subject.ts';
 import { bar, othersEnd } from './fence.ts';
 import { proveByAgent, proveIfPossible, wordsOf } from './proof.ts';
-import { reusesNodes } from './release-policy.ts';
-import { stays } from './stays.ts';
+import { reusesNodes, stays } from './release-policy.ts';
 import { cutOff } from './take-down.ts';
 
 export const allocationForceReleaseKind = 'allocation-force-release';

@@ -4,8 +4,12 @@
  */
 import { now } from '../../base/clock.ts';
 import type { OwnerLayer } from '../../contract/errors/problem.ts';
-import type { OperationContext, OperationDefinition } from '../../engine/engine.ts';
-import { OperationCancelled, StepFailed } from '../../engine/engine.ts';
+import {
+  OperationCancelled,
+  type OperationContext,
+  type OperationDefinition,
+  StepFailed,
+} from '../../engine/engine.ts';
 import { fenceInstance, hasAgent, isAgentFresh } from '../../store/agents/instances.ts';
 import { runOnce } from '../../store/operations/executions.ts';
 import { openTeardownsOf } from '../../store/operations/open-operations.ts';
@@ -14,13 +18,18 @@ import { lockNode } from '../../store/rows/nodes.ts';
 import { moveAllocations } from '../../store/transitions/allocation-transition.ts';
 import { transition } from '../../store/transitions/node-transition.ts';
 import { requireMoved } from '../../store/transitions/transition-rules.ts';
-import { allocationOperation, idsOf, nothingToTakeDown } from '../runtime/allocation-operation.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { type PlanStep, skipStage, stage, stageOf } from '../runtime/stage.ts';
-import { isMachineGone, readSubject, type Subject } from '../runtime/subject.ts';
+import {
+  allocationOperation,
+  idsOf,
+  isMachineGone,
+  nothingToTakeDown,
+  readSubject,
+  type Subject,
+} from '../runtime/subject.ts';
 import { abortIfUnborn, fence } from './fence.ts';
-import { releasePolicy, reusesNodes } from './release-policy.ts';
-import { stays } from './stays.ts';
+import { releasePolicy, reusesNodes, stays } from './release-policy.ts';
 import { takeDown, takeDownPlan } from './take-down.ts';
 
 export const allocationReleaseKind = 'allocation-release';

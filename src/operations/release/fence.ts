@@ -1,7 +1,6 @@
 /** The first stage of a release: whatever brings the machine up ends, the node is barred, and unborn work is called off. */
 import { now, secondsLater } from '../../base/clock.ts';
-import type { OperationContext } from '../../engine/engine.ts';
-import { StepFailed } from '../../engine/engine.ts';
+import { type OperationContext, StepFailed } from '../../engine/engine.ts';
 import { fenceInstance } from '../../store/agents/instances.ts';
 import { runOnce } from '../../store/operations/executions.ts';
 import { openOperationsOf } from '../../store/operations/open-operations.ts';
@@ -11,10 +10,9 @@ import { lockNode, type NodeRow } from '../../store/rows/nodes.ts';
 import { bindNodeToOperation } from '../../store/transitions/amend-node.ts';
 import { transition } from '../../store/transitions/node-transition.ts';
 import { requireMoved } from '../../store/transitions/transition-rules.ts';
-import { allocationOperation, idsOf } from '../runtime/allocation-operation.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { drive } from '../runtime/stage.ts';
-import { type Subject, targetNow } from '../runtime/subject.ts';
+import { allocationOperation, idsOf, type Subject, targetNow } from '../runtime/subject.ts';
 import { releasePolicy } from './release-policy.ts';
 
 const endWithinSeconds = 60;

@@ -1,14 +1,15 @@
 /** Pulls what the machine alone knows before anything is destroyed. It never fails an operation: what cannot be had is said to be missing. */
 import { now } from '../../base/clock.ts';
+import type { Diagnosis } from '../../drivers/driver.ts';
 import type { OperationContext } from '../../engine/engine.ts';
 import { recordEvidence } from '../../store/evidence/evidence.ts';
 import { servedAnother } from '../../store/rows/allocations.ts';
+import { attachLateCause } from '../../store/transitions/late-cause.ts';
 import { type AgentLine, askAgent } from '../runtime/agent-task.ts';
-import { steadily } from '../runtime/retry-while-unavailable.ts';
+import { steadily } from '../runtime/bounded-calls.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { tell } from '../runtime/stage.ts';
 import type { Subject } from '../runtime/subject.ts';
-import { tellLateCause } from './late-cause.ts';
 
 const agentAnswersWithinSeconds = 5;
 const mostAttachmentCharacters = 64_000;
@@ -103,4 +104,15 @@ export async function freezeFromDriver(
     return true;
   });
   return kept;
+}
+
+/** Whether it was news. What is not certain explains nothing, and changes no verdict. */
+export async function tellLateCause(
+  { db, clock }: Pick<OperationServices, 'db' | 'clock'>,
+  { node, node_instance_id }: Subject,
+  { certain, code = 'machine_crashed', summary: says }: Diagnosis,
+): Promise<boolean> {
+  if (!certain) return false;
+  const cause = { node_id: node.node_id, node_instance_id, code, says };
+  return db.transaction((tx) => attachLateCause(tx, cause, now(clock)));
 }

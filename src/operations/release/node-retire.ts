@@ -11,14 +11,13 @@ import { queueOperations } from '../../store/operations/queue-operation.ts';
 import type { Transaction } from '../../store/pg/database.ts';
 import type { NodeRow } from '../../store/rows/nodes.ts';
 import { transition } from '../../store/transitions/node-transition.ts';
-import { steadily } from '../runtime/retry-while-unavailable.ts';
+import { steadily } from '../runtime/bounded-calls.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { type PlanStep, stage } from '../runtime/stage.ts';
 import { readSubject, type Subject } from '../runtime/subject.ts';
-import { setAsideHalfTakenDown } from './half-taken-down.ts';
 import { provenGone } from './proven-gone.ts';
 import { releasePolicy } from './release-policy.ts';
-import { takeDown, takeDownPlan } from './take-down.ts';
+import { setAsideHalfTakenDown, takeDown, takeDownPlan } from './take-down.ts';
 
 export const nodeRetireKind = 'node-retire';
 

@@ -1,4 +1,5 @@
 /** Proof that a machine is clean, gone or cut off; asked for with a fresh nonce, checked, and kept as evidence. */
+
 import { randomBytes } from 'node:crypto';
 import { type Clock, now } from '../../base/clock.ts';
 import { fingerprintOf, isSignedWith } from '../../base/credentials/ed25519.ts';
@@ -12,7 +13,7 @@ import { recordEvidence } from '../../store/evidence/evidence.ts';
 import { lastStoredSeq } from '../../store/logs/node-logs.ts';
 import { StoreUnavailable } from '../../store/pg/database.ts';
 import { type AgentAnswer, type AgentLine, askAgent } from '../runtime/agent-task.ts';
-import { answeredWithin } from '../runtime/answered-within.ts';
+import { answeredWithin } from '../runtime/bounded-calls.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import type { Subject } from '../runtime/subject.ts';
 

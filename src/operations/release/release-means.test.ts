@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { type ActionSubject, whyNotOnNode } from '../../lifecycle/actions/actions.ts';
-import { releaseMeans } from './release-means.ts';
+import { releaseMeans } from './release-policy.ts';
 
 test('a release says which of both it does with the machine, and what that costs who set it aside', () => {
   expect(releaseMeans({ status: 'ready', reuse: true })).toMatch(/^its machine is cleaned, .* and free for the next;/);

@@ -1,6 +1,9 @@
 /** What a pool says about giving its machines back. */
 import type { PoolDocument } from '../../contract/pool.ts';
 import type { RetryPolicy } from '../../engine/engine.ts';
+import type { ActionSubject } from '../../lifecycle/actions/actions.ts';
+import type { NodeRow } from '../../store/rows/nodes.ts';
+import type { NodeMove } from '../../store/transitions/node-move.ts';
 
 export const reusesNodes = (pool: PoolDocument): boolean => pool.reuse ?? pool.driver === 'external';
 
@@ -10,3 +13,22 @@ export const releasePolicy = (pool: PoolDocument): RetryPolicy => ({
   base_seconds: Math.min(pool.release?.retry_base_seconds ?? 30, 1),
   max_seconds: pool.release?.retry_max_seconds ?? 900,
 });
+
+export function releaseMeans(machine: Pick<ActionSubject, 'status' | 'reuse'> | null): string {
+  if (!machine) return 'it has no machine, so nothing is taken down; it is given back';
+  const aside = machine.status === 'quarantined';
+  if (machine.reuse)
+    return `its machine is cleaned, proven clean by its agent, and ${aside ? 'stays aside' : 'free for the next'}; if its agent is gone, it is taken down instead`;
+  return aside
+    ? 'its machine is taken down, with proof, and retired: it is set aside now, and after this nothing is left of it to look at'
+    : 'its machine is taken down, with proof, and retired';
+}
+
+export function stays({ node_id, status, drain_then }: NodeRow): NodeMove[] {
+  // An operator set it aside while it was cleaned.
+  if (status === 'quarantined') return [];
+  const reason = 'proven clean; it was to be set aside, and aside it stays';
+  return drain_then === 'hold'
+    ? [{ node_id, to: 'quarantined', by: 'quarantine', reason }]
+    : [{ node_id, to: 'ready', by: 'proof', reason: 'proven clean, free again' }];
+}

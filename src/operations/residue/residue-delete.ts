@@ -5,12 +5,11 @@ import { fenceInstance } from '../../store/agents/instances.ts';
 import { runOnce } from '../../store/operations/executions.ts';
 import { settleResidue } from '../../store/rows/residue.ts';
 import { proveByDriver, wordsOf } from '../release/proof.ts';
+import { retireProvenGone } from '../release/proven-gone.ts';
 import { releasePolicy } from '../release/release-policy.ts';
-import { retireProvenGone } from '../release/retire-proven-gone.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { drive, type PlanStep, stage } from '../runtime/stage.ts';
-import { readResidueSubject } from './residue-subject.ts';
-import { residueOf } from './residue-verify.ts';
+import { readResidueSubject, residueOf } from './residue-verify.ts';
 
 export const residueDeleteKind = 'residue-delete';
 

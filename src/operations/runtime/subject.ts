@@ -5,13 +5,38 @@ import type { PoolDocument } from '../../contract/pool.ts';
 import type { Driver, DriverState, DriverTarget } from '../../drivers/driver.ts';
 import type { OperationContext } from '../../engine/engine.ts';
 import { type InstanceRow, instanceRow } from '../../store/agents/instances.ts';
+import { everHadMachine } from '../../store/operations/open-operations.ts';
+import type { OperationRow } from '../../store/operations/operation-rows.ts';
 import { operationRow } from '../../store/operations/operations.ts';
-import type { Queryable } from '../../store/pg/database.ts';
+import type { Queryable, Transaction } from '../../store/pg/database.ts';
 import { type NodeRow, nodeRow } from '../../store/rows/nodes.ts';
 import { poolGeneration } from '../../store/rows/pools.ts';
-import { answeredWithin } from './answered-within.ts';
-import { steadily } from './retry-while-unavailable.ts';
+import { answeredWithin, steadily } from './bounded-calls.ts';
 import type { OperationServices } from './services.ts';
+
+export async function allocationOperation(
+  services: OperationServices,
+  context: OperationContext,
+): Promise<OperationRow & { allocation_id: NonNullable<OperationRow['allocation_id']> }> {
+  const row = await steadily(services.clock, () => operationRow(services.db, context.workflow_id));
+  if (!row?.allocation_id) throw new Error(`operation ${context.workflow_id} has no allocation`);
+  return { ...row, allocation_id: row.allocation_id };
+}
+
+export const idsOf = ({ workflow_id, correlation_id, allocation_id }: OperationRow) => ({
+  workflow_id,
+  correlation_id,
+  allocation_id,
+});
+
+/** Why a release ends without a machine to take down: it never had one, or what it had has gone before. */
+export const nothingToTakeDown = async (
+  tx: Transaction,
+  { allocation_id }: Pick<OperationRow, 'allocation_id'>,
+): Promise<string> =>
+  allocation_id && (await everHadMachine(tx, allocation_id))
+    ? 'its machine had gone before, and nothing of it was left to take down'
+    : 'nothing had been brought up';
 
 export interface Subject {
   node: NodeRow;
@@ -105,3 +130,15 @@ export async function isMachineGone({ driver, target }: Subject, clock: Clock): 
 }
 
 export const isObserved = ({ driver }: Pick<Subject, 'driver'>): boolean => driver.supervision === 'observe';
+
+export const operationOf = async (services: OperationServices, context: OperationContext): Promise<OperationRow> => {
+  const row = await steadily(services.clock, () => operationRow(services.db, context.workflow_id));
+  if (!row) throw new Error(`operation ${context.workflow_id} is not in the store`);
+  return row;
+};
+
+export async function subjectOf(services: OperationServices, context: OperationContext): Promise<Subject> {
+  const operation = await operationOf(services, context);
+  if (!operation.node_id) throw new Error(`operation ${context.workflow_id} has no node yet`);
+  return readSubject(services, services.db, operation.node_id, operation);
+}

@@ -5,7 +5,7 @@
  */
 import { secondsLater } from '../../base/clock.ts';
 import { newFindingId } from '../../base/ids.ts';
-import { retireProvenGone } from '../../operations/release/retire-proven-gone.ts';
+import { retireProvenGone } from '../../operations/release/proven-gone.ts';
 import {
   isSeenSince,
   type ProvenGoneNode,

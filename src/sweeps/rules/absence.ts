@@ -5,7 +5,7 @@
  */
 import { now as present } from '../../base/clock.ts';
 import type { NodeId } from '../../base/ids.ts';
-import { tellLateCause } from '../../operations/release/late-cause.ts';
+import { tellLateCause } from '../../operations/release/freeze-evidence.ts';
 import { readSubject, type Subject } from '../../operations/runtime/subject.ts';
 import { lockNode, machinesInDoubt, type NodeRow } from '../../store/rows/nodes.ts';
 import { amendNode } from '../../store/transitions/amend-node.ts';

@@ -3,14 +3,20 @@
  * owner go on the residue ledger and are verified until gone. Destroys nothing. A host-bound driver
  * sees only its own host, so a replica does not judge other hosts.
  */
+
 import { type Clock, now as present, secondsLater } from '../../base/clock.ts';
 import type { Driver, DriverProof } from '../../drivers/driver.ts';
 import { type Looked, lookForProof, wordsOf } from '../../operations/release/proof.ts';
-import { retireProvenGone } from '../../operations/release/retire-proven-gone.ts';
+import { retireProvenGone } from '../../operations/release/proven-gone.ts';
 import { byRule, verifyIn } from '../../operations/residue/residue-requests.ts';
-import { type ResidueSubject, residueSubject } from '../../operations/residue/residue-subject.ts';
-import { driverMayProve, mayBeProvenClean, onlyAgentMayProve } from '../../operations/residue/residue-verify.ts';
-import { answeredWithin } from '../../operations/runtime/answered-within.ts';
+import {
+  driverMayProve,
+  mayBeProvenClean,
+  onlyAgentMayProve,
+  type ResidueSubject,
+  residueSubject,
+} from '../../operations/residue/residue-verify.ts';
+import { answeredWithin } from '../../operations/runtime/bounded-calls.ts';
 import { isAgentFresh } from '../../store/agents/instances.ts';
 import { lockNode } from '../../store/rows/nodes.ts';
 import { recordInspection, residueRow, settleResidue } from '../../store/rows/residue.ts';
