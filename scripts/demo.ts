@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
-import { whyItDidNotStart } from '../src/operations/runtime/first-start.ts';
+import { whyItDidNotStart } from '../src/operations/runtime/server-start.ts';
 import { startFleetDemo } from './demo/fleet-demo.ts';
 import { type Fault, faultNames, startTlsDemo } from './demo/tls-demo.ts';
 

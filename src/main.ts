@@ -39,7 +39,7 @@ import {
   ensureAdminToken,
   ensureLocalPool,
   whyItDidNotStart,
-} from './operations/runtime/first-start.ts';
+} from './operations/runtime/server-start.ts';
 import type { OperationServices } from './operations/runtime/services.ts';
 import { describeAnswer } from './probe/http-probe.ts';
 import { probeMany } from './probe/probe-many.ts';

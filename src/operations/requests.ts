@@ -23,7 +23,7 @@ import { nodeProvisionKind, queueProvision } from './provision/provision-plan.ts
 import { allocationForceReleaseKind } from './release/allocation-force-release.ts';
 import { allocationReleaseKind } from './release/allocation-release.ts';
 import { nodeRetireKind } from './release/node-retire.ts';
-import { releaseIn } from './release/request-release.ts';
+import { releaseIn } from './release/release-requests.ts';
 import { type Caller, type Touched, visibleAllocation, visibleOperation } from './runtime/caller.ts';
 import type { OperationServices } from './runtime/services.ts';
 

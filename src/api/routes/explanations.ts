@@ -16,7 +16,7 @@ import { isStillRefused, type RefusedBeats, refusedIn } from '../../lifecycle/fi
 import type { NodeStatus } from '../../lifecycle/model/states.ts';
 import { type Visibility, wholeFleet } from '../../lifecycle/visibility.ts';
 import { actOnNode } from '../../operations/actions/node-actions.ts';
-import { nodeSubject } from '../../operations/actions/offers.ts';
+import { nodeSubject } from '../../operations/actions/action-subjects.ts';
 import { nodeReimageKind } from '../../operations/provision/node-reimage.ts';
 import { readBootStages } from '../../store/agents/boot-stages.ts';
 import { bootsOf } from '../../store/boots/boot-shifts.ts';

@@ -3,7 +3,7 @@ import { fingerprintOf } from '../../base/credentials/ed25519.ts';
 import type { NodeInstanceId } from '../../base/ids.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { keyStanding, acceptKey as storeAcceptance } from '../../store/agents/agent-keys/key-change.ts';
-import { type Acting, type Action, changedMeanwhile } from './acting.ts';
+import { type Acting, type Action, changedMeanwhile } from './action.ts';
 
 interface KeyInDoubt {
   id: NodeInstanceId;

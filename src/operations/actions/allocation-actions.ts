@@ -15,14 +15,14 @@ import { type AllocationRow, allocationRow } from '../../store/rows/allocations.
 import { currentPool } from '../../store/rows/pools.ts';
 import { budgetOf } from '../../store/transitions/transition-rules.ts';
 import { releaseMeans } from '../release/release-policy.ts';
-import { requestForceRelease, requestRelease, requestReleaseRetry } from '../release/request-release.ts';
+import { requestForceRelease, requestRelease, requestReleaseRetry } from '../release/release-requests.ts';
 import { requestRetry, retryingPool } from '../requests.ts';
 import { type Caller, visibleAllocation } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
-import { type ActingOnAllocation, type AskedAction, type Prediction, tellAction } from './acting.ts';
+import { type ActingOnAllocation, type AskedAction, type Prediction, tellAction } from './action.ts';
+import { allocationSubject } from './action-subjects.ts';
 import { extendAllocation, predictExtension } from './extend-deadline.ts';
 import { actOnNode } from './node-actions.ts';
-import { allocationSubject } from './offers.ts';
 
 type Predicted = Prediction<AllocationStatus>;
 

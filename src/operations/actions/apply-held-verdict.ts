@@ -9,7 +9,7 @@ import { wholeFleet } from '../../lifecycle/visibility.ts';
 import { joinedRow } from '../../store/rows/nodes.ts';
 import { transition } from '../../store/transitions/node-transition.ts';
 import { retireIn } from '../release/node-retire.ts';
-import { type Acting, type Action, changedMeanwhile, deadlineIn } from './acting.ts';
+import { type Acting, type Action, changedMeanwhile, deadlineIn } from './action.ts';
 
 const noLongerFits = () =>
   changedMeanwhile('The node has changed meanwhile; the verdict that was held back no longer fits.');

@@ -6,7 +6,7 @@ import { openOperationsOf } from '../../store/operations/open-operations.ts';
 import { lockAllocation } from '../../store/rows/allocations.ts';
 import { markExtended } from '../../store/transitions/advance.ts';
 import { extendSteps, moveAllocationDeadline, moveDeadlines } from '../../store/transitions/deadlines.ts';
-import { type ActingOnAllocation, type Action, changedMeanwhile, type Prediction } from './acting.ts';
+import { type ActingOnAllocation, type Action, changedMeanwhile, type Prediction } from './action.ts';
 
 const mustHave = (seconds: number | undefined): number => {
   if (seconds === undefined)

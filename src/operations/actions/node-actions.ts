@@ -12,19 +12,19 @@ import { joinedRow, lockNode, nodeWire } from '../../store/rows/nodes.ts';
 import { poolGeneration } from '../../store/rows/pools.ts';
 import { lookForProof } from '../release/proof.ts';
 import { reusesNodes } from '../release/release-policy.ts';
-import { requestForceRelease, requestReleaseRetry } from '../release/request-release.ts';
+import { requestForceRelease, requestReleaseRetry } from '../release/release-requests.ts';
 import { requestRetry, retryingPool } from '../requests.ts';
 import type { Caller, Touched } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { readSubject } from '../runtime/subject.ts';
 import { acceptKey } from './accept-key.ts';
-import { type Action, type AskedAction, type Prediction, tellAction } from './acting.ts';
+import { type Action, type AskedAction, type Prediction, tellAction } from './action.ts';
+import { nodeSubject } from './action-subjects.ts';
 import { applyHeldVerdict } from './apply-held-verdict.ts';
 import { extendDeadline } from './extend-deadline.ts';
-import { drain, quarantine, reactivate, undrain } from './move-to.ts';
-import { collectDiagnostics, probe } from './node-question.ts';
-import { nodeSubject } from './offers.ts';
-import { reEnroll, reimage, retire } from './reimage.ts';
+import { reEnroll, reimage, retire } from './instance-actions.ts';
+import { collectDiagnostics, probe } from './question-actions.ts';
+import { drain, quarantine, reactivate, undrain } from './status-actions.ts';
 
 /** Whoever only wants to know does not wait long for a driver that hangs, and no transaction lies idle meanwhile for longer than it may. */
 const foretellWithinSeconds = 3;

@@ -25,7 +25,7 @@ import type { OperationServices } from '../runtime/services.ts';
 import { skipStage, stage, stageOf } from '../runtime/stage.ts';
 import { isObserved, operationOf, type Subject, subjectOf } from '../runtime/subject.ts';
 import { bootstrapWatcher, promoteIfReady } from './bootstrap-watcher.ts';
-import { launch, MachineEnded } from './launch-secrets.ts';
+import { launch, MachineEnded } from './launch.ts';
 import { queueProvision } from './provision-plan.ts';
 
 async function anotherAttempt(

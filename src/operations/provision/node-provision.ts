@@ -19,13 +19,13 @@ import { allocationRow } from '../../store/rows/allocations.ts';
 import { lockNode, nodeRow } from '../../store/rows/nodes.ts';
 import { awaitOthers } from '../release/fence.ts';
 import { freezeFromDriver } from '../release/freeze-evidence.ts';
-import { removeMachine } from '../release/take-down.ts';
+import { removeMachine } from '../release/teardown.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { failingStage, skipStage, stage } from '../runtime/stage.ts';
 import { operationOf, readSubject, subjectOf } from '../runtime/subject.ts';
 import { type Assignment, assignNode, assignNodes } from './assign-node.ts';
 import { bringUp, giveUpAndFreeze, outlastSeconds } from './bring-up.ts';
-import { launchPolicy } from './launch-secrets.ts';
+import { launchPolicy } from './launch.ts';
 import { bringUpStages, nodeProvisionKind } from './provision-plan.ts';
 
 interface Ask {

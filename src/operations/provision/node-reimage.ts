@@ -21,7 +21,7 @@ import { currentPool, type PoolRow } from '../../store/rows/pools.ts';
 import { transition } from '../../store/transitions/node-transition.ts';
 import { provenGone, retireProvenGone } from '../release/proven-gone.ts';
 import { releasePolicy } from '../release/release-policy.ts';
-import { isOurs, setAsideHalfTakenDown, takeDown, takeDownPlan } from '../release/take-down.ts';
+import { isOurs, setAsideHalfTakenDown, takeDown, takeDownPlan } from '../release/teardown.ts';
 import type { Caller } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { type PlanStep, stage } from '../runtime/stage.ts';

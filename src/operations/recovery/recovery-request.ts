@@ -21,7 +21,7 @@ import { matchingTargets } from '../../store/operations/recoveries.ts';
 import type { Queryable, Transaction } from '../../store/pg/database.ts';
 import { readNodes } from '../../store/rows/nodes.ts';
 import { currentDocuments, currentPool } from '../../store/rows/pools.ts';
-import { nodeSubjects } from '../actions/offers.ts';
+import { nodeSubjects } from '../actions/action-subjects.ts';
 import type { Caller } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import type { PlanStep } from '../runtime/stage.ts';

@@ -23,7 +23,7 @@ import { allocationOperation, idsOf, nothingToTakeDown, readSubject, type Subjec
 import { bar, othersEnd } from './fence.ts';
 import { proveByAgent, proveIfPossible, wordsOf } from './proof.ts';
 import { reusesNodes, stays } from './release-policy.ts';
-import { cutOff } from './take-down.ts';
+import { cutOff } from './teardown.ts';
 
 export const allocationForceReleaseKind = 'allocation-force-release';
 

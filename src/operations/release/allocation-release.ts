@@ -30,7 +30,7 @@ import {
 } from '../runtime/subject.ts';
 import { abortIfUnborn, fence } from './fence.ts';
 import { releasePolicy, reusesNodes, stays } from './release-policy.ts';
-import { takeDown, takeDownPlan } from './take-down.ts';
+import { takeDown, takeDownPlan } from './teardown.ts';
 
 export const allocationReleaseKind = 'allocation-release';
 

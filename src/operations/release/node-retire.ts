@@ -17,7 +17,7 @@ import { type PlanStep, stage } from '../runtime/stage.ts';
 import { readSubject, type Subject } from '../runtime/subject.ts';
 import { provenGone } from './proven-gone.ts';
 import { releasePolicy } from './release-policy.ts';
-import { setAsideHalfTakenDown, takeDown, takeDownPlan } from './take-down.ts';
+import { setAsideHalfTakenDown, takeDown, takeDownPlan } from './teardown.ts';
 
 export const nodeRetireKind = 'node-retire';
 

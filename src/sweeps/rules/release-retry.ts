@@ -1,8 +1,8 @@
 /** `release-retry`: release_failed → releasing, with growing pauses, without limit. */
 import { newCorrelationId } from '../../base/ids.ts';
 import { wholeFleet } from '../../lifecycle/visibility.ts';
-import { releaseIn } from '../../operations/release/request-release.ts';
-import { lockRetryableReleases } from '../../store/supervision/due-rows.ts';
+import { releaseIn } from '../../operations/release/release-requests.ts';
+import { lockRetryableReleases } from '../../store/supervision/due.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 

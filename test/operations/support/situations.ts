@@ -6,11 +6,11 @@ import type { AllocationId } from '../../../src/base/ids.ts';
 import type { PoolDocument } from '../../../src/contract/pool.ts';
 import { type NodeActionName, nodeActionNames } from '../../../src/lifecycle/actions/actions.ts';
 import { type AllocationActionName, allocationActionNames } from '../../../src/lifecycle/actions/allocation-actions.ts';
-import type { AskedAction } from '../../../src/operations/actions/acting.ts';
+import type { AskedAction } from '../../../src/operations/actions/action.ts';
 import { actOnAllocation } from '../../../src/operations/actions/allocation-actions.ts';
 import { actOnNode } from '../../../src/operations/actions/node-actions.ts';
 import { requestRecovery } from '../../../src/operations/recovery/recovery-request.ts';
-import { requestRelease } from '../../../src/operations/release/request-release.ts';
+import { requestRelease } from '../../../src/operations/release/release-requests.ts';
 import { requestAllocation } from '../../../src/operations/requests.ts';
 import {
   adoptResidue,

@@ -7,7 +7,7 @@ import { runCli } from '../../../src/cli/testing/run-cli.ts';
 import type { Evidence } from '../../../src/contract/evidence/evidence.ts';
 import type { PoolDocument } from '../../../src/contract/pool.ts';
 import type * as NewInstance from '../../../src/operations/provision/new-instance.ts';
-import type * as TakeDown from '../../../src/operations/release/take-down.ts';
+import type * as TakeDown from '../../../src/operations/release/teardown.ts';
 import type * as AgentSessions from '../../../src/store/agents/agent-sessions.ts';
 import { callRoute, expectProblem } from '../../api/support/calls.ts';
 import { credentialsOf, expectFenced, recordOf } from '../support/instances.ts';
@@ -22,7 +22,7 @@ vi.mock(import('../../../src/operations/provision/new-instance.ts'), async (orig
   const whole = await original();
   return { ...whole, followPool: (...given) => (wrong.followPool ?? whole.followPool)(...given) };
 });
-vi.mock(import('../../../src/operations/release/take-down.ts'), async (original) => {
+vi.mock(import('../../../src/operations/release/teardown.ts'), async (original) => {
   const whole = await original();
   return { ...whole, takeDown: (...given) => (wrong.takeDown ?? whole.takeDown)(...given) };
 });
@@ -213,7 +213,7 @@ scenario({
       broken: 'a log that goes with its machine',
       around: whileBroken(wrong, {
         async takeDown(context, services, down) {
-          const { takeDown } = await vi.importActual<typeof TakeDown>('../../../src/operations/release/take-down.ts');
+          const { takeDown } = await vi.importActual<typeof TakeDown>('../../../src/operations/release/teardown.ts');
           const proof = await takeDown(context, services, down);
           if (!down.reuse)
             await services.db.query('delete from node_log_chunks where node_id = $1', [down.subject.node.node_id]);

@@ -5,8 +5,8 @@ import { expect, vi } from 'vitest';
 import { runCli } from '../../../src/cli/testing/run-cli.ts';
 import type { NodeActionName } from '../../../src/lifecycle/actions/actions.ts';
 import type * as Ping from '../../../src/operations/provision/ping.ts';
-import type * as TakeDown from '../../../src/operations/release/take-down.ts';
-import type * as AllocationTransition from '../../../src/store/transitions/allocation-transition.ts';
+import type * as TakeDown from '../../../src/operations/release/teardown.ts';
+import type * as DoorAllocation from '../../../src/store/transitions/allocation-transition.ts';
 import { callRoute, expectProblem } from '../../api/support/calls.ts';
 import { startMachine } from '../../api/support/machine.ts';
 import { allocate, release } from '../../support/allocations.ts';
@@ -29,7 +29,7 @@ vi.mock(import('../../../src/operations/provision/ping.ts'), async (original) =>
   const whole = await original();
   return { ...whole, proveByPing: (...given) => (wrong.proveByPing ?? whole.proveByPing)(...given) };
 });
-vi.mock(import('../../../src/operations/release/take-down.ts'), async (original) => {
+vi.mock(import('../../../src/operations/release/teardown.ts'), async (original) => {
   const whole = await original();
   return { ...whole, removeMachine: (...given) => (wrong.removeMachine ?? whole.removeMachine)(...given) };
 });

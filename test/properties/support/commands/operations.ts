@@ -5,7 +5,7 @@
 import { now } from '../../../../src/base/clock.ts';
 import { newCorrelationId, newNodeId, newNodeInstanceId } from '../../../../src/base/ids.ts';
 import { assignNode } from '../../../../src/operations/provision/assign-node.ts';
-import { requestRelease } from '../../../../src/operations/release/request-release.ts';
+import { requestRelease } from '../../../../src/operations/release/release-requests.ts';
 import { requestAllocation, requestRetry } from '../../../../src/operations/requests.ts';
 import { createInstance, fenceInstance } from '../../../../src/store/agents/instances.ts';
 import { operationRow } from '../../../../src/store/operations/operations.ts';

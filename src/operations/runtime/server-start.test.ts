@@ -9,7 +9,7 @@ import { newSecret } from '../../base/credentials/random-secret.ts';
 import type { Log } from '../../base/telemetry/log.ts';
 import { type Database, openDatabase } from '../../store/pg/database.ts';
 import { tokenBySecret } from '../../store/rows/tokens.ts';
-import { adminTokenPath, ensureAdminToken } from './first-start.ts';
+import { adminTokenPath, ensureAdminToken } from './server-start.ts';
 
 let db: Database;
 let data_dir: string;

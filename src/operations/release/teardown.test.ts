@@ -8,7 +8,7 @@ import type * as Executions from '../../store/operations/executions.ts';
 import { ruleStage, type Stage } from '../../sweeps/testing/stage.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import type { Subject } from '../runtime/subject.ts';
-import { setAsideHalfTakenDown } from './take-down.ts';
+import { setAsideHalfTakenDown } from './teardown.ts';
 
 const row = vi.hoisted(() => ({ error: null as OperationError | null }));
 vi.mock(import('../../store/operations/executions.ts'), async (original) => {

@@ -9,7 +9,7 @@ import type { NodeChanges } from '../../store/transitions/node-move.ts';
 import { transition } from '../../store/transitions/node-transition.ts';
 import { reactivation } from '../provision/node-reactivate.ts';
 import { reusesNodes } from '../release/release-policy.ts';
-import { type Acting, type Action, changedMeanwhile, citing, deadlineIn } from './acting.ts';
+import { type Acting, type Action, changedMeanwhile, citing, deadlineIn } from './action.ts';
 
 interface Move {
   to: NodeStatus;

@@ -6,7 +6,7 @@ import { type NewOperation, queueOperation } from '../../store/operations/queue-
 import type { Transaction } from '../../store/pg/database.ts';
 import type { Caller } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
-import type { Action } from './acting.ts';
+import type { Action } from './action.ts';
 import { diagnoseQuestion } from './node-diagnose.ts';
 import { probeQuestion } from './node-probe.ts';
 

@@ -7,7 +7,7 @@ import { budgetOf } from '../../store/transitions/transition-rules.ts';
 import { reEnrollIn } from '../provision/node-re-enroll.ts';
 import { reimageIn } from '../provision/node-reimage.ts';
 import { retireIn } from '../release/node-retire.ts';
-import { type Acting, type Action, changedMeanwhile, deadlineIn } from './acting.ts';
+import { type Acting, type Action, changedMeanwhile, deadlineIn } from './action.ts';
 
 /** The pool that the new instance is to be made from. */
 export async function launchingPool({ tx, node }: Acting): Promise<PoolRow> {
