@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
-import { whyItDidNotStart } from '../src/operations/runtime/server-start.ts';
+import { startFailureMessage } from '../src/operations/runtime/server-start.ts';
 import { startFleetDemo } from './demo/fleet-demo.ts';
 import { type Fault, faultNames, startTlsDemo } from './demo/tls-demo.ts';
 
@@ -73,7 +73,7 @@ async function showFleet(): Promise<{ stop(): Promise<void> }> {
 }
 
 const demo = await (values.tls ? breakLayers() : showFleet()).catch((error) => {
-  process.stderr.write(`demo: ${whyItDidNotStart(error)}\n`);
+  process.stderr.write(`demo: ${startFailureMessage(error)}\n`);
   process.exit(1);
 });
 say('Stopping …');

@@ -38,7 +38,7 @@ import {
   adminTokenPath,
   ensureAdminToken,
   ensureLocalPool,
-  whyItDidNotStart,
+  startFailureMessage,
 } from './operations/runtime/server-start.ts';
 import type { OperationServices } from './operations/runtime/services.ts';
 import { describeAnswer } from './probe/http-probe.ts';
@@ -383,7 +383,7 @@ async function serve(): Promise<void> {
 }
 
 function explainAndExit(error: unknown): void {
-  process.stderr.write(`slipway: ${whyItDidNotStart(error)}\n`);
+  process.stderr.write(`slipway: ${startFailureMessage(error)}\n`);
   process.exit(error instanceof SettingsError ? 2 : 1);
 }
 

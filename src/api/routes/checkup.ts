@@ -8,7 +8,7 @@ import type { Checkup, LayerCheck, Ping } from '../../contract/supervision/check
 import { isPingOver, type Judged, judgeStanding } from '../../lifecycle/explain/checkup.ts';
 import { isFenced, nodeStatuses } from '../../lifecycle/model/states.ts';
 import { type Visibility, wholeFleet } from '../../lifecycle/visibility.ts';
-import { type PingSeen, pingNow, seePing } from '../../operations/actions/ping-now.ts';
+import { type PingSeen, queuePing, readPing } from '../../operations/actions/ping-now.ts';
 import { hasAgent } from '../../store/agents/instances.ts';
 import { joinedRow, type NodeRow, readNode } from '../../store/rows/nodes.ts';
 import { poolGeneration } from '../../store/rows/pools.ts';
@@ -67,16 +67,16 @@ async function followPing(
   wait_seconds: number,
 ): Promise<Ping> {
   const until_ms = services.clock.nowMs() + wait_seconds * 1000;
-  let seen = await seePing(services, task_id, node_instance_id);
+  let seen = await readPing(services, task_id, node_instance_id);
   while (!isPingOver(seen.checks) && !request.raw.destroyed) {
     const left_ms = Math.min(until_ms, seen.task.expires_at.getTime()) - services.clock.nowMs();
     if (until_ms <= services.clock.nowMs()) break;
     // Set up before the look, so that what comes in between is not slept through.
     const news = untilFact(services, request, Math.max(1, left_ms), (fact) => fact.data.task_id === task_id);
-    seen = await seePing(services, task_id, node_instance_id);
+    seen = await readPing(services, task_id, node_instance_id);
     if (isPingOver(seen.checks)) break;
     await news;
-    seen = await seePing(services, task_id, node_instance_id);
+    seen = await readPing(services, task_id, node_instance_id);
   }
   return pingWire(seen);
 }
@@ -105,8 +105,8 @@ export const checkupHandlers: Pick<Handlers, CheckupRoutes> = {
     const row = await joinedRow(services.db, params.id, person().visibility);
     if (row && (await isAgentless(row, services))) throw new ApiProblem('no_agent');
     const who = { node_id: node.node_id as NodeId, node_instance_id, correlation_id };
-    const task_id = await pingNow(services, who, body?.within_seconds);
-    return pingWire(await seePing(services, task_id, node_instance_id));
+    const task_id = await queuePing(services, who, body?.within_seconds);
+    return pingWire(await readPing(services, task_id, node_instance_id));
   },
   async 'node-ping-get'(call, services) {
     const { params, query } = call;
@@ -116,8 +116,8 @@ export const checkupHandlers: Pick<Handlers, CheckupRoutes> = {
   'agent-checkup': ({ agent }, services) => checkupOf(agent().node_id, services),
   async 'agent-ping'({ agent, body, correlation_id }, services) {
     const { node_id, node_instance_id } = agent();
-    const task_id = await pingNow(services, { node_id, node_instance_id, correlation_id }, body?.within_seconds);
-    return pingWire(await seePing(services, task_id, node_instance_id));
+    const task_id = await queuePing(services, { node_id, node_instance_id, correlation_id }, body?.within_seconds);
+    return pingWire(await readPing(services, task_id, node_instance_id));
   },
   'agent-ping-get': (call, services) =>
     followPing(call, services, call.params.task_id, call.agent().node_instance_id, call.query?.wait ?? 0),

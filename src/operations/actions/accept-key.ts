@@ -21,7 +21,7 @@ async function keyInDoubt({ tx, node }: Acting): Promise<KeyInDoubt> {
 }
 
 /** The holder of the credential may have replaced the key since the operator looked at it. */
-function mustBeSeen(seen: string | undefined, fingerprint: string): void {
+function requireSeenKey(seen: string | undefined, fingerprint: string): void {
   if (seen === fingerprint) return;
   if (seen !== undefined)
     throw changedMeanwhile(
@@ -47,7 +47,7 @@ export const acceptKey: Action = {
   },
   async act(acting) {
     const { id, key, fingerprint } = await keyInDoubt(acting);
-    mustBeSeen(acting.asked.fingerprint, fingerprint);
+    requireSeenKey(acting.request.fingerprint, fingerprint);
     if (!(await storeAcceptance(acting.tx, id, key))) throw changedMeanwhile();
     return undefined;
   },

@@ -56,12 +56,12 @@ async function circumstancesOf(db: Queryable, nodes: readonly Node[]) {
   };
 }
 
-export interface AskedAllocation extends Pick<AllocationSubject, 'status' | 'deadline_at' | 'node_id'> {
+export interface AllocationFacts extends Pick<AllocationSubject, 'status' | 'deadline_at' | 'node_id'> {
   allocation_id: string;
 }
 
 /** The machine counts only while this allocation is the one that holds it: a former one may serve another tenant by now. */
-export async function allocationSubject(db: Queryable, allocation: AskedAllocation): Promise<AllocationSubject> {
+export async function allocationSubject(db: Queryable, allocation: AllocationFacts): Promise<AllocationSubject> {
   const { allocation_id, node_id, status, deadline_at } = allocation;
   const node = node_id ? await readNode(db, node_id, wholeFleet) : undefined;
   if (node?.allocation_id !== allocation_id) return { status, deadline_at, node_id, node: null };

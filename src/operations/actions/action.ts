@@ -13,7 +13,7 @@ import { budgetOf } from '../../store/transitions/transition-rules.ts';
 import type { Caller } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
 
-export interface AskedAction {
+export interface ActionRequest {
   reason: string;
   dry_run?: boolean | undefined;
   seconds?: number | undefined;
@@ -46,7 +46,7 @@ export interface Acting {
   pool: PoolDocument;
   /** The same, as everybody sees it: with its allocation and occupancy. */
   shown: Node;
-  asked: AskedAction;
+  request: ActionRequest;
   caller: Caller;
   at: Date;
 }
@@ -63,8 +63,8 @@ export const changedMeanwhile = (what = 'The node has changed meanwhile; look at
   new ApiProblem('action_illegal', what);
 
 /** Cited wherever the door is asked for what a person wants. */
-export const citing = ({ asked, caller }: Acting) => ({
-  reason: asked.reason,
+export const citing = ({ request, caller }: Acting) => ({
+  reason: request.reason,
   actor: caller.actor,
   correlation_id: caller.correlation_id,
 });
@@ -81,16 +81,16 @@ export interface ActingOnAllocation {
   /** They speak to `tx`. */
   services: OperationServices;
   allocation: AllocationRow;
-  asked: AskedAction;
+  request: ActionRequest;
   caller: Caller;
   at: Date;
 }
 
-export const tellAction = (
+export const recordAction = (
   db: Queryable,
   action: string,
   { target_id, ...ids }: KnownIds & { target_id: string },
-  { reason }: AskedAction,
+  { reason }: ActionRequest,
   { actor, correlation_id }: Caller,
   { says, workflow_id, data }: Prediction,
   at: Date,

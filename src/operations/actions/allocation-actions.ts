@@ -14,12 +14,12 @@ import { withinTransaction } from '../../store/pg/database.ts';
 import { type AllocationRow, allocationRow } from '../../store/rows/allocations.ts';
 import { currentPool } from '../../store/rows/pools.ts';
 import { budgetOf } from '../../store/transitions/transition-rules.ts';
-import { releaseMeans } from '../release/release-policy.ts';
+import { releaseEffect } from '../release/release-policy.ts';
 import { requestForceRelease, requestRelease, requestReleaseRetry } from '../release/release-requests.ts';
 import { requestRetry, retryingPool } from '../requests.ts';
 import { type Caller, visibleAllocation } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
-import { type ActingOnAllocation, type AskedAction, type Prediction, tellAction } from './action.ts';
+import { type ActingOnAllocation, type ActionRequest, type Prediction, recordAction } from './action.ts';
 import { allocationSubject } from './action-subjects.ts';
 import { extendAllocation, predictExtension } from './extend-deadline.ts';
 import { actOnNode } from './node-actions.ts';
@@ -39,14 +39,14 @@ async function releaseDeadline({ tx, services, allocation, at }: ActingOnAllocat
   return pool ? secondsLater(at, budgetOf('release', pool.document, services.environment, null).seconds) : null;
 }
 
-const byRequest = (request: Request, leads_to: AllocationStatus, says: string): OwnAction => ({
+const byRequest = (send: Request, leads_to: AllocationStatus, says: string): OwnAction => ({
   predict: async (acting) => ({
     status: leads_to,
     deadline_at: leads_to === 'releasing' ? await releaseDeadline(acting) : null,
     says,
   }),
-  act: async ({ services, allocation, asked, caller }) =>
-    (await request(services, allocation.allocation_id, { ...caller, reason: asked.reason })).workflow_id,
+  act: async ({ services, allocation, request, caller }) =>
+    (await send(services, allocation.allocation_id, { ...caller, reason: request.reason })).workflow_id,
 });
 
 const retried = byRequest(
@@ -71,7 +71,7 @@ const own: Record<OwnName, OwnAction> = {
     ...released,
     async predict(acting) {
       const { node } = await allocationSubject(acting.tx, acting.allocation);
-      return { ...(await released.predict(acting)), says: releaseMeans(node) };
+      return { ...(await released.predict(acting)), says: releaseEffect(node) };
     },
   },
   'retry-release': byRequest(requestReleaseRetry, 'releasing', 'its release is tried again, now'),
@@ -96,25 +96,25 @@ const actsOnMachine = (
 
 /** What becomes of the allocation where its machine is moved. */
 async function actOnMachine(
-  { services, allocation, asked, caller }: ActingOnAllocation,
+  { services, allocation, request, caller }: ActingOnAllocation,
   action: NodeActionName,
 ): Promise<Predicted> {
   const { status, node_id } = allocation;
   if (!node_id) throw new ApiProblem('action_illegal', 'It has no machine.');
   const before = (await allocationSubject(services.db, allocation)).node?.status;
-  const done = await actOnNode(services, node_id, action, asked, caller);
+  const done = await actOnNode(services, node_id, action, request, caller);
   const paired = before && pairedWith(before, done.status).find(({ from }) => from === status);
   return { ...done, status: paired ? paired.to : status };
 }
 
 async function actItself(acting: ActingOnAllocation, action: OwnName): Promise<Predicted> {
-  const { tx, allocation, asked, caller, at } = acting;
+  const { tx, allocation, request, caller, at } = acting;
   const prediction = await own[action].predict(acting);
-  if (asked.dry_run) return prediction;
+  if (request.dry_run) return prediction;
   const done = { ...prediction, workflow_id: await own[action].act(acting, prediction) };
   const { allocation_id, node_id } = allocation;
   const ids = { target_id: allocation_id, allocation_id, node_id } satisfies KnownIds & { target_id: string };
-  await tellAction(tx, action, ids, asked, caller, done, at);
+  await recordAction(tx, action, ids, request, caller, done, at);
   return done;
 }
 
@@ -123,7 +123,7 @@ export function actOnAllocation(
   services: OperationServices,
   id: string,
   action: AllocationActionName,
-  asked: AskedAction,
+  request: ActionRequest,
   caller: Caller,
 ): Promise<Predicted> {
   return services.db.transaction(async (tx) => {
@@ -133,7 +133,7 @@ export function actOnAllocation(
     const why_not = whyNotOnAllocation(action, await allocationSubject(tx, allocation));
     if (why_not) throw new ApiProblem('action_illegal', why_not);
     const within = { ...services, db: withinTransaction(services.db, tx) };
-    const acting = { tx, services: within, allocation, asked, caller, at: now(services.clock) };
+    const acting = { tx, services: within, allocation, request, caller, at: now(services.clock) };
     return actsOnMachine(action, allocation) ? actOnMachine(acting, action) : actItself(acting, action as OwnName);
   });
 }

@@ -29,12 +29,12 @@ export const applyHeldVerdict: Action = {
     };
   },
   async act(acting) {
-    const { tx, services, node, asked, caller, at } = acting;
+    const { tx, services, node, request, caller, at } = acting;
     const held = heldOf(acting);
     const by = held.rule as Cause;
     const cited = {
       by,
-      reason: `${held.rule}, held back since ${held.since}, applied by hand: ${asked.reason}`,
+      reason: `${held.rule}, held back since ${held.since}, applied by hand: ${request.reason}`,
       actor: caller.actor,
       data: { held },
     };

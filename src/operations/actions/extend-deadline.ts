@@ -8,7 +8,7 @@ import { markExtended } from '../../store/transitions/advance.ts';
 import { extendSteps, moveAllocationDeadline, moveDeadlines } from '../../store/transitions/deadlines.ts';
 import { type ActingOnAllocation, type Action, changedMeanwhile, type Prediction } from './action.ts';
 
-const mustHave = (seconds: number | undefined): number => {
+const requireSeconds = (seconds: number | undefined): number => {
   if (seconds === undefined)
     throw new ApiProblem('invalid_request', {
       detail: 'Say by how many `seconds` the deadline moves.',
@@ -19,29 +19,29 @@ const mustHave = (seconds: number | undefined): number => {
 
 /** Counted from the deadline, or from now where that has passed already. */
 export const extended = (deadline_at: Date | null, seconds: number | undefined, at: Date): Date =>
-  secondsLater(deadline_at && deadline_at > at ? deadline_at : at, mustHave(seconds));
+  secondsLater(deadline_at && deadline_at > at ? deadline_at : at, requireSeconds(seconds));
 
 export const extendDeadline: Action = {
-  predict({ node, asked, at }) {
-    const deadline_at = extended(node.deadline_at, asked.seconds, at);
+  predict({ node, request, at }) {
+    const deadline_at = extended(node.deadline_at, request.seconds, at);
     return { status: node.status, deadline_at, says: `it has until ${deadline_at.toISOString()}` };
   },
-  async act({ tx, node, asked, caller, at }, { deadline_at }) {
+  async act({ tx, node, request, caller, at }, { deadline_at }) {
     if (!deadline_at) return undefined;
-    const reason = `extended by ${asked.seconds} s: ${asked.reason}`;
+    const reason = `extended by ${request.seconds} s: ${request.reason}`;
     if (node.node_instance_id) await markExtended(tx, node.node_instance_id, at);
     await moveDeadlines(tx, [{ node, deadline_at, reason }], { layer: 'operator', actor: caller.actor }, at);
     return undefined;
   },
 };
 
-export const predictExtension = ({ allocation, asked, at }: ActingOnAllocation): Prediction<AllocationStatus> => {
-  const deadline_at = extended(allocation.deadline_at, asked.seconds, at);
+export const predictExtension = ({ allocation, request, at }: ActingOnAllocation): Prediction<AllocationStatus> => {
+  const deadline_at = extended(allocation.deadline_at, request.seconds, at);
   return { status: allocation.status, deadline_at, says: `it has until ${deadline_at.toISOString()}` };
 };
 
 export async function extendAllocation(
-  { tx, allocation, asked, caller, at }: ActingOnAllocation,
+  { tx, allocation, request, caller, at }: ActingOnAllocation,
   { deadline_at }: Prediction,
 ): Promise<undefined> {
   // An operation's own step locks the operation and then the allocation.
@@ -50,7 +50,7 @@ export async function extendAllocation(
   if (!deadline_at || !locked || locked.status !== allocation.status)
     throw changedMeanwhile('The allocation has changed meanwhile; look at it again.');
   // The step that it waits in has a limit of its own, which would end the wait before the new deadline.
-  for (const { workflow_id } of open) await extendSteps(tx, workflow_id, asked.seconds ?? 0);
-  const reason = `extended by ${asked.seconds} s: ${asked.reason}`;
+  for (const { workflow_id } of open) await extendSteps(tx, workflow_id, request.seconds ?? 0);
+  const reason = `extended by ${request.seconds} s: ${request.reason}`;
   await moveAllocationDeadline(tx, locked, { deadline_at, reason }, { layer: 'operator', actor: caller.actor }, at);
 }

@@ -13,7 +13,7 @@ import { retireProvenGone } from '../release/proven-gone.ts';
 import type { Caller } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
 
-export interface FindingAsked {
+export interface FindingRequest {
   reason: string;
   dry_run?: boolean | undefined;
 }
@@ -22,7 +22,7 @@ interface Deciding {
   tx: Transaction;
   services: OperationServices;
   finding: FindingRow;
-  asked: FindingAsked;
+  request: FindingRequest;
   caller: Caller;
   at: Date;
 }
@@ -37,18 +37,18 @@ const agreesByNow = () =>
   new ApiProblem('action_illegal', 'The sides agree by now; the finding closes by itself with the next pass.');
 
 /** Which row a finding about a row is about. */
-const rowOf = ({ finding: { allocation_id, subject }, asked, caller }: Deciding) => ({
+const rowOf = ({ finding: { allocation_id, subject }, request, caller }: Deciding) => ({
   table: allocation_id === null ? ('nodes' as const) : ('allocations' as const),
   id: subject,
-  reason: asked.reason,
+  reason: request.reason,
   actor: caller.actor,
 });
 
-async function takeDown({ tx, services, finding, asked, caller, at }: Deciding): Promise<WorkflowId> {
+async function takeDown({ tx, services, finding, request, caller, at }: Deciding): Promise<WorkflowId> {
   const node = await lockNode(tx, finding.subject);
   const isExpected = expectedStatuses.some((status) => status === node?.status);
   if (!node || !isExpected || node.node_instance_id !== finding.node_instance_id) throw agreesByNow();
-  const cited = { by: 'retire' as const, reason: asked.reason, actor: caller.actor };
+  const cited = { by: 'retire' as const, reason: request.reason, actor: caller.actor };
   const workflow_id = await retireIn(tx, services, node, cited, at);
   if (!workflow_id) throw agreesByNow();
   return workflow_id;
@@ -56,12 +56,12 @@ async function takeDown({ tx, services, finding, asked, caller, at }: Deciding):
 
 /** By the proof on record; a machine that its provider showed again is taken down and proven gone once more. */
 async function retireByProof(deciding: Deciding): Promise<WorkflowId | undefined> {
-  const { tx, services, finding, asked, caller, at } = deciding;
+  const { tx, services, finding, request, caller, at } = deciding;
   if (!(await lockNode(tx, finding.subject))) throw agreesByNow();
   const [node] = await provenGoneNodes(tx, [finding.subject]);
   if (!node) throw agreesByNow();
   if (isSeenSince(node)) return takeDown(deciding);
-  const cited = { reason: asked.reason, actor: caller.actor, workflow_id: null };
+  const cited = { reason: request.reason, actor: caller.actor, workflow_id: null };
   if (!(await retireProvenGone(tx, services, { ...node, ...cited }, at))) throw agreesByNow();
   return undefined;
 }
@@ -147,7 +147,7 @@ function decide(
   id: string,
   decisions: Record<FindingWhat, Decision>,
   settledAs: (finding: FindingRow) => Pick<Settled, 'status' | 'stands'>,
-  asked: FindingAsked,
+  request: FindingRequest,
   caller: Caller,
 ): Promise<FindingOutcome> {
   const at = now(services.clock);
@@ -158,25 +158,25 @@ function decide(
       throw new ApiProblem('action_illegal', `The finding is ${finding.status}; only an open one can be decided on.`);
     const decision = decisions[finding.what];
     const says = decision.says(finding);
-    if (asked.dry_run) return { finding, says };
-    const workflow_id = await decision.act({ tx, services, finding, asked, caller, at });
-    const settled = { reason: asked.reason, actor: caller.actor, ...settledAs(finding) };
+    if (request.dry_run) return { finding, says };
+    const workflow_id = await decision.act({ tx, services, finding, request, caller, at });
+    const settled = { reason: request.reason, actor: caller.actor, ...settledAs(finding) };
     const closed = await settleFinding(tx, finding.finding_id, settled, at);
     if (!closed) throw new ApiProblem('action_illegal', 'Somebody else has decided on it meanwhile.');
     return { finding: closed, says, workflow_id };
   });
 }
 
-export const repairFinding = (services: OperationServices, id: string, asked: FindingAsked, caller: Caller) =>
-  decide(services, id, repairs, () => ({ status: 'repaired' }), asked, caller);
+export const repairFinding = (services: OperationServices, id: string, request: FindingRequest, caller: Caller) =>
+  decide(services, id, repairs, () => ({ status: 'repaired' }), request, caller);
 
 /** One about which nothing is changed stands until the sides agree, so that it is not found anew. */
-export const acceptFinding = (services: OperationServices, id: string, asked: FindingAsked, caller: Caller) =>
+export const acceptFinding = (services: OperationServices, id: string, request: FindingRequest, caller: Caller) =>
   decide(
     services,
     id,
     acceptances,
     ({ what }) => ({ status: 'accepted', stands: what !== 'row_differs' }),
-    asked,
+    request,
     caller,
   );

@@ -28,9 +28,9 @@ export const reimage: Action = {
     };
   },
   async act(acting) {
-    const { tx, services, node, asked, caller, at } = acting;
+    const { tx, services, node, request, caller, at } = acting;
     const pool = await launchingPool(acting);
-    const workflow_id = await reimageIn(tx, services, node, pool, { ...caller, reason: asked.reason }, at);
+    const workflow_id = await reimageIn(tx, services, node, pool, { ...caller, reason: request.reason }, at);
     if (!workflow_id) throw changedMeanwhile();
     return workflow_id;
   },
@@ -60,12 +60,12 @@ export const reEnroll: Action = {
     return { status: 'provisioning', deadline_at: secondsLater(at, seconds), says };
   },
   async act(acting) {
-    const { tx, services, node, shown, asked, caller, at } = acting;
+    const { tx, services, node, shown, request, caller, at } = acting;
     const { pool } = await poolOf(acting);
     const enrolled = await reEnrollIn(
       tx,
       services,
-      { node, shown, pool, caller: { ...caller, reason: asked.reason } },
+      { node, shown, pool, caller: { ...caller, reason: request.reason } },
       at,
     );
     if (!enrolled) throw changedMeanwhile();
@@ -79,8 +79,8 @@ export const retire: Action = {
     deadline_at: deadlineIn('cleaning', acting),
     says: 'it is taken down with proof, and then retired',
   }),
-  async act({ tx, services, node, asked, caller, at }) {
-    const cited = { by: 'retire' as const, reason: asked.reason, actor: caller.actor };
+  async act({ tx, services, node, request, caller, at }) {
+    const cited = { by: 'retire' as const, reason: request.reason, actor: caller.actor };
     const workflow_id = await retireIn(tx, services, node, cited, at);
     if (!workflow_id) throw changedMeanwhile();
     return workflow_id;

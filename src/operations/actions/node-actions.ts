@@ -18,7 +18,7 @@ import type { Caller, Touched } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { readSubject } from '../runtime/subject.ts';
 import { acceptKey } from './accept-key.ts';
-import { type Action, type AskedAction, type Prediction, tellAction } from './action.ts';
+import { type Action, type ActionRequest, type Prediction, recordAction } from './action.ts';
 import { nodeSubject } from './action-subjects.ts';
 import { applyHeldVerdict } from './apply-held-verdict.ts';
 import { extendDeadline } from './extend-deadline.ts';
@@ -27,7 +27,7 @@ import { collectDiagnostics, probe } from './question-actions.ts';
 import { drain, quarantine, reactivate, undrain } from './status-actions.ts';
 
 /** Whoever only wants to know does not wait long for a driver that hangs, and no transaction lies idle meanwhile for longer than it may. */
-const foretellWithinSeconds = 3;
+const predictWithinSeconds = 3;
 
 interface ByAllocation {
   /** What becomes of the node, and in words; refused where the deed would be. */
@@ -49,12 +49,12 @@ async function endOfForced(services: OperationServices, { node_id }: Node): Prom
   if (!driver.launches && reusesNodes(pool)) return 'quarantined';
   // One that is let go by ending its credential is proven by doing that.
   if (driver.final_proof === 'revoked') return 'retired';
-  const { proof } = await lookForProof(services.clock, subject, foretellWithinSeconds);
+  const { proof } = await lookForProof(services.clock, subject, predictWithinSeconds);
   return proof ? 'retired' : 'quarantined';
 }
 
 /** Whatever keeps us from looking must not keep anybody from forcing: it is no proof, as it is none for the deed. */
-async function foretellForced(services: OperationServices, shown: Node) {
+async function predictForced(services: OperationServices, shown: Node) {
   const status = await endOfForced(services, shown).catch((error: unknown) => {
     if (error instanceof StoreUnavailable) throw error;
     return 'quarantined' as const;
@@ -76,7 +76,7 @@ const byAllocation: Partial<Record<NodeActionName, ByAllocation>> = {
     act: requestReleaseRetry,
   },
   'force-release': {
-    predict: foretellForced,
+    predict: predictForced,
     act: requestForceRelease,
   },
 };
@@ -117,18 +117,18 @@ async function actThrough(
   shown: Node,
   action: NodeActionName,
   { predict, act }: ByAllocation,
-  asked: AskedAction,
+  request: ActionRequest,
   caller: Caller,
 ): Promise<Prediction<NodeStatus>> {
   const { allocation_id } = shown;
   if (!allocation_id) throw new ApiProblem('action_illegal', 'It has no allocation.');
   const prediction = { ...(await predict(services, shown)), deadline_at: null };
-  if (asked.dry_run) return prediction;
+  if (request.dry_run) return prediction;
   return services.db.transaction(async (tx) => {
     const within = { ...services, db: withinTransaction(services.db, tx) };
-    const { workflow_id } = await act(within, allocation_id, { ...caller, reason: asked.reason });
+    const { workflow_id } = await act(within, allocation_id, { ...caller, reason: request.reason });
     const done = { ...prediction, workflow_id };
-    await tellAction(tx, action, idsOf(shown), asked, caller, done, now(services.clock));
+    await recordAction(tx, action, idsOf(shown), request, caller, done, now(services.clock));
     return done;
   });
 }
@@ -138,11 +138,11 @@ export async function actOnNode(
   services: OperationServices,
   id: string,
   action: NodeActionName,
-  asked: AskedAction,
+  request: ActionRequest,
   caller: Caller,
 ): Promise<Prediction<NodeStatus>> {
   const through = byAllocation[action];
-  if (through) return actThrough(services, await mustBeOpen(services.db, id, action), action, through, asked, caller);
+  if (through) return actThrough(services, await mustBeOpen(services.db, id, action), action, through, request, caller);
   if (!isDirect(action)) throw new Error(`nobody knows how to ${action} a node`);
   return services.db.transaction(async (tx) => {
     const at = now(services.clock);
@@ -150,12 +150,12 @@ export async function actOnNode(
     const shown = await mustBeOpen(tx, id, action);
     const pool = node && (await poolGeneration(tx, node.pool, node.pool_generation));
     if (!pool) throw new ApiProblem('node_not_found');
-    const acting = { tx, services, node, pool, shown, asked, caller, at };
+    const acting = { tx, services, node, pool, shown, request, caller, at };
     const prediction = await actions[action].predict(acting);
-    if (asked.dry_run) return prediction;
+    if (request.dry_run) return prediction;
     const deed = await actions[action].act(acting, prediction);
     const done = { ...prediction, ...(typeof deed === 'object' ? deed : { workflow_id: deed }) };
-    await tellAction(tx, action, idsOf(shown), asked, caller, done, at);
+    await recordAction(tx, action, idsOf(shown), request, caller, done, at);
     return done;
   });
 }

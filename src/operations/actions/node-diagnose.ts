@@ -5,7 +5,7 @@
 import type { OperationDefinition } from '../../engine/engine.ts';
 import { isFenced } from '../../lifecycle/model/states.ts';
 import { freezeFromAgent, freezeFromDriver } from '../release/freeze-evidence.ts';
-import type { AgentLine } from '../runtime/agent-task.ts';
+import type { AgentContact } from '../runtime/agent-task.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { type PlanStep, stage } from '../runtime/stage.ts';
 import { nodeSubjectOf } from '../runtime/subject.ts';
@@ -33,12 +33,12 @@ export function nodeDiagnose(services: OperationServices): OperationDefinition {
     revision: 1,
     async run(context) {
       const subject = await nodeSubjectOf(services, context);
-      const line: AgentLine = { silent: false };
+      const contact: AgentContact = { silent: false };
       const kept = { agent: false, provider: false };
       // A fenced node is handed only what takes it down, and what is kept before that.
       const type = isFenced(subject.node.status) ? 'release.freeze' : 'diagnostics.collect';
       await stage(context, services, 'ask-agent', async () => {
-        kept.agent = await freezeFromAgent(context, services, 'ask-agent:agent', subject, line, type);
+        kept.agent = await freezeFromAgent(context, services, 'ask-agent:agent', subject, contact, type);
       });
       await stage(context, services, 'ask-provider', async () => {
         kept.provider = await freezeFromDriver(context, services, 'ask-provider', subject);

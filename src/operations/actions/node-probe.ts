@@ -4,8 +4,8 @@
  */
 import { now } from '../../base/clock.ts';
 import type { OperationContext, OperationDefinition } from '../../engine/engine.ts';
-import { probeTargetOf, saveProbeResults } from '../../store/supervision/probes.ts';
-import { type AgentLine, askAgent } from '../runtime/agent-task.ts';
+import { keepAnswers, probeTargetOf } from '../../store/supervision/probes.ts';
+import { type AgentContact, askAgent } from '../runtime/agent-task.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { type PlanStep, stage } from '../runtime/stage.ts';
 import { nodeSubjectOf, type Subject } from '../runtime/subject.ts';
@@ -37,9 +37,9 @@ async function askEndpoint(
 }
 
 async function askItsAgent(context: OperationContext, services: OperationServices, subject: Subject): Promise<string> {
-  const line: AgentLine = { silent: false };
+  const contact: AgentContact = { silent: false };
   const task = { type: 'ping', wait_seconds: answerWithinSeconds };
-  const answer = await askAgent(context, services, 'ask:agent', subject, line, task);
+  const answer = await askAgent(context, services, 'ask:agent', subject, contact, task);
   if (!answer) return 'Its agent has not been heard lately, so there is nobody to ask';
   if (answer.status === 'succeeded') return 'It lives: its agent took a task and answered it';
   return answer.status === 'failed'

@@ -17,7 +17,7 @@ export interface Pinged {
   correlation_id: CorrelationId;
 }
 
-export async function pingNow(
+export async function queuePing(
   services: OperationServices,
   who: Pinged,
   within_seconds = usualSeconds,
@@ -53,7 +53,7 @@ export interface PingSeen {
 }
 
 /** Undefined for a task that is no ping of this instance. */
-export async function seePing(
+export async function readPing(
   { db, clock }: OperationServices,
   task_id: string,
   node_instance_id: string,

@@ -48,8 +48,8 @@ export const probe: Action = {
       ? `it is asked at ${node.endpoint} whether it lives, and the answer is kept in its timeline`
       : 'its agent is given a task, and whether it answers is kept in its timeline',
   }),
-  act: ({ tx, services, shown, asked, caller, at }) =>
-    askIn(tx, services, probeQuestion, shown, { ...caller, reason: asked.reason }, at),
+  act: ({ tx, services, shown, request, caller, at }) =>
+    askIn(tx, services, probeQuestion, shown, { ...caller, reason: request.reason }, at),
 };
 
 export const collectDiagnostics: Action = {
@@ -58,6 +58,6 @@ export const collectDiagnostics: Action = {
     deadline_at: node.deadline_at,
     says: 'its agent and its provider are asked, and what they say is kept in its timeline, kind evidence.frozen',
   }),
-  act: ({ tx, services, shown, asked, caller, at }) =>
-    askIn(tx, services, diagnoseQuestion, shown, { ...caller, reason: asked.reason }, at),
+  act: ({ tx, services, shown, request, caller, at }) =>
+    askIn(tx, services, diagnoseQuestion, shown, { ...caller, reason: request.reason }, at),
 };

@@ -13,7 +13,7 @@ import { ruleStage, type Stage } from '../../sweeps/testing/stage.ts';
 import { requestAllocation } from '../requests.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { type Assignment, assignNode, assignNodes } from './assign-node.ts';
-import { assignInTurn } from './node-provision.ts';
+import { createAssigner } from './node-provision.ts';
 
 let stage: Stage;
 let services: OperationServices;
@@ -146,7 +146,7 @@ test('at the counter one that cannot be served keeps nobody from a machine', asy
     transactions++;
     return stage.db.transaction(work);
   };
-  const turn = assignInTurn(counted);
+  const turn = createAssigner(counted);
   const answers = await Promise.allSettled(ids.map((workflow_id) => turn('counter', { workflow_id, retries: false })));
   expect(answers.flatMap(({ status }, place) => (status === 'rejected' ? [place] : []))).toEqual([7]);
   const given = answers.flatMap((each) =>
@@ -159,7 +159,7 @@ test('at the counter one that cannot be served keeps nobody from a machine', asy
 test('one that somebody else has locked is waited for after the others were served', async () => {
   const ids = await queue('held', {}, 5, 5);
   const [first = '' as WorkflowId, ...others] = ids;
-  const turn = assignInTurn(services);
+  const turn = createAssigner(services);
   let all: Promise<Assignment[]> | undefined;
   await stage.db.transaction(async (tx) => {
     await lockManyAsExecutor(tx, [first], services.executor);

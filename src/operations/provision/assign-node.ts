@@ -31,9 +31,9 @@ const withdrawn = (allocation: AllocationRow | undefined): Assignment => ({
   reason: allocation?.reason ?? null,
 });
 
-const readablySuffixed = (id: string) => id.slice(-8);
+const shortSuffix = (id: string) => id.slice(-8);
 
-async function createFor(
+async function createNodeFor(
   tx: Transaction,
   services: OperationServices,
   pool: PoolRow,
@@ -49,7 +49,7 @@ async function createFor(
       node_id,
       pool: pool.name,
       pool_generation: pool.generation,
-      name: `${pool.name.slice(0, 54)}-${readablySuffixed(node_id)}`,
+      name: `${pool.name.slice(0, 54)}-${shortSuffix(node_id)}`,
       zone: pool.document.zone ?? null,
       node_instance_id,
       workflow_id: operation.workflow_id,
@@ -101,7 +101,7 @@ async function renewFailed(
  * Whoever tries again and is given another machine is done with the one that failed: its rescue window ends at once. Were it
  * still to come back, it would be free with nobody to bring back, and its next tenant would get it as the last one left it.
  */
-async function endWindow(
+async function endRescueWindow(
   tx: Transaction,
   services: OperationServices,
   failed: NodeRow,
@@ -143,7 +143,7 @@ function settled({ operation, allocation }: { operation: OperationRow; allocatio
   return isOpen ? undefined : withdrawn(allocation);
 }
 
-const inTheOrderOfAsking = (one: Ask, other: Ask) =>
+const byRequestOrder = (one: Ask, other: Ask) =>
   one.allocation.allocation_id < other.allocation.allocation_id ? -1 : 1;
 
 /** What this replica found at its last searches. */
@@ -176,7 +176,7 @@ async function place(
   }
   if (others.length === 0) return { places, waiting };
 
-  others.sort(inTheOrderOfAsking);
+  others.sort(byRequestOrder);
   const turn = await queueTurn(
     tx,
     pool,
@@ -186,27 +186,32 @@ async function place(
   );
   const served = others.filter(({ allocation }) => turn.isServed(allocation));
   const free = served.length > 0 ? await lockFreeNodes(tx, pool.name, served.length, now, heldBefore(services.db)) : [];
-  const mostGiven = Math.min(served.length, free.length + turn.room);
-  for (const ask of served.slice(0, mostGiven)) {
+  const maxGiven = Math.min(served.length, free.length + turn.room);
+  for (const ask of served.slice(0, maxGiven)) {
     const found = free.shift();
-    const node = found ?? (await createFor(tx, services, pool, ask.allocation, ask.operation, now));
+    const node = found ?? (await createNodeFor(tx, services, pool, ask.allocation, ask.operation, now));
     places.push({ ...ask, node, isFree: found !== undefined });
   }
   // One that is free may be in somebody's hands just now.
-  for (const ask of served.slice(mostGiven)) waiting.set(ask, 'a free machine, which is being looked at just now');
-  for (const ask of others) if (!served.includes(ask)) waiting.set(ask, turn.waitsFor(ask.allocation, mostGiven));
+  for (const ask of served.slice(maxGiven)) waiting.set(ask, 'a free machine, which is being looked at just now');
+  for (const ask of others) if (!served.includes(ask)) waiting.set(ask, turn.waitsFor(ask.allocation, maxGiven));
   return { places, waiting };
 }
 
-async function leaveFailed(tx: Transaction, services: OperationServices, places: Place[], now: Date): Promise<void> {
+async function leaveFailedMachines(
+  tx: Transaction,
+  services: OperationServices,
+  places: Place[],
+  now: Date,
+): Promise<void> {
   for (const { failed, allocation, operation } of places) {
     if (!failed) continue;
-    await endWindow(tx, services, failed, allocation, operation, now);
-    if (allocation.active_at && failed.node_instance_id) await markUnproven(tx, failed.node_instance_id, now);
+    await endRescueWindow(tx, services, failed, allocation, operation, now);
+    if (allocation.active_at && failed.node_instance_id) await leaveUnproven(tx, failed.node_instance_id, now);
   }
 }
 
-async function moveIn(tx: Transaction, services: OperationServices, places: Place[], now: Date): Promise<void> {
+async function assignPlaces(tx: Transaction, services: OperationServices, places: Place[], now: Date): Promise<void> {
   const moves = places.map(
     (given): AllocationMove => ({
       allocation_id: given.allocation.allocation_id,
@@ -268,8 +273,8 @@ export async function assignNodes(
     return asked.map((ask) => settled(ask) ?? { assigned: false, waiting_for });
   }
   const { places, waiting } = await place(tx, services, pool, open, now);
-  await leaveFailed(tx, services, places, now);
-  await moveIn(tx, services, places, now);
+  await leaveFailedMachines(tx, services, places, now);
+  await assignPlaces(tx, services, places, now);
   const answers = new Map<OperationRow, Assignment>();
   for (const [{ operation }, waiting_for] of waiting) answers.set(operation, { assigned: false, waiting_for });
   for (const { operation, node, isFree } of places)

@@ -38,7 +38,7 @@ export function bootstrapWatcher(services: OperationServices, workflow_id: Workf
       if (!subject.driver.launches) return markedCrash(services.db, subject.node_instance_id);
       const observed = await subject.driver.observe(subject.target);
       // A provider that does not answer has shown nothing new.
-      if (!observed.unseen) await keepObservation(services, subject, observed.state);
+      if (!observed.unseen) await recordObservation(services, subject, observed.state);
       const gone = !observed.present || observed.state === 'exited';
       if (!gone && services.clock.monotonicMs() - readMs < readEveryMs) return undefined;
       readMs = services.clock.monotonicMs();
@@ -91,7 +91,7 @@ function attach(
 }
 
 /** A state that the provider had not shown before is advance. */
-async function keepObservation(services: OperationServices, subject: Subject, state: string): Promise<void> {
+async function recordObservation(services: OperationServices, subject: Subject, state: string): Promise<void> {
   if (subject.node.observed_state === state) return;
   const at = now(services.clock);
   await services.db.transaction(async (tx) => {
@@ -109,7 +109,7 @@ export async function promoteIfReady(services: OperationServices, subject: Subje
   const { state, detail, ready, unseen } = await subject.driver.observe(subject.target);
   const at = now(services.clock);
   if (unseen) return holdStarting(services.db, subject.node, detail ?? 'it cannot be seen from here', at);
-  await keepObservation(services, subject, state);
+  await recordObservation(services, subject, state);
   if (!ready) return letGoStarting(services.db, subject.node, at);
   const move: NodeMove = {
     node_id: subject.node.node_id,

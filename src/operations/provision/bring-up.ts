@@ -23,12 +23,12 @@ import { requireMoved } from '../../store/transitions/transition-rules.ts';
 import { freezeFromDriver } from '../release/freeze-evidence.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { skipStage, stage, stageOf } from '../runtime/stage.ts';
-import { isObserved, operationOf, type Subject, subjectOf } from '../runtime/subject.ts';
+import { isAgentless, operationOf, type Subject, subjectOf } from '../runtime/subject.ts';
 import { bootstrapWatcher, promoteIfReady } from './bootstrap-watcher.ts';
 import { launch, MachineEnded } from './launch.ts';
 import { queueProvision } from './provision-plan.ts';
 
-async function anotherAttempt(
+async function queueNextAttempt(
   tx: Transaction,
   services: OperationServices,
   operation: OperationRow,
@@ -69,9 +69,9 @@ async function awaitLeaving(
 ): Promise<void> {
   const until = secondsLater(now(services.clock), outlastSeconds);
   const watcher = bootstrapWatcher(services, context.workflow_id);
-  const agentless = isObserved(await subjectOf(services, context));
+  const agentless = isAgentless(await subjectOf(services, context));
   let told: string | null = null;
-  const tellBoot = async ({ node, node_instance_id }: Subject) => {
+  const reportBoot = async ({ node, node_instance_id }: Subject) => {
     const news = node.waiting_for
       ? `Waiting for ${node.waiting_for}`
       : await latestBootNews(services.db, node_instance_id);
@@ -92,11 +92,11 @@ async function awaitLeaving(
           rule: subject.node.verdict?.rule ?? null,
           owner: subject.node.verdict?.owner ?? null,
         };
-      if (isObserved(subject)) {
+      if (isAgentless(subject)) {
         await promoteIfReady(services, subject);
         return undefined;
       }
-      await tellBoot(subject);
+      await reportBoot(subject);
       const crash = await watcher.look(subject);
       return crash ? { status: 'crashed', reason: crash.message, rule: crash.code } : undefined;
     },
@@ -148,7 +148,7 @@ async function giveUp(context: OperationContext, services: OperationServices, fa
         const outcomes = await moveAllocations(tx, [failed], at, services.environment);
         requireMoved(outcomes, 'already_there', 'status_moved_on');
       }
-      await anotherAttempt(tx, services, operation, at);
+      await queueNextAttempt(tx, services, operation, at);
       return null;
     });
     return null;
@@ -158,7 +158,7 @@ async function giveUp(context: OperationContext, services: OperationServices, fa
 /** Launch, register (where there is an agent to), start: the stages of `bringUpPlan`. */
 export async function bringUp(context: OperationContext, services: OperationServices): Promise<void> {
   await stage(context, services, 'launch', () => launch(context, services));
-  if (isObserved(await subjectOf(services, context))) await skipStage(context, services, 'register');
+  if (isAgentless(await subjectOf(services, context))) await skipStage(context, services, 'register');
   else await stage(context, services, 'register', () => awaitLeaving(context, services, 'register', 'provisioning'));
   await awaitReady(context, services);
 }

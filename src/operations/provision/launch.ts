@@ -20,7 +20,7 @@ import { transition } from '../../store/transitions/node-transition.ts';
 import { budgetOf } from '../../store/transitions/transition-rules.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { drive } from '../runtime/stage.ts';
-import { isObserved, type Subject, subjectOf } from '../runtime/subject.ts';
+import { isAgentless, type Subject, subjectOf } from '../runtime/subject.ts';
 
 const failure = (code: string, message: string): DriverFailure => ({
   outcome: 'failed',
@@ -77,7 +77,7 @@ async function launchSpec(services: OperationServices, spec: unknown): Promise<L
 /**
  * Starts or stops the clock of this boot as the driver's answer says. Repeating it changes nothing.
  */
-async function keepClock(services: OperationServices, subject: Subject, answer: DriverOutcome): Promise<void> {
+async function updateBootClock(services: OperationServices, subject: Subject, answer: DriverOutcome): Promise<void> {
   const waits = answer.outcome === 'wait' && answer.waits_for === 'capacity';
   const signs =
     answer.outcome === 'failed'
@@ -145,20 +145,20 @@ export async function launch(context: OperationContext, services: OperationServi
         secret_env: launching.secret_env,
       },
     });
-    await keepClock(services, current, answer);
+    await updateBootClock(services, current, answer);
     return answer;
   };
   const isOver = async () => isFenced((await subjectOf(services, context)).node.status);
   const how = { policy: launchPolicy, subject, isOver };
   const done = await drive(context, services, 'launch:ensure', ensure, how).catch((failure: unknown) => {
     // Nobody registers late where no agent runs: what its provider refused does not come by waiting.
-    throw failure instanceof StepFailed && isObserved(subject) ? new MachineEnded(failure) : failure;
+    throw failure instanceof StepFailed && isAgentless(subject) ? new MachineEnded(failure) : failure;
   });
-  if (isObserved(subject)) await ensured(context, services, subject, done);
+  if (isAgentless(subject)) await recordEnsured(context, services, subject, done);
 }
 
 /** The provider is done, and no agent is expected: from here on what it shows counts. */
-async function ensured(
+async function recordEnsured(
   context: OperationContext,
   services: OperationServices,
   subject: Subject,

@@ -17,7 +17,7 @@ import { stageEntered, stagePassed } from '../../store/operations/steps.ts';
 import { StoreUnavailable } from '../../store/pg/database.ts';
 import { allocationRow } from '../../store/rows/allocations.ts';
 import { lockNode, nodeRow } from '../../store/rows/nodes.ts';
-import { awaitOthers } from '../release/fence.ts';
+import { requireOthersEnded } from '../release/fence.ts';
 import { freezeFromDriver } from '../release/freeze-evidence.ts';
 import { removeMachine } from '../release/teardown.ts';
 import type { OperationServices } from '../runtime/services.ts';
@@ -69,7 +69,7 @@ async function serve(services: OperationServices, asks: Ask[]): Promise<Settled[
   return settled;
 }
 
-export function assignInTurn(services: OperationServices): (pool: string, ask: Ask) => Promise<Assignment> {
+export function createAssigner(services: OperationServices): (pool: string, ask: Ask) => Promise<Assignment> {
   const counters = new Map<string, (ask: Ask) => Promise<Settled>>();
   return async (pool, ask) => {
     const counter = counters.get(pool) ?? createBatcher((asks: Ask[]) => serve(services, asks), limits);
@@ -80,7 +80,7 @@ export function assignInTurn(services: OperationServices): (pool: string, ask: A
 
 const queuePollSeconds = 5;
 
-type Turns = ReturnType<typeof assignInTurn>;
+type Turns = ReturnType<typeof createAssigner>;
 type Assigned = Extract<Assignment, { assigned: true }>;
 
 /** Waits until it has a machine. Answers of the store are waited for inside: only what came of it is recorded. */
@@ -141,8 +141,8 @@ async function removeFormer(context: OperationContext, services: OperationServic
       reason: 'another try replaces it',
       revoke: true,
     };
-    return runOnce(services.db, context.workflow_id, 'cut-off', services.executor, at, async (tx) => {
-      // Looked at again under its lock: one that came back this very moment serves its allocation, and is not to be cut off.
+    return once(services.db, context.workflow_id, 'cut-off', services.executor, at, async (tx) => {
+      // ProofResult at again under its lock: one that came back this very moment serves its allocation, and is not to be cut off.
       const node = await lockNode(tx, found.node_id);
       if (node?.status !== 'failed' || node.node_instance_id !== subject.node_instance_id) return false;
       await fenceInstance(tx, subject.node_instance_id, fence, at);
@@ -165,7 +165,7 @@ async function assignByStages(
   await stage(context, services, 'assign', async () => {
     if (retries) {
       // The try that failed may still be keeping what its machine knew.
-      await awaitOthers(context, services, 'assign', { cancel: false });
+      await requireOthersEnded(context, services, 'assign', { cancel: false });
       await removeFormer(context, services);
     }
     const { pool } = await operationOf(services, context);
@@ -219,7 +219,7 @@ const provisionBy = (services: OperationServices, revision: number, find: Find):
 
 /** Each revision takes the steps that its runs have on record. */
 export function nodeProvisions(services: OperationServices): OperationDefinition[] {
-  const turns = assignInTurn(services);
+  const turns = createAssigner(services);
   const skipRest = async (context: OperationContext) => {
     for (const name of bringUpStages) await skipStage(context, services, name);
     await context.emit({ message: readyWord });

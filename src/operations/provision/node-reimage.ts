@@ -21,7 +21,7 @@ import { currentPool, type PoolRow } from '../../store/rows/pools.ts';
 import { transition } from '../../store/transitions/node-transition.ts';
 import { provenGone, retireProvenGone } from '../release/proven-gone.ts';
 import { releasePolicy } from '../release/release-policy.ts';
-import { isOurs, setAsideHalfTakenDown, takeDown, takeDownPlan } from '../release/teardown.ts';
+import { isOurs, quarantineHalfTornDown, tearDown, teardownPlan } from '../release/teardown.ts';
 import type { Caller } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { type PlanStep, stage } from '../runtime/stage.ts';
@@ -33,7 +33,7 @@ import { bringUpPlan } from './provision-plan.ts';
 export const nodeReimageKind = 'node-reimage';
 
 const nodeReimagePlan = (pool: PoolRow, services: OperationServices): PlanStep[] => [
-  ...takeDownPlan,
+  ...teardownPlan,
   { name: 'renew', label: 'Making a new instance', usual_seconds: 0.5, within_seconds: 300 },
   ...bringUpPlan(pool.document, services),
 ];
@@ -111,10 +111,10 @@ export function nodeReimage(services: OperationServices): OperationDefinition {
       const former = await formerOf(context, (params as unknown as { former: FormerInstance }).former);
       try {
         const policy = releasePolicy(former.pool);
-        const proof = await takeDown(context, services, { subject: former, reuse: false, policy });
+        const proof = await tearDown(context, services, { subject: former, reuse: false, policy });
         await stage(context, services, 'renew', () => renew(context, services, former, proof));
       } catch (error) {
-        await setAsideHalfTakenDown(context, services, former, 'imaging it anew', error);
+        await quarantineHalfTornDown(context, services, former, 'imaging it anew', error);
         throw error;
       }
       try {

@@ -6,7 +6,7 @@ import { hasAgent } from '../../store/agents/instances.ts';
 import { isSignedByAgent } from '../release/proof.ts';
 import { askAgent } from '../runtime/agent-task.ts';
 import type { OperationServices } from '../runtime/services.ts';
-import { type PlanStep, stage, tell } from '../runtime/stage.ts';
+import { type PlanStep, recordFact, stage } from '../runtime/stage.ts';
 import { subjectOf } from '../runtime/subject.ts';
 
 export const pingPlan: PlanStep[] = [
@@ -14,7 +14,7 @@ export const pingPlan: PlanStep[] = [
 ];
 
 const answersWithinSeconds = 20;
-const mostTries = 3;
+const maxTries = 3;
 /** The beat by which it said that it is ready is stored a moment after the claim; before that it looks silent. */
 const againSeconds = 1;
 
@@ -24,17 +24,17 @@ const unproven = (code: string, message: string, tries: number) =>
 async function ask(context: OperationContext, services: OperationServices): Promise<void> {
   const subject = await subjectOf(services, context);
   if (!(await hasAgent(services.db, subject.node_instance_id))) {
-    const said = 'it has no agent of ours, so no ping was sent';
-    return tell(context, services, 'ping:none', subject, 'node', 'ping.skipped', said, {});
+    const said = 'it came in by a front door and does no tasks, so nothing was asked of it';
+    return recordFact(context, services, 'ping:none', subject, 'node', 'ping.skipped', said, {});
   }
   for (let tries = 1; ; tries++) {
-    const line = { silent: false };
+    const contact = { silent: false };
     const task = { type: 'ping', wait_seconds: answersWithinSeconds };
-    const answer = await askAgent(context, services, `ping:${tries}`, subject, line, task);
+    const answer = await askAgent(context, services, `ping:${tries}`, subject, contact, task);
     if (answer?.status === 'succeeded' && isSignedByAgent(subject, answer)) {
       const { task_id, result } = answer;
       const said = 'it took a ping, and its signed answer arrived';
-      return tell(context, services, 'ping:told', subject, 'node', 'ping.answered', said, { task_id, result });
+      return recordFact(context, services, 'ping:told', subject, 'node', 'ping.answered', said, { task_id, result });
     }
     if (answer?.status === 'succeeded')
       throw unproven('answer_unsigned', "it answered a ping, but not signed by its agent's key", tries);
@@ -44,7 +44,7 @@ async function ask(context: OperationContext, services: OperationServices): Prom
         `it refused a ping: ${answer.error?.message ?? 'no reason given'}`,
         tries,
       );
-    if (tries >= mostTries)
+    if (tries >= maxTries)
       throw unproven('ping_unanswered', 'it beats, but takes no tasks or their answers do not arrive', tries);
     await context.sleep(againSeconds);
   }

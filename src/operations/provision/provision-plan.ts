@@ -26,13 +26,13 @@ const stepOf = ({ label, usual_seconds, slow_seconds }: PlannedStep, name: strin
 });
 
 /** Whether its driver's phases are the whole of a bring-up. */
-const drivesAlone = (pool: PoolDocument, drivers: Planning['drivers']): boolean => {
+const isDriverOnly = (pool: PoolDocument, drivers: Planning['drivers']): boolean => {
   const driver = drivers.get(pool.driver);
   return driver?.supervision === 'observe' && driver.plan(pool.spec ?? {}).length > 1;
 };
 
 /** Nobody registers where no agent runs: the driver's phases are all there is to see, and in the last it becomes ready. */
-const observedPlan = (phases: PlannedStep[], within_seconds: number): PlanStep[] =>
+const agentlessPlan = (phases: PlannedStep[], within_seconds: number): PlanStep[] =>
   phases.map((planned, place) => {
     const isLast = place === phases.length - 1;
     const name = `${isLast ? 'start' : 'launch'}:${planned.phase}`;
@@ -44,7 +44,7 @@ export function bringUpPlan(pool: PoolDocument, { environment, drivers }: Planni
   const provision = budgetOf('provision', pool, environment, null).seconds;
   const within_seconds = queueSeconds(pool, environment) + 2 * provision + slackSeconds;
   const phases = drivers.get(pool.driver)?.plan(pool.spec ?? {}) ?? [];
-  if (drivesAlone(pool, drivers)) return observedPlan(phases, within_seconds);
+  if (isDriverOnly(pool, drivers)) return agentlessPlan(phases, within_seconds);
   const launch: Omit<PlanStep, 'within_seconds'>[] =
     phases.length > 1
       ? phases.map((planned) => stepOf(planned, `launch:${planned.phase}`))
@@ -64,12 +64,12 @@ function nodeProvisionPlan(pool: PoolDocument, services: Planning): PlanStep[] {
   const plan = bringUpPlan(pool, services);
   const [first, ...rest] = plan;
   // Where the driver's own phases are the whole plan, its first one begins with the place that is found for the machine.
-  if (first && drivesAlone(pool, services.drivers))
+  if (first && isDriverOnly(pool, services.drivers))
     return [{ ...first, name: first.name.replace('launch:', 'assign:'), within_seconds }, ...rest];
   return [{ name: 'assign', label: 'Finding a machine', usual_seconds: 0.5, within_seconds }, ...plan];
 }
 
-export interface AskedProvision {
+export interface ProvisionRequest {
   workflow_id: WorkflowId;
   allocation: { allocation_id: AllocationId; tenant: string };
   correlation_id: CorrelationId;
@@ -83,7 +83,7 @@ export const queueProvision = (
   tx: Transaction,
   pool: PoolDocument,
   services: Planning,
-  { workflow_id, allocation, correlation_id, actor, retry }: AskedProvision,
+  { workflow_id, allocation, correlation_id, actor, retry }: ProvisionRequest,
   now: Date,
 ): Promise<void> =>
   queueOperation(

@@ -8,7 +8,7 @@ import type { PoolRow } from '../../store/rows/pools.ts';
 import { launchHold } from '../../store/supervision/brake.ts';
 
 /** What keeps the pool from making another machine; undefined when nothing does. */
-async function whatBarsNew(tx: Transaction, pool: PoolRow, launches: boolean, now: Date): Promise<string | undefined> {
+async function whyNoLaunch(tx: Transaction, pool: PoolRow, launches: boolean, now: Date): Promise<string | undefined> {
   if (!launches) return 'a free machine in the pool';
   if (pool.document.paused) return 'the pool to be unpaused';
   const hold = await launchHold(tx, { name: pool.name, zone: pool.document.zone ?? null }, pausingRules, now);
@@ -39,7 +39,7 @@ export async function queueTurn(
   launches: boolean,
   now: Date,
 ): Promise<QueueTurn> {
-  const barred = await whatBarsNew(tx, pool, launches, now);
+  const barred = await whyNoLaunch(tx, pool, launches, now);
   const room = barred ? 0 : await roomIn(tx, pool);
   const ids = allocations.map(({ allocation_id }) => allocation_id);
   const ahead = room === Number.POSITIVE_INFINITY ? new Map() : await countWaitingBefore(tx, pool.name, ids, launches);
@@ -55,10 +55,10 @@ export async function queueTurn(
 }
 
 /** Exact only near the front: a long queue need not be told anew each time that it moves. */
-const tellsExactly = 10;
+const maxExact = 10;
 
 function behind(ahead: number): string {
   if (ahead <= 0) return '';
-  if (ahead > tellsExactly) return `, behind more than ${tellsExactly} others`;
+  if (ahead > maxExact) return `, behind more than ${maxExact} others`;
   return `, behind ${ahead} ${ahead === 1 ? 'other' : 'others'}`;
 }

@@ -21,14 +21,14 @@ import {
 import type { OperationServices } from '../runtime/services.ts';
 import { stage } from '../runtime/stage.ts';
 import {
-  incompleteWords,
-  mostNamed,
+  incompleteMessage,
+  maxNamed,
+  progressMessage,
   progressParts,
-  progressWords,
   type RecoveryOrder,
   type Round,
   recoveryRound,
-  stopWords,
+  stopMessage,
 } from './recovery-round.ts';
 
 export const fleetRecoverKind = 'fleet-recover';
@@ -43,13 +43,13 @@ async function stopped(
   const told = await context.step(`${step}:account`, async () => {
     const tally = await tallyOf(services.db, context.workflow_id);
     const state = tally.failed > 0 ? 'failed' : 'skipped';
-    const failed = await targetsInState(services.db, context.workflow_id, state, mostNamed);
+    const failed = await targetsThat(services.db, context.workflow_id, state, maxNamed);
     return { message: words(tally, failed), owner_layer: failed[0]?.owner_layer ?? 'workflow' };
   });
   return new StepFailed({ step, code, tries: 1, ...told });
 }
 
-async function workOff(
+async function runPhase(
   context: OperationContext,
   services: OperationServices,
   order: RecoveryOrder,
@@ -64,14 +64,14 @@ async function workOff(
     )) as unknown as Round;
     tally = round.tally;
     if (round.over && round.stop)
-      throw await stopped(context, services, phase, 'recovery_stopped', (...known) => stopWords(phase, ...known));
+      throw await stopped(context, services, phase, 'recovery_stopped', (...known) => stopMessage(phase, ...known));
     if (round.over) return;
     await context.sleep(round.wait_seconds);
   }
 }
 
 /** Whatever ends it early: what was not touched yet stays so, and what is under way ends by itself. */
-async function leaveTheRest(context: OperationContext, services: OperationServices, error: unknown): Promise<void> {
+async function skipRemaining(context: OperationContext, services: OperationServices, error: unknown): Promise<void> {
   const why =
     error instanceof OperationCancelled ? 'the recovery was cancelled' : 'the recovery stopped before its turn';
   await context.step('leave', () => {
@@ -106,8 +106,8 @@ async function conclude(context: OperationContext, services: OperationServices):
   // What was never touched was not recovered, whoever is to blame.
   const nobody = tally.recovered === 0 && tally.skipped > 0;
   if (tally.failed > 0 || nobody)
-    throw await stopped(context, services, 'conclude', 'recovery_incomplete', incompleteWords);
-  await context.emit({ message: progressWords('rest', tally), parts: progressParts(tally) } as unknown as Json);
+    throw await stopped(context, services, 'conclude', 'recovery_incomplete', incompleteMessage);
+  await context.emit({ message: progressMessage('rest', tally), parts: progressParts(tally) } as unknown as Json);
 }
 
 export function fleetRecover(services: OperationServices): OperationDefinition {
@@ -125,12 +125,12 @@ export function fleetRecover(services: OperationServices): OperationDefinition {
             );
           });
         });
-        await stage(context, services, 'canary', () => workOff(context, services, order, 'canary'));
-        await stage(context, services, 'rest', () => workOff(context, services, order, 'rest'));
+        await stage(context, services, 'canary', () => runPhase(context, services, order, 'canary'));
+        await stage(context, services, 'rest', () => runPhase(context, services, order, 'rest'));
         await stage(context, services, 'conclude', () => conclude(context, services));
         return null;
       } catch (error) {
-        await leaveTheRest(context, services, error);
+        await skipRemaining(context, services, error);
         throw error;
       }
     },

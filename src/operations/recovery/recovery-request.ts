@@ -31,7 +31,7 @@ import type { RecoveryOrder } from './recovery-round.ts';
 type Eligibility = Pick<Recovery, 'matched' | 'eligible' | 'not_eligible' | 'first'>;
 
 /** So many are named beforehand. */
-const mostNamed = 10;
+const maxNamed = 10;
 /** So many are looked at by one round of statements. */
 const atOnce = 1_000;
 
@@ -66,9 +66,9 @@ async function eligibilityOf(db: Queryable, action: BulkActionName, ids: readonl
     matched: ids.length,
     eligible: eligible.length,
     not_eligible: [...others]
-      .map(([why_not, all]) => ({ why_not, count: all.length, first: all.slice(0, mostNamed) }))
+      .map(([why_not, all]) => ({ why_not, count: all.length, first: all.slice(0, maxNamed) }))
       .sort((a, b) => b.count - a.count),
-    first: eligible.slice(0, mostNamed),
+    first: eligible.slice(0, maxNamed),
   };
 }
 
@@ -83,7 +83,7 @@ function bulkActionOf(action: string): BulkActionName {
 const wrongFilter = (path: string, detail: string, message: string) =>
   new ApiProblem('invalid_request', { detail, errors: [{ path: `/body/filter${path}`, message }] });
 
-function mustMakeSense(action: BulkActionName, filter: RecoveryFilter): void {
+function checkFilter(action: BulkActionName, filter: RecoveryFilter): void {
   const { from } = bulkAction(action);
   if (filter.status !== undefined && !from.some((status) => status === filter.status))
     throw wrongFilter('/status', `${action} cannot begin in ${filter.status}.`, `must be one of ${from.join(', ')}`);
@@ -96,16 +96,16 @@ function mustMakeSense(action: BulkActionName, filter: RecoveryFilter): void {
     );
 }
 
-export type AskedRecovery = Eligibility & { workflow_id: WorkflowId | null };
+export type RecoveryAnswer = Eligibility & { workflow_id: WorkflowId | null };
 
 export async function requestRecovery(
   services: OperationServices,
   asked: RecoveryRequest,
   caller: Caller,
-): Promise<AskedRecovery> {
+): Promise<RecoveryAnswer> {
   const { filter, reason, dry_run } = asked;
   const action = bulkActionOf(asked.action);
-  mustMakeSense(action, filter);
+  checkFilter(action, filter);
   const at = now(services.clock);
   if (filter.pool !== undefined && !(await currentPool(services.db, filter.pool)))
     throw new ApiProblem('pool_not_found', `There is no pool named ${filter.pool}.`);

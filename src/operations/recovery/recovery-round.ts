@@ -42,7 +42,7 @@ import type { OperationServices } from '../runtime/services.ts';
 
 const totalOf = (tally: Tally) => tally.waiting + tally.acting + tally.recovered + tally.failed + tally.skipped;
 
-export function progressWords(phase: RecoveryPhase, tally: Tally): string {
+export function progressMessage(phase: RecoveryPhase, tally: Tally): string {
   const passed = tally.skipped > 0 ? `, ${tally.skipped} passed over` : '';
   const so_far = `${tally.recovered} of ${totalOf(tally)} recovered, ${tally.failed} failed${passed}`;
   return phase === 'canary' ? `${so_far}; the rest waits for the canary` : `${so_far}, canary held`;
@@ -62,7 +62,7 @@ export const progressParts = (tally: Tally): ProgressPart[] =>
     .map(({ state, word, tone }) => ({ name: 'targets', kind: 'recovery', state: word, tone, count: tally[state] }));
 
 /** So many failures are told of by name; a reader who needs more reads the timeline. */
-export const mostNamed = 5;
+export const maxNamed = 5;
 
 const nameOf = ({ allocation_id, node_id }: TargetRow) => allocation_id ?? node_id ?? 'a target';
 
@@ -72,14 +72,14 @@ function named(failed: TargetRow[], count: number): string {
   return told.join('; ') + (more > 0 ? `; and ${more} more` : '');
 }
 
-export function stopWords(phase: RecoveryPhase, tally: Tally, failed: TargetRow[]): string {
+export function stopMessage(phase: RecoveryPhase, tally: Tally, failed: TargetRow[]): string {
   const untouched = tally.waiting + tally.skipped;
   const why = phase === 'canary' ? 'the canary failed' : `stopped after ${tally.failed} failures`;
   return `${why}, ${untouched} left untouched: ${named(failed, tally.failed)}`;
 }
 
 /** `told` are those that failed, or, where none did, those that were passed over. */
-export const incompleteWords = (tally: Tally, told: TargetRow[]): string =>
+export const incompleteMessage = (tally: Tally, told: TargetRow[]): string =>
   tally.failed > 0
     ? `${tally.recovered} of ${totalOf(tally)} recovered, ${tally.failed} failed: ${named(told, tally.failed)}`
     : `none of ${totalOf(tally)} could be acted on: ${named(told, tally.skipped)}`;
@@ -219,7 +219,7 @@ async function takeNext(
 }
 
 /** So many that need nothing any more are passed over in one round, so that the round stays short. */
-const mostNeedless = 200;
+const maxNeedless = 200;
 
 async function takeTurns(
   context: OperationContext,
@@ -229,7 +229,7 @@ async function takeTurns(
   most: number,
 ): Promise<void> {
   let acted = 0;
-  for (let turns = 0; acted < most && turns < mostNeedless; turns++) {
+  for (let turns = 0; acted < most && turns < maxNeedless; turns++) {
     const turn = await takeNext(context, services, order, phase);
     // After a refusal the count of failures is asked first.
     if (turn === 'nobody' || turn === 'refused') return;
@@ -258,6 +258,6 @@ export async function recoveryRound(
   if (move.act > 0) await takeTurns(context, services, order, phase, move.act);
   const tally = await tallyOf(db, context.workflow_id);
   if (isChanged(before, tally))
-    await context.emit({ message: progressWords(phase, tally), parts: progressParts(tally) } as unknown as Json);
+    await context.emit({ message: progressMessage(phase, tally), parts: progressParts(tally) } as unknown as Json);
   return { stop: move.stop, over: move.over, wait_seconds: move.wait_seconds, tally };
 }

@@ -16,13 +16,13 @@ import { leaveResidue } from '../../store/rows/residue.ts';
 import { moveAllocations } from '../../store/transitions/allocation-transition.ts';
 import { transition } from '../../store/transitions/node-transition.ts';
 import { requireMoved } from '../../store/transitions/transition-rules.ts';
-import { answeredWithin } from '../runtime/bounded-calls.ts';
+import { withTimeout } from '../runtime/bounded-calls.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { type PlanStep, stage } from '../runtime/stage.ts';
-import { allocationOperation, idsOf, nothingToTakeDown, readSubject, type Subject } from '../runtime/subject.ts';
-import { bar, othersEnd } from './fence.ts';
-import { proveByAgent, proveIfPossible, wordsOf } from './proof.ts';
-import { reusesNodes, stays } from './release-policy.ts';
+import { allocationOperation, idsOf, readSubject, type Subject, whyNothingToTearDown } from '../runtime/subject.ts';
+import { awaitOtherOperations, fenceNode } from './fence.ts';
+import { proofSummary, proveByAgent, proveIfPossible } from './proof.ts';
+import { movesWhenClean, reusesNodes } from './release-policy.ts';
 import { cutOff } from './teardown.ts';
 
 export const allocationForceReleaseKind = 'allocation-force-release';
@@ -38,7 +38,7 @@ export const forceReleaseWithinSeconds = 600;
 
 const releaseEndsWithinSeconds = 30;
 const listedWithinSeconds = 30;
-const mostEntries = 100;
+const maxEntries = 100;
 
 /** What the driver lists of an instance. */
 type Left = Pick<OwnedResource, 'kind' | 'resource' | 'cost_per_hour'>[];
@@ -46,19 +46,19 @@ type Left = Pick<OwnedResource, 'kind' | 'resource' | 'cost_per_hour'>[];
 type Found = { proof: DriverProof } | { proof: null; why_not: string; left: Left };
 
 /** What the driver can name of the instance; where it can name nothing, the machine itself. */
-async function whatMayRemain(
+async function possibleResidue(
   services: OperationServices,
   { driver, target, node_instance_id }: Subject,
 ): Promise<Left> {
   const machine: Left = [{ kind: 'machine', resource: target.name }];
   const asked = driver.list_owned(target.installation_id).catch(() => undefined);
-  const listed = await answeredWithin(services.clock, listedWithinSeconds, asked);
+  const listed = await withTimeout(services.clock, listedWithinSeconds, asked);
   const own = listed?.filter((each) => each.node_instance_id === node_instance_id) ?? [];
-  return own.length > 0 ? own.slice(0, mostEntries) : machine;
+  return own.length > 0 ? own.slice(0, maxEntries) : machine;
 }
 
 /** A machine that is to be used again can be proven clean by its own agent alone. */
-async function askAgentOnceMore(
+async function askAgentAgain(
   context: OperationContext,
   services: OperationServices,
   subject: Subject,
@@ -83,16 +83,20 @@ async function askAgentOnceMore(
   }
 }
 
-async function askOnceMore(context: OperationContext, services: OperationServices, subject: Subject): Promise<Found> {
+async function askForProofAgain(
+  context: OperationContext,
+  services: OperationServices,
+  subject: Subject,
+): Promise<Found> {
   const reuse = reusesNodes(subject.pool);
-  const said = reuse ? await askAgentOnceMore(context, services, subject) : null;
+  const said = reuse ? await askAgentAgain(context, services, subject) : null;
   if (said !== null && typeof said !== 'string') return { proof: said };
   const asksDriver = subject.driver.launches || !reuse;
   if (asksDriver && subject.driver.final_proof === 'revoked') await cutOff(context, services, subject);
   const looked = asksDriver ? await proveIfPossible(context, services, 'prove:driver', subject) : null;
   if (looked?.proof) return { proof: looked.proof };
   const why_not = [said, looked && !looked.proof ? looked.why_not : null].filter(Boolean).join('; ');
-  const left = await context.step('prove:left', async () => (await whatMayRemain(services, subject)) as Json);
+  const left = await context.step('prove:left', async () => (await possibleResidue(services, subject)) as Json);
   return { proof: null, why_not, left: left as unknown as Left };
 }
 
@@ -107,7 +111,7 @@ async function endClean(
   const { node_id } = subject.node;
   const staying = proof.kind === 'clean' ? await lockNode(tx, node_id) : undefined;
   const gone = { node_id, to: 'retired', by: 'proof', reason: 'proven gone' } as const;
-  const moves = staying ? stays(staying) : [gone];
+  const moves = staying ? movesWhenClean(staying) : [gone];
   requireMoved(await transition(tx, moves, at, services.environment), 'already_there');
   if (!staying) {
     const fence = { reason: 'the machine was released', revoke: true, ...idsOf(operation) };
@@ -170,7 +174,7 @@ async function settle(
     const at = now(services.clock);
     return runOnce(services.db, context.workflow_id, 'settle', services.executor, at, async (tx, operation) => {
       const forced = found?.proof === null;
-      let reason = await nothingToTakeDown(tx, operation);
+      let reason = await whyNothingToTearDown(tx, operation);
       if (subject && found?.proof) reason = await endClean(tx, services, operation, subject, found.proof, at);
       else if (subject && forced) reason = await endWithResidue(tx, services, operation, subject, found, at);
       const move = {
@@ -199,7 +203,7 @@ async function settle(
 
 const saysOf = (found: Found | undefined): string => {
   if (!found) return 'Released';
-  return found.proof ? `Released: ${wordsOf(found.proof)}` : `Released without proof: ${found.why_not}`;
+  return found.proof ? `Released: ${proofSummary(found.proof)}` : `Released without proof: ${found.why_not}`;
 };
 
 export function allocationForceRelease(services: OperationServices): OperationDefinition {
@@ -209,15 +213,18 @@ export function allocationForceRelease(services: OperationServices): OperationDe
     async run(context) {
       await stage(context, services, 'stop', async () => {
         // One that does not even end when asked to is left behind: it may not keep us from telling the truth.
-        await othersEnd(context, services, 'stop', { cancel: true, within_seconds: releaseEndsWithinSeconds });
-        await bar(context, services, 'stop:bar');
+        await awaitOtherOperations(context, services, 'stop', {
+          cancel: true,
+          within_seconds: releaseEndsWithinSeconds,
+        });
+        await fenceNode(context, services, 'stop:bar');
       });
       const node_id = await context.step('subject', async () => (await allocationOperation(services, context)).node_id);
       const operation = await allocationOperation(services, context);
       const subject = node_id ? await readSubject(services, services.db, node_id, operation) : undefined;
       let found: Found | undefined;
       await stage(context, services, 'prove', async () => {
-        if (subject) found = await askOnceMore(context, services, subject);
+        if (subject) found = await askForProofAgain(context, services, subject);
       });
       await stage(context, services, 'settle', () => settle(context, services, subject, found));
       await context.emit({ message: saysOf(found) });

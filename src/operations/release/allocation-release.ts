@@ -24,19 +24,19 @@ import {
   allocationOperation,
   idsOf,
   isMachineGone,
-  nothingToTakeDown,
   readSubject,
   type Subject,
+  whyNothingToTearDown,
 } from '../runtime/subject.ts';
-import { abortIfUnborn, fence } from './fence.ts';
-import { releasePolicy, reusesNodes, stays } from './release-policy.ts';
-import { takeDown, takeDownPlan } from './teardown.ts';
+import { abortIfUnregistered, fence } from './fence.ts';
+import { movesWhenClean, releasePolicy, reusesNodes } from './release-policy.ts';
+import { tearDown, teardownPlan } from './teardown.ts';
 
 export const allocationReleaseKind = 'allocation-release';
 
 export const allocationReleasePlan: PlanStep[] = [
   { name: 'fence', label: 'Fencing the machine', usual_seconds: 0.5, within_seconds: 300 },
-  ...takeDownPlan,
+  ...teardownPlan,
   { name: 'free', label: 'Giving the machine back', usual_seconds: 0.5, within_seconds: 300 },
 ];
 
@@ -74,7 +74,7 @@ async function finish(
     const at = now(services.clock);
     return runOnce(services.db, context.workflow_id, 'free', services.executor, at, async (tx, operation) => {
       const staying = subject && reuse ? await lockNode(tx, subject.node.node_id) : undefined;
-      if (staying) requireMoved(await transition(tx, stays(staying), at, services.environment));
+      if (staying) requireMoved(await transition(tx, movesWhenClean(staying), at, services.environment));
       else if (subject) {
         // The node before its instance, as everywhere: an agent that registers again locks them in
         // this order.
@@ -89,7 +89,7 @@ async function finish(
       }
       const reason = subject
         ? `its machine is proven ${reuse ? 'clean' : 'gone'}`
-        : await nothingToTakeDown(tx, operation);
+        : await whyNothingToTearDown(tx, operation);
       const released = await moveAllocations(
         tx,
         [
@@ -183,7 +183,7 @@ export function allocationRelease(services: OperationServices): OperationDefinit
       try {
         await stage(context, services, 'fence', async () => {
           await fence(context, services);
-          await abortIfUnborn(context, services, await subjectOf(context));
+          await abortIfUnregistered(context, services, await subjectOf(context));
         });
         const hasNode = await context.step(
           'subject',
@@ -191,8 +191,8 @@ export function allocationRelease(services: OperationServices): OperationDefinit
         );
         const subject = hasNode ? await subjectOf(context) : undefined;
         const reuse = subject !== undefined && (await staysForReuse(context, services, subject));
-        if (subject) await takeDown(context, services, { subject, reuse, policy: releasePolicy(subject.pool) });
-        else for (const { name } of takeDownPlan) await skipStage(context, services, name);
+        if (subject) await tearDown(context, services, { subject, reuse, policy: releasePolicy(subject.pool) });
+        else for (const { name } of teardownPlan) await skipStage(context, services, name);
         await stage(context, services, 'free', () => finish(context, services, subject, reuse));
         await context.emit({ message: 'Released' });
         return null;

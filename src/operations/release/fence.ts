@@ -22,7 +22,7 @@ const lastWord = 'allocation-force-release';
 const pollSeconds = 1;
 
 /** Whether whatever else works on the allocation has ended in time. */
-export async function othersEnd(
+export async function awaitOtherOperations(
   context: OperationContext,
   services: OperationServices,
   stageName: string,
@@ -45,13 +45,13 @@ export async function othersEnd(
 }
 
 /** Whatever still works on the allocation must end first, or it would work against us. */
-export async function awaitOthers(
+export async function requireOthersEnded(
   context: OperationContext,
   services: OperationServices,
   stageName: string,
   { cancel }: { cancel: boolean },
 ): Promise<void> {
-  if (!(await othersEnd(context, services, stageName, { cancel, within_seconds: endWithinSeconds }))) {
+  if (!(await awaitOtherOperations(context, services, stageName, { cancel, within_seconds: endWithinSeconds }))) {
     throw new StepFailed({
       step: stageName,
       code: 'operation_still_running',
@@ -63,15 +63,15 @@ export async function awaitOthers(
 }
 
 export async function fence(context: OperationContext, services: OperationServices): Promise<void> {
-  await awaitOthers(context, services, 'fence', { cancel: true });
-  await bar(context, services, 'fence:bar');
+  await requireOthersEnded(context, services, 'fence', { cancel: true });
+  await fenceNode(context, services, 'fence:bar');
 }
 
 /** A release cleans a machine that somebody drains or has set aside; it does not overrule them. */
 const wayAfter = ({ status, drain_then }: NodeRow) => (status === 'quarantined' ? 'hold' : drain_then);
 
 /** Bars the node. An instance that never registered is fenced for good, so that a late registration is told the truth. */
-export async function bar(context: OperationContext, services: OperationServices, name: string): Promise<void> {
+export async function fenceNode(context: OperationContext, services: OperationServices, name: string): Promise<void> {
   await context.step(name, () => {
     const at = now(services.clock);
     return runOnce(
@@ -129,7 +129,7 @@ export async function bar(context: OperationContext, services: OperationServices
 }
 
 /** A verified cancel: what the provider still builds is told to stop before anything else is touched. */
-export async function abortIfUnborn(
+export async function abortIfUnregistered(
   context: OperationContext,
   services: OperationServices,
   subject: Subject | undefined,

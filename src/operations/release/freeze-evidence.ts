@@ -5,14 +5,14 @@ import type { OperationContext } from '../../engine/engine.ts';
 import { recordEvidence } from '../../store/evidence/evidence.ts';
 import { servedAnother } from '../../store/rows/allocations.ts';
 import { attachLateCause } from '../../store/transitions/late-cause.ts';
-import { type AgentLine, askAgent } from '../runtime/agent-task.ts';
-import { steadily } from '../runtime/bounded-calls.ts';
+import { type AgentContact, askAgent } from '../runtime/agent-task.ts';
+import { retryWhileUnavailable } from '../runtime/bounded-calls.ts';
 import type { OperationServices } from '../runtime/services.ts';
-import { tell } from '../runtime/stage.ts';
+import { recordFact } from '../runtime/stage.ts';
 import type { Subject } from '../runtime/subject.ts';
 
 const agentAnswersWithinSeconds = 5;
-const mostAttachmentCharacters = 64_000;
+const maxAttachmentCharacters = 64_000;
 
 /**
  * What a machine kept goes back further than its present allocation. On one that served another before, only the fleet's operators may
@@ -22,7 +22,8 @@ async function whose(services: OperationServices, subject: Subject): Promise<Sub
   const { node_id } = subject.node;
   const { allocation_id } = subject.ids;
   if (!allocation_id) return subject;
-  if (!(await steadily(services.clock, () => servedAnother(services.db, node_id, allocation_id)))) return subject;
+  if (!(await retryWhileUnavailable(services.clock, () => servedAnother(services.db, node_id, allocation_id))))
+    return subject;
   return { ...subject, ids: { ...subject.ids, allocation_id: null } };
 }
 
@@ -31,12 +32,12 @@ export async function freezeFromAgent(
   services: OperationServices,
   name: string,
   subject: Subject,
-  line: AgentLine,
+  contact: AgentContact,
   type: 'release.freeze' | 'diagnostics.collect' = 'release.freeze',
 ): Promise<boolean> {
   // Its answer stands in the story of the task as well, so the task is told under the same name as what is kept.
   const theirs = await whose(services, subject);
-  const answer = await askAgent(context, services, name, theirs, line, {
+  const answer = await askAgent(context, services, name, theirs, contact, {
     type,
     wait_seconds: agentAnswersWithinSeconds,
   });
@@ -47,7 +48,7 @@ export async function freezeFromAgent(
         ? 'its agent did not answer in time'
         : answer.error?.message;
   if (answer?.status === 'succeeded')
-    await tell(
+    await recordFact(
       context,
       services,
       `${name}:kept`,
@@ -58,7 +59,7 @@ export async function freezeFromAgent(
       answer.result ?? {},
     );
   else
-    await tell(
+    await recordFact(
       context,
       services,
       `${name}:missing`,
@@ -88,7 +89,7 @@ export async function freezeFromDriver(
     }
     const attachments = diagnosis.attachments.map((each) => ({
       name: each.name,
-      text: each.text.slice(-mostAttachmentCharacters),
+      text: each.text.slice(-maxAttachmentCharacters),
     }));
     await recordEvidence(services.db, [
       {
@@ -100,14 +101,14 @@ export async function freezeFromDriver(
         ...ids,
       },
     ]);
-    await tellLateCause(services, subject, diagnosis);
+    await recordLateCause(services, subject, diagnosis);
     return true;
   });
   return kept;
 }
 
 /** Whether it was news. What is not certain explains nothing, and changes no verdict. */
-export async function tellLateCause(
+export async function recordLateCause(
   { db, clock }: Pick<OperationServices, 'db' | 'clock'>,
   { node, node_instance_id }: Subject,
   { certain, code = 'machine_crashed', summary: says }: Diagnosis,

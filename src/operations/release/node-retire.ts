@@ -11,18 +11,18 @@ import { queueOperations } from '../../store/operations/queue-operation.ts';
 import type { Transaction } from '../../store/pg/database.ts';
 import type { NodeRow } from '../../store/rows/nodes.ts';
 import { transition } from '../../store/transitions/node-transition.ts';
-import { steadily } from '../runtime/bounded-calls.ts';
+import { retryWhileUnavailable } from '../runtime/bounded-calls.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { type PlanStep, stage } from '../runtime/stage.ts';
 import { readSubject, type Subject } from '../runtime/subject.ts';
 import { provenGone } from './proven-gone.ts';
 import { releasePolicy } from './release-policy.ts';
-import { setAsideHalfTakenDown, takeDown, takeDownPlan } from './teardown.ts';
+import { quarantineHalfTornDown, tearDown, teardownPlan } from './teardown.ts';
 
 export const nodeRetireKind = 'node-retire';
 
 export const nodeRetirePlan: PlanStep[] = [
-  ...takeDownPlan,
+  ...teardownPlan,
   { name: 'retire', label: 'Retiring the machine', usual_seconds: 0.5, within_seconds: 300 },
 ];
 
@@ -126,7 +126,7 @@ async function close(
 
 export function nodeRetire(services: OperationServices): OperationDefinition {
   const subjectOf = async (context: OperationContext): Promise<{ subject: Subject; reason: string }> => {
-    const operation = await steadily(services.clock, () => operationRow(services.db, context.workflow_id));
+    const operation = await retryWhileUnavailable(services.clock, () => operationRow(services.db, context.workflow_id));
     if (!operation?.node_id) throw new Error(`operation ${context.workflow_id} has no node`);
     const { reason: because } = operation.params;
     const reason = typeof because === 'string' ? `proven gone: ${because}` : 'proven gone';
@@ -139,10 +139,10 @@ export function nodeRetire(services: OperationServices): OperationDefinition {
       const { subject, reason } = await subjectOf(context);
       try {
         const down = { subject, reuse: false, policy: releasePolicy(subject.pool) };
-        const proof = await takeDown(context, services, down);
+        const proof = await tearDown(context, services, down);
         await stage(context, services, 'retire', () => close(context, services, subject, reason, proof));
       } catch (error) {
-        await setAsideHalfTakenDown(context, services, subject, 'taking it down', error);
+        await quarantineHalfTornDown(context, services, subject, 'taking it down', error);
         throw error;
       }
       await context.emit({ message: 'Retired' });

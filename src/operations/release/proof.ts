@@ -12,8 +12,8 @@ import { type KeyStanding, trustedKeyOf } from '../../store/agents/agent-keys/tr
 import { recordEvidence } from '../../store/evidence/evidence.ts';
 import { lastStoredSeq } from '../../store/logs/node-logs.ts';
 import { StoreUnavailable } from '../../store/pg/database.ts';
-import { type AgentAnswer, type AgentLine, askAgent } from '../runtime/agent-task.ts';
-import { answeredWithin } from '../runtime/bounded-calls.ts';
+import { type AgentAnswer, type AgentContact, askAgent } from '../runtime/agent-task.ts';
+import { withTimeout } from '../runtime/bounded-calls.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import type { Subject } from '../runtime/subject.ts';
 
@@ -21,7 +21,7 @@ export const agentProvesWithinSeconds = 60;
 const newNonce = () => randomBytes(16).toString('hex');
 
 /** What was looked at and what was seen, in one line. */
-export const wordsOf = ({ checked }: DriverProof): string =>
+export const proofSummary = ({ checked }: DriverProof): string =>
   checked.map((each) => `${each.what}: ${each.seen}`).join('; ');
 
 const keep = (
@@ -37,7 +37,7 @@ const keep = (
       at,
       layer: by === 'agent' ? 'node' : 'provider',
       kind: `proof.${proof.kind}`,
-      summary: wordsOf(proof),
+      summary: proofSummary(proof),
       data: { ...proof, by },
       ...subject.ids,
       workflow_id: context.workflow_id,
@@ -47,19 +47,19 @@ const keep = (
 const driverAnswersWithinSeconds = 30;
 
 /** What a look has come to: a proof, or in words why there is none. */
-export type Looked = { proof: DriverProof } | { proof: null; why_not: string };
+export type ProofResult = { proof: DriverProof } | { proof: null; why_not: string };
 
 /** Asks the driver once, within bounds. Whatever is no proof is an answer too: who asks here goes on without one. */
 export async function lookForProof(
   clock: Clock,
   { driver, target }: Pick<Subject, 'driver' | 'target'>,
   within_seconds = driverAnswersWithinSeconds,
-): Promise<Looked> {
+): Promise<ProofResult> {
   const nonce = newNonce();
-  const no = (why_not: string): Looked => ({ proof: null, why_not });
+  const no = (why_not: string): ProofResult => ({ proof: null, why_not });
   try {
     const asked = driver.prove(target, { kind: driver.final_proof, nonce });
-    const answer = await answeredWithin(clock, within_seconds, asked);
+    const answer = await withTimeout(clock, within_seconds, asked);
     if (!answer) return no(`the driver ${driver.name} did not answer within ${within_seconds} s`);
     if (answer.outcome !== 'done') return no(answer.message);
     return answer.proof.nonce === nonce ? { proof: answer.proof } : no('the proof does not answer what was asked');
@@ -75,13 +75,13 @@ export async function proveIfPossible(
   services: OperationServices,
   name: string,
   subject: Pick<Subject, 'driver' | 'target' | 'ids'>,
-): Promise<Looked> {
+): Promise<ProofResult> {
   const looked = await context.step(name, async () => {
     const looked = await lookForProof(services.clock, subject);
     if (looked.proof) await keep(context, services, subject, looked.proof, 'driver', now(services.clock));
     return looked as unknown as Json;
   });
-  return looked as unknown as Looked;
+  return looked as unknown as ProofResult;
 }
 
 /** The driver looked. */
@@ -152,10 +152,10 @@ export async function proveByAgent(
   services: OperationServices,
   name: string,
   subject: Subject,
-  line: AgentLine,
+  contact: AgentContact,
   { reuse, wait_seconds = agentProvesWithinSeconds }: { reuse: boolean; wait_seconds?: number },
 ): Promise<{ proven: boolean; proof?: DriverProof; problem?: StepFailed }> {
-  const answer = await askAgent(context, services, name, subject, line, {
+  const answer = await askAgent(context, services, name, subject, contact, {
     type: 'release.clean',
     params: () => ({ nonce: newNonce(), reuse }),
     wait_seconds,

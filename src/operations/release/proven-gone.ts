@@ -13,7 +13,7 @@ import { transition } from '../../store/transitions/node-transition.ts';
 import { requireMoved } from '../../store/transitions/transition-rules.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import type { Subject } from '../runtime/subject.ts';
-import { wordsOf } from './proof.ts';
+import { proofSummary } from './proof.ts';
 
 export async function provenGone(
   tx: Transaction,
@@ -23,7 +23,7 @@ export async function provenGone(
   at: Date,
 ): Promise<void> {
   if (!proof) return;
-  const settlement = { status: 'gone' as const, seen: wordsOf(proof), proof: { ...proof } };
+  const settlement = { status: 'gone' as const, seen: proofSummary(proof), proof: { ...proof } };
   await settleResidue(tx, { node_instance_id }, settlement, { layer: 'workflow', actor, workflow_id }, at);
 }
 

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
 import { type ActionSubject, whyNotOnNode } from '../../lifecycle/actions/actions.ts';
-import { releaseMeans } from './release-policy.ts';
+import { releaseEffect } from './release-policy.ts';
 
 test('a release says which of both it does with the machine, and what that costs who set it aside', () => {
-  expect(releaseMeans({ status: 'ready', reuse: true })).toMatch(/^its machine is cleaned, .* and free for the next;/);
-  expect(releaseMeans({ status: 'quarantined', reuse: true })).toMatch(/and stays aside;/);
-  expect(releaseMeans({ status: 'ready', reuse: false })).toBe('its machine is taken down, with proof, and retired');
-  expect(releaseMeans({ status: 'quarantined', reuse: false })).toMatch(/nothing is left of it to look at$/);
-  expect(releaseMeans(null)).toMatch(/^it has no machine/);
+  expect(releaseEffect({ status: 'ready', reuse: true })).toMatch(/^its machine is cleaned, .* and free for the next;/);
+  expect(releaseEffect({ status: 'quarantined', reuse: true })).toMatch(/and stays aside;/);
+  expect(releaseEffect({ status: 'ready', reuse: false })).toBe('its machine is taken down, with proof, and retired');
+  expect(releaseEffect({ status: 'quarantined', reuse: false })).toMatch(/nothing is left of it to look at$/);
+  expect(releaseEffect(null)).toMatch(/^it has no machine/);
 });
 
 test('a refusal that says to release first says what that takes with it', () => {

@@ -14,7 +14,7 @@ export const releasePolicy = (pool: PoolDocument): RetryPolicy => ({
   max_seconds: pool.release?.retry_max_seconds ?? 900,
 });
 
-export function releaseMeans(machine: Pick<ActionSubject, 'status' | 'reuse'> | null): string {
+export function releaseEffect(machine: Pick<ActionSubject, 'status' | 'reuse'> | null): string {
   if (!machine) return 'it has no machine, so nothing is taken down; it is given back';
   const aside = machine.status === 'quarantined';
   if (machine.reuse)
@@ -24,7 +24,7 @@ export function releaseMeans(machine: Pick<ActionSubject, 'status' | 'reuse'> | 
     : 'its machine is taken down, with proof, and retired';
 }
 
-export function stays({ node_id, status, drain_then }: NodeRow): NodeMove[] {
+export function movesWhenClean({ node_id, status, drain_then }: NodeRow): NodeMove[] {
   // An operator set it aside while it was cleaned.
   if (status === 'quarantined') return [];
   const reason = 'proven clean; it was to be set aside, and aside it stays';

@@ -8,7 +8,7 @@ import type * as Executions from '../../store/operations/executions.ts';
 import { ruleStage, type Stage } from '../../sweeps/testing/stage.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import type { Subject } from '../runtime/subject.ts';
-import { setAsideHalfTakenDown } from './teardown.ts';
+import { quarantineHalfTornDown } from './teardown.ts';
 
 const row = vi.hoisted(() => ({ error: null as OperationError | null }));
 vi.mock(import('../../store/operations/executions.ts'), async (original) => {
@@ -47,7 +47,7 @@ test.for<[string, unknown, unknown, { owner: string; reason: RegExp }]>([
     workflow_id: 'wf_1',
     step: (_: string, work: () => unknown) => work(),
   } as unknown as OperationContext;
-  await setAsideHalfTakenDown(
+  await quarantineHalfTornDown(
     context,
     stage.services as unknown as OperationServices,
     subject,

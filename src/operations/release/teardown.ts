@@ -10,14 +10,14 @@ import type { OperationRow } from '../../store/operations/operation-rows.ts';
 import { lockNode, type NodeRow } from '../../store/rows/nodes.ts';
 import { transition } from '../../store/transitions/node-transition.ts';
 import { requireMoved } from '../../store/transitions/transition-rules.ts';
-import { type AgentLine, askAgent } from '../runtime/agent-task.ts';
+import { type AgentContact, askAgent } from '../runtime/agent-task.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { drive, type PlanStep, stage, stageOf } from '../runtime/stage.ts';
-import { isObserved, type Subject, targetNow } from '../runtime/subject.ts';
+import { isAgentless, type Subject, targetNow } from '../runtime/subject.ts';
 import { freezeFromAgent, freezeFromDriver } from './freeze-evidence.ts';
 import { agentProvesWithinSeconds, proveByAgent, proveByDriver } from './proof.ts';
 
-export const takeDownPlan: PlanStep[] = [
+export const teardownPlan: PlanStep[] = [
   { name: 'freeze-evidence', label: 'Keeping what the machine knows', usual_seconds: 0.5, within_seconds: 300 },
   { name: 'drain', label: 'Waiting for running work', usual_seconds: 0.5, within_seconds: 86_400 },
   { name: 'stop', label: 'Stopping the workload', usual_seconds: 0.5, within_seconds: 900 },
@@ -59,10 +59,10 @@ const stopWithMemory = async (services: OperationServices, subject: Subject) =>
 async function stopWorkload(
   context: OperationContext,
   services: OperationServices,
-  { subject, policy }: TakeDown,
-  line: AgentLine,
+  { subject, policy }: Teardown,
+  contact: AgentContact,
 ): Promise<void> {
-  const answer = await askAgent(context, services, 'stop:agent', subject, line, {
+  const answer = await askAgent(context, services, 'stop:agent', subject, contact, {
     type: 'release.stop',
     wait_seconds: stopWithinSeconds,
   });
@@ -70,7 +70,7 @@ async function stopWorkload(
   await drive(context, services, 'stop:driver', () => stopWithMemory(services, subject), { policy, subject });
 }
 
-export interface TakeDown {
+export interface Teardown {
   subject: Subject;
   /** The machine stays and is handed on; otherwise it goes. */
   reuse: boolean;
@@ -78,17 +78,17 @@ export interface TakeDown {
 }
 
 /** Answers the proof that the machine is gone or cut off; none where it stays. */
-export async function takeDown(
+export async function tearDown(
   context: OperationContext,
   services: OperationServices,
-  down: TakeDown,
+  down: Teardown,
 ): Promise<DriverProof | undefined> {
   const { subject, reuse, policy } = down;
   let proof: DriverProof | undefined;
   // Where no agent runs, none is asked, and none is missed.
-  const line: AgentLine = { silent: isObserved(subject) };
+  const contact: AgentContact = { silent: isAgentless(subject) };
   await stage(context, services, 'freeze-evidence', async () => {
-    if (!line.silent) await freezeFromAgent(context, services, 'freeze-evidence:agent', subject, line);
+    if (!contact.silent) await freezeFromAgent(context, services, 'freeze-evidence:agent', subject, contact);
     await freezeFromDriver(context, services, 'freeze-evidence', subject);
   });
   await stage(context, services, 'drain', async () => {
@@ -100,8 +100,8 @@ export async function takeDown(
       { until, poll_seconds: drainPollSeconds },
     );
   });
-  await stage(context, services, 'stop', () => stopWorkload(context, services, down, line));
-  await stage(context, services, 'clean', () => clean(context, services, down, line));
+  await stage(context, services, 'stop', () => stopWorkload(context, services, down, contact));
+  await stage(context, services, 'clean', () => clean(context, services, down, contact));
   await stage(context, services, 'prove', async () => {
     // A machine that stays was proven clean by its agent's signed statement, which the stage before has kept.
     if (reuse) return;
@@ -132,12 +132,12 @@ function agentCleansWithin({ driver, pool }: Subject, reuse: boolean): number {
 async function clean(
   context: OperationContext,
   services: OperationServices,
-  { subject, reuse, policy }: TakeDown,
-  line: AgentLine,
+  { subject, reuse, policy }: Teardown,
+  contact: AgentContact,
 ): Promise<void> {
   const asked = { reuse, wait_seconds: agentCleansWithin(subject, reuse) };
   for (let tries = 1; ; tries++) {
-    const { proven, problem } = await proveByAgent(context, services, `clean:agent:${tries}`, subject, line, asked);
+    const { proven, problem } = await proveByAgent(context, services, `clean:agent:${tries}`, subject, contact, asked);
     if (proven) break;
     if (problem && tries < policy.tries) {
       await context.sleep(Math.min(policy.max_seconds, policy.base_seconds * 2 ** (tries - 1)));
@@ -186,7 +186,7 @@ function blameOf(doing: string, error: unknown, { error: overdue }: Pick<Operati
   return overdue ? ended(overdue.message, overdue.owner_layer) : ended('it was asked to stop', 'operator');
 }
 
-export async function setAsideHalfTakenDown(
+export async function quarantineHalfTornDown(
   context: OperationContext,
   services: OperationServices,
   { node: { node_id }, node_instance_id, ids }: Subject,

@@ -4,7 +4,7 @@ import type { OperationDefinition } from '../../engine/engine.ts';
 import { fenceInstance } from '../../store/agents/instances.ts';
 import { runOnce } from '../../store/operations/executions.ts';
 import { settleResidue } from '../../store/rows/residue.ts';
-import { proveByDriver, wordsOf } from '../release/proof.ts';
+import { proofSummary, proveByDriver } from '../release/proof.ts';
 import { retireProvenGone } from '../release/proven-gone.ts';
 import { releasePolicy } from '../release/release-policy.ts';
 import type { OperationServices } from '../runtime/services.ts';
@@ -48,7 +48,7 @@ export function residueDelete(services: OperationServices): OperationDefinition 
           const at = now(services.clock);
           return runOnce(services.db, context.workflow_id, 'settle', services.executor, at, async (tx, operation) => {
             const reason = typeof operation.params.reason === 'string' ? operation.params.reason : 'deleted';
-            const proven = { status: 'gone' as const, seen: wordsOf(proof), reason, proof: { ...proof } };
+            const proven = { status: 'gone' as const, seen: proofSummary(proof), reason, proof: { ...proof } };
             const teller = { layer: 'operator', actor: operation.actor, workflow_id: operation.workflow_id } as const;
             const gone = { node_id: row.node_id, node_instance_id, proof: proof.kind, reason: 'proven gone' };
             // Nodes are locked before residue, as everywhere.

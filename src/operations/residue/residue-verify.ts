@@ -6,10 +6,10 @@ import { type OperationContext, type OperationDefinition, StepFailed } from '../
 import { once } from '../../store/operations/executions.ts';
 import { noteLook, settleResidue } from '../../store/rows/residue.ts';
 import { type ResidueWithMachine, residueWithMachine } from '../../store/supervision/orphans.ts';
-import { type Looked, proveByAgent, proveIfPossible, wordsOf } from '../release/proof.ts';
+import { type ProofResult, proofSummary, proveByAgent, proveIfPossible } from '../release/proof.ts';
 import { retireProvenGone } from '../release/proven-gone.ts';
 import { reusesNodes } from '../release/release-policy.ts';
-import { steadily } from '../runtime/bounded-calls.ts';
+import { retryWhileUnavailable } from '../runtime/bounded-calls.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { type PlanStep, stage } from '../runtime/stage.ts';
 import { readSubject } from '../runtime/subject.ts';
@@ -46,7 +46,7 @@ export function residueSubject(services: OperationServices, row: ResidueWithMach
 }
 
 export async function readResidueSubject(services: OperationServices, residue_id: string): Promise<ResidueSubject> {
-  const row = await steadily(services.clock, () => residueWithMachine(services.db, residue_id));
+  const row = await retryWhileUnavailable(services.clock, () => residueWithMachine(services.db, residue_id));
   if (!row) throw new Error(`residue ${residue_id} is not on the ledger`);
   return residueSubject(services, row);
 }
@@ -75,11 +75,15 @@ export const mayBeProvenClean = ({ row, machine }: ResidueSubject): boolean =>
 
 export const residueOf = (params: unknown): string => (params as { residue_id: string }).residue_id;
 
-async function look(context: OperationContext, services: OperationServices, residue: ResidueSubject): Promise<Looked> {
+async function look(
+  context: OperationContext,
+  services: OperationServices,
+  residue: ResidueSubject,
+): Promise<ProofResult> {
   const { row, machine } = residue;
   if (!machine) return { proof: null, why_not: `nobody here can look at it: ${whyBlind(residue)}` };
   const asksDriver = await context.step('look:where', async () => driverMayProve(residue));
-  const looked: Looked = asksDriver
+  const looked: ProofResult = asksDriver
     ? await proveIfPossible(context, services, 'look:driver', machine)
     : { proof: null, why_not: onlyAgentMayProve };
   const asksAgent = await context.step('look:stays', async () => mayBeProvenClean(residue) && row.node_id !== null);
@@ -129,7 +133,7 @@ export function residueVerify(services: OperationServices): OperationDefinition 
               const gone = { node_id, node_instance_id, proof: looked.proof.kind, reason: 'proven gone' };
               // Nodes are locked before residue, as everywhere.
               await retireProvenGone(tx, services, { ...gone, ...teller }, at);
-              const proven = { status: 'gone' as const, seen: wordsOf(looked.proof), proof: { ...looked.proof } };
+              const proven = { status: 'gone' as const, seen: proofSummary(looked.proof), proof: { ...looked.proof } };
               await settleResidue(tx, node_instance_id ? { node_instance_id } : { residue_id }, proven, teller, at);
             }
             return null;

@@ -19,7 +19,7 @@ export interface AgentAnswer {
 }
 
 /** What a run has learned of the agent: one that is gone is not asked again, or each step would wait for nothing. */
-export interface AgentLine {
+export interface AgentContact {
   silent: boolean;
 }
 
@@ -32,11 +32,11 @@ export async function askAgent(
   services: OperationServices,
   name: string,
   subject: Subject,
-  line: AgentLine,
+  contact: AgentContact,
   task: { type: string; params?: () => Record<string, Json>; wait_seconds: number },
 ): Promise<AgentAnswer | undefined> {
   const { db, clock } = services;
-  if (line.silent) return undefined;
+  if (contact.silent) return undefined;
   const queued = await context.step(`${name}:ask`, async () => {
     const at = now(clock);
     if (!(await isAgentFresh(db, subject.node_instance_id, at))) return null;
@@ -64,7 +64,7 @@ export async function askAgent(
     });
   });
   if (!queued) {
-    line.silent = true;
+    contact.silent = true;
     return undefined;
   }
   const patient_until_ms = queued.until_ms - (task.wait_seconds - pollSeconds) * 1000;
@@ -88,6 +88,6 @@ export async function askAgent(
     ...(answer as Partial<AgentAnswer> | undefined),
   };
   // One that runs and was late, perhaps because we were away ourselves, is asked again; one that is gone is not.
-  line.silent = answer !== undefined && said.status === 'unanswered';
+  contact.silent = answer !== undefined && said.status === 'unanswered';
   return said;
 }

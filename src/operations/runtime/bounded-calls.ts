@@ -7,21 +7,21 @@ import { StoreUnavailable } from '../../store/pg/database.ts';
 
 const pauseMs = 500;
 /** A database away for longer than this is an outage; the operation then ends with an error and is tried again. */
-const mostTries = 600;
+const maxTries = 600;
 
-export async function steadily<T>(clock: Clock, read: () => Promise<T>): Promise<T> {
+export async function retryWhileUnavailable<T>(clock: Clock, read: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++) {
     try {
       return await read();
     } catch (error) {
-      if (!(error instanceof StoreUnavailable) || tries >= mostTries) throw error;
+      if (!(error instanceof StoreUnavailable) || tries >= maxTries) throw error;
       await pause(clock, pauseMs);
     }
   }
 }
 
 /** Undefined when no answer came in time; one that comes later is not listened to. */
-export async function answeredWithin<T>(clock: Clock, seconds: number, asked: Promise<T>): Promise<T | undefined> {
+export async function withTimeout<T>(clock: Clock, seconds: number, asked: Promise<T>): Promise<T | undefined> {
   const answered = new AbortController();
   asked.catch(() => {});
   try {

@@ -122,7 +122,7 @@ export async function ensureLocalPool(db: Database, clock: Clock): Promise<void>
 }
 
 /** What went wrong, and what to do about it; a stack trace only for what nobody foresaw. */
-export function whyItDidNotStart(error: unknown): string {
+export function startFailureMessage(error: unknown): string {
   if (error instanceof SettingsError) return `${error.message}\n\n${serverUsage()}`;
   if (error instanceof EmbeddedPostgresError) return `${error.message}\n  ${error.remedy}`;
   if (error instanceof SchemaTooNew || error instanceof OtherDatabase) return error.message;

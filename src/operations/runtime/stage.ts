@@ -171,7 +171,7 @@ export async function drive(
         if (answer.state) {
           await saveDriverState(services.db, options.subject.node_instance_id, answer.state);
         }
-        await tellProvider(context, services, name, options.subject, answer);
+        await recordDriverAnswer(context, services, name, options.subject, answer);
         return { ...answer, failed_tries: tried - 1, answered_at_ms: services.clock.nowMs() } as unknown as Json;
       },
       leftOf(options.policy, failed),
@@ -198,7 +198,7 @@ function problemIn({ error, message, phase }: DriverWait): { error?: OperationPr
 }
 
 /** Told in the driver's own step: a step of its own would be repeated by a crash just the same. */
-async function tellProvider(
+async function recordDriverAnswer(
   context: OperationContext,
   services: OperationServices,
   step: string,
@@ -222,7 +222,7 @@ async function tellProvider(
 }
 
 /** Keeps a fact in a recorded step of its own. */
-export async function tell(
+export async function recordFact(
   context: OperationContext,
   services: OperationServices,
   step: string,

@@ -11,14 +11,14 @@ import { operationRow } from '../../store/operations/operations.ts';
 import type { Queryable, Transaction } from '../../store/pg/database.ts';
 import { type NodeRow, nodeRow } from '../../store/rows/nodes.ts';
 import { poolGeneration } from '../../store/rows/pools.ts';
-import { answeredWithin, steadily } from './bounded-calls.ts';
+import { retryWhileUnavailable, withTimeout } from './bounded-calls.ts';
 import type { OperationServices } from './services.ts';
 
 export async function allocationOperation(
   services: OperationServices,
   context: OperationContext,
 ): Promise<OperationRow & { allocation_id: NonNullable<OperationRow['allocation_id']> }> {
-  const row = await steadily(services.clock, () => operationRow(services.db, context.workflow_id));
+  const row = await retryWhileUnavailable(services.clock, () => operationRow(services.db, context.workflow_id));
   if (!row?.allocation_id) throw new Error(`operation ${context.workflow_id} has no allocation`);
   return { ...row, allocation_id: row.allocation_id };
 }
@@ -30,7 +30,7 @@ export const idsOf = ({ workflow_id, correlation_id, allocation_id }: OperationR
 });
 
 /** Why a release ends without a machine to take down: it never had one, or what it had has gone before. */
-export const nothingToTakeDown = async (
+export const whyNothingToTearDown = async (
   tx: Transaction,
   { allocation_id }: Pick<OperationRow, 'allocation_id'>,
 ): Promise<string> =>
@@ -66,7 +66,7 @@ export async function readSubject(
   },
   former?: FormerInstance,
 ): Promise<Subject> {
-  const { node, instance, pool } = await steadily(services.clock, async () => {
+  const { node, instance, pool } = await retryWhileUnavailable(services.clock, async () => {
     const node = await nodeRow(db, node_id);
     const instance_id = former?.node_instance_id ?? node?.node_instance_id;
     const instance = instance_id ? await instanceRow(db, instance_id) : undefined;
@@ -114,7 +114,7 @@ export async function targetNow(services: OperationServices, subject: Subject): 
 
 /** Of an operation on a node that belongs to no allocation's life; whose node it was when it was asked for is only named. */
 export async function nodeSubjectOf(services: OperationServices, { workflow_id }: OperationContext): Promise<Subject> {
-  const operation = await steadily(services.clock, () => operationRow(services.db, workflow_id));
+  const operation = await retryWhileUnavailable(services.clock, () => operationRow(services.db, workflow_id));
   if (!operation?.node_id) throw new Error(`operation ${workflow_id} has no node`);
   const allocation_id = (operation.params.allocation_id ?? null) as KnownIds['allocation_id'];
   return readSubject(services, services.db, operation.node_id, { ...operation, allocation_id });
@@ -125,14 +125,14 @@ const observedWithinSeconds = 10;
 /** The provider says that nothing runs any more. What others bring, only they can see; and one that is silent says nothing. */
 export async function isMachineGone({ driver, target }: Subject, clock: Clock): Promise<boolean> {
   if (!driver.launches) return false;
-  const observed = await answeredWithin(clock, observedWithinSeconds, driver.observe(target));
+  const observed = await withTimeout(clock, observedWithinSeconds, driver.observe(target));
   return observed !== undefined && (!observed.present || observed.state === 'exited');
 }
 
-export const isObserved = ({ driver }: Pick<Subject, 'driver'>): boolean => driver.supervision === 'observe';
+export const isAgentless = ({ driver }: Pick<Subject, 'driver'>): boolean => driver.supervision === 'observe';
 
 export const operationOf = async (services: OperationServices, context: OperationContext): Promise<OperationRow> => {
-  const row = await steadily(services.clock, () => operationRow(services.db, context.workflow_id));
+  const row = await retryWhileUnavailable(services.clock, () => operationRow(services.db, context.workflow_id));
   if (!row) throw new Error(`operation ${context.workflow_id} is not in the store`);
   return row;
 };

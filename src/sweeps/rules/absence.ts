@@ -5,7 +5,7 @@
  */
 import { now as present } from '../../base/clock.ts';
 import type { NodeId } from '../../base/ids.ts';
-import { tellLateCause } from '../../operations/release/freeze-evidence.ts';
+import { recordLateCause } from '../../operations/release/freeze-evidence.ts';
 import { readSubject, type Subject } from '../../operations/runtime/subject.ts';
 import { lockNode, machinesInDoubt, type NodeRow } from '../../store/rows/nodes.ts';
 import { amendNode } from '../../store/transitions/amend-node.ts';
@@ -55,7 +55,7 @@ async function inspect(services: SweepServices, node: NodeRow): Promise<boolean>
 }
 
 async function explainEnd(services: SweepServices, subject: Subject): Promise<boolean> {
-  return tellLateCause(services, subject, await subject.driver.diagnose(subject.target));
+  return recordLateCause(services, subject, await subject.driver.diagnose(subject.target));
 }
 
 /** `gone` is the reason why the machine will not come back; null if it may. */

@@ -6,7 +6,7 @@
 
 import { type Clock, now as present, secondsLater } from '../../base/clock.ts';
 import type { Driver, DriverProof } from '../../drivers/driver.ts';
-import { type Looked, lookForProof, wordsOf } from '../../operations/release/proof.ts';
+import { lookForProof, type ProofResult, proofSummary } from '../../operations/release/proof.ts';
 import { retireProvenGone } from '../../operations/release/proven-gone.ts';
 import { byRule, verifyIn } from '../../operations/residue/residue-requests.ts';
 import {
@@ -16,7 +16,7 @@ import {
   type ResidueSubject,
   residueSubject,
 } from '../../operations/residue/residue-verify.ts';
-import { answeredWithin } from '../../operations/runtime/bounded-calls.ts';
+import { withTimeout } from '../../operations/runtime/bounded-calls.ts';
 import { isAgentFresh } from '../../store/agents/instances.ts';
 import { lockNode } from '../../store/rows/nodes.ts';
 import { recordInspection, residueRow, settleResidue } from '../../store/rows/residue.ts';
@@ -39,7 +39,7 @@ const hostOf = (driver: Driver) => (driver.host_bound ? (driver.host_id ?? null)
 
 async function listOf(services: SweepServices, driver: Driver): Promise<Listed[]> {
   const listing = driver.list_owned(services.installation.installation_id);
-  const owned = await answeredWithin(services.clock, listedWithinSeconds, listing);
+  const owned = await withTimeout(services.clock, listedWithinSeconds, listing);
   if (!owned) throw new Error(`the driver ${driver.name} did not list what it holds within ${listedWithinSeconds} s`);
   return owned.map(({ kind, resource, node_id, node_instance_id, cost_per_hour }) => ({
     driver: driver.name,
@@ -88,7 +88,7 @@ async function findOrphans(
 }
 
 /** Residue without an instance can only be found by name in its driver's list. */
-function lookInList(row: ResidueWithMachine, shown: Shown): Looked {
+function lookInList(row: ResidueWithMachine, shown: Shown): ProofResult {
   const names = shown.get(row.driver);
   if (!names) return { proof: null, why_not: 'the driver could not list what it holds' };
   return names.has(row.resource) ? { proof: null, why_not: 'the driver lists it' } : { proof: notListed };
@@ -100,7 +100,7 @@ const notListed: DriverProof = {
   checked: [{ what: 'what the driver lists under our tags', seen: 'nothing of that name' }],
 };
 
-async function look(clock: Clock, residue: ResidueSubject, shown: Shown): Promise<Looked> {
+async function look(clock: Clock, residue: ResidueSubject, shown: Shown): Promise<ProofResult> {
   if (!residue.machine) return lookInList(residue.row, shown);
   return driverMayProve(residue) ? lookForProof(clock, residue.machine) : { proof: null, why_not: onlyAgentMayProve };
 }
@@ -124,7 +124,7 @@ async function verify(services: SweepServices, row: ResidueWithMachine, shown: S
     // Someone requested an action meanwhile; its operation decides.
     if (still?.status !== 'open' || still.workflow_id !== row.workflow_id) return false;
     if (looked.proof) {
-      const proven = { status: 'gone' as const, seen: wordsOf(looked.proof), proof: { ...looked.proof } };
+      const proven = { status: 'gone' as const, seen: proofSummary(looked.proof), proof: { ...looked.proof } };
       const which = node_instance_id ? { node_instance_id } : { residue_id };
       const gone = { node_id, node_instance_id, proof: looked.proof.kind, reason: 'proven gone' };
       await retireProvenGone(tx, services, { ...gone, workflow_id: null }, at);

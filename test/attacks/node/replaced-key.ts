@@ -94,7 +94,7 @@ export const replacedKeyAttacks: Attack[] = [
     without: [
       {
         file: 'src/operations/actions/accept-key.ts',
-        find: 'mustBeSeen(acting.asked.fingerprint, fingerprint);',
+        find: 'requireSeenKey(acting.request.fingerprint, fingerprint);',
         replace: '',
       },
     ],

@@ -6,7 +6,7 @@ import type { AllocationId } from '../../../src/base/ids.ts';
 import type { PoolDocument } from '../../../src/contract/pool.ts';
 import { type NodeActionName, nodeActionNames } from '../../../src/lifecycle/actions/actions.ts';
 import { type AllocationActionName, allocationActionNames } from '../../../src/lifecycle/actions/allocation-actions.ts';
-import type { AskedAction } from '../../../src/operations/actions/action.ts';
+import type { ActionRequest } from '../../../src/operations/actions/action.ts';
 import { actOnAllocation } from '../../../src/operations/actions/allocation-actions.ts';
 import { actOnNode } from '../../../src/operations/actions/node-actions.ts';
 import { requestRecovery } from '../../../src/operations/recovery/recovery-request.ts';
@@ -78,7 +78,7 @@ const arrived = async (site: Site) => {
   site.arrive();
   await site.until(node('ready'));
 };
-const act = async (site: Site, action: NodeActionName, asked: Partial<AskedAction> = {}) => {
+const act = async (site: Site, action: NodeActionName, asked: Partial<ActionRequest> = {}) => {
   const last = site.view().nodes.at(-1);
   if (last) await actOnNode(site.services, last.node_id, action, { reason: 'to see', ...asked }, site.caller);
 };
@@ -212,12 +212,12 @@ export interface Ask {
 }
 
 /** Actions that can be asked for in several ways; every action is asked for plainly as well. */
-const variants: Partial<Record<NodeActionName, Record<string, Partial<AskedAction>>>> = {
+const variants: Partial<Record<NodeActionName, Record<string, Partial<ActionRequest>>>> = {
   drain: { 'drain, then retire': { drain_then: 'retire' } },
   'extend-deadline': { 'extend-deadline': { seconds: 30 } },
 };
 
-const waysToAsk = (action: string, ways: Record<string, Partial<AskedAction>> = {}) =>
+const waysToAsk = (action: string, ways: Record<string, Partial<ActionRequest>> = {}) =>
   Object.entries({ [action]: {}, ...ways });
 
 const ofNode = (action: NodeActionName): Ask[] =>

@@ -7,7 +7,7 @@ import { runCli } from '../../../src/cli/testing/run-cli.ts';
 import type { Evidence } from '../../../src/contract/evidence/evidence.ts';
 import type { PoolDocument } from '../../../src/contract/pool.ts';
 import type * as NewInstance from '../../../src/operations/provision/new-instance.ts';
-import type * as TakeDown from '../../../src/operations/release/teardown.ts';
+import type * as Teardown from '../../../src/operations/release/teardown.ts';
 import type * as AgentSessions from '../../../src/store/agents/agent-sessions.ts';
 import { callRoute, expectProblem } from '../../api/support/calls.ts';
 import { credentialsOf, expectFenced, recordOf } from '../support/instances.ts';
@@ -16,7 +16,7 @@ import { scenario, type World, whileBroken } from '../support/scenario.ts';
 
 type Session = AgentSessions.AgentSession | undefined;
 type Parts = Pick<typeof NewInstance, 'followPool'> &
-  Pick<typeof TakeDown, 'takeDown'> & { recognized(session: Session): Session };
+  Pick<typeof Teardown, 'tearDown'> & { recognized(session: Session): Session };
 const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
 vi.mock(import('../../../src/operations/provision/new-instance.ts'), async (original) => {
   const whole = await original();
@@ -24,7 +24,7 @@ vi.mock(import('../../../src/operations/provision/new-instance.ts'), async (orig
 });
 vi.mock(import('../../../src/operations/release/teardown.ts'), async (original) => {
   const whole = await original();
-  return { ...whole, takeDown: (...given) => (wrong.takeDown ?? whole.takeDown)(...given) };
+  return { ...whole, tearDown: (...given) => (wrong.tearDown ?? whole.tearDown)(...given) };
 });
 vi.mock(import('../../../src/store/agents/agent-sessions.ts'), async (original) => {
   const whole = await original();
@@ -211,10 +211,10 @@ scenario({
     },
     {
       broken: 'a log that goes with its machine',
-      around: whileBroken(wrong, {
-        async takeDown(context, services, down) {
-          const { takeDown } = await vi.importActual<typeof TakeDown>('../../../src/operations/release/teardown.ts');
-          const proof = await takeDown(context, services, down);
+      around: whileWrong(wrong, {
+        async tearDown(context, services, down) {
+          const { tearDown } = await vi.importActual<typeof Teardown>('../../../src/operations/release/teardown.ts');
+          const proof = await tearDown(context, services, down);
           if (!down.reuse)
             await services.db.query('delete from node_log_chunks where node_id = $1', [down.subject.node.node_id]);
           return proof;
@@ -253,7 +253,7 @@ scenario({
   counters: [
     {
       broken: 'a machine that is taken for gone unseen',
-      around: whileBroken(wrong, { takeDown: async () => {} }),
+      around: whileWrong(wrong, { tearDown: async () => {} }),
       fails: /waited .* for node to be quarantined/,
     },
   ],

@@ -16,13 +16,13 @@ import { type Counter, scenario, type World, whileBroken, withDeciders } from '.
 import { type SlowUpstream, slowUpstream } from '../support/slow-upstream.ts';
 
 interface Parts {
-  abortIfUnborn: typeof fencing.abortIfUnborn;
+  abortIfUnregistered: typeof fencing.abortIfUnregistered;
   fenceInstance: typeof instances.fenceInstance;
 }
 const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
 vi.mock(import('../../../src/operations/release/fence.ts'), async (original) => {
   const whole = await original();
-  return { ...whole, abortIfUnborn: (...given) => (wrong.abortIfUnborn ?? whole.abortIfUnborn)(...given) };
+  return { ...whole, abortIfUnregistered: (...given) => (wrong.abortIfUnregistered ?? whole.abortIfUnregistered)(...given) };
 });
 vi.mock(import('../../../src/store/agents/instances.ts'), async (original) => {
   const whole = await original();
@@ -104,7 +104,7 @@ scenario({
   counters: [
     {
       broken: 'a release that calls nothing off',
-      around: whileBroken<Parts>(wrong, { abortIfUnborn: async () => {} }),
+      around: whileWrong<Parts>(wrong, { abortIfUnregistered: async () => {} }),
       fails: /waited \d+ s for the abort to be asked for/,
     },
     takesInWhoeverComes,
