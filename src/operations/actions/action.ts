@@ -31,7 +31,7 @@ export interface Prediction<Status extends string = string> {
   fingerprint?: string;
   /** The operation that does it, once it is asked for. */
   workflow_id?: WorkflowId | undefined;
-  /** Shown to whoever asked, once, and kept nowhere. */
+  /** Shown to whoever asked, runOnce, and kept nowhere. */
   enrollment_token?: string;
   /** What else there is to keep of it. */
   data?: Record<string, unknown>;

@@ -4,7 +4,7 @@
  */
 import { now } from '../../base/clock.ts';
 import type { OperationContext, OperationDefinition } from '../../engine/engine.ts';
-import { keepAnswers, probeTargetOf } from '../../store/supervision/probes.ts';
+import { probeTargetOf, saveProbeResults } from '../../store/supervision/probes.ts';
 import { type AgentContact, askAgent } from '../runtime/agent-task.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { type PlanStep, stage } from '../runtime/stage.ts';

@@ -2,7 +2,7 @@
 import { newWorkflowId } from '../../base/ids.ts';
 import type { NodeStatus, Occupancy } from '../../lifecycle/model/states.ts';
 import type { Cause } from '../../lifecycle/model/transitions.ts';
-import { openTakeDownsOf } from '../../store/operations/open-operations.ts';
+import { openTeardownsOf } from '../../store/operations/open-operations.ts';
 import { markCancelling } from '../../store/operations/operations.ts';
 import { type NewOperation, queueOperation } from '../../store/operations/queue-operation.ts';
 import type { NodeChanges } from '../../store/transitions/node-move.ts';
@@ -90,7 +90,7 @@ export const quarantine = moveTo({
   says: ({ shown, pool }) => asideFor[shown.occupancy][reusesNodes(pool) ? 'keeps' : 'loses'],
   // Whatever takes it down would else go on behind the back of who set it aside.
   async also({ tx, services, node, caller, at }) {
-    for (const { workflow_id, attempt } of await openTakeDownsOf(tx, node.node_id)) {
+    for (const { workflow_id, attempt } of await openTeardownsOf(tx, node.node_id)) {
       await markCancelling(tx, workflow_id, at, caller.actor);
       await services.cancelRun(workflow_id, attempt);
     }

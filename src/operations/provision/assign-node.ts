@@ -207,7 +207,7 @@ async function leaveFailedMachines(
   for (const { failed, allocation, operation } of places) {
     if (!failed) continue;
     await endRescueWindow(tx, services, failed, allocation, operation, now);
-    if (allocation.active_at && failed.node_instance_id) await leaveUnproven(tx, failed.node_instance_id, now);
+    if (allocation.active_at && failed.node_instance_id) await markUnproven(tx, failed.node_instance_id, now);
   }
 }
 

@@ -10,7 +10,7 @@ import { type Finding, readSigns } from '../../lifecycle/findings/diagnosis.ts';
 import { recordEvidence } from '../../store/evidence/evidence.ts';
 import { lastLines } from '../../store/logs/node-logs.ts';
 import { lockNode } from '../../store/rows/nodes.ts';
-import { holdStarting, letGoStarting } from '../../store/supervision/agentless-machines.ts';
+import { holdStarting, unholdStarting } from '../../store/supervision/agentless-machines.ts';
 import { type Crash, markedCrash, markSigns, noteAdvance } from '../../store/transitions/advance.ts';
 import { amendNode } from '../../store/transitions/amend-node.ts';
 import type { NodeMove } from '../../store/transitions/node-move.ts';
@@ -110,7 +110,7 @@ export async function promoteIfReady(services: OperationServices, subject: Subje
   const at = now(services.clock);
   if (unseen) return holdStarting(services.db, subject.node, detail ?? 'it cannot be seen from here', at);
   await recordObservation(services, subject, state);
-  if (!ready) return letGoStarting(services.db, subject.node, at);
+  if (!ready) return unholdStarting(services.db, subject.node, at);
   const move: NodeMove = {
     node_id: subject.node.node_id,
     node_instance_id: subject.node_instance_id,

@@ -9,7 +9,7 @@ import { OperationCancelled, type OperationContext, StepFailed } from '../../eng
 import { pausingRules } from '../../lifecycle/model/rules.ts';
 import { latestBootNews } from '../../store/agents/boot-stages.ts';
 import { countInstancesSince } from '../../store/agents/instances.ts';
-import { once } from '../../store/operations/executions.ts';
+import { runOnce } from '../../store/operations/executions.ts';
 import type { OperationRow } from '../../store/operations/operation-rows.ts';
 import type { Transaction } from '../../store/pg/database.ts';
 import { lockAllocation } from '../../store/rows/allocations.ts';
@@ -17,7 +17,7 @@ import { nodeRow } from '../../store/rows/nodes.ts';
 import { currentPool } from '../../store/rows/pools.ts';
 import { launchHold } from '../../store/supervision/brake.ts';
 import { moveAllocations } from '../../store/transitions/allocation-transition.ts';
-import { retryingAllocation } from '../../store/transitions/amend-allocation.ts';
+import { markRetrying } from '../../store/transitions/amend-allocation.ts';
 import { transition } from '../../store/transitions/node-transition.ts';
 import { requireMoved } from '../../store/transitions/transition-rules.ts';
 import { freezeFromDriver } from '../release/freeze-evidence.ts';
@@ -50,7 +50,7 @@ async function queueNextAttempt(
   const { correlation_id } = operation;
   const asks = { workflow_id, allocation, correlation_id, actor: null, retry: { reason: next_try } };
   await queueProvision(tx, pool.document, services, asks, at);
-  await retryingAllocation(tx, allocation, { workflow_id, next_try }, at);
+  await markRetrying(tx, allocation, { workflow_id, next_try }, at);
 }
 
 /** How often a provider is asked whether what it finished is ready. */

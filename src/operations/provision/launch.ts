@@ -7,8 +7,8 @@ import type { DriverDone, DriverFailure, DriverOutcome } from '../../drivers/dri
 import type { OperationContext, RetryPolicy } from '../../engine/engine.ts';
 import { StepFailed } from '../../engine/engine.ts';
 import { isFenced } from '../../lifecycle/model/states.ts';
-import { arrivedByItself } from '../../store/agents/instances.ts';
-import { once } from '../../store/operations/executions.ts';
+import { registerAgentless } from '../../store/agents/instances.ts';
+import { runOnce } from '../../store/operations/executions.ts';
 import { lockNode } from '../../store/rows/nodes.ts';
 import { formsForEverybody } from '../../store/rows/secrets/known-values.ts';
 import { openSecret } from '../../store/rows/secrets/seal.ts';
@@ -166,7 +166,7 @@ async function recordEnsured(
 ): Promise<void> {
   await context.step('launch:ensured', () => {
     const at = now(services.clock);
-    return once(services.db, context.workflow_id, 'ensured', services.executor, at, async (tx) => {
+    return runOnce(services.db, context.workflow_id, 'ensured', services.executor, at, async (tx) => {
       const move: NodeMove = {
         ...subject.ids,
         node_id: subject.node.node_id,
@@ -178,7 +178,7 @@ async function recordEnsured(
         set: { registered_at: at, reported_status: 'starting', ...(endpoint && { endpoint }) },
       };
       const [outcome] = await transition(tx, [move], at, services.environment);
-      if (outcome?.moved) await arrivedByItself(tx, subject.node_instance_id, at);
+      if (outcome?.moved) await registerAgentless(tx, subject.node_instance_id, at);
       return null;
     });
   });

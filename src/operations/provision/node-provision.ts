@@ -12,8 +12,8 @@ import {
   StepFailed,
 } from '../../engine/engine.ts';
 import { fenceInstance } from '../../store/agents/instances.ts';
-import { fenced, fencedTogether, once } from '../../store/operations/executions.ts';
-import { stageEntered, stagePassed } from '../../store/operations/steps.ts';
+import { lockAsExecutor, lockManyAsExecutor, runOnce } from '../../store/operations/executions.ts';
+import { completeStage, enterStage } from '../../store/operations/steps.ts';
 import { StoreUnavailable } from '../../store/pg/database.ts';
 import { allocationRow } from '../../store/rows/allocations.ts';
 import { lockNode, nodeRow } from '../../store/rows/nodes.ts';
@@ -44,7 +44,7 @@ const isAway = (error: unknown) => error instanceof StoreUnavailable;
 const together = (services: OperationServices, asks: readonly Ask[]): Promise<(Assignment | undefined)[]> =>
   services.db.transaction(async (tx) => {
     const ids = asks.map(({ workflow_id }) => workflow_id);
-    const operations = await fencedTogether(tx, ids, services.executor);
+    const operations = await lockManyAsExecutor(tx, ids, services.executor);
     const answers = await assignNodes(tx, services, operations, now(services.clock));
     const byId = new Map(operations.map(({ workflow_id }, place) => [workflow_id, answers[place]]));
     return ids.map((id) => byId.get(id));
@@ -52,7 +52,7 @@ const together = (services: OperationServices, asks: readonly Ask[]): Promise<(A
 
 const alone = (services: OperationServices, { workflow_id }: Ask): Promise<Assignment> =>
   services.db.transaction(async (tx) =>
-    assignNode(tx, services, await fenced(tx, workflow_id, services.executor), now(services.clock)),
+    assignNode(tx, services, await lockAsExecutor(tx, workflow_id, services.executor), now(services.clock)),
   );
 
 async function serve(services: OperationServices, asks: Ask[]): Promise<Settled[]> {
@@ -141,7 +141,7 @@ async function removeFormer(context: OperationContext, services: OperationServic
       reason: 'another try replaces it',
       revoke: true,
     };
-    return once(services.db, context.workflow_id, 'cut-off', services.executor, at, async (tx) => {
+    return runOnce(services.db, context.workflow_id, 'cut-off', services.executor, at, async (tx) => {
       // ProofResult at again under its lock: one that came back this very moment serves its allocation, and is not to be cut off.
       const node = await lockNode(tx, found.node_id);
       if (node?.status !== 'failed' || node.node_instance_id !== subject.node_instance_id) return false;

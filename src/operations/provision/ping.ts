@@ -24,7 +24,7 @@ const unproven = (code: string, message: string, tries: number) =>
 async function ask(context: OperationContext, services: OperationServices): Promise<void> {
   const subject = await subjectOf(services, context);
   if (!(await hasAgent(services.db, subject.node_instance_id))) {
-    const said = 'it came in by a front door and does no tasks, so nothing was asked of it';
+    const said = 'it has no agent of ours, so no ping was sent';
     return recordFact(context, services, 'ping:none', subject, 'node', 'ping.skipped', said, {});
   }
   for (let tries = 1; ; tries++) {

@@ -9,7 +9,7 @@ import {
 } from '../../engine/engine.ts';
 import type { RecoveryPhase } from '../../lifecycle/actions/recovery.ts';
 import { recordEvidence } from '../../store/evidence/evidence.ts';
-import { once } from '../../store/operations/executions.ts';
+import { runOnce } from '../../store/operations/executions.ts';
 import {
   chooseTargets,
   skipTargets,
@@ -43,7 +43,7 @@ async function stopped(
   const told = await context.step(`${step}:account`, async () => {
     const tally = await tallyOf(services.db, context.workflow_id);
     const state = tally.failed > 0 ? 'failed' : 'skipped';
-    const failed = await targetsThat(services.db, context.workflow_id, state, maxNamed);
+    const failed = await targetsInState(services.db, context.workflow_id, state, maxNamed);
     return { message: words(tally, failed), owner_layer: failed[0]?.owner_layer ?? 'workflow' };
   });
   return new StepFailed({ step, code, tries: 1, ...told });

@@ -34,7 +34,7 @@ import {
   targetsUnderWay,
 } from '../../store/operations/recoveries.ts';
 import type { Queryable, Transaction } from '../../store/pg/database.ts';
-import { withinTransaction } from '../../store/pg/one-transaction.ts';
+import { withinTransaction } from '../../store/pg/database.ts';
 import { actOnAllocation } from '../actions/allocation-actions.ts';
 import { actOnNode } from '../actions/node-actions.ts';
 import type { Caller } from '../runtime/caller.ts';

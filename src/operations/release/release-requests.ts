@@ -10,7 +10,7 @@ import type { Transaction } from '../../store/pg/database.ts';
 import { type AllocationRow, allocationRow, isHeldByAnother, lockAllocation } from '../../store/rows/allocations.ts';
 import { lockNode } from '../../store/rows/nodes.ts';
 import { moveAllocations } from '../../store/transitions/allocation-transition.ts';
-import { releaseGoesOnBy } from '../../store/transitions/amend-allocation.ts';
+import { handOverRelease } from '../../store/transitions/amend-allocation.ts';
 import { renewCleaning } from '../../store/transitions/deadlines.ts';
 import { requireMoved } from '../../store/transitions/transition-rules.ts';
 import { type Caller, type Touched, visibleAllocation } from '../runtime/caller.ts';
@@ -130,7 +130,7 @@ async function forceIn(tx: Transaction, services: OperationServices, id: string,
   if (allocation.status === 'releasing') {
     const until = secondsLater(at, forceReleaseWithinSeconds);
     const deadline_at = allocation.deadline_at && allocation.deadline_at > until ? allocation.deadline_at : until;
-    await releaseGoesOnBy(tx, allocation, { workflow_id, deadline_at, reason, actor: caller.actor }, at);
+    await handOverRelease(tx, allocation, { workflow_id, deadline_at, reason, actor: caller.actor }, at);
   } else {
     const { actor, correlation_id } = caller;
     const outcomes = await moveAllocations(

@@ -5,7 +5,7 @@ import { OperationCancelled, type OperationContext, type RetryPolicy, StepFailed
 import { resolveBudget } from '../../lifecycle/deadlines/budgets.ts';
 import { fenceInstance } from '../../store/agents/instances.ts';
 import { hasLeasedWork } from '../../store/agents/tasks.ts';
-import { once } from '../../store/operations/executions.ts';
+import { runOnce } from '../../store/operations/executions.ts';
 import type { OperationRow } from '../../store/operations/operation-rows.ts';
 import { lockNode, type NodeRow } from '../../store/rows/nodes.ts';
 import { transition } from '../../store/transitions/node-transition.ts';
@@ -196,7 +196,7 @@ export async function quarantineHalfTornDown(
   const { workflow_id } = context;
   await context.step('set-aside', () => {
     const at = now(services.clock);
-    return once(services.db, workflow_id, 'set-aside', services.executor, at, async (tx, operation) => {
+    return runOnce(services.db, workflow_id, 'set-aside', services.executor, at, async (tx, operation) => {
       if (!isOurs(await lockNode(tx, node_id), workflow_id)) return null;
       const { reason, data } = blameOf(doing, error, operation);
       const move = {

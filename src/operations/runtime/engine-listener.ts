@@ -6,7 +6,7 @@ import { claimExecution, finishOperation, recordStoreWait } from '../../store/op
 import type { OperationRow, StepRow } from '../../store/operations/operation-rows.ts';
 import { operationRow, stepRows } from '../../store/operations/operations.ts';
 import { type Publication, publishProgress } from '../../store/operations/publish-progress.ts';
-import { stepEnded } from '../../store/operations/steps.ts';
+import { endStep } from '../../store/operations/steps.ts';
 import type { Database } from '../../store/pg/database.ts';
 import type { OperationServices } from './services.ts';
 import { stageOf } from './stage.ts';

@@ -211,7 +211,7 @@ scenario({
     },
     {
       broken: 'a log that goes with its machine',
-      around: whileWrong(wrong, {
+      around: whileBroken(wrong, {
         async tearDown(context, services, down) {
           const { tearDown } = await vi.importActual<typeof Teardown>('../../../src/operations/release/teardown.ts');
           const proof = await tearDown(context, services, down);
@@ -253,7 +253,7 @@ scenario({
   counters: [
     {
       broken: 'a machine that is taken for gone unseen',
-      around: whileWrong(wrong, { tearDown: async () => {} }),
+      around: whileBroken(wrong, { tearDown: async () => {} }),
       fails: /waited .* for node to be quarantined/,
     },
   ],

@@ -6,7 +6,7 @@ import { runCli } from '../../../src/cli/testing/run-cli.ts';
 import type { NodeActionName } from '../../../src/lifecycle/actions/actions.ts';
 import type * as Ping from '../../../src/operations/provision/ping.ts';
 import type * as Teardown from '../../../src/operations/release/teardown.ts';
-import type * as DoorAllocation from '../../../src/store/transitions/allocation-transition.ts';
+import type * as AllocationTransition from '../../../src/store/transitions/allocation-transition.ts';
 import { callRoute, expectProblem } from '../../api/support/calls.ts';
 import { startMachine } from '../../api/support/machine.ts';
 import { allocate, release } from '../../support/allocations.ts';
@@ -23,7 +23,7 @@ import {
 import { scenario, type World, whileBroken } from '../support/scenario.ts';
 
 type Parts = Pick<typeof Ping, 'proveByPing'> &
-  Pick<typeof Teardown, 'removeMachine'> & { mayMove(move: DoorAllocation.AllocationMove): boolean };
+  Pick<typeof Teardown, 'removeMachine'> & { mayMove(move: AllocationTransition.AllocationMove): boolean };
 const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
 vi.mock(import('../../../src/operations/provision/ping.ts'), async (original) => {
   const whole = await original();

@@ -22,7 +22,10 @@ interface Parts {
 const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
 vi.mock(import('../../../src/operations/release/fence.ts'), async (original) => {
   const whole = await original();
-  return { ...whole, abortIfUnregistered: (...given) => (wrong.abortIfUnregistered ?? whole.abortIfUnregistered)(...given) };
+  return {
+    ...whole,
+    abortIfUnregistered: (...given) => (wrong.abortIfUnregistered ?? whole.abortIfUnregistered)(...given),
+  };
 });
 vi.mock(import('../../../src/store/agents/instances.ts'), async (original) => {
   const whole = await original();
@@ -104,7 +107,7 @@ scenario({
   counters: [
     {
       broken: 'a release that calls nothing off',
-      around: whileWrong<Parts>(wrong, { abortIfUnregistered: async () => {} }),
+      around: whileBroken<Parts>(wrong, { abortIfUnregistered: async () => {} }),
       fails: /waited \d+ s for the abort to be asked for/,
     },
     takesInWhoeverComes,
