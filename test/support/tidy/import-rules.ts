@@ -32,7 +32,7 @@ const contractWithoutSchemas = [
   'security/roles.ts',
 ].map((name) => `contract/${name}`);
 
-/** docs/ARCHITECTURE.md explains this table. Every folder may also import itself and `base`. */
+/** ARCHITECTURE.md explains this table. Every folder may also import itself and `base`. */
 const mayImport: Record<string, Allowed> = {
   base: { any: [] },
   lifecycle: { any: [] },
