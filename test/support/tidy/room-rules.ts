@@ -66,16 +66,17 @@ const namedIn = (text: string): string[] =>
   [...text.matchAll(/`([\w./-]+(?:\.ts|\/))`/g)].map(([, name = '']) => name.replace(/\/$/, ''));
 
 const exactReadmes: Rule = {
-  name: 'READMEs of src name every room, and only what exists',
+  name: 'READMEs of src name only what exists, and those of a part name every room',
   check: (files) => {
     const folders = foldersOf(files);
     const known = new Set([...files.map(({ path }) => path), ...folders.keys()]);
-    const ofAPart = (path: string) => /^src\/[^/]+\/README\.md$/.test(path);
-    return eachFile(ofAPart, ({ path, text }) => {
-      const part = posix.dirname(path);
+    const inSrc = (path: string) => path.startsWith('src/') && isReadme(path);
+    return eachFile(inSrc, ({ path, text }) => {
+      const folder = posix.dirname(path);
+      const isPart = posix.dirname(folder) === 'src';
       const named = namedIn(text);
-      const gone = named.filter((name) => ![part, 'src', '.'].some((from) => known.has(posix.join(from, name))));
-      const rooms = [...(folders.get(part) ?? [])]
+      const gone = named.filter((name) => ![folder, 'src', '.'].some((from) => known.has(posix.join(from, name))));
+      const rooms = [...(isPart ? (folders.get(folder) ?? []) : [])]
         .filter((entry) => folders.has(entry))
         .map((entry) => posix.basename(entry));
       const missing = rooms.filter((room) => room !== 'testing' && !named.includes(room));
@@ -87,6 +88,7 @@ const exactReadmes: Rule = {
   },
   broken: [
     [file('src/store/README.md', 'Open `nodes.ts`.')],
+    [file('src/store/rows/README.md', 'Open `nodes.ts`.')],
     [file('src/store/README.md', 'See `rows/`.'), file('src/store/rows/a.ts', ''), file('src/store/pg/a.ts', '')],
   ],
   fine: [
@@ -94,6 +96,7 @@ const exactReadmes: Rule = {
     ...['src/store/rows/a.ts', 'src/store/testing/a.ts', 'docs/b/c.md', 'src/lifecycle/c.ts'].map((path) =>
       file(path, ''),
     ),
+    file('src/store/rows/README.md', 'See `a.ts` and `lifecycle/c.ts`.'),
     file('bench/README.md', '`gone.ts`'),
   ],
 };
