@@ -8,7 +8,7 @@ import { systemClock } from '../src/base/clock.ts';
 import { readSettings } from '../src/base/settings/settings.ts';
 import { createLog } from '../src/base/telemetry/log.ts';
 import { PoolDocument } from '../src/contract/pool.ts';
-import { openDrivers } from '../src/open-drivers.ts';
+import { openDrivers } from '../src/server/open-drivers.ts';
 
 const root = fileURLToPath(new URL('../examples/', import.meta.url));
 const pool = Compile(PoolDocument);

@@ -4,7 +4,7 @@ import { readSettings } from '../../src/base/settings/settings.ts';
 import { createLog } from '../../src/base/telemetry/log.ts';
 import { createClient } from '../../src/contract/client.ts';
 import { routes } from '../../src/contract/routes.ts';
-import { startServer } from '../../src/main.ts';
+import { startServer } from '../../src/server/start-server.ts';
 import { killProcessesIn } from '../../test/support/tagged-processes.ts';
 import { plantFleet } from './planted-fleet.ts';
 

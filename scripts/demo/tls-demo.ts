@@ -14,7 +14,7 @@ import { routes } from '../../src/contract/routes.ts';
 import type { LayerReport } from '../../src/doctor/examination.ts';
 import { examine } from '../../src/doctor/examine.ts';
 import { closingLines, layerLine } from '../../src/doctor/render.ts';
-import { startServer } from '../../src/main.ts';
+import { startServer } from '../../src/server/start-server.ts';
 import { freePort } from '../../test/support/free-port.ts';
 import { faultyProxy, type ProxyFault, proxyFaults } from './faulty-proxy.ts';
 

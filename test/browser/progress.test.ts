@@ -2,7 +2,7 @@
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Driver } from '../../src/drivers/driver.ts';
-import type { Composition } from '../../src/main.ts';
+import type { Composition } from '../../src/server/opening.ts';
 import { inProcessServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
 import { isLive, openBrowser, releaseEverything, signIn, statusOf, visit } from './support/console.ts';

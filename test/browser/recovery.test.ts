@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest';
-import type { Composition } from '../../src/main.ts';
+import type { Composition } from '../../src/server/opening.ts';
 import { type BeatingFleet, beatingFleet } from '../scenarios/support/fleet.ts';
 import type { World } from '../scenarios/support/scenario.ts';
 import { type StubbornMachines, stubbornMachines, stubbornPool } from '../scenarios/support/stubborn-machines.ts';

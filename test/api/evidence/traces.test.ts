@@ -8,7 +8,7 @@ import { readSettings } from '../../../src/base/settings/settings.ts';
 import { createLog } from '../../../src/base/telemetry/log.ts';
 import { operationSpanId, parseTraceparent } from '../../../src/base/telemetry/trace.ts';
 import type { SignedTask } from '../../../src/contract/agent/agent.ts';
-import { startServer } from '../../../src/main.ts';
+import { startServer } from '../../../src/server/start-server.ts';
 import { testDatabase } from '../../support/database.ts';
 import { until } from '../../support/until.ts';
 import { callRoute } from '../support/calls.ts';

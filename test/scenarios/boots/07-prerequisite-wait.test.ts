@@ -2,7 +2,7 @@
 import { expect } from 'vitest';
 import { secondsBetween, systemClock } from '../../../src/base/clock.ts';
 import type { EnsureTarget } from '../../../src/drivers/driver.ts';
-import type { Composition } from '../../../src/main.ts';
+import type { Composition } from '../../../src/server/opening.ts';
 import { startMachine } from '../../api/support/machine.ts';
 import { allocate } from '../../support/allocations.ts';
 import { scenario } from '../support/scenario.ts';

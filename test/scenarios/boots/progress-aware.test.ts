@@ -1,7 +1,7 @@
 /** A pool that minds progress: a boot that advances is spared beyond its budget, up to a ceiling; one that falls silent fails sooner. */
 import { expect } from 'vitest';
 import { secondsBetween, systemClock } from '../../../src/base/clock.ts';
-import type { Composition } from '../../../src/main.ts';
+import type { Composition } from '../../../src/server/opening.ts';
 import { allocate } from '../../support/allocations.ts';
 import { scenario, type World, withDeciders } from '../support/scenario.ts';
 import { simulatedDriver } from '../support/simulated-driver.ts';

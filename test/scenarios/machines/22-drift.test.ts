@@ -5,7 +5,7 @@ import { expect } from 'vitest';
 import type { Allocation } from '../../../src/contract/allocation.ts';
 import type { PoolDocument } from '../../../src/contract/pool.ts';
 import type { Finding } from '../../../src/contract/supervision/finding.ts';
-import type { Composition } from '../../../src/main.ts';
+import type { Composition } from '../../../src/server/opening.ts';
 import { findTaggedProcesses, killTagged } from '../../support/tagged-processes.ts';
 import {
   allocationOf,

@@ -1,7 +1,7 @@
 /** Everything restarts while ten thousand machines serve: the control plane was deaf, and no machine is blamed for it. */
 import { expect } from 'vitest';
 import { pause, now as present, secondsBetween, secondsLater, systemClock } from '../../../src/base/clock.ts';
-import type { Composition } from '../../../src/main.ts';
+import type { Composition } from '../../../src/server/opening.ts';
 import { type Database, openDatabase } from '../../../src/store/pg/database.ts';
 import { databaseClock } from '../../../src/store/pg/database-clock.ts';
 import { beatAs, placedCredential, placedRows, placeNodes } from '../../../src/store/testing/placed-nodes.ts';

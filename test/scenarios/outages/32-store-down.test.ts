@@ -3,7 +3,7 @@ import { Client } from 'pg';
 import { expect } from 'vitest';
 import { pause, secondsBetween, secondsLater, systemClock } from '../../../src/base/clock.ts';
 import type { PoolDocument } from '../../../src/contract/pool.ts';
-import type { Composition } from '../../../src/main.ts';
+import type { Composition } from '../../../src/server/opening.ts';
 import { type Answer, callRoute } from '../../api/support/calls.ts';
 import { inProcessServer, type TestServer } from '../../support/server.ts';
 import { claimsSteadyIngest } from '../support/broken-servers.ts';

@@ -4,7 +4,7 @@ import { secondsBetween, secondsLater } from '../../../src/base/clock.ts';
 import type { Node } from '../../../src/contract/node.ts';
 import type { Brake } from '../../../src/contract/supervision/supervision.ts';
 import { defaultBrakePolicy, defaultBrakeSettings } from '../../../src/lifecycle/brake/brake.ts';
-import type { Composition } from '../../../src/main.ts';
+import type { Composition } from '../../../src/server/opening.ts';
 import { callRoute } from '../../api/support/calls.ts';
 import { type BeatingFleet, beatingFleet, type FleetMachine } from '../support/fleet.ts';
 import { externalPool, nodeOf, waitForNode } from '../support/machines.ts';

@@ -1,7 +1,7 @@
 /** A bar that people watch: it does not go back for a word of the provider's, nor for a restart, and in a long step it moves. */
 import { expect, vi } from 'vitest';
 import type { Progress } from '../../../src/contract/progress.ts';
-import type { Composition } from '../../../src/main.ts';
+import type { Composition } from '../../../src/server/opening.ts';
 import type * as steps from '../../../src/store/operations/steps.ts';
 import { openEvents } from '../../api/support/event-reader.ts';
 import { testDatabase } from '../../support/database.ts';

@@ -2,7 +2,7 @@
 import { afterAll, beforeEach, expect, vi } from 'vitest';
 import type { Progress } from '../../../src/contract/progress.ts';
 import type { Driver } from '../../../src/drivers/driver.ts';
-import type { Composition } from '../../../src/main.ts';
+import type { Composition } from '../../../src/server/opening.ts';
 import type * as steps from '../../../src/store/operations/steps.ts';
 import { startArm } from '../../support/arm/arm.ts';
 import { paths } from '../../support/arm/faults.ts';

@@ -1,7 +1,7 @@
 /** Scenario 17: a machine whose agent is dead is released by its driver: what it knew is frozen first, then it is ended and proven gone. */
 import { expect } from 'vitest';
 import type { Driver } from '../../../src/drivers/driver.ts';
-import type { Composition } from '../../../src/main.ts';
+import type { Composition } from '../../../src/server/opening.ts';
 import { allocate, declarePool, readAllocation, release, waitForStatus } from '../../support/allocations.ts';
 import { expectNothingLeft } from '../../support/ledger.ts';
 import { findTaggedProcesses } from '../../support/tagged-processes.ts';

@@ -4,7 +4,7 @@ import type { Progress } from '../../../src/contract/progress.ts';
 import { createAksDriver } from '../../../src/drivers/aks/aks-driver.ts';
 import type { AksSpec } from '../../../src/drivers/aks/spec.ts';
 import type { Driver } from '../../../src/drivers/driver.ts';
-import type { Composition } from '../../../src/main.ts';
+import type { Composition } from '../../../src/server/opening.ts';
 import { allocate } from '../../support/allocations.ts';
 import type { Arm } from '../../support/arm/arm.ts';
 import { allocationOf } from './machines.ts';

@@ -1,6 +1,6 @@
 /** Server compositions with one part broken, for counter-tests. */
 import { now } from '../../../src/base/clock.ts';
-import type { Composition } from '../../../src/main.ts';
+import type { Composition } from '../../../src/server/opening.ts';
 
 /** Reports that ingest never stopped, so the server never notices that it missed heartbeats. */
 export const claimsSteadyIngest: Composition = {

@@ -10,7 +10,7 @@ import type { Allocation } from '../../../src/contract/allocation.ts';
 import type { Progress } from '../../../src/contract/progress.ts';
 import { labelNames } from '../../../src/drivers/docker/labels.ts';
 import type { Driver, DriverOutcome } from '../../../src/drivers/driver.ts';
-import type { Composition } from '../../../src/main.ts';
+import type { Composition } from '../../../src/server/opening.ts';
 import type { StartEngine, TestEngine } from '../../support/docker/engine.ts';
 import { type Registry, startRegistry } from '../../support/docker/registry.ts';
 import { freePort } from '../../support/free-port.ts';

@@ -3,7 +3,7 @@
  * the story has it answer. The operation, the store, the API and the stream around it are the product's own.
  */
 import type { Driver, DriverOutcome, PlannedStep } from '../../../src/drivers/driver.ts';
-import type { Composition } from '../../../src/main.ts';
+import type { Composition } from '../../../src/server/opening.ts';
 import { allocationOf } from './machines.ts';
 import type { World } from './scenario.ts';
 import { simulatedDriver } from './simulated-driver.ts';

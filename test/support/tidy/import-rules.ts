@@ -54,8 +54,8 @@ const mayImport: Record<string, Allowed> = {
   console: { any: ['lifecycle', 'contract/client.ts', 'contract/pool-fields/masked.ts'], types: ['contract'] },
 };
 
-/** The composition root, split into three files. */
-const compositionRoot = ['src/main.ts', 'src/open-drivers.ts', 'src/open-store.ts'];
+/** The composition root. */
+const isCompositionRoot = (path: string) => path === 'src/main.ts' || path.startsWith('src/server/');
 
 const within = (path: string, place: string) => path === place || path.startsWith(`${place}/`);
 
@@ -84,7 +84,7 @@ function wrongImports(source: SourceFile): string[] {
 
 const importDirection: Rule = {
   name: 'imports follow the direction of the architecture',
-  check: eachFile((path) => isProduct(path) && !compositionRoot.includes(path), wrongImports),
+  check: eachFile((path) => isProduct(path) && !isCompositionRoot(path), wrongImports),
   broken: [
     [file('src/lifecycle/a.ts', "import { b } from '../store/b.ts';")],
     [file('src/lifecycle/a.ts', "import type { B } from '../contract/b.ts';")],
@@ -126,7 +126,7 @@ const driverOf = (path: string): string | undefined => /^src\/drivers\/([^/]+)\/
 const concreteDrivers: Rule = {
   name: 'only the composition root and the tests name a concrete driver',
   check: eachFile(
-    (path) => isProduct(path) && !compositionRoot.includes(path),
+    (path) => isProduct(path) && !isCompositionRoot(path),
     (source) =>
       importsOf(source)
         .filter(({ target }) => driverOf(target) !== undefined && driverOf(target) !== driverOf(source.path))

@@ -12,6 +12,8 @@ const rewritten = [
   'src/doctor/',
   'src/drivers/',
   'src/engine/',
+  'src/main.ts',
+  'src/server/',
   'src/sweeps/',
   'src/lifecycle/glossary.ts',
   'src/probe/',

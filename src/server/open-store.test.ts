@@ -1,11 +1,11 @@
-/** What the public readiness check says, and what only the log says. */
+/** The readiness check: its public answer and its log lines. */
 import { expect, onTestFinished, test } from 'vitest';
-import { virtualClock } from './base/virtual-clock.ts';
+import { virtualClock } from '../base/virtual-clock.ts';
+import { watchStore } from '../store/pg/connections/store-watch.ts';
+import { openDatabase } from '../store/pg/database.ts';
 import { storeReadiness } from './open-store.ts';
-import { watchStore } from './store/pg/connections/store-watch.ts';
-import { openDatabase } from './store/pg/database.ts';
 
-test('a database that refuses connections is unavailable; its address is in the log, once in 10 s, and not in the answer', async () => {
+test('reports a refused connection as unavailable; logs the address at most every 10 s and hides it', async () => {
   const clock = virtualClock();
   const watch = watchStore({ clock });
   const db = openDatabase({ url: 'postgres://somebody@127.0.0.1:1/nothing', watch });

@@ -1,16 +1,16 @@
-/** Opens the store: its connections and what watches them, its schema, its clock, and the tail of its evidence. */
-import { type Clock, now, pause, systemClock } from './base/clock.ts';
-import type { LearningRedactor } from './base/redaction/redact.ts';
-import type { ServerSettings } from './base/settings/settings.ts';
-import type { Log } from './base/telemetry/log.ts';
-import type { ReadinessCheck } from './contract/fleet/overview.ts';
-import { startTail } from './store/evidence/tail.ts';
-import { followTaskKeys, openInstallation } from './store/keys/installation.ts';
-import { applicationRole, migrate } from './store/migrate.ts';
-import { watchStore } from './store/pg/connections/store-watch.ts';
-import { openDatabase } from './store/pg/database.ts';
-import { databaseClock } from './store/pg/database-clock.ts';
-import { startEmbeddedPostgres } from './store/pg/embedded/embedded.ts';
+/** Opens the store: connections and their watch, schema, clock, and the tail of the evidence. */
+import { type Clock, now, pause, systemClock } from '../base/clock.ts';
+import type { LearningRedactor } from '../base/redaction/redact.ts';
+import type { ServerSettings } from '../base/settings/settings.ts';
+import type { Log } from '../base/telemetry/log.ts';
+import type { ReadinessCheck } from '../contract/fleet/overview.ts';
+import { startTail } from '../store/evidence/tail.ts';
+import { followTaskKeys, openInstallation } from '../store/keys/installation.ts';
+import { applicationRole, migrate } from '../store/migrate.ts';
+import { watchStore } from '../store/pg/connections/store-watch.ts';
+import { openDatabase } from '../store/pg/database.ts';
+import { databaseClock } from '../store/pg/database-clock.ts';
+import { startEmbeddedPostgres } from '../store/pg/embedded/embedded.ts';
 
 interface Needs {
   settings: ServerSettings;
@@ -26,7 +26,7 @@ export type OpenedStore = Awaited<ReturnType<typeof openStore>>;
 export async function openStore({ settings, log, data_dir, parts, onError, redact }: Needs) {
   const watch = watchStore({
     clock: systemClock,
-    onLost: (count) => log.warn({ count }, 'connections to the database lost an answer; they were closed'),
+    onLost: (count) => log.warn({ count }, 'closed database connections that got no answer'),
   });
   parts.defer(async () => watch.stop());
   const embedded =
@@ -53,18 +53,18 @@ export async function openStore({ settings, log, data_dir, parts, onError, redac
   return { owner_url, db, watch, clock, installation, tail, lost };
 }
 
-/** A database that takes longer than this is slow. It is away only when the watch says that nobody gets an answer. */
+/** A database that takes longer is slow. It is away only if the watch gets no answer at all. */
 const slowAfterMs = 2_000;
-/** Anybody may ask, as often as they like. */
+/** Anyone may call the check, so its log lines are rate-limited. */
 const logEveryMs = 10_000;
 
-/** A slow database serves slowly: only one that is away makes a load balancer look for another replica. */
+/** Only a database that is away makes a replica unready; a slow one still serves. */
 export function storeReadiness(
   { db, watch, clock }: Pick<OpenedStore, 'db' | 'watch'> & { clock: Clock },
   log: Pick<Log, 'warn'>,
 ): () => Promise<ReadinessCheck> {
   let loggedMs = Number.NEGATIVE_INFINITY;
-  // The answer is public. What the driver says names hosts and ports, so only the log has it.
+  // The answer is public, and the driver's error names hosts and ports: log it only.
   const logFailure = (error: unknown) => {
     const nowMs = clock.monotonicMs();
     if (nowMs - loggedMs < logEveryMs) return;
@@ -85,7 +85,7 @@ export function storeReadiness(
     decided.abort();
     if (outcome === 'answered') return { ok: true, state: 'ok', detail: null };
     if (outcome === 'failed') return { ok: false, state: 'unavailable', detail: 'connection failed' };
-    if (watch.isAway()) return { ok: false, state: 'unavailable', detail: 'no answer to anything' };
+    if (watch.isAway()) return { ok: false, state: 'unavailable', detail: 'no answer' };
     return { ok: true, state: 'slow', detail: `no answer within ${slowAfterMs / 1000} s` };
   };
 }

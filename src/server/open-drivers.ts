@@ -1,19 +1,19 @@
-/** The part of the composition root that knows the drivers: each with its settings, and with what it may ask the store. */
+/** Creates every driver with its settings and the queries it may run. */
 import { homedir, hostname } from 'node:os';
 import { join, resolve } from 'node:path';
-import type { Clock } from './base/clock.ts';
-import { keepBundle, keptBundlesDir } from './base/files/agent-bundle.ts';
-import type { ServerSettings } from './base/settings/settings.ts';
-import type { Log } from './base/telemetry/log.ts';
-import { createAksDriver } from './drivers/aks/aks-driver.ts';
-import { createDockerDriver } from './drivers/docker/docker-driver.ts';
-import type { Driver } from './drivers/driver.ts';
-import { createEc2Driver } from './drivers/ec2/ec2-driver.ts';
-import { createExternalDriver } from './drivers/external/external-driver.ts';
-import { createLocalDriver } from './drivers/local/local-driver.ts';
-import { isRevoked } from './store/agents/instances.ts';
-import type { Queryable } from './store/pg/database.ts';
-import { namedInSpecs } from './store/rows/pools.ts';
+import type { Clock } from '../base/clock.ts';
+import { keepBundle, keptBundlesDir } from '../base/files/agent-bundle.ts';
+import type { ServerSettings } from '../base/settings/settings.ts';
+import type { Log } from '../base/telemetry/log.ts';
+import { createAksDriver } from '../drivers/aks/aks-driver.ts';
+import { createDockerDriver } from '../drivers/docker/docker-driver.ts';
+import type { Driver } from '../drivers/driver.ts';
+import { createEc2Driver } from '../drivers/ec2/ec2-driver.ts';
+import { createExternalDriver } from '../drivers/external/external-driver.ts';
+import { createLocalDriver } from '../drivers/local/local-driver.ts';
+import { isRevoked } from '../store/agents/instances.ts';
+import type { Queryable } from '../store/pg/database.ts';
+import { namedInSpecs } from '../store/rows/pools.ts';
 
 interface Opening {
   settings: ServerSettings;
@@ -22,7 +22,7 @@ interface Opening {
   db: Queryable;
   clock: Clock;
   installation: { installation_id: string };
-  /** The agent's one file, for machines that are given it. */
+  /** The agent in one file, copied to machines. */
   agent_bundle: string;
 }
 
@@ -31,7 +31,7 @@ const nodesDir = (settings: ServerSettings, data_dir: string, installation_id: s
   return settings.database_url === null ? join(data_dir, 'nodes') : sharedNodesDir(installation_id);
 };
 
-/** Replicas of one database on one host take over each other's local nodes, so they look for them in the same place. */
+/** Replicas of one database on one host adopt each other's local nodes, so they share the place. */
 const sharedNodesDir = (installation_id: string): string =>
   process.getuid?.() === 0
     ? join('/var/lib/slipway/nodes', installation_id)

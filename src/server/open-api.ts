@@ -1,0 +1,99 @@
+/** Opens the part that answers requests: sessions, streams, limits, metrics, the HTTP server. */
+import { createAgentStreams } from '../api/agent-stream/streams.ts';
+import { createCredentialAge } from '../api/http/credential-age.ts';
+import { connectionCaps, createConnections } from '../api/limits/held/connections.ts';
+import { openPlaces } from '../api/limits/held/places.ts';
+import { watchOverload } from '../api/limits/overload/overload.ts';
+import { openLimits } from '../api/limits/quotas/open-limits.ts';
+import { openNodeLogs } from '../api/logs/node-logs.ts';
+import { createMetrics } from '../api/metrics.ts';
+import { createApiServer } from '../api/server.ts';
+import type { ApiServices } from '../api/services.ts';
+import { apiSettings } from '../api/settings.ts';
+import { openTokenChecks } from '../api/sign-in/open-token-checks.ts';
+import { createLiveFeed } from '../api/stream/live-feed.ts';
+import { systemClock } from '../base/clock.ts';
+import { openFilesLimit } from '../base/network/open-files.ts';
+import { openTlsFiles } from '../base/network/tls-files.ts';
+import { createAgentSessions } from '../store/agents/agent-sessions.ts';
+import { followSecrets } from '../store/rows/secrets/known-values.ts';
+import type { Operating } from './open-operations.ts';
+import { type OpenedStore, storeReadiness } from './open-store.ts';
+import { builtFiles, type Opening } from './opening.ts';
+
+export async function openApi(
+  opening: Opening,
+  store: OpenedStore,
+  { services, tracer, beats, ingest, runner }: Operating,
+) {
+  const { settings, log, version, parts, onError } = opening;
+  const { db, clock, tail } = store;
+  const sessions = createAgentSessions(db);
+  tail.subscribe((fact) => sessions.observe(fact));
+  const learning = new AbortController();
+  const learnt = sessions.learnAll(clock, learning.signal).catch(onError('the fleet is learned as it beats instead'));
+  parts.defer(async () => {
+    learning.abort();
+    await learnt;
+  });
+  const feed = createLiveFeed({ db, tail, clock, onError: onError('the live feed lost a batch') });
+  parts.defer(async () => feed.stop());
+  const pool_redactors = await followSecrets(services, tail, log);
+  const nodeLogs = openNodeLogs({ db, pool_redactors, clock, log, settings, limits: opening.file.logs });
+  parts.defer(() => nodeLogs.stop());
+  const overload = watchOverload({
+    clock,
+    beats,
+    beat_rate: settings.beat_rate,
+    onChange: (how, strain) => log.warn({ ...strain }, how),
+  });
+  parts.defer(async () => overload.stop());
+  const limits = openLimits({ db, clock, tail, limits: opening.file.limits, onError, parts });
+  const { outside } = limits;
+  const agentStreams = createAgentStreams({ db, outside, clock, tail, onError: onError('a break was not recorded') });
+  const served = apiSettings(settings, version, builtFiles, opening.file.operators_may);
+  const connections = createConnections({
+    clock,
+    caps: connectionCaps(openFilesLimit()),
+    proxies: served.proxies,
+    onPressure: (figures) =>
+      log.warn(figures, 'too many connections: those that show no credential, or idle ones, are closed'),
+  });
+  const checkStore = storeReadiness(store, log);
+  const api: ApiServices = {
+    ...services,
+    log,
+    settings: served,
+    sessions,
+    ...openTokenChecks({ db, clock, settings, onError, parts }),
+    beats,
+    overload,
+    ...limits,
+    fleetLoad: () => ({ ...ingest.listened(), beat_rate: settings.beat_rate }),
+    tail,
+    feed,
+    places: openPlaces(),
+    connections,
+    agentStreams,
+    credential_age: createCredentialAge(clock, opening.settings),
+    tracer,
+    ...nodeLogs.services,
+    readiness: async () => ({ database: await checkStore() }),
+    sweeps: () => runner.statuses(),
+    metrics: createMetrics(db, clock, {
+      ...nodeLogs.figures,
+      sweeps: () => runner.statuses(),
+      streams: () => feed.figures(),
+      agentStreams: () => agentStreams.figures(),
+      overload: () => overload.figures(),
+      outside: () => outside.figures(),
+      connections: () => connections.figures(),
+    }),
+  };
+  const tls = await openTlsFiles(settings);
+  const app = await createApiServer(api, tls);
+  parts.defer(() => app.close());
+  if (tls) parts.adopt(tls.follow(app.server, { clock: systemClock, log }), async (stop) => stop());
+  parts.defer(() => agentStreams.stop());
+  return { app, settings: api.settings, scheme: tls ? 'https' : 'http' };
+}

@@ -1,0 +1,148 @@
+/** Opens the part that changes machines: drivers, the engine and its operations, the sweeps. */
+import { join } from 'node:path';
+import { now, secondsLater } from '../base/clock.ts';
+import { openKeyRing } from '../base/credentials/key-ring.ts';
+import { newReplicaId } from '../base/ids.ts';
+import { hostIdentity, isProcessAlive } from '../base/network/host.ts';
+import { publicAuthority } from '../base/network/public-authority.ts';
+import { openTracer } from '../base/telemetry/open-tracer.ts';
+import { createDbosEngine } from '../engine/dbos-engine.ts';
+import { operationRegistry } from '../operations/registry.ts';
+import { engineListener, tracedListener } from '../operations/runtime/engine-listener.ts';
+import type { OperationServices } from '../operations/runtime/services.ts';
+import { describeAnswer } from '../probe/http-probe.ts';
+import { probeMany } from '../probe/probe-many.ts';
+import { createHeartbeatBuffer } from '../store/heartbeats/heartbeat-buffer.ts';
+import { endReplica, leaseSeconds, otherAddresses, registerReplica } from '../store/operations/replicas.ts';
+import { StoreUnavailable } from '../store/pg/database.ts';
+import { defaultEnvironment, type TransitionEnvironment } from '../store/transitions/transition-rules.ts';
+import { sweepRegistry } from '../sweeps/registry.ts';
+import { operationWaker } from '../sweeps/runner/operation-waker.ts';
+import { createRefusals } from '../sweeps/runner/refusals.ts';
+import { createSweepRunner } from '../sweeps/runner/runner.ts';
+import type { SweepServices } from '../sweeps/runner/services.ts';
+import { createSuspects } from '../sweeps/runner/suspects.ts';
+import { openIngestWatch } from '../sweeps/watchers/ingest-watch.ts';
+import { openDrivers } from './open-drivers.ts';
+import type { OpenedStore } from './open-store.ts';
+import { builtFiles, type Opening } from './opening.ts';
+
+async function openReplica({ version, parts }: Opening, { db, clock }: OpenedStore, host: string) {
+  const executor = await registerReplica(db, {
+    replica_id: newReplicaId(clock),
+    host,
+    pid: process.pid,
+    address: '',
+    version,
+    started_at: now(clock),
+    lease_until: secondsLater(now(clock), leaseSeconds),
+  });
+  parts.defer(() => endReplica(db, executor.replica_id, now(clock)));
+  return executor;
+}
+
+export async function openOperations(opening: Opening, store: OpenedStore, server_url: () => string) {
+  const { log, parts, onError, composition, version, redact } = opening;
+  const { db, watch, clock, installation, tail } = store;
+  const host = hostIdentity();
+  const executor = await openReplica(opening, store, host);
+  const { replica_id } = executor;
+  const { settings, data_dir } = opening;
+  const drivers = openDrivers({
+    settings,
+    log,
+    data_dir,
+    db,
+    clock,
+    installation,
+    agent_bundle: builtFiles.agent_bundle,
+  });
+  const tracer = await openTracer({
+    endpoint: opening.settings.otlp_endpoint,
+    version,
+    replica_id,
+    clock,
+    log,
+    redact,
+  });
+  parts.defer(async () => tracer?.stop());
+  const environment: TransitionEnvironment = { ...defaultEnvironment, ...opening.file };
+  const services: OperationServices = {
+    db,
+    clock,
+    environment: composition.environment?.(environment) ?? environment,
+    installation,
+    key_ring: openKeyRing(settings.key_file ?? join(data_dir, 'keys.json'), clock),
+    executor,
+    drivers: composition.drivers?.(drivers, clock) ?? drivers,
+    server_url,
+    public_ca: await publicAuthority(opening.settings),
+    otlp_endpoint: opening.settings.otlp_endpoint,
+    other_server_urls: () => otherAddresses(db, executor.replica_id, now(clock)),
+    probe: async (target) => {
+      const [answer] = await probeMany([target], { clock });
+      if (!answer) throw new Error('the probe returned no answer');
+      return { ok: answer.ok, detail: describeAnswer(answer), ...(!answer.ok && { because: answer.because }) };
+    },
+    cancelRun: async (workflow_id, attempt) => {
+      await engine.cancel(workflow_id, attempt);
+    },
+  };
+  const engine = createDbosEngine({
+    connectionString: store.owner_url,
+    clock,
+    executor_id: executor.replica_id,
+    listener: tracedListener(
+      engineListener(() => services),
+      tracer,
+      db,
+    ),
+    log,
+    store: {
+      Client: watch.Client,
+      isAway: (error) => error instanceof StoreUnavailable,
+      awayMs: () => watch.awayMs(),
+      whenBack: (listener) => watch.whenBack(listener),
+    },
+  });
+  for (const definition of operationRegistry(services)) engine.register(definition);
+  await engine.launch();
+  parts.defer(() => engine.shutdown());
+
+  const beats = createHeartbeatBuffer(db, clock, onError('heartbeats were not stored; retrying'));
+  parts.defer(() => beats.stop());
+  const ingest = await openIngestWatch({
+    db,
+    executor,
+    clock,
+    flushedThrough: () => beats.flushedThrough(),
+    onClockJump: (seconds) => log.warn({ seconds }, 'the clock of the database jumped; this replica follows it'),
+  });
+  const refusals = createRefusals();
+  tail.subscribe((fact) => refusals.observe(fact));
+  const { promise: declaredDead, resolve: onDeclaredDead } = Promise.withResolvers<Error>();
+  const sweepServices: SweepServices = {
+    ...services,
+    engine,
+    host,
+    ingest,
+    suspects: createSuspects(db, ingest),
+    refusals,
+    log,
+    isProcessAlive,
+    onDeclaredDead,
+  };
+  const registry = sweepRegistry(sweepServices);
+  const runner = createSweepRunner({
+    sweeps: composition.sweeps?.(registry, sweepServices) ?? registry,
+    clock,
+    onError: (name, error) => log.error({ error, sweep: name }, 'a sweep failed and will run again'),
+  });
+  parts.defer(() => runner.stop());
+  const notWoken = onError('an operation was not woken; it polls by itself');
+  tail.subscribe(operationWaker(db, engine, executor.replica_id, notWoken));
+  tail.subscribe((fact) => runner.observe(fact));
+  return { services, tracer, runner, beats, ingest, declaredDead };
+}
+
+export type Operating = Awaited<ReturnType<typeof openOperations>>;

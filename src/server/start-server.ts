@@ -1,0 +1,73 @@
+/** Starts one server process: opens every part in order, listens, then starts the sweeps. */
+import { resolve } from 'node:path';
+import { packageVersion } from '../base/files/package-root.ts';
+import { createRedactor, type LearningRedactor } from '../base/redaction/redact.ts';
+import type { ServerSettings } from '../base/settings/settings.ts';
+import type { Log } from '../base/telemetry/log.ts';
+import { readServerFile, type ServerFileSettings } from '../contract/server-file.ts';
+import { adminTokenPath, ensureAdminToken, ensureLocalPool } from '../operations/runtime/server-start.ts';
+import { announceReplica } from '../store/operations/replicas.ts';
+import { openApi } from './open-api.ts';
+import { openOperations } from './open-operations.ts';
+import { openStore } from './open-store.ts';
+import type { Composition, Opening } from './opening.ts';
+
+/** Redacts the built-in patterns, those of the settings file, and the admin token. */
+export const redactorOf = ({ redact }: ServerFileSettings, { admin_token }: ServerSettings): LearningRedactor =>
+  createRedactor(redact.patterns, admin_token === null ? [] : [admin_token]);
+
+export interface RunningServer {
+  url: string;
+  replica_id: string;
+  admin_token_path: string;
+  /** Resolves with the reason when this server must stop; the caller then ends the process. */
+  lost: Promise<Error>;
+  stop(): Promise<void>;
+}
+
+export async function startServer(
+  settings: ServerSettings,
+  log: Log,
+  composition: Composition = {},
+  /** Pass the log's redactor, so that the log learns the stored secrets too. */
+  redact?: LearningRedactor,
+): Promise<RunningServer> {
+  await using parts = new AsyncDisposableStack();
+  const file = await readServerFile(settings.config);
+  const opening: Opening = {
+    settings,
+    log,
+    data_dir: resolve(settings.data_dir),
+    version: packageVersion(),
+    parts,
+    composition,
+    file,
+    redact: redact ?? redactorOf(file, settings),
+    onError: (what) => (error) => log.error({ error }, what),
+  };
+  let url = '';
+  const store = await openStore(opening);
+  const operating = await openOperations(opening, store, () => url);
+  const { services, runner, ingest, declaredDead } = operating;
+  const { app, settings: api, scheme } = await openApi(opening, store, operating);
+
+  const { data_dir } = opening;
+  await ensureAdminToken(store.db, store.clock, { data_dir, settings, log });
+  if (api.allow_host_bound_pools) await ensureLocalPool(store.db, store.clock);
+  await app.listen({ host: settings.host, port: settings.port });
+  const bound = app.server.address();
+  const port = typeof bound === 'object' && bound ? bound.port : settings.port;
+  const shownHost = settings.host.includes(':') ? `[${settings.host}]` : settings.host;
+  url = settings.public_url ?? `${scheme}://${shownHost}:${port}`;
+  await announceReplica(store.db, services.executor.replica_id, url);
+  // Sweeps start last: agents that an operation launches need a server at this address, and the gap
+  // since the last run must be recorded before a rule reads the clock. If recording fails, no rule
+  // decides anything until it succeeds.
+  await ingest.check().catch(opening.onError('the gap of this server is not recorded yet; it is tried again'));
+  runner.start();
+  const { replica_id } = services.executor;
+  log.info({ url, replica_id, version: opening.version }, 'ready');
+  const opened = parts.move();
+  const lost = Promise.race([store.lost, declaredDead]);
+  return { url, replica_id, admin_token_path: adminTokenPath(data_dir), lost, stop: () => opened.disposeAsync() };
+}
