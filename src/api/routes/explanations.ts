@@ -7,7 +7,7 @@ import type { Operation } from '../../contract/operation.ts';
 import type { Holder } from '../../contract/supervision/explanation.ts';
 import type { ActionCaller } from '../../lifecycle/actions/action-table.ts';
 import { type ActionSubject, offeredActions } from '../../lifecycle/actions/actions.ts';
-import { offeredFirst, type Repeated, repeatedIn } from '../../lifecycle/actions/offered-first.ts';
+import { offeredFirst, type Repeated, repeatedIn } from '../../lifecycle/actions/order-offers.ts';
 import { slowStages } from '../../lifecycle/boots/slow-stages.ts';
 import { explain } from '../../lifecycle/explain/explain.ts';
 import type { Holder as ExplainedHolder, ExplainedNode } from '../../lifecycle/explain/explanation.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { moment } from '../../base/clock.ts';
 import { type DatedBoot, findShift, type ShiftQuestion, defaultBootShiftSettings as settings } from './boot-shift.ts';
-import { slowerStages } from './slower-stages.ts';
+import { slowerStages } from './shift-stages.ts';
 
 const day = 86_400;
 const from = Date.UTC(2026, 0, 1);

@@ -1,7 +1,7 @@
 /**
  * What a machine waits for, what happens next and when, in words a tired person understands. Pure.
  */
-import { failedSoOften, type Repeated } from '../actions/offered-first.ts';
+import { failedSoOften, type Repeated } from '../actions/order-offers.ts';
 import { mayReturnAt, silentFrom } from '../deadlines/liveness.ts';
 import { waitsToBeHeard } from '../findings/refused-beats.ts';
 import { degradedFrom, mayBeReady, wellBelow } from '../model/reports.ts';

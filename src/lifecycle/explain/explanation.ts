@@ -1,5 +1,5 @@
 /** What an explanation is made from, and what it says. */
-import type { Repeated } from '../actions/offered-first.ts';
+import type { Repeated } from '../actions/order-offers.ts';
 import type { BudgetSource } from '../deadlines/budgets.ts';
 import type { RefusedBeats } from '../findings/refused-beats.ts';
 import type { Prerequisites } from '../model/reports.ts';

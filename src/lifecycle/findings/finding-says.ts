@@ -1,5 +1,5 @@
 /** What a finding says, in words. Pure. */
-import { type FormerBoots, type SlowerBoots, shiftSays } from '../boots/told-shift.ts';
+import { type FormerBoots, type SlowerBoots, shiftSays } from '../boots/shift-finding.ts';
 import { type ContestReason, contestReasons } from '../joins/contest.ts';
 import { type FindingWhat, findingWhats } from './findings.ts';
 

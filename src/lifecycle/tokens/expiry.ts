@@ -1,6 +1,6 @@
 /** Whether an expiring token of a person, a program or a relay is worth a notice. Pure. */
 import { secondsLater } from '../../base/clock.ts';
-import { noticeFrom } from '../joins/expiry.ts';
+import { noticeFrom } from '../deadlines/token-expiry.ts';
 
 /** A token that was not used for this long is not in use. */
 export const inUseSeconds = 7 * 86_400;

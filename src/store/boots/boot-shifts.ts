@@ -2,8 +2,8 @@
 import { secondsLater } from '../../base/clock.ts';
 import type { SamplePhase } from '../../lifecycle/boots/boot-samples.ts';
 import { oldestComparedSeconds } from '../../lifecycle/boots/boot-shift.ts';
+import type { RecordedBoot } from '../../lifecycle/boots/shift-finding.ts';
 import type { TimedStage } from '../../lifecycle/boots/slow-stages.ts';
-import type { RecordedBoot } from '../../lifecycle/boots/told-shift.ts';
 import type { Queryable } from '../pg/database.ts';
 import type { KnownDocument } from '../rows/pools.ts';
 

@@ -5,7 +5,7 @@
 import { moment, secondsBetween, secondsLater } from '../../base/clock.ts';
 import { newFindingId } from '../../base/ids.ts';
 import { findShift, type Shift } from '../../lifecycle/boots/boot-shift.ts';
-import { type RecordedBoot, tellShift } from '../../lifecycle/boots/told-shift.ts';
+import { type RecordedBoot, tellShift } from '../../lifecycle/boots/shift-finding.ts';
 import { type BootedPool, bootedPools, bootsOf, bootsToCompare, stagesOfBoots } from '../../store/boots/boot-shifts.ts';
 import {
   type Disagreement,

@@ -4,7 +4,7 @@
  */
 import { secondsBetween, secondsLater } from '../../base/clock.ts';
 import { newFindingId } from '../../base/ids.ts';
-import { contestQuietSeconds, noticeFrom } from '../../lifecycle/joins/expiry.ts';
+import { contestQuietSeconds, noticeFrom } from '../../lifecycle/deadlines/token-expiry.ts';
 import { type DependedToken, dependedTokens, quietContests } from '../../store/agents/joins/depended-tokens.ts';
 import { endFindings, noteDisagreements, standingFindings } from '../../store/rows/findings.ts';
 import type { SweepServices } from '../runner/services.ts';

@@ -4,7 +4,7 @@
  */
 import { secondsBetween, secondsLater } from '../../base/clock.ts';
 import { newFindingId } from '../../base/ids.ts';
-import { maxNoticeSeconds } from '../../lifecycle/joins/expiry.ts';
+import { maxNoticeSeconds } from '../../lifecycle/deadlines/token-expiry.ts';
 import {
   inUseSeconds,
   needsNotice,

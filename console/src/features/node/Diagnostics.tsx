@@ -4,7 +4,7 @@ import { Skeleton } from '@mantine/core';
 import { IconStethoscope } from '@tabler/icons-react';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import type { Evidence } from '../../../../src/contract/evidence/evidence.ts';
-import { collectedOf, sizeWords } from '../../../../src/lifecycle/findings/collected.ts';
+import { collectedOf, sizeWords } from '../../../../src/lifecycle/findings/diagnostics.ts';
 import { operationsQuery } from '../../api/queries/operations.ts';
 import { timelineQuery } from '../../api/queries/timeline.ts';
 import { Empty } from '../../ui/layout/Empty.tsx';

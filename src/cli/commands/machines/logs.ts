@@ -2,7 +2,7 @@
 import { InvalidArgumentError } from 'commander';
 import { pause } from '../../../base/clock.ts';
 import type { LogLine, LogPage } from '../../../contract/node.ts';
-import { collectedOf } from '../../../lifecycle/findings/collected.ts';
+import { collectedOf } from '../../../lifecycle/findings/diagnostics.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
 import { collect } from '../../connection/pages.ts';
 import { isPassing, type Session } from '../../connection/session.ts';

@@ -1,7 +1,7 @@
 /** What was collected of a machine, for somebody who wants to know what went on there. */
 import type { Evidence } from '../../../contract/evidence/evidence.ts';
 import type { Operation } from '../../../contract/operation.ts';
-import { type Collected, collectedOf, sizeWords } from '../../../lifecycle/findings/collected.ts';
+import { type Collected, collectedOf, sizeWords } from '../../../lifecycle/findings/diagnostics.ts';
 import { type ClosingContext, hintLines } from '../allocations/closing.ts';
 import { elapsed, momentAndDistance } from '../text/duration.ts';
 import { type Column, renderFacts, renderTable } from '../text/table.ts';

@@ -3,7 +3,7 @@
 import { IconFileText } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import type { Node } from '../../../../../src/contract/node.ts';
-import { collectedOf } from '../../../../../src/lifecycle/findings/collected.ts';
+import { collectedOf } from '../../../../../src/lifecycle/findings/diagnostics.ts';
 import { leftOnMachineQuery } from '../../../api/queries/logs.ts';
 import { Empty } from '../../../ui/layout/Empty.tsx';
 import { FailurePanel } from '../../../ui/layout/FailurePanel.tsx';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { collectedOf, sizeWords } from './collected.ts';
+import { collectedOf, sizeWords } from './diagnostics.ts';
 
 it('reads what an agent and a provider tell', () => {
   const told = {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { noticeFrom } from './expiry.ts';
+import { noticeFrom } from './token-expiry.ts';
 
 const hour = 3_600_000;
 const created_at = new Date(Date.UTC(2026, 0, 1));

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { moment, secondsLater } from '../../base/clock.ts';
 import type { Shift } from './boot-shift.ts';
+import { type RecordedBoot, shiftSays, tellShift } from './shift-finding.ts';
+import { slowerStages } from './shift-stages.ts';
 import type { TimedStage } from './slow-stages.ts';
-import { slowerStages } from './slower-stages.ts';
-import { type RecordedBoot, shiftSays, tellShift } from './told-shift.ts';
 
 const start = moment(Date.UTC(2026, 0, 7, 14));
 

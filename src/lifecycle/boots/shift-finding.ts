@@ -2,8 +2,8 @@
 import type { Budget } from '../deadlines/budgets.ts';
 import type { SamplePhase } from './boot-samples.ts';
 import type { DatedBoot, Shift } from './boot-shift.ts';
+import { type SlowerStage, slowerStages } from './shift-stages.ts';
 import type { TimedStage } from './slow-stages.ts';
-import { type SlowerStage, slowerStages } from './slower-stages.ts';
 import { arrived, estimateSurvival } from './survival.ts';
 import { falseKillShare } from './what-if.ts';
 

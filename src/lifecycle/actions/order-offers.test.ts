@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { offeredFirst, repeatedIn } from './offered-first.ts';
+import { offeredFirst, repeatedIn } from './order-offers.ts';
 
 const offer = (action: string) => ({ action, does: `does ${action}`, open: true, why_not: null });
 const offers = ['retry', 'quarantine', 'retry-release'].map(offer);
