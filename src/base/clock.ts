@@ -24,6 +24,9 @@ export const moment = (ms: number): Date => new Date(ms);
 
 export const secondsLater = (from: Date, seconds: number): Date => new Date(from.getTime() + seconds * 1000);
 
+/** For wire fields that are null while something has not happened. */
+export const iso = (date: Date | null): string | null => date?.toISOString() ?? null;
+
 export const secondsBetween = (from: Date, to: Date): number => (to.getTime() - from.getTime()) / 1000;
 
 /** Node fires a timer at once if its delay exceeds 31 bits, so longer waits take several timers. */

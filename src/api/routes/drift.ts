@@ -1,4 +1,5 @@
 /** Findings: what disagrees or fails again and again, and what a person decides about it. */
+import { iso } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { Finding } from '../../contract/supervision/finding.ts';
 import { findingSays } from '../../lifecycle/findings/finding-says.ts';
@@ -11,8 +12,6 @@ import { type FindingRow, listFindings } from '../../store/rows/findings.ts';
 import { pageOf } from '../http/paging.ts';
 import type { ApiServices, Call, Handlers } from '../services.ts';
 import { callerOf, operationOf } from './allocations.ts';
-
-const iso = (date: Date | null) => date?.toISOString() ?? null;
 
 export const findingWire = (row: FindingRow): Finding => ({
   ...row,

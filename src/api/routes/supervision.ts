@@ -1,5 +1,5 @@
 /** The rules at work: sweeps, the brake, maintenance windows. */
-import { moment, now, secondsBetween } from '../../base/clock.ts';
+import { iso, moment, now, secondsBetween } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { Brake, Maintenance } from '../../contract/supervision/supervision.ts';
 import { isNodeRule, nodeRules } from '../../lifecycle/model/rules.ts';
@@ -13,8 +13,6 @@ import type { ApiServices, Handlers } from '../services.ts';
 
 const shownHolds = 50;
 const shownGaps = 20;
-
-const iso = (date: Date | null) => date?.toISOString() ?? null;
 
 const holdWire = (hold: HoldRow): Brake['holds'][number] => ({
   ...hold,

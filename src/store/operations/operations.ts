@@ -1,4 +1,5 @@
 /** Operations and their steps: rows, wire shape, and the guarded writes of the replica that executes one. */
+import { iso } from '../../base/clock.ts';
 import type { NodeId, NodeInstanceId, WorkflowId } from '../../base/ids.ts';
 import type { Actor } from '../../contract/evidence/evidence.ts';
 import type { Operation, Step } from '../../contract/operation.ts';
@@ -12,8 +13,6 @@ import { type Bind, parameters, readWalk, type Walk } from '../pg/walk.ts';
 import { andAll, ownRows } from '../visibility.ts';
 import { progressWire } from './operation-progress.ts';
 import type { OperationRow, StepRow } from './operation-rows.ts';
-
-const iso = (date: Date | null) => date?.toISOString() ?? null;
 
 /** What people are told to expect is what the pool recorded; a plan's guess only where there is no pool to record anything. */
 const usualSeconds = (step: StepRow, pool: string | null) =>

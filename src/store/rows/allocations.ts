@@ -1,4 +1,5 @@
 /** Allocations as rows and on the wire. Reads only; statuses are written by the door. */
+import { iso } from '../../base/clock.ts';
 import type { AllocationId, CorrelationId, NodeId, WorkflowId } from '../../base/ids.ts';
 import type { Allocation } from '../../contract/allocation.ts';
 import type { OwnerLayer } from '../../contract/errors/problem.ts';
@@ -51,8 +52,6 @@ const joinedTo = (
   left join nodes node on node.node_id = allocation.node_id join ${generationOfAllocation}`;
 
 const joined = joinedTo('allocations allocation');
-
-const iso = (date: Date | null) => date?.toISOString() ?? null;
 
 async function toWire(db: Queryable, rows: JoinedRow[], now: Date): Promise<Allocation[]> {
   const operations = await readOperations(

@@ -1,4 +1,5 @@
 /** Nodes as rows, and the joined view that the wire shape is made of. Reads only; statuses are written by the door. */
+import { iso } from '../../base/clock.ts';
 import type { AllocationId, CorrelationId, NodeId, NodeInstanceId, WorkflowId } from '../../base/ids.ts';
 import type { Protocol } from '../../contract/compat/protocol.ts';
 import type { BudgetSource, Held, Node, NodeState, Verdict, WouldHave } from '../../contract/node.ts';
@@ -82,8 +83,6 @@ const joined = joinedTo('nodes node');
 /** The same in words of its own, for rows that are in no table. */
 export const holds = (allocation: AllocationStatus, node: NodeStatus): boolean =>
   allocation === 'failed' ? node === 'failed' : (holdingStatuses as readonly string[]).includes(allocation);
-
-const iso = (date: Date | null) => date?.toISOString() ?? null;
 
 function fenceReason(row: NodeRow): string | null {
   if (!isFenced(row.status)) return null;

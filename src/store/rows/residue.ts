@@ -2,7 +2,7 @@
  * The residue ledger: what is upstream without a live owner. The only code that writes it; each change leaves its evidence in
  * the same transaction. Its rows are locked after nodes and allocations, never before them.
  */
-import { type Clock, now as present } from '../../base/clock.ts';
+import { type Clock, iso, now as present } from '../../base/clock.ts';
 import {
   type AllocationId,
   type CorrelationId,
@@ -46,8 +46,6 @@ export interface ResidueRow {
   settled_reason: string | null;
   proof: Record<string, unknown> | null;
 }
-
-const iso = (date: Date | null) => date?.toISOString() ?? null;
 
 export const residueWire = (row: ResidueRow): Residue => ({
   residue_id: row.residue_id,
