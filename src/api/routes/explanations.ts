@@ -1,5 +1,6 @@
 /** Why a node has its status, and which actions are open. */
-import { now } from '../../base/clock.ts';
+
+import { iso, now } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { Evidence } from '../../contract/evidence/evidence.ts';
 import type { Node } from '../../contract/node.ts';
@@ -13,6 +14,7 @@ import { explain } from '../../lifecycle/explain/explain.ts';
 import type { Holder as ExplainedHolder, ExplainedNode } from '../../lifecycle/explain/explanation.ts';
 import { meaningOf } from '../../lifecycle/explain/node-means.ts';
 import { isStillRefused, type RefusedBeats, refusedIn } from '../../lifecycle/findings/refused-beats.ts';
+import { reusesNodes } from '../../lifecycle/model/reuse.ts';
 import type { NodeStatus } from '../../lifecycle/model/states.ts';
 import { type Visibility, wholeFleet } from '../../lifecycle/visibility.ts';
 import { nodeSubject } from '../../operations/actions/action-subjects.ts';
@@ -36,8 +38,6 @@ async function mustFind(id: string, visibility: Visibility, services: ApiService
   if (!row) throw new ApiProblem('node_not_found');
   return { row, node: nodeWire(row) };
 }
-
-const iso = (date: Date | null) => date?.toISOString() ?? null;
 
 /** The step that an operation takes on it, as something to wait for. */
 function workOf(operation: Operation | undefined): string | null {
@@ -128,7 +128,7 @@ export const explanationHandlers: Pick<Handlers, ExplanationRoutes> = {
       node: row satisfies ExplainedNode,
       observed_only: pool?.mode === 'observe',
       agentless,
-      reuse: pool?.reuse ?? pool?.driver === 'external',
+      reuse: pool !== undefined && reusesNodes(pool),
       holder: holder && explainedHolder(holder),
       residue,
       anew: operation?.kind === nodeReimageKind,

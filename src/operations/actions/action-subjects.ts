@@ -3,6 +3,7 @@
 import type { Node } from '../../contract/node.ts';
 import type { ActionSubject } from '../../lifecycle/actions/actions.ts';
 import type { AllocationSubject } from '../../lifecycle/actions/allocation-actions.ts';
+import { reusesNodes } from '../../lifecycle/model/reuse.ts';
 import type { AllocationStatus } from '../../lifecycle/model/states.ts';
 import { wholeFleet } from '../../lifecycle/visibility.ts';
 import { instanceStandings } from '../../store/agents/instances.ts';
@@ -11,7 +12,6 @@ import { type Queryable, readAll } from '../../store/pg/database.ts';
 import { statusesOf } from '../../store/rows/allocations.ts';
 import { readNode } from '../../store/rows/nodes.ts';
 import { currentDocuments } from '../../store/rows/pools.ts';
-import { reusesNodes } from '../release/release-policy.ts';
 
 /** By as many statements for a thousand as for one. */
 export async function nodeSubjects(db: Queryable, nodes: readonly Node[]): Promise<ActionSubject[]> {

@@ -10,7 +10,7 @@ import { type Queryable, StoreUnavailable, withinTransaction } from '../../store
 import { joinedRow, lockNode, nodeWire } from '../../store/rows/nodes.ts';
 import { poolGeneration } from '../../store/rows/pools.ts';
 import { lookForProof } from '../release/proof.ts';
-import { reusesNodes } from '../release/release-policy.ts';
+import { reusesNodes } from '../../lifecycle/model/reuse.ts';
 import { requestForceRelease, requestReleaseRetry } from '../release/release-requests.ts';
 import { requestRetry, retryingPool } from '../requests.ts';
 import type { Caller, Touched } from '../runtime/caller.ts';

@@ -8,7 +8,7 @@ import { type NewOperation, queueOperation } from '../../store/operations/queue-
 import type { NodeChanges } from '../../store/transitions/node-move.ts';
 import { transition } from '../../store/transitions/node-transition.ts';
 import { reactivation } from '../provision/node-reactivate.ts';
-import { reusesNodes } from '../release/release-policy.ts';
+import { reusesNodes } from '../../lifecycle/model/reuse.ts';
 import { type Acting, type Action, changedMeanwhile, citing, deadlineIn } from './action.ts';
 
 interface Move {

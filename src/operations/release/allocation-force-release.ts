@@ -22,7 +22,8 @@ import { type PlanStep, stage } from '../runtime/stage.ts';
 import { allocationOperation, idsOf, readSubject, type Subject, whyNothingToTearDown } from '../runtime/subject.ts';
 import { awaitOtherOperations, fenceNode } from './fence.ts';
 import { proofSummary, proveByAgent, proveIfPossible } from './proof.ts';
-import { movesWhenClean, reusesNodes } from './release-policy.ts';
+import { movesWhenClean } from './release-policy.ts';
+import { reusesNodes } from '../../lifecycle/model/reuse.ts';
 import { cutOff } from './teardown.ts';
 
 export const allocationForceReleaseKind = 'allocation-force-release';

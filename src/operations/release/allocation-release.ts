@@ -29,7 +29,8 @@ import {
   whyNothingToTearDown,
 } from '../runtime/subject.ts';
 import { abortIfUnregistered, fence } from './fence.ts';
-import { movesWhenClean, releasePolicy, reusesNodes } from './release-policy.ts';
+import { movesWhenClean, releasePolicy } from './release-policy.ts';
+import { reusesNodes } from '../../lifecycle/model/reuse.ts';
 import { tearDown, teardownPlan } from './teardown.ts';
 
 export const allocationReleaseKind = 'allocation-release';

@@ -5,8 +5,6 @@ import type { ActionSubject } from '../../lifecycle/actions/actions.ts';
 import type { NodeRow } from '../../store/rows/nodes.ts';
 import type { NodeMove } from '../../store/transitions/node-move.ts';
 
-export const reusesNodes = (pool: PoolDocument): boolean => pool.reuse ?? pool.driver === 'external';
-
 /** Inside one release; between releases that failed, `release-retry` waits longer. */
 export const releasePolicy = (pool: PoolDocument): RetryPolicy => ({
   tries: pool.release?.step_tries ?? 3,

@@ -8,7 +8,7 @@ import { recordInspection, settleResidue } from '../../store/rows/residue.ts';
 import { type ResidueWithMachine, residueWithMachine } from '../../store/supervision/orphans.ts';
 import { type ProofResult, proofSummary, proveByAgent, proveIfPossible } from '../release/proof.ts';
 import { retireProvenGone } from '../release/proven-gone.ts';
-import { reusesNodes } from '../release/release-policy.ts';
+import { reusesNodes } from '../../lifecycle/model/reuse.ts';
 import { retryWhileUnavailable } from '../runtime/bounded-calls.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { type PlanStep, stage } from '../runtime/stage.ts';

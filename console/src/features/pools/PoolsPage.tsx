@@ -5,6 +5,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { Pool } from '../../../../src/contract/pool.ts';
 import { maskPool } from '../../../../src/contract/pool-fields/masked.ts';
+import { reusesNodes } from '../../../../src/lifecycle/model/reuse.ts';
 import { poolsQuery } from '../../api/queries/pools.ts';
 import { Empty } from '../../ui/layout/Empty.tsx';
 import { Facts } from '../../ui/layout/Facts.tsx';
@@ -86,10 +87,7 @@ function PoolCard({ pool }: { pool: Pool }) {
         facts={[
           ['Runtime class', pool.runtime_class],
           ['Zone', pool.zone],
-          [
-            'After release',
-            (pool.reuse ?? pool.driver === 'external') ? 'cleaned, proven and free again' : 'retired, with proof',
-          ],
+          ['After release', reusesNodes(pool) ? 'cleaned, proven and free again' : 'retired, with proof'],
           ['Attempts', pool.attempts],
           ['Heartbeat', pool.heartbeat?.interval_seconds && `every ${roughly(pool.heartbeat.interval_seconds)}`],
           ...phases.map((phase): [string, string | undefined] => {
