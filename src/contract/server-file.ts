@@ -31,8 +31,12 @@ import {
   requestKinds,
   type WriteQuota,
 } from '../lifecycle/limits/limits.ts';
-import { defaultLogSettings, type LogSettings } from '../lifecycle/limits/logs.ts';
-import { defaultKeepSeconds, type KeepSeconds } from '../lifecycle/limits/retention.ts';
+import {
+  defaultKeepSeconds,
+  defaultLogSettings,
+  type KeepSeconds,
+  type LogSettings,
+} from '../lifecycle/limits/retention.ts';
 import { evidenceLayers } from './evidence/evidence-layers.ts';
 import { Budgets } from './pool.ts';
 import { type OperatorsMay, operatorLists } from './pool-fields/privileged.ts';

@@ -49,3 +49,6 @@ export function verdictOfAnswer(answered: Answered, { is_beating }: Pick<ReturnF
   if (answered === 'unknown') return is_beating ? 'second_process' : 'restart';
   return answered === 'yes' ? 'second_process' : 'restart';
 }
+
+/** A contest ends after this long without another registration under the name. */
+export const contestQuietSeconds = 86_400;

@@ -26,3 +26,16 @@ export const pieceSeconds = (keep_seconds: number): number =>
 /** The midnight (UTC) after a moment; pieces begin and end there. */
 export const midnightAfter = (moment: Date): number =>
   (Math.floor(moment.getTime() / 1000 / daySeconds) + 1) * daySeconds * 1000;
+
+export interface LogSettings {
+  /** All instances of a node together. Beyond this the store deletes the oldest lines. */
+  most_bytes_per_node: number;
+}
+
+/**
+ * Lines count with their compressed size, but with at least an eighth of their raw size: repeated
+ * lines compress a thousandfold, and reading or searching them costs their raw size.
+ */
+export const rawBytesPerByte = 8;
+
+export const defaultLogSettings: LogSettings = { most_bytes_per_node: 256 * 1024 * 1024 };

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { StepStatus } from '../model/states.ts';
 import { announced, enoughSamples, leastStallSeconds, quantileShares } from './expectation.ts';
-import { type ComputedProgress, type ProgressFacts, progressOf, type StepFacts } from './progress.ts';
+import { type ComputedProgress, noEstimate, type ProgressFacts, progressOf, type StepFacts } from './progress.ts';
 
 const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1000);
 
@@ -236,4 +236,18 @@ test('a step that failed and is tried again says when', () => {
 test('what was told once is not taken back', () => {
   const steps = [step(1, 'running', 10, 100)];
   expect(progressOf(facts(steps, 100, { percent: 42.5 })).percent).toBe(42.5);
+});
+
+const firstBoot = { phase: 'register', expected: null, step_elapsed_seconds: 12 };
+
+test('says after 5 s that a first boot has no estimate', () => {
+  expect(noEstimate('running', firstBoot)).toBe('no earlier boot to compare with, so no estimate');
+  expect(noEstimate('running', { ...firstBoot, step_elapsed_seconds: 2 })).toBe('');
+});
+
+test('says nothing with a history, after the end, or in other phases', () => {
+  const expected = { p50_seconds: 10, p90_seconds: 20, samples: 4 };
+  expect(noEstimate('running', { ...firstBoot, expected })).toBe('');
+  expect(noEstimate('failed', firstBoot)).toBe('');
+  expect(noEstimate('running', { ...firstBoot, phase: 'clean' }), 'no boot').toBe('');
 });

@@ -136,3 +136,16 @@ export function progressOf(facts: ProgressFacts): ComputedProgress {
     ...outlookOf(facts, current, stepElapsed),
   };
 }
+
+/** Shorter waits need no explanation. */
+const noEstimateAfterSeconds = 5;
+const bootPhases: readonly string[] = ['launch', 'register', 'start'];
+
+/** Explains a bar without an estimate in the first boot of a pool; empty where there is one. */
+export function noEstimate(
+  status: OperationStatus,
+  { phase, expected, step_elapsed_seconds }: Pick<ComputedProgress, 'phase' | 'expected' | 'step_elapsed_seconds'>,
+): string {
+  if (status !== 'running' || expected !== null || !bootPhases.includes(phase)) return '';
+  return step_elapsed_seconds < noEstimateAfterSeconds ? '' : 'no earlier boot to compare with, so no estimate';
+}

@@ -4,7 +4,7 @@
  */
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
 import type { ShippedLine } from '../../contract/agent/agent.ts';
-import { rawBytesPerByte } from '../../lifecycle/limits/logs.ts';
+import { rawBytesPerByte } from '../../lifecycle/limits/retention.ts';
 import { type Database, type Queryable, single } from '../pg/database.ts';
 import { holderOf } from '../rows/allocations.ts';
 import { type Chunk, packLines } from './log-chunks.ts';

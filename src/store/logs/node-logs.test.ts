@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import type { NodeInstanceId } from '../../base/ids.ts';
-import { rawBytesPerByte } from '../../lifecycle/limits/logs.ts';
+import { rawBytesPerByte } from '../../lifecycle/limits/retention.ts';
 import { tenantOnly, type Visibility, wholeFleet } from '../../lifecycle/visibility.ts';
 import type { Database } from '../pg/database.ts';
 import { createPoolRedactors } from '../rows/secrets/pool-redactors.ts';

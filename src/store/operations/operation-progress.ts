@@ -1,7 +1,6 @@
 /** The progress of an operation as it goes out, made from its rows: the same object wherever a person meets it. */
 import type { Progress } from '../../contract/progress.ts';
-import { noEstimate } from '../../lifecycle/progress/no-estimate.ts';
-import { type ComputedProgress, progressOf } from '../../lifecycle/progress/progress.ts';
+import { type ComputedProgress, noEstimate, progressOf } from '../../lifecycle/progress/progress.ts';
 import { createShownPercent } from '../../lifecycle/progress/shown-percent.ts';
 import { amendOperation, type Page } from './operation-ledger.ts';
 import type { OperationRow, PublishedProgress, StepRow } from './operation-rows.ts';

@@ -4,7 +4,8 @@
  */
 import { secondsBetween, secondsLater } from '../../base/clock.ts';
 import { newFindingId } from '../../base/ids.ts';
-import { contestQuietSeconds, noticeFrom } from '../../lifecycle/deadlines/token-expiry.ts';
+import { noticeFrom } from '../../lifecycle/deadlines/token-expiry.ts';
+import { contestQuietSeconds } from '../../lifecycle/joins/contest.ts';
 import { type DependedToken, dependedTokens, quietContests } from '../../store/agents/joins/depended-tokens.ts';
 import { endFindings, noteDisagreements, standingFindings } from '../../store/rows/findings.ts';
 import type { SweepServices } from '../runner/services.ts';

@@ -4,14 +4,14 @@
  */
 import { secondsBetween, secondsLater } from '../../base/clock.ts';
 import { newFindingId } from '../../base/ids.ts';
-import { maxNoticeSeconds } from '../../lifecycle/deadlines/token-expiry.ts';
 import {
   inUseSeconds,
+  maxNoticeSeconds,
   needsNotice,
   type SettledReason,
   settledBy,
   settledReasons,
-} from '../../lifecycle/tokens/expiry.ts';
+} from '../../lifecycle/deadlines/token-expiry.ts';
 import { endFindings, type FindingRow, noteDisagreements, standingFindings } from '../../store/rows/findings.ts';
 import { type ExpiringToken, expiringTokens } from '../../store/rows/sign-in/expiring-tokens.ts';
 import type { SweepServices } from '../runner/services.ts';

@@ -21,7 +21,11 @@ export const logBombAttacks: Attack[] = [
   {
     name: '11: keeps more of its log than the limit, as lines that compress well',
     without: [
-      { file: 'src/lifecycle/limits/logs.ts', find: 'rawBytesPerByte = 8;', replace: 'rawBytesPerByte = 1_000_000;' },
+      {
+        file: 'src/lifecycle/limits/retention.ts',
+        find: 'rawBytesPerByte = 8;',
+        replace: 'rawBytesPerByte = 1_000_000;',
+      },
     ],
     async succeeds(server) {
       const machine = await startMachine(server.url, await poolToJoin(server, 'log-bomb'));
