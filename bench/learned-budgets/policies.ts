@@ -3,13 +3,13 @@
  * deadlines for comparison.
  */
 import {
-  fewestToLearn,
   learnBudget,
   limitWindowSeconds,
-  newestLearnedFrom,
-  oldestLearnedFromSeconds,
+  maxBootsLearnedFrom,
+  maxLearnedAgeSeconds,
+  minBootsToLearn,
 } from '../../src/lifecycle/boots/learned-budget.ts';
-import { arrived, type TimedBoot } from '../../src/lifecycle/boots/survival.ts';
+import { hasArrived, type TimedBoot } from '../../src/lifecycle/boots/survival.ts';
 import { deadlineAfterAdvance } from '../../src/lifecycle/deadlines/boot-advance.ts';
 import { defaultBudgets, resolveBudget } from '../../src/lifecycle/deadlines/budgets.ts';
 import { type Boots, daySeconds, totalSeconds } from './fleet.ts';
@@ -95,9 +95,9 @@ function sampleAt(boots: Boots, record: Record, boot: number, at: number): Timed
 
 /** The newest boots started by then, since the current make. */
 function samples(boots: Boots, record: Record, begun: number, at: number, since: number): TimedBoot[] {
-  const oldest = Math.max(since, at - oldestLearnedFromSeconds);
+  const oldest = Math.max(since, at - maxLearnedAgeSeconds);
   const found: TimedBoot[] = [];
-  for (let boot = begun - 1; boot >= 0 && found.length < newestLearnedFrom; boot--) {
+  for (let boot = begun - 1; boot >= 0 && found.length < maxBootsLearnedFrom; boot--) {
     if ((boots.begins[boot] ?? 0) < oldest) break;
     found.push(sampleAt(boots, record, boot, at));
   }
@@ -112,7 +112,7 @@ interface Standing {
 function ask(boots: Boots, record: Record, begun: number, at: number, standing: Standing): void {
   const makeSince = at >= boots.new_image_at ? boots.new_image_at : 0;
   const make = samples(boots, record, begun, at, makeSince);
-  const isEnough = make.filter(arrived).length >= fewestToLearn;
+  const isEnough = make.filter(hasArrived).length >= minBootsToLearn;
   // A new image is an operator's change, so earlier moves no longer limit.
   const limitedSince = Math.max(at - limitWindowSeconds, makeSince);
   const { seconds, moved } = learnBudget({

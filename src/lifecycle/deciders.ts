@@ -2,9 +2,9 @@
  * The judgements the server is composed of, as values. The product has one of each; a scenario's counter-test composes a
  * server with one of them broken, and must then fail.
  */
-import { nextOfRecovery } from './actions/recovery.ts';
+import { nextRecoveryMove } from './actions/recovery.ts';
 import { learnBudget } from './boots/learned-budget.ts';
-import { leaveOf } from './brake/brake.ts';
+import { decideBrake } from './brake/brake.ts';
 import { deadlineAfterAdvance } from './deadlines/boot-advance.ts';
 import { resolveBudget } from './deadlines/budgets.ts';
 import { judgeLiveness } from './deadlines/liveness.ts';
@@ -12,7 +12,7 @@ import { isConfirmed } from './findings/findings.ts';
 import { isOrphaned } from './findings/residue.ts';
 import { effectOfRegistration } from './model/registration.ts';
 import { effectOfBeat } from './model/reports.ts';
-import { isObserved } from './model/rules.ts';
+import { isObserveOnly } from './model/rules.ts';
 
 export const deciders = {
   resolveBudget,
@@ -21,10 +21,10 @@ export const deciders = {
   effectOfRegistration,
   judgeLiveness,
   learnBudget,
-  leaveOf,
-  isObserved,
+  decideBrake,
+  isObserveOnly,
   isConfirmed,
-  nextOfRecovery,
+  nextRecoveryMove,
   isOrphaned,
 };
 

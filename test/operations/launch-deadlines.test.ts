@@ -82,7 +82,7 @@ beforeAll(async () => {
   stage = ruleStage(await testDatabase());
   const { environment } = stage;
   // They all fall due in one fleet: the brake has tests of its own.
-  const decide = { ...environment.decide, leaveOf: () => ({ leave: 'all' }) as const };
+  const decide = { ...environment.decide, decideBrake: () => ({ allow: 'all' }) as const };
   services = { ...stage.services, drivers, environment: { ...environment, decide } };
   const where = { host: 'here', pid: 1, address: '', version: '1' };
   const lease = { started_at: stage.start, lease_until: secondsLater(stage.start, 10_000) };

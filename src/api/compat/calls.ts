@@ -4,7 +4,7 @@ import type { CorrelationId } from '../../base/ids.ts';
 import type { Protocol } from '../../contract/compat/protocol.ts';
 import type { ProtocolOperation } from '../../contract/compat/routes.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
-import type { Answered } from '../../lifecycle/joins/contest.ts';
+import type { ProbeAnswer } from '../../lifecycle/joins/contest.ts';
 import type { AgentSession } from '../../store/agents/agent-sessions.ts';
 import type { ToldOnce } from '../http/rate-limited.ts';
 import type { ApiServices } from '../services.ts';
@@ -39,4 +39,8 @@ export type ProtocolHandlers<D extends Protocol> = {
   [Name in ProtocolOperation as Name extends `${D}-${string}` ? Name : never]: ProtocolHandler;
 };
 
-export type AskFormer = (endpoint: string, settings: PoolDocument['probe'], join_token_id: string) => Promise<Answered>;
+export type AskFormer = (
+  endpoint: string,
+  settings: PoolDocument['probe'],
+  join_token_id: string,
+) => Promise<ProbeAnswer>;

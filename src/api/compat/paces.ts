@@ -1,6 +1,6 @@
 /** The pace of clients that keep their own, as this replica sees it. Forgotten with the session; the table of beats keeps the last one. */
 import type { Clock } from '../../base/clock.ts';
-import { type Pace, paceOf, type SeenPace, seeBeat } from '../../lifecycle/deadlines/pace.ts';
+import { type BeatTiming, type Pace, paceOf, recordBeat } from '../../lifecycle/deadlines/pace.ts';
 import type { AgentSession } from '../../store/agents/agent-sessions.ts';
 
 export interface Paces {
@@ -20,10 +20,10 @@ const judged = (session: AgentSession, seen_seconds: number | null, lease_second
   });
 
 export function createPaces(clock: Clock): Paces {
-  const seen = new WeakMap<AgentSession, SeenPace>();
+  const seen = new WeakMap<AgentSession, BeatTiming>();
   return {
     of(session, lease_seconds) {
-      const pace = seeBeat(seen.get(session), clock.nowMs());
+      const pace = recordBeat(seen.get(session), clock.nowMs());
       seen.set(session, pace);
       return judged(session, pace.interval_seconds, lease_seconds);
     },

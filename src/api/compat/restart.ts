@@ -7,7 +7,12 @@ import { now, secondsLater } from '../../base/clock.ts';
 import { givesCredential, type Protocol } from '../../contract/compat/protocol.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
-import { type Answered, type ContestReason, judgeReturn, verdictOfAnswer } from '../../lifecycle/joins/contest.ts';
+import {
+  type ContestReason,
+  judgeRegistration,
+  type ProbeAnswer,
+  verdictOfAnswer,
+} from '../../lifecycle/joins/contest.ts';
 import {
   type ClientProcess,
   judgeProcess,
@@ -71,8 +76,8 @@ const answeredCodes = ['bad_status', 'too_large'];
 
 /** Asks one address once at a time, and a bounded number of them at once, fewer for one token. */
 export function createAskFormer(services: Pick<ProtocolServices, 'probe'>): AskFormer {
-  const asking = new Map<string, Promise<Answered>>();
-  const ask = async (endpoint: string, settings: PoolDocument['probe']): Promise<Answered> => {
+  const asking = new Map<string, Promise<ProbeAnswer>>();
+  const ask = async (endpoint: string, settings: PoolDocument['probe']): Promise<ProbeAnswer> => {
     const target = probeTargetOf(endpoint, settings ?? null);
     const timeout_seconds = Math.min(target.timeout_seconds, maxProbeSeconds);
     const { ok, because = '' } = await services.probe({ ...target, timeout_seconds });
@@ -220,7 +225,7 @@ async function contestOf(
     re_enrolled: standing.status === 'provisioning' && !standing.is_registered,
     allow_takeover: document?.compat?.allow_takeover === true,
   };
-  const verdict = judgeReturn(facts);
+  const verdict = judgeRegistration(facts);
   const decided =
     verdict === 'ask_former' && standing.endpoint !== null
       ? verdictOfAnswer(await services.askFormer(standing.endpoint, document?.probe, claimant.join_token_id), facts)

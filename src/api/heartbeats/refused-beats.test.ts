@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { builtInRedactor } from '../../base/redaction/redact.ts';
 import { virtualClock } from '../../base/virtual-clock.ts';
-import { refusalToldEverySeconds } from '../../lifecycle/findings/refused-beats.ts';
+import { refusalRecordedEverySeconds } from '../../lifecycle/findings/refused-beats.ts';
 import type { Queryable } from '../../store/pg/database.ts';
 import { createRefusedBeats, type RefusedBeat } from './refused-beats.ts';
 
@@ -52,7 +52,7 @@ test('a machine that beats in vain is told of once for each of its statuses, and
   beat(1, 'offline');
   await clock.advance(1_000);
   expect(written).toEqual([1, 1]);
-  await clock.advance(1000 * refusalToldEverySeconds);
+  await clock.advance(1000 * refusalRecordedEverySeconds);
   beat(1, 'offline');
   await clock.advance(1_000);
   expect(written).toEqual([1, 1, 1]);

@@ -9,7 +9,7 @@ import {
   beatRefusals,
   type JoinRefusal,
   joinRefusals,
-  refusalToldEverySeconds,
+  refusalRecordedEverySeconds,
   refusedBeatKind,
 } from '../../lifecycle/findings/refused-beats.ts';
 import type { AgentSession } from '../../store/agents/agent-sessions.ts';
@@ -103,7 +103,7 @@ export function createRefusedBeats(
   let cancel: (() => void) | undefined;
   let writing: Promise<void> = Promise.resolve();
 
-  const isRecent = ({ at_ms }: { at_ms: number }) => clock.nowMs() - at_ms < 1000 * refusalToldEverySeconds;
+  const isRecent = ({ at_ms }: { at_ms: number }) => clock.nowMs() - at_ms < 1000 * refusalRecordedEverySeconds;
   const hasRoom = (): boolean => {
     const [oldest] = told;
     if (told.size < mostTold || !oldest) return true;

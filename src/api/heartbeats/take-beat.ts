@@ -3,8 +3,8 @@ import { now } from '../../base/clock.ts';
 import type { Heartbeat, HeartbeatReply } from '../../contract/agent/agent.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { effectiveStaleSeconds } from '../../lifecycle/deadlines/budgets.ts';
-import { assignedIntervalSeconds, type Pace, tellableSeconds } from '../../lifecycle/deadlines/pace.ts';
-import { isNews } from '../../lifecycle/model/reports.ts';
+import { assignedIntervalSeconds, maxAssignableSeconds, type Pace } from '../../lifecycle/deadlines/pace.ts';
+import { needsImmediateWrite } from '../../lifecycle/model/reports.ts';
 import type { AgentSession } from '../../store/agents/agent-sessions.ts';
 import { recordReport } from '../../store/agents/reports.ts';
 import { fencedProblem } from '../http/auth.ts';
@@ -22,7 +22,7 @@ function assignedPace(session: AgentSession, { fleetLoad, overload, beats }: Api
   if (beats.flushedThroughMs() > 1000 * (session.assigned_at_seconds + onDiskAfterSeconds))
     session.stored_interval_ms = session.assigned_interval_ms;
   const stored = effectiveStaleSeconds(session.stale_after_seconds, session.stored_interval_ms / 1000);
-  const interval_seconds = Math.min(wanted, tellableSeconds(stored));
+  const interval_seconds = Math.min(wanted, maxAssignableSeconds(stored));
   return { interval_seconds, stale_seconds: effectiveStaleSeconds(session.stale_after_seconds, interval_seconds) };
 }
 
@@ -70,7 +70,7 @@ export function takeAtOnce(
   const { node_instance_id: meant } = beat;
   if (meant !== undefined && meant !== session.node_instance_id)
     throw new ApiProblem('credential_mismatch', `The credential is not that of the instance ${meant}.`);
-  if (isNews(session, beat)) return undefined;
+  if (needsImmediateWrite(session, beat)) return undefined;
   if (services.deferred.size > 0 && beat.status !== undefined) services.deferred.forget(session.node_instance_id);
   hear(session, beat, services, pace);
   return replyTo(session, pace);

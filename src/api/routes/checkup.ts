@@ -5,7 +5,7 @@ import { faultEntry } from '../../contract/errors/error-entry.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { ownerLayers } from '../../contract/errors/problem.ts';
 import type { Checkup, LayerCheck, Ping } from '../../contract/supervision/checkup.ts';
-import { isPingOver, type Judged, judgeStanding } from '../../lifecycle/explain/checkup.ts';
+import { type CheckedLayer, checkNode, isPingOver } from '../../lifecycle/explain/checkup.ts';
 import { isFenced, nodeStatuses } from '../../lifecycle/model/states.ts';
 import { type Visibility, wholeFleet } from '../../lifecycle/visibility.ts';
 import { type PingSeen, queuePing, readPing } from '../../operations/actions/ping-now.ts';
@@ -15,7 +15,7 @@ import { poolGeneration } from '../../store/rows/pools.ts';
 import type { ApiServices, Call, Handlers } from '../services.ts';
 import { untilFact } from '../stream/until-fact.ts';
 
-const checkWire = ({ layer, ok, code, detail, owner }: Judged): LayerCheck => {
+const checkWire = ({ layer, ok, code, detail, owner }: CheckedLayer): LayerCheck => {
   const entry = code === null ? null : faultEntry(code);
   return {
     layer,
@@ -45,7 +45,7 @@ async function checkupOf(id: string, services: ApiServices): Promise<Checkup> {
     node_instance_id: node.node_instance_id,
     node_status: node.status,
     at: at.toISOString(),
-    checks: judgeStanding({ ...node, fence_reason, agentless }, at).map(checkWire),
+    checks: checkNode({ ...node, fence_reason, agentless }, at).map(checkWire),
   };
 }
 

@@ -8,12 +8,12 @@ import type { Operation } from '../../contract/operation.ts';
 import type { Holder } from '../../contract/supervision/explanation.ts';
 import type { ActionCaller } from '../../lifecycle/actions/action-table.ts';
 import { type ActionSubject, offeredActions } from '../../lifecycle/actions/actions.ts';
-import { offeredFirst, type Repeated, repeatedIn } from '../../lifecycle/actions/order-offers.ts';
+import { orderOffers, type RepeatedFailure, repeatedFailureIn } from '../../lifecycle/actions/order-offers.ts';
 import { slowStages } from '../../lifecycle/boots/slow-stages.ts';
 import { explain } from '../../lifecycle/explain/explain.ts';
 import type { Holder as ExplainedHolder, ExplainedNode } from '../../lifecycle/explain/explanation.ts';
-import { meaningOf } from '../../lifecycle/explain/node-means.ts';
-import { isStillRefused, type RefusedBeats, refusedIn } from '../../lifecycle/findings/refused-beats.ts';
+import { nodeMeans } from '../../lifecycle/explain/node-means.ts';
+import { isStillRefused, type RefusedBeats, refusedBeatsIn } from '../../lifecycle/findings/refused-beats.ts';
 import { reusesNodes } from '../../lifecycle/model/reuse.ts';
 import type { NodeStatus } from '../../lifecycle/model/states.ts';
 import { type Visibility, wholeFleet } from '../../lifecycle/visibility.ts';
@@ -72,9 +72,9 @@ async function findingsOn({ node_id, pool, status }: Node, visibility: Visibilit
   return (await openFindingsOf(db, node_id, alike)).map(findingWire);
 }
 
-function offersOn(subject: ActionSubject, caller: ActionCaller, repeated: Repeated | null) {
+function offersOn(subject: ActionSubject, caller: ActionCaller, repeated: RepeatedFailure | null) {
   const release_failed = subject.allocation_status === 'release_failed';
-  return offeredFirst(offeredActions(subject, caller), { repeated, release_failed });
+  return orderOffers(offeredActions(subject, caller), { repeated, release_failed });
 }
 
 /** The holder, and the facts and boot stages that explain the node's status. */
@@ -96,7 +96,7 @@ function refusedBeats(
   at: Date,
 ): RefusedBeats | null {
   for (const fact of evidence) {
-    const refused = refusedIn(fact, pool);
+    const refused = refusedBeatsIn(fact, pool);
     if (refused) return isStillRefused(refused, last_seen_at, at) ? refused : null;
   }
   return null;
@@ -121,12 +121,12 @@ export const explanationHandlers: Pick<Handlers, ExplanationRoutes> = {
       nodeSubject(db, node, row.allocation_status),
     ]);
     const change = evidence.find((fact) => fact.kind === `node.${node.status}`);
-    const repeated = repeatedIn(findings);
+    const repeated = repeatedFailureIn(findings);
     const agentless = services.drivers.get(pool?.driver ?? '')?.supervision === 'observe';
     const refused_beats = refusedBeats(evidence, node.pool, row, now(services.clock));
     const told = explain({
       node: row satisfies ExplainedNode,
-      observed_only: pool?.mode === 'observe',
+      observe_only: pool?.mode === 'observe',
       agentless,
       reuse: pool !== undefined && reusesNodes(pool),
       holder: holder && explainedHolder(holder),
@@ -141,7 +141,7 @@ export const explanationHandlers: Pick<Handlers, ExplanationRoutes> = {
       node_instance_id: node.node_instance_id,
       status: node.status,
       status_since: node.status_since,
-      means: meaningOf(node, { stuck: stuck !== null, agentless, refused: refused_beats !== null }),
+      means: nodeMeans(node, { stuck: stuck !== null, agentless, refused: refused_beats !== null }),
       because: {
         rule: node.verdict?.rule ?? (change ? String(change.data.by) : null),
         verdict: node.verdict?.reason ?? (change ? String(change.data.reason) : null),
@@ -171,7 +171,7 @@ export const explanationHandlers: Pick<Handlers, ExplanationRoutes> = {
       findingsOn(node, person().visibility, services),
       nodeSubject(services.db, node, row.allocation_status),
     ]);
-    return { items: offersOn(subject, person(), repeatedIn(findings)) };
+    return { items: offersOn(subject, person(), repeatedFailureIn(findings)) };
   },
   async 'node-act'(call, services) {
     const { id, action } = call.params;

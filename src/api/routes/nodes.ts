@@ -2,7 +2,7 @@
 import { now, secondsLater } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { AuditQuery, JoinedTimelineQuery } from '../../contract/evidence/evidence.ts';
-import { startsOf } from '../../lifecycle/boots/boot-chart.ts';
+import { stageStarts } from '../../lifecycle/boots/boot-chart.ts';
 import { canSee, type Visibility } from '../../lifecycle/visibility.ts';
 import { expectNode } from '../../operations/provision/expect-node.ts';
 import { readBootStages } from '../../store/agents/boot-stages.ts';
@@ -135,7 +135,7 @@ export const nodeHandlers: Pick<Handlers, NodeRoutes> = {
       throw new ApiProblem('node_not_found', 'That instance is not visible to this tenant.');
     const stages = instance ? await readBootStages(services.db, node.node_id, instance, visibility) : [];
     const usual = await usualStages(services.db, node.pool, instance ?? '');
-    const starts = startsOf(stages);
+    const starts = stageStarts(stages);
     return {
       node_id: node.node_id,
       node_instance_id: instance,

@@ -3,8 +3,8 @@ import { type Clock, now, pause, secondsLater } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { PoolDocument, ProposedPool } from '../../contract/pool.ts';
 import type { ReplayedPool } from '../../contract/supervision/replay.ts';
-import type { Found } from '../../lifecycle/replay/difference.ts';
-import { type Decision, type DifferenceKind, untoldKinds } from '../../lifecycle/replay/difference.ts';
+import type { ReplayOutcome } from '../../lifecycle/replay/difference.ts';
+import { type Decision, type DifferenceKind, unknownKinds } from '../../lifecycle/replay/difference.ts';
 import type { History, ReplayPolicy } from '../../lifecycle/replay/history.ts';
 import { type Replay, replaySteps, replayTotal } from '../../lifecycle/replay/replay.ts';
 import { readHistory, replayPolicyOf } from '../../store/replay/replay-history.ts';
@@ -73,14 +73,14 @@ const wire = (pool: string, { otherwise, differences, untold, ...counts }: Repla
     was: decisionWire(difference.was),
     would_be: decisionWire(difference.would_be),
   })),
-  untold: untold.map((each) => ({ ...each, says: untoldKinds[each.kind] })),
+  untold: untold.map((each) => ({ ...each, says: unknownKinds[each.kind] })),
 });
 
 /** A replica that stands still for a second doubts its own hearing: after so many steps whoever beats has a turn. */
 const stepsAtOnce = 1000;
 
 async function replayInTurns(history: History, proposed: ReplayPolicy, clock: Clock): Promise<Replay> {
-  const found: Found[] = [];
+  const found: ReplayOutcome[] = [];
   let steps = 0;
   for (const each of replaySteps(history, proposed)) {
     if (each) found.push(each);

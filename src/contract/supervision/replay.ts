@@ -3,7 +3,7 @@
  * would differ.
  */
 import { type Static, Type } from 'typebox';
-import { differenceKindNames, untoldKindNames } from '../../lifecycle/replay/difference.ts';
+import { differenceKindNames, unknownKindNames } from '../../lifecycle/replay/difference.ts';
 import { ProposedPool } from '../pool.ts';
 import { Moment, Name, nullable, strict, Timestamp } from '../primitives.ts';
 
@@ -54,7 +54,7 @@ export const ReplayedPool = Type.Object(
     differences: Type.Array(ReplayDifference, { description: 'The newest ones, newest first.' }),
     untold: Type.Array(
       Type.Object({
-        kind: Type.Enum(untoldKindNames),
+        kind: Type.Enum(unknownKindNames),
         says: Type.String(),
         count: nullable(Type.Integer({ description: 'Null where it is not about single decisions.' })),
         node_ids: Type.Array(Type.String(), { description: 'Some of those that it is about.' }),

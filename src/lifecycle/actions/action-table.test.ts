@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { tenantOnly, wholeFleet } from '../visibility.ts';
-import { type ActionCaller, type ActionRow, offersOf, whyNot, whyNotYou } from './action-table.ts';
+import { type ActionCaller, type ActionRow, offersOf, whyNot, whyNotForCaller } from './action-table.ts';
 
 type Status = 'up' | 'down' | 'gone';
 interface Subject {
@@ -38,8 +38,8 @@ test.each<[ActionCaller['role'], string | null, string | null, string | null]>([
   ['admin', 'acme', null, 'Only operators of the whole fleet may do this.'],
 ])('a %s of %s', (role, tenant, ofTenants, ofTheFleet) => {
   const visibility = tenant === null ? wholeFleet : tenantOnly(tenant);
-  expect(whyNotYou('tenant', { role, visibility })).toBe(ofTenants);
-  expect(whyNotYou('fleet', { role, visibility })).toBe(ofTheFleet === 'the same' ? ofTenants : ofTheFleet);
+  expect(whyNotForCaller('tenant', { role, visibility })).toBe(ofTenants);
+  expect(whyNotForCaller('fleet', { role, visibility })).toBe(ofTheFleet === 'the same' ? ofTenants : ofTheFleet);
 });
 
 test('every action is offered; who looks is told before how it stands', () => {

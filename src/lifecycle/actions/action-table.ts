@@ -43,7 +43,7 @@ export interface ActionCaller {
 }
 
 /** Null where the state alone decides. */
-export function whyNotYou(owner: ActionOwner, { role, visibility }: ActionCaller): string | null {
+export function whyNotForCaller(owner: ActionOwner, { role, visibility }: ActionCaller): string | null {
   if (role === 'viewer') return 'Your token may only look; this needs the role operator.';
   return owner === 'fleet' && visibility.kind !== 'fleet' ? 'Only operators of the whole fleet may do this.' : null;
 }
@@ -56,7 +56,7 @@ export function offersOf<Name extends string, Status extends string, Subject ext
 ): Offer<Name>[] {
   return (Object.keys(table) as Name[]).map((action) => {
     const row = table[action];
-    const why_not = whyNotYou(row.for, caller) ?? whyNot(row, subject);
+    const why_not = whyNotForCaller(row.for, caller) ?? whyNot(row, subject);
     return { action, does: row.does, open: why_not === null, why_not };
   });
 }

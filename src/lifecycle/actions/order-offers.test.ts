@@ -1,10 +1,9 @@
 import { expect, test } from 'vitest';
-import { offeredFirst, repeatedIn } from './order-offers.ts';
+import { orderOffers, repeatedFailureIn } from './order-offers.ts';
 
 const offer = (action: string) => ({ action, does: `does ${action}`, open: true, why_not: null });
 const offers = ['retry', 'quarantine', 'retry-release'].map(offer);
-const names = (leading: Parameters<typeof offeredFirst>[1]) =>
-  offeredFirst(offers, leading).map(({ action }) => action);
+const names = (leading: Parameters<typeof orderOffers>[1]) => orderOffers(offers, leading).map(({ action }) => action);
 const failing = (...newest: object[]) => ({
   kind: 'repeat-failure',
   pool: 'render',
@@ -19,9 +18,9 @@ test('what leads on from a failed release is its retry', () => {
 });
 
 test('what failed again and again is not offered first, and says what to change before', () => {
-  const repeated = repeatedIn([failing(overdue, { ...overdue, reason: 'waited 5 s' }, overdue)]);
+  const repeated = repeatedFailureIn([failing(overdue, { ...overdue, reason: 'waited 5 s' }, overdue)]);
   expect(repeated).toEqual({ failures: 3, same_way: true, pool: 'render' });
-  const ordered = offeredFirst(offers, { repeated, release_failed: false });
+  const ordered = orderOffers(offers, { repeated, release_failed: false });
   expect(ordered.at(-1)).toMatchObject({
     action: 'retry',
     does: 'does retry; bringing it up has failed 3 times in the same way, so change pool render first',
@@ -30,12 +29,12 @@ test('what failed again and again is not offered first, and says what to change 
 
 test('failures that differ are counted, and not called the same; other findings are none', () => {
   const differs = (...newest: object[]) => {
-    expect(repeatedIn([failing(...newest)])).toMatchObject({ failures: newest.length, same_way: false });
+    expect(repeatedFailureIn([failing(...newest)])).toMatchObject({ failures: newest.length, same_way: false });
   };
   differs(noDisk, overdue);
   differs(noDisk, { ...noDisk, code: 'no_route' });
   differs(overdue, { ...overdue, by: 'start-deadline' });
   // A finding of an earlier version carries no codes.
   differs({ by: 'provision-deadline', reason: 'late' }, { by: 'provision-deadline', reason: 'late' });
-  expect(repeatedIn([{ kind: 'drift', pool: 'render', theirs: { state: 'absent' } }])).toBeNull();
+  expect(repeatedFailureIn([{ kind: 'drift', pool: 'render', theirs: { state: 'absent' } }])).toBeNull();
 });

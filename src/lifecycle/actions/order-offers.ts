@@ -5,7 +5,7 @@
 import type { Offer } from './action-table.ts';
 
 /** Bringing a machine up failed so often that a finding is open about it. */
-export interface Repeated {
+export interface RepeatedFailure {
   failures: number;
   /** Each time by the same rule and with the same code. */
   same_way: boolean;
@@ -24,7 +24,7 @@ interface Failure {
   code?: unknown;
 }
 
-export function repeatedIn(findings: readonly FailureFinding[]): Repeated | null {
+export function repeatedFailureIn(findings: readonly FailureFinding[]): RepeatedFailure | null {
   const found = findings.find(({ kind }) => kind === 'repeat-failure');
   const { failures, newest } = found?.theirs ?? {};
   if (!found?.pool || typeof failures !== 'number' || !Array.isArray(newest)) return null;
@@ -33,16 +33,16 @@ export function repeatedIn(findings: readonly FailureFinding[]): Repeated | null
   return { failures, same_way: first?.code !== undefined && others.every(isLikeFirst), pool: found.pool };
 }
 
-export const failedSoOften = ({ failures, same_way }: Repeated): string =>
+export const repeatedFailureWords = ({ failures, same_way }: RepeatedFailure): string =>
   `bringing it up has failed ${failures} times${same_way ? ' in the same way' : ''}`;
 
-export interface Leading {
-  repeated: Repeated | null;
+export interface OrderFacts {
+  repeated: RepeatedFailure | null;
   release_failed: boolean;
 }
 
 /** The same offers in order of use. A retry that would fail again says so. */
-export function offeredFirst<Name extends string>(offers: Offer<Name>[], { repeated, release_failed }: Leading) {
+export function orderOffers<Name extends string>(offers: Offer<Name>[], { repeated, release_failed }: OrderFacts) {
   const place = ({ action }: Offer<Name>) => {
     if (action === 'retry-release' && release_failed) return -1;
     return action === 'retry' && repeated ? 1 : 0;
@@ -50,7 +50,7 @@ export function offeredFirst<Name extends string>(offers: Offer<Name>[], { repea
   return offers
     .map((offer) =>
       offer.action === 'retry' && offer.open && repeated
-        ? { ...offer, does: `${offer.does}; ${failedSoOften(repeated)}, so change pool ${repeated.pool} first` }
+        ? { ...offer, does: `${offer.does}; ${repeatedFailureWords(repeated)}, so change pool ${repeated.pool} first` }
         : offer,
     )
     .toSorted((one, other) => place(one) - place(other));

@@ -6,8 +6,8 @@ import {
   bulkAction,
   bulkActionNames,
   judgeTarget,
-  mostUnderWay,
-  nextOfRecovery,
+  maxUnderWay,
+  nextRecoveryMove,
   type RecoveryFacts,
   whyNotInBulk,
 } from './recovery.ts';
@@ -25,37 +25,37 @@ const resting: RecoveryFacts = {
 
 describe('what a recovery does next', () => {
   it('acts on one at first, and on the next when its time has come', () => {
-    expect(nextOfRecovery(resting)).toMatchObject({ act: 1, stop: false, over: false, wait_seconds: 1 });
+    expect(nextRecoveryMove(resting)).toMatchObject({ act: 1, stop: false, over: false, wait_seconds: 1 });
     const soon = { ...resting, acting: 1, acted_last_minute: 1, seconds_since_act: 0.4 };
-    expect(nextOfRecovery(soon)).toMatchObject({ act: 0, wait_seconds: 0.6 });
-    expect(nextOfRecovery({ ...soon, seconds_since_act: 1 })).toMatchObject({ act: 1 });
+    expect(nextRecoveryMove(soon)).toMatchObject({ act: 0, wait_seconds: 0.6 });
+    expect(nextRecoveryMove({ ...soon, seconds_since_act: 1 })).toMatchObject({ act: 1 });
   });
 
   it('saves nothing up: after a long pause a burst is a second’s worth', () => {
     const rested = { ...resting, per_minute: 120, seconds_since_act: 3600 };
-    expect(nextOfRecovery(rested).act).toBe(2);
+    expect(nextRecoveryMove(rested).act).toBe(2);
   });
 
   it('stops at the first canary that fails, and at the named number of others', () => {
-    expect(nextOfRecovery({ ...resting, phase: 'canary', failed: 1 })).toMatchObject({
+    expect(nextRecoveryMove({ ...resting, phase: 'canary', failed: 1 })).toMatchObject({
       act: 0,
       stop: true,
       over: true,
     });
-    expect(nextOfRecovery({ ...resting, failed: 2 })).toMatchObject({ act: 1, stop: false });
-    expect(nextOfRecovery({ ...resting, failed: 3 })).toMatchObject({ act: 0, stop: true, over: true });
+    expect(nextRecoveryMove({ ...resting, failed: 2 })).toMatchObject({ act: 1, stop: false });
+    expect(nextRecoveryMove({ ...resting, failed: 3 })).toMatchObject({ act: 0, stop: true, over: true });
   });
 
   it('is over only when nothing is under way any more', () => {
-    expect(nextOfRecovery({ ...resting, failed: 3, acting: 1 })).toMatchObject({ stop: true, over: false });
-    expect(nextOfRecovery({ ...resting, waiting: 0, acting: 1 }).over).toBe(false);
-    expect(nextOfRecovery({ ...resting, waiting: 0 }).over).toBe(true);
+    expect(nextRecoveryMove({ ...resting, failed: 3, acting: 1 })).toMatchObject({ stop: true, over: false });
+    expect(nextRecoveryMove({ ...resting, waiting: 0, acting: 1 }).over).toBe(false);
+    expect(nextRecoveryMove({ ...resting, waiting: 0 }).over).toBe(true);
   });
 
   it('has no more under way at once than it may', () => {
-    const full = { ...resting, per_minute: 6000, acting: mostUnderWay };
-    expect(nextOfRecovery(full).act).toBe(0);
-    expect(nextOfRecovery({ ...full, acting: mostUnderWay - 2 }).act).toBe(2);
+    const full = { ...resting, per_minute: 6000, acting: maxUnderWay };
+    expect(nextRecoveryMove(full).act).toBe(0);
+    expect(nextRecoveryMove({ ...full, acting: maxUnderWay - 2 }).act).toBe(2);
   });
 
   it('never acts on more than the cap in any minute, and comes to an end', () => {
@@ -70,7 +70,7 @@ describe('what a recovery does next', () => {
         let at = 0;
         while (acted.length < targets) {
           const last = acted.at(-1);
-          const { act, wait_seconds } = nextOfRecovery({
+          const { act, wait_seconds } = nextRecoveryMove({
             ...resting,
             per_minute,
             waiting: targets - acted.length,
@@ -90,27 +90,27 @@ describe('what a recovery does next', () => {
 describe('when a recovery looks again', () => {
   it('acts on nobody while the minute has had all that it may', () => {
     const spent = { ...resting, acted_last_minute: 60, seconds_since_act: 30 };
-    expect(nextOfRecovery(spent).act).toBe(0);
-    expect(nextOfRecovery({ ...spent, acted_last_minute: 59 }).act).toBe(1);
+    expect(nextRecoveryMove(spent).act).toBe(0);
+    expect(nextRecoveryMove({ ...spent, acted_last_minute: 59 }).act).toBe(1);
   });
 
   it('ever less often where it only waits: for those under way, or for the last of them', () => {
     const waits = { ...resting, acted_last_minute: 1, seconds_since_act: 8 };
-    expect(nextOfRecovery({ ...waits, acting: mostUnderWay }).wait_seconds).toBe(2);
-    expect(nextOfRecovery({ ...waits, waiting: 0, acting: 1 }).wait_seconds).toBe(2);
-    expect(nextOfRecovery({ ...waits, failed: 3, acting: 1 }).wait_seconds).toBe(2);
-    expect(nextOfRecovery({ ...waits, waiting: 0, acting: 1, seconds_since_act: 400 }).wait_seconds).toBe(10);
+    expect(nextRecoveryMove({ ...waits, acting: maxUnderWay }).wait_seconds).toBe(2);
+    expect(nextRecoveryMove({ ...waits, waiting: 0, acting: 1 }).wait_seconds).toBe(2);
+    expect(nextRecoveryMove({ ...waits, failed: 3, acting: 1 }).wait_seconds).toBe(2);
+    expect(nextRecoveryMove({ ...waits, waiting: 0, acting: 1, seconds_since_act: 400 }).wait_seconds).toBe(10);
   });
 
   it('soon, when it has just acted on the last one or on as many as may be under way', () => {
-    expect(nextOfRecovery({ ...resting, waiting: 1 })).toMatchObject({ act: 1, wait_seconds: 0.25 });
-    expect(nextOfRecovery({ ...resting, acting: mostUnderWay - 1 })).toMatchObject({ act: 1, wait_seconds: 0.25 });
+    expect(nextRecoveryMove({ ...resting, waiting: 1 })).toMatchObject({ act: 1, wait_seconds: 0.25 });
+    expect(nextRecoveryMove({ ...resting, acting: maxUnderWay - 1 })).toMatchObject({ act: 1, wait_seconds: 0.25 });
   });
 
   it('when there is room for those that are left, not for more', () => {
     const quick = { ...resting, per_minute: 600, waiting: 12, acted_last_minute: 5, seconds_since_act: 0 };
-    expect(nextOfRecovery(quick)).toMatchObject({ act: 0, wait_seconds: 1 });
-    expect(nextOfRecovery({ ...quick, waiting: 5 })).toMatchObject({ act: 0, wait_seconds: 0.5 });
+    expect(nextRecoveryMove(quick)).toMatchObject({ act: 0, wait_seconds: 1 });
+    expect(nextRecoveryMove({ ...quick, waiting: 5 })).toMatchObject({ act: 0, wait_seconds: 0.5 });
   });
 });
 

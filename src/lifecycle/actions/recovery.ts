@@ -96,7 +96,7 @@ export function whyNotInBulk(action: NodeBulkAction, subject: ActionSubject, poo
 export const recoveryDefaults = { canary: 1, per_minute: 60, stop_after_failures: 3 } as const;
 
 /** More at once would only wait for each other, and would be under way before the first failure is known. */
-export const mostUnderWay = 20;
+export const maxUnderWay = 20;
 
 /** What is known of one target when it is judged. */
 export interface TargetFacts {
@@ -163,12 +163,12 @@ const soonestSeconds = 0.25;
 const latestSeconds = 10;
 const bounded = (seconds: number) => Math.min(latestSeconds, Math.max(soonestSeconds, seconds));
 
-export function nextOfRecovery(facts: RecoveryFacts): RecoveryMove {
+export function nextRecoveryMove(facts: RecoveryFacts): RecoveryMove {
   const { phase, waiting, acting, failed, per_minute } = facts;
   const stop = failed >= (phase === 'canary' ? canaryFailures : facts.stop_after_failures);
-  const act = stop ? 0 : Math.max(0, Math.min(waiting, mostUnderWay - acting, rateRoom(facts)));
+  const act = stop ? 0 : Math.max(0, Math.min(waiting, maxUnderWay - acting, rateRoom(facts)));
   const since = act > 0 ? 0 : (facts.seconds_since_act ?? 0);
-  const isPaced = !stop && waiting > act && acting + act < mostUnderWay;
+  const isPaced = !stop && waiting > act && acting + act < maxUnderWay;
   const untilRoom = (Math.min(burstOf(facts), waiting - act) * 60) / per_minute - since;
   return {
     act,

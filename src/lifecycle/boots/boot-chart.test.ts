@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { startsOf } from './boot-chart.ts';
+import { stageStarts } from './boot-chart.ts';
 
 test('stages follow one another, and nested ones run inside their parent', () => {
   const stages = [
@@ -8,7 +8,7 @@ test('stages follow one another, and nested ones run inside their parent', () =>
     { name: 'drivers', seconds: 200, parent: 'set-up' },
     { name: 'weights', seconds: 100, parent: 'set-up' },
   ];
-  expect(startsOf(stages)).toEqual([0, 100, 100, 300]);
+  expect(stageStarts(stages)).toEqual([0, 100, 100, 300]);
 });
 
 test('they stand where their own times put them', () => {
@@ -17,7 +17,7 @@ test('they stand where their own times put them', () => {
     { name: 'b', seconds: 10, started_at: '2026-01-01T00:00:30Z' },
     { name: 'c', seconds: 1 },
   ];
-  expect(startsOf(stages)).toEqual([0, 30, 40]);
+  expect(stageStarts(stages)).toEqual([0, 30, 40]);
 });
 
 test('what tells how far into the boot it began stands there, and the next one behind it', () => {
@@ -25,7 +25,7 @@ test('what tells how far into the boot it began stands there, and the next one b
     { name: 'a', seconds: 2, starts_seconds: 4.5 },
     { name: 'b', seconds: 1 },
   ];
-  expect(startsOf(stages)).toEqual([4.5, 6.5]);
+  expect(stageStarts(stages)).toEqual([4.5, 6.5]);
 });
 
 test('parts of something that nobody told of do not all begin at once', () => {
@@ -33,7 +33,7 @@ test('parts of something that nobody told of do not all begin at once', () => {
     { name: 'config-scripts_user', seconds: 381, parent: 'modules-final' },
     { name: 'config-growpart', seconds: 30, parent: 'init-network' },
   ];
-  expect(startsOf(stages)).toEqual([0, 381]);
+  expect(stageStarts(stages)).toEqual([0, 381]);
 });
 
 test('confused families have a place, too', () => {
@@ -41,6 +41,6 @@ test('confused families have a place, too', () => {
     { name: 'a', seconds: 1, parent: 'b' },
     { name: 'b', seconds: 1, parent: 'a' },
   ];
-  expect(startsOf(stages).every(Number.isFinite)).toBe(true);
-  expect(startsOf([])).toEqual([]);
+  expect(stageStarts(stages).every(Number.isFinite)).toBe(true);
+  expect(stageStarts([])).toEqual([]);
 });

@@ -13,7 +13,7 @@ export interface ChartedStage {
  * Seconds from the first start, in the order of the stages. One that does not say when it began follows the one before it with the
  * same parent, or begins with its parent; a parent that nobody told of, as in cloud-init's reports, is no place to begin at.
  */
-export function startsOf(stages: readonly ChartedStage[]): number[] {
+export function stageStarts(stages: readonly ChartedStage[]): number[] {
   const stamps = stages.map((stage) => (stage.started_at ? Date.parse(stage.started_at) : Number.NaN));
   const first = Math.min(...stamps.filter((stamp) => !Number.isNaN(stamp)));
   const told = new Set(stages.map(({ name }) => name));

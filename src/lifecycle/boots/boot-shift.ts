@@ -5,7 +5,7 @@
  * take longer than it was waited for (Gehan's scores). The moment that splits the scores best is the change. Scores are ranks, so a heavy
  * tail weighs no more than a light one, and all moments are tried for the price of one pass.
  */
-import { arrived, quantileOf, survivalCurve, type TimedBoot } from './survival.ts';
+import { hasArrived, quantileOf, survivalCurve, type TimedBoot } from './survival.ts';
 
 export interface DatedBoot extends TimedBoot {
   started_at: Date;
@@ -37,7 +37,7 @@ export const defaultBootShiftSettings: BootShiftSettings = {
 };
 
 /** What is usual is asked of boots as old as those that budgets are learned from. */
-export const oldestComparedSeconds = 30 * day;
+export const maxComparedAgeSeconds = 30 * day;
 
 /**
  * In standard errors. It is asked with every boot and for every moment, so chance gets thousands of tries: at 5 it wins one of three million.
@@ -82,14 +82,14 @@ function countBelow(sorted: Float64Array, value: number, orSame: boolean): numbe
 
 /** Of each boot: how many others were surely quicker, less how many were surely slower. They add up to nothing. */
 function scoresOf(boots: readonly TimedBoot[]): Float64Array {
-  const came = Float64Array.from(boots.filter(arrived), ({ seconds }) => seconds).sort();
+  const came = Float64Array.from(boots.filter(hasArrived), ({ seconds }) => seconds).sort();
   const others = Float64Array.from(
-    boots.filter((boot) => !arrived(boot)),
+    boots.filter((boot) => !hasArrived(boot)),
     ({ seconds }) => seconds,
   ).sort();
   return Float64Array.from(boots, (boot) => {
     const { seconds } = boot;
-    if (!arrived(boot)) return countBelow(came, seconds, true);
+    if (!hasArrived(boot)) return countBelow(came, seconds, true);
     const slower = came.length - countBelow(came, seconds, true) + others.length - countBelow(others, seconds, false);
     return countBelow(came, seconds, false) - slower;
   });
@@ -124,12 +124,12 @@ export function slownessOf(former: readonly TimedBoot[], latter: readonly TimedB
 
 /** The strongest change to slower boots that leaves enough arrivals on both sides; to faster ones, where `way` is turned round. */
 function strongest(boots: readonly TimedBoot[], fewestBefore: number, fewestAfter: number, way: 1 | -1 = 1) {
-  const arrivals = boots.reduce((sum, boot) => sum + Number(arrived(boot)), 0);
+  const arrivals = boots.reduce((sum, boot) => sum + Number(hasArrived(boot)), 0);
   let best: Split | undefined;
   let after = 0;
   let last = boots.length;
   for (const { at, z } of splitsOf(boots)) {
-    for (; last > at; last--) after += Number(arrived(boots[last - 1] ?? { outcome: 'cancelled' }));
+    for (; last > at; last--) after += Number(hasArrived(boots[last - 1] ?? { outcome: 'cancelled' }));
     if (after < fewestAfter || arrivals - after < fewestBefore) continue;
     if (!best || z * way > best.z) best = { at, z: z * way };
   }
@@ -137,7 +137,7 @@ function strongest(boots: readonly TimedBoot[], fewestBefore: number, fewestAfte
 }
 
 /** Of those that complete, the middle one. */
-export const middleOf = (boots: readonly TimedBoot[]): number => quantileOf(survivalCurve(boots), 0.5) ?? 0;
+export const medianOf = (boots: readonly TimedBoot[]): number => quantileOf(survivalCurve(boots), 0.5) ?? 0;
 
 /** What boots took at the same hours of the days before: a pool that is slow every night is not slower than it was. */
 function atTheseHours(known: readonly DatedBoot[], slower: readonly DatedBoot[], settings: BootShiftSettings): number {
@@ -148,7 +148,7 @@ function atTheseHours(known: readonly DatedBoot[], slower: readonly DatedBoot[],
     const earlier = (since - started_at.getTime()) / 1000;
     return earlier > 0 && earlier <= settings.usual_after_seconds && (day - (earlier % day)) % day <= lasted;
   });
-  return alike.filter(arrived).length < settings.fewest_boots / 2 ? 0 : middleOf(alike);
+  return alike.filter(hasArrived).length < settings.fewest_boots / 2 ? 0 : medianOf(alike);
 }
 
 /** So many that follow one another are one run. */
@@ -179,23 +179,23 @@ function clumping(former: readonly TimedBoot[]): number {
 /** They were slower for a while, and those that came last are as before. */
 function isOver(slower: readonly TimedBoot[], goodSeconds: number, { fewest_boots }: BootShiftSettings): boolean {
   const back = strongest(slower, fewest_boots, fewest_boots, -1);
-  return back !== undefined && back.z > surelyStill && middleOf(slower.slice(back.at)) < goodSeconds;
+  return back !== undefined && back.z > surelyStill && medianOf(slower.slice(back.at)) < goodSeconds;
 }
 
 function judge<B extends DatedBoot>(all: readonly B[], window: readonly B[], at: number, question: ShiftQuestion) {
   const { settings, standing, budget_seconds } = question;
   const [former, slower] = [window.slice(0, at), window.slice(at)];
   const since = slower[0]?.started_at ?? question.now;
-  const former_seconds = middleOf(former);
-  const slower_seconds = middleOf(slower);
+  const former_seconds = medianOf(former);
+  const slower_seconds = medianOf(slower);
   /** Halfway between the usual and what is worth telling. */
   const half = (1 + settings.factor) / 2;
   const least = former_seconds * (standing ? half : settings.factor);
   if (slower_seconds < least || isOver(slower, former_seconds * half, settings)) return undefined;
   // An outage alone makes none of those slower that arrive.
-  const came = former.filter(arrived);
+  const came = former.filter(hasArrived);
   const sure = standing ? surelyStill : Math.max(surelyChanged, surelyNoLuck * Math.sqrt(clumping(came)));
-  if (slownessOf(came, slower.filter(arrived)) < sure) return undefined;
+  if (slownessOf(came, slower.filter(hasArrived)) < sure) return undefined;
   const isSmall = slower_seconds - former_seconds < settings.budget_share * budget_seconds;
   if (!standing && (isSmall || slower_seconds < atTheseHours(all, slower, settings) * settings.factor))
     return undefined;

@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
-  becauseOf,
   enoughForQuantile,
-  fewestToLearn,
   type LearningQuestion,
   learnBudget,
+  learnedReason,
   lessonOf,
   maxMovePerDay,
+  minBootsToLearn,
 } from './learned-budget.ts';
 import type { TimedBoot } from './survival.ts';
 
@@ -26,13 +26,13 @@ function comesTo(seconds: number, question: Partial<LearningQuestion>): void {
 
 describe('what boots teach', () => {
   it('is nothing while too few completed', () => {
-    expect(lessonOf('make', evenly(fewestToLearn - 1, 100))).toBeUndefined();
+    expect(lessonOf('make', evenly(minBootsToLearn - 1, 100))).toBeUndefined();
     const many: TimedBoot[] = Array.from({ length: 500 }, () => ({ seconds: 900, outcome: 'timed_out' }));
-    expect(lessonOf('make', [...evenly(fewestToLearn - 1, 100), ...many])).toBeUndefined();
+    expect(lessonOf('make', [...evenly(minBootsToLearn - 1, 100), ...many])).toBeUndefined();
   });
 
   it('is the slowest while the tail is not known, and the 99th of a hundred from then on', () => {
-    expect(lessonOf('make', evenly(fewestToLearn, 100))).toMatchObject({ basis: 'largest', basis_seconds: 100 });
+    expect(lessonOf('make', evenly(minBootsToLearn, 100))).toMatchObject({ basis: 'largest', basis_seconds: 100 });
     expect(lessonOf('make', evenly(enoughForQuantile - 1, 100))).toMatchObject({ basis: 'largest' });
     expect(lessonOf('make', evenly(enoughForQuantile, 100))).toMatchObject({ basis: 'p99', basis_seconds: 99 });
   });
@@ -103,7 +103,7 @@ describe('where a budget goes', () => {
     const question = { ...standing, boots: { make: evenly(40, 100) }, new_number: true };
     const budget = learnBudget(question);
     expect(budget).toMatchObject({ seconds: fixed_seconds, moved: false, aim_seconds: 150, limits: ['operator'] });
-    expect(becauseOf(budget, question)).toContain('(what an operator set stands for a day)');
+    expect(learnedReason(budget, question)).toContain('(what an operator set stands for a day)');
   });
 
   it('stands still for less than a twentieth', () => {
@@ -153,7 +153,7 @@ describe('where a budget goes', () => {
 describe('why', () => {
   const told = (question: Partial<LearningQuestion>) => {
     const whole = { ...standing, ...question };
-    return becauseOf(learnBudget(whole), whole);
+    return learnedReason(learnBudget(whole), whole);
   };
 
   it('names the boots, what they took and what kept the budget from it', () => {

@@ -1,8 +1,8 @@
 /** The budget to provision that recorded boots teach, and how far it may move at once. Pure. */
-import { arrived, quantileOf, type SurvivalStep, survivalCurve, type TimedBoot } from './survival.ts';
+import { hasArrived, quantileOf, type SurvivalStep, survivalCurve, type TimedBoot } from './survival.ts';
 
 /** Fewer teach nothing; from so many on, the slowest hundredth is known well enough to go by. */
-export const fewestToLearn = 30;
+export const minBootsToLearn = 30;
 export const enoughForQuantile = 300;
 const margin = 1.5;
 /** In any 24 hours, unless an operator says otherwise. */
@@ -11,8 +11,8 @@ export const maxMovePerDay = 0.25;
 const leastMove = 0.05;
 export const limitWindowSeconds = 86_400;
 /** Of each stratum: so many of the newest, and none that is older. */
-export const newestLearnedFrom = 500;
-export const oldestLearnedFromSeconds = 30 * 86_400;
+export const maxBootsLearnedFrom = 500;
+export const maxLearnedAgeSeconds = 30 * 86_400;
 
 /** For pools that set none: no boot is called stuck within a minute, and none is waited for longer than an hour. */
 const defaultFloorSeconds = 60;
@@ -47,8 +47,8 @@ export interface Lesson {
 
 /** What the boots of one stratum teach; nothing where too few completed. */
 export function lessonOf(stratum: Stratum, boots: readonly TimedBoot[]): Lesson | undefined {
-  const completed = boots.filter(arrived);
-  if (completed.length < fewestToLearn) return undefined;
+  const completed = boots.filter(hasArrived);
+  if (completed.length < minBootsToLearn) return undefined;
   const curve = survivalCurve(boots);
   const basis: Basis = completed.length < enoughForQuantile ? 'largest' : 'p99';
   const largest = completed.reduce((most, { seconds }) => Math.max(most, seconds), 0);
@@ -150,11 +150,11 @@ const limitWords: Record<LearnedBudget['limits'][number], string> = {
 };
 
 /** Why the budget is, or goes, where it is: one sentence for a person. */
-export function becauseOf({ lesson, aim_seconds, limits }: LearnedBudget, question: LearningQuestion): string {
+export function learnedReason({ lesson, aim_seconds, limits }: LearnedBudget, question: LearningQuestion): string {
   const held = limits.map((limit) => limitWords[limit]).join('; ');
   if (!lesson) {
-    const most = Math.max(0, ...strata.map((each) => (question.boots[each] ?? []).filter(arrived).length));
-    const few = `${most} of the ${fewestToLearn} completed boots that it takes are on record`;
+    const most = Math.max(0, ...strata.map((each) => (question.boots[each] ?? []).filter(hasArrived).length));
+    const few = `${most} of the ${minBootsToLearn} completed boots that it takes are on record`;
     return `${few}, so it is what is fixed, ${seconds(question.fixed_seconds)}${held && ` (${held})`}`;
   }
   const { completions, stratum, basis, basis_seconds } = lesson;

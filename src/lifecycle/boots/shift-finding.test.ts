@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { moment, secondsLater } from '../../base/clock.ts';
 import type { Shift } from './boot-shift.ts';
-import { type RecordedBoot, shiftSays, tellShift } from './shift-finding.ts';
+import { type RecordedBoot, shiftSays, shiftSides } from './shift-finding.ts';
 import { slowerStages } from './shift-stages.ts';
 import type { TimedStage } from './slow-stages.ts';
 
@@ -45,10 +45,10 @@ const budget = { seconds: 720, source: 'pool' } as const;
 const say = (
   told: Shift<RecordedBoot>,
   stages: ReadonlyMap<string, TimedStage[]> = slowPull,
-  allowed: Parameters<typeof tellShift>[3] = budget,
-  phase: Parameters<typeof tellShift>[2] = 'provision',
+  allowed: Parameters<typeof shiftSides>[3] = budget,
+  phase: Parameters<typeof shiftSides>[2] = 'provision',
 ) => {
-  const { ours, theirs } = tellShift(told, stages, phase, allowed);
+  const { ours, theirs } = shiftSides(told, stages, phase, allowed);
   return shiftSays(ours, theirs);
 };
 
@@ -74,7 +74,7 @@ describe('slower boots in words', () => {
     expect(say(shift(), slowPull, { ...budget, seconds: 514.5 })).toContain(
       'At this pace 50 of 100 take longer than the budget of 515 s and are given up although they would come',
     );
-    const { ours, theirs } = tellShift(shift(), slowPull, 'provision', budget);
+    const { ours, theirs } = shiftSides(shift(), slowPull, 'provision', budget);
     expect(shiftSays(ours, { ...theirs, past_budget_share: 0.004 })).toContain('fewer than 1 of 100 take longer');
   });
   it('name what was changed in the pool at that time, and only then', () => {

@@ -4,7 +4,7 @@ import type { SamplePhase } from './boot-samples.ts';
 import type { DatedBoot, Shift } from './boot-shift.ts';
 import { type SlowerStage, slowerStages } from './shift-stages.ts';
 import type { TimedStage } from './slow-stages.ts';
-import { arrived, estimateSurvival } from './survival.ts';
+import { estimateSurvival, hasArrived } from './survival.ts';
 import { falseKillShare } from './what-if.ts';
 
 export interface RecordedBoot extends DatedBoot {
@@ -74,7 +74,7 @@ function changeOf({ former, slower }: Shift<RecordedBoot>) {
 }
 
 /** `stages`: what the boots report, by instance. */
-export function tellShift(
+export function shiftSides(
   shift: Shift<RecordedBoot>,
   stages: ReadonlyMap<string, readonly TimedStage[]>,
   phase: SamplePhase,
@@ -82,11 +82,11 @@ export function tellShift(
 ): { ours: FormerBoots; theirs: SlowerBoots } {
   const { former, slower, former_seconds, slower_seconds } = shift;
   const reportedBy = (boots: readonly RecordedBoot[]) =>
-    boots.filter(arrived).map(({ node_instance_id }) => stages.get(node_instance_id) ?? []);
+    boots.filter(hasArrived).map(({ node_instance_id }) => stages.get(node_instance_id) ?? []);
   const reported = [former, slower].map(reportedBy) as [TimedStage[][], TimedStage[][]];
   const pastBudget = (boots: readonly RecordedBoot[]) =>
     falseKillShare(estimateSurvival(boots), budget.seconds)?.share ?? 0;
-  const slowest = slower.filter(arrived).toSorted((one, other) => other.seconds - one.seconds);
+  const slowest = slower.filter(hasArrived).toSorted((one, other) => other.seconds - one.seconds);
   return {
     ours: {
       phase,

@@ -1,5 +1,5 @@
 /** Which stage makes boots slower than they were. Pure. */
-import { middleOf, slownessOf } from './boot-shift.ts';
+import { medianOf, slownessOf } from './boot-shift.ts';
 import type { TimedStage } from './slow-stages.ts';
 import type { TimedBoot } from './survival.ts';
 
@@ -60,7 +60,7 @@ export function slowerStages(
   if (former.length === 0 || slower.length === 0) return [];
   const grown = gather(former, slower).flatMap((timed) => {
     const sides = [withSkipped(timed.former, former.length), withSkipped(timed.slower, slower.length)] as const;
-    const [former_seconds, slower_seconds] = sides.map(middleOf) as [number, number];
+    const [former_seconds, slower_seconds] = sides.map(medianOf) as [number, number];
     const adds = slower_seconds - former_seconds;
     if (adds < worthNaming * added_seconds || slownessOf(...sides) < surelySlower) return [];
     return [{ ...timed, former_seconds, slower_seconds, adds }];

@@ -31,7 +31,7 @@ export interface EstimatedStep extends BandedStep {
 }
 
 /** It came, however late; of the others we only know that they had not come by then. */
-export const arrived = ({ outcome }: Pick<TimedBoot, 'outcome'>): boolean =>
+export const hasArrived = ({ outcome }: Pick<TimedBoot, 'outcome'>): boolean =>
   outcome === 'completed' || outcome === 'late';
 
 /** Of the normal distribution, by its two sides: 95 in a hundred lie within. */
@@ -64,8 +64,8 @@ interface Moment {
 
 /** Whenever boots arrived, the quickest first. One that was watched until the same moment was still watched just before. */
 function moments(boots: readonly TimedBoot[]): Moment[] {
-  const came = secondsOf(boots.filter(arrived));
-  const watched = secondsOf(boots.filter((boot) => !arrived(boot)));
+  const came = secondsOf(boots.filter(hasArrived));
+  const watched = secondsOf(boots.filter((boot) => !hasArrived(boot)));
   const found: Moment[] = [];
   let lost = 0;
   for (let at = 0; at < came.length; ) {

@@ -2,15 +2,15 @@ import { expect, it } from 'vitest';
 import {
   headlineOf,
   inSeconds,
-  type Judged,
   percent,
   predictedSentence,
   stuckSentence,
   tooSlowWords,
   undecidedSentence,
+  type WhatIfCounts,
 } from './what-if-words.ts';
 
-const judged = (fields: Partial<Judged> = {}): Judged => ({
+const judged = (fields: Partial<WhatIfCounts> = {}): WhatIfCounts => ({
   budget_seconds: 400,
   boots: 212,
   false_kill_count: 0,

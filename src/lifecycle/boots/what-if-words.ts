@@ -15,7 +15,7 @@ export const sourceWords: Record<BudgetSource, string> = {
 };
 
 /** As much of an answer as can be put into words, whoever computed it. */
-export interface Judged {
+export interface WhatIfCounts {
   budget_seconds: number;
   boots: number;
   false_kill_count: number;
@@ -37,7 +37,7 @@ export function percent(share: number): string {
 
 const count = (number: number) => number.toLocaleString('en');
 
-function rescueWords({ false_kill_count, rescued_count }: Judged): string {
+function rescueWords({ false_kill_count, rescued_count }: WhatIfCounts): string {
   if (false_kill_count === 1)
     return rescued_count === 1 ? 'it would have been rescued' : 'it would have been lost, as it came after the rescue';
   if (rescued_count === false_kill_count) return 'all of them would have been rescued';
@@ -46,7 +46,7 @@ function rescueWords({ false_kill_count, rescued_count }: Judged): string {
 }
 
 /** The one sentence to read, if only one is. */
-export function headlineOf(judged: Judged): string {
+export function headlineOf(judged: WhatIfCounts): string {
   const { budget_seconds, boots, false_kill_count } = judged;
   const given = `With ${inSeconds(budget_seconds)}`;
   if (boots === 0) return `${given}: nothing can be said, because no boot is on record.`;
@@ -57,7 +57,7 @@ export function headlineOf(judged: Judged): string {
 }
 
 /** How much sooner the truly stuck would have been found. */
-export function stuckSentence({ stuck_count, stuck_found_sooner_seconds }: Judged): string {
+export function stuckSentence({ stuck_count, stuck_found_sooner_seconds }: WhatIfCounts): string {
   if (stuck_count === 0 || stuck_found_sooner_seconds === null) return 'None on record was stuck.';
   const who = stuck_count === 1 ? 'The one that was stuck' : `The ${count(stuck_count)} that were stuck`;
   const mean = stuck_count === 1 ? '' : ', in the mean';
@@ -68,7 +68,7 @@ export function stuckSentence({ stuck_count, stuck_found_sooner_seconds }: Judge
 }
 
 /** Nothing, where everything is known. */
-export function undecidedSentence({ undecided_count, budget_seconds }: Judged): string {
+export function undecidedSentence({ undecided_count, budget_seconds }: WhatIfCounts): string {
   if (undecided_count === 0) return '';
   const [who, they] = undecided_count === 1 ? ['1 was', 'it'] : [`${count(undecided_count)} were`, 'they'];
   return `${who} ended by somebody when already past ${inSeconds(budget_seconds)}: whether ${they} would have come nobody knows.`;
@@ -81,7 +81,7 @@ export function undecidedSentence({ undecided_count, budget_seconds }: Judged): 
 const mostUnseen = (seen: number): number => (seen > 0 ? 1 - 0.05 ** (1 / seen) : 1);
 
 /** The predicted share of slow boots. Where none or all were slow so far, only a bound is known. */
-function predicted(judged: Judged): { share: number; bound?: 'at most' | 'at least' } | null {
+function predicted(judged: WhatIfCounts): { share: number; bound?: 'at most' | 'at least' } | null {
   const { predicted_false_kill_share: share, boots, false_kill_count, stuck_count, undecided_count } = judged;
   if (share === null) return null;
   const arrivals = boots - stuck_count - undecided_count;
@@ -90,12 +90,12 @@ function predicted(judged: Judged): { share: number; bound?: 'at most' | 'at lea
   return { share };
 }
 
-export function predictedShare(judged: Judged): string {
+export function predictedShare(judged: WhatIfCounts): string {
   const found = predicted(judged);
   return found ? `${found.bound ? `${found.bound} ` : ''}${percent(found.share)}` : '';
 }
 
-export function predictedSentence(judged: Judged): string {
+export function predictedSentence(judged: WhatIfCounts): string {
   const found = predicted(judged);
   if (!found) return '';
   const sure = found.bound ? ' (95 % sure)' : '';

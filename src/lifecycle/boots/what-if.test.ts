@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { arrived, estimateSurvival, type TimedBoot } from './survival.ts';
+import { estimateSurvival, hasArrived, type TimedBoot } from './survival.ts';
 import { falseKillShare, whatIf } from './what-if.ts';
 
 const boots: fc.Arbitrary<TimedBoot[]> = fc.array(
@@ -49,7 +49,7 @@ describe('another budget', () => {
         const told = whatIf(all, { budget_seconds, rescue_seconds: 60 });
         const spared = all.filter((boot) => boot.outcome !== 'timed_out' && boot.seconds <= budget_seconds).length;
         expect(told.false_kills.length + told.stuck.length + told.undecided + spared).toBe(all.length);
-        expect(told.false_kills.every(({ boot }) => arrived(boot) && boot.seconds > budget_seconds)).toBe(true);
+        expect(told.false_kills.every(({ boot }) => hasArrived(boot) && boot.seconds > budget_seconds)).toBe(true);
       }),
     );
   });
@@ -60,7 +60,7 @@ describe('the share of boots that a budget would kill', () => {
     fc.assert(
       fc.property(boots, seconds, (all, budget_seconds) => {
         const told = falseKillShare(estimateSurvival(all), budget_seconds);
-        expect(told === null).toBe(!all.some(arrived));
+        expect(told === null).toBe(!all.some(hasArrived));
         if (!told) return;
         expect(told.low).toBeLessThanOrEqual(told.share);
         expect(told.high).toBeGreaterThanOrEqual(told.share);

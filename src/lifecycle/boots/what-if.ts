@@ -1,5 +1,5 @@
 /** What another budget would have done to boots that are on record. Pure. */
-import { arrived, type BandedStep, type TimedBoot } from './survival.ts';
+import { type BandedStep, hasArrived, type TimedBoot } from './survival.ts';
 
 export interface WhatIfQuestion {
   budget_seconds: number;
@@ -15,7 +15,7 @@ export interface FalseKill<B> {
 }
 
 /** Given up in truth as well, and nobody has seen it since. */
-export interface FoundOtherwise<B> {
+export interface StuckBoot<B> {
   boot: B;
   /** Below nothing: so much later. */
   sooner_seconds: number;
@@ -27,7 +27,7 @@ export interface WhatIf<B> {
   false_kills: FalseKill<B>[];
   rescued: number;
   /** The longest waited for first. */
-  stuck: FoundOtherwise<B>[];
+  stuck: StuckBoot<B>[];
   /** In the mean over the stuck; null where none was. */
   stuck_found_sooner_seconds: number | null;
   /** Ended by others, or still running, when they were already past this budget: whether they would have come nobody knows. */
@@ -39,13 +39,13 @@ export function whatIf<B extends TimedBoot>(
   { budget_seconds, rescue_seconds }: WhatIfQuestion,
 ): WhatIf<B> {
   const false_kills: FalseKill<B>[] = [];
-  const stuck: FoundOtherwise<B>[] = [];
+  const stuck: StuckBoot<B>[] = [];
   let undecided = 0;
   for (const boot of boots) {
     const over_seconds = boot.seconds - budget_seconds;
     if (boot.outcome === 'timed_out') stuck.push({ boot, sooner_seconds: over_seconds });
     else if (over_seconds <= 0) continue;
-    else if (arrived(boot)) false_kills.push({ boot, over_seconds, rescued: over_seconds <= rescue_seconds });
+    else if (hasArrived(boot)) false_kills.push({ boot, over_seconds, rescued: over_seconds <= rescue_seconds });
     else undecided++;
   }
   false_kills.sort((one, other) => other.over_seconds - one.over_seconds);

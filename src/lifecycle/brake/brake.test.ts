@@ -2,21 +2,24 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
   type BrakeSettings,
+  decideBrake,
   defaultBrakePolicy,
   defaultBrakeSettings,
   heardThrough,
   isMassFailure,
-  leaveOf,
-  paceOf,
-  type Share,
-  turnOf,
+  type PhaseCounts,
+  resumeRate,
+  resumesAt,
 } from './brake.ts';
 
 const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1000);
 const now = at(0);
 
-const leave = (share: Partial<Share>, open?: { held_until: Date; resumed: boolean }, settings = defaultBrakeSettings) =>
-  leaveOf({ due: 0, recent: 0, population: 100, ...share }, defaultBrakePolicy, settings, open, now);
+const decide = (
+  share: Partial<PhaseCounts>,
+  open?: { held_until: Date; resumed: boolean },
+  settings = defaultBrakeSettings,
+) => decideBrake({ due: 0, recent: 0, population: 100, ...share }, defaultBrakePolicy, settings, open, now);
 
 test('the numbers are the documented ones', () => {
   expect(defaultBrakePolicy).toEqual({ fraction: 0.2, min_nodes: 5 });
@@ -49,36 +52,36 @@ describe('a mass failure', () => {
 
 describe('the brake', () => {
   test('lets a few through', () => {
-    expect(leave({ due: 20 })).toEqual({ leave: 'all' });
-    expect(leave({})).toEqual({ leave: 'all' });
+    expect(decide({ due: 20 })).toEqual({ allow: 'all' });
+    expect(decide({})).toEqual({ allow: 'all' });
   });
 
   test('holds all that remain once it would be a mass failure, for as long as it may', () => {
-    const held = { leave: 'none', held_until: at(defaultBrakeSettings.mass_failure_seconds), opens: true };
-    expect(leave({ due: 21 })).toEqual(held);
-    expect(leave({ due: 60 })).toEqual(held);
+    const held = { allow: 'none', held_until: at(defaultBrakeSettings.mass_failure_seconds), opens: true };
+    expect(decide({ due: 21 })).toEqual(held);
+    expect(decide({ due: 60 })).toEqual(held);
   });
 
   test('counts those that turned within the window with those that would turn now', () => {
-    expect(leave({ due: 1, recent: 19 })).toEqual({ leave: 'all' });
-    expect(leave({ due: 1, recent: 20 })).toMatchObject({ leave: 'none', opens: true });
+    expect(decide({ due: 1, recent: 19 })).toEqual({ allow: 'all' });
+    expect(decide({ due: 1, recent: 20 })).toMatchObject({ allow: 'none', opens: true });
   });
 
   test('keeps to the end that its hold named, however many there are', () => {
     const open = { held_until: at(10), resumed: false };
     for (const due of [0, 1, 90])
-      expect(leave({ due }, open)).toEqual({ leave: 'none', held_until: at(10), opens: false });
+      expect(decide({ due }, open)).toEqual({ allow: 'none', held_until: at(10), opens: false });
   });
 
   test('lets all through once an operator said so, also under mass failure', () => {
-    expect(leave({ due: 90 }, { held_until: at(10), resumed: true })).toEqual({ leave: 'all' });
+    expect(decide({ due: 90 }, { held_until: at(10), resumed: true })).toEqual({ allow: 'all' });
   });
 
   test('goes on by itself when the hold has ended, at its pace', () => {
     const over = { held_until: now, resumed: false };
-    expect(leave({ due: 90 }, over)).toEqual({ leave: 'some', now: 5, a_minute: 5 });
-    expect(leave({ due: 90, recent: 3 }, over)).toEqual({ leave: 'some', now: 2, a_minute: 5 });
-    expect(leave({ due: 90, recent: 50 }, over)).toEqual({ leave: 'some', now: 0, a_minute: 5 });
+    expect(decide({ due: 90 }, over)).toEqual({ allow: 'some', now: 5, per_minute: 5 });
+    expect(decide({ due: 90, recent: 3 }, over)).toEqual({ allow: 'some', now: 2, per_minute: 5 });
+    expect(decide({ due: 90, recent: 50 }, over)).toEqual({ allow: 'some', now: 0, per_minute: 5 });
   });
 });
 
@@ -91,11 +94,17 @@ describe('the pace after a hold', () => {
     [3, 1],
     [0, 1],
   ] as const)('of %i machines is %i a minute', ([population, pace]) => {
-    expect(paceOf(population, defaultBrakeSettings)).toBe(pace);
+    expect(resumeRate(population, defaultBrakeSettings)).toBe(pace);
   });
 
   test('gives each its turn, so that every hold names its end', () => {
-    expect([0, 4, 5, 9, 10].map((place) => turnOf(place, 5, now))).toEqual([at(60), at(60), at(120), at(120), at(180)]);
+    expect([0, 4, 5, 9, 10].map((place) => resumesAt(place, 5, now))).toEqual([
+      at(60),
+      at(60),
+      at(120),
+      at(120),
+      at(180),
+    ]);
   });
 });
 
@@ -109,18 +118,18 @@ test('the brake is never limbo: whatever is held has an end, and after it at lea
   });
   fc.assert(
     fc.property(fc.record({ due: counts, recent: counts, population: counts }), settings, (share, set) => {
-      const begun = leaveOf(share, defaultBrakePolicy, set, undefined, now);
-      if (begun.leave !== 'none') return;
+      const begun = decideBrake(share, defaultBrakePolicy, set, undefined, now);
+      if (begun.allow !== 'none') return;
       expect(begun.held_until.getTime() - now.getTime()).toBe(set.mass_failure_seconds * 1000);
-      const after = leaveOf(
+      const after = decideBrake(
         { ...share, recent: 0 },
         defaultBrakePolicy,
         set,
         { ...begun, resumed: false },
         begun.held_until,
       );
-      expect(after).toMatchObject({ leave: 'some', now: paceOf(share.population, set) });
-      expect(paceOf(share.population, set)).toBeGreaterThanOrEqual(1);
+      expect(after).toMatchObject({ allow: 'some', now: resumeRate(share.population, set) });
+      expect(resumeRate(share.population, set)).toBeGreaterThanOrEqual(1);
     }),
   );
 });

@@ -29,7 +29,7 @@ export const isMassFailure = (negative: number, population: number, policy: Brak
   negative >= policy.min_nodes && negative > policy.fraction * population;
 
 /** How many may be decided on in a minute after a hold. */
-export const paceOf = (population: number, settings: BrakeSettings): number =>
+export const resumeRate = (population: number, settings: BrakeSettings): number =>
   Math.max(1, Math.floor(population * settings.resume_fraction));
 
 export interface OpenHold {
@@ -37,7 +37,7 @@ export interface OpenHold {
   resumed: boolean;
 }
 
-export interface Share {
+export interface PhaseCounts {
   /** Those that would turn negative now. */
   due: number;
   /** Those that did within the window. */
@@ -45,38 +45,38 @@ export interface Share {
   population: number;
 }
 
-export type Leave =
-  | { leave: 'all' }
+export type BrakeDecision =
+  | { allow: 'all' }
   /** None, until then. `opens`: this is where the hold begins. */
-  | { leave: 'none'; held_until: Date; opens: boolean }
+  | { allow: 'none'; held_until: Date; opens: boolean }
   /** So many now, and so many in every minute that follows. */
-  | { leave: 'some'; now: number; a_minute: number };
+  | { allow: 'some'; now: number; per_minute: number };
 
 /** What the brake lets through, for one pool or one zone. */
-export function leaveOf(
-  share: Share,
+export function decideBrake(
+  share: PhaseCounts,
   policy: BrakePolicy,
   settings: BrakeSettings,
   open: OpenHold | undefined,
   now: Date,
-): Leave {
-  if (open?.resumed) return { leave: 'all' };
-  if (open && now < open.held_until) return { leave: 'none', held_until: open.held_until, opens: false };
+): BrakeDecision {
+  if (open?.resumed) return { allow: 'all' };
+  if (open && now < open.held_until) return { allow: 'none', held_until: open.held_until, opens: false };
   if (open) {
-    const a_minute = paceOf(share.population, settings);
-    return { leave: 'some', now: Math.max(0, a_minute - share.recent), a_minute };
+    const per_minute = resumeRate(share.population, settings);
+    return { allow: 'some', now: Math.max(0, per_minute - share.recent), per_minute };
   }
-  if (!isMassFailure(share.due + share.recent, share.population, policy)) return { leave: 'all' };
+  if (!isMassFailure(share.due + share.recent, share.population, policy)) return { allow: 'all' };
   return {
-    leave: 'none',
+    allow: 'none',
     held_until: new Date(now.getTime() + settings.mass_failure_seconds * 1000),
     opens: true,
   };
 }
 
 /** When the one at this place of the queue has its turn, so that every hold names its end. */
-export const turnOf = (place: number, a_minute: number, now: Date): Date =>
-  new Date(now.getTime() + Math.ceil((place + 1) / a_minute) * 60_000);
+export const resumesAt = (place: number, per_minute: number, now: Date): Date =>
+  new Date(now.getTime() + Math.ceil((place + 1) / per_minute) * 60_000);
 
 /** Until when everything has been heard, for liveness: the slowest replica's word, but not longer than a self-fault may hold. */
 export const heardThrough = (slowest: Date | null, settings: BrakeSettings, now: Date): Date => {

@@ -48,7 +48,7 @@ const externalRescueSeconds = 7 * 24 * 3600;
  * For our own machines, where nobody sets one. A pool that minds progress gives up early whoever falls silent, so it leaves more time
  * to come back: with half of the budget, a machine that had spoken was destroyed long before one that never had (docs/explanation/learned-budgets.md).
  */
-export const usualRescueSeconds = (provision_seconds: number, progress_aware = false): number =>
+export const defaultRescueSeconds = (provision_seconds: number, progress_aware = false): number =>
   Math.max(rescueFloorSeconds, progress_aware ? provision_seconds : provision_seconds / 2);
 
 export interface BudgetQuestion {
@@ -84,7 +84,7 @@ export function resolveBudget(question: BudgetQuestion): Budget {
   if (phase !== 'rescue') return { seconds: defaultBudgets[phase], source: 'default' };
   if (question.external) return { seconds: externalRescueSeconds, source: 'default' };
   const provision = resolveBudget({ ...question, phase: 'provision' });
-  return { seconds: usualRescueSeconds(provision.seconds, question.pool.progress_aware), source: 'default' };
+  return { seconds: defaultRescueSeconds(provision.seconds, question.pool.progress_aware), source: 'default' };
 }
 
 export interface HeartbeatSettings {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { isFresh, isProbedAlive, judgeLiveness, mayReturnAt, type Silence, silentFrom } from './liveness.ts';
+import { isFresh, isProbedAlive, judgeLiveness, mayReturnAt, type Silence, staleAt } from './liveness.ts';
 
 const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1000);
 const stale = 30;
@@ -60,21 +60,21 @@ describe('a probe', () => {
 
 describe('silence counts', () => {
   test('from the last beat', () => {
-    expect(silentFrom(silence())).toEqual(at(stale));
+    expect(staleAt(silence())).toEqual(at(stale));
   });
 
   test('from the end of a gap in which we could hear nobody', () => {
-    expect(silentFrom(silence({ gap_end: at(100) }))).toEqual(at(100 + stale));
-    expect(silentFrom(silence({ gap_end: at(-100) }))).toEqual(at(stale));
+    expect(staleAt(silence({ gap_end: at(100) }))).toEqual(at(100 + stale));
+    expect(staleAt(silence({ gap_end: at(-100) }))).toEqual(at(stale));
   });
 
   test('from the last change of status, so that one at the threshold does not flap', () => {
-    expect(silentFrom(silence({ status_since: at(10) }))).toEqual(at(10 + stale));
-    expect(silentFrom(silence({ status_since: at(10), last_seen_at: null }))).toEqual(at(10 + stale));
+    expect(staleAt(silence({ status_since: at(10) }))).toEqual(at(10 + stale));
+    expect(staleAt(silence({ status_since: at(10), last_seen_at: null }))).toEqual(at(10 + stale));
   });
 
   test('at once where the stale time is unknown', () => {
-    expect(silentFrom(silence({ stale_seconds: null }))).toEqual(at(0));
+    expect(staleAt(silence({ stale_seconds: null }))).toEqual(at(0));
   });
 });
 

@@ -32,7 +32,7 @@ export interface Silence extends LifeSigns {
  * When the silence has lasted too long. It counts from the last beat, but never from before we could hear again, and never
  * from before the last change: a machine at the threshold changes its status at most once in a stale time.
  */
-export function silentFrom({ last_seen_at, stale_seconds, status_since, gap_end }: Silence): Date {
+export function staleAt({ last_seen_at, stale_seconds, status_since, gap_end }: Silence): Date {
   const heard = Math.max(last_seen_at?.getTime() ?? 0, gap_end?.getTime() ?? 0, status_since.getTime());
   return new Date(heard + (stale_seconds ?? 0) * 1000);
 }
@@ -46,7 +46,7 @@ export type LivenessVerdict =
 
 /** `heard_through`: every beat that any replica received before this moment is in the store. */
 export function judgeLiveness(silence: Silence, now: Date, heard_through: Date): LivenessVerdict {
-  const from = silentFrom(silence);
+  const from = staleAt(silence);
   if (from >= now) return { verdict: 'alive' };
   if (isProbedAlive(silence, now))
     return silence.status === 'degraded' ? { verdict: 'alive' } : { verdict: 'degraded' };

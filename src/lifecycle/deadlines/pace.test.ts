@@ -3,16 +3,16 @@ import { expect, test } from 'vitest';
 import { effectiveStaleSeconds } from './budgets.ts';
 import {
   assignedIntervalSeconds,
+  type BeatTiming,
+  maxAssignableSeconds,
+  maxIntervalSeconds,
   paceOf,
   readDuration,
-  type SeenPace,
-  seeBeat,
-  slowestIntervalSeconds,
-  tellableSeconds,
+  recordBeat,
 } from './pace.ts';
 
 const seenAt = (...seconds: number[]) =>
-  seconds.reduce<SeenPace | undefined>((seen, at) => seeBeat(seen, at * 1000), undefined)?.interval_seconds;
+  seconds.reduce<BeatTiming | undefined>((seen, at) => recordBeat(seen, at * 1000), undefined)?.interval_seconds;
 
 test('how often a client beats is seen from its third beat on', () => {
   expect(seenAt(0)).toBeNull();
@@ -49,7 +49,7 @@ test('the slower of what was announced and seen counts, and the usual only where
 test('nobody is missed before its lease is over, or silent for days by announcing it', () => {
   expect(paceOf({ ...usual, announced_seconds: 2, lease_seconds: 300 }).stale_seconds).toBe(300);
   expect(paceOf({ ...usual, seen_seconds: 120, lease_seconds: 300 }).stale_seconds).toBe(360);
-  expect(paceOf({ ...usual, announced_seconds: 1e9 }).interval_seconds).toBe(slowestIntervalSeconds);
+  expect(paceOf({ ...usual, announced_seconds: 1e9 }).interval_seconds).toBe(maxIntervalSeconds);
 });
 
 test.each([
@@ -61,7 +61,7 @@ test.each([
   ['1s'.repeat(32), 32],
   ['2s!', null],
   ['1h', 3600],
-  ['900h', slowestIntervalSeconds],
+  ['900h', maxIntervalSeconds],
   ['0s', null],
   ['2', null],
   ['soon', null],
@@ -87,9 +87,9 @@ test('a fleet of any size brings each replica no more beats than it should hear,
       const interval = assignedIntervalSeconds(10, load, spread);
       const replicas = Math.max(1, load.replicas);
       expect(interval).toBeGreaterThanOrEqual(9);
-      if (interval < slowestIntervalSeconds)
+      if (interval < maxIntervalSeconds)
         expect(load.nodes / interval / replicas).toBeLessThanOrEqual(load.beat_rate * 1.12);
-      expect(interval).toBeLessThanOrEqual(slowestIntervalSeconds);
+      expect(interval).toBeLessThanOrEqual(maxIntervalSeconds);
     }),
   );
 });
@@ -107,13 +107,13 @@ test('a replica that has too much to do tells each an interval that is longer by
 });
 
 test('an interval grows by half, so that the one before a lost beat and the one after it are no silence', () => {
-  expect(tellableSeconds(30)).toBe(15);
+  expect(maxAssignableSeconds(30)).toBe(15);
   fc.assert(
     fc.property(fc.integer({ min: 10, max: 1_200_000 }), (ms) => {
       const interval = ms / 1000;
       const allowed = effectiveStaleSeconds(0, interval);
-      expect(tellableSeconds(allowed)).toBeGreaterThan(interval);
-      expect(interval + tellableSeconds(allowed)).toBeLessThan(0.9 * allowed);
+      expect(maxAssignableSeconds(allowed)).toBeGreaterThan(interval);
+      expect(interval + maxAssignableSeconds(allowed)).toBeLessThan(0.9 * allowed);
     }),
   );
 });

@@ -10,16 +10,16 @@
 import { effectiveStaleSeconds } from './budgets.ts';
 
 /** Nobody may be silent for days by announcing it. */
-export const slowestIntervalSeconds = 3600;
+export const maxIntervalSeconds = 3600;
 
-export interface SeenPace {
+export interface BeatTiming {
   last_ms: number;
   /** The pause before the last beat. */
   pause_seconds: number | null;
   interval_seconds: number | null;
 }
 
-export function seeBeat(seen: SeenPace | undefined, now_ms: number): SeenPace {
+export function recordBeat(seen: BeatTiming | undefined, now_ms: number): BeatTiming {
   if (!seen) return { last_ms: now_ms, pause_seconds: null, interval_seconds: null };
   const pause_seconds = Math.max(0, (now_ms - seen.last_ms) / 1000);
   const { pause_seconds: before, interval_seconds } = seen;
@@ -49,7 +49,7 @@ export interface Pace {
 export function paceOf(facts: PaceFacts): Pace {
   const { announced_seconds, seen_seconds, usual_seconds, stale_after_seconds, lease_seconds = 0 } = facts;
   const known = announced_seconds === null && seen_seconds === null ? usual_seconds : 0;
-  const interval_seconds = Math.min(Math.max(announced_seconds ?? 0, seen_seconds ?? 0, known), slowestIntervalSeconds);
+  const interval_seconds = Math.min(Math.max(announced_seconds ?? 0, seen_seconds ?? 0, known), maxIntervalSeconds);
   return {
     interval_seconds,
     stale_seconds: Math.max(effectiveStaleSeconds(stale_after_seconds, interval_seconds), lease_seconds),
@@ -80,7 +80,7 @@ export function assignedIntervalSeconds(
 ): number {
   const fair = load.nodes / (load.beat_rate * Math.max(1, load.replicas));
   const interval = Math.max(pool_interval_seconds, fair) * stretch * (1 + jitter * (2 * spread - 1));
-  return Math.min(Math.round(interval * 1000) / 1000, slowestIntervalSeconds);
+  return Math.min(Math.round(interval * 1000) / 1000, maxIntervalSeconds);
 }
 
 /**
@@ -89,7 +89,8 @@ export function assignedIntervalSeconds(
  * know, and it must be heard in time all the same. The interval before that beat and the one after it, each a little longer than told, are
  * less than such a silence. So an interval grows by half with each beat, at most, and not at once.
  */
-export const tellableSeconds = (stored_stale_seconds: number): number => Math.floor(500 * stored_stale_seconds) / 1000;
+export const maxAssignableSeconds = (stored_stale_seconds: number): number =>
+  Math.floor(500 * stored_stale_seconds) / 1000;
 
 const units: Record<string, number> = { ms: 0.001, s: 1, m: 60, h: 3600 };
 const duration = /^(?:\d+(?:\.\d+)?(?:ms|s|m|h))+$/;
@@ -102,5 +103,5 @@ export function readDuration(text: string | null | undefined): number | null {
     (sum, [, count, unit]) => sum + Number(count) * (units[unit ?? ''] ?? 0),
     0,
   );
-  return seconds > 0 ? Math.min(seconds, slowestIntervalSeconds) : null;
+  return seconds > 0 ? Math.min(seconds, maxIntervalSeconds) : null;
 }

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { isPingOver, type Judged, judgePing, judgeStanding, type PingedTask, type Standing } from './checkup.ts';
+import { type CheckedLayer, type CheckedNode, checkNode, checkPing, isPingOver, type PingedTask } from './checkup.ts';
 
 const now = new Date('2030-01-01T00:01:00Z');
 const ago = (seconds: number) => new Date(now.getTime() - seconds * 1000);
-const firstUnwell = (judged: Judged[]) => judged.find(({ ok }) => ok === false)?.code ?? null;
+const firstUnwell = (judged: CheckedLayer[]) => judged.find(({ ok }) => ok === false)?.code ?? null;
 
 describe('a node', () => {
-  const standing: Standing = {
+  const standing: CheckedNode = {
     status: 'ready',
     node_instance_id: 'inst_1',
     registered_at: ago(60),
@@ -16,7 +16,7 @@ describe('a node', () => {
     stale_seconds: 5,
   };
   const unheard = { registered_at: null, last_seen_at: null };
-  test.for<[Partial<Standing>, string | null]>([
+  test.for<[Partial<CheckedNode>, string | null]>([
     [{}, null],
     [{ last_seen_at: ago(5) }, null],
     [{ last_seen_at: ago(5.1) }, 'heartbeat_stale'],
@@ -36,12 +36,12 @@ describe('a node', () => {
     [{ status: 'retired', ...unheard }, 'node_retired'],
     [{ status: 'retired', last_seen_at: ago(50) }, 'node_retired'],
   ])('%j: %s', ([change, code]) => {
-    expect(firstUnwell(judgeStanding({ ...standing, ...change }, now))).toBe(code);
+    expect(firstUnwell(checkNode({ ...standing, ...change }, now))).toBe(code);
   });
 });
 
 test('a machine that ended before it registered is told with its own reason and owner', () => {
-  const dead: Standing = {
+  const dead: CheckedNode = {
     status: 'failed',
     node_instance_id: 'inst_1',
     registered_at: null,
@@ -50,7 +50,7 @@ test('a machine that ended before it registered is told with its own reason and 
     last_seen_at: null,
     stale_seconds: null,
   };
-  const [credential, , heartbeat] = judgeStanding(dead, now);
+  const [credential, , heartbeat] = checkNode(dead, now);
   expect(credential).toEqual({
     ...{ layer: 'credential', ok: false, code: 'boot_failed', owner: 'node' },
     detail: 'it ended before it could register: setup exited with code 7',
@@ -72,7 +72,7 @@ describe('a ping', () => {
     [{ status: 'succeeded', leases: 1 }, 'result_unsigned', true],
     [{ status: 'succeeded', leases: 1, signed: true, expires_at: ago(9) }, null, true],
   ])('%j: %s', ([change, code, over]) => {
-    const judged = judgePing({ ...task, ...change }, now);
+    const judged = checkPing({ ...task, ...change }, now);
     expect(firstUnwell(judged)).toBe(code);
     expect(isPingOver(judged)).toBe(over);
   });

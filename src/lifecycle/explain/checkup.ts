@@ -1,7 +1,7 @@
 /** How a machine stands, judged layer by layer from what is on record. Pure; the first layer that is not well is where it stops. */
 import { isFenced, type NodeStatus, type TaskStatus } from '../model/states.ts';
 
-export interface Judged {
+export interface CheckedLayer {
   layer: 'credential' | 'fence' | 'heartbeat' | 'claim' | 'result';
   /** Null while it cannot be said yet. */
   ok: boolean | null;
@@ -12,7 +12,7 @@ export interface Judged {
   owner?: string;
 }
 
-export interface Standing {
+export interface CheckedNode {
   status: NodeStatus;
   node_instance_id: string | null;
   registered_at: Date | null;
@@ -24,14 +24,19 @@ export interface Standing {
   agentless?: boolean;
 }
 
-const well = (layer: Judged['layer'], detail: string): Judged => ({ layer, ok: true, code: null, detail });
-const unwell = (layer: Judged['layer'], code: string, detail: string): Judged => ({ layer, ok: false, code, detail });
-const open = (layer: Judged['layer'], detail: string): Judged => ({ layer, ok: null, code: null, detail });
+const well = (layer: CheckedLayer['layer'], detail: string): CheckedLayer => ({ layer, ok: true, code: null, detail });
+const unwell = (layer: CheckedLayer['layer'], code: string, detail: string): CheckedLayer => ({
+  layer,
+  ok: false,
+  code,
+  detail,
+});
+const open = (layer: CheckedLayer['layer'], detail: string): CheckedLayer => ({ layer, ok: null, code: null, detail });
 
 const usualStaleSeconds = 30;
 const secondsSince = (then: Date, now: Date) => Math.max(0, Math.round((now.getTime() - then.getTime()) / 100) / 10);
 
-function heartbeat({ registered_at, last_seen_at, stale_seconds }: Standing, now: Date): Judged {
+function heartbeat({ registered_at, last_seen_at, stale_seconds }: CheckedNode, now: Date): CheckedLayer {
   // A registration is a sign of life too; the first beat follows it.
   const heard = Math.max(registered_at?.getTime() ?? 0, last_seen_at?.getTime() ?? 0);
   if (heard === 0) return open('heartbeat', 'it was never heard');
@@ -43,7 +48,7 @@ function heartbeat({ registered_at, last_seen_at, stale_seconds }: Standing, now
 }
 
 /** A machine that ended before it could register says nothing about credentials: what is on record says what became of it. */
-function credential({ status, node_instance_id, registered_at, verdict, agentless }: Standing): Judged {
+function credential({ status, node_instance_id, registered_at, verdict, agentless }: CheckedNode): CheckedLayer {
   if (registered_at !== null)
     return agentless
       ? open('credential', `no agent of ours runs on instance ${node_instance_id}`)
@@ -61,7 +66,7 @@ function credential({ status, node_instance_id, registered_at, verdict, agentles
   return unwell('credential', 'never_registered', `the node is ${status}, and no machine has registered for it yet`);
 }
 
-function fence({ status, fence_reason }: Standing): Judged {
+function fence({ status, fence_reason }: CheckedNode): CheckedLayer {
   if (status === 'retired')
     return unwell('fence', 'node_retired', `the node is retired${fence_reason ? `: ${fence_reason}` : ''}`);
   return isFenced(status)
@@ -69,7 +74,7 @@ function fence({ status, fence_reason }: Standing): Judged {
     : well('fence', `the node is ${status}; nothing is barred for it`);
 }
 
-export const judgeStanding = (standing: Standing, now: Date): Judged[] => [
+export const checkNode = (standing: CheckedNode, now: Date): CheckedLayer[] => [
   credential(standing),
   fence(standing),
   heartbeat(standing, now),
@@ -88,7 +93,7 @@ export interface PingedTask {
 const givenUp = ['task_given_up', 'task_withdrawn'];
 
 /** What a ping has shown so far. */
-export function judgePing(task: PingedTask, now: Date): Judged[] {
+export function checkPing(task: PingedTask, now: Date): CheckedLayer[] {
   const { status, leases, error } = task;
   const late = status === 'failed' ? givenUp.includes(error?.code ?? '') : task.expires_at <= now;
   const answered = status === 'succeeded' || (status === 'failed' && !late);
@@ -117,4 +122,4 @@ export function judgePing(task: PingedTask, now: Date): Judged[] {
 }
 
 /** A ping is over once nothing that may still come would change what was judged. */
-export const isPingOver = (judged: Judged[]): boolean => judged.every(({ ok }) => ok !== null);
+export const isPingOver = (judged: CheckedLayer[]): boolean => judged.every(({ ok }) => ok !== null);

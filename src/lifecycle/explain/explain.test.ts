@@ -4,7 +4,7 @@ import { type NodeStatus, nodeStatusNames } from '../model/states.ts';
 import { type Cause, causes, findEdge, nodeEdges } from '../model/transitions.ts';
 import { explain } from './explain.ts';
 import type { ExplainedNode, ExplainFacts, Explanation, Holder, NextStep } from './explanation.ts';
-import { meaningOf } from './node-means.ts';
+import { nodeMeans } from './node-means.ts';
 
 const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1000);
 const deadline = at(600);
@@ -40,7 +40,7 @@ const facts = (
     would_have: null,
     ...node,
   },
-  observed_only: false,
+  observe_only: false,
   agentless: false,
   reuse: true,
   anew: false,
@@ -71,7 +71,7 @@ test('where no agent runs, its provider is named and no agent, work or beat', ()
     const words = reads(status, {}, { agentless: true }).join('; ');
     expect(words).toMatch(/its provider/);
     expect(words).not.toMatch(/agent|work|beat|registers/);
-    expect(meaningOf({ status, verdict: null }, { agentless: true })).not.toMatch(/agent|probes/);
+    expect(nodeMeans({ status, verdict: null }, { agentless: true })).not.toMatch(/agent|probes/);
   }
   expect(reads('degraded', {}, { agentless: true })).toEqual([
     'waits for its provider to show it as well again',
@@ -224,7 +224,7 @@ describe('a person reads of a node that is', () => {
       'if nobody retries its release before: its release is tried again (try 2) [silence]',
       'if a try ends with proof: ready, free for the next',
     ]);
-    expect(reads('cleaning', {}, { holder: { ...stuck, reason: null }, reuse: false, observed_only: true })).toEqual([
+    expect(reads('cleaning', {}, { holder: { ...stuck, reason: null }, reuse: false, observe_only: true })).toEqual([
       'waits for try 2 of its release: the last one failed',
       'if nobody retries its release before: its release is tried again (try 2) [silence]',
       'if a try ends with proof: retired',
@@ -303,7 +303,7 @@ test('every rule that is named exists and leads there', () => {
 
 describe('in a pool that is only observed', () => {
   test('what a rule decides is told as what would happen', () => {
-    expect(reads('starting', {}, { observed_only: true })).toEqual([
+    expect(reads('starting', {}, { observe_only: true })).toEqual([
       'waits for the machine to say that it is ready',
       'if it says ready or answers a probe: ready',
       'if it still beats then: would be ready, by stuck-starting; the pool is only observed [deadline]',
@@ -312,19 +312,19 @@ describe('in a pool that is only observed', () => {
   });
 
   test('and so is what a rule decides whose name is not among the words', () => {
-    const [, errors] = reads('ready', {}, { observed_only: true });
+    const [, errors] = reads('ready', {}, { observe_only: true });
     expect(errors).toBe('if 50 % of its work fails: would be degraded; the pool is only observed');
-    const [, fewer] = reads('degraded', { verdict: { rule: 'degraded' } }, { observed_only: true });
+    const [, fewer] = reads('degraded', { verdict: { rule: 'degraded' } }, { observe_only: true });
     expect(fewer).toBe('if it says so, or less than 10 % of its work fails: would be ready; the pool is only observed');
   });
 
   test('what finishes a cleanup that was asked for happens all the same', () => {
-    const [, , overdue] = reads('cleaning', {}, { holder: null, observed_only: true });
+    const [, , overdue] = reads('cleaning', {}, { holder: null, observe_only: true });
     expect(overdue).toBe('if it takes longer than that: quarantined, by clean-deadline [deadline]');
   });
 
   test.for(nodeStatusNames)('no step of %s promises what a rule will not do', (status) => {
-    for (const step of explain(facts(status, {}, { observed_only: true, holder: null })).next) {
+    for (const step of explain(facts(status, {}, { observe_only: true, holder: null })).next) {
       const [, rule] = ruleIn(step) ?? [];
       if (rule && (isNodeRule(rule) || causes[rule as Cause].trigger === 'rule')) expect(rule).toBe('clean-deadline');
     }
@@ -345,8 +345,8 @@ describe('a verdict that is held back', () => {
 test('where it stands is told in one sentence', () => {
   for (const status of nodeStatusNames)
     for (const verdict of [null, { rule: 'x', certain: true }])
-      expect(meaningOf({ status, verdict })).toMatch(/^[A-Z].+\.$/);
-  const means = (certain?: boolean) => meaningOf({ status: 'failed', verdict: { rule: 'provision-error', certain } });
+      expect(nodeMeans({ status, verdict })).toMatch(/^[A-Z].+\.$/);
+  const means = (certain?: boolean) => nodeMeans({ status: 'failed', verdict: { rule: 'provision-error', certain } });
   expect(means()).toMatch(/can still come back/);
   expect(means(true)).toMatch(/waiting does not bring it back/);
 });
@@ -377,8 +377,8 @@ describe('a machine whose beats are refused', () => {
     );
   });
   test('and is not called silent', () => {
-    expect(meaningOf({ status: 'offline', verdict: null }, { refused: true })).toMatch(/^It beats/);
-    expect(meaningOf({ status: 'offline', verdict: null })).toMatch(/^Silent/);
+    expect(nodeMeans({ status: 'offline', verdict: null }, { refused: true })).toMatch(/^It beats/);
+    expect(nodeMeans({ status: 'offline', verdict: null })).toMatch(/^Silent/);
   });
   test('and not where no beat would help', () => {
     for (const status of ['cleaning', 'quarantined', 'retired'] as const)

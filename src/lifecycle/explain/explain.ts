@@ -1,11 +1,11 @@
 /**
  * What a machine waits for, what happens next and when, in words a tired person understands. Pure.
  */
-import { failedSoOften, type Repeated } from '../actions/order-offers.ts';
-import { mayReturnAt, silentFrom } from '../deadlines/liveness.ts';
-import { waitsToBeHeard } from '../findings/refused-beats.ts';
+import { type RepeatedFailure, repeatedFailureWords } from '../actions/order-offers.ts';
+import { mayReturnAt, staleAt } from '../deadlines/liveness.ts';
+import { refusedBeatsWords } from '../findings/refused-beats.ts';
 import { degradedFrom, mayBeReady, wellBelow } from '../model/reports.ts';
-import { isObserved } from '../model/rules.ts';
+import { isObserveOnly } from '../model/rules.ts';
 import type { NodeStatus } from '../model/states.ts';
 import { causes } from '../model/transitions.ts';
 import { agentlessWays } from './explain-agentless.ts';
@@ -22,7 +22,7 @@ type Way = (facts: ExplainFacts) => Explanation;
 
 /** As the rule counts it, so that the time shown is the time at which it decides. */
 const silentAt = (node: ExplainedNode): Date | null =>
-  node.last_seen_at && node.stale_seconds !== null ? silentFrom({ ...node, probe_ok_at: null, gap_end: null }) : null;
+  node.last_seen_at && node.stale_seconds !== null ? staleAt({ ...node, probe_ok_at: null, gap_end: null }) : null;
 
 const share = (rate: number) => `${rate * 100} %`;
 
@@ -127,11 +127,11 @@ const endOfWindow = (condition: string, { deadline_at }: ExplainedNode): NextSte
 /**
  * A boot that failed for good may leave a machine that still runs; it goes when its window ends.
  */
-export const whatEnded = (verdict: ExplainedNode['verdict']): string =>
+export const endWords = (verdict: ExplainedNode['verdict']): string =>
   verdict?.rule === 'provision-error' ? 'bringing it up has failed for good' : 'it has ended';
 
 const ended: Way = ({ node, holder }) => ({
-  waiting_for: `a person${holder ? ' to retry it' : ''}, or the end of its rescue window; ${whatEnded(node.verdict)}, and waiting does not bring it back`,
+  waiting_for: `a person${holder ? ' to retry it' : ''}, or the end of its rescue window; ${endWords(node.verdict)}, and waiting does not bring it back`,
   next: [endOfWindow(holder ? 'nobody retries it before' : 'nobody does anything before', node)],
 });
 
@@ -143,8 +143,8 @@ const mayComeBack: Way = ({ node }) => ({
   ],
 });
 
-const toBeChanged = (repeated: Repeated) =>
-  `a change of pool ${repeated.pool}: ${failedSoOften(repeated)}, and a retry most likely does too. Change what fails (its set-up, image or budget), apply the pool, then retry`;
+const toBeChanged = (repeated: RepeatedFailure) =>
+  `a change of pool ${repeated.pool}: ${repeatedFailureWords(repeated)}, and a retry most likely does too. Change what fails (its set-up, image or budget), apply the pool, then retry`;
 
 const failed: Way = (facts) => {
   const told = (facts.node.verdict?.certain ? ended : mayComeBack)(facts);
@@ -215,13 +215,13 @@ const usedBy = (holder: Holder, reuse: boolean) => {
 /**
  * What to say of a machine that a forced release set aside, once what that left behind is settled.
  */
-export const settledAfterForce =
+export const settledAfterForceWords =
   'released by force; what that left behind is settled since, so it can be reactivated or retired';
 
 const quarantined: Way = ({ node, holder, residue, reuse }) => ({
   waiting_for: [
     'a person to decide',
-    ...(node.verdict?.rule === 'force-release' && residue.length === 0 ? [settledAfterForce] : []),
+    ...(node.verdict?.rule === 'force-release' && residue.length === 0 ? [settledAfterForceWords] : []),
     ...(holder && isUsing(holder) ? [usedBy(holder, reuse)] : []),
     ...(residue.length > 0 ? [`on the residue ledger: ${residue.join(', ')}`] : []),
   ].join('; '),
@@ -244,7 +244,7 @@ const ways: Record<NodeStatus, Way> = {
 
 /** In an observed pool most rules change nothing; their steps are shown as what would happen. */
 function asObserved(step: NextStep): NextStep {
-  if (!step.by || !isObserved(step.by, causes[step.by].trigger, 'observe')) return step;
+  if (!step.by || !isObserveOnly(step.by, causes[step.by].trigger, 'observe')) return step;
   return { ...step, leads_to: `would be ${step.leads_to}; the pool is only observed` };
 }
 
@@ -265,10 +265,10 @@ export function explain(facts: ExplainFacts): Explanation {
     leads_to: `${node.held.rule} is asked again`,
     at: new Date(node.held.held_until),
   };
-  const unheard = facts.refused_beats && isMissed(facts) ? waitsToBeHeard(facts.refused_beats) : null;
+  const unheard = facts.refused_beats && isMissed(facts) ? refusedBeatsWords(facts.refused_beats) : null;
   const tries = isReleaseFailed(facts.holder) ? [retry(facts.holder)] : [];
   return {
     waiting_for: held ? `the end of a hold: ${node.held?.reason}` : (unheard ?? told.waiting_for),
-    next: [...(held ? [held] : []), ...tries, ...(facts.observed_only ? told.next.map(asObserved) : told.next)],
+    next: [...(held ? [held] : []), ...tries, ...(facts.observe_only ? told.next.map(asObserved) : told.next)],
   };
 }

@@ -1,5 +1,5 @@
 /** What an explanation is made from, and what it says. */
-import type { Repeated } from '../actions/order-offers.ts';
+import type { RepeatedFailure } from '../actions/order-offers.ts';
 import type { BudgetSource } from '../deadlines/budgets.ts';
 import type { RefusedBeats } from '../findings/refused-beats.ts';
 import type { Prerequisites } from '../model/reports.ts';
@@ -37,7 +37,7 @@ export interface Holder {
 
 export interface ExplainFacts {
   node: ExplainedNode;
-  observed_only: boolean;
+  observe_only: boolean;
   /** The machine is handed on after its release. */
   reuse: boolean;
   /** No agent runs on it: its provider is looked at, and what that shows is its heartbeat. */
@@ -50,7 +50,7 @@ export interface ExplainFacts {
   /** What the operation that works on it is doing, if one is. */
   operation: string | null;
   /** Set where bringing it up has failed again and again. */
-  repeated: Repeated | null;
+  repeated: RepeatedFailure | null;
   /** Set where its beats arrive and none has counted since. */
   refused_beats: RefusedBeats | null;
 }

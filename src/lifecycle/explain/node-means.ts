@@ -1,6 +1,6 @@
 /** One sentence on where a node stands. Pure. */
 import { type NodeStatus, nodeStatuses } from '../model/states.ts';
-import { whatEnded } from './explain.ts';
+import { endWords } from './explain.ts';
 import type { ExplainedNode } from './explanation.ts';
 
 /** Where no agent runs, its provider alone speaks of it. */
@@ -11,12 +11,12 @@ const agentlessMeans: Partial<Record<NodeStatus, string>> = {
   offline: 'Its provider does not show it; it may come back until its deadline.',
 };
 
-export function meaningOf(
+export function nodeMeans(
   { status, verdict }: Pick<ExplainedNode, 'status' | 'verdict'>,
   { stuck = false, agentless = false, refused = false } = {},
 ): string {
   if (status === 'failed' && verdict?.certain)
-    return `Given up by a verdict: ${whatEnded(verdict)}, and waiting does not bring it back.`;
+    return `Given up by a verdict: ${endWords(verdict)}, and waiting does not bring it back.`;
   if (status === 'cleaning' && stuck)
     return 'The release of its allocation has failed; until one ends with proof, nobody gets it.';
   if (status === 'offline' && refused)

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { crashSigns, readSigns } from './diagnosis.ts';
+import { crashPatterns, diagnose } from './diagnosis.ts';
 
 /** Lines as consoles and logs print them, and what each says. */
 const lines: [code: string, line: string][] = [
@@ -30,18 +30,18 @@ const lines: [code: string, line: string][] = [
 
 describe('a line of a boot that goes wrong', () => {
   test.for(lines)('says %s: %s', ([code, line]) => {
-    expect(readSigns(`all is well\n${line}\nand on it goes`)).toMatchObject({ code, line });
+    expect(diagnose(`all is well\n${line}\nand on it goes`)).toMatchObject({ code, line });
   });
 
   test('is there for every sign', () => {
-    expect(crashSigns.map((sign) => sign.code).filter((code) => !lines.some(([each]) => each === code))).toEqual([]);
+    expect(crashPatterns.map((sign) => sign.code).filter((code) => !lines.some(([each]) => each === code))).toEqual([]);
   });
 });
 
 test('a sign is told in words, and whether waiting longer can help', () => {
   const told = Object.fromEntries(
     lines.map(([code, line]) => {
-      const { says, certain } = readSigns(line) ?? {};
+      const { says, certain } = diagnose(line) ?? {};
       return [code, `${says}${certain ? ', for certain' : ''}`];
     }),
   );
@@ -70,17 +70,17 @@ test.for([
   'ALERT! does not exist',
   'Out of memory is what nobody wants to be',
 ])('a boot that says "%s" says nothing wrong', (text) => {
-  expect(readSigns(text)).toBeUndefined();
+  expect(diagnose(text)).toBeUndefined();
 });
 
 test('the cause goes before its consequences, wherever they stand', () => {
   const text = ['start.sh: Segmentation fault', 'tar: No space left on device', 'systemd: stopping'].join('\n');
-  expect(readSigns(text)).toMatchObject({ code: 'disk_full', line: 'tar: No space left on device' });
+  expect(diagnose(text)).toMatchObject({ code: 'disk_full', line: 'tar: No space left on device' });
 });
 
 test('the first line that shows it is kept, without the space around it and not endlessly', () => {
   const first = '  write: No space left on device\r\nlater: No space left on device';
-  expect(readSigns(first)?.line).toBe('write: No space left on device');
+  expect(diagnose(first)?.line).toBe('write: No space left on device');
   const long = `No space left on device ${'x'.repeat(1000)}`;
-  expect(readSigns(long)?.line).toBe(long.slice(0, 400));
+  expect(diagnose(long)?.line).toBe(long.slice(0, 400));
 });

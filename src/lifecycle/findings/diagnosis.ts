@@ -1,6 +1,6 @@
 /** What lines of a console or a log say about a boot that goes wrong. Diagnoses only; what decides is a rule. Pure. */
 
-export interface CrashSign {
+export interface CrashPattern {
   /** Short and stable: the same in evidence, metrics and docs. */
   code: string;
   pattern: RegExp;
@@ -10,7 +10,7 @@ export interface CrashSign {
 }
 
 /** In the order of what they explain: the first that matches is the cause, what follows are its consequences. */
-export const crashSigns: readonly CrashSign[] = [
+export const crashPatterns: readonly CrashPattern[] = [
   { code: 'kernel_panic', pattern: /Kernel panic - not syncing/, says: 'the kernel panicked', certain: true },
   {
     code: 'no_root_device',
@@ -69,7 +69,7 @@ export const crashSigns: readonly CrashSign[] = [
   },
 ];
 
-export interface Finding {
+export interface Diagnosis {
   code: string;
   says: string;
   certain: boolean;
@@ -79,8 +79,8 @@ export interface Finding {
 const longestLine = 400;
 
 /** The first sign found, by the order of causes, with the line that shows it. */
-export function readSigns(text: string): Finding | undefined {
-  for (const { code, pattern, says, certain } of crashSigns) {
+export function diagnose(text: string): Diagnosis | undefined {
+  for (const { code, pattern, says, certain } of crashPatterns) {
     const line = text.split('\n').find((each) => pattern.test(each));
     if (line !== undefined) return { code, says, certain, line: line.trim().slice(0, longestLine) };
   }

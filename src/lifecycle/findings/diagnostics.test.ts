@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { collectedOf, sizeWords } from './diagnostics.ts';
+import { readDiagnostics, sizeWords } from './diagnostics.ts';
 
 it('reads what an agent and a provider tell', () => {
   const told = {
@@ -9,7 +9,7 @@ it('reads what an agent and a provider tell', () => {
     lines: [{ seq: 1, at: '2026-01-01T00:00:00Z', stream: 'stdout', line: 'up' }],
     attachments: [{ name: 'console', text: 'panic' }],
   };
-  expect(collectedOf(told)).toEqual({
+  expect(readDiagnostics(told)).toEqual({
     ...told,
     processes: [{ pid: 7, state: 'S', rss_bytes: 2048, command: 'sleep 1' }],
     lines: [{ at: '2026-01-01T00:00:00Z', stream: 'stdout', line: 'up' }],
@@ -19,7 +19,7 @@ it('reads what an agent and a provider tell', () => {
 it('reads the lines that a machine wrote and never sent', () => {
   const kept = (line: string) => JSON.stringify({ seq: 1, at: '2026-01-01T00:00:00Z', stream: 'setup', line });
   const text = ['cut off"}', kept('one'), kept('two'), '', '{"no":"line"}', '7'].join('\n');
-  const { lines, attachments } = collectedOf({ attachments: [{ name: 'node.log', text }] });
+  const { lines, attachments } = readDiagnostics({ attachments: [{ name: 'node.log', text }] });
   expect(lines.map(({ stream, line }) => `${stream} ${line}`)).toEqual(['setup one', 'setup two']);
   expect(attachments).toEqual([]);
 });
@@ -27,7 +27,7 @@ it('reads the lines that a machine wrote and never sent', () => {
 it.each([{}, { host: null, processes: 'many', lines: [1, null], boot_stages: [{ seconds: 1 }], attachments: {} }])(
   'leaves out what has another shape: %j',
   (data) => {
-    expect(collectedOf(data)).toEqual({ host: null, processes: [], boot_stages: [], lines: [], attachments: [] });
+    expect(readDiagnostics(data)).toEqual({ host: null, processes: [], boot_stages: [], lines: [], attachments: [] });
   },
 );
 

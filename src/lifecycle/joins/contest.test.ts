@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { judgeReturn, type ReturnFacts, verdictOfAnswer } from './contest.ts';
+import { judgeRegistration, type ReturnFacts, verdictOfAnswer } from './contest.ts';
 
 const there = 'http://10.0.0.1:8001';
 const elsewhere = 'http://10.0.0.2:8001';
@@ -19,7 +19,7 @@ test('a return at the same address is a restart, whatever else holds', () => {
   for (const is_other_process of [true, false])
     for (const is_beating of [true, false])
       for (const serves_tenant of [true, false])
-        expect(judgeReturn(facts({ is_other_process, is_beating, serves_tenant }))).toBe('restart');
+        expect(judgeRegistration(facts({ is_other_process, is_beating, serves_tenant }))).toBe('restart');
 });
 
 test('another address never takes a name that serves a tenant, be the former one silent or without an address', () => {
@@ -29,25 +29,25 @@ test('another address never takes a name that serves a tenant, be the former one
     [null, elsewhere],
   ])
     for (const is_beating of [true, false])
-      expect(judgeReturn(facts({ endpoint, claimed_endpoint, is_beating }))).toBe('other_endpoint');
+      expect(judgeRegistration(facts({ endpoint, claimed_endpoint, is_beating }))).toBe('other_endpoint');
 });
 
 test('a machine with a credential that serves a tenant does not return without it, at any address', () => {
   for (const claimed_endpoint of [there, elsewhere, null])
     for (const is_beating of [true, false])
-      expect(judgeReturn(facts({ claimed_endpoint, is_beating, has_credential: true }))).toBe('key_unproven');
-  expect(judgeReturn(facts({ serves_tenant: false, has_credential: true }))).toBe('restart');
-  expect(judgeReturn(facts({ has_credential: true, re_enrolled: true }))).toBe('restart');
+      expect(judgeRegistration(facts({ claimed_endpoint, is_beating, has_credential: true }))).toBe('key_unproven');
+  expect(judgeRegistration(facts({ serves_tenant: false, has_credential: true }))).toBe('restart');
+  expect(judgeRegistration(facts({ has_credential: true, re_enrolled: true }))).toBe('restart');
 });
 
 test('an operator may let it: by the pool, or by a re-enrolment', () => {
-  expect(judgeReturn(facts({ claimed_endpoint: elsewhere, allow_takeover: true }))).toBe('restart');
-  expect(judgeReturn(facts({ claimed_endpoint: elsewhere, re_enrolled: true }))).toBe('restart');
+  expect(judgeRegistration(facts({ claimed_endpoint: elsewhere, allow_takeover: true }))).toBe('restart');
+  expect(judgeRegistration(facts({ claimed_endpoint: elsewhere, re_enrolled: true }))).toBe('restart');
 });
 
 test('without a tenant the former address decides', () => {
   const moved = facts({ claimed_endpoint: elsewhere, serves_tenant: false });
-  expect(judgeReturn(moved)).toBe('ask_former');
+  expect(judgeRegistration(moved)).toBe('ask_former');
   expect(verdictOfAnswer('yes', { is_beating: false })).toBe('second_process');
   expect(verdictOfAnswer('no', { is_beating: true })).toBe('restart');
 });
@@ -56,10 +56,12 @@ test('where there is nothing to ask, its heartbeats decide', () => {
   expect(verdictOfAnswer('unknown', { is_beating: true })).toBe('second_process');
   expect(verdictOfAnswer('unknown', { is_beating: false })).toBe('restart');
   const nowhere = facts({ endpoint: null, claimed_endpoint: null });
-  expect(judgeReturn(nowhere)).toBe('second_process');
-  expect(judgeReturn({ ...nowhere, is_beating: false })).toBe('restart');
-  expect(judgeReturn({ ...nowhere, is_other_process: false }), 'one that does not say which it is').toBe('restart');
-  expect(judgeReturn(facts({ endpoint: null, claimed_endpoint: elsewhere, serves_tenant: false }))).toBe(
+  expect(judgeRegistration(nowhere)).toBe('second_process');
+  expect(judgeRegistration({ ...nowhere, is_beating: false })).toBe('restart');
+  expect(judgeRegistration({ ...nowhere, is_other_process: false }), 'one that does not say which it is').toBe(
+    'restart',
+  );
+  expect(judgeRegistration(facts({ endpoint: null, claimed_endpoint: elsewhere, serves_tenant: false }))).toBe(
     'second_process',
   );
 });

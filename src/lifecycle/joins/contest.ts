@@ -12,7 +12,7 @@ export const contestReasons = {
 export type ContestReason = keyof typeof contestReasons;
 
 /** What an address answered when it was asked whether somebody is there; `unknown` where it could not be asked. */
-export type Answered = 'yes' | 'no' | 'unknown';
+export type ProbeAnswer = 'yes' | 'no' | 'unknown';
 
 export interface ReturnFacts {
   /** The address on record, and the one that the registration names. */
@@ -33,7 +33,7 @@ export interface ReturnFacts {
 export type ReturnVerdict = 'restart' | 'ask_former' | 'key_unproven' | 'second_process' | 'other_endpoint';
 
 /** `ask_former`: whether the former address still answers decides, see `verdictOfAnswer`. */
-export function judgeReturn(facts: ReturnFacts): ReturnVerdict {
+export function judgeRegistration(facts: ReturnFacts): ReturnVerdict {
   if (facts.allow_takeover || facts.re_enrolled) return 'restart';
   // An address is no proof where the machine has a credential: whoever holds a join token can name it.
   if (facts.serves_tenant && facts.has_credential) return 'key_unproven';
@@ -45,7 +45,7 @@ export function judgeReturn(facts: ReturnFacts): ReturnVerdict {
   return facts.endpoint === null ? verdictOfAnswer('unknown', facts) : 'ask_former';
 }
 
-export function verdictOfAnswer(answered: Answered, { is_beating }: Pick<ReturnFacts, 'is_beating'>): ReturnVerdict {
+export function verdictOfAnswer(answered: ProbeAnswer, { is_beating }: Pick<ReturnFacts, 'is_beating'>): ReturnVerdict {
   if (answered === 'unknown') return is_beating ? 'second_process' : 'restart';
   return answered === 'yes' ? 'second_process' : 'restart';
 }

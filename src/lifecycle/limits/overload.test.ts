@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { pressureOf, type Strain, sheddingAt } from './overload.ts';
+import { decideShedding, pressureOf, type ReplicaLoad } from './overload.ts';
 
-const calm: Strain = { loop_lag_ms: 5, behind_ms: 200, beats_per_second: 5_000, beat_rate: 5_000 };
+const calm: ReplicaLoad = { loop_lag_ms: 5, behind_ms: 200, beats_per_second: 5_000, beat_rate: 5_000 };
 const amount = (max: number) => fc.double({ min: 0, max, noNaN: true });
-const anyStrain: fc.Arbitrary<Strain> = fc.record({
+const anyStrain: fc.Arbitrary<ReplicaLoad> = fc.record({
   loop_lag_ms: amount(60_000),
   behind_ms: amount(600_000),
   beats_per_second: amount(1_000_000),
@@ -12,7 +12,7 @@ const anyStrain: fc.Arbitrary<Strain> = fc.record({
 });
 
 test('at the rate it was set up for nothing is put off', () => {
-  expect(sheddingAt(calm)).toEqual({ reads: false, beats: false, stretch: 1 });
+  expect(decideShedding(calm)).toEqual({ reads: false, beats: false, stretch: 1 });
 });
 
 test('each kind of strain puts off reads first, and then beats', () => {
@@ -21,29 +21,29 @@ test('each kind of strain puts off reads first, and then beats', () => {
     ['behind_ms', 2_500, 5_000],
     ['beats_per_second', 12_000, 25_000],
   ] as const) {
-    expect(sheddingAt({ ...calm, [name]: some }), name).toEqual({ reads: true, beats: false, stretch: 1 });
-    const shed = sheddingAt({ ...calm, [name]: much });
+    expect(decideShedding({ ...calm, [name]: some }), name).toEqual({ reads: true, beats: false, stretch: 1 });
+    const shed = decideShedding({ ...calm, [name]: much });
     expect(shed, name).toMatchObject({ reads: true, beats: true });
     expect(shed.stretch, name).toBeGreaterThan(1);
   }
 });
 
 test('what is bearable ends where strain begins to count, and not behind it', () => {
-  expect(sheddingAt({ ...calm, loop_lag_ms: 999 })).toMatchObject({ reads: false });
-  expect(sheddingAt({ ...calm, loop_lag_ms: 1_000 })).toEqual({ reads: true, beats: false, stretch: 1 });
-  expect(sheddingAt({ ...calm, loop_lag_ms: 2_000 })).toEqual({ reads: true, beats: true, stretch: 2 });
+  expect(decideShedding({ ...calm, loop_lag_ms: 999 })).toMatchObject({ reads: false });
+  expect(decideShedding({ ...calm, loop_lag_ms: 1_000 })).toEqual({ reads: true, beats: false, stretch: 1 });
+  expect(decideShedding({ ...calm, loop_lag_ms: 2_000 })).toEqual({ reads: true, beats: true, stretch: 2 });
 });
 
 test('a rate that was set far too low makes nobody overloaded by a few beats', () => {
   const few = { ...calm, beats_per_second: 150, beat_rate: 0.5 };
-  expect(sheddingAt(few)).toEqual({ reads: false, beats: false, stretch: 1 });
-  expect(sheddingAt({ ...few, beats_per_second: 500 })).toMatchObject({ reads: true, beats: true });
+  expect(decideShedding(few)).toEqual({ reads: false, beats: false, stretch: 1 });
+  expect(decideShedding({ ...few, beats_per_second: 500 })).toMatchObject({ reads: true, beats: true });
 });
 
 test('beats are never put off while lists are answered, and no interval is made shorter or endless', () => {
   fc.assert(
     fc.property(anyStrain, (strain) => {
-      const { reads, beats, stretch } = sheddingAt(strain);
+      const { reads, beats, stretch } = decideShedding(strain);
       if (beats) expect(reads).toBe(true);
       expect(stretch).toBeGreaterThanOrEqual(1);
       expect(stretch).toBeLessThanOrEqual(4);
@@ -55,13 +55,13 @@ test('beats are never put off while lists are answered, and no interval is made 
 test('more strain never sheds less', () => {
   fc.assert(
     fc.property(anyStrain, anyStrain, (a, b) => {
-      const worse: Strain = {
+      const worse: ReplicaLoad = {
         loop_lag_ms: Math.max(a.loop_lag_ms, b.loop_lag_ms),
         behind_ms: Math.max(a.behind_ms, b.behind_ms),
         beats_per_second: Math.max(a.beats_per_second, b.beats_per_second),
         beat_rate: Math.min(a.beat_rate, b.beat_rate),
       };
-      const [before, after] = [sheddingAt(a), sheddingAt(worse)];
+      const [before, after] = [decideShedding(a), decideShedding(worse)];
       expect(pressureOf(worse)).toBeGreaterThanOrEqual(pressureOf(a));
       expect(after.reads || !before.reads).toBe(true);
       expect(after.beats || !before.beats).toBe(true);

@@ -5,7 +5,7 @@
  */
 
 /** How hard a replica has it, over the last few seconds. */
-export interface Strain {
+export interface ReplicaLoad {
   /** How late its own timers are. */
   loop_lag_ms: number;
   /** How long beats had waited when they were stored. */
@@ -31,7 +31,7 @@ const shedsBeatsFrom = 2;
 /** A fleet that was told to beat much too seldom is judged late for as long as it was told to. */
 const mostStretch = 4;
 
-export function pressureOf({ loop_lag_ms, behind_ms, beats_per_second, beat_rate }: Strain): number {
+export function pressureOf({ loop_lag_ms, behind_ms, beats_per_second, beat_rate }: ReplicaLoad): number {
   return Math.max(
     loop_lag_ms / bearable.loop_lag_ms,
     behind_ms / bearable.behind_ms,
@@ -39,7 +39,7 @@ export function pressureOf({ loop_lag_ms, behind_ms, beats_per_second, beat_rate
   );
 }
 
-export function sheddingAt(strain: Strain): Shedding {
+export function decideShedding(strain: ReplicaLoad): Shedding {
   const pressure = pressureOf(strain);
   const beats = pressure >= shedsBeatsFrom;
   return { reads: pressure >= shedsReadsFrom, beats, stretch: beats ? Math.min(pressure, mostStretch) : 1 };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { defaultKeepSeconds, midnightAfter, pieceSeconds } from './retention.ts';
+import { defaultKeepSeconds, midnightAfter, partitionSeconds } from './retention.ts';
 
 const day = 24 * 3600;
 
@@ -16,7 +16,7 @@ describe('a piece', () => {
     ['and of what divides evenly no more', 8 * day, 2 * day],
     ['a year at most', 10 * 365 * day, 365 * day],
   ])('is %s', (_, kept, wide) => {
-    expect(pieceSeconds(kept)).toBe(wide);
+    expect(partitionSeconds(kept)).toBe(wide);
   });
 
   it('begins at midnight, and after a midnight at the next', () => {

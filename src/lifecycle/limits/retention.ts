@@ -20,7 +20,7 @@ const piecesKept = 4;
 const widestDays = 365;
 
 /** A layer lives in a handful of pieces, whatever its time: each one more is looked into by whoever reads a timeline. */
-export const pieceSeconds = (keep_seconds: number): number =>
+export const partitionSeconds = (keep_seconds: number): number =>
   Math.min(widestDays, Math.max(1, Math.ceil(keep_seconds / daySeconds / piecesKept))) * daySeconds;
 
 /** The midnight (UTC) after a moment; pieces begin and end there. */
@@ -36,6 +36,6 @@ export interface LogSettings {
  * Lines count with their compressed size, but with at least an eighth of their raw size: repeated
  * lines compress a thousandfold, and reading or searching them costs their raw size.
  */
-export const rawBytesPerByte = 8;
+export const maxCompressionCredit = 8;
 
 export const defaultLogSettings: LogSettings = { most_bytes_per_node: 256 * 1024 * 1024 };

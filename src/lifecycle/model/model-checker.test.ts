@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { checkModel, type Finding } from './model-checker.ts';
+import { checkModel, type Violation } from './model-checker.ts';
 import { type Model, slipwayModel } from './model-moves.ts';
 import { type AllocationStatus, allocationStatusNames, type NodeStatus, nodeStatusNames } from './states.ts';
 import { type Cause, causes, type Edge, type PairedChange, type Trigger } from './transitions.ts';
 
-const whereOf = (findings: Finding[]) => findings.map(({ where, what }) => `${where}: ${what}`);
+const whereOf = (findings: Violation[]) => findings.map(({ where, what }) => `${where}: ${what}`);
 
 /** The tables without the causes of one trigger (or one cause) on the edges out of a status. */
 const without = <S extends string>(

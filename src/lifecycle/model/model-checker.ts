@@ -16,7 +16,7 @@ import {
 import type { AllocationStatus, BudgetPhase, NodeStatus, StatusClass, StatusDeclaration } from './states.ts';
 import { type Cause, causes, type Edge, findEdge } from './transitions.ts';
 
-export interface Finding {
+export interface Violation {
   /**
    * The status or the state that breaks a promise: `node cleaning`, `node quarantined with
    * allocation provisioning`.
@@ -28,7 +28,7 @@ export interface Finding {
 export interface Proof {
   states: State[];
   moves: number;
-  findings: Finding[];
+  findings: Violation[];
 }
 
 const keyOf = (state: State) => `${state.node}/${state.allocation}`;
@@ -136,7 +136,7 @@ function brokenDeclarations<S extends string>(
   statuses: Record<S, StatusDeclaration>,
   edges: readonly Edge<S>[],
   ends: PhaseEnds,
-): Finding[] {
+): Violation[] {
   return (Object.keys(statuses) as S[]).flatMap((name) => {
     const exits = new Set(edges.filter((edge) => edge.from === name).flatMap((edge) => edge.by));
     return classPromises[statuses[name].class](statuses[name], exits, ends).map((what) => ({
@@ -147,14 +147,14 @@ function brokenDeclarations<S extends string>(
 }
 
 /** A machine is never free again before the proof of its cleanup or absence. */
-const unprovenReuse = (model: Model): Finding[] =>
+const unprovenReuse = (model: Model): Violation[] =>
   model.nodeEdges
     .filter((edge) => edge.from === 'cleaning' && !model.nodeStatuses[edge.to].fenced)
     .filter((edge) => edge.by.some((by) => by !== 'proof'))
     .map((edge) => ({ where: 'node cleaning', what: `becomes ${edge.to} without proof` }));
 
 /** An allocation can be released whatever its machine does by then. */
-const unreleasable = (model: Model): Finding[] =>
+const unreleasable = (model: Model): Violation[] =>
   (Object.keys(model.nodeStatuses) as NodeStatus[])
     .filter((status) => status !== 'cleaning' && model.nodeStatuses[status].class !== 'terminal')
     .filter((status) => !findEdge(model.nodeEdges, status, 'cleaning', 'release'))
@@ -164,7 +164,7 @@ const unreleasable = (model: Model): Finding[] =>
  * A release may end with the proof that the machine is gone wherever its node stands by then, and
  * that node must be retired.
  */
-function unretiredProofs(model: Model, exploration: Exploration): Finding[] {
+function unretiredProofs(model: Model, exploration: Exploration): Violation[] {
   const start: State = { node: 'cleaning', allocation: 'releasing' };
   const during = exploration.within(start, ({ allocation }) => ownsCleanup(allocation));
   return during
@@ -173,7 +173,7 @@ function unretiredProofs(model: Model, exploration: Exploration): Finding[] {
     .map((state) => ({ where: wordsOf(state), what: 'cannot be retired when its machine is proven gone' }));
 }
 
-function missingPairs(model: Model): Finding[] {
+function missingPairs(model: Model): Violation[] {
   return model.pairedChanges.flatMap(({ node, allocation }) => {
     const allowed = model.allocationEdges.some(
       (edge) => edge.from === allocation.from && edge.to === allocation.to && edge.by.includes(allocation.by),
@@ -196,7 +196,7 @@ const untold: Partial<Record<AllocationPart, readonly NodePart[]>> = {
 const isOver = ({ node, allocation }: State) =>
   (node === 'none' || node === 'retired') && ['none', 'released', 'over'].includes(allocation);
 
-function brokenStates(model: Model, exploration: Exploration): Finding[] {
+function brokenStates(model: Model, exploration: Exploration): Violation[] {
   const classOfNode = (part: NodePart): StatusClass => (part === 'none' ? 'terminal' : model.nodeStatuses[part].class);
   const classOfAllocation = (part: AllocationPart): StatusClass =>
     part === 'none' || part === 'over' ? 'terminal' : model.allocationStatuses[part].class;
@@ -241,7 +241,7 @@ function brokenStates(model: Model, exploration: Exploration): Finding[] {
   });
 }
 
-const unreached = (noun: string, names: string[], seen: Set<string>): Finding[] =>
+const unreached = (noun: string, names: string[], seen: Set<string>): Violation[] =>
   names.filter((name) => !seen.has(name)).map((name) => ({ where: `${noun} ${name}`, what: 'is never reached' }));
 
 export function checkModel(model: Model = slipwayModel): Proof {

@@ -1,12 +1,19 @@
 import { describe, expect, test } from 'vitest';
-import { type Beat, type Claim, type ClaimingNode, effectOfBeat, mayBeReady, type Prerequisites } from './reports.ts';
+import {
+  type Beat,
+  effectOfBeat,
+  mayBeReady,
+  type Prerequisites,
+  type ReportedStatus,
+  type ReportingNode,
+} from './reports.ts';
 import type { NodeStatus } from './states.ts';
 
 const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1000);
 const now = at(0);
 const stale = 30;
 
-const standing = (status: NodeStatus, over: Partial<ClaimingNode> = {}): ClaimingNode => ({
+const standing = (status: NodeStatus, over: Partial<ReportingNode> = {}): ReportingNode => ({
   status,
   status_since: at(-1000),
   deadline_at: null,
@@ -19,13 +26,13 @@ const standing = (status: NodeStatus, over: Partial<ClaimingNode> = {}): Claimin
 });
 
 /** What a beat does, as `status by cause`, or `nothing`. */
-function effect(node: ClaimingNode, beat: Beat = {}): string {
+function effect(node: ReportingNode, beat: Beat = {}): string {
   const change = effectOfBeat(node, beat, now);
   return change ? `${change.to} by ${change.by}` : 'nothing';
 }
-const reasonOf = (node: ClaimingNode, beat: Beat = {}) => effectOfBeat(node, beat, now)?.reason;
+const reasonOf = (node: ReportingNode, beat: Beat = {}) => effectOfBeat(node, beat, now)?.reason;
 
-const claims: Claim[] = ['starting', 'ready', 'degraded', 'stopping'];
+const claims: ReportedStatus[] = ['starting', 'ready', 'degraded', 'stopping'];
 
 describe('a starting node', () => {
   test('is ready at once when it says so', () => {
@@ -53,7 +60,7 @@ describe('a starting node', () => {
 });
 
 describe('a failed node', () => {
-  const failed = (over: Partial<ClaimingNode> = {}) =>
+  const failed = (over: Partial<ReportingNode> = {}) =>
     standing('failed', { deadline_at: at(1), status_since: at(-4), ...over });
 
   test.for<Beat>([{}, { status: 'starting' }, { status: 'ready' }, { status: 'degraded' }])(
@@ -119,7 +126,7 @@ describe('a ready node', () => {
 describe('a degraded node', () => {
   const byErrors = standing('degraded', { verdict: { rule: 'degraded' }, reported_status: 'ready' });
   const byClaim = standing('degraded', { verdict: { rule: 'degraded' }, reported_status: 'degraded' });
-  const bySilence = (since: number, over: Partial<ClaimingNode> = {}) =>
+  const bySilence = (since: number, over: Partial<ReportingNode> = {}) =>
     standing('degraded', { verdict: { rule: 'liveness' }, reported_status: 'ready', status_since: at(since), ...over });
 
   test.for<[Beat, string]>([

@@ -3,17 +3,17 @@ import { mayReturnAt } from '../deadlines/liveness.ts';
 import type { NodeStatus } from './states.ts';
 import type { Cause } from './transitions.ts';
 
-export type Claim = 'starting' | 'ready' | 'degraded' | 'stopping';
+export type ReportedStatus = 'starting' | 'ready' | 'degraded' | 'stopping';
 
 export interface Beat {
-  status?: Claim;
+  status?: ReportedStatus;
   error_rate?: number;
   /** Why, in the machine's own words. */
   message?: string;
 }
 
 /** The node as the door reads it under its lock. */
-export interface ClaimingNode {
+export interface ReportingNode {
   status: NodeStatus;
   status_since: Date;
   deadline_at: Date | null;
@@ -29,7 +29,7 @@ export interface ClaimingNode {
 /** Null: the pool asks for none. */
 export type Prerequisites = 'unchecked' | 'met' | 'missing' | null;
 
-export interface ClaimChange {
+export interface ReportEffect {
   to: NodeStatus;
   by: Cause;
   reason: string;
@@ -48,17 +48,17 @@ const inItsWords = (reason: string, { message }: Beat) => {
   return words ? `${reason}: ${words}` : reason;
 };
 
-const lateness = (node: ClaimingNode, now: Date) => ((now.getTime() - node.status_since.getTime()) / 1000).toFixed(1);
+const lateness = (node: ReportingNode, now: Date) => ((now.getTime() - node.status_since.getTime()) / 1000).toFixed(1);
 
 /** Prerequisites are looked at before `ready`, whoever promotes. */
 export const mayBeReady = (prerequisites: Prerequisites): boolean => prerequisites === null || prerequisites === 'met';
 
-function whenStarting(node: ClaimingNode, { status }: Beat): ClaimChange | undefined {
+function whenStarting(node: ReportingNode, { status }: Beat): ReportEffect | undefined {
   if (status !== 'ready' || !mayBeReady(node.prerequisites)) return undefined;
   return { to: 'ready', by: 'claim-ready', reason: 'the node said it is ready' };
 }
 
-function whenFailed(node: ClaimingNode, { status }: Beat, now: Date): ClaimChange | undefined {
+function whenFailed(node: ReportingNode, { status }: Beat, now: Date): ReportEffect | undefined {
   const open = node.deadline_at !== null && node.deadline_at >= now && node.registered_at !== null;
   // What it was given up for must not still hold: it would be given up again, and again, and never be over.
   if (!open || status === 'stopping' || !mayBeReady(node.prerequisites)) return undefined;
@@ -70,7 +70,7 @@ function whenFailed(node: ClaimingNode, { status }: Beat, now: Date): ClaimChang
 }
 
 /** Back to what it was. One that the rule found silent waits out its stale time; one that said goodbye comes back at once. */
-function whenOffline(node: ClaimingNode, beat: Beat, now: Date): ClaimChange | undefined {
+function whenOffline(node: ReportingNode, beat: Beat, now: Date): ReportEffect | undefined {
   if (beat.status === 'stopping') return undefined;
   const silenced = node.verdict?.rule === 'liveness';
   if (silenced && mayReturnAt(node.status_since, node.stale_seconds) > now) return undefined;
@@ -84,7 +84,7 @@ function whenOffline(node: ClaimingNode, beat: Beat, now: Date): ClaimChange | u
   };
 }
 
-function whenReady(_: ClaimingNode, beat: Beat): ClaimChange | undefined {
+function whenReady(_: ReportingNode, beat: Beat): ReportEffect | undefined {
   if (beat.status === 'stopping') return { to: 'offline', by: 'goodbye', reason: 'the node said goodbye' };
   if (beat.status === 'degraded')
     return { to: 'degraded', by: 'degraded', reason: inItsWords('the node says it is degraded', beat) };
@@ -96,7 +96,7 @@ function whenReady(_: ClaimingNode, beat: Beat): ClaimChange | undefined {
   };
 }
 
-function whenDegraded(node: ClaimingNode, beat: Beat, now: Date): ClaimChange | undefined {
+function whenDegraded(node: ReportingNode, beat: Beat, now: Date): ReportEffect | undefined {
   if (beat.status === 'stopping') return { to: 'offline', by: 'goodbye', reason: 'the node said goodbye' };
   if (isIll(beat) || (beat.status ?? node.reported_status) === 'degraded') return undefined;
   if (node.verdict?.rule === 'liveness')
@@ -111,7 +111,7 @@ function whenDegraded(node: ClaimingNode, beat: Beat, now: Date): ClaimChange | 
   return undefined;
 }
 
-type Effect = (node: ClaimingNode, beat: Beat, now: Date) => ClaimChange | undefined;
+type Effect = (node: ReportingNode, beat: Beat, now: Date) => ReportEffect | undefined;
 
 const effects: Partial<Record<NodeStatus, Effect>> = {
   starting: whenStarting,
@@ -122,11 +122,11 @@ const effects: Partial<Record<NodeStatus, Effect>> = {
 };
 
 /** Where a beat takes a node. A `starting` claim after promotion takes it nowhere: a claim never goes back past a verdict. */
-export const effectOfBeat = (node: ClaimingNode, beat: Beat, now: Date): ClaimChange | undefined =>
+export const effectOfBeat = (node: ReportingNode, beat: Beat, now: Date): ReportEffect | undefined =>
   effects[node.status]?.(node, beat, now);
 
 /** What the replica remembers of a node, enough to know whether a beat may change something. */
-export interface RememberedNode {
+export interface CachedNode {
   node_status: NodeStatus;
   reported_status: string | null;
   verdict_rule: string | null;
@@ -134,7 +134,7 @@ export interface RememberedNode {
 }
 
 /** Only what may change a status, or is news, is written before it is answered; a plain beat is coalesced. */
-export function isNews(node: RememberedNode, beat: Beat & { boot_stage?: string }): boolean {
+export function needsImmediateWrite(node: CachedNode, beat: Beat & { boot_stage?: string }): boolean {
   if (beat.status !== undefined && beat.status !== node.reported_status) return true;
   if (beat.boot_stage !== undefined && beat.boot_stage !== node.boot_stage && node.node_status === 'starting')
     return true;

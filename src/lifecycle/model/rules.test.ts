@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import {
   holdingRules,
   isNodeRule,
-  isObserved,
+  isObserveOnly,
   type NodeRule,
   type NodeRuleName,
   nodeRules,
@@ -51,11 +51,11 @@ describe('under mass failure', () => {
 
 describe('in a pool that is only observed', () => {
   const observed = (mode: 'enforce' | 'observe' | undefined) =>
-    (Object.keys(causes) as Cause[]).filter((cause) => isObserved(cause, causes[cause].trigger, mode));
+    (Object.keys(causes) as Cause[]).filter((cause) => isObserveOnly(cause, causes[cause].trigger, mode));
 
   test('rules decide and change nothing', () => {
     for (const [name] of rules)
-      expect(isObserved(name, causes[name].trigger, 'observe'), name).toBe(
+      expect(isObserveOnly(name, causes[name].trigger, 'observe'), name).toBe(
         !['clean-deadline', 'drain-deadline'].includes(name),
       );
   });
@@ -73,7 +73,7 @@ describe('in a pool that is only observed', () => {
       'clean-deadline',
       'drain-deadline',
     ] as const)
-      expect(isObserved(cause, causes[cause].trigger, 'observe'), cause).toBe(false);
+      expect(isObserveOnly(cause, causes[cause].trigger, 'observe'), cause).toBe(false);
   });
 
   test.for(['enforce', undefined] as const)('and nowhere else: mode %s', (mode) => {

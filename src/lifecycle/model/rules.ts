@@ -41,7 +41,7 @@ export const pausingRules = rulesThat('pause-launches');
 export const isNodeRule = (name: string): name is NodeRuleName => Object.hasOwn(nodeRules, name);
 
 /** Those that were decided on lately have left the phase they are a share of, and count among it still. */
-export const leftPhase = (phase: readonly NodeStatus[], recent: number): number =>
+export const recentBesidesPhase = (phase: readonly NodeStatus[], recent: number): number =>
   phase.includes('cleaning') ? 0 : recent;
 
 /** Rules that finish what a person asked for go on in an observed pool as well; else a release would stand still there. */
@@ -55,5 +55,5 @@ const finishing: ReadonlySet<Cause> = new Set<Cause>([
 ]);
 
 /** Whether a rule only says what it would have done, in a pool that is merely observed. */
-export const isObserved = (cause: Cause, trigger: string, mode: 'enforce' | 'observe' | undefined): boolean =>
+export const isObserveOnly = (cause: Cause, trigger: string, mode: 'enforce' | 'observe' | undefined): boolean =>
   mode === 'observe' && trigger === 'rule' && !finishing.has(cause);

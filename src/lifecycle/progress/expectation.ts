@@ -16,16 +16,16 @@ export interface Expected {
 export const quantileShares: readonly number[] = Array.from({ length: 21 }, (_, i) => i / 20);
 
 /** So short a rest worries nobody, however quick a step usually is. */
-export const leastStallSeconds = 2;
+export const minStallSeconds = 2;
 
 /** From so many runs on, their slowest tenth is more than a single run that happened to be quick. */
-export const enoughSamples = 10;
+export const minSamples = 10;
 /** With fewer it takes so many times the slowest tenth to worry anybody. */
 const whileFewFactor = 3;
 
 /** How long nothing may advance before somebody should know. */
 export const stallAfterSeconds = ({ p90_seconds, samples }: Expected): number =>
-  Math.max(leastStallSeconds, samples < enoughSamples ? whileFewFactor * p90_seconds : p90_seconds);
+  Math.max(minStallSeconds, samples < minSamples ? whileFewFactor * p90_seconds : p90_seconds);
 
 function at(quantiles: readonly number[], share: number): number {
   const place = share * (quantiles.length - 1);
@@ -35,7 +35,7 @@ function at(quantiles: readonly number[], share: number): number {
 }
 
 /** What is known of a step that nobody here has seen yet: no samples, so nobody is compared with it. */
-export const announced = (usual_seconds: number, slow_seconds: number): StepHistory => ({
+export const plannedHistory = (usual_seconds: number, slow_seconds: number): StepHistory => ({
   samples: 0,
   quantiles: quantileShares.map(
     (share) => usual_seconds + ((slow_seconds - usual_seconds) * Math.max(0, share - 0.5)) / (0.9 - 0.5),
@@ -49,7 +49,7 @@ export const expectedOf = (history: StepHistory | null): Expected | null =>
 
 /** The share of earlier runs that were over by then; nothing, where too few are known to speak of a share. */
 export function slowerThan({ quantiles, samples }: StepHistory, elapsed_seconds: number): number | null {
-  if (samples < enoughSamples) return null;
+  if (samples < minSamples) return null;
   const last = quantiles.length - 1;
   const next = quantiles.findIndex((seconds) => seconds >= elapsed_seconds);
   if (next === -1) return 1;
@@ -60,7 +60,7 @@ export function slowerThan({ quantiles, samples }: StepHistory, elapsed_seconds:
 }
 
 /** What is left of a step: by the median, then by the slowest tenth; beyond that nobody knows. */
-export function leftOf({ p50_seconds, p90_seconds }: Expected, elapsed_seconds: number): number | null {
+export function remainingOf({ p50_seconds, p90_seconds }: Expected, elapsed_seconds: number): number | null {
   if (elapsed_seconds < p50_seconds) return p50_seconds - elapsed_seconds;
   return elapsed_seconds < p90_seconds ? p90_seconds - elapsed_seconds : null;
 }

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { StepStatus } from '../model/states.ts';
-import { announced, enoughSamples, leastStallSeconds, quantileShares } from './expectation.ts';
+import { minSamples, minStallSeconds, plannedHistory, quantileShares } from './expectation.ts';
 import { type ComputedProgress, noEstimate, type ProgressFacts, progressOf, type StepFacts } from './progress.ts';
 
 const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1000);
@@ -181,7 +181,7 @@ test('says what to expect only from what was recorded', () => {
 
 test('what a provider is known for is expected until there is a history, and nobody is compared with it', () => {
   const run = (now: number) =>
-    progressOf(facts([{ ...step(1, 'running', 300, 0), expected: announced(300, 600) }], now));
+    progressOf(facts([{ ...step(1, 'running', 300, 0), expected: plannedHistory(300, 600) }], now));
   expect(run(240).expected).toEqual({ p50_seconds: 300, p90_seconds: 600, samples: 0 });
   expect([run(240).eta_seconds, run(400).eta_seconds, run(700).eta_seconds]).toEqual([60, 200, null]);
   expect([run(700).slower_than, run(1800).stalled, run(1801).stalled]).toEqual([null, false, true]);
@@ -214,8 +214,8 @@ test('stands still when nothing advanced for longer than the slowest tenth took'
   expect(stalled(300, { retry_at: at(310) })).toBe(true);
   expect(progressOf(facts(steps, 300, { retry_at: at(310) })).retry_after_seconds).toBe(10);
   // However quick a step usually is, nobody worries about an instant.
-  expect(progressOf(facts([known(1, 'running', 0.1, 0.2, 0)], leastStallSeconds)).stalled).toBe(false);
-  expect(progressOf(facts([known(1, 'running', 0.1, 0.2, 0)], leastStallSeconds + 1)).stalled).toBe(true);
+  expect(progressOf(facts([known(1, 'running', 0.1, 0.2, 0)], minStallSeconds)).stalled).toBe(false);
+  expect(progressOf(facts([known(1, 'running', 0.1, 0.2, 0)], minStallSeconds + 1)).stalled).toBe(true);
   expect(stalled(1000, { status: 'failed', finished_at: at(500) })).toBe(false);
 });
 
@@ -223,8 +223,8 @@ test('few earlier runs are no measure: it takes far longer to stand still, and n
   const run = (samples: number, now: number) =>
     progressOf(facts([{ ...step(1, 'running', 1, 0), expected: history(samples, 80, 160) }], now));
   expect([run(1, 161).stalled, run(1, 480).stalled, run(1, 481).stalled]).toEqual([false, false, true]);
-  expect([run(enoughSamples - 1, 161).stalled, run(enoughSamples, 161).stalled]).toEqual([false, true]);
-  expect([run(enoughSamples - 1, 160).slower_than, run(enoughSamples, 160).slower_than]).toEqual([null, 0.9]);
+  expect([run(minSamples - 1, 161).stalled, run(minSamples, 161).stalled]).toEqual([false, true]);
+  expect([run(minSamples - 1, 160).slower_than, run(minSamples, 160).slower_than]).toEqual([null, 0.9]);
 });
 
 test('a step that failed and is tried again says when', () => {

@@ -3,7 +3,14 @@
  * runs backwards while steps only advance: what it weighs by is settled when the operation is queued, and what was told stays.
  */
 import type { OperationStatus, StepStatus } from '../model/states.ts';
-import { type Expected, expectedOf, leftOf, type StepHistory, slowerThan, stallAfterSeconds } from './expectation.ts';
+import {
+  type Expected,
+  expectedOf,
+  remainingOf,
+  type StepHistory,
+  slowerThan,
+  stallAfterSeconds,
+} from './expectation.ts';
 
 export interface StepFacts {
   ordinal: number;
@@ -92,7 +99,7 @@ function percentOf(facts: ProgressFacts, current: StepFacts | undefined, stepEla
 /** The present step by its history, the rest by their medians. Nothing, where the present one is beyond what is known. */
 function etaOf(steps: readonly StepFacts[], current: StepFacts, stepElapsed: number): number | null {
   const expected = expectedOf(current.expected);
-  const left = expected && leftOf(expected, stepElapsed);
+  const left = expected && remainingOf(expected, stepElapsed);
   if (left === null) return null;
   const later = steps.filter((step) => step.ordinal > current.ordinal && !isOver(step)).map(guessOf);
   return later.reduce<number | null>((total, guess) => (total === null || guess === null ? null : total + guess), left);

@@ -2,7 +2,7 @@
 import { secondsBetween, secondsLater } from '../../base/clock.ts';
 import { effectiveStaleSeconds, heartbeatPolicy, resolveBudget } from '../deadlines/budgets.ts';
 import { mayReturnAt } from '../deadlines/liveness.ts';
-import { type Decided, type Decision, type DifferenceKind, differs, type Found } from './difference.ts';
+import { type Decided, type Decision, type DifferenceKind, differenceOf, type ReplayOutcome } from './difference.ts';
 import type { RecordedAbsence, ReplayPolicy } from './history.ts';
 
 const round = (seconds: number) => Math.round(seconds * 10) / 10;
@@ -40,9 +40,9 @@ const endingOf = ({ back_at }: RecordedAbsence): string =>
   back_at === null ? 'it was taken out of service' : 'it was back';
 
 /** The silence itself. Nothing, where the threshold is what it was; then the deadline that follows is looked at. */
-function replaySilence({ absence, at }: Absent, stale: { before: number; proposed: number }): Found {
-  const find = (kind: DifferenceKind, would_be: Decision): Found => ({
-    difference: differs(absence, kind, 'liveness', wasOffline(absence), would_be),
+function replaySilence({ absence, at }: Absent, stale: { before: number; proposed: number }): ReplayOutcome {
+  const find = (kind: DifferenceKind, would_be: Decision): ReplayOutcome => ({
+    difference: differenceOf(absence, kind, 'liveness', wasOffline(absence), would_be),
   });
   const allowed = `allowed: ${round(stale.proposed)} s`;
   const offline = { verdict: 'offline', at, reason: `silent for ${round(stale.proposed)} s (${allowed})` };
@@ -55,17 +55,17 @@ function replaySilence({ absence, at }: Absent, stale: { before: number; propose
   // One that was found silent is believed only after its stale time. Whoever is back within a beat of that may have beaten all along.
   const believed = mayReturnAt(absence.at, stale.before);
   const mayHaveBeaten = absence.back_at !== null && secondsBetween(believed, absence.back_at) < stale.before / 2;
-  return mayHaveBeaten ? { untold: { kind: 'returned', node_id: absence.node_id } } : find('offline_later', offline);
+  return mayHaveBeaten ? { unknown: { kind: 'returned', node_id: absence.node_id } } : find('offline_later', offline);
 }
 
 /** The deadline of its absence, which counts from when it was called offline. */
-function replayDeadline({ absence, at }: Absent, inForce: ReplayPolicy, proposed: ReplayPolicy): Found {
+function replayDeadline({ absence, at }: Absent, inForce: ReplayPolicy, proposed: ReplayPolicy): ReplayOutcome {
   const { given_up, back_at, over_at, moved_seconds } = absence;
   const budget = budgetOf('offline', proposed);
   if (absence.ended || budget === (absence.budget_seconds ?? budgetOf('offline', inForce))) return undefined;
   const deadline_at = secondsLater(at, budget + moved_seconds);
-  const find = (kind: DifferenceKind, was: Decided, would_be: Decision, sure = true): Found => ({
-    difference: differs(absence, kind, 'offline-deadline', was, would_be, sure),
+  const find = (kind: DifferenceKind, was: Decided, would_be: Decision, sure = true): ReplayOutcome => ({
+    difference: differenceOf(absence, kind, 'offline-deadline', was, would_be, sure),
   });
   const failed = (then: string): Decision => ({
     verdict: 'failed',
@@ -95,7 +95,11 @@ function replayDeadline({ absence, at }: Absent, inForce: ReplayPolicy, proposed
   return find('absent_given_up', { verdict: 'ready', at: back_at, reason: 'it was back' }, failed(then));
 }
 
-export function replayAbsence(absence: RecordedAbsence, inForce: ReplayPolicy, proposed: ReplayPolicy): Found[] {
+export function replayAbsence(
+  absence: RecordedAbsence,
+  inForce: ReplayPolicy,
+  proposed: ReplayPolicy,
+): ReplayOutcome[] {
   const { stale_seconds } = absence;
   const before = absence.by === 'liveness' ? stale_seconds : null;
   if (before === null) return [replayDeadline({ absence, at: absence.at }, inForce, proposed)];

@@ -1,11 +1,11 @@
 /** Recorded boots under another policy: when each would have been given up, and what is known of it by then. Pure. */
 import { secondsBetween, secondsLater } from '../../base/clock.ts';
 import type { SamplePhase } from '../boots/boot-samples.ts';
-import { arrived } from '../boots/survival.ts';
+import { hasArrived } from '../boots/survival.ts';
 import { deadlineAfterAdvance } from '../deadlines/boot-advance.ts';
 import { type Budget, resolveBudget } from '../deadlines/budgets.ts';
 import type { NodeStatus } from '../model/states.ts';
-import { type Decided, type Decision, type DifferenceKind, differs, type Found } from './difference.ts';
+import { type Decided, type Decision, type DifferenceKind, differenceOf, type ReplayOutcome } from './difference.ts';
 import type { RecordedBoot, ReplayPolicy } from './history.ts';
 
 /** Two moments that differ by less are the same: they come from sums of fractions. */
@@ -115,23 +115,29 @@ interface Besides {
   sure?: boolean;
 }
 
-function differ(judged: Judged, kind: DifferenceKind, was: Decided, would_be: Decision, besides: Besides = {}): Found {
+function differ(
+  judged: Judged,
+  kind: DifferenceKind,
+  was: Decided,
+  would_be: Decision,
+  besides: Besides = {},
+): ReplayOutcome {
   const { boot, unseen_advance } = judged;
   const { rule = rules[boot.phase], sure = true } = besides;
   const unseen = `${would_be.reason}; what it showed after it was given up is not on record`;
   const told = unseen_advance ? { ...would_be, reason: unseen } : would_be;
-  return { difference: differs(boot, kind, rule, was, told, sure && !unseen_advance) };
+  return { difference: differenceOf(boot, kind, rule, was, told, sure && !unseen_advance) };
 }
 
 const isRescued = ({ boot, deadline_at, rescue_seconds }: Judged): boolean =>
   boot.ended_at <= secondsLater(deadline_at, rescue_seconds);
 
 /** It arrived and nobody had given it up. */
-function arrivedInTime(judged: Judged): Found {
+function arrivedInTime(judged: Judged): ReplayOutcome {
   const { boot, deadline_at } = judged;
   if (boot.ended_at <= deadline_at) return undefined;
   // At this deadline a machine that beats is made ready, and only a silent one is given up.
-  if (boot.phase === 'start') return { untold: { kind: 'beats', node_id: boot.node_id } };
+  if (boot.phase === 'start') return { unknown: { kind: 'beats', node_id: boot.node_id } };
   const late = `it arrived ${round(secondsBetween(deadline_at, boot.ended_at))} s later`;
   return isRescued(judged)
     ? differ(judged, 'boot_given_up', came(judged), wouldGiveUp(judged, `${late} and would have been taken back`))
@@ -139,20 +145,20 @@ function arrivedInTime(judged: Judged): Found {
 }
 
 /** At a sooner deadline a start-up that still beat would have been called over, not given up. */
-function stillBeating(judged: Judged, { at, reason, last_seen_at, stale_seconds }: GivenUp): Found {
+function stillBeating(judged: Judged, { at, reason, last_seen_at, stale_seconds }: GivenUp): ReplayOutcome {
   const { boot, deadline_at, budget } = judged;
   if (boot.phase !== 'start' || last_seen_at === null || deadline_at >= at) return undefined;
   const freshUntil = secondsLater(last_seen_at, stale_seconds ?? 0);
   // Beating when it was given up: then it lacked something else, and would have at any deadline.
   if (freshUntil >= at || freshUntil < deadline_at) return undefined;
-  if (last_seen_at > deadline_at) return { untold: { kind: 'beats', node_id: boot.node_id } };
+  if (last_seen_at > deadline_at) return { unknown: { kind: 'beats', node_id: boot.node_id } };
   const beat = `it still beat when start-up was to be over (${waited(boot, deadline_at, budget)})`;
   const would_be = { verdict: 'ready', at: deadline_at, reason: beat };
   return differ(judged, 'ready_instead', { verdict: 'failed', at, reason }, would_be, { rule: 'stuck-starting' });
 }
 
 /** Given up, and seen after all. */
-function arrivedLate(judged: Judged, given_up: GivenUp, before: Before): Found {
+function arrivedLate(judged: Judged, given_up: GivenUp, before: Before): ReplayOutcome {
   const { boot, deadline_at } = judged;
   const was = gaveUp(given_up);
   if (boot.ended_at <= deadline_at) return differ(judged, 'boot_spared', was, came(judged));
@@ -168,7 +174,7 @@ function arrivedLate(judged: Judged, given_up: GivenUp, before: Before): Found {
 }
 
 /** Given up, and never seen again: found sooner, or later. */
-function neverCame(judged: Judged, given_up: GivenUp, before: Before): Found {
+function neverCame(judged: Judged, given_up: GivenUp, before: Before): ReplayOutcome {
   const { boot, deadline_at } = judged;
   if (isSame(before.deadline_at, deadline_at)) return undefined;
   const was = gaveUp(given_up);
@@ -178,7 +184,7 @@ function neverCame(judged: Judged, given_up: GivenUp, before: Before): Found {
   return differ(judged, 'stuck_later', was, wouldGiveUp(judged, then), { sure: known });
 }
 
-function madeReady(judged: Judged, before: Date): Found {
+function madeReady(judged: Judged, before: Date): ReplayOutcome {
   const { boot, deadline_at, budget } = judged;
   const was = { ...came(judged), reason: 'it beat, and start-up had to be over' };
   const sooner = deadline_at < before;
@@ -193,10 +199,10 @@ function madeReady(judged: Judged, before: Date): Found {
 }
 
 /** Ended by others, or not over yet. */
-function leftOpen(judged: Judged): Found {
+function leftOpen(judged: Judged): ReplayOutcome {
   const { boot, deadline_at } = judged;
   if (boot.ended_at <= deadline_at) return undefined;
-  if (boot.phase === 'start') return { untold: { kind: 'beats', node_id: boot.node_id } };
+  if (boot.phase === 'start') return { unknown: { kind: 'beats', node_id: boot.node_id } };
   const would_be = wouldGiveUp(judged, 'nobody knows whether it would have come');
   return differ(judged, 'boot_cut_short', openUntil(judged), would_be, { sure: boot.outcome === 'running' });
 }
@@ -210,17 +216,17 @@ interface Before {
 const isFar = (one: Date, other: Date) => Math.abs(secondsBetween(one, other)) > lookSeconds;
 
 /** The record is what happened; where the policy in force then does not explain it, another one explains nothing either. */
-function unexplained({ boot, deadline_at }: Judged, before: Before): Found {
+function unexplained({ boot, deadline_at }: Judged, before: Before): ReplayOutcome {
   const { given_up, node_id, ended_at } = boot;
   if (given_up && isFar(given_up.deadline_at ?? given_up.at, before.deadline_at))
-    return { untold: { kind: 'moved', node_id } };
-  if (boot.ready_by_rule && isFar(ended_at, before.deadline_at)) return { untold: { kind: 'moved', node_id } };
+    return { unknown: { kind: 'moved', node_id } };
+  if (boot.ready_by_rule && isFar(ended_at, before.deadline_at)) return { unknown: { kind: 'moved', node_id } };
   const kept = given_up ? given_up.at : ended_at;
   if (kept <= secondsLater(before.deadline_at, lookSeconds)) return undefined;
-  return !given_up && ended_at <= deadline_at ? undefined : { untold: { kind: 'kept', node_id } };
+  return !given_up && ended_at <= deadline_at ? undefined : { unknown: { kind: 'kept', node_id } };
 }
 
-export function replayBoot(boot: RecordedBoot, inForce: ReplayPolicy, proposed: ReplayPolicy): Found {
+export function replayBoot(boot: RecordedBoot, inForce: ReplayPolicy, proposed: ReplayPolicy): ReplayOutcome {
   const { given_up, phase } = boot;
   const before: Before = {
     deadline_at: deadlineUnder(boot, boot.budget_seconds, inForce),
@@ -238,8 +244,8 @@ export function replayBoot(boot: RecordedBoot, inForce: ReplayPolicy, proposed: 
   const puzzle = unexplained(judged, before);
   if (puzzle) return puzzle;
   if (boot.ready_by_rule) return isSameDeadline ? undefined : madeReady(judged, before.deadline_at);
-  if (!given_up) return arrived(boot) ? arrivedInTime(judged) : leftOpen(judged);
+  if (!given_up) return hasArrived(boot) ? arrivedInTime(judged) : leftOpen(judged);
   const beating = stillBeating(judged, given_up);
   if (beating) return beating;
-  return arrived(boot) ? arrivedLate(judged, given_up, before) : neverCame(judged, given_up, before);
+  return hasArrived(boot) ? arrivedLate(judged, given_up, before) : neverCame(judged, given_up, before);
 }

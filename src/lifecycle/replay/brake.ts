@@ -3,10 +3,10 @@
  * the changes on record; what was in truth held or not is the record's word. Pure.
  */
 import { secondsLater } from '../../base/clock.ts';
-import { type BrakePolicy, leaveOf, type OpenHold } from '../brake/brake.ts';
-import { leftPhase, type NodeRuleName, nodeRules } from '../model/rules.ts';
+import { type BrakePolicy, decideBrake, type OpenHold } from '../brake/brake.ts';
+import { type NodeRuleName, nodeRules, recentBesidesPhase } from '../model/rules.ts';
 import type { NodeStatus } from '../model/states.ts';
-import { type Difference, differs } from './difference.ts';
+import { type Difference, differenceOf } from './difference.ts';
 import type { History, RecordedChange } from './history.ts';
 
 type Standing = Record<string, number>;
@@ -93,12 +93,12 @@ function brakeRun({ brake }: History, rule: NodeRuleName, returns: Returns) {
     recent = recent.filter((each) => each.at > from);
     if (open && (at >= open.held_until || at.getTime() >= allBackMs)) open = undefined;
     const decided = recent.reduce((sum, { count }) => sum + count, 0);
-    const share = { due: dues.length, recent: decided, population: standing + leftPhase(phase, decided) };
-    const leave = leaveOf(share, policy, brake, open, at);
-    const holds = leave.leave === 'none';
-    const opens = holds && leave.opens;
+    const share = { due: dues.length, recent: decided, population: standing + recentBesidesPhase(phase, decided) };
+    const decision = decideBrake(share, policy, brake, open, at);
+    const holds = decision.allow === 'none';
+    const opens = holds && decision.opens;
     if (opens) {
-      open = { held_until: leave.held_until, resumed: false };
+      open = { held_until: decision.held_until, resumed: false };
       allBackMs = Number.NEGATIVE_INFINITY;
     }
     if (holds) for (const due of dues) allBackMs = Math.max(allBackMs, backAfter(returns, due));
@@ -115,17 +115,19 @@ function heldOr(due: Due, rule: string, holds: boolean, until: Date): Difference
   const { at, to, reason } = due;
   if (!holds) {
     const goes = { verdict: to, at, reason: 'not too many at once' };
-    return differs(due, 'not_held', rule, { verdict: 'held', at, reason }, goes);
+    return differenceOf(due, 'not_held', rule, { verdict: 'held', at, reason }, goes);
   }
   const waits = { verdict: 'held', at, reason: `too many at once; until ${until.toISOString()} at the latest` };
-  return differs(due, 'held', rule, { verdict: to, at, reason }, waits);
+  return differenceOf(due, 'held', rule, { verdict: to, at, reason }, waits);
 }
 
 function pausedOr(due: Due, rule: string, pauses: boolean): Difference {
   const { at } = due;
   const go = { verdict: 'launches go on', at, reason: 'not too many at once' };
   const stop = { verdict: 'launches paused', at, reason: 'too many failed at once; this one was the last of them' };
-  return pauses ? differs(due, 'launches_paused', rule, go, stop) : differs(due, 'launches_not_paused', rule, stop, go);
+  return pauses
+    ? differenceOf(due, 'launches_paused', rule, go, stop)
+    : differenceOf(due, 'launches_not_paused', rule, stop, go);
 }
 
 function* replayRule(

@@ -78,7 +78,7 @@ export interface Difference {
 
 type Whose = Pick<Difference, 'node_id' | 'node_instance_id'>;
 
-export const differs = (
+export const differenceOf = (
   { node_id, node_instance_id }: Whose,
   kind: DifferenceKind,
   rule: string,
@@ -96,7 +96,7 @@ export const differs = (
   sure,
 });
 
-export const untoldKinds = {
+export const unknownKinds = {
   beats:
     'Beats are not kept one by one: whether these were beating at their new deadline, so would have been made ready, nobody knows.',
   kept: 'Something besides the policy decided on these (maintenance, a hold, an operator, the provider), and might have again.',
@@ -114,13 +114,13 @@ export const untoldKinds = {
   cut_changes: 'There is more on record than is replayed at once: older verdicts were left out.',
 } as const satisfies Record<string, string>;
 
-export type UntoldKind = keyof typeof untoldKinds;
-export const untoldKindNames = Object.keys(untoldKinds) as UntoldKind[];
+export type UnknownKind = keyof typeof unknownKinds;
+export const unknownKindNames = Object.keys(unknownKinds) as UnknownKind[];
 
-export interface Untold {
-  kind: UntoldKind;
+export interface Unknown {
+  kind: UnknownKind;
   node_id?: string;
 }
 
 /** What replaying one thing found: a difference, something that cannot be told, or that nothing would have been otherwise. */
-export type Found = { difference: Difference } | { untold: Untold } | undefined;
+export type ReplayOutcome = { difference: Difference } | { unknown: Unknown } | undefined;

@@ -108,7 +108,7 @@ export interface History {
   changes: RecordedChange[];
   held: RecordedHeld[];
   /** Machines of an observed pool that a rule told to be silent. */
-  told_silences: string[];
+  unenforced_silences: string[];
   /** How many stand where, at the end. */
   standing: Partial<Record<NodeStatus, number>>;
   brake: BrakeSettings;

@@ -6,11 +6,11 @@ import { type BudgetSettings, heartbeatPolicy } from '../deadlines/budgets.ts';
 import { replayAbsence } from './absences.ts';
 import { replayBoot } from './boots.ts';
 import { replayBrake } from './brake.ts';
-import type { Difference, DifferenceKind, Found, UntoldKind } from './difference.ts';
+import type { Difference, DifferenceKind, ReplayOutcome, UnknownKind } from './difference.ts';
 import type { History, ReplayPolicy } from './history.ts';
 
-export interface UntoldTotal {
-  kind: UntoldKind;
+export interface UnknownTotal {
+  kind: UnknownKind;
   /** Null where it is not about single decisions. */
   count: number | null;
   /** Some of those that it is about. */
@@ -25,7 +25,7 @@ export interface Replay {
   otherwise: Partial<Record<DifferenceKind, number>>;
   /** Newest first. */
   differences: Difference[];
-  untold: UntoldTotal[];
+  untold: UnknownTotal[];
 }
 
 const mostNamed = 20;
@@ -34,8 +34,8 @@ const mostNamed = 20;
 const notReplayed = ['queue_seconds', 'drain_seconds', 'release_seconds'] as const satisfies (keyof BudgetSettings)[];
 
 /** What a policy asks for that no record can answer, whatever happened. */
-function unanswerable(history: History, proposed: ReplayPolicy): UntoldKind[] {
-  const found: UntoldKind[] = [];
+function unanswerable(history: History, proposed: ReplayPolicy): UnknownKind[] {
+  const found: UnknownKind[] = [];
   const now = history.generations.at(-1)?.policy;
   const allowed = heartbeatPolicy(proposed.heartbeat).stale_after_seconds;
   if (history.generations.some(({ policy }) => allowed < heartbeatPolicy(policy.heartbeat).stale_after_seconds))
@@ -52,20 +52,20 @@ function unanswerable(history: History, proposed: ReplayPolicy): UntoldKind[] {
 /**
  * Each thing on record in its turn; there may be a hundred thousand of each, so whoever has others to serve takes them bit by bit.
  */
-export function* replaySteps(history: History, proposed: ReplayPolicy): Generator<Found> {
+export function* replaySteps(history: History, proposed: ReplayPolicy): Generator<ReplayOutcome> {
   const policies = new Map(history.generations.map(({ generation, policy }) => [generation, policy]));
   const latest = history.generations.at(-1)?.policy;
   const inForce = (generation: number) => policies.get(generation) ?? latest ?? proposed;
   for (const boot of history.boots) yield replayBoot(boot, inForce(boot.generation), proposed);
   for (const absence of history.absences) yield* replayAbsence(absence, inForce(absence.generation), proposed);
-  for (const node_id of history.told_silences) yield { untold: { kind: 'told_silences', node_id } };
+  for (const node_id of history.unenforced_silences) yield { unknown: { kind: 'told_silences', node_id } };
   for (const difference of replayBrake(history, proposed.brake)) yield difference && { difference };
 }
 
 /** What all steps come to. */
-export function replayTotal(history: History, proposed: ReplayPolicy, found: readonly Found[]): Replay {
+export function replayTotal(history: History, proposed: ReplayPolicy, found: readonly ReplayOutcome[]): Replay {
   const differences = found.flatMap((each) => (each && 'difference' in each ? [each.difference] : []));
-  const untold = found.flatMap((each) => (each && 'untold' in each ? [each.untold] : []));
+  const untold = found.flatMap((each) => (each && 'unknown' in each ? [each.unknown] : []));
   const otherwise: Replay['otherwise'] = {};
   for (const { kind } of differences) otherwise[kind] = (otherwise[kind] ?? 0) + 1;
   return {

@@ -2,7 +2,7 @@
 import { now, secondsLater } from '../../base/clock.ts';
 import { type CorrelationId, type NodeId, type NodeInstanceId, newTaskId } from '../../base/ids.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
-import { type Judged, judgePing } from '../../lifecycle/explain/checkup.ts';
+import { type CheckedLayer, checkPing } from '../../lifecycle/explain/checkup.ts';
 import { instanceRow } from '../../store/agents/instances.ts';
 import { openPingOf, queueTask, type TaskRow, taskRow } from '../../store/agents/tasks.ts';
 import { holdersOf } from '../../store/rows/allocations.ts';
@@ -49,7 +49,7 @@ export async function queuePing(
 
 export interface PingSeen {
   task: TaskRow;
-  checks: Judged[];
+  checks: CheckedLayer[];
 }
 
 /** Undefined for a task that is no ping of this instance. */
@@ -66,5 +66,5 @@ export async function readPing(
     task.status === 'succeeded' &&
     instance !== undefined &&
     isSignedByAgent({ node_instance_id: task.node_instance_id, instance }, answer);
-  return { task, checks: judgePing({ ...task, signed }, now(clock)) };
+  return { task, checks: checkPing({ ...task, signed }, now(clock)) };
 }

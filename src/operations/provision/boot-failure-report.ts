@@ -5,7 +5,7 @@
  */
 import { now } from '../../base/clock.ts';
 import type { CorrelationId, NodeId } from '../../base/ids.ts';
-import { type Finding, readSigns } from '../../lifecycle/findings/diagnosis.ts';
+import { type Diagnosis, diagnose } from '../../lifecycle/findings/diagnosis.ts';
 import { recordEvidence } from '../../store/evidence/evidence.ts';
 import { lockNode } from '../../store/rows/nodes.ts';
 import { markCrash, markSigns } from '../../store/transitions/advance.ts';
@@ -17,8 +17,8 @@ export interface BootFailure {
   log_tail: string;
 }
 
-const findingIn = ({ error, log_tail }: BootFailure): Finding =>
-  readSigns(`${error}\n${log_tail}`) ?? { code: 'bootstrap_failed', says: error, certain: false, line: error };
+const findingIn = ({ error, log_tail }: BootFailure): Diagnosis =>
+  diagnose(`${error}\n${log_tail}`) ?? { code: 'bootstrap_failed', says: error, certain: false, line: error };
 
 export function reportBootFailure(
   services: OperationServices,

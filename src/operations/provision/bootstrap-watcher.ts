@@ -6,7 +6,7 @@
 
 import { now } from '../../base/clock.ts';
 import type { WorkflowId } from '../../base/ids.ts';
-import { type Finding, readSigns } from '../../lifecycle/findings/diagnosis.ts';
+import { type Diagnosis, diagnose } from '../../lifecycle/findings/diagnosis.ts';
 import { recordEvidence } from '../../store/evidence/evidence.ts';
 import { lastLines } from '../../store/logs/node-logs.ts';
 import { lockNode } from '../../store/rows/nodes.ts';
@@ -44,11 +44,11 @@ export function bootstrapWatcher(services: OperationServices, workflow_id: Workf
       readMs = services.clock.monotonicMs();
       const diagnosis = await subject.driver.diagnose(subject.target);
       const lines = await lastLines(services.db, subject.node_instance_id);
-      const sign = readSigns([...diagnosis.attachments.map(({ text }) => text), ...lines].join('\n'));
+      const sign = diagnose([...diagnosis.attachments.map(({ text }) => text), ...lines].join('\n'));
       const crashed = gone && diagnosis.certain;
       // Prefer the code that the agent left behind.
       const code = diagnosis.code ?? 'machine_crashed';
-      const finding: Finding | undefined = crashed
+      const finding: Diagnosis | undefined = crashed
         ? { code: sign?.code ?? code, says: diagnosis.summary, certain: true, line: sign?.line ?? '' }
         : sign;
       if (!finding) return undefined;
@@ -67,7 +67,7 @@ function attach(
   services: OperationServices,
   subject: Subject,
   workflow_id: WorkflowId,
-  { code, says, certain, line }: Finding,
+  { code, says, certain, line }: Diagnosis,
 ): Promise<void> {
   const at = now(services.clock);
   return services.db.transaction(async (tx) => {

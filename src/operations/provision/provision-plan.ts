@@ -3,7 +3,7 @@ import type { AllocationId, CorrelationId, WorkflowId } from '../../base/ids.ts'
 import type { Actor } from '../../contract/evidence/evidence.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
 import type { PlannedStep } from '../../drivers/driver.ts';
-import { announced } from '../../lifecycle/progress/expectation.ts';
+import { plannedHistory } from '../../lifecycle/progress/expectation.ts';
 import { queueOperation } from '../../store/operations/queue-operation.ts';
 import type { Transaction } from '../../store/pg/database.ts';
 import { budgetOf, type TransitionEnvironment } from '../../store/transitions/transition-rules.ts';
@@ -22,7 +22,8 @@ type Planning = Pick<OperationServices, 'environment' | 'drivers'>;
 
 const stepOf = ({ label, usual_seconds, slow_seconds }: PlannedStep, name: string) => ({
   ...{ name, label, usual_seconds },
-  ...(usual_seconds !== null && slow_seconds !== undefined && { expected: announced(usual_seconds, slow_seconds) }),
+  ...(usual_seconds !== null &&
+    slow_seconds !== undefined && { expected: plannedHistory(usual_seconds, slow_seconds) }),
 });
 
 /** Whether its driver's phases are the whole of a bring-up. */

@@ -254,7 +254,7 @@ export async function recoveryRound(
   const span = await spanOf(db, context.workflow_id, phase, order);
   const { waiting, acting, failed } = await tallyOf(db, context.workflow_id, span);
   const pace = await paceOf(db, context.workflow_id, now(services.clock));
-  const move = environment.decide.nextOfRecovery({ phase, ...order, waiting, acting, failed, ...pace });
+  const move = environment.decide.nextRecoveryMove({ phase, ...order, waiting, acting, failed, ...pace });
   if (move.act > 0) await takeTurns(context, services, order, phase, move.act);
   const tally = await tallyOf(db, context.workflow_id);
   if (isChanged(before, tally))

@@ -1,7 +1,7 @@
 /** The boots that slower ones are told from: of which pools there are new ones, a fair choice of them, and their stages. Reads only. */
 import { secondsLater } from '../../base/clock.ts';
 import type { SamplePhase } from '../../lifecycle/boots/boot-samples.ts';
-import { oldestComparedSeconds } from '../../lifecycle/boots/boot-shift.ts';
+import { maxComparedAgeSeconds } from '../../lifecycle/boots/boot-shift.ts';
 import type { RecordedBoot } from '../../lifecycle/boots/shift-finding.ts';
 import type { TimedStage } from '../../lifecycle/boots/slow-stages.ts';
 import type { Queryable } from '../pg/database.ts';
@@ -58,7 +58,7 @@ export async function bootsToCompare(
      select boot.* from asked cross join lateral
        (select ${columns} ${ofOne} >= $4 order by started_at desc limit ${newest}) boot
      order by started_at, node_instance_id`,
-    [asked.map(({ pool }) => pool), asked.map(({ phase }) => phase), now, secondsLater(now, -oldestComparedSeconds)],
+    [asked.map(({ pool }) => pool), asked.map(({ phase }) => phase), now, secondsLater(now, -maxComparedAgeSeconds)],
   );
   return Map.groupBy(rows, bootsOf);
 }

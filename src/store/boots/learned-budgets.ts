@@ -3,8 +3,8 @@ import { secondsLater } from '../../base/clock.ts';
 import {
   type LearnedBudget,
   limitWindowSeconds,
-  newestLearnedFrom,
-  oldestLearnedFromSeconds,
+  maxBootsLearnedFrom,
+  maxLearnedAgeSeconds,
   type Stratum,
 } from '../../lifecycle/boots/learned-budget.ts';
 import type { SurvivalStep, TimedBoot } from '../../lifecycle/boots/survival.ts';
@@ -67,7 +67,7 @@ const questions: Record<Stratum, string> = {
   pool: `${boots} where sample.pool = $1 and ${recent}`,
   class: `select newest.* from pools alike
     join pool_generations present on present.pool = alike.name and present.generation = alike.generation
-    cross join lateral (${boots} where sample.pool = alike.name and ${recent} order by sample.at desc limit ${newestLearnedFrom}) newest
+    cross join lateral (${boots} where sample.pool = alike.name and ${recent} order by sample.at desc limit ${maxBootsLearnedFrom}) newest
     where alike.name = $1 or (alike.driver = $3 and present.document ->> 'runtime_class' = $4)`,
 };
 
@@ -80,8 +80,8 @@ const valuesOf = (stratum: Stratum, { document, driver, make_generation }: PoolR
 /** The newest of one stratum. */
 export function bootsOf(db: Queryable, pool: PoolRow, stratum: Stratum, now: Date): Promise<TimedBoot[]> {
   return db.query<TimedBoot>(
-    `select seconds, outcome from (${questions[stratum]}) found order by at desc limit ${newestLearnedFrom}`,
-    [pool.name, secondsLater(now, -oldestLearnedFromSeconds), ...valuesOf(stratum, pool)],
+    `select seconds, outcome from (${questions[stratum]}) found order by at desc limit ${maxBootsLearnedFrom}`,
+    [pool.name, secondsLater(now, -maxLearnedAgeSeconds), ...valuesOf(stratum, pool)],
   );
 }
 

@@ -6,7 +6,7 @@ import { memoryKeyRing } from '../../../test/support/key-ring.ts';
 import { until } from '../../../test/support/until.ts';
 import { secondsLater } from '../../base/clock.ts';
 import { walkChain } from '../../contract/evidence/integrity/walk-chain.ts';
-import { defaultKeepSeconds, midnightAfter, pieceSeconds } from '../../lifecycle/limits/retention.ts';
+import { defaultKeepSeconds, midnightAfter, partitionSeconds } from '../../lifecycle/limits/retention.ts';
 import { wholeFleet } from '../../lifecycle/visibility.ts';
 import { readTimeline } from '../evidence/evidence.ts';
 import { createSealer, type Sealer } from '../integrity/sealer.ts';
@@ -95,7 +95,7 @@ const rowsOf = (table: string, key: string, ids: string[]) =>
   db.query(`select * from ${table} where ${key} = any($1) order by ${key}`, [ids]);
 
 test('a layer lives in a handful of pieces, whatever its time', () => {
-  expect([day, 4 * day, 90 * day, 400 * day, 9000 * day].map((seconds) => pieceSeconds(seconds) / day)).toEqual([
+  expect([day, 4 * day, 90 * day, 400 * day, 9000 * day].map((seconds) => partitionSeconds(seconds) / day)).toEqual([
     1, 1, 23, 100, 365,
   ]);
   expect(new Date(midnightAfter(new Date('2026-03-01T10:00:00Z'))).toISOString()).toBe('2026-03-02T00:00:00.000Z');
@@ -169,7 +169,7 @@ test('what is over its time goes, rows can still be rebuilt, and the timeline sa
     `select layer, min(at) as at from evidence where kind not like '%.snapshot' group by 1`,
   );
   for (const { layer, at } of oldest) {
-    const most = keep[layer] + pieceSeconds(keep[layer]) + 6 * day;
+    const most = keep[layer] + partitionSeconds(keep[layer]) + 6 * day;
     expect(at >= secondsLater(fleet.now(), -most), `${layer} from ${at.toISOString()}`).toBe(true);
   }
   expect((await evidencePieces(db)).filter(({ layer }) => layer === 'node').length).toBeLessThanOrEqual(8);

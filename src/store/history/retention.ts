@@ -5,7 +5,7 @@
 import { moment, secondsLater } from '../../base/clock.ts';
 import type { EvidenceLayer } from '../../contract/evidence/evidence.ts';
 import { evidenceLayers } from '../../contract/evidence/evidence-layers.ts';
-import { type KeepSeconds, midnightAfter, pieceSeconds } from '../../lifecycle/limits/retention.ts';
+import { type KeepSeconds, midnightAfter, partitionSeconds } from '../../lifecycle/limits/retention.ts';
 import { recordEvidence } from '../evidence/evidence.ts';
 import type { Sealer } from '../integrity/sealer.ts';
 import type { Database, Queryable } from '../pg/database.ts';
@@ -54,7 +54,7 @@ export async function extendEvidence(db: Database, keep: KeepSeconds, now: Date)
     const last = pieces.findLast((piece) => piece.layer === layer)?.until;
     const begun = oldest.get(layer);
     if (!last && (!begun || begun > secondsLater(now, -firstPieceSeconds))) continue;
-    for (const until of missingPieces(last, pieceSeconds(keep[layer]), now)) {
+    for (const until of missingPieces(last, partitionSeconds(keep[layer]), now)) {
       const [extended] = await db.transaction(async (tx) => {
         await tx.query('select pg_advisory_xact_lock($1)', [lock]);
         return tx.query<{ piece: string | null }>('select evidence_extend($1, $2) as piece', [layer, until]);

@@ -4,7 +4,7 @@
  */
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
 import type { ShippedLine } from '../../contract/agent/agent.ts';
-import { rawBytesPerByte } from '../../lifecycle/limits/retention.ts';
+import { maxCompressionCredit } from '../../lifecycle/limits/retention.ts';
 import { type Database, type Queryable, single } from '../pg/database.ts';
 import { holderOf } from '../rows/allocations.ts';
 import { type Chunk, packLines } from './log-chunks.ts';
@@ -29,7 +29,7 @@ export interface AddedChunk {
 }
 
 /** What a chunk counts towards the limit of its node, in SQL. */
-export const chargedBytes = `greatest(octet_length(content), raw_bytes / ${rawBytesPerByte})`;
+export const chargedBytes = `greatest(octet_length(content), raw_bytes / ${maxCompressionCredit})`;
 
 /** Chunks below this are joined with their neighbours once there are some. */
 export const looseBelowBytes = 64 * 1024;

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import type { NodeInstanceId } from '../../base/ids.ts';
-import { rawBytesPerByte } from '../../lifecycle/limits/retention.ts';
+import { maxCompressionCredit } from '../../lifecycle/limits/retention.ts';
 import { tenantOnly, type Visibility, wholeFleet } from '../../lifecycle/visibility.ts';
 import type { Database } from '../pg/database.ts';
 import { createPoolRedactors } from '../rows/secrets/pool-redactors.ts';
@@ -59,7 +59,7 @@ const chunksOf = (node_id: string) =>
     [node_id],
   );
 const charged = ({ bytes, raw_bytes }: { bytes: number; raw_bytes: number }) =>
-  Math.max(bytes, Math.floor(raw_bytes / rawBytesPerByte));
+  Math.max(bytes, Math.floor(raw_bytes / maxCompressionCredit));
 const texts = async (node_id: string) => (await readLines(db, { node_id, ...page })).items.map((item) => item.line);
 
 test('lines that are shipped again, in any portions, are kept once, as they first came', async () => {
@@ -182,7 +182,7 @@ test('lines that compress a thousandfold count by what was written', async () =>
     sum(({ bytes }) => bytes),
     'far from the limit as stored',
   ).toBeLessThan(4_000);
-  expect(sum(({ raw_bytes }) => raw_bytes)).toBeLessThan(40_000 * rawBytesPerByte);
+  expect(sum(({ raw_bytes }) => raw_bytes)).toBeLessThan(40_000 * maxCompressionCredit);
   const { items } = await readLines(db, { node_id: ids.node_id, ...page });
   expect(items[0]?.line).toMatch(/^dropped \d+ lines/);
   expect(items.at(-1)?.seq).toBe(1_000);

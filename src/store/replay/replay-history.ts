@@ -226,7 +226,7 @@ export async function readHistory({ db, clock, environment }: Reading, asked: As
         ? [{ at, node_id, node_instance_id: node_instance_id ?? '', rule: held_rule, to, reason: reason ?? '' }]
         : [],
     ),
-    told_silences: facts.flatMap((fact) => (isTold(fact) && fact.by === 'liveness' ? [fact.node_id] : [])),
+    unenforced_silences: facts.flatMap((fact) => (isTold(fact) && fact.by === 'liveness' ? [fact.node_id] : [])),
     standing,
     brake: environment.brake,
     cut: { boots: rows.boots.length > most, changes: more },

@@ -5,7 +5,7 @@ import type { Protocol } from '../../contract/compat/protocol.ts';
 import type { BudgetSource, Held, Node, NodeState, Verdict, WouldHave } from '../../contract/node.ts';
 import type { Labels } from '../../contract/primitives.ts';
 import { decidedByTime } from '../../lifecycle/deadlines/rescue-window.ts';
-import { settledAfterForce } from '../../lifecycle/explain/explain.ts';
+import { settledAfterForceWords } from '../../lifecycle/explain/explain.ts';
 import type { Prerequisites } from '../../lifecycle/model/reports.ts';
 import {
   type AllocationStatus,
@@ -136,7 +136,7 @@ export function nodeWire(row: JoinedRow): Node {
   const { reported_status, ...state } = stateWire(row);
   return {
     ...state,
-    ...(isSettled(row) && { fence_reason: settledAfterForce }),
+    ...(isSettled(row) && { fence_reason: settledAfterForceWords }),
     occupancy: occupancyOf(row.allocation_status, row.has_residue),
     last_seen_at: iso(row.last_seen_at),
     reported: reported_status || row.reported ? { ...row.reported, status: reported_status } : null,

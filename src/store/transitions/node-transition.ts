@@ -45,7 +45,7 @@ function refusalOf(node: LockedNode, move: NodeMove, { decide }: TransitionEnvir
   if (!findEdge(nodeEdges, node.status, move.to, move.by)) return 'no_such_edge';
   // A person's word (a held verdict that is applied) goes also where rules only watch.
   const byItself = !move.actor;
-  return byItself && decide.isObserved(move.by, causes[move.by].trigger, node.pool_document.mode)
+  return byItself && decide.isObserveOnly(move.by, causes[move.by].trigger, node.pool_document.mode)
     ? 'observed'
     : undefined;
 }

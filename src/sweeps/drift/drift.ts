@@ -65,7 +65,7 @@ async function repair(
   }
   const { decide } = services.environment;
   const document = (await poolGenerations(tx, [node])).get(`${node.pool} ${node.pool_generation}`);
-  if (decide.isObserved('drift', 'rule', document?.mode)) {
+  if (decide.isObserveOnly('drift', 'rule', document?.mode)) {
     await recordWouldHave(tx, [wouldHave(node, { node_id: node.node_id, to, by: 'drift', reason, data }, now)], now);
     return false;
   }

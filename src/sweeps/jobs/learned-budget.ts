@@ -2,7 +2,7 @@
  * `learned-budget`: moves the provision budget of learning pools towards their recorded boots; not
  * while the brake holds.
  */
-import { becauseOf, type LearningQuestion, lessonOf, strata } from '../../lifecycle/boots/learned-budget.ts';
+import { type LearningQuestion, learnedReason, lessonOf, strata } from '../../lifecycle/boots/learned-budget.ts';
 import { runningBoots } from '../../store/boots/boot-samples.ts';
 import {
   bootsOf,
@@ -61,7 +61,7 @@ async function consider(
   };
   const budget = environment.decide.learnBudget(question);
   const learned = !question.new_number && (budget.lesson !== null || budget.seconds !== fixed_seconds);
-  await saveLearnedBudget(tx, pool, { from_seconds, budget, because: becauseOf(budget, question), learned }, now);
+  await saveLearnedBudget(tx, pool, { from_seconds, budget, because: learnedReason(budget, question), learned }, now);
   return budget.moved ? 'moved' : 'stands';
 }
 

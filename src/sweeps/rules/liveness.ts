@@ -5,7 +5,7 @@
 import { moment, secondsBetween, secondsLater } from '../../base/clock.ts';
 import type { NodeId } from '../../base/ids.ts';
 import { heardThrough } from '../../lifecycle/brake/brake.ts';
-import { type LivenessVerdict, silentFrom } from '../../lifecycle/deadlines/liveness.ts';
+import { type LivenessVerdict, staleAt } from '../../lifecycle/deadlines/liveness.ts';
 import { holdNodes } from '../../store/supervision/brake.ts';
 import { slowestReplica } from '../../store/supervision/ingest-gaps.ts';
 import {
@@ -41,7 +41,7 @@ function verdictOn(node: SilentNode, to: 'offline' | 'degraded', refused: string
     node,
     to,
     reason: refused === null ? reasons[to](silent) : `${refusedInWords(refused)}; none has counted for ${silent}`,
-    due_at: silentFrom(node),
+    due_at: staleAt(node),
     data: { stale_seconds: node.stale_seconds, ...(refused !== null && ownerOfRefusal) },
     moments: { last_seen_at: node.last_seen_at, probe_ok_at: node.probe_ok_at, gap_end: node.gap_end },
   };

@@ -5,8 +5,14 @@
 import { type Clock, secondsLater } from '../../base/clock.ts';
 import { type NodeId, newHoldId } from '../../base/ids.ts';
 import type { Held } from '../../contract/node.ts';
-import { type BrakePolicy, type Leave, type Share, turnOf } from '../../lifecycle/brake/brake.ts';
-import { leftPhase, type NodeRule, type NodeRuleName, nodeRules, pausingRules } from '../../lifecycle/model/rules.ts';
+import { type BrakeDecision, type BrakePolicy, type PhaseCounts, resumesAt } from '../../lifecycle/brake/brake.ts';
+import {
+  type NodeRule,
+  type NodeRuleName,
+  nodeRules,
+  pausingRules,
+  recentBesidesPhase,
+} from '../../lifecycle/model/rules.ts';
 import type { NodeStatus } from '../../lifecycle/model/states.ts';
 import type { Transaction } from '../../store/pg/database.ts';
 import type { JudgedNode } from '../../store/rows/judged.ts';
@@ -63,7 +69,7 @@ interface Weighed {
   scope: Scope;
   policy: BrakePolicy;
   standing: HoldRow | undefined;
-  share: Share;
+  share: PhaseCounts;
 }
 
 /**
@@ -80,10 +86,10 @@ async function weigh(tx: Transaction, weighed: Weighed[], rule: NodeRule): Promi
   }));
   const counts = await populationsUpTo(tx, queries, rule.phase);
   for (const [place, { share }] of open.entries())
-    share.population = leftPhase(rule.phase, share.recent) + (counts[place] ?? 0);
+    share.population = recentBesidesPhase(rule.phase, share.recent) + (counts[place] ?? 0);
 }
 
-const massReason = (rule: string, { scope, name }: Scope, share: Share, window_seconds: number) =>
+const massReason = (rule: string, { scope, name }: Scope, share: PhaseCounts, window_seconds: number) =>
   `${share.due + share.recent} of ${share.population} machines in ${scope} ${name} would be ${rule === 'rescue-over' ? 'destroyed' : 'given up'} within ${window_seconds} s`;
 
 /** Resumed by a person, or expired: its nodes are being released and open no other hold. */
@@ -91,12 +97,12 @@ const isSettled = (hold: HoldRow | undefined, now: Date): boolean =>
   hold !== undefined && (hold.resumed_at !== null || hold.held_until <= now);
 
 interface Said {
-  leave: Leave;
+  decision: BrakeDecision;
   hold: HoldRow | undefined;
 }
 
 const isKept = (said: ReadonlyMap<string, Said>, node: Placed): boolean =>
-  scopesOf(node).some((scope) => said.get(keyOf(scope))?.leave.leave === 'none');
+  scopesOf(node).some((scope) => said.get(keyOf(scope))?.decision.allow === 'none');
 
 /**
  * Asks the brake about each pool and zone concerned, and opens a hold where a mass failure begins.
@@ -139,15 +145,15 @@ async function permissionsOf(
   for (const { scope, policy, standing, share } of weighed) {
     const key = keyOf(scope);
     const known = standing && { held_until: standing.held_until, resumed: standing.resumed_at !== null };
-    const leave = decide.leaveOf(share, policy, brake, known, now);
-    if (leave.leave !== 'none' || !leave.opens) {
-      said.set(key, { leave, hold: standing });
+    const decision = decide.decideBrake(share, policy, brake, known, now);
+    if (decision.allow !== 'none' || !decision.opens) {
+      said.set(key, { decision, hold: standing });
       continue;
     }
     const isLoose = (node: Placed) => node[scope.scope] === scope.name && !isKept(said, node);
     if (!nodes.some(isLoose)) continue;
     share.population =
-      leftPhase(nodeRules[rule].phase, share.recent) + (await populationOf(tx, scope, nodeRules[rule].phase));
+      recentBesidesPhase(nodeRules[rule].phase, share.recent) + (await populationOf(tx, scope, nodeRules[rule].phase));
     const hold = await openHold(tx, {
       hold_id: newHoldId(clock),
       kind: 'mass-failure',
@@ -157,9 +163,9 @@ async function permissionsOf(
       negative: share.due + share.recent,
       population: share.population,
       since: now,
-      held_until: leave.held_until,
+      held_until: decision.held_until,
     });
-    said.set(key, { leave, hold });
+    said.set(key, { decision, hold });
   }
   return said;
 }
@@ -216,7 +222,7 @@ export async function applyBrake<C extends Candidate>(
     en_masse === 'hold'
       ? await permissionsOf(tx, surroundings, rule, crowds, [...crowds, ...others], now)
       : new Map<string, Said>();
-  if (workedOn.size === 0 && [...said.values()].every(({ leave }) => leave.leave === 'all'))
+  if (workedOn.size === 0 && [...said.values()].every(({ decision }) => decision.allow === 'all'))
     return { go: candidates, held: [] };
   const passed = new Map<string, number>();
 
@@ -234,8 +240,8 @@ export async function applyBrake<C extends Candidate>(
     }
     const keys = scopesOf(node).map(keyOf);
     const barring = keys.find((key) => {
-      const leave = said.get(key)?.leave;
-      return leave?.leave === 'none' || (leave?.leave === 'some' && (passed.get(key) ?? 0) >= leave.now);
+      const decision = said.get(key)?.decision;
+      return decision?.allow === 'none' || (decision?.allow === 'some' && (passed.get(key) ?? 0) >= decision.now);
     });
     for (const key of keys) passed.set(key, (passed.get(key) ?? 0) + 1);
     const bar = barring === undefined ? undefined : said.get(barring);
@@ -243,9 +249,9 @@ export async function applyBrake<C extends Candidate>(
       result.go.push(candidate);
       continue;
     }
-    const { leave } = bar;
-    const place = (passed.get(barring ?? '') ?? 1) - 1 - (leave.leave === 'some' ? leave.now : 0);
-    const until = leave.leave === 'some' ? turnOf(place, leave.a_minute, now) : bar.hold.held_until;
+    const { decision } = bar;
+    const place = (passed.get(barring ?? '') ?? 1) - 1 - (decision.allow === 'some' ? decision.now : 0);
+    const until = decision.allow === 'some' ? resumesAt(place, decision.per_minute, now) : bar.hold.held_until;
     keep(candidate, 'mass-failure', bar.hold.hold_id, bar.hold.reason, until);
   }
   return result;

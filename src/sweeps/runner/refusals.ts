@@ -4,7 +4,7 @@
  * silence.
  */
 import type { Evidence } from '../../contract/evidence/evidence.ts';
-import { isStillRefused, type RefusedBeats, refusedIn } from '../../lifecycle/findings/refused-beats.ts';
+import { isStillRefused, type RefusedBeats, refusedBeatsIn } from '../../lifecycle/findings/refused-beats.ts';
 
 export interface Refusals {
   observe(fact: Evidence): void;
@@ -26,7 +26,7 @@ export function createRefusals(): Refusals {
   const kept = new Map<string, RefusedBeats>();
   return {
     observe(fact) {
-      const refused = refusedIn(fact, String(fact.data.pool));
+      const refused = refusedBeatsIn(fact, String(fact.data.pool));
       const id = fact.node_instance_id;
       if (!refused || !id) return;
       kept.delete(id);

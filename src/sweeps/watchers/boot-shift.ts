@@ -5,7 +5,7 @@
 import { moment, secondsBetween, secondsLater } from '../../base/clock.ts';
 import { newFindingId } from '../../base/ids.ts';
 import { findShift, type Shift } from '../../lifecycle/boots/boot-shift.ts';
-import { type RecordedBoot, tellShift } from '../../lifecycle/boots/shift-finding.ts';
+import { type RecordedBoot, shiftSides } from '../../lifecycle/boots/shift-finding.ts';
 import { type BootedPool, bootedPools, bootsOf, bootsToCompare, stagesOfBoots } from '../../store/boots/boot-shifts.ts';
 import {
   type Disagreement,
@@ -65,7 +65,7 @@ export const bootShift = ({ db, clock, environment }: SweepServices): Sweep => {
       near.map(({ node_instance_id }) => node_instance_id),
     );
     const budget = budgetOf(booted.phase, booted.document, environment, null);
-    const { ours, theirs } = tellShift(shift, stages, booted.phase, budget);
+    const { ours, theirs } = shiftSides(shift, stages, booted.phase, budget);
     return {
       what: 'boots_slower',
       subject: bootsOf(booted),

@@ -23,8 +23,8 @@ export const logBombAttacks: Attack[] = [
     without: [
       {
         file: 'src/lifecycle/limits/retention.ts',
-        find: 'rawBytesPerByte = 8;',
-        replace: 'rawBytesPerByte = 1_000_000;',
+        find: 'maxCompressionCredit = 8;',
+        replace: 'maxCompressionCredit = 1_000_000;',
       },
     ],
     async succeeds(server) {

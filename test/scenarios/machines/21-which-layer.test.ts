@@ -16,7 +16,7 @@ import { type RealAgent, startAgent } from '../support/agents.ts';
 import { externalPool, waitForNode } from '../support/machines.ts';
 import { scenario, type World, whileBroken } from '../support/scenario.ts';
 
-type Parts = Pick<typeof ServerChecks, 'recognise'> & Pick<typeof Checkup, 'judgePing'>;
+type Parts = Pick<typeof ServerChecks, 'recognise'> & Pick<typeof Checkup, 'checkPing'>;
 const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
 vi.mock(import('../../../src/doctor/server-checks.ts'), async (original) => {
   const whole = await original();
@@ -24,7 +24,7 @@ vi.mock(import('../../../src/doctor/server-checks.ts'), async (original) => {
 });
 vi.mock(import('../../../src/lifecycle/explain/checkup.ts'), async (original) => {
   const whole = await original();
-  return { ...whole, judgePing: (...given) => (wrong.judgePing ?? whole.judgePing)(...given) };
+  return { ...whole, checkPing: (...given) => (wrong.checkPing ?? whole.checkPing)(...given) };
 });
 
 const heartbeat = { interval_seconds: 0.3, stale_after_seconds: 6 };
@@ -260,7 +260,7 @@ scenario({
     {
       broken: 'a server that takes a claim for an answer',
       around: whileBroken(wrong, {
-        judgePing: ({ leases }) => {
+        checkPing: ({ leases }) => {
           const ok = leases > 0;
           const code = ok ? null : 'task_unclaimed';
           return (['claim', 'result'] as const).map((layer) => ({ layer, ok, code, detail: '' }));

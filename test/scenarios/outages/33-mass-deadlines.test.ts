@@ -46,7 +46,7 @@ scenario({
   counters: [
     {
       broken: 'no brake',
-      composition: withDeciders(() => ({ leaveOf: () => ({ leave: 'all' }) })),
+      composition: withDeciders(() => ({ decideBrake: () => ({ allow: 'all' }) })),
       fails: /waited .* for launches to be paused/,
     },
   ],

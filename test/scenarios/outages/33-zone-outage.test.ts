@@ -36,7 +36,7 @@ const settings: Pick<Composition, 'environment'> = {
   environment: (built) => ({ ...built, brake: { ...built.brake, mass_failure_seconds } }),
 };
 
-const noBrake = withDeciders(() => ({ leaveOf: () => ({ leave: 'all' }) }));
+const noBrake = withDeciders(() => ({ decideBrake: () => ({ allow: 'all' }) }));
 
 const brakeOf = (world: World): Promise<Brake> => world.client.call('brake-get', {});
 type Hold = Brake['holds'][number];

@@ -154,7 +154,7 @@ scenario({
   counters: [
     {
       broken: 'rules that do not know the mode',
-      composition: withDeciders(() => ({ isObserved: () => false })),
+      composition: withDeciders(() => ({ isObserveOnly: () => false })),
       fails: /changed, and should not/,
     },
   ],
@@ -187,7 +187,7 @@ scenario({
   counters: [
     {
       broken: 'rules that do not know the mode',
-      composition: withDeciders(() => ({ isObserved: () => false })),
+      composition: withDeciders(() => ({ isObserveOnly: () => false })),
       fails: /waited .* for silence number 1 to be told/,
     },
   ],
@@ -210,7 +210,7 @@ scenario({
   counters: [
     {
       broken: 'rules that are only ever told of',
-      composition: withDeciders(() => ({ isObserved: (_cause, trigger) => trigger === 'rule' })),
+      composition: withDeciders(() => ({ isObserveOnly: (_cause, trigger) => trigger === 'rule' })),
       fails: /waited .* for node to be failed/,
       patience_seconds: 10,
     },

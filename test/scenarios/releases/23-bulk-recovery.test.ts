@@ -86,14 +86,14 @@ scenario({
     {
       broken: 'a recovery that goes on whatever fails',
       composition: withDeciders((right) => ({
-        nextOfRecovery: (facts) => right.nextOfRecovery({ ...facts, failed: 0 }),
+        nextRecoveryMove: (facts) => right.nextRecoveryMove({ ...facts, failed: 0 }),
       })),
       fails: /others than the canary were touched/,
     },
     {
       broken: 'a recovery that knows no pace',
       composition: withDeciders((right) => ({
-        nextOfRecovery: (facts) => ({ ...right.nextOfRecovery(facts), act: facts.failed > 0 ? 0 : facts.waiting }),
+        nextRecoveryMove: (facts) => ({ ...right.nextRecoveryMove(facts), act: facts.failed > 0 ? 0 : facts.waiting }),
       })),
       fails: /came faster than/,
     },

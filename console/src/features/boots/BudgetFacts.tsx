@@ -4,7 +4,7 @@
  */
 import type { BootPhase, PoolBoots } from '../../../../src/contract/supervision/boots.ts';
 import { stratumWords } from '../../../../src/lifecycle/boots/learned-budget.ts';
-import { arrived } from '../../../../src/lifecycle/boots/survival.ts';
+import { hasArrived } from '../../../../src/lifecycle/boots/survival.ts';
 import { inSeconds, sourceWords, tooSlowWords } from '../../../../src/lifecycle/boots/what-if-words.ts';
 import { type Fact, Facts } from '../../ui/layout/Facts.tsx';
 import { Panel } from '../../ui/layout/Panel.tsx';
@@ -57,7 +57,7 @@ function budgetFacts(
     ['Moving towards', learning && learning.aim_seconds !== budget_seconds && inSeconds(learning.aim_seconds)],
     ['Learned from', learning?.stratum && `${learning.completions} ${stratumWords[learning.stratum]}`],
     ['Considered', learning && <Ago at={learning.considered_at} />],
-    ['Over budget', too && tooSlowWords(too, samples.filter(arrived).length)],
+    ['Over budget', too && tooSlowWords(too, samples.filter(hasArrived).length)],
     ['Rescued', `boots up to ${inSeconds(rescue_seconds)} late`],
     [
       'Since it changed',

@@ -1,7 +1,7 @@
 /** Judges a budget over the boots on the page, as the server does over the whole record. Pure. */
 import type { BootPhase, WhatIf } from '../../../../src/contract/supervision/boots.ts';
 import { falseKillShare, whatIf } from '../../../../src/lifecycle/boots/what-if.ts';
-import { usualRescueSeconds } from '../../../../src/lifecycle/deadlines/budgets.ts';
+import { defaultRescueSeconds } from '../../../../src/lifecycle/deadlines/budgets.ts';
 
 /** The server's answer without the age of the record, which only the server knows. */
 export type Judgement = Omit<WhatIf, 'pool' | 'phase' | 'oldest_at' | 'current'>;
@@ -13,8 +13,8 @@ type Judged = Pick<BootPhase, 'phase' | 'budget_seconds' | 'rescue_seconds' | 's
  * end.
  */
 function rescueOf({ phase, budget_seconds, rescue_seconds }: Judged, asked_seconds: number): number {
-  const aware = [false, true].find((each) => rescue_seconds === usualRescueSeconds(budget_seconds, each));
-  return phase === 'provision' && aware !== undefined ? usualRescueSeconds(asked_seconds, aware) : rescue_seconds;
+  const aware = [false, true].find((each) => rescue_seconds === defaultRescueSeconds(budget_seconds, each));
+  return phase === 'provision' && aware !== undefined ? defaultRescueSeconds(asked_seconds, aware) : rescue_seconds;
 }
 
 export function judge(phase: Judged, budget_seconds: number): Judgement {

@@ -4,7 +4,7 @@ import { Skeleton } from '@mantine/core';
 import { IconStethoscope } from '@tabler/icons-react';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import type { Evidence } from '../../../../src/contract/evidence/evidence.ts';
-import { collectedOf, sizeWords } from '../../../../src/lifecycle/findings/diagnostics.ts';
+import { readDiagnostics, sizeWords } from '../../../../src/lifecycle/findings/diagnostics.ts';
 import { operationsQuery } from '../../api/queries/operations.ts';
 import { timelineQuery } from '../../api/queries/timeline.ts';
 import { Empty } from '../../ui/layout/Empty.tsx';
@@ -57,7 +57,7 @@ export function Diagnostics({ node_id }: { node_id: string }) {
 }
 
 function Collected({ fact }: { fact: Evidence }) {
-  const { host, processes, boot_stages, lines, attachments } = collectedOf(fact.data);
+  const { host, processes, boot_stages, lines, attachments } = readDiagnostics(fact.data);
   const who =
     fact.kind === 'evidence.missing' ? 'Not available' : fact.layer === 'provider' ? 'Its provider' : 'Its agent';
   return (

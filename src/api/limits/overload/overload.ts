@@ -5,11 +5,11 @@
 import type { Clock } from '../../../base/clock.ts';
 import { ApiProblem } from '../../../contract/errors/errors.ts';
 import type { OperationName } from '../../../contract/routes.ts';
-import { type Shedding, type Strain, sheddingAt } from '../../../lifecycle/limits/overload.ts';
+import { decideShedding, type ReplicaLoad, type Shedding } from '../../../lifecycle/limits/overload.ts';
 import type { HeartbeatBuffer } from '../../../store/heartbeats/heartbeat-buffer.ts';
 import { readTurn } from './read-order.ts';
 
-export interface OverloadFigures extends Strain {
+export interface OverloadFigures extends ReplicaLoad {
   shedding: Shedding;
   beats: number;
   beats_shed: number;
@@ -45,11 +45,11 @@ export function watchOverload(needs: {
   beats: Pick<HeartbeatBuffer, 'added' | 'storedAfterMs'>;
   beat_rate: number;
   /** Told when it begins to put off what can wait, and when that is over. */
-  onChange?(how: string, strain: Strain): void;
+  onChange?(how: string, strain: ReplicaLoad): void;
 }): Overload {
   const { clock, beats, beat_rate, onChange } = needs;
-  const strain: Strain = { loop_lag_ms: 0, behind_ms: 0, beats_per_second: 0, beat_rate };
-  let shedding = sheddingAt(strain);
+  const strain: ReplicaLoad = { loop_lag_ms: 0, behind_ms: 0, beats_per_second: 0, beat_rate };
+  let shedding = decideShedding(strain);
   let beats_shed = 0;
   let reads_shed = 0;
   let added = beats.added();
@@ -65,7 +65,7 @@ export function watchOverload(needs: {
     strain.beats_per_second = smooth(strain.beats_per_second, ((beats.added() - added) * 1000) / elapsedMs);
     added = beats.added();
     const before = shedding;
-    shedding = sheddingAt(strain);
+    shedding = decideShedding(strain);
     if (isShedding(shedding) !== isShedding(before)) onChange?.(isShedding(shedding) ? tooMuch : enough, { ...strain });
     cancel = clock.after(everyMs, look);
   };

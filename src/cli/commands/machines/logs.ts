@@ -2,7 +2,7 @@
 import { InvalidArgumentError } from 'commander';
 import { pause } from '../../../base/clock.ts';
 import type { LogLine, LogPage } from '../../../contract/node.ts';
-import { collectedOf } from '../../../lifecycle/findings/diagnostics.ts';
+import { readDiagnostics } from '../../../lifecycle/findings/diagnostics.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
 import { collect } from '../../connection/pages.ts';
 import { isPassing, type Session } from '../../connection/session.ts';
@@ -117,7 +117,7 @@ async function leftOnMachine(
   const node_instance_id = fact.node_instance_id ?? '';
   return {
     at: fact.at,
-    lines: collectedOf(fact.data).lines.map((line, i) => ({ ...line, seq: i + 1, node_instance_id })),
+    lines: readDiagnostics(fact.data).lines.map((line, i) => ({ ...line, seq: i + 1, node_instance_id })),
   };
 }
 

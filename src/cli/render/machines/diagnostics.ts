@@ -1,7 +1,7 @@
 /** What was collected of a machine, for somebody who wants to know what went on there. */
 import type { Evidence } from '../../../contract/evidence/evidence.ts';
 import type { Operation } from '../../../contract/operation.ts';
-import { type Collected, collectedOf, sizeWords } from '../../../lifecycle/findings/diagnostics.ts';
+import { type Diagnostics, readDiagnostics, sizeWords } from '../../../lifecycle/findings/diagnostics.ts';
 import { type ClosingContext, hintLines } from '../allocations/closing.ts';
 import { elapsed, momentAndDistance } from '../text/duration.ts';
 import { type Column, renderFacts, renderTable } from '../text/table.ts';
@@ -17,7 +17,7 @@ export interface KnownOfMachine {
 
 const indent = '  ';
 
-const processColumns: Column<Collected['processes'][number]>[] = [
+const processColumns: Column<Diagnostics['processes'][number]>[] = [
   { title: 'PID', value: ({ pid }) => String(pid), align: 'right' },
   { title: 'STATE', value: ({ state }) => printable(state), drop: 5 },
   {
@@ -29,7 +29,7 @@ const processColumns: Column<Collected['processes'][number]>[] = [
   { title: 'COMMAND', value: ({ command }) => printable(command), shrinks_to: 20 },
 ];
 
-const stageColumns: Column<Collected['boot_stages'][number]>[] = [
+const stageColumns: Column<Diagnostics['boot_stages'][number]>[] = [
   { title: 'BOOT STAGE', value: ({ name }) => printable(name) },
   { title: 'TOOK', value: ({ seconds }) => (seconds === null ? '' : elapsed(seconds)), align: 'right' },
 ];
@@ -47,7 +47,7 @@ const table = <Row>(columns: Column<Row>[], rows: Row[], context: ClosingContext
   rows.length > 0 ? renderTable(columns, rows, context) : [];
 
 function factLines(fact: Evidence, most: number, context: ClosingContext): string[] {
-  const { host, processes, boot_stages, lines, attachments } = collectedOf(fact.data);
+  const { host, processes, boot_stages, lines, attachments } = readDiagnostics(fact.data);
   const isMissing = fact.kind === 'evidence.missing';
   const who = fact.layer === 'provider' ? 'Its provider' : 'Its agent';
   return [

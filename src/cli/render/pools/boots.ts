@@ -1,7 +1,7 @@
 /** How long the boots of a pool take and what budget they have, for a person: a plot where somebody looks, and what it comes to. */
 import type { BootPhase, PoolBoots } from '../../../contract/supervision/boots.ts';
 import { stratumWords } from '../../../lifecycle/boots/learned-budget.ts';
-import { arrived } from '../../../lifecycle/boots/survival.ts';
+import { hasArrived } from '../../../lifecycle/boots/survival.ts';
 import { inSeconds, sourceWords, tooSlowWords } from '../../../lifecycle/boots/what-if-words.ts';
 import { type ClosingContext, hintLines } from '../allocations/closing.ts';
 import { momentsInFull, relative } from '../text/duration.ts';
@@ -45,7 +45,7 @@ function quantileFact(phase: BootPhase, quantile: Quantile, name: string): Fact 
 
 function tooSlow({ predicted_false_kill_share: predicted, samples }: BootPhase): Fact {
   if (!predicted) return ['too slow for it', null];
-  const words = tooSlowWords(predicted, samples.filter(arrived).length);
+  const words = tooSlowWords(predicted, samples.filter(hasArrived).length);
   return ['too slow for it', words, predicted.share > 0.01 ? 'warn' : undefined];
 }
 

@@ -28,7 +28,7 @@ export const history = (inForce: ReplayPolicy, given: Partial<History> = {}): Hi
   absences: [],
   changes: [],
   held: [],
-  told_silences: [],
+  unenforced_silences: [],
   standing: {},
   brake: defaultBrakeSettings,
   cut: { boots: false, changes: false },

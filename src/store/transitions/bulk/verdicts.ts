@@ -92,7 +92,7 @@ function alikeFor(
     set,
     evidence,
     pairs: pairedWith(status, to),
-    isObserved: environment.decide.isObserved(by, causes[by].trigger, pool.mode),
+    isObserved: environment.decide.isObserveOnly(by, causes[by].trigger, pool.mode),
     columns: {
       was: status,
       becomes: to,

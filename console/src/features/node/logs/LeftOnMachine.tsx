@@ -3,7 +3,7 @@
 import { IconFileText } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import type { Node } from '../../../../../src/contract/node.ts';
-import { collectedOf } from '../../../../../src/lifecycle/findings/diagnostics.ts';
+import { readDiagnostics } from '../../../../../src/lifecycle/findings/diagnostics.ts';
 import { leftOnMachineQuery } from '../../../api/queries/logs.ts';
 import { Empty } from '../../../ui/layout/Empty.tsx';
 import { FailurePanel } from '../../../ui/layout/FailurePanel.tsx';
@@ -17,7 +17,7 @@ export function LeftOnMachine({ node }: { node: Node }) {
   if (isPending) return null;
   if (error && !fact) return <FailurePanel error={error} />;
   const node_instance_id = fact?.node_instance_id ?? '';
-  const lines = fact ? collectedOf(fact.data).lines : [];
+  const lines = fact ? readDiagnostics(fact.data).lines : [];
   if (!fact || lines.length === 0)
     return (
       <Empty icon={IconFileText} title="No lines yet">
