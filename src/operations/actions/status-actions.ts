@@ -1,5 +1,6 @@
 /** The actions that are one change of status, and at most an operation that follows it. */
 import { newWorkflowId } from '../../base/ids.ts';
+import { reusesNodes } from '../../lifecycle/model/reuse.ts';
 import type { NodeStatus, Occupancy } from '../../lifecycle/model/states.ts';
 import type { Cause } from '../../lifecycle/model/transitions.ts';
 import { openTeardownsOf } from '../../store/operations/open-operations.ts';
@@ -8,7 +9,6 @@ import { type NewOperation, queueOperation } from '../../store/operations/queue-
 import type { NodeChanges } from '../../store/transitions/node-move.ts';
 import { transition } from '../../store/transitions/node-transition.ts';
 import { reactivation } from '../provision/node-reactivate.ts';
-import { reusesNodes } from '../../lifecycle/model/reuse.ts';
 import { type Acting, type Action, changedMeanwhile, citing, deadlineIn } from './action.ts';
 
 interface Move {

@@ -7,6 +7,7 @@
 import { now } from '../../base/clock.ts';
 import type { DriverProof, OwnedResource } from '../../drivers/driver.ts';
 import { type Json, type OperationContext, type OperationDefinition, StepFailed } from '../../engine/engine.ts';
+import { reusesNodes } from '../../lifecycle/model/reuse.ts';
 import { fenceInstance, isAgentFresh } from '../../store/agents/instances.ts';
 import { runOnce } from '../../store/operations/executions.ts';
 import type { OperationRow } from '../../store/operations/operation-rows.ts';
@@ -23,7 +24,6 @@ import { allocationOperation, idsOf, readSubject, type Subject, whyNothingToTear
 import { awaitOtherOperations, fenceNode } from './fence.ts';
 import { proofSummary, proveByAgent, proveIfPossible } from './proof.ts';
 import { movesWhenClean } from './release-policy.ts';
-import { reusesNodes } from '../../lifecycle/model/reuse.ts';
 import { cutOff } from './teardown.ts';
 
 export const allocationForceReleaseKind = 'allocation-force-release';

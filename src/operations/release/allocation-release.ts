@@ -10,6 +10,7 @@ import {
   type OperationDefinition,
   StepFailed,
 } from '../../engine/engine.ts';
+import { reusesNodes } from '../../lifecycle/model/reuse.ts';
 import { fenceInstance, hasAgent, isAgentFresh } from '../../store/agents/instances.ts';
 import { runOnce } from '../../store/operations/executions.ts';
 import { openTeardownsOf } from '../../store/operations/open-operations.ts';
@@ -30,7 +31,6 @@ import {
 } from '../runtime/subject.ts';
 import { abortIfUnregistered, fence } from './fence.ts';
 import { movesWhenClean, releasePolicy } from './release-policy.ts';
-import { reusesNodes } from '../../lifecycle/model/reuse.ts';
 import { tearDown, teardownPlan } from './teardown.ts';
 
 export const allocationReleaseKind = 'allocation-release';
