@@ -1,4 +1,4 @@
-/** Attacks by somebody who holds a join token of a pool: valid, expired or spent. */
+/** Attacks by the holder of a join token of a pool: valid, expired or spent. */
 import { knownNameAttacks } from './join-token-holder/known-names.ts';
 import { forgedSourceAttacks, liveNameAttacks } from './join-token-holder/live-names.ts';
 import { otherTokenAttacks } from './join-token-holder/other-tokens.ts';

@@ -1,4 +1,4 @@
-/** Attacks by somebody who holds no credential. */
+/** Attacks by a caller without any credential. */
 import { callRoute } from '../api/support/calls.ts';
 import { heldBodyAttacks, unknownCredentialAttacks } from './nobody/batches.ts';
 import { floodAttacks, tightBehindProxy } from './nobody/floods.ts';

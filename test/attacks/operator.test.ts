@@ -1,4 +1,4 @@
-/** Attacks by somebody who holds a token for the whole fleet that is not an admin's: an operator or a viewer. */
+/** Attacks by the holder of a fleet-wide token that is not an admin's: an operator or a viewer. */
 import { changedEvidenceAttacks } from './operator/changed-evidence.ts';
 import { poolFieldAttacks } from './operator/pool-fields.ts';
 import { taskKeyAttacks } from './operator/task-keys.ts';

@@ -1,4 +1,4 @@
-/** Attacks by a tenant: its token, and the machines that its allocations have or had. */
+/** Attacks by a tenant: with its token, and from the machines that its allocations have or had. */
 import { describeAttacks } from './support/attack.ts';
 import { tightLimits } from './support/floods.ts';
 import { certificatesAttacks } from './tenant/certificates.ts';

@@ -1,4 +1,4 @@
-/** SECURITY.md claims nothing that no test shows, and no attack is missing from it. */
+/** SECURITY.md claims nothing that no test shows, and lists every attack. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -19,7 +19,7 @@ test.for(lines)('%s', ([, { shown_by }]) => {
 const isAttack = (value: unknown): value is Attack =>
   typeof value === 'object' && value !== null && 'without' in value && 'succeeds' in value;
 
-/** Every attack that a file below a folder of this one exports, with its file. */
+/** All attacks exported below this folder, each with its file. */
 async function exportedAttacks(): Promise<string[]> {
   const files = readdirSync(import.meta.dirname, { recursive: true, encoding: 'utf8' });
   const lists = files.filter((file) => /^[a-z-]+\/[a-z-]+\.ts$/.test(file) && dirname(file) !== 'support');
@@ -40,7 +40,7 @@ test('names every attack of the suite', async () => {
   expect(attacks.filter((attack) => !named.has(attack))).toEqual([]);
 });
 
-test('SECURITY.md is what its data says (node scripts/generate-threat-model.ts)', () => {
+test('SECURITY.md matches the threat model (node scripts/generate-threat-model.ts)', () => {
   const text = readFileSync(page, 'utf8');
   expect(text).toBe(withThreatModel(text));
 });

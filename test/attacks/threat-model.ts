@@ -1,6 +1,7 @@
 /**
- * The threat model as data: seven attackers, what each can and cannot do, and the test that shows each line. SECURITY.md holds
- * it as tables (`node scripts/generate-threat-model.ts`); threat-model.test.ts checks the page and the tests it names.
+ * The threat model as data: seven attackers, what each can and cannot do, and the tests that show
+ * it. `node scripts/generate-threat-model.ts` writes it into SECURITY.md; threat-model.test.ts
+ * checks the page and the named tests.
  */
 import { joinTokenHolder } from './threat-model/join-token-holder.ts';
 import type { Attacker } from './threat-model/lines.ts';

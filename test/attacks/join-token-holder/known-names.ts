@@ -1,4 +1,6 @@
-/** Somebody with a join token of a pool, valid or not, goes after machines that are known there. */
+/**
+ * The holder of a join token, valid or not, attacks machines that are already known in its pool.
+ */
 import { newKeyPair, publicKeyOf, signed } from '../../../src/agent/connection/keys.ts';
 import { moment, systemClock } from '../../../src/base/clock.ts';
 import { keyProofBody } from '../../../src/contract/agent/key-proof.ts';
@@ -32,8 +34,8 @@ async function nodeNamed({ client }: SpawnedServer, pool: string, name: string) 
   return node;
 }
 
-/** The one machine of the pool gets a tenant. */
-async function letTo(server: SpawnedServer, pool: string, name: string): Promise<void> {
+/** Allocates the only machine of the pool to a tenant. */
+async function allocateTo(server: SpawnedServer, pool: string, name: string): Promise<void> {
   await server.client.call('allocation-create', { body: { pool } });
   await until(
     'the machine to serve a tenant',
@@ -41,7 +43,10 @@ async function letTo(server: SpawnedServer, pool: string, name: string): Promise
   );
 }
 
-/** Workspaces of molecule say no goodbye and beat every 30 s, so the row is moved as liveness would move it minutes later. */
+/**
+ * Molecule workspaces send no goodbye and beat every 30 s, so this sets the status that liveness
+ * would set minutes later.
+ */
 async function putOffline(server: SpawnedServer, pool: string, name: string): Promise<void> {
   const { node_id } = await nodeNamed(server, pool, name);
   const tables = await openTables(server.database_url);
@@ -56,13 +61,13 @@ const register = (url: string, body: object) => callRoute(url, 'agent-register',
 async function keyedMachine(server: SpawnedServer, pool: string) {
   const join_token = await poolOf(server, pool);
   const private_key = newKeyPair();
-  const asked = { join_token, name: 'victim', agent_public_key: publicKeyOf(private_key) };
-  await register(server.url, asked);
+  const registration = { join_token, name: 'victim', agent_public_key: publicKeyOf(private_key) };
+  await register(server.url, registration);
   const proofAt = (ms: number) => {
     const signed_at = moment(ms).toISOString();
-    return { signed_at, signature: signed(private_key, keyProofBody({ ...asked, signed_at })) };
+    return { signed_at, signature: signed(private_key, keyProofBody({ ...registration, signed_at })) };
   };
-  return { asked, proofAt };
+  return { registration, proofAt };
 }
 
 const expiryIgnored = {
@@ -71,8 +76,12 @@ const expiryIgnored = {
   replace: "'valid'",
 };
 
-/** Until the token is refused, or a second after it should have been. */
-async function expired(server: SpawnedServer, pool: string, use: (token: string) => Promise<unknown>): Promise<string> {
+/** Waits until the token is refused, or until a second after its expiry. */
+async function waitForExpiry(
+  server: SpawnedServer,
+  pool: string,
+  use: (token: string) => Promise<unknown>,
+): Promise<string> {
   const ttl_seconds = 2;
   const token = await tokenOf(server, pool, { ttl_seconds });
   const started = systemClock.monotonicMs();
@@ -83,19 +92,21 @@ async function expired(server: SpawnedServer, pool: string, use: (token: string)
 
 export const knownNameAttacks: Attack[] = [
   {
-    name: "2: takes a tenant's AgentField machine offline with an expired join token that is remembered",
+    name: "takes a tenant's AgentField machine offline with an expired join token from the cache",
     without: [expiryIgnored],
     async succeeds(server) {
       const pool = 'expired-beats';
       await poolOf(server, pool);
-      const token = await expired(server, pool, (fresh) => agentField(server.url, fresh).register('victim', ready));
-      await letTo(server, pool, 'victim');
+      const token = await waitForExpiry(server, pool, (fresh) =>
+        agentField(server.url, fresh).register('victim', ready),
+      );
+      await allocateTo(server, pool, 'victim');
       await agentField(server.url, token).call('POST', '/nodes/victim/shutdown', {});
       return (await nodeNamed(server, pool, 'victim')).status === 'offline';
     },
   },
   {
-    name: "2: takes over a tenant's machine by its name",
+    name: "takes over a tenant's machine by its name",
     without: [
       {
         file: 'src/store/agents/register.ts',
@@ -108,14 +119,14 @@ export const knownNameAttacks: Attack[] = [
       const join_token = await poolOf(server, pool);
       const victim = await startMachine(server.url, { join_token, name: 'victim' });
       await victim.beat('ready');
-      await letTo(server, pool, 'victim');
+      await allocateTo(server, pool, 'victim');
       await victim.beat('stopping');
       const { status, body } = await register(server.url, { join_token, name: 'victim', base_url: 'http://6.6.6.6' });
       return status === 201 && body.node_id === victim.node_id;
     },
   },
   {
-    name: '2: takes over a machine with an expired join token',
+    name: 'takes over a machine with an expired join token',
     without: [
       {
         file: 'src/store/agents/joins/token-validity.ts',
@@ -134,12 +145,12 @@ export const knownNameAttacks: Attack[] = [
       const victim = await startMachine(server.url, { join_token: valid, name: 'victim' });
       await victim.beat('ready');
       await victim.beat('stopping');
-      const join_token = await expired(server, pool, async () => {});
+      const join_token = await waitForExpiry(server, pool, async () => {});
       return (await register(server.url, { join_token, name: 'victim' })).status === 201;
     },
   },
   {
-    name: '2: repeats the recorded proof of a key',
+    name: 'replays the recorded proof of a key',
     without: [
       {
         file: 'src/store/agents/joins/key-proof.ts',
@@ -148,15 +159,15 @@ export const knownNameAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      const { asked, proofAt } = await keyedMachine(server, 'replayed');
+      const { registration, proofAt } = await keyedMachine(server, 'replayed');
       const key_proof = proofAt(systemClock.nowMs());
-      const lawful = await register(server.url, { ...asked, key_proof });
+      const lawful = await register(server.url, { ...registration, key_proof });
       if (lawful.status !== 200) throw new Error(`the machine itself was refused: ${lawful.text}`);
-      return (await register(server.url, { ...asked, key_proof })).status === 200;
+      return (await register(server.url, { ...registration, key_proof })).status === 200;
     },
   },
   {
-    name: '2: uses a proof of a key that was signed long ago and never sent',
+    name: 'uses an old, unsent proof of a key',
     without: [
       {
         file: 'src/store/agents/joins/key-proof.ts',
@@ -165,13 +176,13 @@ export const knownNameAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      const { asked, proofAt } = await keyedMachine(server, 'stale-proof');
+      const { registration, proofAt } = await keyedMachine(server, 'stale-proof');
       const key_proof = proofAt(systemClock.nowMs() - 10 * 60_000);
-      return (await register(server.url, { ...asked, key_proof })).status === 200;
+      return (await register(server.url, { ...registration, key_proof })).status === 200;
     },
   },
   {
-    name: '2: sends the recorded proof of a key along with a key of its own',
+    name: 'sends the recorded proof of a key along with a key of its own',
     without: [
       {
         file: 'src/store/agents/joins/key-proof.ts',
@@ -180,14 +191,14 @@ export const knownNameAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      const { asked, proofAt } = await keyedMachine(server, 'foreign-key');
+      const { registration, proofAt } = await keyedMachine(server, 'foreign-key');
       const key_proof = proofAt(systemClock.nowMs());
       const agent_public_key = publicKeyOf(newKeyPair());
-      return (await register(server.url, { ...asked, agent_public_key, key_proof })).status === 200;
+      return (await register(server.url, { ...registration, agent_public_key, key_proof })).status === 200;
     },
   },
   {
-    name: '2: returns as another AgentField machine with a spent join token',
+    name: 'returns as another AgentField machine with a spent join token',
     without: [
       {
         file: 'src/store/agents/joins/known-names.ts',
@@ -207,7 +218,7 @@ export const knownNameAttacks: Attack[] = [
     },
   },
   {
-    name: "2: moves a tenant's AgentField machine to its own address",
+    name: "moves a tenant's AgentField machine to its own address",
     without: [
       {
         file: 'src/lifecycle/joins/contest.ts',
@@ -221,13 +232,13 @@ export const knownNameAttacks: Attack[] = [
       const client = agentField(server.url, token);
       const own = `http://127.0.0.1:${await freePort()}`;
       await client.register('victim', { ...ready, base_url: own });
-      await letTo(server, pool, 'victim');
+      await allocateTo(server, pool, 'victim');
       await client.register('victim', { ...ready, instance_id: 'x', base_url: 'http://127.0.0.1:1' });
       return (await nodeNamed(server, pool, 'victim')).endpoint !== own;
     },
   },
   {
-    name: '2: takes the name of an AgentField process that runs',
+    name: 'takes the name of a running AgentField process',
     without: [
       {
         file: 'src/lifecycle/joins/contest.ts',
@@ -245,7 +256,7 @@ export const knownNameAttacks: Attack[] = [
     },
   },
   {
-    name: '2: takes the name of a machine with a credential through AgentField',
+    name: 'takes the name of a machine with a credential through AgentField',
     without: [
       {
         file: 'src/api/compat/restart.ts',
@@ -263,7 +274,7 @@ export const knownNameAttacks: Attack[] = [
     },
   },
   {
-    name: "2: takes a tenant's molecule workspace that is offline by naming its address",
+    name: "takes over a tenant's offline molecule workspace by its address",
     without: [
       {
         file: 'src/lifecycle/joins/contest.ts',
@@ -278,14 +289,14 @@ export const knownNameAttacks: Attack[] = [
       const url = `http://127.0.0.1:${await freePort()}`;
       const victim = await startWorkspace(server.url, token, id, { url });
       await victim.beat();
-      await letTo(server, pool, id);
+      await allocateTo(server, pool, id);
       await putOffline(server, pool, id);
       const taken = await molecule(server.url, token, '/registry/register', { body: { id, url } });
       return typeof taken.body.auth_token === 'string';
     },
   },
   {
-    name: '2: reads the address of a machine of another protocol through AgentField',
+    name: 'reads the address of a machine of another protocol through AgentField',
     without: [
       {
         file: 'src/store/rows/nodes.ts',
@@ -304,7 +315,7 @@ export const knownNameAttacks: Attack[] = [
     },
   },
   {
-    name: '10: joins a pool beyond max_nodes',
+    name: 'joins a pool beyond max_nodes',
     without: [
       {
         file: 'src/store/agents/join-newcomers.ts',
@@ -320,7 +331,7 @@ export const knownNameAttacks: Attack[] = [
     },
   },
   {
-    name: '16: reports that a machine with an agent failed to boot, as a watcher of molecule',
+    name: 'reports a failed boot of a machine with an agent through molecule',
     without: [
       {
         file: 'src/api/compat/molecule.ts',
@@ -338,13 +349,13 @@ export const knownNameAttacks: Attack[] = [
     },
   },
   {
-    name: '16: reports a failed boot with an expired join token',
+    name: 'reports a failed boot with an expired join token',
     without: [expiryIgnored],
     async succeeds(server) {
       const pool = 'watched-expired';
       const id = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7e02';
       await poolOf(server, pool);
-      const token = await expired(server, pool, (fresh) =>
+      const token = await waitForExpiry(server, pool, (fresh) =>
         molecule(server.url, fresh, '/registry/register', { body: { id } }),
       );
       const path = `/admin/workspaces/${id}/bootstrap-failed`;

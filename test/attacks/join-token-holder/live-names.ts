@@ -1,4 +1,7 @@
-/** A process with a join token of its own goes after the name of a live AgentField process whose address does not answer. */
+/**
+ * A process with its own join token attacks the name of a live AgentField process whose address
+ * does not answer.
+ */
 import { agentField, protocolPool } from '../../api/support/compat-clients.ts';
 import { openTables } from '../../api/support/tables.ts';
 import { freePort } from '../../support/free-port.ts';
@@ -9,7 +12,7 @@ import type { Attack } from '../support/attack.ts';
 const patient = { heartbeat: { stale_after_seconds: 24 * 3600 }, probe: { allow_private: true } };
 const ready = { lifecycle_status: 'ready' };
 const duplicates = 'src/lifecycle/joins/duplicates.ts';
-/** As many as are remembered, and a few more. */
+/** As many as the server remembers, and a few more. */
 const many = 20;
 
 async function liveProcess(server: SpawnedServer, pool: string) {
@@ -25,7 +28,7 @@ async function liveProcess(server: SpawnedServer, pool: string) {
     if (!items[0]) throw new Error(`no node in ${pool}`);
     return items[0];
   };
-  // A registration is judged by the beats that are in the table.
+  // The server judges a registration by the heartbeats in the table.
   const isHeard = () =>
     until('the beat of the holder to be in the table', async () => {
       const tables = await openTables(server.database_url);
@@ -46,7 +49,7 @@ async function liveProcess(server: SpawnedServer, pool: string) {
     isHeard,
     attacker,
     forged: { ...ready, base_url: `http://127.0.0.1:${await freePort()}` },
-    /** As the SDK does it: a beat that is refused as unknown makes it register again. */
+    /** Like the SDK: registers again when a heartbeat is refused as unknown. */
     async goesOn() {
       if ((await beat()).status === 404) await register();
     },
@@ -55,7 +58,7 @@ async function liveProcess(server: SpawnedServer, pool: string) {
 
 export const liveNameAttacks: Attack[] = [
   {
-    name: '2: keeps the name of a live AgentField process that it displaced',
+    name: 'keeps the name of a live AgentField process that it displaced',
     without: [
       {
         file: duplicates,
@@ -76,7 +79,7 @@ export const liveNameAttacks: Attack[] = [
     },
   },
   {
-    name: '2: takes the name of a live AgentField process without naming its own',
+    name: 'takes the name of a live AgentField process without naming its own',
     without: [
       { file: duplicates, find: "return keep === 'first' ? 'refused' : 'restart';", replace: "return 'restart';" },
     ],
@@ -88,7 +91,7 @@ export const liveNameAttacks: Attack[] = [
     },
   },
   {
-    name: '2: has a live AgentField process forgotten by processes that register and leave',
+    name: 'makes the server forget a live AgentField process by registering many others',
     without: [{ file: duplicates, find: 'known.findLastIndex(', replace: 'known.findIndex(' }],
     async succeeds(server) {
       const { goesOn, node, base_url, isHeard, attacker, forged } = await liveProcess(server, 'forgotten');
@@ -103,7 +106,7 @@ export const liveNameAttacks: Attack[] = [
     },
   },
   {
-    name: '10: floods the list of the processes that had a name',
+    name: 'floods the list of processes that had a name',
     without: [{ file: duplicates, find: 'known.length < maxProcesses) return', replace: 'known.length >= 0) return' }],
     async succeeds(server) {
       const { node, attacker, forged } = await liveProcess(server, 'flooded');
@@ -124,10 +127,10 @@ export const liveNameAttacks: Attack[] = [
   },
 ];
 
-/** With `behindDistantProxy`: the attacker is not the proxy that the server trusts. */
+/** Runs with `behindDistantProxy`: the attacker is not the proxy that the server trusts. */
 export const forgedSourceAttacks: Attack[] = [
   {
-    name: '4: has the finding about two live processes name a forged address by X-Forwarded-For',
+    name: 'forges the address in the finding about two live processes with X-Forwarded-For',
     without: [
       {
         file: 'src/api/http/source-address.ts',

@@ -1,4 +1,4 @@
-/** Somebody with one join token of a pool goes after machines that another one let in. */
+/** The holder of one join token attacks machines that joined with another token. */
 import { systemClock } from '../../../src/base/clock.ts';
 import { agentField, protocolPool } from '../../api/support/compat-clients.ts';
 import { openTables } from '../../api/support/tables.ts';
@@ -14,7 +14,7 @@ const tokenOf = ({ client }: SpawnedServer, pool: string, body: object) =>
 
 export const otherTokenAttacks: Attack[] = [
   {
-    name: '2: takes an AgentField machine from the spent token that let it in',
+    name: 'takes an AgentField machine from the spent token that admitted it',
     without: [
       {
         file: 'src/store/agents/register.ts',
@@ -36,7 +36,7 @@ export const otherTokenAttacks: Attack[] = [
     },
   },
   {
-    name: '2: has the silence of a machine blamed on a join token that ended later',
+    name: "makes the server blame a machine's silence on a join token that ended later",
     without: [
       {
         file: 'src/lifecycle/findings/refused-beats.ts',
@@ -57,7 +57,7 @@ export const otherTokenAttacks: Attack[] = [
       const tables = await openTables(server.database_url);
       try {
         await until('the token to have expired', async () => systemClock.monotonicMs() - started > 1000 * ttl_seconds);
-        // It fell silent an hour before.
+        // It went silent an hour ago.
         await tables.query(
           "update heartbeats set last_seen_at = now() - interval '1 hour' where node_instance_id = $1",
           [node_instance_id],

@@ -1,4 +1,4 @@
-/** Somebody with a join token has the server probe addresses for it. */
+/** The holder of a join token makes the server probe addresses. */
 import { fileURLToPath } from 'node:url';
 import { httpServer } from '../../../src/probe/testing/loopback-servers.ts';
 import { agentField, protocolPool } from '../../api/support/compat-clients.ts';
@@ -12,7 +12,7 @@ const names = (count: number) => Array.from({ length: count }, (_, place) => `ma
 
 export const probeAttacks: Attack[] = [
   {
-    name: '2: keeps all probes busy, so that a machine of another pool cannot return',
+    name: 'keeps all probes busy, so that a machine of another pool cannot return',
     without: [
       {
         file: 'src/api/compat/restart.ts',
@@ -23,7 +23,7 @@ export const probeAttacks: Attack[] = [
     async succeeds(server) {
       const { token } = await protocolPool(server, 'greedy', open);
       const { token: others } = await protocolPool(server, 'modest', open);
-      // It takes connections and never answers.
+      // Accepts connections and never answers.
       const tarpit = await httpServer(() => {});
       const attacker = agentField(server.url, token);
       const victim = agentField(server.url, others);
@@ -31,7 +31,7 @@ export const probeAttacks: Attack[] = [
       await Promise.all(names(40).map((name) => attacker.register(name, at(name))));
       await victim.register('victim', { ...ready, base_url: `http://127.0.0.1:${await freePort()}` });
       const flood = names(40).map((name) => attacker.register(name, at(`${name}/elsewhere`)));
-      // The first of them that is put off shows that as many probes as it may have are under way.
+      // The first refused call shows that all probes the token may have are in progress.
       await Promise.any(
         flood.map(async (each) => {
           if ((await each).body.code !== 'rate_limited') throw new Error('it was not put off');
@@ -48,7 +48,7 @@ export const fewJoins = ['--config', fileURLToPath(new URL('../support/few-joins
 
 export const costlyProbeAttacks: Attack[] = [
   {
-    name: '2: has addresses probed after its token has used up its allowance',
+    name: 'has addresses probed after its token used up its allowance',
     without: [
       {
         file: 'src/api/compat/register.ts',
@@ -58,9 +58,9 @@ export const costlyProbeAttacks: Attack[] = [
     ],
     async succeeds(server) {
       const { token } = await protocolPool(server, 'overdrawn', open);
-      let asked = 0;
+      let probes = 0;
       const former = await httpServer((_, reply) => {
-        asked++;
+        probes++;
         reply.end('well');
       });
       const attacker = agentField(server.url, token);
@@ -71,9 +71,9 @@ export const costlyProbeAttacks: Attack[] = [
         place++;
         return answers.some(({ body }) => body.code === 'write_limit_reached');
       });
-      const before = asked;
+      const before = probes;
       await attacker.register('victim', { ...ready, base_url: 'http://127.0.0.1:1' });
-      return asked > before;
+      return probes > before;
     },
   },
 ];

@@ -1,11 +1,14 @@
-/** The holder of a join token asks as often as it can through a foreign protocol. The rate of a token is 30 calls here. */
+/**
+ * The holder of a join token calls a foreign protocol as often as it can. The rate limit of a token
+ * is 30 calls here.
+ */
 import { send } from '../../api/support/calls.ts';
 import type { Attack } from '../support/attack.ts';
 import { countRefused, createJoinToken } from '../support/floods.ts';
 
 export const requestRateAttacks: Attack[] = [
   {
-    name: '5: lists the AgentField machines of its pool as often as it likes',
+    name: 'lists the AgentField machines of its pool without a rate limit',
     without: [
       {
         file: 'src/api/compat/serve.ts',
@@ -22,7 +25,7 @@ export const requestRateAttacks: Attack[] = [
     },
   },
   {
-    name: '5: has AgentField machines looked up that are not there',
+    name: 'looks up unknown AgentField machines without a rate limit',
     without: [
       {
         file: 'src/api/compat/agentfield.ts',
@@ -40,7 +43,7 @@ export const requestRateAttacks: Attack[] = [
     },
   },
   {
-    name: '5: calls as one AgentField machine as often as it likes',
+    name: 'calls as one AgentField machine without a rate limit',
     without: [
       {
         file: 'src/api/compat/agentfield.ts',

@@ -1,4 +1,7 @@
-/** Somebody without a credential at the route for batches of beats, where the credentials are in the body. */
+/**
+ * A caller without a credential attacks the route for heartbeat batches, whose body carries the
+ * credentials.
+ */
 import { randomUUID } from 'node:crypto';
 import { callRoute } from '../../api/support/calls.ts';
 import type { Attack } from '../support/attack.ts';
@@ -9,7 +12,7 @@ const unknown = (count: number) => Array.from({ length: count }, () => ({ creden
 
 export const unknownCredentialAttacks: Attack[] = [
   {
-    name: '5: has unknown credentials looked up without end',
+    name: 'looks up unknown credentials without a limit',
     without: [
       {
         file: 'src/api/limits/quotas/request-rates.ts',
@@ -35,7 +38,7 @@ export const unknownCredentialAttacks: Attack[] = [
 
 export const heldBodyAttacks: Attack[] = [
   {
-    name: '5: has the server hold many large bodies that arrive slowly',
+    name: 'makes the server hold many large, slow bodies',
     without: [
       {
         file: 'src/api/limits/held/body-budget.ts',
@@ -48,7 +51,8 @@ export const heldBodyAttacks: Attack[] = [
       const padded = { beats: Array.from({ length: 900 }, () => beats[0]) };
       const open = Array.from({ length: 30 }, () => openSlowBody(server.url, 'agent-heartbeats', padded));
       await Promise.all(open.map(({ arrived }) => arrived));
-      // Answered after the requests that arrived before it were admitted or refused; small bodies still have room.
+      // Its answer shows that the requests before it were admitted or refused. There is still room
+      // for small bodies.
       const small = await callRoute(server.url, 'session-create', { body: { token: server.token } });
       if (small.status !== 201) throw new Error(`nobody can sign in: ${small.status}`);
       for (const each of open) each.finish();

@@ -1,11 +1,14 @@
-/** Somebody without a credential who wants to be recorded often: by ever other addresses and ever other targets. */
+/** A caller without a credential fills the audit by changing its addresses and targets. */
 import { randomUUID } from 'node:crypto';
 import { callRoute } from '../../api/support/calls.ts';
 import { until } from '../../support/until.ts';
 import type { Attack, SourceEdit } from '../support/attack.ts';
 import { evidenceOf, tightLimits } from '../support/floods.ts';
 
-/** The proxy in front is trusted, and passes on any address: a network of machines, or one with many addresses. */
+/**
+ * The trusted proxy passes on any address, as if the calls came from a botnet or a host with many
+ * addresses.
+ */
 export const tightBehindProxy = ['--behind-proxy', ...tightLimits];
 
 const withoutBudget: SourceEdit[] = [
@@ -18,7 +21,7 @@ const withoutBudget: SourceEdit[] = [
 
 export const floodAttacks: Attack[] = [
   {
-    name: '4: fills the audit from many addresses',
+    name: 'fills the audit from many addresses',
     without: withoutBudget,
     async succeeds(server) {
       for (let index = 0; index < 300; index++)
@@ -28,7 +31,7 @@ export const floodAttacks: Attack[] = [
           {},
           { headers: { 'x-forwarded-for': `10.0.${index >> 8}.${index & 255}` } },
         );
-      // The last one is recorded or counted by now, or will be within a window.
+      // By then the last refusal is recorded or counted, or will be within one window.
       await until('the refusals to be written', async () => {
         const dropped = await evidenceOf(server, "kind = 'evidence.dropped'");
         const denied = await evidenceOf(server, "kind = 'request.denied'");
@@ -38,7 +41,7 @@ export const floodAttacks: Attack[] = [
     },
   },
   {
-    name: '4: fills the audit with ever other targets',
+    name: 'fills the audit with changing targets',
     without: withoutBudget,
     async succeeds(server) {
       const headers = { 'x-forwarded-for': '198.51.100.9' };

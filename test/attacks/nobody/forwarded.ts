@@ -1,4 +1,7 @@
-/** Attacks by headers that only a proxy may set. The server trusts one proxy, and the attacker is not it. */
+/**
+ * Attacks with headers that only a proxy may set. The server trusts one proxy, and the attacker is
+ * not it.
+ */
 import { randomUUID } from 'node:crypto';
 import { callRoute, send } from '../../api/support/calls.ts';
 import type { SpawnedServer } from '../../support/server.ts';
@@ -8,7 +11,7 @@ import type { Attack } from '../support/attack.ts';
 export const behindDistantProxy = ['--behind-proxy', '--trusted-proxies', '192.0.2.1'];
 export const behindLocalProxy = ['--behind-proxy'];
 
-/** The address that the audit names for one refused request. */
+/** The address in the audit for one refused request. */
 async function recordedAddress({ url, client }: SpawnedServer, headers: Record<string, string>): Promise<string> {
   const correlation_id = randomUUID();
   await callRoute(url, 'node-list', {}, { headers: { ...headers, 'x-correlation-id': correlation_id } });
@@ -24,7 +27,7 @@ const isNamedInAudit = async (server: SpawnedServer, forwarded: string): Promise
 
 export const forwardedAttacks: Attack[] = [
   {
-    name: '4: forges the audit actor by X-Forwarded-For',
+    name: 'forges the audit actor with X-Forwarded-For',
     without: [
       {
         file: 'src/api/http/source-address.ts',
@@ -35,7 +38,7 @@ export const forwardedAttacks: Attack[] = [
     succeeds: (server) => isNamedInAudit(server, '198.51.100.66'),
   },
   {
-    name: '4: passes the origin check by X-Forwarded-Host',
+    name: 'passes the origin check with X-Forwarded-Host',
     without: [
       {
         file: 'src/api/http/source-address.ts',
@@ -46,16 +49,16 @@ export const forwardedAttacks: Attack[] = [
     async succeeds({ url }) {
       const headers = { origin: 'https://evil.example', 'x-forwarded-host': 'evil.example' };
       const { status } = await send(url, 'GET', '/v1/nodes', { headers });
-      // Past the check of the origin, the missing token is what is refused.
+      // 401 means that the origin check passed and only the token is missing.
       return status === 401;
     },
   },
 ];
 
-/** Through a proxy that passes on what the client sent, as one does that appends nothing. */
+/** The proxy passes on the header that the client sent and appends nothing. */
 export const forwardedTextAttacks: Attack[] = [
   {
-    name: '4: names itself as it likes in the audit through a trusted proxy',
+    name: 'chooses its name in the audit through a trusted proxy',
     without: [
       {
         file: 'src/api/http/source-address.ts',

@@ -1,4 +1,4 @@
-/** Bodies that cost the server much more time than they cost the sender, before anybody is asked who they are. */
+/** Bodies that cost the server much more CPU time than the sender, before authentication. */
 import { send } from '../../api/support/calls.ts';
 import { hostileJson } from '../../api/support/hostile-input.ts';
 import type { Attack } from '../support/attack.ts';
@@ -13,7 +13,7 @@ const sessionTakesMuch = {
 
 export const parserAttacks: Attack[] = [
   {
-    name: '1: has YAML parsed at the session route',
+    name: 'sends YAML to the session route',
     without: [
       {
         file: 'src/api/http/bodies/parsers.ts',
@@ -28,7 +28,7 @@ export const parserAttacks: Attack[] = [
     },
   },
   {
-    name: '1: has a body parsed at the session route that is larger than any token',
+    name: 'sends a body larger than any token to the session route',
     without: [sessionTakesMuch],
     async succeeds({ url }) {
       const { body } = await send(url, 'POST', '/v1/session', { raw: hostileJson['a long token']?.(size) ?? '' });
@@ -36,7 +36,7 @@ export const parserAttacks: Attack[] = [
     },
   },
   {
-    name: '1: has a refusal repeat a name of 100 KB',
+    name: 'makes a refusal repeat a name of 100 KB',
     without: [{ file: 'src/api/http/validation.ts', find: 'maxPathLength = 256;', replace: 'maxPathLength = 1e9;' }],
     async succeeds({ url }) {
       const { text } = await send(url, 'POST', '/v1/agent/register', {

@@ -1,4 +1,4 @@
-/** Somebody who copied a session cookie, or who guesses tokens. */
+/** An attacker with a copied session cookie, or one that guesses tokens. */
 import pg from 'pg';
 import { callRoute } from '../../api/support/calls.ts';
 import { cookieOf, openStreamBy, signIn } from '../../api/support/sign-in.ts';
@@ -24,7 +24,7 @@ const signOutKeepsTheSession: SourceEdit = {
 
 export const sessionAttacks: Attack[] = [
   {
-    name: '12: uses a copied cookie after its owner signed out',
+    name: 'uses a copied cookie after its owner signed out',
     without: [signOutKeepsTheSession],
     async succeeds(server) {
       const cookie = await signIn(server.url, server.token);
@@ -34,7 +34,7 @@ export const sessionAttacks: Attack[] = [
     },
   },
   {
-    name: '12: uses a copied cookie on another replica after its owner signed out',
+    name: 'uses a copied cookie on another replica after its owner signed out',
     without: [signOutKeepsTheSession],
     async succeeds(server) {
       const other = await spawnServer({ beside: server });
@@ -49,7 +49,7 @@ export const sessionAttacks: Attack[] = [
     },
   },
   {
-    name: '12: goes on reading a stream whose session was revoked',
+    name: 'keeps reading a stream after its session was revoked',
     without: [
       {
         file: 'src/api/stream/stream-audience.ts',
@@ -68,7 +68,7 @@ export const sessionAttacks: Attack[] = [
         { params: { id: own?.session_id ?? '' } },
         { bearer: server.token },
       );
-      // Whatever comes after the revocation, as the server tells somebody else.
+      // A change after the revocation, which another stream shows.
       const name = `after-${own?.session_id.slice(-8)}`;
       await server.client.call('token-create', { body: { name, role: 'viewer' } });
       await until('the stream to end or to show what came later', () => stream.ended() || stream.text().includes(name));
@@ -78,7 +78,7 @@ export const sessionAttacks: Attack[] = [
     },
   },
   {
-    name: '12: uses a cookie that was idle for hours',
+    name: 'uses a cookie that was idle for hours',
     without: [
       {
         file: 'src/api/sign-in/session-cookie.ts',
@@ -93,7 +93,7 @@ export const sessionAttacks: Attack[] = [
     },
   },
   {
-    name: '12: uses a cookie beyond its longest life',
+    name: 'uses a cookie beyond its maximum lifetime',
     without: [
       {
         file: 'src/api/sign-in/session-cookie.ts',
@@ -108,7 +108,7 @@ export const sessionAttacks: Attack[] = [
     },
   },
   {
-    name: '12: guesses tokens without being slowed down',
+    name: 'guesses tokens without being slowed down',
     without: [
       {
         file: 'src/api/http/auth.ts',
@@ -120,7 +120,7 @@ export const sessionAttacks: Attack[] = [
       const statuses = new Set<number>();
       for (let guess = 0; guess < 30; guess++)
         statuses.add((await callRoute(server.url, 'session-create', { body: { token: `guess-${guess}` } })).status);
-      // A valid token is let in whatever came before from the same address.
+      // A valid token works, whatever came from the same address before.
       if ((await callRoute(server.url, 'overview-get', {}, { bearer: server.token })).status !== 200)
         throw new Error('a valid token was locked out');
       return !statuses.has(429);
@@ -128,10 +128,10 @@ export const sessionAttacks: Attack[] = [
   },
 ];
 
-/** Behind TLS a cookie under the plain name may have been planted by a page of a sibling host. */
+/** Behind TLS, a page on a sibling host may have set the cookie with the plain name. */
 export const plantedCookieAttacks: Attack[] = [
   {
-    name: '12: plants a session under the name that other hosts of the domain may set',
+    name: 'plants a session cookie from another host of the domain',
     without: [
       {
         file: 'src/api/sign-in/session-cookie.ts',

@@ -1,17 +1,17 @@
-/** Boot reports that a machine's own agent makes costly. */
+/** Boot reports that are costly for the server. */
 import { startMachine } from '../../api/support/machine.ts';
 import type { Attack } from '../support/attack.ts';
 import { cpuSpentOn } from '../support/server-cpu.ts';
 import { poolToJoin } from './pool.ts';
 
-const much = 1;
+const maxCpuSeconds = 1;
 const repeats = 3;
 const openStages = 'Starting stage: a\n'.repeat(7_000);
 const finishedStages = 'Finished stage: (b) 0.1 seconds\n'.repeat(3_800);
 
 export const bootReportAttacks: Attack[] = [
   {
-    name: '1: keeps the server busy with a boot report of stages that never end',
+    name: 'keeps the server busy with a boot report of stages that never end',
     without: [
       {
         file: 'src/contract/agent/boot-report/stages.ts',
@@ -25,7 +25,7 @@ export const bootReportAttacks: Attack[] = [
       const spent = await cpuSpentOn(server.pid, async () => {
         for (let sent = 0; sent < repeats; sent++) await machine.call('agent-boot', {}, report);
       });
-      return spent > much;
+      return spent > maxCpuSeconds;
     },
   },
 ];

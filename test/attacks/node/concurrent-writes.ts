@@ -1,11 +1,14 @@
-/** A machine that has very many requests admitted before the first of them is charged. Its allowance is 200 rows here. */
+/**
+ * A machine that has many requests admitted before the first of them is charged. Its allowance is
+ * 200 rows here.
+ */
 import type { Attack } from '../support/attack.ts';
 import { evidenceOfMachine, machineIn, withoutReservation } from '../support/floods.ts';
 import { openSlowBody } from '../support/slow-bodies.ts';
 
 export const concurrentWriteAttacks: Attack[] = [
   {
-    name: '5: overdraws its allowance by 200 requests at once',
+    name: 'overdraws its allowance with 200 concurrent requests',
     without: withoutReservation,
     async succeeds(server) {
       const machine = await machineIn(server, 'rush-facts');
@@ -16,7 +19,7 @@ export const concurrentWriteAttacks: Attack[] = [
       const bearer = machine.credential;
       const open = Array.from({ length: 200 }, () => openSlowBody(server.url, 'agent-evidence', { facts }, { bearer }));
       await Promise.all(open.map(({ arrived }) => arrived));
-      // Answered after the requests that arrived before it were admitted or refused.
+      // Its answer shows that the requests before it were admitted or refused.
       await machine.call('agent-task-keys');
       for (const each of open) each.finish();
       await Promise.all(open.map(({ replied }) => replied));

@@ -12,13 +12,13 @@ const withoutAdmission: SourceEdit[] = [
   },
 ];
 
-/** More than the allowance and what one request may overdraw it by. */
+/** More than the allowance plus the overdraft of one request. */
 const tooManyRows = 600;
 const words = 'x'.repeat(400);
 
 export const floodAttacks: Attack[] = [
   {
-    name: '5: fills the store with facts of its own',
+    name: 'fills the store with facts about itself',
     without: withoutAdmission,
     async succeeds(server) {
       const machine = await machineIn(server, 'flood-facts');
@@ -31,7 +31,7 @@ export const floodAttacks: Attack[] = [
     },
   },
   {
-    name: '5: fills the store with boot stages',
+    name: 'fills the store with boot stages',
     without: withoutAdmission,
     async succeeds(server) {
       const machine = await machineIn(server, 'flood-boot');
@@ -42,7 +42,7 @@ export const floodAttacks: Attack[] = [
     },
   },
   {
-    name: '5: fills the store with prerequisites',
+    name: 'fills the store with prerequisites',
     without: withoutAdmission,
     async succeeds(server) {
       const machine = await machineIn(server, 'flood-prerequisites');
@@ -52,7 +52,7 @@ export const floodAttacks: Attack[] = [
     },
   },
   {
-    name: '5: fills the store by rotating its credential',
+    name: 'fills the store by rotating its credential',
     without: [
       {
         file: 'src/api/limits/quotas/request-rates.ts',
@@ -73,7 +73,7 @@ export const floodAttacks: Attack[] = [
     },
   },
   {
-    name: '5: fills the store by flapping its status',
+    name: 'fills the store by flapping its status',
     without: [
       {
         file: 'src/api/heartbeats/take-beat.ts',
@@ -88,7 +88,7 @@ export const floodAttacks: Attack[] = [
     },
   },
   {
-    name: '5: fills the store by registering again and again',
+    name: 'fills the store by registering repeatedly',
     without: [
       {
         file: 'src/api/routes/agent.ts',

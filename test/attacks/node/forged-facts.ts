@@ -1,4 +1,7 @@
-/** A machine, or whoever took its credential, posts facts that pass for those of the control plane. */
+/**
+ * A machine, or the holder of its credential, posts facts that look like those of the control
+ * plane.
+ */
 import { evidenceKinds } from '../../../src/contract/evidence/evidence-kinds.ts';
 import { type Machine, startMachine } from '../../api/support/machine.ts';
 import type { SpawnedServer } from '../../support/server.ts';
@@ -32,7 +35,7 @@ const explained = ({ client }: SpawnedServer, { node_id }: Machine) =>
 
 export const forgedFactAttacks: Attack[] = [
   {
-    name: '3: has a secret stored in plain text by a fact in the shape of those about rows',
+    name: 'gets a secret stored in plain text with a fact shaped like a row change',
     without: [{ file: 'src/store/pg/redacted-rows.ts', find: 'if (!describesRow(fact)) return kept;', replace: '' }],
     async succeeds(server) {
       const machine = await machineOf(server, 'unredacted');
@@ -49,7 +52,7 @@ export const forgedFactAttacks: Attack[] = [
     },
   },
   {
-    name: '3: posts a fact of a kind that the server writes',
+    name: 'posts a fact of a kind reserved for the server',
     without: openKinds,
     async succeeds(server) {
       const machine = await machineOf(server, 'all-kinds');
@@ -58,7 +61,7 @@ export const forgedFactAttacks: Attack[] = [
     },
   },
   {
-    name: '3: has an explanation blame a relay for its silence',
+    name: 'makes an explanation blame a relay for its silence',
     without: trustedByKind,
     async succeeds(server) {
       const machine = await machineOf(server, 'blames');
@@ -69,7 +72,7 @@ export const forgedFactAttacks: Attack[] = [
     },
   },
   {
-    name: '3: has a rule blame a relay in its verdict',
+    name: 'makes a rule blame a relay in its verdict',
     without: trustedByKind,
     async succeeds(server) {
       const machine = await machineOf(server, 'verdict', 1);
@@ -82,7 +85,7 @@ export const forgedFactAttacks: Attack[] = [
     },
   },
   {
-    name: '3: has an explanation show its own way out',
+    name: 'makes an explanation suggest its own next step',
     without: [
       ...trustedByKind,
       {

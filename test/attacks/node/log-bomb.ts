@@ -1,4 +1,4 @@
-/** A machine that fills its log with lines which take almost no room. */
+/** A machine that fills its log with lines that compress to almost nothing. */
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -19,7 +19,7 @@ const batches = 6;
 
 export const logBombAttacks: Attack[] = [
   {
-    name: '11: keeps more of its log than the limit, as lines that compress well',
+    name: 'keeps more of its log than the limit by lines that compress well',
     without: [
       {
         file: 'src/lifecycle/limits/retention.ts',
@@ -36,7 +36,8 @@ export const logBombAttacks: Attack[] = [
           'select sum(raw_bytes) as raw from node_log_chunks where node_id = $1',
           [machine.node_id],
         );
-        // A cut may still be under way; two batches are more than one and the limit of eight megabytes allow.
+        // Trimming may still be in progress. Two batches exceed one batch plus the limit of eight
+        // megabytes.
         return Number(row?.raw) > (batches - 1) * batchBytes;
       } finally {
         await tables.close();

@@ -1,4 +1,4 @@
-/** A pool of an attack's own, and what a machine needs to join it. */
+/** Creates a pool for one attack, and the join token of a machine. */
 import type { TestServer } from '../../support/server.ts';
 
 export async function poolToJoin({ client }: TestServer, pool: string): Promise<{ join_token: string; name: string }> {

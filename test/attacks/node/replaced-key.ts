@@ -1,4 +1,7 @@
-/** The attacker holds the bearer credential of a machine that serves a tenant, and signs the proof of cleaning itself. */
+/**
+ * The attacker holds the bearer credential of a machine that serves a tenant, and signs the proof
+ * of cleaning itself.
+ */
 import { newKeyPair, publicKeyOf, signed } from '../../../src/agent/connection/keys.ts';
 import { moment, systemClock } from '../../../src/base/clock.ts';
 import { rotationBody } from '../../../src/contract/agent/credential-rotation.ts';
@@ -21,7 +24,7 @@ async function servingMachine({ client, url }: SpawnedServer, pool: string) {
   return { machine, join_token, allocation_id: allocation.allocation_id };
 }
 
-/** Registers another key by the credential, signed by whatever key is given. */
+/** Registers another key with the credential, signed by the given signer. */
 async function changeKey(machine: Machine, signer?: (from: string, to: string) => string): Promise<void> {
   const former = machine.private_key;
   const next = newKeyPair();
@@ -33,7 +36,7 @@ async function changeKey(machine: Machine, signer?: (from: string, to: string) =
   machine.private_key = next;
 }
 
-/** Whether the release that the attacker answers for ends with a proof. */
+/** Whether the release that the attacker answers ends with a proof. */
 async function isProvenClean({ client }: SpawnedServer, machine: Machine, allocation_id: string): Promise<boolean> {
   const params = { id: allocation_id };
   await client.call('allocation-release', { params, body: {} });
@@ -50,7 +53,7 @@ const refusal: SourceEdit = {
 
 export const replacedKeyAttacks: Attack[] = [
   {
-    name: '13: replaces the key by the credential and signs that the machine is clean',
+    name: 'replaces the key with the credential and signs that the machine is clean',
     without: [refusal],
     async succeeds(server) {
       const { machine, allocation_id } = await servingMachine(server, 'replaced-key');
@@ -59,7 +62,7 @@ export const replacedKeyAttacks: Attack[] = [
     },
   },
   {
-    name: '13: signs the change of key with the new key',
+    name: 'signs the change of key with the new key',
     without: [
       {
         file: 'src/store/agents/agent-keys/key-change.ts',
@@ -74,7 +77,7 @@ export const replacedKeyAttacks: Attack[] = [
     },
   },
   {
-    name: '13: launders an unproven key by a second change that it signs',
+    name: 'launders an unproven key with a second change that it signs',
     without: [
       {
         file: 'src/store/agents/agent-keys/key-change.ts',
@@ -90,7 +93,7 @@ export const replacedKeyAttacks: Attack[] = [
     },
   },
   {
-    name: '13: has an operator accept another key than the one that they saw',
+    name: 'makes an operator accept a key other than the one shown',
     without: [
       {
         file: 'src/operations/actions/accept-key.ts',
@@ -111,7 +114,7 @@ export const replacedKeyAttacks: Attack[] = [
     },
   },
   {
-    name: '13: locks the machine out of rotation by replacing its key',
+    name: 'locks the machine out of rotation by replacing its key',
     without: [
       {
         file: 'src/store/agents/credentials/rotate.ts',
@@ -129,7 +132,7 @@ export const replacedKeyAttacks: Attack[] = [
     },
   },
   {
-    name: '13: joins as the machine with a key that it put in place of another',
+    name: 'joins as the machine with a replaced key',
     without: [
       {
         file: 'src/store/agents/agent-keys/trusted-key.ts',

@@ -1,4 +1,6 @@
-/** The attacker copied the key that signed tasks before it was rotated. The server's keys overlap for one second. */
+/**
+ * The attacker copied the task key before it was rotated. The server's keys overlap for one second.
+ */
 import { createPrivateKey } from 'node:crypto';
 import { signed } from '../../../src/agent/connection/keys.ts';
 import { refusalOf } from '../../../src/agent/tasks/task-check.ts';
@@ -12,7 +14,7 @@ import type { Attack } from '../support/attack.ts';
 
 export const shortOverlap = ['--task-key-overlap-seconds', '1'];
 
-/** The key that signs now, as a copy of the database holds it. */
+/** The current signing key, as a copy of the database holds it. */
 async function copiedKey({ database_url }: SpawnedServer): Promise<{ kid: string; private_key: string }> {
   const tables = await openTables(database_url);
   const [row] = await tables.query<{ kid: string; private_key: string }>(
@@ -26,7 +28,7 @@ async function copiedKey({ database_url }: SpawnedServer): Promise<{ kid: string
 
 export const retiredTaskKeyAttacks: Attack[] = [
   {
-    name: 'task keys: has an agent run a task that a retired key signed',
+    name: 'task keys: makes an agent run a task signed by a retired key',
     without: [
       {
         file: 'src/store/keys/task-keys/key-set.ts',
@@ -52,7 +54,8 @@ export const retiredTaskKeyAttacks: Attack[] = [
         if (answer.status !== 200) throw new Error(`the machine got no keys: ${answer.text}`);
         return (answer.body as unknown as TaskKeysReply).task_keys;
       };
-      // A replica reads the keys again when it sees the fact, which transactions of other databases can hold back.
+      // A replica reloads the keys when it sees the evidence, which transactions of other databases
+      // can delay.
       const isKnown = async () => (await taskKeys()).some(({ kid }) => kid === rotated.kid);
       await until('the server to know the new key', isKnown, { seconds: 60 });
       const isRetired = () => systemClock.nowMs() > Date.parse(rotated.former_accepted_until);

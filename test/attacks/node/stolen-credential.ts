@@ -1,4 +1,7 @@
-/** The attacker copied the bearer credential of a machine, and not the key. The server's credentials hold two seconds. */
+/**
+ * The attacker copied the bearer credential of a machine, but not its key. Credentials are valid
+ * for two seconds here.
+ */
 import { startMachine } from '../../api/support/machine.ts';
 import { openTables } from '../../api/support/tables.ts';
 import type { SpawnedServer } from '../../support/server.ts';
@@ -12,10 +15,10 @@ async function stolenFrom({ client, url }: SpawnedServer, pool: string) {
   return startMachine(url, { join_token, name: 'victim' }, { rotates_credential: true });
 }
 
-/** The server's credentials hold a day. */
+/** Credentials are valid for a day here. */
 export const oldCredentialAttacks: Attack[] = [
   {
-    name: 'ageing: beats with an old credential right after a start of the server',
+    name: 'ageing: beats with an old credential right after the server starts',
     without: [
       {
         file: 'src/api/http/credential-age.ts',

@@ -1,12 +1,14 @@
-/** An operator who also administers the database changes it, and has the server sign the result. */
+/**
+ * An operator who also administers the database changes it and asks the server to sign the result.
+ */
 import { RequestRefused } from '../../../src/contract/client.ts';
 import { type Database, openDatabase } from '../../../src/store/pg/database.ts';
 import type { SpawnedServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 import type { Attack } from '../support/attack.ts';
 
-/** Of an allocation without a machine; the certificate of the untouched release exists. */
-async function certified({ client }: SpawnedServer, pool: string): Promise<{ id: string }> {
+/** Releases an allocation without a machine; its certificate exists before the attack. */
+async function certifiedRelease({ client }: SpawnedServer, pool: string): Promise<{ id: string }> {
   await client.call('pool-put', { params: { pool }, body: { driver: 'external' } });
   const { allocation } = await client.call('allocation-create', { body: { pool } });
   const params = { id: allocation.allocation_id };
@@ -25,7 +27,7 @@ async function certificateAfter(
   const dba = openDatabase({ url: server.database_url });
   try {
     await change(dba);
-    // A row that the change added is sealed within about a second.
+    // A row that the attack added is sealed within about a second.
     return await until('the certificate to be issued or refused', () =>
       server.client.call('allocation-certificate', { params }).catch((error: unknown) => {
         if (error instanceof RequestRefused && error.problem.code === 'certificate_not_sealed') return undefined;
@@ -42,7 +44,7 @@ async function certificateAfter(
 
 export const changedEvidenceAttacks: Attack[] = [
   {
-    name: 'chain: has a release certified that was changed in the database after it was sealed',
+    name: 'chain: gets a certificate for a release that was changed in the database after sealing',
     without: [
       { file: 'src/api/routes/certificates.ts', find: "if (check.state === 'changed')", replace: 'if (false)' },
       {
@@ -52,7 +54,7 @@ export const changedEvidenceAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      const params = await certified(server, 'backdated');
+      const params = await certifiedRelease(server, 'backdated');
       const certificate = await certificateAfter(server, params, async (dba) => {
         const earlier = '2020-01-01T00:00:00.000Z';
         await dba.query(
@@ -66,10 +68,10 @@ export const changedEvidenceAttacks: Attack[] = [
     },
   },
   {
-    name: 'chain: has a certificate name another tenant by changing the row of the allocation',
+    name: "chain: gets another tenant named in a certificate by changing the allocation's row",
     without: [{ file: 'src/api/routes/certificates.ts', find: 'if (changed)', replace: 'if (false)' }],
     async succeeds(server) {
-      const params = await certified(server, 'renamed');
+      const params = await certifiedRelease(server, 'renamed');
       const certificate = await certificateAfter(server, params, (dba) =>
         dba.query(`update allocations set tenant = 'scapegoat' where allocation_id = $1`, [params.id]),
       );
@@ -77,7 +79,7 @@ export const changedEvidenceAttacks: Attack[] = [
     },
   },
   {
-    name: 'chain: has a release certified as proven by a proof that it adds to the database afterwards',
+    name: 'chain: gets a release certified as proven by adding a proof to the database afterwards',
     without: [
       {
         file: 'src/store/history/release-record.ts',
@@ -86,7 +88,7 @@ export const changedEvidenceAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      const params = await certified(server, 'proven-later');
+      const params = await certifiedRelease(server, 'proven-later');
       const addProof = (dba: Database) =>
         dba.query(
           `insert into evidence (at, layer, kind, summary, data, allocation_id, workflow_id, origin)

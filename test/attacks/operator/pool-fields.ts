@@ -1,4 +1,4 @@
-/** What viewers read out of pools, and what operators take by declaring them. */
+/** Viewers try to read hidden fields of pools; operators try to gain rights by changing pools. */
 import { RequestRefused } from '../../../src/contract/client.ts';
 import type { Pool, PoolDocument } from '../../../src/contract/pool.ts';
 import type { Role } from '../../../src/contract/security/token.ts';
@@ -32,7 +32,7 @@ const cloud: PoolDocument = {
   spec: { region: 'eu-central-1', image_id: 'ami-0123456789abcdef0', instance_type: 't3.small' },
 };
 
-/** Whether an operator brought a change of this pool through. */
+/** Whether the server accepted an operator's change of this pool. */
 async function operatorSets(
   server: SpawnedServer,
   before: PoolDocument,
@@ -71,7 +71,7 @@ const unchecked = {
   replace: '',
 };
 
-/** A person wrote it into a reason; whoever reads the audit looks for it. */
+/** A person wrote a secret into a reason; the attacker reads the audit. */
 async function shownInAudit(server: SpawnedServer, words: string): Promise<boolean> {
   const pool = await declared(server, { driver: 'external' });
   const operator = await as(server, 'operator');
@@ -87,7 +87,7 @@ async function shownInAudit(server: SpawnedServer, words: string): Promise<boole
 
 export const poolFieldAttacks: Attack[] = [
   {
-    name: '7: reads the environment and scripts of pools as a viewer',
+    name: 'reads the environment and scripts of pools as a viewer',
     without: [{ file: masked, find: "role === 'admin' ? pool : maskPool(pool)", replace: 'role ? pool : pool' }],
     async succeeds(server) {
       const pool = await declared(server, withHidden);
@@ -100,7 +100,7 @@ export const poolFieldAttacks: Attack[] = [
     },
   },
   {
-    name: '7: reads them in the answer to a change of a budget',
+    name: 'reads them in the answer to a budget change',
     without: [
       { file: 'src/api/routes/boots.ts', find: 'return poolFor(person().role, pool);', replace: 'return pool;' },
     ],
@@ -112,7 +112,7 @@ export const poolFieldAttacks: Attack[] = [
     },
   },
   {
-    name: '7: lists the stored secrets as a viewer',
+    name: 'lists the stored secrets as a viewer',
     without: [
       {
         file: 'src/contract/routes/secrets.ts',
@@ -132,7 +132,7 @@ export const poolFieldAttacks: Attack[] = [
     },
   },
   {
-    name: '7: finds a stored secret in the audit after somebody pasted it',
+    name: 'finds a stored secret in the audit after a person pasted it',
     without: [{ file: 'src/base/redaction/redact.ts', find: 'if (fresh.length === 0) return;', replace: 'return;' }],
     async succeeds(server) {
       const value = `${fresh('juniper')} over the water`;
@@ -141,7 +141,7 @@ export const poolFieldAttacks: Attack[] = [
     },
   },
   {
-    name: '8: runs a command on external machines through a prerequisite',
+    name: 'runs a command on external machines through a prerequisite',
     without: [unchecked],
     succeeds: (server) =>
       operatorSets(server, { driver: 'external' }, (read) => ({
@@ -150,13 +150,13 @@ export const poolFieldAttacks: Attack[] = [
       })),
   },
   {
-    name: '8: makes the server probe private addresses',
+    name: 'makes the server probe private addresses',
     without: [unchecked],
     succeeds: (server) =>
       operatorSets(server, { driver: 'external' }, (read) => ({ ...read, probe: { allow_private: true } })),
   },
   {
-    name: '8: gives machines a role of the cloud account',
+    name: 'gives machines a role of the cloud account',
     without: [
       {
         file: privileged,
@@ -167,7 +167,7 @@ export const poolFieldAttacks: Attack[] = [
     succeeds: (server) => operatorSets(server, cloud, withSpec({ iam_instance_profile: 'administrator' })),
   },
   {
-    name: '8: runs a script on machines that hold a role of the cloud account',
+    name: 'runs a script on machines that hold a role of the cloud account',
     without: [{ file: privileged, find: "['prepare', 'setup', 'command', 'clean', 'env']", replace: "['prepare']" }],
     succeeds: (server) =>
       operatorSets(
@@ -177,7 +177,7 @@ export const poolFieldAttacks: Attack[] = [
       ),
   },
   {
-    name: '8: moves machines into another network',
+    name: 'moves machines into another network',
     without: [
       {
         file: privileged,
@@ -188,7 +188,7 @@ export const poolFieldAttacks: Attack[] = [
     succeeds: (server) => operatorSets(server, cloud, withSpec({ subnet_id: 'subnet-0123456789abcdef0' })),
   },
   {
-    name: "8: runs a command on the control plane's host by changing a local pool",
+    name: "runs a command on the control plane's host by changing a local pool",
     without: [
       {
         file: privileged,
@@ -199,7 +199,7 @@ export const poolFieldAttacks: Attack[] = [
     succeeds: (server) => operatorSets(server, { driver: 'local' }, withSpec({ setup: 'id' })),
   },
   {
-    name: '8: destroys stored values by sending their masks back',
+    name: 'destroys stored values by sending their masks back',
     without: [unchecked, { file: masked, find: 'if (!isMasked(value)) return value;', replace: 'return value;' }],
     async succeeds(server) {
       const pool = await declared(server, withHidden);
@@ -218,12 +218,12 @@ export const poolFieldAttacks: Attack[] = [
     },
   },
   {
-    name: '15: reads an API key in the audit whose format the redactor did not know',
+    name: 'reads an API key of an unknown format in the audit',
     without: [{ file: 'src/base/redaction/issued-formats.ts', find: "'sk_live_', ", replace: '' }],
     succeeds: (server) => shownInAudit(server, `sk_${'live'}_${'aB3dE5fG7hJ9kLmNpQ2rS4tU'}`),
   },
   {
-    name: '15: reads a password in the audit that stood on a command line',
+    name: 'reads a password from a command line in the audit',
     without: [
       { file: 'src/base/redaction/patterns.ts', find: '`((?<![\\\\w-])--?(?:', replace: '`((?<![\\\\w-])---never(?:' },
     ],

@@ -1,4 +1,4 @@
-/** Rotation of the key that signs tasks is the admin's alone. */
+/** Only an admin may rotate the key that signs tasks. */
 import { RequestRefused } from '../../../src/contract/client.ts';
 import type { Attack } from '../support/attack.ts';
 

@@ -1,4 +1,4 @@
-/** An operator who sends pools as YAML that costs the server much more time than it costs the sender. */
+/** An operator who sends pools as YAML that costs the server much more CPU time than the sender. */
 import { send } from '../../api/support/calls.ts';
 import { hostileYaml } from '../../api/support/hostile-input.ts';
 import type { SpawnedServer } from '../../support/server.ts';
@@ -11,8 +11,10 @@ const anySize: SourceEdit = {
 };
 const anyTokens: SourceEdit = { file: yaml, find: '  checkTokens(text);\n', replace: '' };
 
-/** Seconds of the server's CPU; what is refused in time takes hundredths. */
-const much = 1.5;
+/**
+ * Seconds of the server's CPU time. A body that is refused in time takes hundredths of a second.
+ */
+const maxCpuSeconds = 1.5;
 
 async function putYaml(server: SpawnedServer, shape: string, bytes: number) {
   const { token } = await server.client.call('token-create', { body: { name: 'yaml', role: 'operator' } });
@@ -31,22 +33,23 @@ async function cpuOf(server: SpawnedServer, shape: string, bytes: number, times:
 }
 
 /**
- * The size, the number of tokens and the parser's options each bound the cost of the first two, so all three have to go to
- * show that it is real. The size and the tokens are attacked alone below, the options in src/api/http/bodies/yaml.test.ts.
+ * The size limit, the token limit and the parser's options each bound the cost of the first two
+ * attacks, so the counter-tests remove all three. Below, size and tokens are attacked alone; the
+ * options are tested in src/api/http/bodies/yaml.test.ts.
  */
 export const yamlAttacks: Attack[] = [
   {
-    name: '1: freezes the server by a YAML pool of many keys',
+    name: 'freezes the server with a YAML pool of many keys',
     without: [anySize, anyTokens, { file: yaml, find: 'uniqueKeys: false', replace: 'uniqueKeys: true' }],
-    succeeds: async (server) => (await cpuOf(server, 'many keys', 180_000, 1)) > much,
+    succeeds: async (server) => (await cpuOf(server, 'many keys', 180_000, 1)) > maxCpuSeconds,
   },
   {
-    name: '1: freezes the server by a YAML pool of many errors',
+    name: 'freezes the server with a YAML pool of many errors',
     without: [anySize, anyTokens, { file: yaml, find: 'prettyErrors: false', replace: 'prettyErrors: true' }],
-    succeeds: async (server) => (await cpuOf(server, 'closing brackets', 90_000, 1)) > much,
+    succeeds: async (server) => (await cpuOf(server, 'closing brackets', 90_000, 1)) > maxCpuSeconds,
   },
   {
-    name: '1: has a YAML pool parsed that is larger than the limit',
+    name: 'sends a YAML pool larger than the limit',
     without: [anySize],
     async succeeds(server) {
       const { body } = await (await putYaml(server, 'a long scalar', 180_000))();
@@ -54,10 +57,11 @@ export const yamlAttacks: Attack[] = [
     },
   },
   {
-    name: '1: keeps the server busy by YAML pools of many tokens',
+    name: 'keeps the server busy with YAML pools of many tokens',
     without: [anyTokens],
     async succeeds(server) {
-      // Small bodies cost too little for a fixed number of seconds: compared with harmless ones of the same size.
+      // Small bodies cost too little for an absolute limit, so this compares with harmless bodies
+      // of the same size.
       await cpuOf(server, 'a long scalar', 30_000, 10);
       const harmless = await cpuOf(server, 'a long scalar', 30_000, 30);
       return (await cpuOf(server, 'closing brackets', 30_000, 30)) > 10 * harmless;

@@ -1,4 +1,7 @@
-/** Beats for machines whose credential the attacker does not hold. The defence edited out is the old lookup by instance id. */
+/**
+ * Heartbeats for machines whose credential the attacker does not hold. The counter-tests bring back
+ * the old lookup by instance id.
+ */
 import { callRoute } from '../../api/support/calls.ts';
 import { type Machine, startMachine } from '../../api/support/machine.ts';
 import { openStream } from '../../api/support/stream-client.ts';
@@ -42,7 +45,7 @@ const statusOf = async ({ client }: SpawnedServer, { node_id }: Machine) =>
 
 export const unprovenBeatAttacks: Attack[] = [
   {
-    name: '6: takes a machine of its pool offline by naming it',
+    name: 'takes a machine of its pool offline by naming it',
     without: lookUpByInstanceId,
     async succeeds(server) {
       const { victim, token } = await victimAndToken(server, 'named-by-post');
@@ -52,7 +55,7 @@ export const unprovenBeatAttacks: Attack[] = [
     },
   },
   {
-    name: '6: degrades a machine of its pool over the stream by naming it',
+    name: 'degrades a machine of its pool over the stream by naming it',
     without: lookUpByInstanceId,
     async succeeds(server) {
       const { victim, token } = await victimAndToken(server, 'named-by-stream');
@@ -65,7 +68,7 @@ export const unprovenBeatAttacks: Attack[] = [
     },
   },
   {
-    name: '6: keeps a dead machine alive with plain beats',
+    name: 'keeps a dead machine alive with plain beats',
     without: lookUpByInstanceId,
     async succeeds(server) {
       const { victim, token } = await victimAndToken(server, 'kept-alive');

@@ -1,12 +1,15 @@
 /**
- * An attack and its counter-test. The attack runs against the product, where it must fail; and against a server whose
- * source was edited so that the defence is missing, where it must succeed. An attack that fails on both proves nothing.
+ * An attack and its counter-test. The attack must fail against the product, and must succeed
+ * against a server whose defence was edited out of the source. An attack that fails in both cases
+ * proves nothing.
  */
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type SpawnedServer, spawnServer } from '../../support/server.ts';
 
-/** Replaces text that occurs exactly once in a source file, given by its path from the root. */
+/**
+ * Replaces text that occurs exactly once in a source file. Paths start at the repository's root.
+ */
 export interface SourceEdit {
   file: string;
   find: string;
@@ -14,11 +17,11 @@ export interface SourceEdit {
 }
 
 export interface Attack {
-  /** What the attacker tries: becomes the test's name. */
+  /** States what the attacker tries; becomes the test's name. */
   name: string;
-  /** Takes the defence out. */
+  /** Removes the defence. */
   without: SourceEdit[];
-  /** Returns whether the attack succeeded. Makes what it needs (pools, tokens, machines) under names of its own. */
+  /** Returns whether the attack succeeded. Creates its own pools, tokens and machines. */
   succeeds(server: SpawnedServer): Promise<boolean>;
 }
 
@@ -28,7 +31,7 @@ const editHook = fileURLToPath(new URL('./edit-source.mjs', import.meta.url));
 export const serverWithout = (without: SourceEdit[], args: string[] = []): Promise<SpawnedServer> =>
   spawnServer({ args, node_args: ['--import', editHook], env: { SLIPWAY_TEST_EDITS: JSON.stringify(without) } });
 
-/** All attacks share one server on the product's side; each counter-test starts its own. */
+/** All attacks share one server of the product; each counter-test starts its own. */
 export function describeAttacks(attacker: string, attacks: readonly Attack[], args: string[] = []): void {
   describe(attacker, () => {
     let server: SpawnedServer;

@@ -1,7 +1,7 @@
 /**
- * A loader hook for counter-tests: edits source files as Node loads them. `SLIPWAY_TEST_EDITS` is a JSON list of
- * `{file, find, replace}`, with paths from the repository's root. Each `find` must occur exactly once, so that an edit
- * whose target has moved fails loudly instead of testing nothing.
+ * A loader hook for counter-tests: edits source files as Node loads them. `SLIPWAY_TEST_EDITS` is a
+ * JSON list of `{file, find, replace}`, with paths from the repository's root. Each `find` must
+ * occur exactly once, so that an edit whose target has moved fails instead of testing nothing.
  */
 import { registerHooks } from 'node:module';
 

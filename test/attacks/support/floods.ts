@@ -1,4 +1,6 @@
-/** What the flood attacks share: machines and tenants of their own, and how much evidence a server holds. */
+/**
+ * Shared by the flood attacks: their machines and tenants, and how much evidence a server holds.
+ */
 import { fileURLToPath } from 'node:url';
 import { openDatabase } from '../../../src/store/pg/database.ts';
 import { type Machine, startMachine } from '../../api/support/machine.ts';
@@ -12,7 +14,7 @@ export interface Stored {
   bytes: number;
 }
 
-/** Of all evidence, or of what `where` selects. */
+/** Of all evidence, or of the rows that `where` selects. */
 export async function evidenceOf(
   { database_url }: SpawnedServer,
   where = 'true',
@@ -50,7 +52,7 @@ export async function createTenantToken({ client }: SpawnedServer, tenant: strin
   return reply.token ?? '';
 }
 
-/** Calls one after the other; returns how many were answered by 429. */
+/** Makes the calls one after the other and returns how many were refused with 429. */
 export async function countRefused(
   times: number,
   call: (index: number) => Promise<{ status: number }>,
@@ -60,7 +62,10 @@ export async function countRefused(
   return refused;
 }
 
-/** Requests are still refused once their writer is over its limit, but hold nothing while they are in progress. */
+/**
+ * Requests are still refused once their writer is over its limit, but reserve nothing while they
+ * are in progress.
+ */
 export const withoutReservation: SourceEdit[] = [
   {
     file: 'src/api/limits/quotas/outside-writes.ts',

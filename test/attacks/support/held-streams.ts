@@ -1,34 +1,34 @@
-/** Opens event streams and keeps them open, as a browser with very many tabs would. */
+/** Opens event streams and keeps them open, like a browser with very many tabs. */
 import { request } from 'node:http';
 
 export interface HeldStreams {
   opened: number;
-  /** The status of the first that was refused. */
+  /** The status of the first refused stream. */
   refused: number | null;
   close(): void;
 }
 
 const atOnce = 20;
 
-/** `cursor`: they resume from there, and nothing of what they are sent is read. */
-export async function holdStreams(url: string, token: string, most: number, cursor?: string): Promise<HeldStreams> {
+/** With `cursor` the streams resume from there, and the client reads nothing of what it is sent. */
+export async function holdStreams(url: string, token: string, max: number, cursor?: string): Promise<HeldStreams> {
   const open = new Set<{ destroy(): void }>();
   let refused: number | null = null;
   const openOne = () =>
     new Promise<void>((resolve, reject) => {
       const headers = { authorization: `Bearer ${token}`, ...(cursor && { 'last-event-id': cursor }) };
-      const asked = request(`${url}/v1/stream`, { headers, agent: false }, (reply) => {
-        if (reply.statusCode === 200) open.add(asked);
+      const outgoing = request(`${url}/v1/stream`, { headers, agent: false }, (reply) => {
+        if (reply.statusCode === 200) open.add(outgoing);
         else refused ??= reply.statusCode ?? 0;
         if (cursor === undefined || reply.statusCode !== 200) reply.resume();
         reply.on('error', () => {});
         resolve();
       });
-      asked.on('error', reject);
-      asked.end();
+      outgoing.on('error', reject);
+      outgoing.end();
     });
-  for (let begun = 0; begun < most && refused === null; begun += atOnce)
-    await Promise.all(Array.from({ length: Math.min(atOnce, most - begun) }, openOne));
+  for (let started = 0; started < max && refused === null; started += atOnce)
+    await Promise.all(Array.from({ length: Math.min(atOnce, max - started) }, openOne));
   return {
     opened: open.size,
     refused,

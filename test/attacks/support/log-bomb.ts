@@ -1,4 +1,4 @@
-/** Log lines that compress a thousandfold, as a machine ships them. */
+/** Ships log lines that compress a thousandfold. */
 import type { Machine } from '../../api/support/machine.ts';
 
 const linesAtOnce = 4_000;
@@ -6,7 +6,7 @@ const text = 'a'.repeat(900);
 
 export const batchBytes = linesAtOnce * text.length;
 
-/** Ships so many batches of about four megabytes each. */
+/** Ships that many batches of about four megabytes each. */
 export async function shipBomb(machine: Machine, batches: number): Promise<void> {
   for (let batch = 0; batch < batches; batch++) {
     const raw = Array.from({ length: linesAtOnce }, (_, i) => {

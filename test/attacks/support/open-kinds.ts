@@ -1,4 +1,7 @@
-/** Takes out what keeps facts from outside apart from those of the server: the reserved kinds, and their origin at the readers. */
+/**
+ * Edits that remove the separation of posted facts from the server's own: the reserved kinds, and
+ * the origin checks of the readers.
+ */
 import type { SourceEdit } from './attack.ts';
 
 export const openKinds: SourceEdit[] = [

@@ -1,15 +1,18 @@
-/** Requests that send their headers and keep their bodies back: many can be admitted before any of them is served. */
+/**
+ * Requests that send their headers and hold back their bodies, so that many are admitted before any
+ * is served.
+ */
 import { type ClientRequest, request } from 'node:http';
 import { fillPath } from '../../../src/contract/client.ts';
 import type { RouteDeclaration } from '../../../src/contract/route.ts';
 import { type OperationName, routes } from '../../../src/contract/routes.ts';
 
 export interface SlowBody {
-  /** Settles once the server has read the headers, or the connection ended. */
+  /** Settles once the server has read the headers or the connection has ended. */
   arrived: Promise<unknown>;
-  /** The status of the reply; 0 when the connection ended without one. */
+  /** The status of the reply; 0 if the connection ended without one. */
   replied: Promise<number>;
-  /** Null until there is one. */
+  /** Null until there is a reply. */
   status(): number | null;
   /** Sends the rest of the body. */
   finish(): void;
@@ -23,18 +26,18 @@ export interface Sender {
   headers?: Record<string, string>;
 }
 
-/** The first byte of the body is sent at once, the rest by `finish`. */
+/** Sends the first byte of the body at once and the rest on `finish`. */
 export function openSlowBody(url: string, name: OperationName, body: unknown, sender: Sender = {}): SlowBody {
   const route: RouteDeclaration = routes[name];
   const text = JSON.stringify(body);
   let status: number | null = null;
-  let asked: ClientRequest | undefined;
+  let outgoing: ClientRequest | undefined;
   let headersRead = () => {};
   const continued = new Promise<void>((resolve) => {
     headersRead = resolve;
   });
   const replied = new Promise<number>((resolve) => {
-    asked = request(
+    outgoing = request(
       url + fillPath(route.path),
       {
         method: route.method,
@@ -43,7 +46,7 @@ export function openSlowBody(url: string, name: OperationName, body: unknown, se
         headers: {
           'content-type': 'application/json',
           'content-length': Buffer.byteLength(text),
-          // Answered at once, before the body: the sign that the request has arrived.
+          // The server answers this before the body, which shows that the request has arrived.
           expect: '100-continue',
           ...(sender.bearer && { authorization: `Bearer ${sender.bearer}` }),
           ...sender.headers,
@@ -56,18 +59,18 @@ export function openSlowBody(url: string, name: OperationName, body: unknown, se
         resolve(status);
       },
     );
-    asked.on('continue', headersRead);
-    asked.on('error', () => {
+    outgoing.on('continue', headersRead);
+    outgoing.on('error', () => {
       status ??= 0;
       resolve(status);
     });
-    asked.write(text.slice(0, 1));
+    outgoing.write(text.slice(0, 1));
   });
   return {
     arrived: Promise.race([continued, replied]),
     replied,
     status: () => status,
-    finish: () => void asked?.end(text.slice(1)),
-    close: () => void asked?.destroy(),
+    finish: () => void outgoing?.end(text.slice(1)),
+    close: () => void outgoing?.destroy(),
   };
 }

@@ -1,4 +1,4 @@
-/** Tenants of an attack's own, with machines that serve them. */
+/** Tenants of one attack, with machines that serve them. */
 import type { Allocation } from '../../../src/contract/allocation.ts';
 import { type Machine, startMachine } from '../../api/support/machine.ts';
 import type { SpawnedServer } from '../../support/server.ts';

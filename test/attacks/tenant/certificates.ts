@@ -1,4 +1,4 @@
-/** A tenant against the release certificates of others. */
+/** A tenant asks for the release certificates of others. */
 import { until } from '../../support/until.ts';
 import type { Attack } from '../support/attack.ts';
 

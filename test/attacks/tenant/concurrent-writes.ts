@@ -1,4 +1,7 @@
-/** A tenant that has very many requests admitted before the first of them is charged. Its allowance is 100 rows here. */
+/**
+ * A tenant that has many requests admitted before the first of them is charged. Its allowance is
+ * 100 rows here.
+ */
 import { callRoute } from '../../api/support/calls.ts';
 import type { Attack } from '../support/attack.ts';
 import { createJoinToken, createTenantToken, evidenceOf, withoutReservation } from '../support/floods.ts';
@@ -6,7 +9,7 @@ import { openSlowBody } from '../support/slow-bodies.ts';
 
 export const concurrentWriteAttacks: Attack[] = [
   {
-    name: '5: overdraws its allowance by 200 requests at once',
+    name: 'overdraws its allowance with 200 concurrent requests',
     without: withoutReservation,
     async succeeds(server) {
       await createJoinToken(server, 'rush-pool');
@@ -25,7 +28,8 @@ export const concurrentWriteAttacks: Attack[] = [
         openSlowBody(server.url, 'evidence-create', { facts }, { bearer }),
       );
       await Promise.all(open.map(({ arrived }) => arrived));
-      // Waits for the store behind the requests that arrived before it, so they were admitted or refused by then.
+      // This list waits for the store behind the earlier requests, so they were admitted or refused
+      // by then.
       await callRoute(server.url, 'allocation-list', {}, { bearer });
       for (const each of open) each.finish();
       await Promise.all(open.map(({ replied }) => replied));

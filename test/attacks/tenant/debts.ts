@@ -1,4 +1,4 @@
-/** A tenant that uses up the write allowance of its machine before it gives the machine back. */
+/** A tenant that uses up the write allowance of its machine before it releases the machine. */
 
 import { signed } from '../../../src/agent/connection/keys.ts';
 import { rotationBody } from '../../../src/contract/agent/credential-rotation.ts';
@@ -20,7 +20,7 @@ const useUp = (machine: Machine) => {
 
 export const debtAttacks: Attack[] = [
   {
-    name: '5: leaves its write debt to the next tenant of the machine',
+    name: 'leaves its write debt to the next tenant of the machine',
     without: [
       {
         file: 'src/api/limits/quotas/outside-writes.ts',
@@ -41,7 +41,7 @@ export const debtAttacks: Attack[] = [
     },
   },
   {
-    name: '5: keeps its machine from renewing its credential by writing too much',
+    name: 'keeps its machine from renewing its credential by writing too much',
     without: [
       {
         file: 'src/api/limits/quotas/admit-write.ts',

@@ -18,7 +18,7 @@ const allocate = (server: SpawnedServer, bearer: string, pool: string, name: str
 
 export const floodAttacks: Attack[] = [
   {
-    name: '5: fills the store with facts about its allocation',
+    name: 'fills the store with facts about its allocation',
     without: withoutAdmission,
     async succeeds(server) {
       await createJoinToken(server, 'told-pool');
@@ -33,7 +33,7 @@ export const floodAttacks: Attack[] = [
     },
   },
   {
-    name: '5: fills the store with allocations',
+    name: 'fills the store with allocations',
     without: withoutAdmission,
     async succeeds(server) {
       await createJoinToken(server, 'greedy-pool');
@@ -43,8 +43,9 @@ export const floodAttacks: Attack[] = [
     },
   },
   {
-    // Reads are not admitted by allowance, so only the limit on recording stands in the way. For writes that fail both do.
-    name: '5: fills the audit with requests that fail',
+    // Reads need no allowance, so only the limit on recording defends here. Failing writes are
+    // stopped by both.
+    name: 'fills the audit with requests that fail',
     without: [
       {
         file: 'src/api/limits/quotas/outside-writes.ts',
@@ -62,7 +63,7 @@ export const floodAttacks: Attack[] = [
     },
   },
   {
-    name: '5: asks as often as it likes',
+    name: 'calls without a rate limit',
     without: [
       {
         file: 'src/api/limits/quotas/request-rates.ts',
@@ -79,7 +80,7 @@ export const floodAttacks: Attack[] = [
     },
   },
   {
-    name: '5: has long pages read without end',
+    name: 'reads long pages without a limit',
     without: [
       {
         file: 'src/api/server.ts',
@@ -97,7 +98,7 @@ export const floodAttacks: Attack[] = [
     },
   },
   {
-    name: '5: opens console sessions without end',
+    name: 'opens console sessions without a limit',
     without: [
       {
         file: 'src/api/routes/sessions.ts',
@@ -115,11 +116,14 @@ export const floodAttacks: Attack[] = [
   },
 ];
 
-/** Every tenant below its own allowance; that of all callers together is 300 rows here. */
+/**
+ * Each tenant stays below its own allowance; the allowance of all callers together is 300 rows
+ * here.
+ */
 export const smallTotal = ['--config', fileURLToPath(new URL('../support/small-total.yaml', import.meta.url))];
 export const crowdFloodAttacks: Attack[] = [
   {
-    name: '5: fills the store together with other tenants',
+    name: 'fills the store together with other tenants',
     without: [
       {
         file: 'src/api/limits/quotas/outside-writes.ts',

@@ -1,4 +1,7 @@
-/** A tenant adds to the story of a machine that it no longer has, or reads what the one before left on it. */
+/**
+ * A tenant writes to the timeline of a machine that it no longer has, or reads what the previous
+ * tenant left on it.
+ */
 import type { Allocation } from '../../../src/contract/allocation.ts';
 import { evidenceKinds } from '../../../src/contract/evidence/evidence-kinds.ts';
 import type { OperationName } from '../../../src/contract/routes.ts';
@@ -28,7 +31,7 @@ const post = async ({ url }: SpawnedServer, bearer: string, ...facts: object[]):
 
 export const formerTenantAttacks: Attack[] = [
   {
-    name: '3: posts a fact of a kind that the server writes',
+    name: 'posts a fact of a kind reserved for the server',
     without: openKinds,
     async succeeds(server) {
       const token = await createTenantToken(server, 'forger');
@@ -40,7 +43,7 @@ export const formerTenantAttacks: Attack[] = [
     },
   },
   {
-    name: '3: adds to the story of an allocation after its release',
+    name: 'states a fact about an allocation after its release',
     without: [
       {
         file: 'src/store/agents/outside-fact-ids.ts',
@@ -60,7 +63,7 @@ export const formerTenantAttacks: Attack[] = [
     },
   },
   {
-    name: '3: adds to the story of a machine that it had before, by an allocation that it has now',
+    name: 'states a fact about a former machine through a current allocation',
     without: [
       {
         file: 'src/store/agents/outside-fact-ids.ts',
@@ -79,7 +82,7 @@ export const formerTenantAttacks: Attack[] = [
     },
   },
   {
-    name: '14: reads what the machine reported while another tenant had it',
+    name: "reads reports of the machine from another tenant's time",
     without: [
       {
         file: 'src/store/agents/clear-reports.ts',
@@ -90,7 +93,7 @@ export const formerTenantAttacks: Attack[] = [
     succeeds: (server) => readsOfFormer(server, 'reports', ['node-get', 'node-explain']),
   },
   {
-    name: '14: reads the boot stages of a machine that was handed over without a date',
+    name: 'reads the boot stages of a machine without a handover date',
     without: [
       {
         file: 'src/store/agents/clear-reports.ts',
@@ -102,7 +105,7 @@ export const formerTenantAttacks: Attack[] = [
     succeeds: (server) => readsOfFormer(server, 'undated', ['node-boot', 'node-explain']),
   },
   {
-    name: '14: reads the boot stages that were reported while another tenant had the machine',
+    name: 'reads boot stages reported while another tenant had the machine',
     without: [
       {
         file: 'src/store/visibility.ts',
@@ -114,7 +117,10 @@ export const formerTenantAttacks: Attack[] = [
   },
 ];
 
-/** Whether the next tenant finds, by any of these routes, what the machine said while the former one had it. */
+/**
+ * Whether the next tenant can read, through any of these routes, what the machine reported for the
+ * former one.
+ */
 async function readsOfFormer(server: SpawnedServer, pool: string, routes: OperationName[]): Promise<boolean> {
   const secret = `of-the-former-in-${pool}`;
   const former = await createTenantToken(server, `${pool}-former`);

@@ -1,4 +1,6 @@
-/** A tenant that lets its machine write much and then searches all of it, often and at once, or waits for more of it. */
+/**
+ * A tenant that fills its machine's log and then searches or follows it with many concurrent calls.
+ */
 import { callRoute } from '../../api/support/calls.ts';
 import { type Machine, startMachine } from '../../api/support/machine.ts';
 import type { SpawnedServer } from '../../support/server.ts';
@@ -17,12 +19,12 @@ async function servedMachine(server: SpawnedServer, tenant: string): Promise<{ m
   return { machine, bearer };
 }
 
-/** So many searches of each token at once, several times over. Returns whether none was refused. */
-async function searchesAtOnce(server: SpawnedServer, { node_id }: Machine, bearers: string[], each: number) {
-  const asked = { params: { id: node_id }, query: { q: 'not there' } };
+/** Runs `each` searches per token at once, in several rounds. Returns whether none was refused. */
+async function searchConcurrently(server: SpawnedServer, { node_id }: Machine, bearers: string[], each: number) {
+  const input = { params: { id: node_id }, query: { q: 'not there' } };
   for (let round = 0; round < 3; round++) {
     const calls = bearers.flatMap((bearer) =>
-      Array.from({ length: each }, () => callRoute(server.url, 'node-logs', asked, { bearer })),
+      Array.from({ length: each }, () => callRoute(server.url, 'node-logs', input, { bearer })),
     );
     const answers = await Promise.all(calls);
     if (answers.some(({ status }) => status === 429)) return false;
@@ -31,8 +33,11 @@ async function searchesAtOnce(server: SpawnedServer, { node_id }: Machine, beare
   return true;
 }
 
-/** Follows a log that nothing is added to. Returns whether every call was let in; each lasts for many seconds. */
-async function followsAtOnce(server: SpawnedServer, { node_id }: Machine, bearers: string[], each: number) {
+/**
+ * Follows a log to which nothing is added, so each call lasts many seconds. Returns whether none
+ * was refused.
+ */
+async function followConcurrently(server: SpawnedServer, { node_id }: Machine, bearers: string[], each: number) {
   const left = new AbortController();
   let answered = 0;
   let isRefused = false;
@@ -54,7 +59,7 @@ async function followsAtOnce(server: SpawnedServer, { node_id }: Machine, bearer
 
 export const logSearchAttacks: Attack[] = [
   {
-    name: '11: has a whole log searched by one call',
+    name: 'searches a whole log with one call',
     without: [
       {
         file: 'src/store/logs/node-logs.ts',
@@ -65,23 +70,23 @@ export const logSearchAttacks: Attack[] = [
     async succeeds(server) {
       const machine = await startMachine(server.url, await poolToJoin(server, 'log-search'));
       await shipBomb(machine, 10);
-      const asked = { params: { id: machine.node_id }, query: { q: 'not there' } };
-      const { status, body } = await callRoute(server.url, 'node-logs', asked, { bearer: server.token });
+      const input = { params: { id: machine.node_id }, query: { q: 'not there' } };
+      const { status, body } = await callRoute(server.url, 'node-logs', input, { bearer: server.token });
       if (status !== 200) throw new Error(`the search was answered ${status}`);
       return body.continue_at === null;
     },
   },
   {
-    name: '11: searches more logs at once by one token than a token may',
+    name: 'searches more logs at once than one token may',
     without: [{ file: places, find: 'one_tenant: 6, one_token: 4', replace: 'one_tenant: 6, one_token: 100' }],
     async succeeds(server) {
       const { machine, bearer } = await servedMachine(server, 'searcher');
       await shipBomb(machine, 8);
-      return searchesAtOnce(server, machine, [bearer], 6);
+      return searchConcurrently(server, machine, [bearer], 6);
     },
   },
   {
-    name: '11: searches more logs at once by several tokens than a tenant may',
+    name: 'searches more logs at once than one tenant may, with several tokens',
     without: [{ file: places, find: 'one_tenant: 6, one_token: 4', replace: 'one_tenant: 100, one_token: 4' }],
     async succeeds(server) {
       const { machine, bearer } = await servedMachine(server, 'searchers');
@@ -90,19 +95,19 @@ export const logSearchAttacks: Attack[] = [
         await createTenantToken(server, 'searchers', 'second'),
         await createTenantToken(server, 'searchers', 'third'),
       ];
-      return searchesAtOnce(server, machine, [bearer, ...others], 4);
+      return searchConcurrently(server, machine, [bearer, ...others], 4);
     },
   },
   {
-    name: '9: follows more logs by one token than a token may',
+    name: 'follows more logs than one token may',
     without: [{ file: places, find: 'one_tenant: 100, one_token: 50', replace: 'one_tenant: 100, one_token: 100' }],
     async succeeds(server) {
       const { machine, bearer } = await servedMachine(server, 'follower');
-      return followsAtOnce(server, machine, [bearer], 60);
+      return followConcurrently(server, machine, [bearer], 60);
     },
   },
   {
-    name: '9: follows more logs by several tokens than a tenant may',
+    name: 'follows more logs than one tenant may, with several tokens',
     without: [{ file: places, find: 'one_tenant: 100, one_token: 50', replace: 'one_tenant: 400, one_token: 50' }],
     async succeeds(server) {
       const { machine, bearer } = await servedMachine(server, 'followers');
@@ -110,7 +115,7 @@ export const logSearchAttacks: Attack[] = [
         await createTenantToken(server, 'followers', 'second'),
         await createTenantToken(server, 'followers', 'third'),
       ];
-      return followsAtOnce(server, machine, [bearer, ...others], 40);
+      return followConcurrently(server, machine, [bearer, ...others], 40);
     },
   },
 ];

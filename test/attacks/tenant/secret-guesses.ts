@@ -1,4 +1,4 @@
-/** A tenant prints guesses on its own machine and reads which of them the server struck out. */
+/** A tenant prints guesses on its own machine and reads which of them the server redacted. */
 import { randomBytes } from 'node:crypto';
 import { RequestRefused } from '../../../src/contract/client.ts';
 import { startMachine } from '../../api/support/machine.ts';
@@ -37,7 +37,7 @@ export const secretGuessAttacks: Attack[] = [
     },
   },
   {
-    name: 'secrets: confirms a guess at a short secret in a fact of its machine',
+    name: 'secrets: confirms a guess at a short secret in a fact about its machine',
     without: [
       { file: 'src/contract/security/secret-values.ts', find: 'shortestSecret = 16;', replace: 'shortestSecret = 8;' },
     ],

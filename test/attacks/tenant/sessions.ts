@@ -1,4 +1,4 @@
-/** A tenant's token and the console sessions of others. */
+/** A tenant attacks the console sessions of others with its token. */
 import type { Client } from '../../../src/contract/client.ts';
 import { callRoute } from '../../api/support/calls.ts';
 import { signIn } from '../../api/support/sign-in.ts';
@@ -9,7 +9,7 @@ const tenantToken = async (client: Client) =>
 
 export const tenantSessionAttacks: Attack[] = [
   {
-    name: '12: sees who else is signed in',
+    name: 'sees who else is signed in',
     without: [
       {
         file: 'src/api/routes/sessions.ts',
@@ -25,7 +25,7 @@ export const tenantSessionAttacks: Attack[] = [
     },
   },
   {
-    name: '12: signs an admin out',
+    name: 'signs an admin out',
     without: [
       {
         file: 'src/api/sign-in/session-cookie.ts',
@@ -43,7 +43,7 @@ export const tenantSessionAttacks: Attack[] = [
     },
   },
   {
-    name: '12: sees everybody’s sessions as the admin of its tenant',
+    name: 'sees all sessions as the admin of its tenant',
     without: [
       {
         file: 'src/api/routes/sessions.ts',
@@ -60,7 +60,7 @@ export const tenantSessionAttacks: Attack[] = [
     },
   },
   {
-    name: '12: leaves its tenant by signing in',
+    name: 'leaves its tenant by signing in',
     without: [
       {
         file: 'src/api/http/auth.ts',
@@ -74,7 +74,7 @@ export const tenantSessionAttacks: Attack[] = [
     },
   },
   {
-    name: '12: guesses tokens at the sign-in while it shows its own',
+    name: 'guesses tokens at sign-in while sending its own',
     without: [
       {
         file: 'src/api/http/auth.ts',

@@ -1,4 +1,4 @@
-/** A tenant that takes places which others need. */
+/** A tenant that takes the streams and catch-ups that others need. */
 import { openDatabase } from '../../../src/store/pg/database.ts';
 import type { SpawnedServer } from '../../support/server.ts';
 import type { Attack, SourceEdit } from '../support/attack.ts';
@@ -7,7 +7,7 @@ import { type HeldStreams, holdStreams } from '../support/held-streams.ts';
 import { createTenantToken } from '../support/tenancy.ts';
 
 const places = 'src/api/limits/held/places.ts';
-/** Every number stands once in the line of its shares. */
+/** Every number occurs once in the line of its shares. */
 const sharesWithout = (line: string, find: string, replace: string): SourceEdit[] => {
   if (!line.includes(find)) throw new Error(`${find} is not in ${line}`);
   return [{ file: places, find: line, replace: line.replace(find, replace) }];
@@ -21,7 +21,7 @@ const closeAll = (held: HeldStreams[]) => {
   for (const each of held) each.close();
 };
 
-/** Opens so many streams for each tenant, by two tokens each. */
+/** Opens that many streams for each tenant, with two tokens each. */
 async function crowd(server: SpawnedServer, tenants: string[], each: number): Promise<HeldStreams[]> {
   const held: HeldStreams[] = [];
   for (const tenant of tenants)
@@ -30,7 +30,7 @@ async function crowd(server: SpawnedServer, tenants: string[], each: number): Pr
   return held;
 }
 
-/** More facts about an allocation of the tenant than a connection takes that is not read. */
+/** Writes more facts about the tenant's allocation than an unread connection can buffer. */
 async function longHistory(server: SpawnedServer, tenant: string): Promise<string> {
   await createJoinToken(server, `${tenant}-pool`);
   const bearer = await createTenantToken(server, tenant);
@@ -53,7 +53,7 @@ async function longHistory(server: SpawnedServer, tenant: string): Promise<strin
 
 export const streamAttacks: Attack[] = [
   {
-    name: '9: holds more event streams by one token than a token may',
+    name: 'holds more event streams than one token may',
     without: sharesWithout(streams, 'one_token: 200', 'one_token: 1_200'),
     async succeeds(server) {
       const held = await holdStreams(server.url, await createTenantToken(server, 'crowd', 'crowd-of-one'), 220);
@@ -62,7 +62,7 @@ export const streamAttacks: Attack[] = [
     },
   },
   {
-    name: '9: holds more event streams by several tokens than a tenant may',
+    name: 'holds more event streams than one tenant may, with several tokens',
     without: sharesWithout(streams, 'one_tenant: 300', 'one_tenant: 1_200'),
     async succeeds(server) {
       const held = await crowd(server, ['crowd'], 360);
@@ -71,7 +71,7 @@ export const streamAttacks: Attack[] = [
     },
   },
   {
-    name: '9: takes, with two other tenants, every event stream that tenants may have',
+    name: 'takes all event streams of tenants together with two other tenants',
     without: sharesWithout(streamsKept, 'kept: 200', 'kept: 0'),
     async succeeds(server) {
       const held = await crowd(server, ['crowd-1', 'crowd-2', 'crowd-3'], 300);
@@ -81,7 +81,7 @@ export const streamAttacks: Attack[] = [
     },
   },
   {
-    name: '9: takes, with other tenants, the event streams of those who run the fleet',
+    name: "takes the event streams of the fleet's operators together with other tenants",
     without: sharesWithout(streams, 'all_tenants: 800', 'all_tenants: 1_400'),
     async succeeds(server) {
       const held = await crowd(server, ['crowd-4', 'crowd-5', 'crowd-6', 'crowd-7'], 300);
@@ -91,7 +91,7 @@ export const streamAttacks: Attack[] = [
     },
   },
   {
-    name: '9: has more long histories read at once by one token than a token may',
+    name: 'reads more long histories at once than one token may',
     without: sharesWithout(catchUps, 'one_token: 3', 'one_token: 100'),
     async succeeds(server) {
       const held = await holdStreams(server.url, await longHistory(server, 'reader'), 4, '0-0');
@@ -100,7 +100,7 @@ export const streamAttacks: Attack[] = [
     },
   },
   {
-    name: '9: has more long histories read at once by several tokens than a tenant may',
+    name: 'reads more long histories at once than one tenant may, with several tokens',
     without: sharesWithout(catchUps, 'one_tenant: 4', 'one_tenant: 100'),
     async succeeds(server) {
       const bearer = await longHistory(server, 'readers');

@@ -1,4 +1,4 @@
-/** A tenant that looks for what belongs to others, by every route that lists something. */
+/** A tenant looks for other tenants' rows through every route that lists something. */
 import type { RouteDeclaration } from '../../../src/contract/route.ts';
 import { type OperationName, routes } from '../../../src/contract/routes.ts';
 import { callRoute, type Input } from '../../api/support/calls.ts';
@@ -24,7 +24,9 @@ async function victimIn(server: SpawnedServer, name: string): Promise<Victim> {
 
 const edit = (file: string, find: string, replace: string): SourceEdit => ({ file, find, replace });
 
-/** Whether the reply of a route that lists shows something of another tenant, who is shown it. */
+/**
+ * Whether a list shows the attacker an item of another tenant, which that tenant itself is shown.
+ */
 const lists = (
   name: string,
   route: OperationName,
@@ -45,7 +47,7 @@ const lists = (
   },
 });
 
-/** Whether the tenant that had a machine is shown what the machine said while the next one has it. */
+/** Whether a machine's former tenant can read what the machine reports for the next one. */
 const readsOfNext = (name: string, route: OperationName, defence: SourceEdit): Attack => ({
   name,
   without: [defence],
@@ -75,14 +77,14 @@ const readsOfNext = (name: string, route: OperationName, defence: SourceEdit): A
   },
 });
 
-/** States a fact about an allocation, as its tenant. */
+/** States a fact about an allocation as its tenant. */
 const state = async (server: SpawnedServer, { token, allocation_id }: Victim, summary: string) => {
   const facts = [{ layer: 'operator', kind: 'deploy.done', summary, allocation_id }];
   const { status } = await callRoute(server.url, 'evidence-create', { body: { facts } }, { bearer: token });
   if (status !== 201) throw new Error(`the fact was not taken: ${status}`);
 };
 
-/** Whether a stream of one tenant shows a fact that another stated before the reader's own. */
+/** Whether a tenant's stream shows a fact that another tenant stated before the reader's own. */
 async function streamShows(server: SpawnedServer, name: string, query: string): Promise<boolean> {
   const victim = await victimIn(server, `${name}-a`);
   const attacker = await victimIn(server, `${name}-b`);
@@ -174,7 +176,8 @@ export const visibilityAttacks: Attack[] = [
     succeeds: (server) => streamShows(server, 'live', '?topics=evidence'),
   },
   {
-    // The store filters history and the stream filters again, so both go; visible-evidence.test.ts tests the store alone.
+    // The store filters history and the stream filters again, so both are removed;
+    // visible-evidence.test.ts tests the store alone.
     name: 'tenancy: reads the history of another tenant from an old cursor',
     without: [
       streamFilter,
@@ -183,7 +186,7 @@ export const visibilityAttacks: Attack[] = [
     succeeds: (server) => streamShows(server, 'history', '?topics=evidence&cursor=0-0'),
   },
   {
-    name: 'tenancy: lists what only those who run the fleet may list',
+    name: "tenancy: lists what only the fleet's operators may list",
     without: [
       edit(
         'src/api/http/auth.ts',

@@ -1,4 +1,4 @@
-/** Join-token holder in the threat model. */
+/** The threat model for holders of a join token. */
 import { type Attacker, attack, test } from './lines.ts';
 
 export const joinTokenHolder: Attacker = {
@@ -25,14 +25,14 @@ export const joinTokenHolder: Attacker = {
       says: 'Take over a known machine, its name, its address or its allocation.',
       shown_by: [
         ...attack('join-token-holder/known-names')(
-          "2: takes over a tenant's machine by its name",
-          "2: moves a tenant's AgentField machine to its own address",
-          '2: takes the name of an AgentField process that runs',
-          '2: takes the name of a machine with a credential through AgentField',
-          "2: takes a tenant's molecule workspace that is offline by naming its address",
-          '2: repeats the recorded proof of a key',
-          '2: uses a proof of a key that was signed long ago and never sent',
-          '2: sends the recorded proof of a key along with a key of its own',
+          "takes over a tenant's machine by its name",
+          "moves a tenant's AgentField machine to its own address",
+          'takes the name of a running AgentField process',
+          'takes the name of a machine with a credential through AgentField',
+          "takes over a tenant's offline molecule workspace by its address",
+          'replays the recorded proof of a key',
+          'uses an old, unsent proof of a key',
+          'sends the recorded proof of a key along with a key of its own',
         ),
         ...test(
           'test/api/agents/agent-protocol.test.ts',
@@ -43,50 +43,50 @@ export const joinTokenHolder: Attacker = {
     {
       says: 'Keep the name of a live AgentField process that names itself, push that process out of memory, or forge the source address in the finding.',
       shown_by: attack('join-token-holder/live-names')(
-        '2: keeps the name of a live AgentField process that it displaced',
-        '2: takes the name of a live AgentField process without naming its own',
-        '2: has a live AgentField process forgotten by processes that register and leave',
-        '10: floods the list of the processes that had a name',
-        '4: has the finding about two live processes name a forged address by X-Forwarded-For',
+        'keeps the name of a live AgentField process that it displaced',
+        'takes the name of a live AgentField process without naming its own',
+        'makes the server forget a live AgentField process by registering many others',
+        'floods the list of processes that had a name',
+        'forges the address in the finding about two live processes with X-Forwarded-For',
       ),
     },
     {
       says: 'Use an expired or revoked token at all, or let in another machine with a spent one.',
       shown_by: attack('join-token-holder/known-names')(
-        '2: takes over a machine with an expired join token',
-        "2: takes a tenant's AgentField machine offline with an expired join token that is remembered",
-        '2: returns as another AgentField machine with a spent join token',
-        '16: reports a failed boot with an expired join token',
+        'takes over a machine with an expired join token',
+        "takes a tenant's AgentField machine offline with an expired join token from the cache",
+        'returns as another AgentField machine with a spent join token',
+        'reports a failed boot with an expired join token',
       ),
     },
     {
       says: 'Take a machine from the token that admitted it, or excuse the silence of a machine with a token that ended after the machine went silent.',
       shown_by: attack('join-token-holder/other-tokens')(
-        '2: takes an AgentField machine from the spent token that let it in',
-        '2: has the silence of a machine blamed on a join token that ended later',
+        'takes an AgentField machine from the spent token that admitted it',
+        "makes the server blame a machine's silence on a join token that ended later",
       ),
     },
     {
       says: 'Ask so often through a foreign protocol that others wait.',
       shown_by: attack('join-token-holder/request-rates')(
-        '5: lists the AgentField machines of its pool as often as it likes',
-        '5: has AgentField machines looked up that are not there',
-        '5: calls as one AgentField machine as often as it likes',
+        'lists the AgentField machines of its pool without a rate limit',
+        'looks up unknown AgentField machines without a rate limit',
+        'calls as one AgentField machine without a rate limit',
       ),
     },
     {
       says: 'Trigger unlimited probes, or delay machines of other pools with them.',
       shown_by: attack('join-token-holder/probes')(
-        '2: keeps all probes busy, so that a machine of another pool cannot return',
-        '2: has addresses probed after its token has used up its allowance',
+        'keeps all probes busy, so that a machine of another pool cannot return',
+        'has addresses probed after its token used up its allowance',
       ),
     },
     {
       says: 'Exceed `max_nodes`, or read or report about machines that came by another protocol.',
       shown_by: attack('join-token-holder/known-names')(
-        '2: reads the address of a machine of another protocol through AgentField',
-        '10: joins a pool beyond max_nodes',
-        '16: reports that a machine with an agent failed to boot, as a watcher of molecule',
+        'reads the address of a machine of another protocol through AgentField',
+        'joins a pool beyond max_nodes',
+        'reports a failed boot of a machine with an agent through molecule',
       ),
     },
   ],

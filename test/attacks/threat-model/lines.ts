@@ -1,8 +1,8 @@
-/** What a line of the threat model is, and how it names the tests that show it. */
+/** The lines of the threat model, and how they name the tests that show them. */
 export interface ShownBy {
   /** From the root of the repository. */
   file: string;
-  /** The title of a test or attack in that file, as it is written there. */
+  /** The title of a test or attack, exactly as in that file. */
   title: string;
 }
 

@@ -1,4 +1,4 @@
-/** Nobody in the threat model. */
+/** The threat model for callers without any credential. */
 import { type Attacker, attack, authorization, test } from './lines.ts';
 
 export const nobody: Attacker = {
@@ -28,26 +28,23 @@ export const nobody: Attacker = {
       says: 'Stall the server with a hostile body, header or address.',
       shown_by: [
         ...attack('nobody/parsers')(
-          '1: has YAML parsed at the session route',
-          '1: has a body parsed at the session route that is larger than any token',
-          '1: has a refusal repeat a name of 100 KB',
+          'sends YAML to the session route',
+          'sends a body larger than any token to the session route',
+          'makes a refusal repeat a name of 100 KB',
         ),
         ...test('test/api/input/hostile-bodies.test.ts', 'keep /healthz from nobody'),
       ],
     },
     {
       says: 'Fill the disk with refusals, from one address or from many.',
-      shown_by: attack('nobody/floods')(
-        '4: fills the audit from many addresses',
-        '4: fills the audit with ever other targets',
-      ),
+      shown_by: attack('nobody/floods')('fills the audit from many addresses', 'fills the audit with changing targets'),
     },
     {
       says: 'Block other callers with large slow bodies or batches of unknown credentials.',
       shown_by: [
         ...attack('nobody/batches')(
-          '5: has unknown credentials looked up without end',
-          '5: has the server hold many large bodies that arrive slowly',
+          'looks up unknown credentials without a limit',
+          'makes the server hold many large, slow bodies',
         ),
         ...test(
           'src/api/limits/held/body-budget.test.ts',
@@ -58,26 +55,26 @@ export const nobody: Attacker = {
     {
       says: 'Choose the address that the audit names, or bypass the origin check with forged proxy headers.',
       shown_by: attack('nobody/forwarded')(
-        '4: forges the audit actor by X-Forwarded-For',
-        '4: passes the origin check by X-Forwarded-Host',
-        '4: names itself as it likes in the audit through a trusted proxy',
+        'forges the audit actor with X-Forwarded-For',
+        'passes the origin check with X-Forwarded-Host',
+        'chooses its name in the audit through a trusted proxy',
       ),
     },
     {
       says: 'Use a stolen session after its owner signed out, after it was revoked, idle for hours, or past its end.',
       shown_by: attack('nobody/sessions')(
-        '12: uses a copied cookie after its owner signed out',
-        '12: uses a copied cookie on another replica after its owner signed out',
-        '12: goes on reading a stream whose session was revoked',
-        '12: uses a cookie that was idle for hours',
-        '12: uses a cookie beyond its longest life',
+        'uses a copied cookie after its owner signed out',
+        'uses a copied cookie on another replica after its owner signed out',
+        'keeps reading a stream after its session was revoked',
+        'uses a cookie that was idle for hours',
+        'uses a cookie beyond its maximum lifetime',
       ),
     },
     {
       says: 'Guess tokens at speed, or plant a session cookie from a neighbouring host.',
       shown_by: attack('nobody/sessions')(
-        '12: guesses tokens without being slowed down',
-        '12: plants a session under the name that other hosts of the domain may set',
+        'guesses tokens without being slowed down',
+        'plants a session cookie from another host of the domain',
       ),
     },
   ],

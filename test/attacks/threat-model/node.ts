@@ -1,4 +1,4 @@
-/** Node in the threat model. */
+/** The threat model for nodes. */
 import { type Attacker, attack, authorization, test } from './lines.ts';
 
 export const node: Attacker = {
@@ -21,36 +21,34 @@ export const node: Attacker = {
     {
       says: 'Speak as the control plane: in facts, explanations, verdicts or ways out.',
       shown_by: attack('node/forged-facts')(
-        '3: posts a fact of a kind that the server writes',
-        '3: has an explanation blame a relay for its silence',
-        '3: has a rule blame a relay in its verdict',
-        '3: has an explanation show its own way out',
+        'posts a fact of a kind reserved for the server',
+        'makes an explanation blame a relay for its silence',
+        'makes a rule blame a relay in its verdict',
+        'makes an explanation suggest its own next step',
       ),
     },
     {
       says: 'Bypass redaction of known secret formats by the structure of a fact.',
       shown_by: [
-        ...attack('node/forged-facts')(
-          '3: has a secret stored in plain text by a fact in the shape of those about rows',
-        ),
+        ...attack('node/forged-facts')('gets a secret stored in plain text with a fact shaped like a row change'),
         ...test('src/store/pg/redacted-rows.test.ts', '`set` in a fact of a %s is redacted like all of its data'),
       ],
     },
     {
       says: 'Replace the key of its machine and then sign that the machine is clean.',
       shown_by: attack('node/replaced-key')(
-        '13: replaces the key by the credential and signs that the machine is clean',
-        '13: signs the change of key with the new key',
-        '13: launders an unproven key by a second change that it signs',
-        '13: has an operator accept another key than the one that they saw',
+        'replaces the key with the credential and signs that the machine is clean',
+        'signs the change of key with the new key',
+        'launders an unproven key with a second change that it signs',
+        'makes an operator accept a key other than the one shown',
       ),
     },
     {
       says: 'Lock the machine out with a copied credential, or join as it with another key.',
       shown_by: [
         ...attack('node/replaced-key')(
-          '13: locks the machine out of rotation by replacing its key',
-          '13: joins as the machine with a key that it put in place of another',
+          'locks the machine out of rotation by replacing its key',
+          'joins as the machine with a replaced key',
         ),
         ...test(
           'test/api/agents/agent-keys.test.ts',
@@ -64,32 +62,32 @@ export const node: Attacker = {
         'ageing: renews a stolen credential without the key',
         'ageing: beats with a stolen credential after its lifetime',
         'ageing: registers again with a stolen credential after its lifetime',
-        'ageing: beats with an old credential right after a start of the server',
+        'ageing: beats with an old credential right after the server starts',
       ),
     },
     {
       says: 'Fill the disk with what it reports, registers or rotates.',
       shown_by: [
         ...attack('node/floods')(
-          '5: fills the store with facts of its own',
-          '5: fills the store with boot stages',
-          '5: fills the store with prerequisites',
-          '5: fills the store by rotating its credential',
-          '5: fills the store by flapping its status',
-          '5: fills the store by registering again and again',
+          'fills the store with facts about itself',
+          'fills the store with boot stages',
+          'fills the store with prerequisites',
+          'fills the store by rotating its credential',
+          'fills the store by flapping its status',
+          'fills the store by registering repeatedly',
         ),
-        ...attack('node/concurrent-writes')('5: overdraws its allowance by 200 requests at once'),
+        ...attack('node/concurrent-writes')('overdraws its allowance with 200 concurrent requests'),
       ],
     },
     {
       says: 'Run a task that is signed by a task key that the server retired.',
-      shown_by: attack('node/retired-task-key')('task keys: has an agent run a task that a retired key signed'),
+      shown_by: attack('node/retired-task-key')('task keys: makes an agent run a task signed by a retired key'),
     },
     {
       says: 'Fill the log store, or keep the server busy with boot reports.',
       shown_by: [
-        ...attack('node/log-bomb')('11: keeps more of its log than the limit, as lines that compress well'),
-        ...attack('node/boot-report')('1: keeps the server busy with a boot report of stages that never end'),
+        ...attack('node/log-bomb')('keeps more of its log than the limit by lines that compress well'),
+        ...attack('node/boot-report')('keeps the server busy with a boot report of stages that never end'),
       ],
     },
     {

@@ -1,4 +1,4 @@
-/** Relay in the threat model. */
+/** The threat model for relays. */
 import { type Attacker, attack, test } from './lines.ts';
 
 export const relay: Attacker = {
@@ -14,13 +14,13 @@ export const relay: Attacker = {
     {
       says: 'Speak for a machine whose credential it does not have.',
       shown_by: attack('relay/unproven-beats')(
-        '6: takes a machine of its pool offline by naming it',
-        '6: degrades a machine of its pool over the stream by naming it',
-        '6: keeps a dead machine alive with plain beats',
+        'takes a machine of its pool offline by naming it',
+        'degrades a machine of its pool over the stream by naming it',
+        'keeps a dead machine alive with plain beats',
       ),
     },
     {
-      says: 'Use any route of people.',
+      says: 'Use any route for people.',
       shown_by: test(
         'test/api/relay/relay.test.ts',
         'passes on all else of the agent protocol as it is, and nothing more',

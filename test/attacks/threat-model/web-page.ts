@@ -1,4 +1,4 @@
-/** Web page in the threat model. */
+/** The threat model for web pages. */
 import { type Attacker, attack, authorization, test } from './lines.ts';
 
 export const webPage: Attacker = {
@@ -24,7 +24,7 @@ export const webPage: Attacker = {
     },
     {
       says: 'Show the console in a frame.',
-      shown_by: attack('web-page/cross-origin')('page: shows the console in a frame and has people click in it'),
+      shown_by: attack('web-page/cross-origin')('page: shows the console in a frame and makes people click in it'),
     },
   ],
 };

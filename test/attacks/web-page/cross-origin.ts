@@ -1,10 +1,10 @@
-/** A page of somebody else, open in the browser of a person who is signed in here. */
+/** A page of another origin, open in the browser of a signed-in person. */
 import { request } from 'node:http';
 import { send } from '../../api/support/calls.ts';
 import { signIn } from '../../api/support/sign-in.ts';
 import type { Attack } from '../support/attack.ts';
 
-/** The status of a call under another Host header, which `fetch` does not let anybody set. */
+/** The status of a call with another Host header, which `fetch` does not allow to set. */
 const statusUnder = (url: string, host: string, cookie: string): Promise<number> =>
   new Promise((resolve, reject) => {
     const call = request(`${url}/v1/nodes`, { headers: { host, cookie } }, (reply) => {
@@ -59,7 +59,7 @@ export const crossOriginAttacks: Attack[] = [
     },
   },
   {
-    name: 'page: shows the console in a frame and has people click in it',
+    name: 'page: shows the console in a frame and makes people click in it',
     without: [{ file: 'src/api/http/static-files.ts', find: "frame-ancestors 'none'", replace: 'frame-ancestors *' }],
     async succeeds({ url }) {
       const { headers } = await send(url, 'GET', '/');

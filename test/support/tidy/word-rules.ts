@@ -18,6 +18,7 @@ const rewritten = [
   'src/lifecycle/glossary.ts',
   'src/probe/',
   'src/relay/',
+  'test/attacks/',
   'test/support/',
 ];
 
