@@ -20,27 +20,34 @@ const isAttack = (value: unknown): value is Attack =>
   typeof value === 'object' && value !== null && 'without' in value && 'succeeds' in value;
 
 /** All attacks exported below this folder, each with its file. */
-async function exportedAttacks(): Promise<string[]> {
+async function exportedAttacks(): Promise<{ file: string; attack: Attack }[]> {
   const files = readdirSync(import.meta.dirname, { recursive: true, encoding: 'utf8' });
   const lists = files.filter((file) => /^[a-z-]+\/[a-z-]+\.ts$/.test(file) && dirname(file) !== 'support');
   const found = await Promise.all(
     lists.map(async (file) => {
       const exported: Record<string, unknown> = await import(`./${file}`);
       const attacks = Object.values(exported).flat().filter(isAttack);
-      return attacks.map(({ name }) => `test/attacks/${file} ${name}`);
+      return attacks.map((attack) => ({ file: `test/attacks/${file}`, attack }));
     }),
   );
   return found.flat();
 }
 
-test('names every attack of the suite', async () => {
-  const attacks = await exportedAttacks();
+const attacks = await exportedAttacks();
+
+test('names every attack of the suite', () => {
   const named = new Set(lines.flatMap(([, { shown_by }]) => shown_by.map(({ file, title }) => `${file} ${title}`)));
   expect(attacks.length).toBeGreaterThan(40);
-  expect(attacks.filter((attack) => !named.has(attack))).toEqual([]);
+  expect(attacks.map(({ file, attack }) => `${file} ${attack.name}`).filter((each) => !named.has(each))).toEqual([]);
 });
 
 test('SECURITY.md matches the threat model (node scripts/generate-threat-model.ts)', () => {
   const text = readFileSync(page, 'utf8');
   expect(text).toBe(withThreatModel(text));
+});
+
+test('finds every defence that a counter-test removes exactly once in its source file', () => {
+  const edits = attacks.flatMap(({ attack }) => attack.without.map((edit) => ({ name: attack.name, ...edit })));
+  const wrong = edits.filter(({ file, find }) => readFileSync(join(root, file), 'utf8').split(find).length !== 2);
+  expect(wrong.map(({ name, file, find }) => `${name}: ${find} in ${file}`)).toEqual([]);
 });

@@ -47,7 +47,17 @@ export interface SpawnedServer extends TestServer {
   kill(): Promise<void>;
 }
 
-const clientFor = (url: string) => (token: string) => createClient({ base_url: url, token, addresses: routes });
+/** A busy machine may overload the server for a moment; `until` retries its refusals. */
+const retryingOverload = (client: Client): Client => ({
+  ...client,
+  call: async (name, input) => {
+    const answered = async () => ({ reply: await client.call(name, input) });
+    return (await until(`an answer to ${name}`, answered)).reply;
+  },
+});
+
+const clientFor = (url: string) => (token: string) =>
+  retryingOverload(createClient({ base_url: url, token, addresses: routes }));
 
 async function directories(): Promise<{ data_dir: string; nodes_dir: string }> {
   const data_dir = await mkdtemp(join(tmpdir(), 'slipway-test-'));
@@ -157,7 +167,7 @@ export async function spawnMain(
       if (child.exitCode !== null) throw new Error(`the server ended with ${child.exitCode}:\n${text}`);
       return /Console\s+(http\S+)/.exec(text)?.[1];
     },
-    { seconds: 60 },
+    { seconds: 180 },
   );
   return {
     child,

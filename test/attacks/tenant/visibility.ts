@@ -151,8 +151,8 @@ export const visibilityAttacks: Attack[] = [
     'thing-find',
     edit(
       'src/api/routes/find.ts',
-      'readAllocations(db, meant.allocations, visibility, at)',
-      "readAllocations(db, meant.allocations, { kind: 'fleet' }, at)",
+      'readAllocations(db, resolved.allocations, visibility, at)',
+      "readAllocations(db, resolved.allocations, { kind: 'fleet' }, at)",
     ),
     ({ allocation_id }) => ({ query: { id: allocation_id } }),
   ),
