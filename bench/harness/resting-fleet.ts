@@ -6,7 +6,7 @@ import { now as present } from '../../src/base/clock.ts';
 import type { NodeId } from '../../src/base/ids.ts';
 import type { PoolDocument } from '../../src/contract/pool.ts';
 import type { Pace } from '../../src/lifecycle/deadlines/pace.ts';
-import { room } from '../../src/store/heartbeats/store-heartbeats.ts';
+import { rowPadding } from '../../src/store/heartbeats/store-heartbeats.ts';
 import { type Database, single } from '../../src/store/pg/database.ts';
 import { databaseClock } from '../../src/store/pg/database-clock.ts';
 import { repairCounts } from '../../src/store/rows/counts.ts';
@@ -46,7 +46,7 @@ const statements = (flies: string, pools: number, { interval_seconds, stale_seco
      'http://10.' || i % 200 || '.' || i / 200 % 200 || '.7:8080', jsonb_build_object('machine', 'vm-' || i), $1::timestamptz, case when not (${flies}) then $1::timestamptz end, 1
    from generate_series($2::int, $3::int) as i`,
   `insert into heartbeats (node_instance_id, last_seen_at, interval_seconds, stale_seconds, patience, reported, room)
-   select ${node_instance_id}, $1::timestamptz - interval '1 second' * ${interval_seconds} * random(), ${interval_seconds}, ${stale_seconds}, ${patienceOf(stale_seconds)}, jsonb_build_object('load', i % 100, 'score', 0.97), ${room}
+   select ${node_instance_id}, $1::timestamptz - interval '1 second' * ${interval_seconds} * random(), ${interval_seconds}, ${stale_seconds}, ${patienceOf(stale_seconds)}, jsonb_build_object('load', i % 100, 'score', 0.97), ${rowPadding}
    from generate_series($2::int, $3::int) as i`,
   // Half of the idle nodes have an allocation, and one in ten has a verdict, so that passes read
   // and write realistic rows.

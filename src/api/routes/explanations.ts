@@ -21,7 +21,7 @@ import { nodeSubject } from '../../operations/actions/action-subjects.ts';
 import { actOnNode } from '../../operations/actions/node-actions.ts';
 import { nodeReimageKind } from '../../operations/provision/node-reimage.ts';
 import { readBootStages } from '../../store/agents/boot-stages.ts';
-import { bootsOf } from '../../store/boots/boot-shifts.ts';
+import { bootSubject } from '../../store/boots/boot-shifts.ts';
 import { evidenceFor, usualStages } from '../../store/evidence/explanation-evidence.ts';
 import { readOperation } from '../../store/operations/operations.ts';
 import { readHolder } from '../../store/rows/allocations.ts';
@@ -68,7 +68,7 @@ const phases = ['provision', 'start'] as const;
 /** A finding may name the allocation that the node served before, so tenants see none. */
 async function findingsOn({ node_id, pool, status }: Node, visibility: Visibility, { db }: ApiServices) {
   if (visibility.kind !== 'fleet') return [];
-  const alike = boots.includes(status) ? phases.map((phase) => bootsOf({ pool, phase })) : [];
+  const alike = boots.includes(status) ? phases.map((phase) => bootSubject({ pool, phase })) : [];
   return (await openFindingsOf(db, node_id, alike)).map(findingWire);
 }
 

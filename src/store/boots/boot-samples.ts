@@ -1,4 +1,4 @@
-/** One row for each phase of each boot: how long it took and how it ended. Budgets are learned from them. */
+/** Boot samples: duration and outcome of each phase of a boot. Budgets are learned from them. */
 import { secondsBetween } from '../../base/clock.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
 import type { BootSample } from '../../contract/supervision/boots.ts';
@@ -14,7 +14,7 @@ export function imageOf(pool: PoolDocument): string | null {
   return typeof image === 'string' ? image : null;
 }
 
-/** What a change of this node, as it stood before, says about its boot. */
+/** The sample of a boot phase that this move ends; `node` is the row before the move. */
 export function endedBoot(
   node: NodeRow & { pool_document: PoolDocument },
   move: { to: NodeStatus; by: Cause },
@@ -22,7 +22,7 @@ export function endedBoot(
 ) {
   const end = sampleOf(node.status, move.to, move.by, node.registered_at !== null);
   const started_at = end?.phase === 'start' ? node.registered_at : node.clock_from;
-  // While the provider has no capacity the boot has not begun, so there is nothing to learn from.
+  // A node that waits for capacity has not begun to boot.
   if (!end || !started_at || !node.node_instance_id || node.waiting_for === 'capacity') return undefined;
   return {
     ...end,
@@ -42,15 +42,22 @@ export function endedBoot(
   };
 }
 
-export const sampleColumns =
-  'node_instance_id, phase, node_id, pool, pool_generation, runtime_class, zone, image, started_at, seconds, outcome, lateness_seconds, budget_seconds, budget_source, at';
+export const sampleColumns = `
+  node_instance_id, phase, node_id, pool, pool_generation, runtime_class, zone, image, started_at,
+  seconds, outcome, lateness_seconds, budget_seconds, budget_source, at`;
 
-/** A phase that was given up and then ended after all counts once, as late, with its true time and the budget it missed. */
+/** A phase that timed out and completed later stays one sample: late, with the budget it missed. */
 export const onSampleConflict = `
-  on conflict (node_instance_id, phase) do update set seconds = excluded.seconds, at = excluded.at,
-    outcome = case when boot_samples.outcome = 'timed_out' and excluded.outcome = 'completed' then 'late' else excluded.outcome end,
+  on conflict (node_instance_id, phase) do update set
+    seconds = excluded.seconds,
+    at = excluded.at,
+    outcome = case
+      when boot_samples.outcome = 'timed_out' and excluded.outcome = 'completed' then 'late'
+      else excluded.outcome
+    end,
     lateness_seconds = extract(epoch from excluded.at - boot_samples.at),
-    budget_seconds = boot_samples.budget_seconds, budget_source = boot_samples.budget_source
+    budget_seconds = boot_samples.budget_seconds,
+    budget_source = boot_samples.budget_source
   where boot_samples.outcome = 'timed_out'`;
 
 export async function keepBootSamples(
@@ -60,16 +67,19 @@ export async function keepBootSamples(
   const kept = samples.filter((sample) => sample !== undefined);
   if (kept.length === 0) return;
   await tx.query(
-    `insert into boot_samples (${sampleColumns}) select ${sampleColumns} from jsonb_populate_recordset(null::boot_samples, $1::jsonb) ${onSampleConflict}`,
+    `insert into boot_samples (${sampleColumns})
+     select ${sampleColumns}
+     from jsonb_populate_recordset(null::boot_samples, $1::jsonb)
+     ${onSampleConflict}`,
     [JSON.stringify(kept)],
     { often: true },
   );
 }
 
-/** As many as a budget is judged by. */
-const newestSamples = 500;
+/** A budget is judged by so many samples. */
+const maxSamples = 500;
 
-/** Who joins by itself is there at once: when its boot began nobody saw, and no time at all would teach that none is needed. */
+/** A machine that joins by itself has booted before; its provision phase of 0 s teaches nothing. */
 export const wasSeenToBegin = `(phase = 'start' or seconds > 0)`;
 
 interface SampleRow extends Omit<BootSample, 'at'> {
@@ -82,23 +92,36 @@ export const sampleWire = <R extends SampleRow>({ at, ...row }: R) => ({ ...row,
 
 export async function newestBootSamples(db: Queryable, pool: string, phase: SamplePhase): Promise<BootSample[]> {
   const rows = await db.query<SampleRow>(
-    `select ${sampleFields} from boot_samples where pool = $1 and phase = $2 and ${wasSeenToBegin} order by at desc limit ${newestSamples}`,
+    `select ${sampleFields}
+     from boot_samples
+     where pool = $1
+       and phase = $2
+       and ${wasSeenToBegin}
+     order by at desc
+     limit ${maxSamples}`,
     [pool, phase],
   );
   return rows.map(sampleWire);
 }
 
-const underWay: Record<SamplePhase, { status: NodeStatus; since: string }> = {
+const runningPhase: Record<SamplePhase, { status: NodeStatus; since: string }> = {
   provision: { status: 'provisioning', since: 'clock_from' },
   start: { status: 'starting', since: 'registered_at' },
 };
 
-/** Those on their way: each will have taken longer than it has by now. One that waits for capacity has not begun. */
+/** Boots in progress, with their time so far: a lower bound of their duration. */
 export function runningBoots(db: Queryable, pool: string, phase: SamplePhase, now: Date): Promise<TimedBoot[]> {
-  const { status, since } = underWay[phase];
+  const { status, since } = runningPhase[phase];
   return db.query<TimedBoot>(
-    `select extract(epoch from $2::timestamptz - ${since})::float8 as seconds, 'running' as outcome from nodes
-     where pool = $1 and status = '${status}' and waiting_for is distinct from 'capacity' and ${since} < $2 order by ${since} limit ${newestSamples}`,
+    `select extract(epoch from $2::timestamptz - ${since})::float8 as seconds, 'running' as outcome
+     from nodes
+     where pool = $1
+       and status = '${status}'
+       -- A node that waits for capacity has not begun to boot.
+       and waiting_for is distinct from 'capacity'
+       and ${since} < $2
+     order by ${since}
+     limit ${maxSamples}`,
     [pool, now],
   );
 }
@@ -110,20 +133,48 @@ export interface SinceChange {
   killed: number;
 }
 
-/** Since the budget last changed, by an operator's word, by what was learned, or because that was forgotten: how boots ended. */
+/** How boots ended since the budget last changed: set by an operator, learned, or reset. */
 export async function bootsSinceChange(db: Queryable, pool: string, phase: SamplePhase): Promise<SinceChange> {
   const [row] = await db.query<SinceChange>(
-    `with present as (select document #> $3 as said from pools join pool_generations on pool = name and pool_generations.generation = pools.generation
+    `with present as (
+       select document #> $3 as budget
+       from pools
+       join pool_generations on pool = name and pool_generations.generation = pools.generation
        where name = $1),
-     said as (select min(created_at) as at from pool_generations where pool = $1 and generation > coalesce((
-       select max(former.generation) from pool_generations former, present where former.pool = $1 and former.document #> $3 is distinct from present.said), 0)),
-     learned as (select greatest(max(at), max(budget_said_at)) as at from budget_changes join pools on name = pool where pool = $1 and $2 = 'provision'),
-     change as (select greatest(said.at, learned.at) as at from said, learned)
-     select change.at, count(sample.at)::int as boots, (count(*) filter (where outcome = 'late'))::int as late,
+     -- The oldest generation since which the pool document has had its present budget.
+     configured as (
+       select min(created_at) as at
+       from pool_generations
+       where pool = $1
+         and generation > coalesce((
+           select max(former.generation)
+           from pool_generations former, present
+           where former.pool = $1
+             and former.document #> $3 is distinct from present.budget), 0)),
+     -- Only provision budgets are learned. An operator's change resets what was learned.
+     learned as (
+       select greatest(max(at), max(budget_said_at)) as at
+       from budget_changes
+       join pools on name = pool
+       where pool = $1
+         and $2 = 'provision'),
+     change as (
+       select greatest(configured.at, learned.at) as at
+       from configured, learned)
+     select
+       change.at,
+       count(sample.at)::int as boots,
+       (count(*) filter (where outcome = 'late'))::int as late,
        (count(*) filter (where outcome = 'timed_out'))::int as killed
-     from change left join boot_samples sample on sample.pool = $1 and sample.phase = $2 and ${wasSeenToBegin} and sample.at > change.at group by change.at`,
+     from change
+     left join boot_samples sample
+       on sample.pool = $1
+       and sample.phase = $2
+       and ${wasSeenToBegin}
+       and sample.at > change.at
+     group by change.at`,
     [pool, phase, ['budgets', `${phase}_seconds`]],
   );
-  if (!row) throw new Error(`the pool ${pool} is not there any more`);
+  if (!row) throw new Error(`pool ${pool} no longer exists`);
   return row;
 }

@@ -1,4 +1,4 @@
-/** The boots that slower ones are told from: of which pools there are new ones, a fair choice of them, and their stages. Reads only. */
+/** Reads the boots that show a slowdown: pools with new boots, a sample of them, their stages. */
 import { secondsLater } from '../../base/clock.ts';
 import type { SamplePhase } from '../../lifecycle/boots/boot-samples.ts';
 import { maxComparedAgeSeconds } from '../../lifecycle/boots/boot-shift.ts';
@@ -13,63 +13,98 @@ export interface BootedPool {
   document: KnownDocument;
 }
 
-/** What a finding about the boots of a pool is known by. */
-export const bootsOf = ({ pool, phase }: Pick<BootedPool, 'pool' | 'phase'>): string => `${pool}/${phase}`;
+/** The subject of a finding about the boots of a pool. */
+export const bootSubject = ({ pool, phase }: Pick<BootedPool, 'pool' | 'phase'>): string => `${pool}/${phase}`;
 
-/** Pools with boots that ended since then, or ever; and those that are asked about in any case, as long as they are there. */
+/** Pools with boots that ended after `since` (null: ever), and those with a subject in `also`. */
 export const bootedPools = (db: Queryable, since: Date | null, also: readonly string[]): Promise<BootedPool[]> =>
   db.query<BootedPool>(
-    `select pool.name as pool, phase.phase, generation.document || jsonb_build_object('learned', pool.learned) as document from pools pool
+    `select pool.name as pool, phase.phase, generation.document || jsonb_build_object('learned', pool.learned) as document
+     from pools pool
      join pool_generations generation on generation.pool = pool.name and generation.generation = pool.generation
      cross join unnest(array['provision', 'start']) as phase(phase)
-     where pool.deleted_at is null and (pool.name || '/' || phase.phase = any($2) or exists (
-       select 1 from boot_samples sample where sample.pool = pool.name and sample.phase = phase.phase
-         and sample.at > coalesce($1::timestamptz, '-infinity')))
+     where pool.deleted_at is null
+       and (
+         pool.name || '/' || phase.phase = any($2)
+         or exists (
+           select 1
+           from boot_samples sample
+           where sample.pool = pool.name
+             and sample.phase = phase.phase
+             and sample.at > coalesce($1::timestamptz, '-infinity')))
      order by 1, 2`,
     [since, also],
   );
 
-/**
- * However many boots a pool has, about as many are read: the newest, some of every two hours of the last nine days, and some of every day before.
- * Chosen by when they began, which says nothing about how long they took. A change stays where it was seen until it is a week old.
- */
+/** The newest boots are read besides the sampled ones. */
 const newest = 300;
-const chosen = `
-  select at as from_at, at + interval '2 hours' as to_at, 12 as most
+
+/**
+ * A bounded sample, however many boots a pool has: up to 12 of every two hours of the last nine
+ * days, and 20 of every day before. It picks by start time, which is independent of the duration.
+ * The two-hour bins are aligned, so that a detected change keeps its place for a week.
+ */
+const spans = `
+  select at as from_at, at + interval '2 hours' as to_at, 12 as max_boots
   from generate_series(date_bin('2 hours', $3::timestamptz - interval '9 days', '2000-01-01Z'), $3, interval '2 hours') as at
   union all
   select at, at + interval '1 day', 20
   from generate_series($4::timestamptz, $3::timestamptz - interval '9 days', interval '1 day') as at`;
-const columns =
-  'sample.pool, sample.phase, node_id, node_instance_id, pool_generation, image, started_at, seconds, outcome';
-const ofOne = 'from boot_samples sample where sample.pool = asked.pool and sample.phase = asked.phase and started_at';
 
-/** In the order in which they began, by `bootsOf`. */
+const sampledBoots = `
+  select sample.pool, sample.phase, node_id, node_instance_id, pool_generation, image, started_at, seconds, outcome
+  from boot_samples sample
+  where sample.pool = subject.pool
+    and sample.phase = subject.phase`;
+
+/** In order of their start, by `bootSubject`. */
 export async function bootsToCompare(
   db: Queryable,
-  asked: readonly Pick<BootedPool, 'pool' | 'phase'>[],
+  subjects: readonly Pick<BootedPool, 'pool' | 'phase'>[],
   now: Date,
 ): Promise<Map<string, RecordedBoot[]>> {
   const rows = await db.query<RecordedBoot & Pick<BootedPool, 'pool' | 'phase'>>(
-    `with asked as (select * from unnest($1::text[], $2::text[]) as asked(pool, phase)), span as materialized (${chosen})
-     select boot.* from asked cross join span cross join lateral
-       (select ${columns} ${ofOne} >= from_at and started_at < to_at order by started_at limit most) boot
+    `with subject as (
+       select *
+       from unnest($1::text[], $2::text[]) as subject(pool, phase)),
+     span as materialized (${spans})
+     select boot.*
+     from subject
+     cross join span
+     cross join lateral (
+       ${sampledBoots}
+         and started_at >= from_at
+         and started_at < to_at
+       order by started_at
+       limit max_boots) boot
      union
-     select boot.* from asked cross join lateral
-       (select ${columns} ${ofOne} >= $4 order by started_at desc limit ${newest}) boot
+     select boot.*
+     from subject
+     cross join lateral (
+       ${sampledBoots}
+         and started_at >= $4
+       order by started_at desc
+       limit ${newest}) boot
      order by started_at, node_instance_id`,
-    [asked.map(({ pool }) => pool), asked.map(({ phase }) => phase), now, secondsLater(now, -maxComparedAgeSeconds)],
+    [
+      subjects.map(({ pool }) => pool),
+      subjects.map(({ phase }) => phase),
+      now,
+      secondsLater(now, -maxComparedAgeSeconds),
+    ],
   );
-  return Map.groupBy(rows, bootsOf);
+  return Map.groupBy(rows, bootSubject);
 }
 
-/** What these instances spent their boots on. */
+/** The boot stages of these instances, with their durations. */
 export async function stagesOfBoots(
   db: Queryable,
   node_instance_ids: readonly string[],
 ): Promise<Map<string, TimedStage[]>> {
   const rows = await db.query<{ node_instance_id: string; name: string; parent: string; seconds: number }>(
-    'select node_instance_id, name, parent, seconds from boot_stages where node_instance_id = any($1)',
+    `select node_instance_id, name, parent, seconds
+     from boot_stages
+     where node_instance_id = any($1)`,
     [node_instance_ids],
   );
   const byInstance = Map.groupBy(rows, ({ node_instance_id }) => node_instance_id);

@@ -1,4 +1,7 @@
-/** What another budget would have done, asked of every recorded boot of a pool where they lie: lifecycle/boots/what-if.ts says the same. */
+/**
+ * Judges every recorded boot of a pool by another budget, in SQL. lifecycle/boots/what-if.ts does
+ * the same in memory.
+ */
 import type { BootSample } from '../../contract/supervision/boots.ts';
 import type { SamplePhase } from '../../lifecycle/boots/boot-samples.ts';
 import type { WhatIfQuestion } from '../../lifecycle/boots/what-if.ts';
@@ -23,30 +26,40 @@ interface Counted {
   current_false_kill_count: number;
 }
 
-/** Of each list; the counts are of all. */
-const listed = 500;
+/** The lists are cut off here; the counts are complete. */
+const maxListed = 500;
 
 const arrived = `outcome in ('completed', 'late')`;
-const asked = `pool = $1 and phase = $2 and ${wasSeenToBegin}`;
-const timeOf = ({ since }: WhatIfQuery) =>
-  since ? { values: [since], also: 'and at >= $4' } : { values: [], also: '' };
+const isOfPool = `pool = $1 and phase = $2 and ${wasSeenToBegin}`;
+const sinceOf = ({ since }: WhatIfQuery) =>
+  since ? { values: [since], isRecent: 'and at >= $4' } : { values: [], isRecent: '' };
 
 type Row = Omit<BootSample, 'at'> & { at: Date };
 
-/** Of one outcome the longest, along the index; the list of several is merged from them. */
-const longest = (outcomes: readonly string[], also: string) =>
+/** One index scan per outcome, longest boots first. */
+const longest = (outcomes: readonly string[], isRecent: string) =>
   outcomes
     .map(
-      (outcome) =>
-        `(select ${sampleFields} from boot_samples where ${asked} and outcome = '${outcome}' and seconds > $3 ${also} order by seconds desc limit ${listed})`,
+      (outcome) => `
+        (select ${sampleFields}
+         from boot_samples
+         where ${isOfPool}
+           and outcome = '${outcome}'
+           and seconds > $3
+           ${isRecent}
+         order by seconds desc
+         limit ${maxListed})`,
     )
     .join(' union all ');
 
 async function list(db: Queryable, question: WhatIfQuery, outcomes: readonly string[], over_seconds: number) {
-  const { values, also } = timeOf(question);
+  const { values, isRecent } = sinceOf(question);
   const rows = await db.query<Row>(
-    `select * from (${longest(outcomes, also)}) found order by seconds desc limit ${listed}`,
-    [...[question.pool, question.phase, over_seconds, ...values]],
+    `select *
+     from (${longest(outcomes, isRecent)}) found
+     order by seconds desc
+     limit ${maxListed}`,
+    [question.pool, question.phase, over_seconds, ...values],
   );
   return rows.map(sampleWire);
 }
@@ -54,23 +67,31 @@ async function list(db: Queryable, question: WhatIfQuery, outcomes: readonly str
 export async function whatIfOnRecord(db: Queryable, question: WhatIfQuery) {
   const { pool, phase, budget_seconds, rescue_seconds, current_seconds, since } = question;
   const [counted] = await db.query<Counted>(
-    `select count(*)::int as boots,
+    `select
+       count(*)::int as boots,
        (count(*) filter (where ${arrived} and seconds > $3))::int as false_kill_count,
        (count(*) filter (where ${arrived} and seconds > $3 and seconds - $3 <= $4))::int as rescued_count,
        (count(*) filter (where outcome = 'timed_out'))::int as stuck_count,
        avg(seconds - $3) filter (where outcome = 'timed_out') as stuck_found_sooner_seconds,
        (count(*) filter (where outcome = 'cancelled' and seconds > $3))::int as undecided_count,
        (count(*) filter (where ${arrived} and seconds > $5))::int as current_false_kill_count
-     from boot_samples where ${asked} ${since ? 'and at >= $6' : ''}`,
+     from boot_samples
+     where ${isOfPool}
+       ${since ? 'and at >= $6' : ''}`,
     [pool, phase, budget_seconds, rescue_seconds, current_seconds, ...(since ? [since] : [])],
   );
   const [oldest] = await db.query<{ at: Date }>(
-    `select at from boot_samples where ${asked} ${since ? 'and at >= $3' : ''} order by at limit 1`,
+    `select at
+     from boot_samples
+     where ${isOfPool}
+       ${since ? 'and at >= $3' : ''}
+     order by at
+     limit 1`,
     [pool, phase, ...(since ? [since] : [])],
   );
   const killed = await list(db, question, ['completed', 'late'], budget_seconds);
   const stuck = await list(db, question, ['timed_out'], -1);
-  if (!counted) throw new Error('a count has one row');
+  if (!counted) throw new Error('the count returned no row');
   return {
     ...counted,
     oldest_at: oldest?.at.toISOString() ?? null,

@@ -1,14 +1,16 @@
-/** Whoever serves is supervised: silence counts from that moment on, also for one that was promoted before it ever beat. */
+/**
+ * Starts the supervision of nodes that begin to serve, including those without a heartbeat so far.
+ */
 import type { PoolDocument } from '../../contract/pool.ts';
 import { effectiveStaleSeconds, heartbeatPolicy } from '../../lifecycle/deadlines/budgets.ts';
 import type { NodeStatus } from '../../lifecycle/model/states.ts';
 import type { Transaction } from '../pg/database.ts';
 import type { NodeRow } from '../rows/nodes.ts';
-import { room } from './store-heartbeats.ts';
+import { rowPadding } from './store-heartbeats.ts';
 
 export const serving: readonly NodeStatus[] = ['ready', 'degraded'];
 
-/** Null where nobody beats: an agentless machine is supervised by its provider. */
+/** Undefined for nodes that send no heartbeats: a provider supervises an agentless machine. */
 export function expectedBeat(
   node: Pick<NodeRow, 'status' | 'registered_at' | 'node_instance_id'> & { pool_document: PoolDocument },
 ) {
@@ -16,8 +18,8 @@ export function expectedBeat(
   const { interval_seconds, stale_after_seconds } = heartbeatPolicy(node.pool_document.heartbeat);
   return {
     node_instance_id: node.node_instance_id,
-    // Its registration is what was last heard of it. Later than that would be later than the very beat that made it ready,
-    // which is still on its way to the table and must not be taken for an old one.
+    // The heartbeat that made it ready may still wait in the buffer. Any later time than the
+    // registration would make that heartbeat look old.
     last_seen_at: node.registered_at,
     interval_seconds,
     stale_seconds: effectiveStaleSeconds(stale_after_seconds, interval_seconds),
@@ -32,9 +34,11 @@ export async function expectBeats(
   if (beats.length === 0) return;
   await tx.query(
     `insert into heartbeats (node_instance_id, last_seen_at, interval_seconds, stale_seconds, room)
-     select node_instance_id, last_seen_at, interval_seconds, stale_seconds, ${room} from jsonb_to_recordset($1::jsonb)
+     select node_instance_id, last_seen_at, interval_seconds, stale_seconds, ${rowPadding}
+     from jsonb_to_recordset($1::jsonb)
        as beat(node_instance_id text, last_seen_at timestamptz, interval_seconds real, stale_seconds real)
-     order by node_instance_id on conflict do nothing`,
+     order by node_instance_id
+     on conflict do nothing`,
     [JSON.stringify(beats)],
     { often: true },
   );

@@ -42,8 +42,8 @@ async function kept(id: NodeInstanceId): Promise<Kept | undefined> {
   return row && { seconds: (row.last_seen_at.getTime() - fleet.clock.nowMs()) / 1000, reported: row.reported };
 }
 
-/** A database that counts the beats' statements, and fails while it is told to. */
-function watched() {
+/** A buffer on a database that counts heartbeat statements, and delays or fails them on request. */
+function countedBuffer() {
   const seen = { flushes: 0, failing: false, errors: [] as unknown[], hold: undefined as Promise<void> | undefined };
   const wrapped: Database = {
     ...db,
@@ -66,8 +66,8 @@ function watched() {
   return { seen, buffer };
 }
 
-test('any number of beats of any number of instances is one statement, and the newest of each counts', async () => {
-  const { seen, buffer } = watched();
+test('stores the newest heartbeat of every instance by one statement', async () => {
+  const { seen, buffer } = countedBuffer();
   const [a, b] = [await instance(), await instance()];
   for (let second = 1; second <= 50; second++) for (const id of [a, b]) buffer.add(beat(id, second));
   buffer.add(beat(a, 20));
@@ -80,8 +80,8 @@ test('any number of beats of any number of instances is one statement, and the n
   expect(seen.flushes).toBe(1);
 });
 
-test('it flushes by itself, a moment after the first beat', async () => {
-  const { seen, buffer } = watched();
+test('flushes by itself 200 ms after the first heartbeat', async () => {
+  const { seen, buffer } = countedBuffer();
   const id = await instance();
   buffer.add(beat(id, 1));
   await fleet.clock.advance(199);
@@ -92,8 +92,8 @@ test('it flushes by itself, a moment after the first beat', async () => {
   expect(await kept(id)).toBeDefined();
 });
 
-test('a row is born with room for its versions, and its second beat gives it up', async () => {
-  const { buffer } = watched();
+test('pads a new row, and drops the padding at its first update', async () => {
+  const { buffer } = countedBuffer();
   const id = await instance();
   const bytes = async () => {
     const [row] = await db.query<{ bytes: number }>(
@@ -110,8 +110,8 @@ test('a row is born with room for its versions, and its second beat gives it up'
   expect(await bytes()).toBe(0);
 });
 
-test('an older beat never overwrites a newer one that is already kept', async () => {
-  const { buffer } = watched();
+test('never overwrites a stored heartbeat with an older one', async () => {
+  const { buffer } = countedBuffer();
   const id = await instance();
   buffer.add(beat(id, 30, { health: 1 }));
   await buffer.flush();
@@ -120,8 +120,8 @@ test('an older beat never overwrites a newer one that is already kept', async ()
   expect(await kept(id)).toEqual({ seconds: 30, reported: { health: 1 } });
 });
 
-test('what a node says of itself outlives plain beats, before and after it is written', async () => {
-  const { buffer } = watched();
+test('keeps the last report through plain heartbeats, before and after a flush', async () => {
+  const { buffer } = countedBuffer();
   const id = await instance();
   buffer.add(beat(id, 1, { health: 0.5 }));
   buffer.add(beat(id, 2));
@@ -132,8 +132,8 @@ test('what a node says of itself outlives plain beats, before and after it is wr
   expect(await kept(id)).toEqual({ seconds: 3, reported: { health: 0.5 } });
 });
 
-test('a flush that fails keeps its beats beneath those that came meanwhile', async () => {
-  const { seen, buffer } = watched();
+test('keeps the heartbeats of a failed flush, and prefers later ones', async () => {
+  const { seen, buffer } = countedBuffer();
   const [a, b] = [await instance(), await instance()];
   buffer.add(beat(a, 1, { health: 1 }));
   buffer.add(beat(b, 1));
@@ -149,27 +149,27 @@ test('a flush that fails keeps its beats beneath those that came meanwhile', asy
   expect(await kept(b)).toMatchObject({ seconds: 1 });
 });
 
-test('it says how far it has come, and not further', async () => {
-  const { seen, buffer } = watched();
+test('reports how far it has flushed, and not further', async () => {
+  const { seen, buffer } = countedBuffer();
   const id = await instance();
   const start = fleet.clock.nowMs();
   buffer.add(beat(id, 0));
   await fleet.clock.advance(50);
   expect(buffer.flushedThrough().getTime()).toBe(start);
-  let letGo = () => {};
+  let release = () => {};
   seen.hold = new Promise((resolve) => {
-    letGo = resolve;
+    release = resolve;
   });
   const flushing = buffer.flush();
   await fleet.clock.advance(10);
-  const onItsWay = buffer.flushedThrough().getTime();
-  letGo();
+  const duringFlush = buffer.flushedThrough().getTime();
+  release();
   await flushing;
-  expect(onItsWay).toBe(start);
+  expect(duringFlush).toBe(start);
   expect(buffer.flushedThrough().getTime()).toBe(fleet.clock.nowMs());
 });
 
-/** A beat that was told an interval, and the patience that goes with it. */
+/** A heartbeat with an assigned interval and the stale time that goes with it. */
 const pacedBeat = (id: NodeInstanceId, second: number, interval_seconds: number): Beat => ({
   ...beat(id, second),
   interval_seconds,
@@ -181,8 +181,8 @@ const patience = async (id: NodeInstanceId): Promise<number | undefined> =>
     await db.query<{ stale_seconds: number }>('select stale_seconds from heartbeats where node_instance_id = $1', [id])
   )[0]?.stale_seconds;
 
-test('a node that is told a shorter interval is allowed the former silence until it has beaten once more', async () => {
-  const { buffer } = watched();
+test('keeps the former stale time of a node with a shorter interval until its next heartbeat', async () => {
+  const { buffer } = countedBuffer();
   const id = await instance();
   for (const [second, interval, allowed] of [
     [1, 10, 30],
@@ -196,8 +196,8 @@ test('a node that is told a shorter interval is allowed the former silence until
   }
 });
 
-test('one that keeps a pace of its own is missed by its last one', async () => {
-  const { buffer } = watched();
+test('applies the interval that a client sets for itself at once', async () => {
+  const { buffer } = countedBuffer();
   const id = await instance();
   for (const [second, interval] of [
     [1, 100],
@@ -213,8 +213,8 @@ test('one that keeps a pace of its own is missed by its last one', async () => {
   expect(await patience(id), 'two at once').toBe(30);
 });
 
-test('also when it beats twice before anything is written', async () => {
-  const { buffer } = watched();
+test('keeps the former stale time when both heartbeats share one flush', async () => {
+  const { buffer } = countedBuffer();
   const id = await instance();
   buffer.add(pacedBeat(id, 1, 100));
   buffer.add(pacedBeat(id, 2, 10));
@@ -222,8 +222,8 @@ test('also when it beats twice before anything is written', async () => {
   expect(await patience(id)).toBe(300);
 });
 
-test('beats of an instance that nobody knows are dropped, not the others with them', async () => {
-  const { seen, buffer } = watched();
+test('drops heartbeats of an unknown instance and stores the rest', async () => {
+  const { seen, buffer } = countedBuffer();
   const id = await instance();
   buffer.add(beat('inst_unknown' as NodeInstanceId, 1));
   buffer.add(beat(id, 1));
@@ -233,30 +233,30 @@ test('beats of an instance that nobody knows are dropped, not the others with th
   expect(await kept('inst_unknown' as NodeInstanceId)).toBeUndefined();
 });
 
-test('who brings many waits once it is behind, but not where nothing can be stored', async () => {
-  const { seen, buffer } = watched();
+test('makes batches wait while the store is behind, but not while it is unavailable', async () => {
+  const { seen, buffer } = countedBuffer();
   const id = await instance();
   buffer.add(beat(id, 1));
   await buffer.waitForRoom();
   expect(seen.flushes, 'not behind yet').toBe(0);
-  let letGo = () => {};
+  let release = () => {};
   seen.hold = new Promise((resolve) => {
-    letGo = resolve;
+    release = resolve;
   });
   const flushing = buffer.flush();
   await fleet.clock.advance(1_000);
   buffer.add(beat(id, 2));
-  let roomy = false;
+  let hasRoom = false;
   const waiting = [buffer.waitForRoom(), buffer.waitForRoom()].map((each) =>
     each.then(() => {
-      roomy = true;
+      hasRoom = true;
     }),
   );
   await Promise.resolve();
-  expect(roomy).toBe(false);
-  letGo();
+  expect(hasRoom).toBe(false);
+  release();
   await Promise.all([flushing, ...waiting]);
-  expect(seen.flushes, 'all who waited were stored together').toBe(2);
+  expect(seen.flushes, 'one flush for all that waited').toBe(2);
   expect(buffer.storedAfterMs()).toBe(1_000);
 
   seen.failing = true;
@@ -265,20 +265,20 @@ test('who brings many waits once it is behind, but not where nothing can be stor
   await fleet.clock.advance(1_000);
   const tried = seen.flushes;
   await buffer.waitForRoom();
-  expect(seen.flushes, 'nobody waits for a store that is away').toBe(tried);
+  expect(seen.flushes, 'no wait while the store is unavailable').toBe(tried);
   seen.failing = false;
   await buffer.stop();
 });
 
-test('stopping writes what is left', async () => {
-  const { buffer } = watched();
+test('flushes the rest when it stops', async () => {
+  const { buffer } = countedBuffer();
   const id = await instance();
   buffer.add(beat(id, 1));
   await buffer.stop();
   expect(await kept(id)).toBeDefined();
 });
 
-test('what it says of its hearing never goes back, however seldom a beat comes', async () => {
+test('never moves flushedThrough back, however rare heartbeats are', async () => {
   const { clock } = fleet;
   const buffer = createHeartbeatBuffer(db, clock, () => {});
   const node = await fleet.node('ready');
@@ -294,15 +294,15 @@ test('what it says of its hearing never goes back, however seldom a beat comes',
         has_assigned_interval: true,
         reported: null,
       });
-    const said = buffer.flushedThrough();
-    expect(said >= last, `after ${second} s`).toBe(true);
-    last = said;
+    const through = buffer.flushedThrough();
+    expect(through >= last, `after ${second} s`).toBe(true);
+    last = through;
     if (second % 5 === 0) await buffer.flush();
   }
   await buffer.stop();
 });
 
-test('times and intervals are kept as exactly as they were told, whichever beat came first', async () => {
+test('stores times and intervals without rounding, in any order', async () => {
   const [first, second] = [await instance(), await instance()];
   const buffer = createHeartbeatBuffer(db, fleet.clock, (error) => expect.fail(String(error)));
   const at = fleet.now();
@@ -312,7 +312,9 @@ test('times and intervals are kept as exactly as they were told, whichever beat 
   await buffer.stop();
   const rows = await db.query<{ after: number; interval_seconds: number; stale_seconds: number }>(
     `select round(extract(epoch from last_seen_at - $2::timestamptz) * 1e6)::int as after, interval_seconds, stale_seconds
-     from heartbeats where node_instance_id = any($1) order by stale_seconds`,
+     from heartbeats
+     where node_instance_id = any($1)
+     order by stale_seconds`,
     [[first, second], at],
   );
   expect(rows).toEqual([
@@ -321,23 +323,26 @@ test('times and intervals are kept as exactly as they were told, whichever beat 
   ]);
 });
 
-test('each row is looked up by its key, however tempting it is to read the table whole', async () => {
+test('looks rows up by key even when a scan seems cheaper', async () => {
   const [node] = await db.query<{ node_id: string }>('select node_id from nodes limit 1');
   const others = 20_000;
   await db.transaction(async (tx) => {
     await tx.query(
-      `insert into instances (node_instance_id, node_id, attempt, created_at) select 'inst_' || n, $1, n + 10, now() from generate_series(1, $2::int) as n`,
+      `insert into instances (node_instance_id, node_id, attempt, created_at)
+       select 'inst_' || n, $1, n + 10, now()
+       from generate_series(1, $2::int) as n`,
       [node?.node_id, others],
     );
     await tx.query(
       `insert into heartbeats (node_instance_id, last_seen_at, interval_seconds, stale_seconds)
-       select 'inst_' || n, '2000-01-01', 10, 30 from generate_series(1, $1::int) as n`,
+       select 'inst_' || n, '2000-01-01', 10, 30
+       from generate_series(1, $1::int) as n`,
       [others],
     );
   });
   await db.query('analyze heartbeats');
-  let readWhole: string | undefined;
-  const asking: Database = {
+  let sequentialScans: string | undefined;
+  const observing: Database = {
     ...db,
     transaction: (work) =>
       db.transaction(async (tx) => {
@@ -345,13 +350,13 @@ test('each row is looked up by its key, however tempting it is to read the table
         const [scans] = await tx.query<{ seq_scan: string }>(
           `select seq_scan from pg_stat_xact_user_tables where relname = 'heartbeats'`,
         );
-        readWhole = scans?.seq_scan;
+        sequentialScans = scans?.seq_scan;
         return done;
       }),
   };
-  const buffer = createHeartbeatBuffer(asking, fleet.clock, (error) => expect.fail(String(error)));
+  const buffer = createHeartbeatBuffer(observing, fleet.clock, (error) => expect.fail(String(error)));
   for (let n = 1; n <= 1_000; n++) buffer.add(beat(`inst_${n}` as NodeInstanceId, 1));
   await buffer.stop();
   expect(await kept('inst_1000' as NodeInstanceId)).toMatchObject({ seconds: 1 });
-  expect(readWhole).toBe('0');
+  expect(sequentialScans).toBe('0');
 });

@@ -1,44 +1,49 @@
-/** Heartbeats cost no synchronous write: they are coalesced per instance and flushed a few times a second. */
+/** Buffers heartbeats in memory, the latest per instance, and stores them every 200 ms. */
 import { type Clock, moment, pause } from '../../base/clock.ts';
 import type { Database } from '../pg/database.ts';
-import { type Beat, type BeatRows, beatColumns, piecesOf } from './heartbeat-columns.ts';
+import { type Beat, type BeatRows, createBeatColumns, splitRows } from './heartbeat-columns.ts';
 import { storeRows } from './store-heartbeats.ts';
 
 export interface HeartbeatBuffer {
   add(beat: Beat): void;
-  /** How many were added since the start. */
+  /** The number of heartbeats added since the start. */
   added(): number;
   flush(): Promise<void>;
-  /** For whoever brings many at once: resolves when there is room for more, or after a moment where nothing can be stored. */
+  /** Backpressure for batches: waits while the store is behind, but at most a second. */
   waitForRoom(): Promise<void>;
-  /** For how long the oldest beat of the last flush had waited when it was stored. A store that is away stores nothing, late or not. */
+  /** How long the oldest heartbeat of the last successful flush had waited. */
   storedAfterMs(): number;
-  /** Every beat received before this moment is in the table. */
+  /** Every heartbeat received before this moment is stored. Never goes back. */
   flushedThrough(): Date;
   flushedThroughMs(): number;
   stop(): Promise<void>;
 }
 
 const flushEveryMs = 200;
-/** Of one statement: the first of many beats need not wait for the last. */
-const rowsAtOnce = 2_500;
-/** So many statements at a time: the database has more than one processor, and a flood of beats keeps one busy all the time. */
-const statementsAtOnce = 2;
-/** So far behind, whoever brings many beats at once waits until they are stored: it brings no more meanwhile. */
-const patienceMs = 300;
-const mostWaitMs = 1_000;
+/** Rows per statement. Small enough that the first rows of a large flush are stored early. */
+const maxRows = 2_500;
+/** Concurrent statements: one backend cannot use more than one core of the database. */
+const maxStatements = 2;
+/** Batches wait when the store is further behind than this, but no longer than `maxWaitMs`. */
+const maxBehindMs = 300;
+const maxWaitMs = 1_000;
 
 /**
- * A beat lost in a crash is told again in seconds; waiting for the disk would only make every beat dearer. And each row is looked up by
- * its key: to the planner it seems better to read a fleet of tens of thousands whole for every flush, which costs several times as much.
+ * A heartbeat that a crash loses is repeated within seconds, so no flush waits for the disk. The
+ * planner must look rows up by key: it would rather scan a fleet of tens of thousands per flush.
  */
-const asBeats = `select set_config(name, 'off', true) from unnest(array['synchronous_commit', 'enable_hashjoin', 'enable_mergejoin', 'enable_seqscan']) as name`;
+const flushSettings = `
+  select set_config(name, 'off', true)
+  from unnest(array['synchronous_commit', 'enable_hashjoin', 'enable_mergejoin', 'enable_seqscan']) as name`;
 
 export function createHeartbeatBuffer(db: Database, clock: Clock, onError: (error: unknown) => void): HeartbeatBuffer {
-  const nothing = () => ({ assigned: beatColumns(true, db.redact), own: beatColumns(false, db.redact) });
-  let waiting = nothing();
-  let writing = false;
-  let failing = false;
+  const emptyColumns = () => ({
+    assigned: createBeatColumns(true, db.redact),
+    own: createBeatColumns(false, db.redact),
+  });
+  let waiting = emptyColumns();
+  let isWriting = false;
+  let isFailing = false;
   let added = 0;
   let storedAfterMs = 0;
   let flushedMs = clock.nowMs();
@@ -51,34 +56,34 @@ export function createHeartbeatBuffer(db: Database, clock: Clock, onError: (erro
 
   const write = (rows: BeatRows) =>
     db.transaction(async (tx) => {
-      await tx.query(asBeats);
+      await tx.query(flushSettings);
       await storeRows(tx, rows);
     });
 
   const flushNow = async () => {
     const startedMs = clock.nowMs();
-    writing = areWaiting();
-    const pieces = [waiting.assigned, waiting.own].flatMap(({ rows }) => piecesOf(rows, rowsAtOnce));
-    waiting = nothing();
+    isWriting = areWaiting();
+    const chunks = [waiting.assigned, waiting.own].flatMap(({ rows }) => splitRows(rows, maxRows));
+    waiting = emptyColumns();
     let stored = 0;
     try {
-      // The oldest first, and each statement's beats are there when it ends, however many are behind it.
-      for (; stored < pieces.length; stored += statementsAtOnce)
-        await Promise.all(pieces.slice(stored, stored + statementsAtOnce).map(write));
-      failing = false;
-      if (pieces.length > 0) storedAfterMs = clock.nowMs() - Math.min(flushedMs, startedMs);
+      // Oldest first. Each statement commits on its own, so its rows do not wait for the rest.
+      for (; stored < chunks.length; stored += maxStatements)
+        await Promise.all(chunks.slice(stored, stored + maxStatements).map(write));
+      isFailing = false;
+      if (chunks.length > 0) storedAfterMs = clock.nowMs() - Math.min(flushedMs, startedMs);
       flushedMs = startedMs;
     } catch (error) {
-      for (const rows of pieces.slice(stored)) columnsFor(rows.has_assigned_interval).putBack(rows);
-      failing = true;
+      for (const rows of chunks.slice(stored)) columnsFor(rows.has_assigned_interval).putBack(rows);
+      isFailing = true;
       onError(error);
       schedule();
     } finally {
-      writing = false;
+      isWriting = false;
     }
   };
 
-  /** One that has not begun yet takes along whatever there is by then. */
+  /** Callers share a flush that has not begun yet. */
   const flush = (): Promise<void> => {
     queued ??= running.then(() => {
       queued = undefined;
@@ -95,13 +100,13 @@ export function createHeartbeatBuffer(db: Database, clock: Clock, onError: (erro
     });
   };
 
-  const isEmpty = () => !writing && !areWaiting();
+  const isEmpty = () => !isWriting && !areWaiting();
   const flushedThroughMs = () => (isEmpty() ? clock.nowMs() : flushedMs);
-  const behindMs = () => (isEmpty() || failing ? 0 : clock.nowMs() - flushedMs);
+  const behindMs = () => (isEmpty() || isFailing ? 0 : clock.nowMs() - flushedMs);
 
   return {
     add(beat) {
-      // Until now nothing waited, so everything before this beat is stored: what we say of our hearing never goes back.
+      // Nothing waited until now, so everything before this heartbeat is stored.
       if (isEmpty()) flushedMs = clock.nowMs();
       columnsFor(beat.has_assigned_interval).add(beat);
       added++;
@@ -109,9 +114,9 @@ export function createHeartbeatBuffer(db: Database, clock: Clock, onError: (erro
     },
     flush,
     async waitForRoom() {
-      if (behindMs() <= patienceMs) return;
+      if (behindMs() <= maxBehindMs) return;
       const enough = new AbortController();
-      await Promise.race([flush(), pause(clock, mostWaitMs, enough.signal)]);
+      await Promise.race([flush(), pause(clock, maxWaitMs, enough.signal)]);
       enough.abort();
     },
     added: () => added,

@@ -1,6 +1,6 @@
 /**
- * Beats that wait to be stored, the last of each instance, in the columns that are stored. Nothing is kept for each but numbers and a text:
- * objects that live until the next flush are carried through the heap on their way, which cost as much as to take the beat.
+ * Buffers heartbeats until the next flush, the latest per instance, one array per column. Columnar
+ * buffers avoid promoting short-lived objects to the old generation; see README.md.
  */
 import type { NodeInstanceId } from '../../base/ids.ts';
 import type { Redactor } from '../../base/redaction/redact.ts';
@@ -11,29 +11,29 @@ export interface Beat {
   interval_seconds: number;
   stale_seconds: number;
   /**
-   * Whether the server set its interval. A program that keeps a pace of its own gets no extra
-   * silence when its interval becomes shorter.
+   * Whether the server set the interval. A client that sets its own gets no extra silence when its
+   * interval becomes shorter.
    */
   has_assigned_interval: boolean;
-  /** What the node said of itself, besides its claim. */
+  /** The rest of its report, besides the status. */
   reported: Record<string, unknown> | null;
 }
 
-/** Row by row, one beat. */
+/** One heartbeat per index. */
 export interface BeatRows {
   readonly has_assigned_interval: boolean;
   readonly ids: NodeInstanceId[];
   readonly received_ms: number[];
   readonly interval_ms: number[];
   readonly stale_ms: number[];
-  /** JSON on one line, or nothing. */
+  /** JSON on one line, or the empty string. */
   readonly reported: string[];
 }
 
 export interface BeatColumns {
   readonly rows: BeatRows;
   add(beat: Beat): void;
-  /** Rows that could not be stored, beneath whatever has come since. */
+  /** Returns rows that could not be stored. Newer heartbeats of the same instance win. */
   putBack(rows: BeatRows): void;
 }
 
@@ -41,8 +41,8 @@ const noRows = (has_assigned_interval: boolean): BeatRows => ({
   ...{ has_assigned_interval, ids: [], received_ms: [], interval_ms: [], stale_ms: [], reported: [] },
 });
 
-/** Numbers keep no secrets, and most beats say nothing else of themselves. Breaks of lines are escaped in JSON, so it is one line. */
-function written(reported: Record<string, unknown> | null, redact: Redactor): string {
+/** Redacts unless all values are numbers, as they mostly are. JSON escapes line breaks. */
+function serialize(reported: Record<string, unknown> | null, redact: Redactor): string {
   if (reported === null) return '';
   const json = JSON.stringify(reported);
   for (const name in reported) if (typeof reported[name] !== 'number') return redact.json(json);
@@ -51,29 +51,32 @@ function written(reported: Record<string, unknown> | null, redact: Redactor): st
 
 const millis = (seconds: number) => Math.round(seconds * 1000);
 
-export function beatColumns(hasAssigned: boolean, redact: Redactor): BeatColumns {
+export function createBeatColumns(hasAssigned: boolean, redact: Redactor): BeatColumns {
   const rows = noRows(hasAssigned);
   const { ids, received_ms, interval_ms, stale_ms, reported } = rows;
-  const placeOf = new Map<NodeInstanceId, number>();
+  const indexOf = new Map<NodeInstanceId, number>();
 
-  /** Of two beats of an instance the later counts; what the node said of itself is kept until it says something newer, and the longer patience of both. */
-  const put = (id: NodeInstanceId, received: number, interval: number, stale: number, said: string): void => {
-    const place = placeOf.get(id) ?? ids.length;
-    const before = received_ms[place];
+  /**
+   * Merges two heartbeats of one instance: the later time and interval, the latest report there is,
+   * and the longer stale time where the server assigned the interval.
+   */
+  const put = (id: NodeInstanceId, received: number, interval: number, stale: number, report: string): void => {
+    const index = indexOf.get(id) ?? ids.length;
+    const before = received_ms[index];
     if (before === undefined) {
-      placeOf.set(id, place);
+      indexOf.set(id, index);
       ids.push(id);
     }
     const isLater = before === undefined || received >= before;
-    const allowed = stale_ms[place] ?? 0;
+    const allowed = stale_ms[index] ?? 0;
     if (isLater) {
-      received_ms[place] = received;
-      interval_ms[place] = interval;
-      stale_ms[place] = hasAssigned ? Math.max(stale, allowed) : stale;
-      reported[place] = said || (reported[place] ?? '');
+      received_ms[index] = received;
+      interval_ms[index] = interval;
+      stale_ms[index] = hasAssigned ? Math.max(stale, allowed) : stale;
+      reported[index] = report || (reported[index] ?? '');
     } else {
-      stale_ms[place] = hasAssigned ? Math.max(stale, allowed) : allowed;
-      reported[place] ||= said;
+      stale_ms[index] = hasAssigned ? Math.max(stale, allowed) : allowed;
+      reported[index] ||= report;
     }
   };
 
@@ -81,7 +84,7 @@ export function beatColumns(hasAssigned: boolean, redact: Redactor): BeatColumns
     rows,
     add(beat) {
       const { node_instance_id: id, received_ms: received, interval_seconds, stale_seconds } = beat;
-      put(id, received, millis(interval_seconds), millis(stale_seconds), written(beat.reported, redact));
+      put(id, received, millis(interval_seconds), millis(stale_seconds), serialize(beat.reported, redact));
     },
     putBack(former) {
       for (const [row, id] of former.ids.entries())
@@ -96,7 +99,7 @@ export function beatColumns(hasAssigned: boolean, redact: Redactor): BeatColumns
   };
 }
 
-const mapped = (rows: BeatRows, each: <Value>(column: Value[]) => Value[]): BeatRows => ({
+const mapColumns = (rows: BeatRows, each: <Value>(column: Value[]) => Value[]): BeatRows => ({
   has_assigned_interval: rows.has_assigned_interval,
   ids: each(rows.ids),
   received_ms: each(rows.received_ms),
@@ -105,14 +108,13 @@ const mapped = (rows: BeatRows, each: <Value>(column: Value[]) => Value[]): Beat
   reported: each(rows.reported),
 });
 
-/** In pieces of at most so many rows, in the order in which they came. */
-export const piecesOf = (rows: BeatRows, most: number): BeatRows[] =>
-  Array.from({ length: Math.ceil(rows.ids.length / most) }, (_, piece) =>
-    mapped(rows, (column) => column.slice(piece * most, (piece + 1) * most)),
+/** Splits into chunks of at most `maxRows`, in order of arrival. */
+export const splitRows = (rows: BeatRows, maxRows: number): BeatRows[] =>
+  Array.from({ length: Math.ceil(rows.ids.length / maxRows) }, (_, chunk) =>
+    mapColumns(rows, (column) => column.slice(chunk * maxRows, (chunk + 1) * maxRows)),
   );
 
-/** Those of whom that is true. */
-export function rowsOf(rows: BeatRows, which: (id: NodeInstanceId) => boolean): BeatRows {
-  const kept = rows.ids.map(which);
-  return mapped(rows, (column) => column.filter((_, row) => kept[row]));
+export function filterRows(rows: BeatRows, isWanted: (id: NodeInstanceId) => boolean): BeatRows {
+  const kept = rows.ids.map(isWanted);
+  return mapColumns(rows, (column) => column.filter((_, row) => kept[row]));
 }

@@ -6,7 +6,13 @@ import { moment, secondsBetween, secondsLater } from '../../base/clock.ts';
 import { newFindingId } from '../../base/ids.ts';
 import { findShift, type Shift } from '../../lifecycle/boots/boot-shift.ts';
 import { type RecordedBoot, shiftSides } from '../../lifecycle/boots/shift-finding.ts';
-import { type BootedPool, bootedPools, bootsOf, bootsToCompare, stagesOfBoots } from '../../store/boots/boot-shifts.ts';
+import {
+  type BootedPool,
+  bootedPools,
+  bootSubject,
+  bootsToCompare,
+  stagesOfBoots,
+} from '../../store/boots/boot-shifts.ts';
 import {
   type Disagreement,
   endFindings,
@@ -68,7 +74,7 @@ export const bootShift = ({ db, clock, environment }: SweepServices): Sweep => {
     const { ours, theirs } = shiftSides(shift, stages, booted.phase, budget);
     return {
       what: 'boots_slower',
-      subject: bootsOf(booted),
+      subject: bootSubject(booted),
       pool: booted.pool,
       node_id: null,
       node_instance_id: null,
@@ -110,7 +116,7 @@ export const bootShift = ({ db, clock, environment }: SweepServices): Sweep => {
     // look from a clock that has jumped back since.
     const since = lookedAt && lookedAt <= now ? secondsLater(lookedAt, -settings.every_seconds) : null;
     const booted = await bootedPools(db, since, [...standing.keys()]);
-    const there = new Set(booted.map(bootsOf));
+    const there = new Set(booted.map(bootSubject));
     const found: Disagreement[] = [];
     const failed: string[] = [];
     const over: Ended[] = [...standing.values()]
@@ -119,8 +125,8 @@ export const bootShift = ({ db, clock, environment }: SweepServices): Sweep => {
     for (let at = 0; at < booted.length; at += batch) {
       const some = booted.slice(at, at + batch);
       const boots = await bootsToCompare(db, some, now);
-      const stumbled = await eachAlone(some, bootsOf, async (each) => {
-        const looked = await judge(each, boots.get(bootsOf(each)) ?? [], standing.get(bootsOf(each)), now);
+      const stumbled = await eachAlone(some, bootSubject, async (each) => {
+        const looked = await judge(each, boots.get(bootSubject(each)) ?? [], standing.get(bootSubject(each)), now);
         found.push(...looked.found);
         over.push(...looked.over);
       });

@@ -14,6 +14,8 @@ const rewritten = [
   'src/engine/',
   'src/main.ts',
   'src/server/',
+  'src/store/boots/',
+  'src/store/heartbeats/',
   'src/sweeps/',
   'src/lifecycle/glossary.ts',
   'src/probe/',
