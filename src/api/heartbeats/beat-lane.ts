@@ -2,7 +2,7 @@
  * A shorter way for the one request that outnumbers all others: a plain beat of an agent that is known. It stands before the
  * framework, asks the same checks, and answers only what they let pass and what changes nothing. Whatever is unusual in any
  * way goes the ordinary way as if nobody had looked at it, so that every refusal and every change is made in one place.
- * Why, and what it saves: docs/decisions/0018-a-lane-for-beats.md.
+ * Why, and what it saves: docs/decisions/0018-heartbeat-fast-path.md.
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
