@@ -1,4 +1,4 @@
-/** Every operation there is, in every revision that may still be running. A new one is one file and one line here. */
+/** All operations, in every revision that may still be running. */
 import type { OperationDefinition } from '../engine/engine.ts';
 import { nodeDiagnose } from './actions/node-diagnose.ts';
 import { nodeProbe } from './actions/node-probe.ts';

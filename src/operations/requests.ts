@@ -1,4 +1,4 @@
-/** What people and rules may request. A request changes rows and queues its operation in one transaction, or changes nothing. */
+/** Requests by people and rules. Each changes rows and queues its operation in one transaction. */
 import { limitConcurrency } from '../base/batching/limit-concurrency.ts';
 import { now } from '../base/clock.ts';
 import { newAllocationId, newWorkflowId } from '../base/ids.ts';
@@ -27,38 +27,42 @@ import { releaseIn } from './release/release-requests.ts';
 import { type Caller, type Touched, visibleAllocation, visibleOperation } from './runtime/caller.ts';
 import type { OperationServices } from './runtime/services.ts';
 
-const again = (action: NodeActionName) =>
+const repeatAction = (action: NodeActionName) =>
   `Ask for the action \`${action}\` on its node again: it begins with the machine as it stands now.`;
 
-const ways: Readonly<Record<string, string>> = {
+const nextSteps: Readonly<Record<string, string>> = {
   [nodeProvisionKind]: 'Retry the allocation instead: it needs a new instance, not the failed one again.',
   [allocationForceReleaseKind]: 'Force the release of the allocation again: it asks once more for a proof.',
-  [nodeRetireKind]: again('retire'),
-  [nodeReimageKind]: again('reimage'),
-  [nodeReEnrollKind]: again('re-enroll'),
-  [nodeReactivateKind]: again('reactivate'),
-  [nodeProbeKind]: again('probe'),
-  [nodeDiagnoseKind]: again('collect-diagnostics'),
+  [nodeRetireKind]: repeatAction('retire'),
+  [nodeReimageKind]: repeatAction('reimage'),
+  [nodeReEnrollKind]: repeatAction('re-enroll'),
+  [nodeReactivateKind]: repeatAction('reactivate'),
+  [nodeProbeKind]: repeatAction('probe'),
+  [nodeDiagnoseKind]: repeatAction('collect-diagnostics'),
 };
 
-const insteadOfRetry = (kind: string): string => ways[kind] ?? 'Ask for the same again: it begins anew.';
+/** The next step after a failed operation that cannot be retried itself. */
+const insteadOfRetry = (kind: string): string => nextSteps[kind] ?? 'Ask for the same again: it begins anew.';
 
 const defaultTenant = 'default';
-/** Half of the connections, so that hundreds of requests at once leave the rest to the work they cause. */
-const turns = limitConcurrency(8, (error) => error instanceof StoreUnavailable);
+/**
+ * Half of the connection pool, so that a burst of requests leaves connections for the work it
+ * causes.
+ */
+const limited = limitConcurrency(8, (error) => error instanceof StoreUnavailable);
 
 export function requestAllocation(
   services: OperationServices,
-  asked: AllocationCreate,
+  wanted: AllocationCreate,
   caller: Caller,
 ): Promise<Touched> {
   const { db, clock, environment } = services;
   const at = now(clock);
   const request = async (tx: Transaction): Promise<Touched> => {
-    const pool = await currentPool(tx, asked.pool, 'for share of pool');
-    if (!pool) throw new ApiProblem('pool_not_found', `There is no pool named ${asked.pool}.`);
+    const pool = await currentPool(tx, wanted.pool, 'for share of pool');
+    if (!pool) throw new ApiProblem('pool_not_found', `There is no pool named ${wanted.pool}.`);
     if (pool.document.paused)
-      throw new ApiProblem('pool_paused', `The pool ${asked.pool} takes no new allocations while it is paused.`);
+      throw new ApiProblem('pool_paused', `The pool ${wanted.pool} takes no new allocations while it is paused.`);
     const allocation_id = newAllocationId(clock);
     const workflow_id = newWorkflowId(clock);
     const tenant = caller.visibility.kind === 'fleet' ? defaultTenant : caller.visibility.tenant;
@@ -68,30 +72,33 @@ export function requestAllocation(
         allocation_id,
         pool: pool.name,
         tenant,
-        name: asked.name ?? null,
+        name: wanted.name ?? null,
         workflow_id,
         correlation_id: caller.correlation_id,
-        provision_timeout_seconds: asked.provision_timeout_seconds ?? null,
-        labels: asked.labels ?? {},
+        provision_timeout_seconds: wanted.provision_timeout_seconds ?? null,
+        labels: wanted.labels ?? {},
       },
       pool.document,
       { reason: `asked for a machine of pool ${pool.name}`, actor: caller.actor },
       at,
       environment,
     );
-    const asks = {
+    const provision = {
       workflow_id,
       allocation: { allocation_id, tenant },
       correlation_id: caller.correlation_id,
       actor: caller.actor,
     };
-    await queueProvision(tx, pool.document, services, asks, at);
+    await queueProvision(tx, pool.document, services, provision, at);
     return { allocation_id, workflow_id };
   };
-  return turns(() => db.transaction(request));
+  return limited(() => db.transaction(request));
 }
 
-/** The pool that another try launches from; refused if it would launch nothing. Also used to predict a retry. */
+/**
+ * Returns the pool for a retry; throws if it was deleted or is paused. Also used to predict a
+ * retry.
+ */
 export async function retryingPool(db: Queryable, name: string): Promise<PoolRow> {
   const pool = await currentPool(db, name);
   if (!pool) throw new ApiProblem('pool_not_found', `The pool ${name} was deleted.`);
@@ -100,11 +107,11 @@ export async function retryingPool(db: Queryable, name: string): Promise<PoolRow
   return pool;
 }
 
-/** Another try of a failed allocation; it stays failed until a new instance is on its way. */
+/** Retries a failed allocation. It stays `failed` until a new instance is launched. */
 export function requestRetry(services: OperationServices, id: string, caller: Caller): Promise<Touched> {
   return services.db.transaction(async (tx) => {
     const at = now(services.clock);
-    // The lock makes concurrent requests share one try.
+    // The row lock makes concurrent requests share one retry.
     const allocation = visibleAllocation(await lockAllocation(tx, id), caller);
     if (allocation.status !== 'failed')
       throw new ApiProblem(
@@ -112,19 +119,20 @@ export function requestRetry(services: OperationServices, id: string, caller: Ca
         `The allocation is ${allocation.status}; only a failed one can be tried again.`,
       );
     const pool = await retryingPool(tx, allocation.pool);
-    // A second request returns the open try. The failed operation may still be ending; it is not that try.
+    // A repeated request returns the open retry. Ignore the failed operation, which may still be
+    // ending.
     const open = await openOperationsOf(tx, allocation.allocation_id);
-    const asked = open.find((operation) => operation.created_at > allocation.status_since);
-    if (asked) return { allocation_id: allocation.allocation_id, workflow_id: asked.workflow_id };
+    const retry = open.find((operation) => operation.created_at > allocation.status_since);
+    if (retry) return { allocation_id: allocation.allocation_id, workflow_id: retry.workflow_id };
     const workflow_id = newWorkflowId(services.clock);
-    const asks = {
+    const provision = {
       workflow_id,
       allocation,
       correlation_id: caller.correlation_id,
       actor: caller.actor,
       retry: { reason: caller.reason ?? null },
     };
-    await queueProvision(tx, pool.document, services, asks, at);
+    await queueProvision(tx, pool.document, services, provision, at);
     await markRetrying(tx, allocation, { workflow_id, next_try: retryByHand, actor: caller.actor }, at);
     return { allocation_id: allocation.allocation_id, workflow_id };
   });
@@ -135,8 +143,7 @@ export async function requestCancel(services: OperationServices, id: string, cal
     const operation = visibleOperation(await operationRow(tx, id, 'for update'), caller);
     if (operation.kind === allocationReleaseKind || operation.kind === allocationForceReleaseKind)
       throw new ApiProblem('action_illegal', 'A release cannot be cancelled: half of it would be limbo.');
-    // Cancelling what brings an allocation up is releasing it: the machine must be proven gone, not
-    // just left.
+    // Cancelling a provision releases its allocation, because the machine must be proven gone.
     if (operation.allocation_id) {
       if (operation.status !== 'queued' && operation.status !== 'running') throw new ApiProblem('operation_ended');
       await releaseIn(
@@ -162,7 +169,7 @@ export function requestOperationRetry(services: OperationServices, id: string, c
         'operation_ended',
         `The operation ${operation.status}; only a failed one can be tried again.`,
       );
-    // An operation about neither is about many machines.
+    // An operation without allocation and node is a recovery of many machines.
     if (!operation.allocation_id && !operation.node_id)
       throw new ApiProblem('action_illegal', 'Ask for a new recovery instead: it takes up whatever has not recovered.');
     if (operation.kind !== allocationReleaseKind || !operation.allocation_id)

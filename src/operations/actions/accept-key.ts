@@ -1,4 +1,6 @@
-/** `accept-key`: a person vouches for a key that no former key has signed, and names it by its fingerprint. */
+/**
+ * `accept-key`: a person accepts a key without a signature by the former key, by its fingerprint.
+ */
 import { fingerprintOf } from '../../base/credentials/ed25519.ts';
 import type { NodeInstanceId } from '../../base/ids.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
@@ -20,7 +22,7 @@ async function keyInDoubt({ tx, node }: Acting): Promise<KeyInDoubt> {
   return { id, key, fingerprint: fingerprintOf(key), since };
 }
 
-/** The holder of the credential may have replaced the key since the operator looked at it. */
+/** The credential's holder may have replaced the key again since the operator saw it. */
 function requireSeenKey(seen: string | undefined, fingerprint: string): void {
   if (seen === fingerprint) return;
   if (seen !== undefined)

@@ -1,5 +1,4 @@
-/** What the tables of actions look at, read from the store. */
-
+/** Reads the facts by which the action tables decide which actions are open. */
 import type { Node } from '../../contract/node.ts';
 import type { ActionSubject } from '../../lifecycle/actions/actions.ts';
 import type { AllocationSubject } from '../../lifecycle/actions/allocation-actions.ts';
@@ -13,7 +12,7 @@ import { statusesOf } from '../../store/rows/allocations.ts';
 import { readNode } from '../../store/rows/nodes.ts';
 import { currentDocuments } from '../../store/rows/pools.ts';
 
-/** By as many statements for a thousand as for one. */
+/** Uses a fixed number of statements, however many nodes there are. */
 export async function nodeSubjects(db: Queryable, nodes: readonly Node[]): Promise<ActionSubject[]> {
   const held = nodes.flatMap(({ allocation_id }) => allocation_id ?? []);
   const [holders, circumstances] = await readAll(db, [() => statusesOf(db, held), () => circumstancesOf(db, nodes)]);
@@ -24,7 +23,7 @@ export async function nodeSubjects(db: Queryable, nodes: readonly Node[]): Promi
   }));
 }
 
-/** `allocation_status` is that of the allocation that holds it. */
+/** `allocation_status` is the status of the node's holder. */
 export async function nodeSubject(
   db: Queryable,
   node: Node,
@@ -60,7 +59,10 @@ export interface AllocationFacts extends Pick<AllocationSubject, 'status' | 'dea
   allocation_id: string;
 }
 
-/** The machine counts only while this allocation is the one that holds it: a former one may serve another tenant by now. */
+/**
+ * Includes the node only if this allocation holds it. A former machine may serve another tenant by
+ * now.
+ */
 export async function allocationSubject(db: Queryable, allocation: AllocationFacts): Promise<AllocationSubject> {
   const { allocation_id, node_id, status, deadline_at } = allocation;
   const node = node_id ? await readNode(db, node_id, wholeFleet) : undefined;

@@ -1,4 +1,4 @@
-/** What every action on a node is given, and what it owes: a prediction, and the deed that fulfils it. */
+/** The parts of an action: its request, its prediction, and the work that fulfils it. */
 import { secondsLater } from '../../base/clock.ts';
 import type { KnownIds, WorkflowId } from '../../base/ids.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
@@ -17,9 +17,9 @@ export interface ActionRequest {
   reason: string;
   dry_run?: boolean | undefined;
   seconds?: number | undefined;
-  /** A drained node is set aside, or taken down for good. */
+  /** After the drain the node is quarantined, or torn down for good. */
   drain_then?: 'hold' | 'retire' | undefined;
-  /** accept-key: of the key that the person saw. */
+  /** accept-key: the fingerprint that the person saw. */
   fingerprint?: string | undefined;
 }
 
@@ -27,49 +27,49 @@ export interface Prediction<Status extends string = string> {
   status: Status;
   deadline_at: Date | null;
   says: string;
-  /** accept-key: of the key that would be accepted. */
+  /** accept-key: the fingerprint that would be accepted. */
   fingerprint?: string;
-  /** The operation that does it, once it is asked for. */
+  /** The queued operation. */
   workflow_id?: WorkflowId | undefined;
-  /** Shown to whoever asked, runOnce, and kept nowhere. */
+  /** Returned once to the caller, and stored nowhere. */
   enrollment_token?: string;
-  /** What else there is to keep of it. */
+  /** More fields for the evidence. */
   data?: Record<string, unknown>;
 }
 
 export interface Acting {
   tx: Transaction;
   services: OperationServices;
-  /** Locked. */
+  /** Locked by `tx`. */
   node: NodeRow;
-  /** What it was made from. */
+  /** The pool generation that the node was made from. */
   pool: PoolDocument;
-  /** The same, as everybody sees it: with its allocation and occupancy. */
+  /** The node as the API returns it, with allocation and occupancy. */
   shown: Node;
   request: ActionRequest;
   caller: Caller;
   at: Date;
 }
 
-export type Deed = Pick<Prediction, 'workflow_id' | 'enrollment_token'>;
+export type ActionResult = Pick<Prediction, 'workflow_id' | 'enrollment_token'>;
 
 export interface Action {
   predict(acting: Acting): Prediction<NodeStatus> | Promise<Prediction<NodeStatus>>;
-  /** Answers the operation that it queued, if it did, and a secret where there is one to show. */
-  act(acting: Acting, prediction: Prediction<NodeStatus>): Promise<WorkflowId | undefined | Deed>;
+  /** Returns the queued operation, if any, and a secret to show to the caller. */
+  act(acting: Acting, prediction: Prediction<NodeStatus>): Promise<WorkflowId | undefined | ActionResult>;
 }
 
 export const changedMeanwhile = (what = 'The node has changed meanwhile; look at it again.') =>
   new ApiProblem('action_illegal', what);
 
-/** Cited wherever the door is asked for what a person wants. */
+/** The part of a transition that cites the person. */
 export const citing = ({ request, caller }: Acting) => ({
   reason: request.reason,
   actor: caller.actor,
   correlation_id: caller.correlation_id,
 });
 
-/** The deadline that entering the status now would give it, as the door sets it. */
+/** The deadline that a transition to the status would set. */
 export function deadlineIn(status: NodeStatus, { node, pool, services, at }: Acting): Date | null {
   const phase = nodeStatuses[status].deadline;
   if (!phase) return null;
@@ -78,7 +78,7 @@ export function deadlineIn(status: NodeStatus, { node, pool, services, at }: Act
 
 export interface ActingOnAllocation {
   tx: Transaction;
-  /** They speak to `tx`. */
+  /** Their `db` uses `tx`. */
   services: OperationServices;
   allocation: AllocationRow;
   request: ActionRequest;
@@ -86,6 +86,7 @@ export interface ActingOnAllocation {
   at: Date;
 }
 
+/** Records that an action was done, by whom and why. */
 export const recordAction = (
   db: Queryable,
   action: string,

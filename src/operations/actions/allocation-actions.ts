@@ -1,4 +1,7 @@
-/** What is done about an allocation. The table of lifecycle/actions/allocation-actions.ts says when and by whom; it works when the machine is gone. */
+/**
+ * Actions on allocations; lifecycle/actions/allocation-actions.ts decides when they are open. They
+ * work without a machine too.
+ */
 import { now, secondsLater } from '../../base/clock.ts';
 import type { KnownIds, WorkflowId } from '../../base/ids.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
@@ -33,7 +36,7 @@ interface OwnAction {
 
 type Request = (services: OperationServices, id: string, caller: Caller) => Promise<{ workflow_id: WorkflowId }>;
 
-/** A release has its time from the moment it is asked for; what else is asked for has it once that begins. */
+/** A release has its deadline from the request on. Other actions get theirs when they start. */
 async function releaseDeadline({ tx, services, allocation, at }: ActingOnAllocation): Promise<Date | null> {
   const pool = await currentPool(tx, allocation.pool);
   return pool ? secondsLater(at, budgetOf('release', pool.document, services.environment, null).seconds) : null;
@@ -85,7 +88,7 @@ const own: Record<OwnName, OwnAction> = {
 
 const isOwn = (action: AllocationActionName): action is OwnName => Object.hasOwn(own, action);
 
-/** While a machine comes up or may still come back, both share one deadline, and the machine's is the one to move. */
+/** While the machine boots or may be rescued, both share the node's deadline. */
 const sharesDeadline = ({ status }: AllocationRow) => status === 'provisioning' || status === 'failed';
 
 const actsOnMachine = (
@@ -94,7 +97,7 @@ const actsOnMachine = (
 ): action is AllocationActionName & NodeActionName =>
   !isOwn(action) || (action === 'extend-deadline' && sharesDeadline(allocation));
 
-/** What becomes of the allocation where its machine is moved. */
+/** Acts on the allocation's node, and returns the resulting status of the allocation. */
 async function actOnMachine(
   { services, allocation, request, caller }: ActingOnAllocation,
   action: NodeActionName,
@@ -118,7 +121,7 @@ async function actItself(acting: ActingOnAllocation, action: OwnName): Promise<P
   return done;
 }
 
-/** With `dry_run` it only says what would come of it. */
+/** With `dry_run` it only predicts. */
 export function actOnAllocation(
   services: OperationServices,
   id: string,

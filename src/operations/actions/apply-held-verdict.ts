@@ -1,5 +1,4 @@
-/** `apply-held-verdict`: what the brake keeps back takes effect on this one node. */
-
+/** `apply-held-verdict`: applies the verdict that the brake holds back for one node. */
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { Held } from '../../contract/node.ts';
 import { isFresh } from '../../lifecycle/deadlines/liveness.ts';

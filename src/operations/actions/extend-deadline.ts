@@ -1,4 +1,6 @@
-/** `extend-deadline`: more time, by a person's word and with their reason. */
+/**
+ * `extend-deadline` of a node, and of an allocation that waits for a machine or for its release.
+ */
 import { secondsLater } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { AllocationStatus } from '../../lifecycle/model/states.ts';
@@ -17,7 +19,7 @@ const requireSeconds = (seconds: number | undefined): number => {
   return seconds;
 };
 
-/** Counted from the deadline, or from now where that has passed already. */
+/** Counts from the deadline, or from now if that has passed. */
 export const extended = (deadline_at: Date | null, seconds: number | undefined, at: Date): Date =>
   secondsLater(deadline_at && deadline_at > at ? deadline_at : at, requireSeconds(seconds));
 
@@ -44,12 +46,12 @@ export async function extendAllocation(
   { tx, allocation, request, caller, at }: ActingOnAllocation,
   { deadline_at }: Prediction,
 ): Promise<undefined> {
-  // An operation's own step locks the operation and then the allocation.
+  // Lock order: operations before the allocation.
   const open = await openOperationsOf(tx, allocation.allocation_id, 'for no key update');
   const locked = await lockAllocation(tx, allocation.allocation_id);
   if (!deadline_at || !locked || locked.status !== allocation.status)
     throw changedMeanwhile('The allocation has changed meanwhile; look at it again.');
-  // The step that it waits in has a limit of its own, which would end the wait before the new deadline.
+  // The current step has its own limit, which would end the wait before the new deadline.
   for (const { workflow_id } of open) await extendSteps(tx, workflow_id, request.seconds ?? 0);
   const reason = `extended by ${request.seconds} s: ${request.reason}`;
   await moveAllocationDeadline(tx, locked, { deadline_at, reason }, { layer: 'operator', actor: caller.actor }, at);

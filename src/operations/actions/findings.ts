@@ -1,4 +1,7 @@
-/** What a person decides about a finding: repair or accept it, with a reason. Each is one transaction; a dry run changes nothing. */
+/**
+ * Repairs or accepts a finding, with a reason. Each decision is one transaction; a dry run changes
+ * nothing.
+ */
 import { now } from '../../base/clock.ts';
 import type { WorkflowId } from '../../base/ids.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
@@ -29,14 +32,17 @@ interface Deciding {
 
 interface Decision {
   says(finding: FindingRow): string;
-  /** After it, the finding is settled. Throws where it no longer fits. Answers the operation that it queued. */
+  /**
+   * Throws if the decision no longer fits. Returns the queued operation, if any. The finding is
+   * settled next.
+   */
   act(deciding: Deciding): Promise<WorkflowId | undefined>;
 }
 
 const agreesByNow = () =>
   new ApiProblem('action_illegal', 'The sides agree by now; the finding closes by itself with the next pass.');
 
-/** Which row a finding about a row is about. */
+/** The row that the finding is about. */
 const rowOf = ({ finding: { allocation_id, subject }, request, caller }: Deciding) => ({
   table: allocation_id === null ? ('nodes' as const) : ('allocations' as const),
   id: subject,
@@ -54,7 +60,10 @@ async function takeDown({ tx, services, finding, request, caller, at }: Deciding
   return workflow_id;
 }
 
-/** By the proof on record; a machine that its provider showed again is taken down and proven gone once more. */
+/**
+ * Retires the node by the recorded proof. A machine that its provider has shown since is torn down
+ * again.
+ */
 async function retireByProof(deciding: Deciding): Promise<WorkflowId | undefined> {
   const { tx, services, finding, request, caller, at } = deciding;
   if (!(await lockNode(tx, finding.subject))) throw agreesByNow();
@@ -170,7 +179,7 @@ function decide(
 export const repairFinding = (services: OperationServices, id: string, request: FindingRequest, caller: Caller) =>
   decide(services, id, repairs, () => ({ status: 'repaired' }), request, caller);
 
-/** One about which nothing is changed stands until the sides agree, so that it is not found anew. */
+/** An accepted finding stays on record until the sides agree, so that it is not opened again. */
 export const acceptFinding = (services: OperationServices, id: string, request: FindingRequest, caller: Caller) =>
   decide(
     services,

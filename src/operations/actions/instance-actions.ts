@@ -1,5 +1,4 @@
-/** `reimage`: the machine is taken down with proof and brought up anew, as a new instance of its pool as it is now. */
-
+/** `reimage` and `re-enroll`, which give a node a new instance, and `retire`, which ends it. */
 import { secondsLater } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { currentPool, type PoolRow } from '../../store/rows/pools.ts';
@@ -9,7 +8,7 @@ import { reimageIn } from '../provision/node-reimage.ts';
 import { retireIn } from '../release/node-retire.ts';
 import { type Acting, type Action, changedMeanwhile, deadlineIn } from './action.ts';
 
-/** The pool that the new instance is to be made from. */
+/** The pool that the new instance is made from. */
 export async function launchingPool({ tx, node }: Acting): Promise<PoolRow> {
   const pool = await currentPool(tx, node.pool);
   if (!pool) throw new ApiProblem('pool_not_found', `The pool ${node.pool} was deleted; retire the node instead.`);

@@ -1,4 +1,7 @@
-/** What an operator does about a node. The table of lifecycle/actions/actions.ts says when; the files of actions/ say how. Each is one transaction. */
+/**
+ * Actions on nodes, each in one transaction. lifecycle/actions/actions.ts decides when they are
+ * open.
+ */
 import { now } from '../../base/clock.ts';
 import type { KnownIds } from '../../base/ids.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
@@ -25,20 +28,23 @@ import { reEnroll, reimage, retire } from './instance-actions.ts';
 import { collectDiagnostics, probe } from './question-actions.ts';
 import { drain, quarantine, reactivate, undrain } from './status-actions.ts';
 
-/** Whoever only wants to know does not wait long for a driver that hangs, and no transaction lies idle meanwhile for longer than it may. */
+/** A prediction does not wait long for a driver that hangs. */
 const predictWithinSeconds = 3;
 
 interface ByAllocation {
-  /** What becomes of the node, and in words; refused where the deed would be. */
+  /** Returns the resulting status and the effect in words. Throws where the action would. */
   predict(services: OperationServices, shown: Node): Promise<{ status: NodeStatus; says: string }>;
   act(services: OperationServices, allocation_id: string, caller: Caller): Promise<Touched>;
 }
 
-const forcedSays =
+const forceEffect =
   'a proof is asked for once more: with one it is retired where its machine is gone, and used again where it is proven clean; without one its allocation is released, what may remain goes on the residue ledger, and it is quarantined';
 
-/** Looks as the deed will, but asks no agent and cuts nothing off: that its agent may still prove it clean is in the words. */
-async function endOfForced(services: OperationServices, { node_id }: Node): Promise<'retired' | 'quarantined'> {
+/**
+ * Checks as the action will, but asks no agent and revokes nothing. The text mentions a proof by
+ * the agent.
+ */
+async function statusAfterForce(services: OperationServices, { node_id }: Node): Promise<'retired' | 'quarantined'> {
   const subject = await readSubject(services, services.db, node_id, {
     workflow_id: null,
     correlation_id: null,
@@ -46,19 +52,19 @@ async function endOfForced(services: OperationServices, { node_id }: Node): Prom
   });
   const { driver, pool } = subject;
   if (!driver.launches && reusesNodes(pool)) return 'quarantined';
-  // One that is let go by ending its credential is proven by doing that.
+  // The action revokes the credential, which is the proof.
   if (driver.final_proof === 'revoked') return 'retired';
   const { proof } = await lookForProof(services.clock, subject, predictWithinSeconds);
   return proof ? 'retired' : 'quarantined';
 }
 
-/** Whatever keeps us from looking must not keep anybody from forcing: it is no proof, as it is none for the deed. */
+/** An error is no proof here, and must not prevent the prediction. */
 async function predictForced(services: OperationServices, shown: Node) {
-  const status = await endOfForced(services, shown).catch((error: unknown) => {
+  const status = await statusAfterForce(services, shown).catch((error: unknown) => {
     if (error instanceof StoreUnavailable) throw error;
     return 'quarantined' as const;
   });
-  return { status, says: forcedSays };
+  return { status, says: forceEffect };
 }
 
 const byAllocation: Partial<Record<NodeActionName, ByAllocation>> = {
@@ -97,8 +103,8 @@ const actions: Record<Exclude<NodeActionName, 'retry' | 'retry-release' | 'force
 
 const isDirect = (action: NodeActionName): action is keyof typeof actions => Object.hasOwn(actions, action);
 
-/** Refused unless the table opens the action in this state. */
-async function mustBeOpen(db: Queryable, id: string, action: NodeActionName): Promise<Node> {
+/** Throws unless the table opens the action in this state. */
+async function requireOpen(db: Queryable, id: string, action: NodeActionName): Promise<Node> {
   const row = await joinedRow(db, id, wholeFleet);
   if (!row) throw new ApiProblem('node_not_found');
   const shown = nodeWire(row);
@@ -110,8 +116,12 @@ async function mustBeOpen(db: Queryable, id: string, action: NodeActionName): Pr
 const idsOf = ({ node_id, node_instance_id, allocation_id }: Node) =>
   ({ target_id: node_id, node_id, node_instance_id, allocation_id }) as KnownIds & { target_id: string };
 
-/** Foretold before the deed locks anything: foretelling may ask a driver, and nobody else waits for that. */
-async function actThrough(
+/**
+ * Predicts before it locks anything, because a prediction may call a driver. The request locks the
+ * allocation's operation first, as every operation's step does, so the node must not be locked
+ * before.
+ */
+async function actByAllocation(
   services: OperationServices,
   shown: Node,
   action: NodeActionName,
@@ -132,7 +142,7 @@ async function actThrough(
   });
 }
 
-/** With `dry_run` it only says what would come of it. */
+/** With `dry_run` it only predicts. */
 export async function actOnNode(
   services: OperationServices,
   id: string,
@@ -141,19 +151,20 @@ export async function actOnNode(
   caller: Caller,
 ): Promise<Prediction<NodeStatus>> {
   const through = byAllocation[action];
-  if (through) return actThrough(services, await mustBeOpen(services.db, id, action), action, through, request, caller);
+  if (through)
+    return actByAllocation(services, await requireOpen(services.db, id, action), action, through, request, caller);
   if (!isDirect(action)) throw new Error(`nobody knows how to ${action} a node`);
   return services.db.transaction(async (tx) => {
     const at = now(services.clock);
     const node = await lockNode(tx, id);
-    const shown = await mustBeOpen(tx, id, action);
+    const shown = await requireOpen(tx, id, action);
     const pool = node && (await poolGeneration(tx, node.pool, node.pool_generation));
     if (!pool) throw new ApiProblem('node_not_found');
     const acting = { tx, services, node, pool, shown, request, caller, at };
     const prediction = await actions[action].predict(acting);
     if (request.dry_run) return prediction;
-    const deed = await actions[action].act(acting, prediction);
-    const done = { ...prediction, ...(typeof deed === 'object' ? deed : { workflow_id: deed }) };
+    const result = await actions[action].act(acting, prediction);
+    const done = { ...prediction, ...(typeof result === 'object' ? result : { workflow_id: result }) };
     await recordAction(tx, action, idsOf(shown), request, caller, done, at);
     return done;
   });

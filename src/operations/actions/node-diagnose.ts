@@ -1,6 +1,6 @@
 /**
- * Asks for what a machine alone knows, now, and keeps it as evidence: its agent, and the provider behind it. It changes nothing, and
- * a machine whose agent is dead costs only the time of one look.
+ * Collects diagnostics from a machine's agent and its provider and stores them as evidence. Changes
+ * nothing else. A dead agent costs one timeout.
  */
 import type { OperationDefinition } from '../../engine/engine.ts';
 import { isFenced } from '../../lifecycle/model/states.ts';
@@ -35,7 +35,7 @@ export function nodeDiagnose(services: OperationServices): OperationDefinition {
       const subject = await nodeSubjectOf(services, context);
       const contact: AgentContact = { silent: false };
       const kept = { agent: false, provider: false };
-      // A fenced node is handed only what takes it down, and what is kept before that.
+      // A fenced node accepts only tasks of its teardown, such as `release.freeze`.
       const type = isFenced(subject.node.status) ? 'release.freeze' : 'diagnostics.collect';
       await stage(context, services, 'ask-agent', async () => {
         kept.agent = await freezeFromAgent(context, services, 'ask-agent:agent', subject, contact, type);

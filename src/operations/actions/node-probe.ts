@@ -1,6 +1,6 @@
 /**
- * Asks a machine once, now, whether it lives: where it said that it can be reached, else by a task that proves claim and result. What
- * was seen is kept as any probe is, so a machine that answers counts as alive; nothing else changes.
+ * Probes a machine once: at its endpoint, or with a task if it has none. The result is stored like
+ * that of any probe, so a machine that answers counts as alive.
  */
 import { now } from '../../base/clock.ts';
 import type { OperationContext, OperationDefinition } from '../../engine/engine.ts';

@@ -1,4 +1,7 @@
-/** A ping outside any operation: somebody asks, now, whether a task reaches a machine and its signed answer comes back. */
+/**
+ * A ping outside of operations: checks whether a task reaches a machine and its signed answer
+ * returns.
+ */
 import { now, secondsLater } from '../../base/clock.ts';
 import { type CorrelationId, type NodeId, type NodeInstanceId, newTaskId } from '../../base/ids.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
@@ -24,7 +27,7 @@ export async function queuePing(
 ): Promise<string> {
   const at = now(services.clock);
   return services.db.transaction(async (tx) => {
-    // Two who ask at once get one ping between them.
+    // The row lock makes concurrent callers share one ping.
     await instanceRow(tx, who.node_instance_id, 'for update');
     const open = await openPingOf(tx, who.node_instance_id, at);
     if (open) return open.task_id;
@@ -52,7 +55,7 @@ export interface PingSeen {
   checks: CheckedLayer[];
 }
 
-/** Undefined for a task that is no ping of this instance. */
+/** Throws for a task that is not a ping of this instance. */
 export async function readPing(
   { db, clock }: OperationServices,
   task_id: string,

@@ -1,4 +1,4 @@
-/** Operations that only ask a machine something: how each of them is queued. */
+/** `probe` and `collect-diagnostics`, which queue an operation that only reads from a machine. */
 import { newWorkflowId, type WorkflowId } from '../../base/ids.ts';
 import type { Node } from '../../contract/node.ts';
 import { openOperationOnNode } from '../../store/operations/open-operations.ts';
@@ -10,7 +10,9 @@ import type { Action } from './action.ts';
 import { diagnoseQuestion } from './node-diagnose.ts';
 import { probeQuestion } from './node-probe.ts';
 
-/** The caller holds the node's lock. Asking again while somebody asks is the same question. */
+/**
+ * The caller holds the node's lock. Returns the open operation of the same kind, if there is one.
+ */
 export async function askIn(
   tx: Transaction,
   services: OperationServices,
@@ -19,8 +21,8 @@ export async function askIn(
   caller: Caller,
   at: Date,
 ): Promise<WorkflowId> {
-  const under_way = await openOperationOnNode(tx, node.node_id, question.kind);
-  if (under_way) return under_way;
+  const open = await openOperationOnNode(tx, node.node_id, question.kind);
+  if (open) return open;
   const workflow_id = newWorkflowId(services.clock);
   await queueOperation(
     tx,
@@ -32,7 +34,8 @@ export async function askIn(
       tenant: null,
       correlation_id: caller.correlation_id,
       actor: caller.actor,
-      // Not the operation's own allocation: whoever releases or retries that must not take this for its provision or release.
+      // Not the operation's `allocation_id`: releases and retries must not mistake this for a
+      // provision or release.
       params: { allocation_id: node.allocation_id, reason: caller.reason ?? null },
     },
     at,

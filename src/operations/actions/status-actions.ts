@@ -1,4 +1,4 @@
-/** The actions that are one change of status, and at most an operation that follows it. */
+/** Actions that change a node's status: `drain`, `undrain`, `quarantine` and `reactivate`. */
 import { newWorkflowId } from '../../base/ids.ts';
 import { reusesNodes } from '../../lifecycle/model/reuse.ts';
 import type { NodeStatus, Occupancy } from '../../lifecycle/model/states.ts';
@@ -16,9 +16,9 @@ interface Move {
   by: Cause;
   says(acting: Acting): string;
   set?(acting: Acting): NodeChanges;
-  /** Follows what comes of it, until it is over. */
+  /** The operation that follows the change. */
   followed_by?: Pick<NewOperation, 'kind' | 'revision' | 'tenant' | 'params' | 'steps'>;
-  /** In the same transaction. */
+  /** More work in the same transaction. */
   also?(acting: Acting): Promise<void>;
 }
 
@@ -59,7 +59,10 @@ export const drain = moveTo({
 
 export const undrain = moveTo({ to: 'ready', by: 'undrain', says: () => 'it takes work again' });
 
-/** What becomes of it, and of what is on it. `keeps` where the pool uses its machines again: a release then leaves the machine where it is. */
+/**
+ * The effect of a quarantine. `keeps` applies if the pool reuses machines, because a release then
+ * leaves the machine.
+ */
 const asideFor: Record<Occupancy, { keeps: string; loses: string }> = {
   free: {
     keeps: 'it is set aside, as it is, until somebody reactivates or retires it',
@@ -88,7 +91,7 @@ export const quarantine = moveTo({
   to: 'quarantined',
   by: 'quarantine',
   says: ({ shown, pool }) => asideFor[shown.occupancy][reusesNodes(pool) ? 'keeps' : 'loses'],
-  // Whatever takes it down would else go on behind the back of who set it aside.
+  // Cancel teardowns, which would otherwise continue on the quarantined machine.
   async also({ tx, services, node, caller, at }) {
     for (const { workflow_id, attempt } of await openTeardownsOf(tx, node.node_id)) {
       await markCancelling(tx, workflow_id, at, caller.actor);

@@ -1,4 +1,4 @@
-/** Machines of a pool are handed out to all who wait at once, exactly as they would be one after another. */
+/** Assigning a batch of requests gives the same result as assigning them one after another. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { simulatedDriver } from '../../../test/scenarios/support/simulated-driver.ts';
 import { testDatabase } from '../../../test/support/database.ts';
@@ -33,15 +33,15 @@ afterAll(() => stage.close());
 
 const caller = { actor: null, visibility: wholeFleet, correlation_id: 'c' as CorrelationId };
 
-/** A pool with so many free machines, and so many who wait for one, in the order in which they asked. */
+/** Creates a pool with `free` machines and `count` waiting requests, oldest first. */
 async function queue(name: string, document: Partial<PoolDocument>, free: number, count: number) {
   await stage.pool(name, document);
   if (free > 0) await stage.nodes({ pool: name, count: free });
   const ids: WorkflowId[] = [];
-  for (let asked = 0; asked < count; asked++) {
+  for (let place = 0; place < count; place++) {
     await stage.clock.advance(5);
     ids.push(
-      (await requestAllocation(services, { pool: name, name: `${name}-${asked}` }, caller)).workflow_id as WorkflowId,
+      (await requestAllocation(services, { pool: name, name: `${name}-${place}` }, caller)).workflow_id as WorkflowId,
     );
   }
   await stage.db.query(`update operations set status = 'running', epoch = 1 where workflow_id = any($1)`, [ids]);
@@ -68,53 +68,75 @@ async function oneAfterAnother(ids: WorkflowId[]): Promise<Assignment[]> {
   return answers;
 }
 
-/** What became of them, without what is made up anew each time. */
+/** The outcome of each request, without generated ids. */
 async function traces(pool: string, ids: WorkflowId[], answers: Assignment[]): Promise<unknown> {
-  const facts = await stage.db.query<{ workflow_id: string; told: string }>(
-    `select workflow_id, string_agg(layer || ' ' || kind || ' ' || (allocation_id is not null) || ' ' || (node_id is not null), ', ' order by seq) as told
-     from evidence where workflow_id = any($1) group by 1`,
+  const facts = await stage.db.query<{ workflow_id: string; kinds: string }>(
+    `select workflow_id,
+       string_agg(
+         layer || ' ' || kind || ' ' || (allocation_id is not null) || ' ' || (node_id is not null),
+         ', ' order by seq
+       ) as kinds
+     from evidence
+     where workflow_id = any($1)
+     group by 1`,
     [ids],
   );
   const rows = await stage.db.query<{ workflow_id: string; stands: string }>(
-    `select operation.workflow_id, concat_ws(' ', allocation.status, allocation.reason, allocation.active_at, node.status, operation.node_id = node.node_id,
-       operation.node_instance_id = node.node_instance_id, node.workflow_id = operation.workflow_id, node.correlation_id) as stands
-     from operations operation join allocations allocation using (allocation_id) left join nodes node on node.node_id = allocation.node_id
+    `select operation.workflow_id,
+       concat_ws(
+         ' ', allocation.status, allocation.reason, allocation.active_at, node.status,
+         operation.node_id = node.node_id,
+         operation.node_instance_id = node.node_instance_id,
+         node.workflow_id = operation.workflow_id,
+         node.correlation_id
+       ) as stands
+     from operations operation
+     join allocations allocation using (allocation_id)
+     left join nodes node on node.node_id = allocation.node_id
      where operation.workflow_id = any($1)`,
     [ids],
   );
   const plain = (text = '') => text.replaceAll(pool, 'pool').replaceAll(/pool-\w{8}\b/g, 'a new one');
   return ids.map((id, place) => {
     const { node_id: _, ...answer } = { node_id: '', ...answers[place] };
-    const told = facts.find(({ workflow_id }) => workflow_id === id)?.told;
-    return [answer, told, plain(rows.find(({ workflow_id }) => workflow_id === id)?.stands)];
+    const kinds = facts.find(({ workflow_id }) => workflow_id === id)?.kinds;
+    return [answer, kinds, plain(rows.find(({ workflow_id }) => workflow_id === id)?.stands)];
   });
 }
 
 const situations: { name: string; document: Partial<PoolDocument>; free: number; served: number }[] = [
-  { name: 'with free machines for some', document: {}, free: 3, served: 3 },
-  { name: 'with free machines for all', document: {}, free: 9, served: 6 },
-  { name: 'with none', document: {}, free: 0, served: 0 },
-  { name: 'with room for some', document: { driver: 'yard', max_nodes: 4 }, free: 0, served: 4 },
-  { name: 'with room and free ones for some', document: { driver: 'yard', max_nodes: 4 }, free: 2, served: 4 },
-  { name: 'with room for all', document: { driver: 'yard' }, free: 1, served: 6 },
+  { name: 'with free machines for some requests', document: {}, free: 3, served: 3 },
+  { name: 'with free machines for all requests', document: {}, free: 9, served: 6 },
+  { name: 'without machines', document: {}, free: 0, served: 0 },
+  { name: 'with room for some requests', document: { driver: 'yard', max_nodes: 4 }, free: 0, served: 4 },
+  {
+    name: 'with room and free machines for some requests',
+    document: { driver: 'yard', max_nodes: 4 },
+    free: 2,
+    served: 4,
+  },
+  { name: 'with room for all requests', document: { driver: 'yard' }, free: 1, served: 6 },
 ];
 
-test.each(situations)('a pool $name serves many at once as one after another', async ({ document, free, served }) => {
-  const count = 6;
-  const unlike = `u${situations.findIndex((each) => each.document === document)}${free}`;
-  const lot = await queue(`${unlike}-lot`, document, free, count);
-  const line = await queue(`${unlike}-one`, document, free, count);
-  const answers = await together(lot);
-  expect(answers.filter(({ assigned }) => assigned)).toHaveLength(served);
-  const one = await traces(`${unlike}-one`, line, await oneAfterAnother(line));
-  expect(await traces(`${unlike}-lot`, lot, answers)).toEqual(one);
-  const given = answers.flatMap((answer) => (answer.assigned ? [answer.node_id] : []));
-  expect(new Set(given).size).toBe(served);
-  // Whoever was cut off before this was recorded hears the same once more.
-  expect(await together(lot)).toEqual(answers);
-});
+test.each(situations)(
+  'a pool $name assigns a batch as it assigns single requests',
+  async ({ document, free, served }) => {
+    const count = 6;
+    const unlike = `u${situations.findIndex((each) => each.document === document)}${free}`;
+    const lot = await queue(`${unlike}-lot`, document, free, count);
+    const line = await queue(`${unlike}-one`, document, free, count);
+    const answers = await together(lot);
+    expect(answers.filter(({ assigned }) => assigned)).toHaveLength(served);
+    const one = await traces(`${unlike}-one`, line, await oneAfterAnother(line));
+    expect(await traces(`${unlike}-lot`, lot, answers)).toEqual(one);
+    const given = answers.flatMap((answer) => (answer.assigned ? [answer.node_id] : []));
+    expect(new Set(given).size).toBe(served);
+    // A repeated call returns the same answers, as after a crash before they were recorded.
+    expect(await together(lot)).toEqual(answers);
+  },
+);
 
-test('whoever asked first is served first, also by those who do not look just now', async () => {
+test('keeps a machine for an older request that is not polling', async () => {
   const ids = await queue('patient', {}, 2, 5);
   const late = await together(ids.slice(1));
   expect(late.map(({ assigned }) => assigned)).toEqual([true, false, false, false]);
@@ -122,7 +144,7 @@ test('whoever asked first is served first, also by those who do not look just no
   expect((await together(ids.slice(0, 1)))[0]).toMatchObject({ assigned: true });
 });
 
-test('a free machine that somebody has in hand is waited for, and none is made beyond the limit', async () => {
+test('waits for a free machine whose row is locked, and launches none beyond the limit', async () => {
   const ids = await queue('in-hand', { driver: 'yard', max_nodes: 3 }, 2, 3);
   await stage.db.transaction(async (tx) => {
     await tx.query(`select from nodes where node_id = 'node_in-hand_1' for no key update`);
@@ -135,7 +157,7 @@ test('a free machine that somebody has in hand is waited for, and none is made b
   expect((await together(ids)).map((answer) => answer.assigned && answer.free)).toEqual([true, false, true]);
 });
 
-test('at the counter one that cannot be served keeps nobody from a machine', async () => {
+test('fails only the request that cannot be stored, not its batch', async () => {
   const ids = await queue('counter', {}, 20, 20);
   await stage.db.query(
     `alter table allocations add constraint unservable check (name <> 'counter-7' or status = 'requested') not valid`,
@@ -156,7 +178,7 @@ test('at the counter one that cannot be served keeps nobody from a machine', asy
   expect(transactions).toBeLessThan(12);
 });
 
-test('one that somebody else has locked is waited for after the others were served', async () => {
+test('assigns the others of a batch before it waits for a locked operation', async () => {
   const ids = await queue('held', {}, 5, 5);
   const [first = '' as WorkflowId, ...others] = ids;
   const turn = createAssigner(services);
@@ -172,7 +194,7 @@ test('one that somebody else has locked is waited for after the others were serv
   expect((await all)?.map(({ assigned }) => assigned)).toEqual(Array(5).fill(true));
 });
 
-test('while machines are handed out, who asks for one does not wait; who changes the pool, or hands out too, does', async () => {
+test('an assignment blocks changes of the pool and other assignments, but no new requests', async () => {
   await stage.pool('busy');
   const waits = (ask: (tx: Transaction) => Promise<unknown>) =>
     stage.db

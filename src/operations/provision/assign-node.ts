@@ -1,4 +1,4 @@
-/** Finds machines for allocations: free ones first, else new ones while the pool has room, else they wait their turn. */
+/** Assigns machines to allocations: free ones first, then new ones while the pool has room. */
 import { newNodeId, newNodeInstanceId } from '../../base/ids.ts';
 import { clearReports } from '../../store/agents/clear-reports.ts';
 import { createInstance, instanceRow, markUnproven } from '../../store/agents/instances.ts';
@@ -18,10 +18,10 @@ import { replaceInstance } from './new-instance.ts';
 import { queueTurn } from './queue-turn.ts';
 
 export type Assignment =
-  /** Free: it serves already. */
+  /** `free`: the machine was ready before. */
   | { assigned: true; node_id: string; free: boolean }
   | { assigned: false; waiting_for: string }
-  /** The allocation was released or failed meanwhile; there is nothing to assign to. */
+  /** The allocation was released or failed meanwhile, so there is nothing to assign. */
   | { assigned: false; withdrawn: AllocationRow['status'] | 'gone'; rule: string | null; reason: string | null };
 
 const withdrawn = (allocation: AllocationRow | undefined): Assignment => ({
@@ -67,7 +67,7 @@ async function createNodeFor(
   return node;
 }
 
-/** Another try on the failed node: its former instance is already destroyed and proven absent. */
+/** Retries on the failed node. Its former instance is already destroyed and proven absent. */
 async function renewFailed(
   tx: Transaction,
   services: OperationServices,
@@ -76,7 +76,7 @@ async function renewFailed(
   now: Date,
 ): Promise<NodeRow | undefined> {
   const former = node.node_instance_id ? await instanceRow(tx, node.node_instance_id) : undefined;
-  // Only an instance that was cut off before it was proven gone may be replaced; any other one may still be running.
+  // An instance whose credential is not revoked may still be running, so it must not be replaced.
   if (node.status !== 'failed' || (former && !former.revoked_at)) return undefined;
   const why = typeof operation.params.reason === 'string' ? `: ${operation.params.reason}` : '';
   const { workflow_id, correlation_id, actor } = operation;
@@ -98,8 +98,8 @@ async function renewFailed(
 }
 
 /**
- * Whoever tries again and is given another machine is done with the one that failed: its rescue window ends at once. Were it
- * still to come back, it would be free with nobody to bring back, and its next tenant would get it as the last one left it.
+ * Ends the rescue window of the failed machine after its tenant got another one. Otherwise the
+ * machine could come back as free, uncleaned, and go to the next tenant.
  */
 async function endRescueWindow(
   tx: Transaction,
@@ -109,70 +109,75 @@ async function endRescueWindow(
   operation: OperationRow,
   now: Date,
 ): Promise<void> {
-  // Another tenant may have failed on the same machine since, and still waits for it.
+  // Another tenant may have failed on the same machine since, and may still wait for it.
   const holder = (await holdersOf(tx, [failed.node_id])).get(failed.node_id);
   if (failed.status !== 'failed' || holder !== allocation_id) return;
   const reason = 'its rescue window ended: its tenant tried again and was given another machine';
   await retireIn(tx, services, failed, { by: 'retire', reason, data: { allocation_id }, actor: operation.actor }, now);
 }
 
-interface Ask {
+interface AssignRequest {
   operation: OperationRow;
   allocation: AllocationRow;
-  /** What it failed on, where it is tried again and is not launched anew there. */
+  /** The node that a retried allocation failed on, unless the retry reuses that node. */
   failed?: NodeRow;
 }
 
-/** A machine for whoever asked. */
-interface Place extends Ask {
+interface Place extends AssignRequest {
   node: NodeRow;
   isFree: boolean;
 }
 
-const isRetried = ({ operation, allocation }: Ask) => allocation.status === 'failed' && operation.params.retry === true;
+const isRetried = ({ operation, allocation }: AssignRequest) =>
+  allocation.status === 'failed' && operation.params.retry === true;
 
-/** What is known without looking for a machine. One that was cut off after it was given one is told of it again. */
-function settled({ operation, allocation }: { operation: OperationRow; allocation: AllocationRow | undefined }) {
+/**
+ * The answer that needs no search. An operation that crashed after its assignment gets it again.
+ */
+function knownAnswer({ operation, allocation }: { operation: OperationRow; allocation: AllocationRow | undefined }) {
   if (allocation?.status === 'provisioning' && allocation.node_id)
     return { assigned: true, node_id: allocation.node_id, free: false } as const;
   const isServed = allocation?.status === 'active' && allocation.workflow_id === operation.workflow_id;
   if (isServed && allocation.node_id && allocation.node_id === operation.node_id)
     return { assigned: true, node_id: allocation.node_id, free: true } as const;
-  // Only an operation that was asked for as another try may revive what failed; one that waited in the queue lost its turn.
+  // Only a retry may revive a failed allocation. One that failed in the queue has lost its turn.
   const isOpen = allocation && (allocation.status === 'requested' || isRetried({ operation, allocation }));
   return isOpen ? undefined : withdrawn(allocation);
 }
 
-const byRequestOrder = (one: Ask, other: Ask) =>
+const byRequestOrder = (one: AssignRequest, other: AssignRequest) =>
   one.allocation.allocation_id < other.allocation.allocation_id ? -1 : 1;
 
-/** What this replica found at its last searches. */
-const searched = new WeakMap<Database, FreeNodeHints>();
+/** Hints from this replica's last searches. */
+const hints = new WeakMap<Database, FreeNodeHints>();
 
-function heldBefore(db: Database): FreeNodeHints {
-  const held: FreeNodeHints = searched.get(db) ?? new Map();
-  searched.set(db, held);
-  return held;
+function hintsOf(db: Database): FreeNodeHints {
+  const known: FreeNodeHints = hints.get(db) ?? new Map();
+  hints.set(db, known);
+  return known;
 }
 
-/** Gives machines to those whose turn it is: free ones to the first of them, new ones to the others while there is room. */
-async function place(
+/**
+ * Finds machines for the allocations whose turn it is: free ones for the first, new ones for the
+ * others.
+ */
+async function findPlaces(
   tx: Transaction,
   services: OperationServices,
   pool: PoolRow,
-  asks: Ask[],
+  requests: AssignRequest[],
   now: Date,
-): Promise<{ places: Place[]; waiting: Map<Ask, string> }> {
+): Promise<{ places: Place[]; waiting: Map<AssignRequest, string> }> {
   const places: Place[] = [];
-  const waiting = new Map<Ask, string>();
+  const waiting = new Map<AssignRequest, string>();
   const launches = services.drivers.get(pool.driver)?.launches ?? false;
-  const others: Ask[] = [];
-  for (const ask of asks) {
-    const { node_id } = ask.allocation;
-    const failed = isRetried(ask) && node_id ? await lockNode(tx, node_id) : undefined;
-    const renewed = failed && launches ? await renewFailed(tx, services, failed, ask.operation, now) : undefined;
-    if (renewed) places.push({ ...ask, node: renewed, isFree: false });
-    else others.push(failed ? { ...ask, failed } : ask);
+  const others: AssignRequest[] = [];
+  for (const request of requests) {
+    const { node_id } = request.allocation;
+    const failed = isRetried(request) && node_id ? await lockNode(tx, node_id) : undefined;
+    const renewed = failed && launches ? await renewFailed(tx, services, failed, request.operation, now) : undefined;
+    if (renewed) places.push({ ...request, node: renewed, isFree: false });
+    else others.push(failed ? { ...request, failed } : request);
   }
   if (others.length === 0) return { places, waiting };
 
@@ -185,16 +190,18 @@ async function place(
     now,
   );
   const served = others.filter(({ allocation }) => turn.isServed(allocation));
-  const free = served.length > 0 ? await lockFreeNodes(tx, pool.name, served.length, now, heldBefore(services.db)) : [];
-  const maxGiven = Math.min(served.length, free.length + turn.room);
-  for (const ask of served.slice(0, maxGiven)) {
+  const free = served.length > 0 ? await lockFreeNodes(tx, pool.name, served.length, now, hintsOf(services.db)) : [];
+  const assignable = Math.min(served.length, free.length + turn.room);
+  for (const request of served.slice(0, assignable)) {
     const found = free.shift();
-    const node = found ?? (await createNodeFor(tx, services, pool, ask.allocation, ask.operation, now));
-    places.push({ ...ask, node, isFree: found !== undefined });
+    const node = found ?? (await createNodeFor(tx, services, pool, request.allocation, request.operation, now));
+    places.push({ ...request, node, isFree: found !== undefined });
   }
-  // One that is free may be in somebody's hands just now.
-  for (const ask of served.slice(maxGiven)) waiting.set(ask, 'a free machine, which is being looked at just now');
-  for (const ask of others) if (!served.includes(ask)) waiting.set(ask, turn.waitsFor(ask.allocation, maxGiven));
+  // Another transaction may hold the lock of a free machine right now.
+  for (const request of served.slice(assignable))
+    waiting.set(request, 'a free machine, which is being looked at just now');
+  for (const request of others)
+    if (!served.includes(request)) waiting.set(request, turn.waitsFor(request.allocation, assignable));
   return { places, waiting };
 }
 
@@ -213,14 +220,14 @@ async function leaveFailedMachines(
 
 async function assignPlaces(tx: Transaction, services: OperationServices, places: Place[], now: Date): Promise<void> {
   const moves = places.map(
-    (given): AllocationMove => ({
-      allocation_id: given.allocation.allocation_id,
+    (place): AllocationMove => ({
+      allocation_id: place.allocation.allocation_id,
       to: 'provisioning',
-      by: isRetried(given) ? 'retry' : 'node-assigned',
-      reason: given.isFree ? `node ${given.node.name} was free` : `node ${given.node.name} is being brought up`,
-      set: { node_id: given.node.node_id, workflow_id: given.operation.workflow_id },
-      node: given.node,
-      actor: given.operation.actor,
+      by: isRetried(place) ? 'retry' : 'node-assigned',
+      reason: place.isFree ? `node ${place.node.name} was free` : `node ${place.node.name} is being brought up`,
+      set: { node_id: place.node.node_id, workflow_id: place.operation.workflow_id },
+      node: place.node,
+      actor: place.operation.actor,
     }),
   );
   const free = places.filter(({ isFree }) => isFree);
@@ -250,7 +257,10 @@ async function assignPlaces(tx: Transaction, services: OperationServices, places
   );
 }
 
-/** Finds machines for operations of one pool, all of them locked by their executor. Answers in their order. */
+/**
+ * Assigns machines to operations of one pool. The executor holds their locks. Answers in their
+ * order.
+ */
 export async function assignNodes(
   tx: Transaction,
   services: OperationServices,
@@ -261,25 +271,27 @@ export async function assignNodes(
   const [any] = await allocationRows(tx, ids);
   if (!any) return operations.map(() => withdrawn(undefined));
   const pool = await poolInTurn(tx, any.pool);
-  // What is decided on is read when it is the pool's turn.
+  // Read again under the pool's lock.
   const found = new Map((await allocationRows(tx, ids)).map((row) => [row.allocation_id, row]));
-  const asked = operations.map((operation) => ({
+  const requests = operations.map((operation) => ({
     operation,
     allocation: operation.allocation_id ? found.get(operation.allocation_id) : undefined,
   }));
-  const open = asked.filter((ask): ask is Ask => settled(ask) === undefined);
+  const open = requests.filter((request): request is AssignRequest => knownAnswer(request) === undefined);
   if (!pool) {
     const waiting_for = `pool ${any.pool} to be declared again`;
-    return asked.map((ask) => settled(ask) ?? { assigned: false, waiting_for });
+    return requests.map((request) => knownAnswer(request) ?? { assigned: false, waiting_for });
   }
-  const { places, waiting } = await place(tx, services, pool, open, now);
+  const { places, waiting } = await findPlaces(tx, services, pool, open, now);
   await leaveFailedMachines(tx, services, places, now);
   await assignPlaces(tx, services, places, now);
   const answers = new Map<OperationRow, Assignment>();
   for (const [{ operation }, waiting_for] of waiting) answers.set(operation, { assigned: false, waiting_for });
   for (const { operation, node, isFree } of places)
     answers.set(operation, { assigned: true, node_id: node.node_id, free: isFree });
-  return asked.map((ask) => answers.get(ask.operation) ?? settled(ask) ?? withdrawn(ask.allocation));
+  return requests.map(
+    (request) => answers.get(request.operation) ?? knownAnswer(request) ?? withdrawn(request.allocation),
+  );
 }
 
 export async function assignNode(

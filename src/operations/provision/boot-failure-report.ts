@@ -1,7 +1,7 @@
 /**
- * Another watcher reports that a machine failed to come up. The report becomes a diagnosis, like a
- * finding of our own watcher. A certain crash is marked as well, which ends the operation that
- * waits for the machine. No verdict is written here.
+ * Records the report of an external watcher that a machine failed to boot, as a diagnosis. A
+ * certain crash is also marked, which ends the operation that waits for the machine. It writes no
+ * verdict.
  */
 import { now } from '../../base/clock.ts';
 import type { CorrelationId, NodeId } from '../../base/ids.ts';

@@ -1,4 +1,7 @@
-/** The watch over a machine that comes up ends with the deadline on its row: what is found later explains, and forestalls nothing. */
+/**
+ * The watcher stops at the node's deadline. A later finding explains the verdict and does not
+ * preempt it.
+ */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { simulatedDriver } from '../../../test/scenarios/support/simulated-driver.ts';
 import { testDatabase } from '../../../test/support/database.ts';
@@ -44,19 +47,19 @@ afterEach(() => stage.close());
 const look = () => bootstrapWatcher(stage.services, 'wf_1' as WorkflowId).look(subject);
 const found = () => stage.db.query("select 1 from evidence where kind = 'bootstrap.diagnosis'");
 
-test('a certain crash before the deadline ends the wait', async () => {
+test('returns a certain crash before the deadline', async () => {
   expect(await look()).toEqual({ code: 'machine_crashed', message: 'the machine went down at once' });
   expect(await found()).toHaveLength(1);
 });
 
-test('after the deadline nobody is asked any more: the verdict is the rules to write', async () => {
+test('inspects nothing after the deadline', async () => {
   await stage.clock.advance((budgetSeconds + 1) * 1000);
   expect(await look()).toBeUndefined();
   expect(looked).toBe(0);
   expect(await found()).toEqual([]);
 });
 
-test('a crash that is found while the deadline passes is attached, and does not forestall the rule', async () => {
+test('records a crash found while the deadline passes, but does not return it', async () => {
   diagnosing = () => stage.clock.advance((budgetSeconds + 1) * 1000);
   expect(await look()).toBeUndefined();
   expect(looked).toBe(1);

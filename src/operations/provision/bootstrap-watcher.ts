@@ -1,9 +1,8 @@
 /**
- * Watches a machine come up until the deadline on the node's row, so exactly as long as the rules
- * wait for it. It reads the provider's view, the console and the agent's lines, records findings as
- * diagnoses, and ends the operation early when a crash is certain. It never writes a verdict.
+ * Watches a machine boot until the deadline on the node's row, which is as long as the rules wait.
+ * It reads the provider's state, the console and the agent's log lines, records diagnoses, and
+ * returns a certain crash. It never writes a verdict.
  */
-
 import { now } from '../../base/clock.ts';
 import type { WorkflowId } from '../../base/ids.ts';
 import { type Diagnosis, diagnose } from '../../lifecycle/findings/diagnosis.ts';
@@ -19,11 +18,11 @@ import { requireMoved } from '../../store/transitions/transition-rules.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import type { Subject } from '../runtime/subject.ts';
 
-/** Reading a console costs more than asking for a state. */
+/** Reading a console costs more than reading a state. */
 const readEveryMs = 4_000;
 
 export interface BootstrapWatcher {
-  /** Looks once; returns the crash that makes waiting pointless. */
+  /** Inspects the machine once. Returns a certain crash, which makes further waiting pointless. */
   look(subject: Subject): Promise<Crash | undefined>;
 }
 
@@ -34,10 +33,10 @@ export function bootstrapWatcher(services: OperationServices, workflow_id: Workf
       const at = now(services.clock);
       const { deadline_at } = subject.node;
       if (!deadline_at || at > deadline_at) return undefined;
-      // A machine that we did not launch is watched by others; see boot-failure-report.ts.
+      // Others watch machines that we did not launch; see boot-failure-report.ts.
       if (!subject.driver.launches) return markedCrash(services.db, subject.node_instance_id);
       const observed = await subject.driver.observe(subject.target);
-      // A provider that does not answer has shown nothing new.
+      // Without an answer from the provider there is no new state to record.
       if (!observed.unseen) await recordObservation(services, subject, observed.state);
       const gone = !observed.present || observed.state === 'exited';
       if (!gone && services.clock.monotonicMs() - readMs < readEveryMs) return undefined;
@@ -53,8 +52,7 @@ export function bootstrapWatcher(services: OperationServices, workflow_id: Workf
         : sign;
       if (!finding) return undefined;
       await attach(services, subject, workflow_id, finding);
-      // Looking takes time. After the deadline the verdict is the rule's, and a finding only
-      // explains it.
+      // Diagnosing takes time. After the deadline the rule decides, and a finding only explains.
       if (!finding.certain || now(services.clock) > deadline_at) return undefined;
       const shown = crashed ? diagnosis.summary : `${finding.says}: ${finding.line}`;
       return { code: crashed ? code : finding.code, message: shown };
@@ -62,7 +60,7 @@ export function bootstrapWatcher(services: OperationServices, workflow_id: Workf
   };
 }
 
-/** Records each finding once, also if another replica takes over the watch. */
+/** Records each finding once, even if another replica takes over the watch. */
 function attach(
   services: OperationServices,
   subject: Subject,
@@ -71,8 +69,7 @@ function attach(
 ): Promise<void> {
   const at = now(services.clock);
   return services.db.transaction(async (tx) => {
-    // Recorded again once it is certain: the same lines may be read before the machine's end is
-    // seen.
+    // Record it again once it is certain: the same lines may be read before the exit is seen.
     const kind = certain ? 'certain_diagnosis' : 'diagnosis';
     const fresh = await markSigns(tx, subject.node_instance_id, [{ kind, code }], at);
     if (fresh.length === 0) return;
@@ -90,7 +87,10 @@ function attach(
   });
 }
 
-/** A state that the provider had not shown before is advance. */
+/**
+ * Records the provider's state on the row and in evidence. A new state counts as an advance of the
+ * boot.
+ */
 async function recordObservation(services: OperationServices, subject: Subject, state: string): Promise<void> {
   if (subject.node.observed_state === state) return;
   const at = now(services.clock);
@@ -104,7 +104,7 @@ async function recordObservation(services: OperationServices, subject: Subject, 
   });
 }
 
-/** Looks once; what its provider shows as ready is ready. Repeating it changes nothing. */
+/** Promotes an agentless machine when its provider shows it as ready. Idempotent. */
 export async function promoteIfReady(services: OperationServices, subject: Subject): Promise<void> {
   const { state, detail, ready, unseen } = await subject.driver.observe(subject.target);
   const at = now(services.clock);

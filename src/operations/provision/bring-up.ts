@@ -1,8 +1,7 @@
 /**
- * What every operation does that brings a machine up, once the node has an instance to bring up: launch it, wait until it
- * registered, wait until it is ready; and, if that comes to nothing, give it up with the reason.
+ * Brings up a node's instance: launch, wait for the registration, wait until ready. On failure it
+ * gives the node up with a reason and queues the next attempt if the pool allows one.
  */
-
 import { now, secondsLater } from '../../base/clock.ts';
 import { newWorkflowId } from '../../base/ids.ts';
 import { OperationCancelled, type OperationContext, StepFailed } from '../../engine/engine.ts';
@@ -28,6 +27,10 @@ import { bootstrapWatcher, promoteIfReady } from './bootstrap-watcher.ts';
 import { launch, MachineEnded } from './launch.ts';
 import { queueProvision } from './provision-plan.ts';
 
+/**
+ * Queues the next automatic attempt in the transaction that ends the last one, so that a failed
+ * allocation is never without an operation in between.
+ */
 async function queueNextAttempt(
   tx: Transaction,
   services: OperationServices,
@@ -38,29 +41,31 @@ async function queueNextAttempt(
   if (!allocation?.node_id || allocation.status !== 'failed' || allocation.workflow_id !== operation.workflow_id)
     return;
   const pool = await currentPool(tx, allocation.pool);
-  const most = pool?.document.attempts ?? 1;
+  const maxAttempts = pool?.document.attempts ?? 1;
   if (!pool || pool.document.paused || pool.document.mode === 'observe') return;
   const made = await countInstancesSince(tx, allocation.node_id, allocation.created_at);
-  if (made >= most) return;
-  // While the brake holds the pool, nothing is launched automatically; a person can still retry.
+  if (made >= maxAttempts) return;
+  // While the brake holds the pool, only a person may retry.
   if (await launchHold(tx, { name: pool.name, zone: pool.document.zone ?? null }, pausingRules, at)) return;
   const workflow_id = newWorkflowId(services.clock);
-  const next_try = `attempt ${made + 1} of ${most}`;
-  // No actor: the pool allows it, and no person asked.
+  const next_try = `attempt ${made + 1} of ${maxAttempts}`;
+  // No actor, since no person requested it.
   const { correlation_id } = operation;
-  const asks = { workflow_id, allocation, correlation_id, actor: null, retry: { reason: next_try } };
-  await queueProvision(tx, pool.document, services, asks, at);
+  const provision = { workflow_id, allocation, correlation_id, actor: null, retry: { reason: next_try } };
+  await queueProvision(tx, pool.document, services, provision, at);
   await markRetrying(tx, allocation, { workflow_id, next_try }, at);
 }
 
-/** How often a provider is asked whether what it finished is ready. */
+/** How often to ask the provider whether an agentless machine is ready. */
 const observeEverySeconds = 5;
-/** The door wakes the wait; asking again meanwhile only looks whether the machine crashed before it could say so. */
+/**
+ * A transition wakes the wait. Polling only detects a machine that crashed before it could report.
+ */
 const watchEverySeconds = 2;
-/** The deadline sweeps decide; the wait only has to outlast them. */
+/** Longer than any deadline, because the deadline rules end the wait. */
 export const outlastSeconds = 365 * 24 * 3600;
 
-/** Waits until the node has left `status`; a machine that crashed for certain is not waited for. */
+/** Waits until the node has left `status`, or its machine certainly crashed. */
 async function awaitLeaving(
   context: OperationContext,
   services: OperationServices,
@@ -70,20 +75,20 @@ async function awaitLeaving(
   const until = secondsLater(now(services.clock), outlastSeconds);
   const watcher = bootstrapWatcher(services, context.workflow_id);
   const agentless = isAgentless(await subjectOf(services, context));
-  let told: string | null = null;
+  let lastMessage: string | null = null;
   const reportBoot = async ({ node, node_instance_id }: Subject) => {
     const news = node.waiting_for
       ? `Waiting for ${node.waiting_for}`
       : await latestBootNews(services.db, node_instance_id);
-    if (news === null || news === told) return;
-    told = news;
+    if (news === null || news === lastMessage) return;
+    lastMessage = news;
     await context.emit({ message: news });
   };
-  const seen = await context.waitFor(
+  const recorded = await context.waitFor(
     `${name}:wait`,
     async () => {
       const subject = await subjectOf(services, context);
-      // Whoever works on it now waits for another instance.
+      // Another operation works on the node and waits for another instance.
       if (subject.node.workflow_id !== context.workflow_id) return { status: 'another', reason: null, rule: null };
       if (subject.node.status !== status)
         return {
@@ -102,7 +107,7 @@ async function awaitLeaving(
     },
     { until, poll_seconds: agentless ? observeEverySeconds : watchEverySeconds },
   );
-  const after = seen as
+  const after = recorded as
     | { status: string; reason: string | null; rule: string | null; owner?: string | null }
     | undefined;
   if (after?.status === 'crashed') {
@@ -127,7 +132,7 @@ async function awaitLeaving(
     throw new OperationCancelled();
 }
 
-/** The operation's terminal error becomes the node's verdict, and through it the allocation's. */
+/** Makes the operation's error the verdict on the node, and through it on the allocation. */
 async function giveUp(context: OperationContext, services: OperationServices, failure: StepFailed): Promise<void> {
   await context.step('give-up', async () => {
     const at = now(services.clock);
@@ -155,7 +160,7 @@ async function giveUp(context: OperationContext, services: OperationServices, fa
   });
 }
 
-/** Launch, register (where there is an agent to), start: the stages of `bringUpPlan`. */
+/** Runs the stages of `bringUpPlan`: launch, register (if there is an agent), start. */
 export async function bringUp(context: OperationContext, services: OperationServices): Promise<void> {
   await stage(context, services, 'launch', () => launch(context, services));
   if (isAgentless(await subjectOf(services, context))) await skipStage(context, services, 'register');
@@ -166,7 +171,7 @@ export async function bringUp(context: OperationContext, services: OperationServ
 export const awaitReady = (context: OperationContext, services: OperationServices): Promise<void> =>
   stage(context, services, 'start', () => awaitLeaving(context, services, 'start', 'starting'));
 
-/** What could not be brought up is given up, and what its machine knows is kept. */
+/** Gives the node up, and freezes the machine's evidence if one was launched. */
 export async function giveUpAndFreeze(
   context: OperationContext,
   services: OperationServices,

@@ -1,4 +1,4 @@
-/** Expects a machine that somebody else brings. */
+/** Creates a node for a machine that somebody else will start. */
 import { now } from '../../base/clock.ts';
 import { newNodeId, newNodeInstanceId } from '../../base/ids.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
@@ -10,18 +10,18 @@ import { createNode } from '../../store/transitions/node-transition.ts';
 import type { Caller } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
 
-/** Answers the enrolment token that the machine is to show. */
+/** Returns the enrolment token for the machine. */
 export async function expectNode(
   services: OperationServices,
-  asked: { pool: string; name?: string; provision_timeout_seconds?: number; labels?: Record<string, string> },
+  wanted: { pool: string; name?: string; provision_timeout_seconds?: number; labels?: Record<string, string> },
   caller: Caller,
 ): Promise<{ node_id: string; enrollment_token: string }> {
   const { db, clock, environment, installation } = services;
   const at = now(clock);
   try {
     return await db.transaction(async (tx) => {
-      const pool = await currentPool(tx, asked.pool, 'for update of pool');
-      if (!pool) throw new ApiProblem('pool_not_found', `There is no pool named ${asked.pool}.`);
+      const pool = await currentPool(tx, wanted.pool, 'for update of pool');
+      if (!pool) throw new ApiProblem('pool_not_found', `There is no pool named ${wanted.pool}.`);
       if (services.drivers.get(pool.driver)?.launches)
         throw new ApiProblem(
           'pool_not_external',
@@ -38,13 +38,13 @@ export async function expectNode(
           node_id,
           pool: pool.name,
           pool_generation: pool.generation,
-          name: asked.name ?? `${pool.name.slice(0, 54)}-${node_id.slice(-8)}`,
+          name: wanted.name ?? `${pool.name.slice(0, 54)}-${node_id.slice(-8)}`,
           zone: pool.document.zone ?? null,
           node_instance_id,
           workflow_id: null,
           correlation_id: caller.correlation_id,
-          requested_provision_seconds: asked.provision_timeout_seconds ?? null,
-          labels: asked.labels ?? {},
+          requested_provision_seconds: wanted.provision_timeout_seconds ?? null,
+          labels: wanted.labels ?? {},
         },
         pool.document,
         { by: 'node-create', reason: 'an operator expects this machine', actor: caller.actor },
@@ -57,7 +57,7 @@ export async function expectNode(
     });
   } catch (error) {
     if (isUniqueViolation(error, 'nodes_live_name'))
-      throw new ApiProblem('name_taken', `A live node of pool ${asked.pool} is named ${asked.name}.`);
+      throw new ApiProblem('name_taken', `A live node of pool ${wanted.pool} is named ${wanted.name}.`);
     throw error;
   }
 }

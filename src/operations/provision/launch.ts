@@ -1,5 +1,7 @@
-/** Puts the values of secrets in the place of their names, for the moment of a launch. Nothing of it is stored. */
-
+/**
+ * The launch stage: resolves the pool's secrets, calls the driver, and runs the clock of the boot.
+ * Values of secrets exist only during the driver call and are never stored.
+ */
 import { now, secondsLater } from '../../base/clock.ts';
 import { ownerLayers } from '../../contract/errors/problem.ts';
 import { isSecretReference, secretsIn } from '../../contract/pool-fields/references.ts';
@@ -59,7 +61,7 @@ async function launchSpec(services: OperationServices, spec: unknown): Promise<L
           );
     values.set(name, opened.value);
   }
-  // Before anything can be printed by the machine, or by its provider.
+  // Redact the values before the machine or its provider can print them.
   services.db.redact.learn([...values.values()].flatMap(formsForEverybody));
   await noteUse(services.db, names, now(services.clock));
   const { env, ...rest } = spec as { env: Env };
@@ -75,7 +77,8 @@ async function launchSpec(services: OperationServices, spec: unknown): Promise<L
 }
 
 /**
- * Starts or stops the clock of this boot as the driver's answer says. Repeating it changes nothing.
+ * Waiting for the provider's capacity is queueing, not booting: the node then has the queue's
+ * deadline, and its boot budget starts when capacity is granted. Idempotent.
  */
 async function updateBootClock(services: OperationServices, subject: Subject, answer: DriverOutcome): Promise<void> {
   const waits = answer.outcome === 'wait' && answer.waits_for === 'capacity';
@@ -102,20 +105,19 @@ async function updateBootClock(services: OperationServices, subject: Subject, an
       : 'the provider granted capacity; the boot budget starts';
     const deadline_at = secondsLater(at, seconds);
     await moveDeadlines(tx, [{ node, deadline_at, set, reason }], { layer: 'provider' }, at);
-    // States that the provider showed while we were queued do not count as advances later.
+    // States that the provider showed during the queueing do not count as advances later.
     if (signs.length > 0) await markSigns(tx, subject.node_instance_id, signs, at);
   });
 }
 
 export const launchPolicy: RetryPolicy = { tries: 3, base_seconds: 1, max_seconds: 15 };
 
-/** What a step fails by that saw its machine end, in contrast to one that ended because a rule had decided. */
+/**
+ * Thrown by a step that saw the machine end, unlike a step that ended because a rule had decided.
+ */
 export class MachineEnded extends StepFailed {}
 
-/**
- * While the provider took its time a rule or a person decided; nothing more is launched into that. A machine that is already up is
- * another matter: the step that launched it was cut off, and is only repeated.
- */
+/** A rule or a person gave the node up during the launch, so nothing more is launched. */
 const givenUp = ({ node }: Subject): DriverFailure => ({
   outcome: 'failed',
   owner_layer: ownerLayers.find((each) => each === node.verdict?.owner) ?? 'node',
@@ -151,13 +153,13 @@ export async function launch(context: OperationContext, services: OperationServi
   const isOver = async () => isFenced((await subjectOf(services, context)).node.status);
   const how = { policy: launchPolicy, subject, isOver };
   const done = await drive(context, services, 'launch:ensure', ensure, how).catch((failure: unknown) => {
-    // Nobody registers late where no agent runs: what its provider refused does not come by waiting.
+    // Without an agent no late registration can follow, so the provider's refusal is final.
     throw failure instanceof StepFailed && isAgentless(subject) ? new MachineEnded(failure) : failure;
   });
   if (isAgentless(subject)) await recordEnsured(context, services, subject, done);
 }
 
-/** The provider is done, and no agent is expected: from here on what it shows counts. */
+/** The provider finished an agentless machine. From now on the provider's state counts. */
 async function recordEnsured(
   context: OperationContext,
   services: OperationServices,

@@ -1,6 +1,6 @@
 /**
- * A new instance in the place of a node's former one, in the caller's transaction: from its commit on nothing that the former
- * one says counts, and what it left on record stays. Whoever calls has seen to it that the former one may be replaced.
+ * Replaces a node's instance in the caller's transaction. The commit fences the former instance;
+ * its evidence stays. The caller ensures that the former instance may be replaced.
  */
 import { type CorrelationId, type NodeInstanceId, newNodeInstanceId, type WorkflowId } from '../../base/ids.ts';
 import type { Actor } from '../../contract/evidence/evidence.ts';
@@ -15,10 +15,10 @@ import type { OperationServices } from '../runtime/services.ts';
 export interface Replacement {
   by: 'retry' | 'proof' | 're-enroll';
   reason: string;
-  /** Told to whoever still speaks as the former instance. */
+  /** The reason returned to calls by the former instance. */
   fenced_because: string;
   actor: Actor | null;
-  /** The operation that brings the new one up. */
+  /** The operation that brings up the new instance. */
   workflow_id: WorkflowId;
   correlation_id: CorrelationId;
 }
@@ -29,7 +29,7 @@ export interface Replaced {
   enrollment_token: string;
 }
 
-/** Follows its pool as that is now: what was changed since it was made is meant for what is made from here on. */
+/** Moves the node to the current generation of its pool, which new instances are made from. */
 export async function followPool(
   tx: Transaction,
   node: NodeRow,
@@ -42,7 +42,7 @@ export async function followPool(
   return amendNode(tx, node, { pool_generation: generation }, fact);
 }
 
-/** `node` is locked. Undefined when the door refuses. */
+/** The caller holds the node's lock. Returns undefined if the transition is refused. */
 export async function replaceInstance(
   tx: Transaction,
   services: OperationServices,

@@ -1,4 +1,7 @@
-/** A machine that stands free, by each revision: the steps that its runs have on record, and the same end, wherever it is cut off. */
+/**
+ * Each revision, given a free machine: it takes the recorded steps and ends the same wherever it
+ * crashes.
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { simulatedDriver } from '../../../test/scenarios/support/simulated-driver.ts';
 import { testDatabase } from '../../../test/support/database.ts';
@@ -43,12 +46,12 @@ const kindsOf = async (workflow_id: WorkflowId) =>
     ])
   ).map(({ kind }) => kind);
 
-async function began(revision: number, pool: string, faults: Faults = {}) {
+async function start(revision: number, pool: string, faults: Faults = {}) {
   const workflow_id = (await requestAllocation(services, { pool }, caller)).workflow_id as WorkflowId;
   const listener = engineListener(() => services);
   let isOver = false;
-  const ended: typeof listener.ended = async (...told) => {
-    await listener.ended(...told);
+  const ended: typeof listener.ended = async (...event) => {
+    await listener.ended(...event);
     isOver = true;
   };
   const engine = createVirtualEngine({ clock: stage.clock, faults, listener: { ...listener, ended } });
@@ -58,7 +61,7 @@ async function began(revision: number, pool: string, faults: Faults = {}) {
   return { workflow_id, engine, isOver: () => isOver };
 }
 
-/** Runs one, cut off once at a step where that is asked for. Answers the steps that it recorded, and its end. */
+/** Runs one operation with at most one crash. Returns the recorded steps and the outcome. */
 async function provisioned(revision: number, cutOff?: { step: string; when: 'before' | 'after' }) {
   const steps: string[] = [];
   let isCut = false;
@@ -71,7 +74,7 @@ async function provisioned(revision: number, cutOff?: { step: string; when: 'bef
     cut('before')(run, step);
     steps.push(step);
   };
-  const { workflow_id, engine, isOver } = await began(revision, 'p', { before, after: cut('after') });
+  const { workflow_id, engine, isOver } = await start(revision, 'p', { before, after: cut('after') });
   const goesOn = () => {
     if (isCut && !steps.includes('cut off')) {
       steps.push('cut off');
@@ -87,7 +90,7 @@ async function provisioned(revision: number, cutOff?: { step: string; when: 'bef
     isServed: (await stage.db.query(free, [workflow_id])).length === 1,
     ended: [operation?.status, ...(operation?.steps ?? []).map(({ status }) => status)].join(' '),
     says: [operation?.progress.percent, operation?.progress.message].join(' '),
-    told: (await kindsOf(workflow_id)).join(' '),
+    kinds: (await kindsOf(workflow_id)).join(' '),
   };
 }
 
@@ -99,15 +102,15 @@ const onRecord: Record<number, string[]> = {
   2: ['assign:wait', 'engine:ended'],
 };
 
-test.each([1, 2])('revision %s takes the steps of its record', async (revision) => {
-  const { steps, isServed, ended, says, told } = await provisioned(revision);
+test.each([1, 2])('revision %s takes its recorded steps', async (revision) => {
+  const { steps, isServed, ended, says, kinds } = await provisioned(revision);
   expect(steps).toEqual(onRecord[revision]);
   expect({ isServed, ended, says }).toEqual({
     isServed: true,
     ended: 'succeeded done skipped skipped skipped',
     says: '100 Ready',
   });
-  expect(told.replace('operation.progress ', '')).toBe(
+  expect(kinds.replace('operation.progress ', '')).toBe(
     'allocation.requested operation.queued operation.started step.started allocation.provisioning allocation.active node.bound ' +
       'step.done step.skipped step.skipped step.skipped operation.succeeded',
   );
@@ -117,21 +120,21 @@ test.each(
   Object.entries(onRecord).flatMap(([revision, steps]) =>
     steps.flatMap((step) => (['before', 'after'] as const).map((when) => ({ revision: Number(revision), step, when }))),
   ),
-)('revision $revision, cut off $when $step, ends the same', async ({ revision, ...cutOff }) => {
-  const { isServed, ended, says, told } = await provisioned(revision, cutOff);
+)('revision $revision ends the same after a crash $when $step', async ({ revision, ...cutOff }) => {
+  const { isServed, ended, says, kinds } = await provisioned(revision, cutOff);
   expect({ isServed, ended, says }).toEqual({
     isServed: true,
     ended: 'succeeded done skipped skipped skipped',
     says: '100 Ready',
   });
-  if (revision === 2) expect(told.match(/step.started/g)).toHaveLength(1);
+  if (revision === 2) expect(kinds.match(/step.started/g)).toHaveLength(1);
 });
 
-test('one that waits when it is cut off has begun once, and gets the next machine', async () => {
+test('starts its stage once and gets the next machine after a crash during the wait', async () => {
   await stage.pool('empty');
-  const { workflow_id, engine, isOver } = await began(2, 'empty');
-  const told = () => kindsOf(workflow_id);
-  await until('it to wait', async () => (await told()).includes('operation.progress'), { seconds: 20 });
+  const { workflow_id, engine, isOver } = await start(2, 'empty');
+  const kinds = () => kindsOf(workflow_id);
+  await until('it to wait', async () => (await kinds()).includes('operation.progress'), { seconds: 20 });
   engine.crash();
   await engine.launch();
   await stage.nodes({ pool: 'empty', count: 1 });
@@ -143,6 +146,6 @@ test('one that waits when it is cut off has begun once, and gets the next machin
     },
     { seconds: 20 },
   );
-  expect((await told()).join(' ')).toMatch(/step.started operation.progress .*operation.succeeded$/);
-  expect((await told()).filter((kind) => kind === 'step.started')).toHaveLength(1);
+  expect((await kinds()).join(' ')).toMatch(/step.started operation.progress .*operation.succeeded$/);
+  expect((await kinds()).filter((kind) => kind === 'step.started')).toHaveLength(1);
 });

@@ -1,5 +1,7 @@
-/** Brings a machine up for an allocation: find or make one, launch it, wait until it registered and is ready. */
-
+/**
+ * Brings a machine up for an allocation: assign a free or new one, launch it, wait until it is
+ * ready.
+ */
 import { createBatcher } from '../../base/batching/batch.ts';
 import { bisect, settledAnswer } from '../../base/batching/bisect.ts';
 import { now, secondsLater } from '../../base/clock.ts';
@@ -28,9 +30,9 @@ import { bringUp, giveUpAndFreeze, outlastSeconds } from './bring-up.ts';
 import { launchPolicy } from './launch.ts';
 import { bringUpStages, nodeProvisionKind } from './provision-plan.ts';
 
-interface Ask {
+interface AssignRequest {
   workflow_id: WorkflowId;
-  /** One that is tried again may have a machine to replace, which it locks: it comes alone. */
+  /** A retry may replace a machine, which it locks, so it is assigned on its own. */
   retries: boolean;
 }
 
@@ -38,66 +40,76 @@ type Settled = PromiseSettledResult<Assignment>;
 
 const limits = { max_keys: 100, max_concurrent: 1 };
 
-const isAway = (error: unknown) => error instanceof StoreUnavailable;
+const isStoreAway = (error: unknown) => error instanceof StoreUnavailable;
 
-/** Undefined for whoever somebody else had locked just then. */
-const together = (services: OperationServices, asks: readonly Ask[]): Promise<(Assignment | undefined)[]> =>
+/** Undefined for an operation whose row another transaction had locked. */
+const assignTogether = (
+  services: OperationServices,
+  requests: readonly AssignRequest[],
+): Promise<(Assignment | undefined)[]> =>
   services.db.transaction(async (tx) => {
-    const ids = asks.map(({ workflow_id }) => workflow_id);
+    const ids = requests.map(({ workflow_id }) => workflow_id);
     const operations = await lockManyAsExecutor(tx, ids, services.executor);
     const answers = await assignNodes(tx, services, operations, now(services.clock));
     const byId = new Map(operations.map(({ workflow_id }, place) => [workflow_id, answers[place]]));
     return ids.map((id) => byId.get(id));
   });
 
-const alone = (services: OperationServices, { workflow_id }: Ask): Promise<Assignment> =>
+const assignAlone = (services: OperationServices, { workflow_id }: AssignRequest): Promise<Assignment> =>
   services.db.transaction(async (tx) =>
     assignNode(tx, services, await lockAsExecutor(tx, workflow_id, services.executor), now(services.clock)),
   );
 
-async function serve(services: OperationServices, asks: Ask[]): Promise<Settled[]> {
-  const plain = asks.filter(({ retries }) => !retries);
-  const answers = await bisect(plain, (some) => together(services, some), isAway);
-  const known = new Map(plain.map((ask, place) => [ask, answers[place]]));
+async function assignBatch(services: OperationServices, requests: AssignRequest[]): Promise<Settled[]> {
+  const plain = requests.filter(({ retries }) => !retries);
+  const answers = await bisect(plain, (some) => assignTogether(services, some), isStoreAway);
+  const known = new Map(plain.map((request, place) => [request, answers[place]]));
   const settled: Settled[] = [];
-  for (const ask of asks) {
-    const answer = known.get(ask);
+  for (const request of requests) {
+    const answer = known.get(request);
     if (answer?.status === 'rejected') settled.push(answer);
     else if (answer?.value) settled.push({ status: 'fulfilled', value: answer.value });
-    else settled.push(...(await bisect([ask], async () => [await alone(services, ask)], isAway)));
+    else settled.push(...(await bisect([request], async () => [await assignAlone(services, request)], isStoreAway)));
   }
   return settled;
 }
 
-export function createAssigner(services: OperationServices): (pool: string, ask: Ask) => Promise<Assignment> {
-  const counters = new Map<string, (ask: Ask) => Promise<Settled>>();
-  return async (pool, ask) => {
-    const counter = counters.get(pool) ?? createBatcher((asks: Ask[]) => serve(services, asks), limits);
-    counters.set(pool, counter);
-    return settledAnswer(await counter(ask));
+/**
+ * Batches the assignments of each pool: requests that arrive during one transaction share the next,
+ * and wait without a connection.
+ */
+export function createAssigner(
+  services: OperationServices,
+): (pool: string, request: AssignRequest) => Promise<Assignment> {
+  const batchers = new Map<string, (request: AssignRequest) => Promise<Settled>>();
+  return async (pool, request) => {
+    const batcher =
+      batchers.get(pool) ?? createBatcher((requests: AssignRequest[]) => assignBatch(services, requests), limits);
+    batchers.set(pool, batcher);
+    return settledAnswer(await batcher(request));
   };
 }
 
 const queuePollSeconds = 5;
 
-type Turns = ReturnType<typeof createAssigner>;
+type Assign = ReturnType<typeof createAssigner>;
 type Assigned = Extract<Assignment, { assigned: true }>;
 
-/** Waits until it has a machine. Answers of the store are waited for inside: only what came of it is recorded. */
+/** Waits for a machine. The wait retries while the store is away and records only the outcome. */
 async function awaitMachine(
   context: OperationContext,
   services: OperationServices,
   ask: () => Promise<Assignment>,
 ): Promise<Assigned> {
   const until = secondsLater(now(services.clock), outlastSeconds);
-  let told = '';
+  let lastMessage = '';
   const answer = await context.waitFor(
     'assign:wait',
     async () => {
       const answer = await ask();
       if (answer.assigned || 'withdrawn' in answer) return answer as unknown as Json;
-      if (told !== answer.waiting_for) await context.emit({ message: `Waiting for ${answer.waiting_for}` });
-      told = answer.waiting_for;
+      if (lastMessage !== answer.waiting_for) await context.emit({ message: `Waiting for ${answer.waiting_for}` });
+      lastMessage = answer.waiting_for;
       return undefined;
     },
     { until, poll_seconds: queuePollSeconds },
@@ -118,7 +130,7 @@ async function awaitMachine(
 
 const isRetry = (params: Json) => typeof params === 'object' && params !== null && 'retry' in params;
 
-/** A retry replaces the failed instance: what is left of the old one goes first, with proof. */
+/** A retry replaces the failed instance, which is removed first, with proof. */
 async function removeFormer(context: OperationContext, services: OperationServices): Promise<void> {
   const found = await context.step('assign:former', async () => {
     const operation = await operationOf(services, context);
@@ -142,7 +154,7 @@ async function removeFormer(context: OperationContext, services: OperationServic
       revoke: true,
     };
     return runOnce(services.db, context.workflow_id, 'cut-off', services.executor, at, async (tx) => {
-      // ProofResult at again under its lock: one that came back this very moment serves its allocation, and is not to be cut off.
+      // Check again under the row lock: a machine that just came back serves its allocation.
       const node = await lockNode(tx, found.node_id);
       if (node?.status !== 'failed' || node.node_instance_id !== subject.node_instance_id) return false;
       await fenceInstance(tx, subject.node_instance_id, fence, at);
@@ -154,50 +166,50 @@ async function removeFormer(context: OperationContext, services: OperationServic
   await removeMachine(context, services, 'assign', subject, launchPolicy);
 }
 
-/** The stage `assign` by steps of its own, where a former instance may have to go first. */
+/** The stage `assign` in separate steps, for a retry that may have to remove an instance first. */
 async function assignByStages(
   context: OperationContext,
   services: OperationServices,
-  turns: Turns,
+  assign: Assign,
   retries: boolean,
 ): Promise<Assigned | undefined> {
   let assigned: Assigned | undefined;
   await stage(context, services, 'assign', async () => {
     if (retries) {
-      // The try that failed may still be keeping what its machine knew.
+      // The failed operation may still be freezing evidence of its machine.
       await requireOthersEnded(context, services, 'assign', { cancel: false });
       await removeFormer(context, services);
     }
     const { pool } = await operationOf(services, context);
-    const ask = { workflow_id: context.workflow_id, retries };
-    assigned = await awaitMachine(context, services, () => turns(pool ?? '', ask));
+    const request = { workflow_id: context.workflow_id, retries };
+    assigned = await awaitMachine(context, services, () => assign(pool ?? '', request));
   });
   return assigned;
 }
 
 /**
- * The stage `assign` as one recorded wait: what is written when it begins and ends repeats harmlessly, and recording each of them costs
- * more than all the rest of giving somebody a machine that stands free.
+ * The stage `assign` as one recorded wait. Its writes are idempotent, and recording each of them
+ * would cost more than the rest of assigning a free machine.
  */
-const assignAtOnce = (context: OperationContext, services: OperationServices, turns: Turns): Promise<Assigned> =>
+const assignAtOnce = (context: OperationContext, services: OperationServices, assign: Assign): Promise<Assigned> =>
   failingStage(context, services, 'assign', () => {
     const { db, executor, clock } = services;
     const { workflow_id } = context;
     let pool: string | null | undefined;
     return awaitMachine(context, services, async () => {
       if (pool === undefined) pool = (await enterStage(db, context, 'assign', executor, now(clock))).pool;
-      const answer = await turns(pool ?? '', { workflow_id, retries: false });
+      const answer = await assign(pool ?? '', { workflow_id, retries: false });
       if (answer.assigned) {
-        const passed = answer.free ? { skips: bringUpStages, message: readyWord } : { skips: [] };
+        const passed = answer.free ? { skips: bringUpStages, message: readyMessage } : { skips: [] };
         await completeStage(db, context, 'assign', passed, executor, now(clock));
       }
       return answer;
     });
   });
 
-const readyWord = 'Ready';
+const readyMessage = 'Ready';
 
-/** Whether a machine was found that needs nothing any more. */
+/** Returns true if the machine was ready before. */
 type Find = (context: OperationContext, params: Json) => Promise<boolean>;
 
 const provisionBy = (services: OperationServices, revision: number, find: Find): OperationDefinition => ({
@@ -207,7 +219,7 @@ const provisionBy = (services: OperationServices, revision: number, find: Find):
     try {
       if (await find(context, params)) return null;
       await bringUp(context, services);
-      await context.emit({ message: readyWord });
+      await context.emit({ message: readyMessage });
       return null;
     } catch (error) {
       if (!(error instanceof StepFailed)) throw error;
@@ -217,24 +229,24 @@ const provisionBy = (services: OperationServices, revision: number, find: Find):
   },
 });
 
-/** Each revision takes the steps that its runs have on record. */
+/** Each revision takes the steps that its running operations have on record. */
 export function nodeProvisions(services: OperationServices): OperationDefinition[] {
-  const turns = createAssigner(services);
+  const assign = createAssigner(services);
   const skipRest = async (context: OperationContext) => {
     for (const name of bringUpStages) await skipStage(context, services, name);
-    await context.emit({ message: readyWord });
+    await context.emit({ message: readyMessage });
   };
   return [
     provisionBy(services, 1, async (context, params) => {
-      await assignByStages(context, services, turns, isRetry(params));
+      await assignByStages(context, services, assign, isRetry(params));
       const standing = await context.step('standing', async () => (await subjectOf(services, context)).node.status);
       const stands = standing === 'ready' || standing === 'degraded';
       if (stands) await skipRest(context);
       return stands;
     }),
     provisionBy(services, 2, async (context, params) => {
-      if (!isRetry(params)) return (await assignAtOnce(context, services, turns)).free;
-      const stands = (await assignByStages(context, services, turns, true))?.free ?? false;
+      if (!isRetry(params)) return (await assignAtOnce(context, services, assign)).free;
+      const stands = (await assignByStages(context, services, assign, true))?.free ?? false;
       if (stands) await skipRest(context);
       return stands;
     }),

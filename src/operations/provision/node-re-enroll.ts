@@ -1,13 +1,12 @@
 /**
- * Lets a machine whose credential was lost enrol again, as a new instance of the same node; what the former one still says is
- * fenced off with its own code.
+ * Enrols a machine again after its credential was lost, as a new instance of the same node. Calls
+ * by the former instance are fenced.
  *
- * A machine that others bring is kept, with whatever is on it: the new instance exists at once, somebody starts the agent with
- * the new token, and an allocation that holds the machine goes on holding it. One that a driver launched carries the tags of its
- * instance, and a machine without an owner would be a leak: what is left of it goes first, with proof, and the driver
- * launches the new one. In both cases a ping proves that tasks and answers pass.
+ * An external machine is kept: the new instance exists at once, somebody starts the agent with the
+ * new token, and its allocation stays. A launched machine carries the tags of its instance and
+ * would leak without an owner, so it is removed with proof before the driver launches the next. In
+ * both cases a ping proves that tasks and answers pass.
  */
-
 import { now } from '../../base/clock.ts';
 import { newWorkflowId, type WorkflowId } from '../../base/ids.ts';
 import type { Node } from '../../contract/node.ts';
@@ -49,11 +48,11 @@ const fenced_because = 'the machine enrols anew';
 
 export interface ReEnrolled {
   workflow_id: WorkflowId;
-  /** For whoever starts the agent; none where a driver does. */
+  /** For the person who starts the agent. Absent if a driver starts it. */
   enrollment_token?: string;
 }
 
-interface Asked {
+interface ReEnrolment {
   node: NodeRow;
   shown: Node;
   pool: PoolRow;
@@ -74,11 +73,11 @@ async function replace(
   return replaceInstance(tx, services, following, { ...cited, workflow_id, correlation_id }, at);
 }
 
-/** It is the same tenant's machine, so an allocation that fell with it, and could still be rescued, waits for it again. */
+/** An allocation that failed with the machine and can still be rescued waits for it again. */
 async function rescueHolder(
   tx: Transaction,
   services: OperationServices,
-  { shown, caller: { actor, correlation_id, reason } }: Asked,
+  { shown, caller: { actor, correlation_id, reason } }: ReEnrolment,
   { node }: Replaced,
   workflow_id: WorkflowId,
   at: Date,
@@ -91,14 +90,14 @@ async function rescueHolder(
   requireMoved(outcomes, 'status_moved_on');
 }
 
-/** The node is locked. Undefined when it has moved on. */
+/** The caller holds the node's lock. Returns undefined if the node has moved on. */
 export async function reEnrollIn(
   tx: Transaction,
   services: OperationServices,
-  asked: Asked,
+  enrolment: ReEnrolment,
   at: Date,
 ): Promise<ReEnrolled | undefined> {
-  const { node, pool, caller } = asked;
+  const { node, pool, caller } = enrolment;
   const { node_id, node_instance_id: former, pool_generation } = node;
   const { actor, correlation_id, reason } = caller;
   if (!former) return undefined;
@@ -123,12 +122,12 @@ export async function reEnrollIn(
   }
   const replaced = await replace(tx, services, node, pool, caller, workflow_id, at);
   if (!replaced) return undefined;
-  await rescueHolder(tx, services, asked, replaced, workflow_id, at);
+  await rescueHolder(tx, services, enrolment, replaced, workflow_id, at);
   await queueOperation(tx, { ...operation, node_instance_id: replaced.node_instance_id }, at);
   return { workflow_id, enrollment_token: replaced.enrollment_token };
 }
 
-/** As with another try: the node stays where it stands, and owns what is left, until that is proven gone. */
+/** The node keeps its status and owns the former machine until that is proven gone. */
 async function removeAndReplace(
   context: OperationContext,
   services: OperationServices,

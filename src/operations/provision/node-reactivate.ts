@@ -1,4 +1,6 @@
-/** Follows a machine that was let back in until it is ready, and proves by a ping that tasks and answers pass. */
+/**
+ * Waits until a reactivated machine is ready, and proves with a ping that tasks and answers pass.
+ */
 import type { OperationDefinition } from '../../engine/engine.ts';
 import type { NewOperation } from '../../store/operations/queue-operation.ts';
 import type { OperationServices } from '../runtime/services.ts';
@@ -12,7 +14,7 @@ const steps: NewOperation['steps'] = [
   ...pingPlan,
 ];
 
-/** For whoever queues it in the transaction that lets the machine back in. */
+/** The part of the operation that the action `reactivate` queues in its transaction. */
 export const reactivation = { kind: nodeReactivateKind, revision: 1, tenant: null, params: {}, steps };
 
 export function nodeReactivate(services: OperationServices): OperationDefinition {

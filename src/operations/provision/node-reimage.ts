@@ -1,6 +1,7 @@
 /**
- * Images a machine anew: what the old instance knows is kept, it is taken down and proven gone, and in the transaction that
- * says so a new instance of the pool as it is now takes its place and is brought up. Everything on record of the old one stays.
+ * Reimages a machine: freezes evidence, tears it down, proves it gone, and replaces it by a new
+ * instance of the current pool generation. The replacement happens in the transaction that records
+ * the proof.
  */
 import { now } from '../../base/clock.ts';
 import { newWorkflowId, type WorkflowId } from '../../base/ids.ts';
@@ -38,7 +39,10 @@ const nodeReimagePlan = (pool: PoolRow, services: OperationServices): PlanStep[]
   ...bringUpPlan(pool.document, services),
 ];
 
-/** Moves the node, which is locked, to `cleaning` and queues the operation, in the caller's transaction. */
+/**
+ * Moves the node to `cleaning` and queues the operation, in the caller's transaction. The caller
+ * holds the node's lock.
+ */
 export async function reimageIn(
   tx: Transaction,
   services: OperationServices,
@@ -54,7 +58,8 @@ export async function reimageIn(
   const move = { node_id, to: 'cleaning', by: 'reimage', reason, actor, ...ids, set: ids } as const;
   const [outcome] = await transition(tx, [move], at, services.environment);
   if (!outcome?.moved) return undefined;
-  // One that is up may still say what it knows while it is taken down; one that never came must not come into this.
+  // A registered instance may report until it is torn down. An unregistered one must not register
+  // now.
   const unborn = { reason: 'it is imaged anew before it registered', revoke: false, ...ids };
   if (!registered_at) await fenceInstance(tx, node_instance_id, unborn, at);
   const params = { former: { node_instance_id, pool_generation } satisfies FormerInstance };
@@ -64,7 +69,7 @@ export async function reimageIn(
   return workflow_id;
 }
 
-/** The former instance is proven gone: a new one takes its place, and only now is what it still says refused for good. */
+/** Replaces the former instance after it is proven gone, and revokes its credential. */
 async function renew(
   context: OperationContext,
   services: OperationServices,
@@ -84,11 +89,11 @@ async function renew(
       const cited = { ...replacement, fenced_because, workflow_id, correlation_id };
       const replaced = ours && (await replaceInstance(tx, services, ours, cited, at));
       if (replaced) await bindOperationToNode(tx, workflow_id, replaced.node);
-      // Whatever became of the node, what was destroyed must not speak for it.
+      // The destroyed instance must not report for the node, whatever the node's status is now.
       else {
         await fenceInstance(tx, former.node_instance_id, { ...former.ids, reason: fenced_because, revoke: true }, at);
         const gone = { node_id: former.node.node_id, node_instance_id: former.node_instance_id, reason: 'proven gone' };
-        // An operator set the node aside meanwhile: no machine is left to keep aside.
+        // An operator quarantined the node meanwhile, but no machine is left to keep.
         if (proof) await retireProvenGone(tx, services, { ...gone, proof: proof.kind, workflow_id, actor }, at);
       }
       await provenGone(tx, former, proof, operation, at);

@@ -1,5 +1,4 @@
-/** A ping proves more than a heartbeat: that a task reaches the machine, and that its agent's signed answer reaches us. */
-
+/** Proves with a ping that a task reaches the machine and its agent's signed answer reaches us. */
 import type { OperationContext } from '../../engine/engine.ts';
 import { StepFailed } from '../../engine/engine.ts';
 import { hasAgent } from '../../store/agents/instances.ts';
@@ -15,7 +14,10 @@ export const pingPlan: PlanStep[] = [
 
 const answersWithinSeconds = 20;
 const maxTries = 3;
-/** The beat by which it said that it is ready is stored a moment after the claim; before that it looks silent. */
+/**
+ * The heartbeat of a machine that just became ready is stored a moment later; until then it looks
+ * silent.
+ */
 const againSeconds = 1;
 
 const unproven = (code: string, message: string, tries: number) =>
@@ -50,6 +52,8 @@ async function ask(context: OperationContext, services: OperationServices): Prom
   }
 }
 
-/** The stage of `pingPlan`. The machine stands as its own claims and the rules left it; what fails is the proof. */
+/**
+ * The stage of `pingPlan`. A failed ping fails the operation and leaves the node's status as it is.
+ */
 export const proveByPing = (context: OperationContext, services: OperationServices): Promise<void> =>
   stage(context, services, 'ping', () => ask(context, services));

@@ -1,4 +1,4 @@
-/** What bringing a machine up consists of, as a person sees it. */
+/** The plan of steps that bring a machine up. */
 import type { AllocationId, CorrelationId, WorkflowId } from '../../base/ids.ts';
 import type { Actor } from '../../contract/evidence/evidence.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
@@ -12,7 +12,9 @@ import type { PlanStep } from '../runtime/stage.ts';
 
 export const nodeProvisionKind = 'node-provision';
 
-/** The rule on the row decides first; the step's own deadline is for what that rule cannot see. */
+/**
+ * The rule on the row decides first. The step's deadline is only for cases that the rule misses.
+ */
 const slackSeconds = 60;
 
 const queueSeconds = (pool: PoolDocument, environment: TransitionEnvironment) =>
@@ -26,13 +28,16 @@ const stepOf = ({ label, usual_seconds, slow_seconds }: PlannedStep, name: strin
     slow_seconds !== undefined && { expected: plannedHistory(usual_seconds, slow_seconds) }),
 });
 
-/** Whether its driver's phases are the whole of a bring-up. */
+/** Whether the driver's phases are the whole plan. */
 const isDriverOnly = (pool: PoolDocument, drivers: Planning['drivers']): boolean => {
   const driver = drivers.get(pool.driver);
   return driver?.supervision === 'observe' && driver.plan(pool.spec ?? {}).length > 1;
 };
 
-/** Nobody registers where no agent runs: the driver's phases are all there is to see, and in the last it becomes ready. */
+/**
+ * Without an agent nothing registers: the plan is the driver's phases, and the last ends when it is
+ * ready.
+ */
 const agentlessPlan = (phases: PlannedStep[], within_seconds: number): PlanStep[] =>
   phases.map((planned, place) => {
     const isLast = place === phases.length - 1;
@@ -40,7 +45,7 @@ const agentlessPlan = (phases: PlannedStep[], within_seconds: number): PlanStep[
     return { ...stepOf(planned, name), within_seconds: isLast ? null : within_seconds };
   });
 
-/** It waits for the provider no longer than its queue and a doubled boot. */
+/** Waits for the provider no longer than the queue budget and twice the boot budget. */
 export function bringUpPlan(pool: PoolDocument, { environment, drivers }: Planning): PlanStep[] {
   const provision = budgetOf('provision', pool, environment, null).seconds;
   const within_seconds = queueSeconds(pool, environment) + 2 * provision + slackSeconds;
@@ -59,12 +64,12 @@ export function bringUpPlan(pool: PoolDocument, { environment, drivers }: Planni
 
 export const bringUpStages = ['launch', 'register', 'start'] as const;
 
-/** A try waits for room no longer than the queue's budget. */
+/** Waits for room no longer than the queue budget. */
 function nodeProvisionPlan(pool: PoolDocument, services: Planning): PlanStep[] {
   const within_seconds = queueSeconds(pool, services.environment) + slackSeconds;
   const plan = bringUpPlan(pool, services);
   const [first, ...rest] = plan;
-  // Where the driver's own phases are the whole plan, its first one begins with the place that is found for the machine.
+  // If the driver's phases are the whole plan, the first one includes the assignment.
   if (first && isDriverOnly(pool, services.drivers))
     return [{ ...first, name: first.name.replace('launch:', 'assign:'), within_seconds }, ...rest];
   return [{ name: 'assign', label: 'Finding a machine', usual_seconds: 0.5, within_seconds }, ...plan];
@@ -75,11 +80,10 @@ export interface ProvisionRequest {
   allocation: { allocation_id: AllocationId; tenant: string };
   correlation_id: CorrelationId;
   actor: Actor | null;
-  /** Another try of an allocation that failed. */
+  /** Set for a retry of a failed allocation. */
   retry?: { reason: string | null };
 }
 
-/** Queues the operation that brings a machine up for an allocation. */
 export const queueProvision = (
   tx: Transaction,
   pool: PoolDocument,

@@ -1,4 +1,4 @@
-/** Whose turn it is: which allocations may have a machine of their pool now, and what the others wait for and behind how many. */
+/** Decides which allocations may get a machine of their pool now, and what the others wait for. */
 import { pausingRules } from '../../lifecycle/model/rules.ts';
 import type { Transaction } from '../../store/pg/database.ts';
 import { type AllocationRow, countWaitingBefore } from '../../store/rows/allocations.ts';
@@ -7,7 +7,7 @@ import { countLiveNodes } from '../../store/rows/nodes.ts';
 import type { PoolRow } from '../../store/rows/pools.ts';
 import { launchHold } from '../../store/supervision/brake.ts';
 
-/** What keeps the pool from making another machine; undefined when nothing does. */
+/** Returns what the pool's next launch waits for; undefined if it may launch. */
 async function whyNoLaunch(tx: Transaction, pool: PoolRow, launches: boolean, now: Date): Promise<string | undefined> {
   if (!launches) return 'a free machine in the pool';
   if (pool.document.paused) return 'the pool to be unpaused';
@@ -20,17 +20,17 @@ async function roomIn(tx: Transaction, { name, document: { max_nodes } }: PoolRo
 }
 
 export interface QueueTurn {
-  /** So many new machines the pool may make. */
+  /** How many new machines the pool may launch. */
   room: number;
   isServed(allocation: AllocationRow): boolean;
-  /** What one that is not served waits for, once so many before it were given a machine. */
+  /** The reason why an allocation waits, after `given` machines were assigned before it. */
   waitsFor(allocation: AllocationRow, given: number): string;
 }
 
 /**
- * Whoever asked first is served first: with room for one, only the oldest may take it. The oldest is waited for even if it is not
- * looking right now, since its operation always looks again. Who looks at the same time is counted among those ahead, so that
- * together they are answered as they would be one after another.
+ * First come, first served: with room for one, only the oldest request may take it, even if its
+ * operation is not polling right now. Requests of the same batch count as ahead of each other, so a
+ * batch gets the same answers as single requests one after another.
  */
 export async function queueTurn(
   tx: Transaction,
@@ -54,7 +54,7 @@ export async function queueTurn(
   };
 }
 
-/** Exact only near the front: a long queue need not be told anew each time that it moves. */
+/** Exact only near the front, so that a long queue does not publish each move. */
 const maxExact = 10;
 
 function behind(ahead: number): string {

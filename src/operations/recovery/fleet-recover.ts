@@ -1,4 +1,7 @@
-/** Does one thing to many: chooses them once, tries the canary, then the rest at a capped rate, and stops when too many fail. */
+/**
+ * Applies one action to many machines: canary first, then the rest at a capped rate. Stops after
+ * too many failures.
+ */
 import { now } from '../../base/clock.ts';
 import {
   type Json,
@@ -33,20 +36,20 @@ import {
 
 export const fleetRecoverKind = 'fleet-recover';
 
-async function stopped(
+async function stopFailure(
   context: OperationContext,
   services: OperationServices,
   step: string,
   code: string,
   words: (tally: Tally, failed: TargetRow[]) => string,
 ): Promise<StepFailed> {
-  const told = await context.step(`${step}:account`, async () => {
+  const account = await context.step(`${step}:account`, async () => {
     const tally = await tallyOf(services.db, context.workflow_id);
     const state = tally.failed > 0 ? 'failed' : 'skipped';
     const failed = await targetsInState(services.db, context.workflow_id, state, maxNamed);
     return { message: words(tally, failed), owner_layer: failed[0]?.owner_layer ?? 'workflow' };
   });
-  return new StepFailed({ step, code, tries: 1, ...told });
+  return new StepFailed({ step, code, tries: 1, ...account });
 }
 
 async function runPhase(
@@ -64,13 +67,15 @@ async function runPhase(
     )) as unknown as Round;
     tally = round.tally;
     if (round.over && round.stop)
-      throw await stopped(context, services, phase, 'recovery_stopped', (...known) => stopMessage(phase, ...known));
+      throw await stopFailure(context, services, phase, 'recovery_stopped', (...known) => stopMessage(phase, ...known));
     if (round.over) return;
     await context.sleep(round.wait_seconds);
   }
 }
 
-/** Whatever ends it early: what was not touched yet stays so, and what is under way ends by itself. */
+/**
+ * Skips the remaining targets after an early end. Operations that run already finish on their own.
+ */
 async function skipRemaining(context: OperationContext, services: OperationServices, error: unknown): Promise<void> {
   const why =
     error instanceof OperationCancelled ? 'the recovery was cancelled' : 'the recovery stopped before its turn';
@@ -103,10 +108,10 @@ async function conclude(context: OperationContext, services: OperationServices):
   const tally = (await context.step('conclude:count', async () => ({
     ...(await tallyOf(services.db, context.workflow_id)),
   }))) as Tally;
-  // What was never touched was not recovered, whoever is to blame.
-  const nobody = tally.recovered === 0 && tally.skipped > 0;
-  if (tally.failed > 0 || nobody)
-    throw await stopped(context, services, 'conclude', 'recovery_incomplete', incompleteMessage);
+  // A recovery that skipped every target is incomplete too.
+  const isUntouched = tally.recovered === 0 && tally.skipped > 0;
+  if (tally.failed > 0 || isUntouched)
+    throw await stopFailure(context, services, 'conclude', 'recovery_incomplete', incompleteMessage);
   await context.emit({ message: progressMessage('rest', tally), parts: progressParts(tally) } as unknown as Json);
 }
 

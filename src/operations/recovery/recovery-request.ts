@@ -1,5 +1,7 @@
-/** Asks for a bulk recovery: refused where it would mean nothing or everything, told beforehand whom it would touch. */
-
+/**
+ * Requests for a bulk recovery, with a dry run that lists the targets and why others are not
+ * eligible.
+ */
 import { now } from '../../base/clock.ts';
 import { newWorkflowId, type WorkflowId } from '../../base/ids.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
@@ -30,12 +32,16 @@ import type { RecoveryOrder } from './recovery-round.ts';
 
 type Eligibility = Pick<Recovery, 'matched' | 'eligible' | 'not_eligible' | 'first'>;
 
-/** So many are named beforehand. */
+/** How many targets a dry run names. */
 const maxNamed = 10;
-/** So many are looked at by one round of statements. */
+/** How many nodes one round of statements reads. */
 const atOnce = 1_000;
 
-async function whyNots(db: Queryable, action: NodeBulkAction, ids: readonly string[]): Promise<Map<string, string>> {
+async function findReasons(
+  db: Queryable,
+  action: NodeBulkAction,
+  ids: readonly string[],
+): Promise<Map<string, string>> {
   const why_nots = new Map<string, string>();
   for (let from = 0; from < ids.length; from += atOnce) {
     const nodes = await readNodes(db, ids.slice(from, from + atOnce), wholeFleet);
@@ -53,10 +59,10 @@ async function whyNots(db: Queryable, action: NodeBulkAction, ids: readonly stri
   return why_nots;
 }
 
-/** In the order of their turns, as they are given. */
+/** Keeps the order of `ids`, which is the order of the recovery. */
 async function eligibilityOf(db: Queryable, action: BulkActionName, ids: readonly string[]): Promise<Eligibility> {
-  // A release that has failed may always be tried again; that is what was chosen by.
-  const why_nots = isAboutAllocations(action) ? new Map<string, string>() : await whyNots(db, action, ids);
+  // A failed release may always be retried, and the filter chose only those.
+  const why_nots = isAboutAllocations(action) ? new Map<string, string>() : await findReasons(db, action, ids);
   const eligible = ids.filter((id) => !why_nots.has(id));
   const others = Map.groupBy(
     ids.filter((id) => why_nots.has(id)),
@@ -100,16 +106,16 @@ export type RecoveryAnswer = Eligibility & { workflow_id: WorkflowId | null };
 
 export async function requestRecovery(
   services: OperationServices,
-  asked: RecoveryRequest,
+  request: RecoveryRequest,
   caller: Caller,
 ): Promise<RecoveryAnswer> {
-  const { filter, reason, dry_run } = asked;
-  const action = bulkActionOf(asked.action);
+  const { filter, reason, dry_run } = request;
+  const action = bulkActionOf(request.action);
   checkFilter(action, filter);
   const at = now(services.clock);
   if (filter.pool !== undefined && !(await currentPool(services.db, filter.pool)))
     throw new ApiProblem('pool_not_found', `There is no pool named ${filter.pool}.`);
-  const { canary, per_minute, stop_after_failures } = { ...recoveryDefaults, ...asked };
+  const { canary, per_minute, stop_after_failures } = { ...recoveryDefaults, ...request };
   const order = { action, filter, reason, canary, per_minute, stop_after_failures };
   return services.db.transaction(async (tx) => {
     const known = await eligibilityOf(tx, action, await matchingTargets(tx, action, filter, at));
@@ -118,7 +124,7 @@ export async function requestRecovery(
   });
 }
 
-/** The canary and the rest have no deadline of their own: each target has one, which ends its part. */
+/** The canary and the rest have no deadline: each target's own deadline ends it. */
 const fleetRecoverPlan = ({ per_minute, canary }: RecoveryOrder, eligible: number): PlanStep[] => [
   { name: 'select', label: 'Choosing what to recover', usual_seconds: 0.5, within_seconds: 300 },
   { name: 'canary', label: 'Trying the canary', usual_seconds: null, within_seconds: null },
@@ -131,7 +137,7 @@ const fleetRecoverPlan = ({ per_minute, canary }: RecoveryOrder, eligible: numbe
   { name: 'conclude', label: 'Counting up', usual_seconds: 0.5, within_seconds: 300 },
 ];
 
-/** The person's word for the whole of it; every act cites the same correlation id. */
+/** Queues the operation. All its actions carry the same correlation id. */
 async function recoverIn(
   tx: Transaction,
   services: OperationServices,

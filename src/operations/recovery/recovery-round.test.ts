@@ -1,4 +1,7 @@
-/** Whoever the action is not open to is foretold, passed over with the reason, and neither a failure nor a canary. */
+/**
+ * Targets that the action does not fit are predicted, skipped with a reason, and count neither as
+ * failures nor as canaries.
+ */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { simulatedDriver } from '../../../test/scenarios/support/simulated-driver.ts';
 import { testDatabase } from '../../../test/support/database.ts';
@@ -33,7 +36,8 @@ beforeEach(async () => {
     );
   for (const index of [used, kept])
     await stage.db.query(
-      `insert into allocations (allocation_id, pool, node_id, tenant, status, status_since, correlation_id, labels, created_at)
+      `insert into allocations
+         (allocation_id, pool, node_id, tenant, status, status_since, correlation_id, labels, created_at)
        values ($1, 'p', $2, 'acme', 'active', $3, 'c', '{}', $3)`,
       [`alloc_${index}`, nodes[index], stage.start],
     );
@@ -42,7 +46,7 @@ afterEach(() => stage.close());
 
 const inUse = 'An allocation is served by it; release that first.';
 
-test('a dry run says to whom it is open, and why not to the others', async () => {
+test('a dry run lists eligible targets, and the reasons for the others', async () => {
   expect(await ask({ dry_run: true })).toEqual({
     matched: 4,
     eligible: 2,
@@ -54,7 +58,7 @@ test('a dry run says to whom it is open, and why not to the others', async () =>
   expect(await ask({ dry_run: true })).toMatchObject({ matched: 4, eligible: 4, not_eligible: [] });
 });
 
-test('what brings machines up is not open in a paused pool', async () => {
+test('a paused pool is not eligible for actions that launch machines', async () => {
   await stage.pool('q', { driver: 'local', paused: true });
   await stage.nodes({ pool: 'q', count: 1 });
   expect(await ask({ action: 'reimage', filter: { pool: 'q' }, dry_run: true })).toMatchObject({
@@ -63,12 +67,12 @@ test('what brings machines up is not open in a paused pool', async () => {
   });
 });
 
-test('where it is open to nobody, nothing is started', async () => {
+test('starts nothing without an eligible target', async () => {
   await stage.db.query(`update nodes set status = 'cleaning' where node_id = any($1)`, [nodes.slice(2)]);
   expect(await ask()).toMatchObject({ matched: 2, eligible: 0, workflow_id: null });
 });
 
-test('they are passed over with the reason, and the next one that it is open to is the canary', async () => {
+test('skips ineligible targets with a reason and takes the next one as canary', async () => {
   const { workflow_id } = await ask();
   const id = workflow_id as WorkflowId;
   await stage.db.query(`update operations set status = 'running', epoch = '1' where workflow_id = $1`, [id]);

@@ -1,6 +1,7 @@
 /**
- * One round of a bulk recovery: what is under way is judged, then the next ones are acted on, as many as the pace allows. All
- * it knows stands in the targets' rows, so a round that was cut off, or is taken over by another replica, goes on where it stood.
+ * One round of a bulk recovery: judges the targets under way, then acts on as many more as the pace
+ * allows. All state is in the targets' rows, so a round that crashed or moved to another replica
+ * continues.
  */
 import { now } from '../../base/clock.ts';
 import type { WorkflowId } from '../../base/ids.ts';
@@ -61,30 +62,33 @@ export const progressParts = (tally: Tally): ProgressPart[] =>
     .filter(({ state }) => tally[state] > 0)
     .map(({ state, word, tone }) => ({ name: 'targets', kind: 'recovery', state: word, tone, count: tally[state] }));
 
-/** So many failures are told of by name; a reader who needs more reads the timeline. */
+/** How many failures the message names. The timeline has them all. */
 export const maxNamed = 5;
 
 const nameOf = ({ allocation_id, node_id }: TargetRow) => allocation_id ?? node_id ?? 'a target';
 
-function named(failed: TargetRow[], count: number): string {
-  const told = failed.map((target) => `${nameOf(target)}: ${target.reason ?? 'no reason was given'}`);
+function describe(failed: TargetRow[], count: number): string {
+  const reasons = failed.map((target) => `${nameOf(target)}: ${target.reason ?? 'no reason was given'}`);
   const more = count - failed.length;
-  return told.join('; ') + (more > 0 ? `; and ${more} more` : '');
+  return reasons.join('; ') + (more > 0 ? `; and ${more} more` : '');
 }
 
 export function stopMessage(phase: RecoveryPhase, tally: Tally, failed: TargetRow[]): string {
   const untouched = tally.waiting + tally.skipped;
   const why = phase === 'canary' ? 'the canary failed' : `stopped after ${tally.failed} failures`;
-  return `${why}, ${untouched} left untouched: ${named(failed, tally.failed)}`;
+  return `${why}, ${untouched} left untouched: ${describe(failed, tally.failed)}`;
 }
 
-/** `told` are those that failed, or, where none did, those that were passed over. */
-export const incompleteMessage = (tally: Tally, told: TargetRow[]): string =>
+/** `named` lists the failed targets or, if none failed, the skipped ones. */
+export const incompleteMessage = (tally: Tally, named: TargetRow[]): string =>
   tally.failed > 0
-    ? `${tally.recovered} of ${totalOf(tally)} recovered, ${tally.failed} failed: ${named(told, tally.failed)}`
-    : `none of ${totalOf(tally)} could be acted on: ${named(told, tally.skipped)}`;
+    ? `${tally.recovered} of ${totalOf(tally)} recovered, ${tally.failed} failed: ${describe(named, tally.failed)}`
+    : `none of ${totalOf(tally)} could be acted on: ${describe(named, tally.skipped)}`;
 
-/** In the caller's transaction, so that the act and the record of it are one. Answers the operation that does it, where it is one. */
+/**
+ * Acts as the person who requested the recovery would, in the caller's transaction. Returns the
+ * queued operation, if any.
+ */
 async function actOnTarget(
   tx: Transaction,
   services: OperationServices,
@@ -93,14 +97,14 @@ async function actOnTarget(
   caller: Caller & { reason: string },
 ): Promise<WorkflowId | null> {
   const within = { ...services, db: withinTransaction(services.db, tx) };
-  const asked = { reason: caller.reason };
+  const request = { reason: caller.reason };
   const done = isAboutAllocations(action)
-    ? await actOnAllocation(within, allocation_id ?? '', action, asked, caller)
-    : await actOnNode(within, node_id ?? '', action, asked, caller);
+    ? await actOnAllocation(within, allocation_id ?? '', action, request, caller)
+    : await actOnNode(within, node_id ?? '', action, request, caller);
   return done.workflow_id ?? null;
 }
 
-/** What was asked for; kept as the operation's parameters. */
+/** The request, stored as the operation's parameters. */
 export interface RecoveryOrder {
   action: BulkActionName;
   filter: RecoveryFilter;
@@ -110,7 +114,7 @@ export interface RecoveryOrder {
   stop_after_failures: number;
 }
 
-async function spanOf(
+async function phaseSpan(
   db: Queryable,
   workflow_id: WorkflowId,
   phase: RecoveryPhase,
@@ -122,7 +126,7 @@ async function spanOf(
 
 const summaries = { failed: 'could not be recovered', skipped: 'was passed over' } as const;
 
-const ending = (
+const outcomeFact = (
   operation: OperationRow,
   target: JudgedTarget,
   state: keyof typeof summaries,
@@ -140,7 +144,11 @@ const ending = (
   workflow_id: operation.workflow_id,
 });
 
-async function settle(context: OperationContext, services: OperationServices, order: RecoveryOrder): Promise<void> {
+async function settleFinished(
+  context: OperationContext,
+  services: OperationServices,
+  order: RecoveryOrder,
+): Promise<void> {
   const at = now(services.clock);
   await services.db.transaction(async (tx) => {
     const operation = await lockAsExecutor(tx, context.workflow_id, services.executor);
@@ -154,18 +162,21 @@ async function settle(context: OperationContext, services: OperationServices, or
         owner_layer: reason === null ? null : target.blamed,
         ended_at: at,
       });
-      if (reason !== null) await recordEvidence(tx, [ending(operation, target, 'failed', reason, at)]);
+      if (reason !== null) await recordEvidence(tx, [outcomeFact(operation, target, 'failed', reason, at)]);
     }
   });
 }
 
-type Turn = 'acted' | 'refused' | 'needless' | 'nobody';
+type Turn = 'acted' | 'refused' | 'skipped' | 'none';
 
-/** The state of things is in the way of this one, and says nothing of the others; anything else is a failure. */
-const isPassedOver = (code: ErrorCode) => errorCatalogue[code].owner_layer === 'request';
+/**
+ * An error that the target's state causes says nothing about the other targets. Any other error is
+ * a failure.
+ */
+const isSkipped = (code: ErrorCode) => errorCatalogue[code].owner_layer === 'request';
 
-/** The act and its record are one transaction: whoever repeats it after a crash finds the target acted on, or untouched. */
-async function takeNext(
+/** Acts and records it in one transaction, so a retry after a crash never acts twice. */
+async function actOnNext(
   context: OperationContext,
   services: OperationServices,
   order: RecoveryOrder,
@@ -174,25 +185,25 @@ async function takeNext(
   const { db, clock, executor } = services;
   const { workflow_id } = context;
   const at = now(clock);
-  let refused: JudgedTarget | undefined;
+  let acting: JudgedTarget | undefined;
   try {
     return await db.transaction(async (tx): Promise<Turn> => {
       const operation = await lockAsExecutor(tx, workflow_id, executor);
-      const span = await spanOf(tx, workflow_id, phase, order);
+      const span = await phaseSpan(tx, workflow_id, phase, order);
       const target = await nextTarget(tx, workflow_id, order.action, span);
-      if (!target) return 'nobody';
+      if (!target) return 'none';
       if (judgeTarget(order.action, target) === 'recovered') {
         const reason = 'was recovered before its turn';
         await changeTarget(tx, workflow_id, target.ordinal, { state: 'recovered', reason, ended_at: at });
-        return 'needless';
+        return 'skipped';
       }
-      // A rule or a person was faster: what they began is waited for like our own.
+      // A rule or a person acted first. Wait for that as for our own action.
       if (bulkAction(order.action).under_way.includes(target.status)) {
         const joined = { act_workflow_id: target.at_work, reason: 'was under way before its turn', acted_at: at };
         await changeTarget(tx, workflow_id, target.ordinal, { state: 'acting', ...joined });
         return 'acted';
       }
-      refused = target;
+      acting = target;
       const caller = {
         actor: operation.actor,
         visibility: wholeFleet,
@@ -204,35 +215,35 @@ async function takeNext(
       return 'acted';
     });
   } catch (error) {
-    const target = refused;
+    const target = acting;
     if (!(error instanceof ApiProblem) || !target) throw error;
     await db.transaction(async (tx) => {
       const operation = await lockAsExecutor(tx, workflow_id, executor);
       const { owner_layer } = errorCatalogue[error.code];
-      const state = isPassedOver(error.code) ? 'skipped' : 'failed';
+      const state = isSkipped(error.code) ? 'skipped' : 'failed';
       const ended = { reason: error.message, owner_layer, ended_at: at, ...(state === 'failed' && { acted_at: at }) };
       await changeTarget(tx, workflow_id, target.ordinal, { state, ...ended });
-      await recordEvidence(tx, [ending(operation, target, state, error.message, at)]);
+      await recordEvidence(tx, [outcomeFact(operation, target, state, error.message, at)]);
     });
-    return isPassedOver(error.code) ? 'needless' : 'refused';
+    return isSkipped(error.code) ? 'skipped' : 'refused';
   }
 }
 
-/** So many that need nothing any more are passed over in one round, so that the round stays short. */
-const maxNeedless = 200;
+/** How many targets one round may skip, so that it stays short. */
+const maxSkipped = 200;
 
-async function takeTurns(
+async function actOnNextTargets(
   context: OperationContext,
   services: OperationServices,
   order: RecoveryOrder,
   phase: RecoveryPhase,
-  most: number,
+  limit: number,
 ): Promise<void> {
   let acted = 0;
-  for (let turns = 0; acted < most && turns < maxNeedless; turns++) {
-    const turn = await takeNext(context, services, order, phase);
-    // After a refusal the count of failures is asked first.
-    if (turn === 'nobody' || turn === 'refused') return;
+  for (let turns = 0; acted < limit && turns < maxSkipped; turns++) {
+    const turn = await actOnNext(context, services, order, phase);
+    // Check the number of failures after a refusal.
+    if (turn === 'none' || turn === 'refused') return;
     if (turn === 'acted') acted++;
   }
 }
@@ -250,12 +261,12 @@ export async function recoveryRound(
   before: Tally | undefined,
 ): Promise<Round> {
   const { db, environment } = services;
-  await settle(context, services, order);
-  const span = await spanOf(db, context.workflow_id, phase, order);
+  await settleFinished(context, services, order);
+  const span = await phaseSpan(db, context.workflow_id, phase, order);
   const { waiting, acting, failed } = await tallyOf(db, context.workflow_id, span);
   const pace = await paceOf(db, context.workflow_id, now(services.clock));
   const move = environment.decide.nextRecoveryMove({ phase, ...order, waiting, acting, failed, ...pace });
-  if (move.act > 0) await takeTurns(context, services, order, phase, move.act);
+  if (move.act > 0) await actOnNextTargets(context, services, order, phase, move.act);
   const tally = await tallyOf(db, context.workflow_id);
   if (isChanged(before, tally))
     await context.emit({ message: progressMessage(phase, tally), parts: progressParts(tally) } as unknown as Json);

@@ -1,9 +1,8 @@
 /**
- * Ends a release that does not end by itself, and never pretends: asks once more for a proof. With one it ends clean, as any
- * release; without one the allocation is released all the same, what may remain goes on the residue ledger and the node is
- * quarantined. Every question has a bound, and what is not answered is no proof.
+ * Ends a release that does not finish. It asks once more for a proof, with timeouts. With a proof
+ * it ends as any release does. Without one the allocation is released anyway, the possible remains
+ * go on the residue ledger, and the node is quarantined.
  */
-
 import { now } from '../../base/clock.ts';
 import type { DriverProof, OwnedResource } from '../../drivers/driver.ts';
 import { type Json, type OperationContext, type OperationDefinition, StepFailed } from '../../engine/engine.ts';
@@ -34,31 +33,31 @@ export const allocationForceReleasePlan: PlanStep[] = [
   { name: 'settle', label: 'Ending the allocation', usual_seconds: 0.5, within_seconds: 300 },
 ];
 
-/** All of it together: nobody gives up on it before. */
+/** For the whole operation; its allocation's deadline is at least this far away. */
 export const forceReleaseWithinSeconds = 600;
 
 const releaseEndsWithinSeconds = 30;
 const listedWithinSeconds = 30;
 const maxEntries = 100;
 
-/** What the driver lists of an instance. */
-type Left = Pick<OwnedResource, 'kind' | 'resource' | 'cost_per_hour'>[];
+/** The resources that the driver lists for an instance. */
+type Remains = Pick<OwnedResource, 'kind' | 'resource' | 'cost_per_hour'>[];
 
-type Found = { proof: DriverProof } | { proof: null; why_not: string; left: Left };
+type Found = { proof: DriverProof } | { proof: null; why_not: string; left: Remains };
 
-/** What the driver can name of the instance; where it can name nothing, the machine itself. */
+/** The resources that the driver lists for the instance, or the machine itself if it lists none. */
 async function possibleResidue(
   services: OperationServices,
   { driver, target, node_instance_id }: Subject,
-): Promise<Left> {
-  const machine: Left = [{ kind: 'machine', resource: target.name }];
-  const asked = driver.list_owned(target.installation_id).catch(() => undefined);
-  const listed = await withTimeout(services.clock, listedWithinSeconds, asked);
+): Promise<Remains> {
+  const machine: Remains = [{ kind: 'machine', resource: target.name }];
+  const listing = driver.list_owned(target.installation_id).catch(() => undefined);
+  const listed = await withTimeout(services.clock, listedWithinSeconds, listing);
   const own = listed?.filter((each) => each.node_instance_id === node_instance_id) ?? [];
   return own.length > 0 ? own.slice(0, maxEntries) : machine;
 }
 
-/** A machine that is to be used again can be proven clean by its own agent alone. */
+/** Only its own agent can prove a machine clean for reuse. */
 async function askAgentAgain(
   context: OperationContext,
   services: OperationServices,
@@ -90,15 +89,15 @@ async function askForProofAgain(
   subject: Subject,
 ): Promise<Found> {
   const reuse = reusesNodes(subject.pool);
-  const said = reuse ? await askAgentAgain(context, services, subject) : null;
-  if (said !== null && typeof said !== 'string') return { proof: said };
+  const answer = reuse ? await askAgentAgain(context, services, subject) : null;
+  if (answer !== null && typeof answer !== 'string') return { proof: answer };
   const asksDriver = subject.driver.launches || !reuse;
   if (asksDriver && subject.driver.final_proof === 'revoked') await cutOff(context, services, subject);
-  const looked = asksDriver ? await proveIfPossible(context, services, 'prove:driver', subject) : null;
-  if (looked?.proof) return { proof: looked.proof };
-  const why_not = [said, looked && !looked.proof ? looked.why_not : null].filter(Boolean).join('; ');
+  const result = asksDriver ? await proveIfPossible(context, services, 'prove:driver', subject) : null;
+  if (result?.proof) return { proof: result.proof };
+  const why_not = [answer, result && !result.proof ? result.why_not : null].filter(Boolean).join('; ');
   const left = await context.step('prove:left', async () => (await possibleResidue(services, subject)) as Json);
-  return { proof: null, why_not, left: left as unknown as Left };
+  return { proof: null, why_not, left: left as unknown as Remains };
 }
 
 async function endClean(
@@ -133,14 +132,15 @@ async function endWithResidue(
   services: OperationServices,
   operation: OperationRow,
   subject: Subject,
-  { why_not, left }: { why_not: string; left: Left },
+  { why_not, left }: { why_not: string; left: Remains },
   at: Date,
 ): Promise<string> {
   const { node, driver, node_instance_id } = subject;
-  const asked = typeof operation.params.reason === 'string' ? operation.params.reason : 'asked to be released by force';
-  const reason = `released by force (${asked}) without proof: ${why_not}`;
-  const told = { actor: operation.actor, workflow_id: operation.workflow_id };
-  const aside = { node_id: node.node_id, to: 'quarantined', by: 'force-release', reason, ...told } as const;
+  const request =
+    typeof operation.params.reason === 'string' ? operation.params.reason : 'asked to be released by force';
+  const reason = `released by force (${request}) without proof: ${why_not}`;
+  const source = { actor: operation.actor, workflow_id: operation.workflow_id };
+  const aside = { node_id: node.node_id, to: 'quarantined', by: 'force-release', reason, ...source } as const;
   requireMoved(await transition(tx, [aside], at, services.environment), 'already_there');
   await leaveResidue(
     tx,
@@ -153,18 +153,21 @@ async function endWithResidue(
       node_id: node.node_id,
       node_instance_id,
       ...idsOf(operation),
-      reason: asked,
+      reason: request,
       forced_by: operation.actor,
       seen: why_not,
       cost_per_hour: cost_per_hour ?? null,
     })),
-    { layer: 'operator', ...told },
+    { layer: 'operator', ...source },
     services.clock,
   );
   return reason;
 }
 
-/** Node, residue and allocation end in one transaction: nobody ever sees one without the others. */
+/**
+ * Updates node, residue and allocation in one transaction, so that no reader sees one without the
+ * others.
+ */
 async function settle(
   context: OperationContext,
   services: OperationServices,
@@ -184,7 +187,8 @@ async function settle(
         actor: operation.actor,
         workflow_id: operation.workflow_id,
       };
-      // One whose time ran out meanwhile is released from where it stands; a proof ends it as it ends any release.
+      // A release whose deadline passed meanwhile is in `release_failed`. A proof ends it as it
+      // ends any release.
       if (!forced) {
         const again = { ...move, from: ['release_failed'], to: 'releasing', by: 'release' } as const;
         const retried = await moveAllocations(tx, [again], at, services.environment);
@@ -202,7 +206,7 @@ async function settle(
   });
 }
 
-const saysOf = (found: Found | undefined): string => {
+const finalMessage = (found: Found | undefined): string => {
   if (!found) return 'Released';
   return found.proof ? `Released: ${proofSummary(found.proof)}` : `Released without proof: ${found.why_not}`;
 };
@@ -213,7 +217,7 @@ export function allocationForceRelease(services: OperationServices): OperationDe
     revision: 1,
     async run(context) {
       await stage(context, services, 'stop', async () => {
-        // One that does not even end when asked to is left behind: it may not keep us from telling the truth.
+        // A release that ignores its cancellation must not block the forced one.
         await awaitOtherOperations(context, services, 'stop', {
           cancel: true,
           within_seconds: releaseEndsWithinSeconds,
@@ -228,7 +232,7 @@ export function allocationForceRelease(services: OperationServices): OperationDe
         if (subject) found = await askForProofAgain(context, services, subject);
       });
       await stage(context, services, 'settle', () => settle(context, services, subject, found));
-      await context.emit({ message: saysOf(found) });
+      await context.emit({ message: finalMessage(found) });
       return null;
     },
   };

@@ -1,4 +1,4 @@
-/** Whether a machine stays for the next tenant. */
+/** Which machines stay for the next tenant. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import { type NodeId, newCorrelationId } from '../../base/ids.ts';
@@ -42,17 +42,14 @@ const operation = (kind: string, status: string) =>
     [kind, status, newCorrelationId()],
   );
 
-test('one whose agent beats and that nobody takes down stays', async () => {
+test('a machine with a live agent and no teardown stays', async () => {
   await stage.nodes({ pool: 'p', count: 1, status: 'cleaning' });
   await operation('node-reimage', 'cancelled');
   expect(await stays()).toBe(true);
 });
 
-test.each(['node-reimage', 'node-retire'])(
-  'one that %s takes down does not: it would be handed on destroyed',
-  async (kind) => {
-    await stage.nodes({ pool: 'p', count: 1, status: 'cleaning' });
-    await operation(kind, 'running');
-    expect(await stays()).toBe(false);
-  },
-);
+test.each(['node-reimage', 'node-retire'])('a machine that %s tears down does not stay', async (kind) => {
+  await stage.nodes({ pool: 'p', count: 1, status: 'cleaning' });
+  await operation(kind, 'running');
+  expect(await stays()).toBe(false);
+});

@@ -1,6 +1,6 @@
 /**
- * Gives an allocation back: fence → freeze-evidence → drain → stop → clean → prove → free or
- * retire. Before `active` it is a verified cancel.
+ * Releases an allocation: fence → freeze-evidence → drain → stop → clean → prove → free or retire.
+ * Before `active` it is a verified cancel.
  */
 import { now } from '../../base/clock.ts';
 import type { OwnerLayer } from '../../contract/errors/problem.ts';
@@ -42,10 +42,9 @@ export const allocationReleasePlan: PlanStep[] = [
 ];
 
 /**
- * A machine can only stay if its agent is there to prove it clean. One that we launched ourselves
- * and whose agent is gone is taken down instead, and so is one that is drained to be retired, that
- * never had one, or that another operation takes down already: an operator may reimage or retire
- * the machine of an allocation that failed. Decided once for all attempts: what was destroyed must
+ * Whether the machine stays for the next tenant. It needs an agent that can prove it clean, and no
+ * drain to retirement or other teardown may be under way (an operator may reimage or retire the
+ * machine of a failed allocation). Decided once for all attempts, because a destroyed machine must
  * not be handed on as clean.
  */
 export async function staysForReuse(
@@ -77,8 +76,7 @@ async function finish(
       const staying = subject && reuse ? await lockNode(tx, subject.node.node_id) : undefined;
       if (staying) requireMoved(await transition(tx, movesWhenClean(staying), at, services.environment));
       else if (subject) {
-        // The node before its instance, as everywhere: an agent that registers again locks them in
-        // this order.
+        // Lock the node before its instance, in the order of a registration.
         const gone = { node_id: subject.node.node_id, to: 'retired', by: 'proof', reason: 'proven gone' } as const;
         requireMoved(await transition(tx, [gone], at, services.environment), 'already_there');
         await fenceInstance(
@@ -111,10 +109,7 @@ async function finish(
   });
 }
 
-/**
- * The reason names the step and the layer that owns the problem, so that nobody has to guess where
- * to look.
- */
+/** Fails the release. The reason names the step and the layer that owns the problem. */
 async function admitFailure(
   context: OperationContext,
   services: OperationServices,
@@ -158,9 +153,7 @@ async function admitFailure(
   });
 }
 
-/**
- * Whatever ended the release, it ends as a failed one that is tried again; only its words differ.
- */
+/** Any error fails the release, which is then retried; only the reason differs. */
 const asFailure = (error: unknown): StepFailed =>
   error instanceof StepFailed
     ? error

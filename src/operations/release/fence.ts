@@ -1,4 +1,7 @@
-/** The first stage of a release: whatever brings the machine up ends, the node is barred, and unborn work is called off. */
+/**
+ * The first stage of a release: ends other operations, fences the node, and aborts a launch under
+ * way.
+ */
 import { now, secondsLater } from '../../base/clock.ts';
 import { type OperationContext, StepFailed } from '../../engine/engine.ts';
 import { fenceInstance } from '../../store/agents/instances.ts';
@@ -17,11 +20,14 @@ import { releasePolicy } from './release-policy.ts';
 
 const endWithinSeconds = 60;
 
-/** Whoever forces a release has seen the one that runs; that one must not call it off. */
-const lastWord = 'allocation-force-release';
+/** A running release must not cancel the forced release that was requested to end it. */
+const forceReleaseKind = 'allocation-force-release';
 const pollSeconds = 1;
 
-/** Whether whatever else works on the allocation has ended in time. */
+/**
+ * Waits for the other operations on the allocation; with `cancel` it cancels them. Returns false on
+ * timeout.
+ */
 export async function awaitOtherOperations(
   context: OperationContext,
   services: OperationServices,
@@ -30,21 +36,21 @@ export async function awaitOtherOperations(
 ): Promise<boolean> {
   const { allocation_id } = await allocationOperation(services, context);
   const until = secondsLater(now(services.clock), within_seconds);
-  // Who cancels ends all others but the one that was asked for to end it; who only waits waits for those before it, so that no
-  // two wait for each other.
+  // With `cancel`, all other operations end, except a later forced release. Without it, only wait
+  // for earlier ones, so that no two operations wait for each other.
   const others = async () =>
     (await openOperationsOf(services.db, allocation_id)).filter(({ workflow_id, kind }) =>
-      workflow_id > context.workflow_id ? cancel && kind !== lastWord : workflow_id < context.workflow_id,
+      workflow_id > context.workflow_id ? cancel && kind !== forceReleaseKind : workflow_id < context.workflow_id,
     );
-  const lookForOthers = async () => {
+  const poll = async () => {
     const open = await others();
     if (cancel) for (const other of open) await services.cancelRun(other.workflow_id, other.attempt);
     return open.length === 0 ? true : undefined;
   };
-  return (await context.waitFor(`${stageName}:others`, lookForOthers, { until, poll_seconds: pollSeconds })) ?? false;
+  return (await context.waitFor(`${stageName}:others`, poll, { until, poll_seconds: pollSeconds })) ?? false;
 }
 
-/** Whatever still works on the allocation must end first, or it would work against us. */
+/** Fails the stage if another operation on the allocation does not end in time. */
 export async function requireOthersEnded(
   context: OperationContext,
   services: OperationServices,
@@ -67,10 +73,13 @@ export async function fence(context: OperationContext, services: OperationServic
   await fenceNode(context, services, 'fence:bar');
 }
 
-/** A release cleans a machine that somebody drains or has set aside; it does not overrule them. */
-const wayAfter = ({ status, drain_then }: NodeRow) => (status === 'quarantined' ? 'hold' : drain_then);
+/** A machine that was drained or quarantined returns to that after the release. */
+const drainAfter = ({ status, drain_then }: NodeRow) => (status === 'quarantined' ? 'hold' : drain_then);
 
-/** Bars the node. An instance that never registered is fenced for good, so that a late registration is told the truth. */
+/**
+ * Moves the node to `cleaning`. An instance that never registered is fenced, so that it cannot
+ * register late.
+ */
 export async function fenceNode(context: OperationContext, services: OperationServices, name: string): Promise<void> {
   await context.step(name, () => {
     const at = now(services.clock);
@@ -83,10 +92,11 @@ export async function fenceNode(context: OperationContext, services: OperationSe
       async (tx, operation) => {
         const known = operation.allocation_id && (await allocationRow(tx, operation.allocation_id));
         const node = known?.node_id ? await lockNode(tx, known.node_id) : undefined;
-        // A failed allocation's machine may be gone or serve another one by now; then there is nothing of ours to take down.
+        // The machine of a failed allocation may be gone or serve another one by now. Then nothing
+        // is torn down.
         if (
           !known ||
-          // A release that was to be forced may have ended well after all; its machine is nobody's business any more.
+          // The release that was to be forced may have succeeded after all.
           known.status === 'released' ||
           !node ||
           node.status === 'retired' ||
@@ -108,7 +118,7 @@ export async function fenceNode(context: OperationContext, services: OperationSe
               actor: operation.actor,
               workflow_id: operation.workflow_id,
               correlation_id: operation.correlation_id,
-              set: { drain_then: wayAfter(node) },
+              set: { drain_then: drainAfter(node) },
             },
           ],
           at,
@@ -128,17 +138,17 @@ export async function fenceNode(context: OperationContext, services: OperationSe
   });
 }
 
-/** A verified cancel: what the provider still builds is told to stop before anything else is touched. */
+/** Verified cancel: the provider stops building the machine before anything else is torn down. */
 export async function abortIfUnregistered(
   context: OperationContext,
   services: OperationServices,
   subject: Subject | undefined,
 ): Promise<void> {
-  const unborn = await context.step(
+  const isUnregistered = await context.step(
     'fence:unborn',
     async () => subject !== undefined && subject.instance.registered_at === null,
   );
-  if (!unborn || !subject) return;
+  if (!isUnregistered || !subject) return;
   const abort = async () => subject.driver.abort(await targetNow(services, subject));
   await drive(context, services, 'fence:abort', abort, { policy: releasePolicy(subject.pool), subject });
 }

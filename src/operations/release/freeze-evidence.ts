@@ -1,4 +1,7 @@
-/** Pulls what the machine alone knows before anything is destroyed. It never fails an operation: what cannot be had is said to be missing. */
+/**
+ * Collects evidence from the machine before it is destroyed. Never fails the operation: it records
+ * missing evidence instead.
+ */
 import { now } from '../../base/clock.ts';
 import type { Diagnosis } from '../../drivers/driver.ts';
 import type { OperationContext } from '../../engine/engine.ts';
@@ -15,10 +18,10 @@ const agentAnswersWithinSeconds = 5;
 const maxAttachmentCharacters = 64_000;
 
 /**
- * What a machine kept goes back further than its present allocation. On one that served another before, only the fleet's operators may
- * read it: the next tenant must not find a former one's lines under its own allocation.
+ * A machine's logs may predate its allocation. If it served another allocation before, only fleet
+ * operators may read them, so that a tenant never sees lines of a former tenant.
  */
-async function whose(services: OperationServices, subject: Subject): Promise<Subject> {
+async function limitVisibility(services: OperationServices, subject: Subject): Promise<Subject> {
   const { node_id } = subject.node;
   const { allocation_id } = subject.ids;
   if (!allocation_id) return subject;
@@ -35,9 +38,9 @@ export async function freezeFromAgent(
   contact: AgentContact,
   type: 'release.freeze' | 'diagnostics.collect' = 'release.freeze',
 ): Promise<boolean> {
-  // Its answer stands in the story of the task as well, so the task is told under the same name as what is kept.
-  const theirs = await whose(services, subject);
-  const answer = await askAgent(context, services, name, theirs, contact, {
+  // The task's result appears in the task's evidence too, so both carry the same ids.
+  const visible = await limitVisibility(services, subject);
+  const answer = await askAgent(context, services, name, visible, contact, {
     type,
     wait_seconds: agentAnswersWithinSeconds,
   });
@@ -52,7 +55,7 @@ export async function freezeFromAgent(
       context,
       services,
       `${name}:kept`,
-      theirs,
+      visible,
       'node',
       'evidence.frozen',
       'what the agent knew was kept',
@@ -80,7 +83,7 @@ export async function freezeFromDriver(
 ): Promise<boolean> {
   const kept = await context.step(`${name}:driver`, async () => {
     const at = now(services.clock);
-    const ids = { ...(await whose(services, subject)).ids, workflow_id: context.workflow_id };
+    const ids = { ...(await limitVisibility(services, subject)).ids, workflow_id: context.workflow_id };
     const diagnosis = await subject.driver.diagnose(subject.target).catch((error: unknown) => String(error));
     if (typeof diagnosis === 'string') {
       const summary = `what the provider knew could not be had: ${diagnosis}`;
@@ -107,7 +110,10 @@ export async function freezeFromDriver(
   return kept;
 }
 
-/** Whether it was news. What is not certain explains nothing, and changes no verdict. */
+/**
+ * Attaches a certain cause to an earlier verdict that lacked one. Returns false if it was known
+ * already.
+ */
 export async function recordLateCause(
   { db, clock }: Pick<OperationServices, 'db' | 'clock'>,
   { node, node_instance_id }: Subject,

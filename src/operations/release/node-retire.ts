@@ -1,4 +1,7 @@
-/** Takes a machine down for good, with proof, when no allocation asks for it: after its rescue window, or by an operator. */
+/**
+ * Tears a machine down for good, with proof, when no allocation needs it: after its rescue window,
+ * or by an operator.
+ */
 import { now } from '../../base/clock.ts';
 import { type NodeId, newCorrelationId, newWorkflowId, type WorkflowId } from '../../base/ids.ts';
 import type { Actor } from '../../contract/evidence/evidence.ts';
@@ -40,8 +43,8 @@ export interface Retirement extends Cited {
 }
 
 /**
- * Moves nodes to `cleaning` and queues the operations that end them, in the caller's transaction, by as many statements for a
- * hundred as for one. Answers the operation of each node; none where the door refused.
+ * Moves nodes to `cleaning` and queues their teardowns, in the caller's transaction, with a fixed
+ * number of statements. Returns the operation of each node that moved.
  */
 export async function retireAllIn(
   tx: Transaction,
@@ -91,7 +94,7 @@ export async function retireAllIn(
   return new Map(leaving.map(({ node, workflow_id }) => [node.node_id, workflow_id]));
 }
 
-/** The same for one. Undefined where the door refused. */
+/** Returns undefined if the transition is refused. */
 export const retireIn = async (
   tx: Transaction,
   services: OperationServices,
@@ -113,14 +116,15 @@ async function close(
     return runOnce(services.db, workflow_id, 'retire', services.executor, at, async (tx, operation) => {
       const move = { node_id, node_instance_id, to: 'retired', by: 'proof', reason } as const;
       const [outcome] = await transition(tx, [move], at, services.environment);
-      // That one is cut off proves nothing as long as its node stays in the fleet.
+      // A revoked credential proves nothing while the node stays in the fleet.
       if (outcome?.moved || proof?.kind === 'absent') await provenGone(tx, { node_instance_id }, proof, operation, at);
       const fence = { ...ids, workflow_id, reason: 'the machine was retired', revoke: true };
       await fenceInstance(tx, node_instance_id, fence, at);
       return outcome?.moved || outcome?.because === 'already_there';
     });
   });
-  // The machine is gone, and somebody wanted its node to stand elsewhere: then this operation has not retired it.
+  // The machine is gone, but somebody moved its node elsewhere, so this operation did not retire
+  // it.
   if (!retired) throw new OperationCancelled();
 }
 

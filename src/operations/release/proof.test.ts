@@ -1,4 +1,7 @@
-/** A proof that is asked for once, within a bound: whatever is no proof is an answer too. And an agent's word counts by its signature alone. */
+/**
+ * Proofs by drivers, with a timeout, and by agents, whose statements count only with a valid
+ * signature.
+ */
 import { generateKeyPairSync, sign } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { simulatedDriver } from '../../../test/scenarios/support/simulated-driver.ts';
@@ -42,17 +45,20 @@ vi.mock(import('../../store/logs/node-logs.ts'), async (original) => ({
 }));
 
 const target = { node_instance_id: 'inst_1' } as DriverTarget;
-const asked = (prove: Driver['prove'], clock = virtualClock()) =>
+const proofOf = (prove: Driver['prove'], clock = virtualClock()) =>
   lookForProof(clock, { driver: simulatedDriver({ prove }), target });
 
-test('is what the driver states for the nonce it was given', async () => {
-  const looked = await asked(async (_, { kind, nonce }) => ({ outcome: 'done', proof: { kind, nonce, checked: [] } }));
+test('accepts a proof with the nonce of the request', async () => {
+  const looked = await proofOf(async (_, { kind, nonce }) => ({
+    outcome: 'done',
+    proof: { kind, nonce, checked: [] },
+  }));
   expect(looked.proof).toMatchObject({ kind: 'absent' });
 });
 
-test('a driver that never answers does not keep anybody waiting', async () => {
+test('times out when the driver does not answer', async () => {
   const clock = virtualClock();
-  const looking = asked(() => new Promise(() => {}), clock);
+  const looking = proofOf(() => new Promise(() => {}), clock);
   await clock.advance(60_000);
   expect(await looking).toEqual({ proof: null, why_not: 'the driver simulated did not answer within 30 s' });
 });
@@ -82,18 +88,18 @@ test.for<[string, Driver['prove'], string]>([
     },
     'the driver simulated failed: the provider is away',
   ],
-])('%s is no proof, and says why', async ([, prove, why_not]) => {
-  expect(await asked(prove)).toEqual({ proof: null, why_not });
+])('%s is no proof and becomes the reason', async ([, prove, why_not]) => {
+  expect(await proofOf(prove)).toEqual({ proof: null, why_not });
 });
 
-test('a store that is away says nothing about the machine', async () => {
+test('throws when the store is unavailable', async () => {
   const away = async () => {
     throw new StoreUnavailable('away');
   };
-  await expect(asked(away)).rejects.toThrow(StoreUnavailable);
+  await expect(proofOf(away)).rejects.toThrow(StoreUnavailable);
 });
 
-describe('what an agent states', () => {
+describe('a statement by an agent', () => {
   const [own, other] = [generateKeyPairSync('ed25519'), generateKeyPairSync('ed25519')];
   const agent_public_key = own.publicKey.export({ format: 'der', type: 'spki' }).toString('base64');
   const said = { task_id: 'task_1', status: 'succeeded', result: { nonce: 'n1', checked: [] } } as const;
@@ -110,17 +116,17 @@ describe('what an agent states', () => {
     return proveByAgent(context as unknown as OperationContext, services, 'clean', subject, line, { reuse });
   };
 
-  test('proves, signed by its key and for our nonce', async () => {
+  test('proves with its signature and our nonce', async () => {
     expect(await stated({})).toMatchObject({ proven: true, proof: { kind: 'clean', nonce: 'n1' } });
     expect(agent.kept.map(({ kind }) => kind)).toEqual(['proof.clean']);
   });
 
-  test('proves once every line that it says it told is here', async () => {
-    const told = { ...said, result: { ...said.result, last_log_seq: agent.last_seq } };
-    expect(await stated({ ...told, signature: signed(told) })).toMatchObject({ proven: true });
+  test('proves once all its log lines are stored', async () => {
+    const complete = { ...said, result: { ...said.result, last_log_seq: agent.last_seq } };
+    expect(await stated({ ...complete, signature: signed(complete) })).toMatchObject({ proven: true });
   });
 
-  describe('while another key is in doubt', () => {
+  describe('while a new key is unproven', () => {
     const stranger = other.publicKey.export({ format: 'der', type: 'spki' }).toString('base64');
     const byStranger = { signature: signed(said, other.privateKey) };
     beforeEach(() => {
@@ -131,7 +137,7 @@ describe('what an agent states', () => {
       agent.standing = undefined;
     });
 
-    test('by that key proves nothing of a machine that stays, and is enough for one that goes', async () => {
+    test('signed by the unproven key, counts only for a machine that does not stay', async () => {
       const refused = stated(byStranger).catch((error: unknown) => error);
       expect(await refused).toMatchObject({
         code: 'proof_key_unproven',
@@ -144,12 +150,12 @@ describe('what an agent states', () => {
       expect(await stated(byStranger, undefined, false)).toMatchObject({ proven: true });
     });
 
-    test('by the last proven key proves, also where the operation began with the other one', async () => {
+    test('signed by the last proven key, counts even if the operation began with the other key', async () => {
       expect(await stated({})).toMatchObject({ proven: true });
       expect(await stated({}, { agent_public_key: stranger })).toMatchObject({ proven: true });
     });
 
-    test('by another key that the operation began with proves nothing', async () => {
+    test('signed by a key that has been replaced since, does not count', async () => {
       agent.standing = { agent_public_key, key_unproven_since: null, trusted_public_key: agent_public_key };
       await expect(stated(byStranger, { agent_public_key: stranger })).rejects.toMatchObject({
         code: 'proof_unsigned',
@@ -157,19 +163,24 @@ describe('what an agent states', () => {
     });
   });
 
-  const untold = { ...said, result: { ...said.result, last_log_seq: agent.last_seq + 1 } };
+  const incomplete = { ...said, result: { ...said.result, last_log_seq: agent.last_seq + 1 } };
   const yesterday = { ...said, result: { nonce: 'n0', checked: [] } };
   test.for<[string, object, object | undefined, string]>([
-    ['without a signature', { signature: null }, undefined, 'proof_unsigned'],
-    ['with a signature that is none', { signature: 'AAAA' }, undefined, 'proof_unsigned'],
-    ['signed by another key', { signature: signed(said, other.privateKey) }, undefined, 'proof_unsigned'],
-    ['signed for another instance', { signature: signed(said, own.privateKey, 'inst_2') }, undefined, 'proof_unsigned'],
-    ['signed for another task', { signature: signed({ ...said, task_id: 'task_0' }) }, undefined, 'proof_unsigned'],
-    ['changed after it was signed', { result: { ...said.result, more: 1 } }, undefined, 'proof_unsigned'],
-    ['by one that registered no key', {}, { agent_public_key: null }, 'proof_unsigned'],
-    ['signed, but for an old nonce', { ...yesterday, signature: signed(yesterday) }, undefined, 'proof_stale'],
-    ['while a line is missing here', { ...untold, signature: signed(untold) }, undefined, 'log_lines_missing'],
-  ])('%s proves nothing, and nothing of it is kept', async ([, answer, instance, code]) => {
+    ['without a signature,', { signature: null }, undefined, 'proof_unsigned'],
+    ['with an invalid signature,', { signature: 'AAAA' }, undefined, 'proof_unsigned'],
+    ['signed by another key,', { signature: signed(said, other.privateKey) }, undefined, 'proof_unsigned'],
+    [
+      'signed for another instance,',
+      { signature: signed(said, own.privateKey, 'inst_2') },
+      undefined,
+      'proof_unsigned',
+    ],
+    ['signed for another task,', { signature: signed({ ...said, task_id: 'task_0' }) }, undefined, 'proof_unsigned'],
+    ['changed after it was signed,', { result: { ...said.result, more: 1 } }, undefined, 'proof_unsigned'],
+    ['of an agent without a key,', {}, { agent_public_key: null }, 'proof_unsigned'],
+    ['signed for an old nonce,', { ...yesterday, signature: signed(yesterday) }, undefined, 'proof_stale'],
+    ['with a missing log line,', { ...incomplete, signature: signed(incomplete) }, undefined, 'log_lines_missing'],
+  ])('%s proves nothing and is not recorded', async ([, answer, instance, code]) => {
     await expect(stated(answer, instance)).rejects.toMatchObject({ code, owner_layer: 'node' });
     expect(agent.kept).toEqual([]);
   });

@@ -1,5 +1,7 @@
-/** Proof that a machine is clean, gone or cut off; asked for with a fresh nonce, checked, and kept as evidence. */
-
+/**
+ * Obtains proofs that a machine is clean, gone or cut off, checks their nonce and signature, and
+ * records them.
+ */
 import { randomBytes } from 'node:crypto';
 import { type Clock, now } from '../../base/clock.ts';
 import { fingerprintOf, isSignedWith } from '../../base/credentials/ed25519.ts';
@@ -20,11 +22,11 @@ import type { Subject } from '../runtime/subject.ts';
 export const agentProvesWithinSeconds = 60;
 const newNonce = () => randomBytes(16).toString('hex');
 
-/** What was looked at and what was seen, in one line. */
+/** The checks and their results in one line. */
 export const proofSummary = ({ checked }: DriverProof): string =>
   checked.map((each) => `${each.what}: ${each.seen}`).join('; ');
 
-const keep = (
+const recordProof = (
   context: Pick<OperationContext, 'workflow_id'>,
   services: Pick<OperationServices, 'db'>,
   subject: Pick<Subject, 'ids'>,
@@ -46,45 +48,47 @@ const keep = (
 
 const driverAnswersWithinSeconds = 30;
 
-/** What a look has come to: a proof, or in words why there is none. */
+/** A proof, or the reason why there is none. */
 export type ProofResult = { proof: DriverProof } | { proof: null; why_not: string };
 
-/** Asks the driver once, within bounds. Whatever is no proof is an answer too: who asks here goes on without one. */
+/** Asks the driver once, with a timeout. Every outcome except an unavailable store is a result. */
 export async function lookForProof(
   clock: Clock,
   { driver, target }: Pick<Subject, 'driver' | 'target'>,
   within_seconds = driverAnswersWithinSeconds,
 ): Promise<ProofResult> {
   const nonce = newNonce();
-  const no = (why_not: string): ProofResult => ({ proof: null, why_not });
+  const unproven = (why_not: string): ProofResult => ({ proof: null, why_not });
   try {
-    const asked = driver.prove(target, { kind: driver.final_proof, nonce });
-    const answer = await withTimeout(clock, within_seconds, asked);
-    if (!answer) return no(`the driver ${driver.name} did not answer within ${within_seconds} s`);
-    if (answer.outcome !== 'done') return no(answer.message);
-    return answer.proof.nonce === nonce ? { proof: answer.proof } : no('the proof does not answer what was asked');
+    const call = driver.prove(target, { kind: driver.final_proof, nonce });
+    const answer = await withTimeout(clock, within_seconds, call);
+    if (!answer) return unproven(`the driver ${driver.name} did not answer within ${within_seconds} s`);
+    if (answer.outcome !== 'done') return unproven(answer.message);
+    return answer.proof.nonce === nonce
+      ? { proof: answer.proof }
+      : unproven('the proof does not answer what was asked');
   } catch (error) {
     if (error instanceof StoreUnavailable) throw error;
-    return no(`the driver ${driver.name} failed: ${error instanceof Error ? error.message : error}`);
+    return unproven(`the driver ${driver.name} failed: ${error instanceof Error ? error.message : error}`);
   }
 }
 
-/** The same as a recorded step; a proof is kept as evidence before anybody acts on it. */
+/** Asks in a recorded step, and stores a proof as evidence before it is acted on. */
 export async function proveIfPossible(
   context: OperationContext,
   services: OperationServices,
   name: string,
   subject: Pick<Subject, 'driver' | 'target' | 'ids'>,
 ): Promise<ProofResult> {
-  const looked = await context.step(name, async () => {
-    const looked = await lookForProof(services.clock, subject);
-    if (looked.proof) await keep(context, services, subject, looked.proof, 'driver', now(services.clock));
-    return looked as unknown as Json;
+  const result = await context.step(name, async () => {
+    const result = await lookForProof(services.clock, subject);
+    if (result.proof) await recordProof(context, services, subject, result.proof, 'driver', now(services.clock));
+    return result as unknown as Json;
   });
-  return looked as unknown as ProofResult;
+  return result as unknown as ProofResult;
 }
 
-/** The driver looked. */
+/** Asks the driver until it proves, or the policy's tries are used up. */
 export async function proveByDriver(
   context: OperationContext,
   services: OperationServices,
@@ -105,14 +109,14 @@ export async function proveByDriver(
         message: 'the proof does not answer what was asked',
         retryable: true,
       });
-    await keep(context, services, subject, answer.proof, 'driver', now(services.clock));
+    await recordProof(context, services, subject, answer.proof, 'driver', now(services.clock));
     return { proof: answer.proof };
   };
-  // What cannot be looked at yet is waited for, as everywhere; only what was seen to be left is a try that failed.
+  // A driver that answers `wait` is asked again. Only remains that it saw count as a failed try.
   for (let round = 1; ; round++) {
     const step = round === 1 ? `${name}:${kind}` : `${name}:${kind}:${round}`;
-    const asked = (await context.step(step, async () => (await ask()) as unknown as Json, policy)) as unknown;
-    const answer = asked as Awaited<ReturnType<typeof ask>>;
+    const recorded = (await context.step(step, async () => (await ask()) as unknown as Json, policy)) as unknown;
+    const answer = recorded as Awaited<ReturnType<typeof ask>>;
     if ('proof' in answer) return answer.proof;
     await context.emit({ message: answer.message });
     await context.sleep(answer.retry_seconds);
@@ -127,7 +131,10 @@ function isSignedWithKey(public_key: string | null, node_instance_id: NodeInstan
   return isSignedWith(public_key, canonicalJson({ task_id, node_instance_id, status, result }), signature);
 }
 
-/** By the agent's key or by its last proven one; whether the key may be in doubt is for the caller to say. */
+/**
+ * Accepts the agent's key and its last proven one. The caller decides whether an unproven key is
+ * enough.
+ */
 export const isSignedByAgent = (
   { node_instance_id, instance }: { node_instance_id: NodeInstanceId; instance: KeyStanding },
   answer: Signed,
@@ -146,7 +153,7 @@ function refuseUnprovenKey(subject: Subject, standing: KeyStanding, answer: Sign
   });
 }
 
-/** The agent cleaned up, for the next tenant where it is to be used again, and says so, signed and bound to our nonce. */
+/** Asks the agent to clean up and for a signed statement that is bound to our nonce. */
 export async function proveByAgent(
   context: OperationContext,
   services: OperationServices,
@@ -173,7 +180,7 @@ export async function proveByAgent(
   }
   const nonce = String(answer.params.nonce);
   const proof = await context.step(`${name}:kept`, async () => {
-    // Read when the proof is there: the key may have been replaced, or accepted, since the operation began.
+    // Read now: the key may have been replaced or accepted since the operation began.
     const standing = (await keyStanding(services.db, subject.node_instance_id)) ?? subject.instance;
     if (!isSignedByAgent({ ...subject, instance: standing }, answer)) {
       throw new StepError({
@@ -183,7 +190,7 @@ export async function proveByAgent(
         retryable: false,
       });
     }
-    // A machine that is taken down is proven by its driver; only one that stays depends on what its agent signed.
+    // The driver proves a teardown. Only a machine that stays depends on its agent's signature.
     if (reuse) refuseUnprovenKey(subject, standing, answer);
     if (answer.result?.nonce !== nonce)
       throw new StepError({
@@ -193,7 +200,7 @@ export async function proveByAgent(
         retryable: false,
       });
     const { last_log_seq } = answer.result;
-    // Lines belong to whoever holds the machine when they come: one that is still on its way would be the next tenant's.
+    // A log line belongs to the holder at its arrival, so a late line would go to the next tenant.
     if (typeof last_log_seq === 'number' && (await lastStoredSeq(services.db, subject.node_instance_id)) < last_log_seq)
       throw new StepError({
         code: 'log_lines_missing',
@@ -204,9 +211,9 @@ export async function proveByAgent(
     const checked = Array.isArray(answer.result.checked)
       ? (answer.result.checked as DriverProof['checked'])
       : [{ what: 'clean-up', seen: 'done' }];
-    const stated: DriverProof = { kind: 'clean', nonce, checked };
-    await keep(context, services, subject, stated, 'agent', now(services.clock));
-    return stated as unknown as Json;
+    const statement: DriverProof = { kind: 'clean', nonce, checked };
+    await recordProof(context, services, subject, statement, 'agent', now(services.clock));
+    return statement as unknown as Json;
   });
   return { proven: true, proof: proof as unknown as DriverProof };
 }

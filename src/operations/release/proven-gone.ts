@@ -1,5 +1,7 @@
-/** What a proof about an instance ends on the residue ledger: everything of it that is still open, at once, in the transaction that acts on the proof. */
-
+/**
+ * Applies the proof that an instance is gone, in the caller's transaction: settles its open
+ * residue, and retires a quarantined node.
+ */
 import type { NodeId, NodeInstanceId, WorkflowId } from '../../base/ids.ts';
 import type { Actor } from '../../contract/evidence/evidence.ts';
 import type { DriverProof, ProofKind } from '../../drivers/driver.ts';
@@ -33,11 +35,14 @@ interface ProvenGone {
   proof: ProofKind;
   reason: string;
   actor?: Actor | null;
-  /** The operation that found the proof; none where a rule or a person retires it. */
+  /** The operation that found the proof. Null if a rule or a person retires the node. */
   workflow_id: WorkflowId | null;
 }
 
-/** Answers whether it was retired: not one that moved on, and not one that another operation works on, for that one ends it. */
+/**
+ * Retires a quarantined node whose machine is gone. Returns false if the node has moved on or
+ * another operation works on it, which will end it.
+ */
 export async function retireProvenGone(
   tx: Transaction,
   services: Pick<OperationServices, 'environment'>,

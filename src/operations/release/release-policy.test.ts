@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { type ActionSubject, whyNotOnNode } from '../../lifecycle/actions/actions.ts';
 import { releaseEffect } from './release-policy.ts';
 
-test('a release says which of both it does with the machine, and what that costs who set it aside', () => {
+test('describes what a release does with the machine', () => {
   expect(releaseEffect({ status: 'ready', reuse: true })).toMatch(/^its machine is cleaned, .* and free for the next;/);
   expect(releaseEffect({ status: 'quarantined', reuse: true })).toMatch(/and stays aside;/);
   expect(releaseEffect({ status: 'ready', reuse: false })).toBe('its machine is taken down, with proof, and retired');
@@ -10,7 +10,7 @@ test('a release says which of both it does with the machine, and what that costs
   expect(releaseEffect(null)).toMatch(/^it has no machine/);
 });
 
-test('a refusal that says to release first says what that takes with it', () => {
+test('a refusal that suggests a release says whether that tears the machine down', () => {
   const aside: ActionSubject = {
     ...({
       status: 'quarantined',

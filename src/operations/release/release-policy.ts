@@ -1,17 +1,20 @@
-/** What a pool says about giving its machines back. */
+/** The effect of a pool's policy on a release and its machine. */
 import type { PoolDocument } from '../../contract/pool.ts';
 import type { RetryPolicy } from '../../engine/engine.ts';
 import type { ActionSubject } from '../../lifecycle/actions/actions.ts';
 import type { NodeRow } from '../../store/rows/nodes.ts';
 import type { NodeMove } from '../../store/transitions/node-move.ts';
 
-/** Inside one release; between releases that failed, `release-retry` waits longer. */
+/**
+ * The retries inside one release. The rule `release-retry` waits longer between failed releases.
+ */
 export const releasePolicy = (pool: PoolDocument): RetryPolicy => ({
   tries: pool.release?.step_tries ?? 3,
   base_seconds: Math.min(pool.release?.retry_base_seconds ?? 30, 1),
   max_seconds: pool.release?.retry_max_seconds ?? 900,
 });
 
+/** The effect of a release on the machine, for a person who is about to request it. */
 export function releaseEffect(machine: Pick<ActionSubject, 'status' | 'reuse'> | null): string {
   if (!machine) return 'it has no machine, so nothing is taken down; it is given back';
   const aside = machine.status === 'quarantined';
@@ -22,8 +25,11 @@ export function releaseEffect(machine: Pick<ActionSubject, 'status' | 'reuse'> |
     : 'its machine is taken down, with proof, and retired';
 }
 
+/**
+ * Where a reused machine goes once proven clean: free, or quarantined if it was drained to hold.
+ */
 export function movesWhenClean({ node_id, status, drain_then }: NodeRow): NodeMove[] {
-  // An operator set it aside while it was cleaned.
+  // An operator quarantined it during the cleaning.
   if (status === 'quarantined') return [];
   const reason = 'proven clean; it was to be set aside, and aside it stays';
   return drain_then === 'hold'

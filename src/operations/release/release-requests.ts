@@ -1,4 +1,7 @@
-/** Asks for a release, or for another try of one that failed: rows and operation in one transaction. */
+/**
+ * Requests for a release, a retry of a failed one, or a forced one. Rows and operation change
+ * together.
+ */
 import { now, secondsLater } from '../../base/clock.ts';
 import { newWorkflowId } from '../../base/ids.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
@@ -22,8 +25,8 @@ import {
 } from './allocation-force-release.ts';
 import { allocationReleaseKind, allocationReleasePlan } from './allocation-release.ts';
 
-/** Asking again for what is already under way is no mistake: the answer is the operation that does it. */
-function underWay(allocation: AllocationRow): Touched {
+/** A repeated request returns the operation that runs already. */
+function runningRelease(allocation: AllocationRow): Touched {
   if (!allocation.workflow_id) throw new Error(`allocation ${allocation.allocation_id} is releasing by no operation`);
   return { allocation_id: allocation.allocation_id, workflow_id: allocation.workflow_id };
 }
@@ -37,14 +40,15 @@ export async function releaseIn(
 ): Promise<Touched> {
   const at = now(services.clock);
   const before = visibleAllocation(await allocationRow(tx, id), caller);
-  if (before.status === 'releasing') return underWay(before);
-  // An operation's own step locks the operation and then the allocation; taken the other way round, the two would wait for each other.
+  if (before.status === 'releasing') return runningRelease(before);
+  // Steps of operations lock the operation first and then the allocation. The reverse order would
+  // deadlock.
   const open = await openOperationsOf(tx, before.allocation_id, 'for no key update');
   const forced = open.find((operation) => operation.kind === allocationForceReleaseKind);
   if (forced) return { allocation_id: before.allocation_id, workflow_id: forced.workflow_id };
-  // The machine a failed allocation had may serve another one by now; it is then nothing of this one's to take down.
+  // The machine of a failed allocation may serve another one by now. Then nothing is torn down.
   const lost = before.node_id !== null && (await isHeldByAnother(tx, before.node_id, before.allocation_id));
-  // The machine before its allocation, as everywhere.
+  // Lock order: the node before its allocation.
   const machine = before.status === 'release_failed' && before.node_id ? await lockNode(tx, before.node_id) : undefined;
   const workflow_id = newWorkflowId(services.clock);
   const reason = caller.reason ?? (by === 'release' ? 'asked to be released' : 'the release is tried again');
@@ -66,7 +70,7 @@ export async function releaseIn(
     services.environment,
   );
   if (outcome && !outcome.moved && outcome.because === 'already_there' && outcome.allocation)
-    return underWay(outcome.allocation);
+    return runningRelease(outcome.allocation);
   if (!outcome?.moved)
     throw new ApiProblem(
       'action_illegal',
@@ -97,7 +101,7 @@ export function requestRelease(services: OperationServices, id: string, caller: 
   return services.db.transaction((tx) => releaseIn(tx, services, id, caller, 'release'));
 }
 
-/** Another try of a failed release. Whoever finds that it is being forced by then was not given what they asked for, and is told so. */
+/** Retries a failed release. Throws if the release is being forced, since no retry follows then. */
 export function requestReleaseRetry(services: OperationServices, id: string, caller: Caller): Promise<Touched> {
   return services.db.transaction(async (tx) => {
     const touched = await releaseIn(tx, services, id, caller, 'release');
@@ -111,11 +115,11 @@ export function requestReleaseRetry(services: OperationServices, id: string, cal
   });
 }
 
-/** The release that runs is told to stop, and the allocation follows the forced one from here on, in the caller's transaction. */
+/** Cancels the running release and hands the allocation to the forced one. */
 async function forceIn(tx: Transaction, services: OperationServices, id: string, caller: Caller): Promise<Touched> {
   const at = now(services.clock);
   const { allocation_id } = visibleAllocation(await allocationRow(tx, id), caller);
-  // Operations before the allocation, as their own steps lock them.
+  // Lock order: operations before the allocation.
   const open = await openOperationsOf(tx, allocation_id, 'for no key update');
   const forced = open.find((operation) => operation.kind === allocationForceReleaseKind);
   if (forced) return { allocation_id, workflow_id: forced.workflow_id };

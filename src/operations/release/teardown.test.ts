@@ -1,4 +1,4 @@
-/** Who has to see to a machine that was not taken down to the end. */
+/** The owner of a machine whose teardown did not finish. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import type { NodeId } from '../../base/ids.ts';
@@ -28,15 +28,25 @@ const overdue = { code: 'operation_overdue', owner_layer: 'workflow', message: '
 const failed = { step: 'clean', code: 'clean_failed', owner_layer: 'provider', message: 'it is stuck', tries: 3 };
 
 test.for<[string, unknown, unknown, { owner: string; reason: RegExp }]>([
-  ['whoever asked it to stop', new OperationCancelled(), null, { owner: 'operator', reason: /was asked to stop$/ }],
   [
-    'the workflow that is late',
+    'the operator, after a cancellation',
+    new OperationCancelled(),
+    null,
+    { owner: 'operator', reason: /was asked to stop$/ },
+  ],
+  [
+    'the workflow, if it is overdue',
     new OperationCancelled(),
     overdue,
     { owner: 'workflow', reason: /longer than it may$/ },
   ],
   ['the owner of the step', new StepFailed(failed), null, { owner: 'provider', reason: /step clean .*it is stuck$/ }],
-  ['us, if we fell over', new Error('a slip'), null, { owner: 'control_plane', reason: /a slip$/ }],
+  [
+    'the control plane, after an unexpected error',
+    new Error('a slip'),
+    null,
+    { owner: 'control_plane', reason: /a slip$/ },
+  ],
 ])('%s', async ([, error, on_row, { owner, reason }]) => {
   row.error = on_row as OperationError | null;
   const [node_id = '' as NodeId] = await stage.nodes({ pool: 'p', count: 1, status: 'cleaning' });

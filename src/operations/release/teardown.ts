@@ -1,4 +1,7 @@
-/** The stages that take a machine down, the same for every operation that does: freeze-evidence, drain, stop, clean, prove. */
+/**
+ * The teardown stages, shared by all operations: freeze-evidence, drain, stop, clean, prove. If no
+ * allocation owns a failed teardown, the machine is quarantined for a person.
+ */
 import { now, secondsLater } from '../../base/clock.ts';
 import type { DriverProof } from '../../drivers/driver.ts';
 import { OperationCancelled, type OperationContext, type RetryPolicy, StepFailed } from '../../engine/engine.ts';
@@ -28,7 +31,7 @@ export const teardownPlan: PlanStep[] = [
 const stopWithinSeconds = 20;
 const drainPollSeconds = 2;
 
-/** Ends the machine and everything tagged with its instance, and proves it. */
+/** Destroys the machine and everything tagged with its instance, and proves it. */
 export async function removeMachine(
   context: OperationContext,
   services: OperationServices,
@@ -36,11 +39,11 @@ export async function removeMachine(
   subject: Subject,
   policy: RetryPolicy,
 ): Promise<DriverProof> {
-  await endMachine(context, services, name, subject, policy);
+  await destroyMachine(context, services, name, subject, policy);
   return proveByDriver(context, services, `${name}:prove`, subject, subject.driver.final_proof, policy);
 }
 
-async function endMachine(
+async function destroyMachine(
   context: OperationContext,
   services: OperationServices,
   name: string,
@@ -48,12 +51,12 @@ async function endMachine(
   policy: RetryPolicy,
 ): Promise<void> {
   const options = { policy, subject };
-  const destroyIt = async () => subject.driver.destroy(await targetNow(services, subject));
-  await drive(context, services, `${name}:stop`, () => stopWithMemory(services, subject), options);
-  await drive(context, services, `${name}:destroy`, destroyIt, options);
+  const destroy = async () => subject.driver.destroy(await targetNow(services, subject));
+  await drive(context, services, `${name}:stop`, () => stopMachine(services, subject), options);
+  await drive(context, services, `${name}:destroy`, destroy, options);
 }
 
-const stopWithMemory = async (services: OperationServices, subject: Subject) =>
+const stopMachine = async (services: OperationServices, subject: Subject) =>
   subject.driver.stop(await targetNow(services, subject));
 
 async function stopWorkload(
@@ -67,17 +70,17 @@ async function stopWorkload(
     wait_seconds: stopWithinSeconds,
   });
   if (answer?.status === 'succeeded') return;
-  await drive(context, services, 'stop:driver', () => stopWithMemory(services, subject), { policy, subject });
+  await drive(context, services, 'stop:driver', () => stopMachine(services, subject), { policy, subject });
 }
 
 export interface Teardown {
   subject: Subject;
-  /** The machine stays and is handed on; otherwise it goes. */
+  /** True if the machine stays for the next tenant. */
   reuse: boolean;
   policy: RetryPolicy;
 }
 
-/** Answers the proof that the machine is gone or cut off; none where it stays. */
+/** Returns the proof that the machine is gone or cut off; undefined if it stays. */
 export async function tearDown(
   context: OperationContext,
   services: OperationServices,
@@ -85,7 +88,7 @@ export async function tearDown(
 ): Promise<DriverProof | undefined> {
   const { subject, reuse, policy } = down;
   let proof: DriverProof | undefined;
-  // Where no agent runs, none is asked, and none is missed.
+  // An agentless machine has no agent to ask.
   const contact: AgentContact = { silent: isAgentless(subject) };
   await stage(context, services, 'freeze-evidence', async () => {
     if (!contact.silent) await freezeFromAgent(context, services, 'freeze-evidence:agent', subject, contact);
@@ -103,7 +106,7 @@ export async function tearDown(
   await stage(context, services, 'stop', () => stopWorkload(context, services, down, contact));
   await stage(context, services, 'clean', () => clean(context, services, down, contact));
   await stage(context, services, 'prove', async () => {
-    // A machine that stays was proven clean by its agent's signed statement, which the stage before has kept.
+    // The stage `clean` has recorded the agent's signed proof.
     if (reuse) return;
     if (subject.driver.final_proof === 'revoked') await cutOff(context, services, subject);
     proof = await proveByDriver(context, services, 'prove', subject, subject.driver.final_proof, policy);
@@ -111,7 +114,7 @@ export async function tearDown(
   return proof;
 }
 
-/** A machine that is not ours to destroy is let go by ending its credential; the proof is that it has none. */
+/** An external machine is not destroyed: its credential is revoked, and that is the proof. */
 export async function cutOff(context: OperationContext, services: OperationServices, subject: Subject): Promise<void> {
   await context.step('prove:cut-off', () => {
     const at = now(services.clock);
@@ -123,7 +126,7 @@ export async function cutOff(context: OperationContext, services: OperationServi
   });
 }
 
-/** A machine of ours that is handed on is set up again, which may take what a set-up takes. */
+/** A launched machine that stays is set up again, which may take as long as the first set-up. */
 function agentCleansWithin({ driver, pool }: Subject, reuse: boolean): number {
   if (!reuse || !driver.launches) return agentProvesWithinSeconds;
   return Math.max(agentProvesWithinSeconds, resolveBudget({ phase: 'clean', pool: pool.budgets ?? {} }).seconds);
@@ -135,9 +138,16 @@ async function clean(
   { subject, reuse, policy }: Teardown,
   contact: AgentContact,
 ): Promise<void> {
-  const asked = { reuse, wait_seconds: agentCleansWithin(subject, reuse) };
+  const options = { reuse, wait_seconds: agentCleansWithin(subject, reuse) };
   for (let tries = 1; ; tries++) {
-    const { proven, problem } = await proveByAgent(context, services, `clean:agent:${tries}`, subject, contact, asked);
+    const { proven, problem } = await proveByAgent(
+      context,
+      services,
+      `clean:agent:${tries}`,
+      subject,
+      contact,
+      options,
+    );
     if (proven) break;
     if (problem && tries < policy.tries) {
       await context.sleep(Math.min(policy.max_seconds, policy.base_seconds * 2 ** (tries - 1)));
@@ -160,18 +170,24 @@ async function clean(
         tries,
       });
     }
-    const cleanIt = () => subject.driver.clean(subject.target);
-    await drive(context, services, 'clean:driver', cleanIt, { policy, subject, begins_anew: true });
+    const clean = () => subject.driver.clean(subject.target);
+    await drive(context, services, 'clean:driver', clean, { policy, subject, begins_anew: true });
     break;
   }
-  if (!reuse) await endMachine(context, services, 'clean', subject, policy);
+  if (!reuse) await destroyMachine(context, services, 'clean', subject, policy);
 }
 
-/** Whether the node still stands where this operation brought it; a rule or a person may have decided otherwise meanwhile. */
+/**
+ * Whether this operation still owns the node's cleaning. A rule or a person may have decided
+ * otherwise.
+ */
 export const isOurs = (node: NodeRow | undefined, workflow_id: string): node is NodeRow =>
   node?.status === 'cleaning' && node.workflow_id === workflow_id;
 
-/** Who has to see to it, and in words why. An operation stops on a person's word, or because a step of it is overdue, which is then on its row. */
+/**
+ * The owner and the reason. A cancelled operation was stopped by a person, or was overdue; its row
+ * says so.
+ */
 function blameOf(doing: string, error: unknown, { error: overdue }: Pick<OperationRow, 'error'>) {
   if (error instanceof StepFailed) {
     const { step, code, owner_layer, tries, message } = error;
@@ -186,6 +202,7 @@ function blameOf(doing: string, error: unknown, { error: overdue }: Pick<Operati
   return overdue ? ended(overdue.message, overdue.owner_layer) : ended('it was asked to stop', 'operator');
 }
 
+/** Quarantines the node for a person, with the failed step and its owner. */
 export async function quarantineHalfTornDown(
   context: OperationContext,
   services: OperationServices,

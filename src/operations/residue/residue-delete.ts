@@ -1,4 +1,7 @@
-/** Destroys what an entry of the residue ledger is about, by its tags, and proves it gone. Asked for by a person, never by a rule. */
+/**
+ * Destroys the resources of a residue entry by their tags and proves them gone. Only people request
+ * it.
+ */
 import { now } from '../../base/clock.ts';
 import type { OperationDefinition } from '../../engine/engine.ts';
 import { fenceInstance } from '../../store/agents/instances.ts';
@@ -28,7 +31,8 @@ export function residueDelete(services: OperationServices): OperationDefinition 
       if (!machine) throw new Error(`residue ${row.residue_id} names nothing that a driver here could destroy`);
       const { driver, target, node_instance_id } = machine;
       const policy = releasePolicy({ name: row.pool ?? '', driver: row.driver, ...row.document });
-      // Before it is destroyed nothing that it says counts any more; where it is not ours to destroy, that is all there is to do.
+      // Revoke its credential first. An external machine is not destroyed, so that is all there is
+      // to do.
       await stage(context, services, 'cut-off', async () => {
         await context.step('cut-off:fence', () => {
           const at = now(services.clock);
@@ -49,11 +53,11 @@ export function residueDelete(services: OperationServices): OperationDefinition 
           return runOnce(services.db, context.workflow_id, 'settle', services.executor, at, async (tx, operation) => {
             const reason = typeof operation.params.reason === 'string' ? operation.params.reason : 'deleted';
             const proven = { status: 'gone' as const, seen: proofSummary(proof), reason, proof: { ...proof } };
-            const teller = { layer: 'operator', actor: operation.actor, workflow_id: operation.workflow_id } as const;
+            const source = { layer: 'operator', actor: operation.actor, workflow_id: operation.workflow_id } as const;
             const gone = { node_id: row.node_id, node_instance_id, proof: proof.kind, reason: 'proven gone' };
-            // Nodes are locked before residue, as everywhere.
-            await retireProvenGone(tx, services, { ...gone, ...teller }, at);
-            await settleResidue(tx, { node_instance_id }, proven, teller, at);
+            // Lock order: nodes before residue.
+            await retireProvenGone(tx, services, { ...gone, ...source }, at);
+            await settleResidue(tx, { node_instance_id }, proven, source, at);
             return null;
           });
         });

@@ -1,4 +1,4 @@
-/** What may be asked about residue, and what is refused: nothing that lives is deleted, and no two work on one entry. */
+/** Live machines are not deleted, and one operation at a time works on an entry. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { simulatedDriver } from '../../../test/scenarios/support/simulated-driver.ts';
 import { testDatabase } from '../../../test/support/database.ts';
@@ -40,7 +40,7 @@ async function left(over: { driver?: string; node_instance_id?: NodeInstanceId |
 const nodeIs = (status: string) => stage.db.query('update nodes set status = $1', [status]);
 const refused = (detail: string) => ({ code: 'action_illegal', message: expect.stringContaining(detail) });
 
-test('what a live node runs is not deleted; what a quarantined or a retired one left is', async () => {
+test('deletes only what a quarantined or retired node left', async () => {
   const id = await left();
   await nodeIs('cleaning');
   await expect(requestResidueDelete(services, id, caller)).rejects.toMatchObject(
@@ -57,7 +57,7 @@ test('what a live node runs is not deleted; what a quarantined or a retired one 
   expect(await requestResidueDelete(services, other, caller)).toMatchObject({ residue_id: other });
 });
 
-test('what carries no instance of ours, or whose driver is not here, is not deleted here', async () => {
+test('does not delete an entry without an instance or a driver', async () => {
   await nodeIs('quarantined');
   const untagged = await left({ node_instance_id: null });
   await expect(requestResidueDelete(services, untagged, caller)).rejects.toMatchObject(refused('names no instance'));
@@ -65,7 +65,7 @@ test('what carries no instance of ours, or whose driver is not here, is not dele
   await expect(requestResidueDelete(services, foreign, caller)).rejects.toMatchObject(refused('no driver elsewhere'));
 });
 
-test('a machine that others bring is not deleted while it is in the fleet', async () => {
+test('does not delete an external machine while it is in the fleet', async () => {
   services = { ...services, drivers: new Map([['yard', simulatedDriver({ name: 'yard', launches: false })]]) };
   const id = await left();
   await nodeIs('quarantined');
@@ -74,7 +74,7 @@ test('a machine that others bring is not deleted while it is in the fleet', asyn
   expect(await requestResidueDelete(services, id, caller)).toMatchObject({ residue_id: id });
 });
 
-test('asking again is answered with the same operation, and nobody else gets in between', async () => {
+test('a repeated request returns the same operation, and other requests are refused meanwhile', async () => {
   await nodeIs('quarantined');
   const id = await left();
   const { workflow_id } = await requestResidueDelete(services, id, caller);
@@ -84,7 +84,7 @@ test('asking again is answered with the same operation, and nobody else gets in 
   expect(await stage.db.query(`select 1 from operations where kind like 'residue-%'`)).toHaveLength(1);
 });
 
-test('what was adopted names who and why, and is over', async () => {
+test('an adopted entry records who and why, and is closed', async () => {
   const id = await left();
   await adoptResidue(services, id, caller);
   expect(await residueRow(stage.db, id)).toMatchObject({
@@ -95,19 +95,19 @@ test('what was adopted names who and why, and is over', async () => {
   await expect(adoptResidue(services, 'res_none', caller)).rejects.toMatchObject({ code: 'residue_not_found' });
 });
 
-test('a dry run says what would come of it or why not, and touches nothing', async () => {
+test('a dry run predicts or refuses, and changes nothing', async () => {
   const id = await left();
-  const looking = { ...caller, dry_run: true };
+  const dryRun = { ...caller, dry_run: true };
   const before = await residueRow(stage.db, id);
   await nodeIs('ready');
-  await expect(requestResidueDelete(services, id, looking)).rejects.toMatchObject(refused('which is ready'));
+  await expect(requestResidueDelete(services, id, dryRun)).rejects.toMatchObject(refused('which is ready'));
   await nodeIs('quarantined');
   for (const [request, says] of [
     [requestResidueVerify, 'is asked whether vm vm/1 is still there'],
     [adoptResidue, "vm vm/1 is ada's from now on"],
     [requestResidueDelete, 'vm vm/1 is destroyed'],
   ] as const)
-    expect(await request(services, id, looking)).toMatchObject({
+    expect(await request(services, id, dryRun)).toMatchObject({
       workflow_id: null,
       says: expect.stringContaining(says),
     });

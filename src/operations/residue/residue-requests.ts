@@ -1,4 +1,7 @@
-/** What people and the `orphans` sweep may ask about an entry of the residue ledger. Each is one transaction, or refuses and changes nothing. */
+/**
+ * Requests about an entry of the residue ledger, by people and the `orphans` sweep. Each is one
+ * transaction.
+ */
 import { now } from '../../base/clock.ts';
 import { newCorrelationId, newWorkflowId, type WorkflowId } from '../../base/ids.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
@@ -15,19 +18,22 @@ import { residueVerifyKind, residueVerifyPlan } from './residue-verify.ts';
 
 export interface ResidueTouched {
   residue_id: string;
-  /** The operation that was asked for; null where it was done at once, or only looked ahead. */
+  /** The queued operation; null for an adoption or a dry run. */
   workflow_id: WorkflowId | null;
-  /** What comes of it. */
+  /** The effect, in words. */
   says: string;
 }
 
-/** With `dry_run` it is only said what would come of it. */
+/** `dry_run` only predicts the effect. */
 export interface ResidueCaller extends Caller {
   dry_run?: boolean | undefined;
 }
 
-/** Locked and still open, with the operation that works on it, if one does. */
-async function mustBeOpen(tx: Transaction, id: string): Promise<{ row: ResidueWithMachine; working: string | null }> {
+/**
+ * Locks the entry and requires that it is open. Returns the kind of operation that works on it, if
+ * any.
+ */
+async function requireOpen(tx: Transaction, id: string): Promise<{ row: ResidueWithMachine; working: string | null }> {
   if (!(await residueRow(tx, id, 'for update'))) throw new ApiProblem('residue_not_found');
   const row = await residueWithMachine(tx, id);
   if (!row) throw new ApiProblem('residue_not_found');
@@ -37,14 +43,14 @@ async function mustBeOpen(tx: Transaction, id: string): Promise<{ row: ResidueWi
   return { row, working: working?.kind ?? null };
 }
 
-const busyWith = (kind: string) =>
+const busyProblem = (kind: string) =>
   new ApiProblem('action_illegal', `${kind} works on it; wait until that has ended, and look again.`);
 
 async function queue(
   tx: Transaction,
   services: OperationServices,
   row: ResidueWithMachine,
-  what: Pick<Parameters<typeof queueOperation>[1], 'kind' | 'steps'>,
+  operation: Pick<Parameters<typeof queueOperation>[1], 'kind' | 'steps'>,
   says: string,
   caller: ResidueCaller,
 ): Promise<ResidueTouched> {
@@ -54,10 +60,10 @@ async function queue(
   await queueOperation(
     tx,
     {
-      ...what,
+      ...operation,
       workflow_id,
       revision: 1,
-      // One that was never known here has no row to refer to.
+      // A machine that was never a node has no row to refer to.
       node_id: row.node_status === null ? null : row.node_id,
       node_instance_id: row.node_instance_id,
       tenant: null,
@@ -70,40 +76,41 @@ async function queue(
   return { residue_id: row.residue_id, workflow_id, says };
 }
 
-/** Asking again for what is under way is no mistake: the answer is the operation that does it. */
-const goesOn = ({ residue_id, workflow_id }: ResidueWithMachine): ResidueTouched => ({
+/** A repeated request returns the operation that runs already. */
+const alreadyRunning = ({ residue_id, workflow_id }: ResidueWithMachine): ResidueTouched => ({
   residue_id,
   workflow_id,
   says: `operation ${workflow_id}, which does it already, goes on`,
 });
 
-const wordOf = ({ kind, resource, host }: ResidueWithMachine) => `${kind} ${resource}${host ? ` on host ${host}` : ''}`;
+const describe = ({ kind, resource, host }: ResidueWithMachine) =>
+  `${kind} ${resource}${host ? ` on host ${host}` : ''}`;
 
-/** A person takes it over by name; from then on it is theirs, and nobody's residue. */
+/** A person takes the resource over, which closes the entry. */
 export const adoptResidue = (services: OperationServices, id: string, caller: ResidueCaller): Promise<ResidueTouched> =>
   services.db.transaction(async (tx) => {
-    const { row, working } = await mustBeOpen(tx, id);
-    if (working) throw busyWith(working);
-    const says = `${wordOf(row)} is ${caller.actor?.name ?? 'somebody'}'s from now on, and nobody counts it as left behind`;
+    const { row, working } = await requireOpen(tx, id);
+    if (working) throw busyProblem(working);
+    const says = `${describe(row)} is ${caller.actor?.name ?? 'somebody'}'s from now on, and nobody counts it as left behind`;
     const touched = { residue_id: row.residue_id, workflow_id: null, says };
     if (caller.dry_run) return touched;
     const settled = { status: 'adopted' as const, ...(caller.reason && { reason: caller.reason }) };
-    const teller = { layer: 'operator', actor: caller.actor } as const;
-    await settleResidue(tx, { residue_id: row.residue_id }, settled, teller, now(services.clock));
+    const source = { layer: 'operator', actor: caller.actor } as const;
+    await settleResidue(tx, { residue_id: row.residue_id }, settled, source, now(services.clock));
     return touched;
   });
 
-/** In the caller's transaction; asking again for what is under way is no mistake. */
+/** Runs in the caller's transaction. A repeated request returns the operation that runs already. */
 export async function verifyIn(
   tx: Transaction,
   services: OperationServices,
   id: string,
   caller: ResidueCaller,
 ): Promise<ResidueTouched> {
-  const { row, working } = await mustBeOpen(tx, id);
-  if (working === residueVerifyKind) return goesOn(row);
-  if (working) throw busyWith(working);
-  const says = `the driver ${row.driver} is asked whether ${wordOf(row)} is still there; with a proof that it is gone the entry is closed`;
+  const { row, working } = await requireOpen(tx, id);
+  if (working === residueVerifyKind) return alreadyRunning(row);
+  if (working) throw busyProblem(working);
+  const says = `the driver ${row.driver} is asked whether ${describe(row)} is still there; with a proof that it is gone the entry is closed`;
   return queue(tx, services, row, { kind: residueVerifyKind, steps: residueVerifyPlan }, says, caller);
 }
 
@@ -113,7 +120,7 @@ export const requestResidueVerify = (
   caller: ResidueCaller,
 ): Promise<ResidueTouched> => services.db.transaction((tx) => verifyIn(tx, services, id, caller));
 
-/** Why nothing may be destroyed here, for a person. */
+/** The reason, for a person, why the entry may not be deleted here. */
 function whyNotDeleted(row: ResidueWithMachine, services: OperationServices): string | null {
   if (!services.drivers.has(row.driver))
     return `This server has no driver ${row.driver}; remove it by hand, and adopt it.`;
@@ -134,16 +141,16 @@ export const requestResidueDelete = (
   caller: ResidueCaller,
 ): Promise<ResidueTouched> =>
   services.db.transaction(async (tx) => {
-    const { row, working } = await mustBeOpen(tx, id);
-    if (working === residueDeleteKind) return goesOn(row);
-    if (working) throw busyWith(working);
+    const { row, working } = await requireOpen(tx, id);
+    if (working === residueDeleteKind) return alreadyRunning(row);
+    if (working) throw busyProblem(working);
     const why_not = whyNotDeleted(row, services);
     if (why_not) throw new ApiProblem('action_illegal', why_not);
-    const says = `${wordOf(row)} is destroyed by the driver ${row.driver} and proven gone; this cannot be undone`;
+    const says = `${describe(row)} is destroyed by the driver ${row.driver} and proven gone; this cannot be undone`;
     return queue(tx, services, row, { kind: residueDeleteKind, steps: residueDeletePlan }, says, caller);
   });
 
-/** The caller of what a sweep requests. */
+/** The caller of requests by a sweep. */
 export const byRule = (reason: string): Caller => ({
   actor: null,
   visibility: wholeFleet,

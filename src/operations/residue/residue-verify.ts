@@ -1,4 +1,4 @@
-/** Looks whether residue is still there: the driver first, then, on a machine that is to be used again, its own agent. */
+/** Verifies whether residue still exists: asks the driver, then, on a reused machine, its agent. */
 import { now } from '../../base/clock.ts';
 import type { KnownIds, NodeId, NodeInstanceId } from '../../base/ids.ts';
 import type { Driver, DriverTarget } from '../../drivers/driver.ts';
@@ -14,13 +14,20 @@ import type { OperationServices } from '../runtime/services.ts';
 import { type PlanStep, stage } from '../runtime/stage.ts';
 import { readSubject } from '../runtime/subject.ts';
 
+/**
+ * A residue entry and its machine as a driver target. Node and instance may be gone, or never have
+ * existed.
+ */
 export interface ResidueSubject {
   row: ResidueWithMachine;
-  /** Null where this server has no such driver, or where the entry names no instance: then nobody can look or destroy by tag. */
+  /**
+   * Null if this server lacks the driver, or the entry names no instance. Then nothing can be
+   * inspected or destroyed.
+   */
   machine: { driver: Driver; target: DriverTarget; node_instance_id: NodeInstanceId; ids: KnownIds } | null;
 }
 
-/** What the driver kept of the instance; of one we have no row of, at least which host can see it. */
+/** The driver state of the instance. Without a row, at least the host that can see it. */
 const stateOf = ({ driver_state, host }: ResidueWithMachine) => driver_state ?? (host ? { host_id: host } : {});
 
 export function residueSubject(services: OperationServices, row: ResidueWithMachine): ResidueSubject {
@@ -58,15 +65,18 @@ export const residueVerifyPlan: PlanStep[] = [
 ];
 
 /**
- * A machine that others bring is let go by ending its credential, which proves something only once its node is retired: one that
- * stays in the fleet, with whatever credential, may still have on it what was left there.
+ * The driver's proof for an external machine is its revoked credential, which counts only once the
+ * node is retired. A machine that stays in the fleet may still hold the residue.
  */
 export const driverMayProve = ({ row, machine }: ResidueSubject): boolean =>
   machine?.driver.final_proof !== 'revoked' || row.present_instance_id === null;
 
 export const onlyAgentMayProve = 'its machine is still in the fleet; only its agent can prove it clean';
 
-/** Only a machine that stays can be cleaned where it stands: the one its node runs now, under whatever instance where others bring it. */
+/**
+ * Only a machine that is still in the fleet can be cleaned in place: the node's current one, or, if
+ * external, any instance of it.
+ */
 export const mayBeProvenClean = ({ row, machine }: ResidueSubject): boolean =>
   row.why === 'force-release' &&
   row.document !== null &&
@@ -75,19 +85,19 @@ export const mayBeProvenClean = ({ row, machine }: ResidueSubject): boolean =>
 
 export const residueOf = (params: unknown): string => (params as { residue_id: string }).residue_id;
 
-async function look(
+async function verify(
   context: OperationContext,
   services: OperationServices,
   residue: ResidueSubject,
 ): Promise<ProofResult> {
   const { row, machine } = residue;
-  if (!machine) return { proof: null, why_not: `nobody here can look at it: ${whyBlind(residue)}` };
+  if (!machine) return { proof: null, why_not: `nobody here can look at it: ${whyNoDriver(residue)}` };
   const asksDriver = await context.step('look:where', async () => driverMayProve(residue));
-  const looked: ProofResult = asksDriver
+  const result: ProofResult = asksDriver
     ? await proveIfPossible(context, services, 'look:driver', machine)
     : { proof: null, why_not: onlyAgentMayProve };
   const asksAgent = await context.step('look:stays', async () => mayBeProvenClean(residue) && row.node_id !== null);
-  if (looked.proof || !asksAgent || !row.node_id) return looked;
+  if (result.proof || !asksAgent || !row.node_id) return result;
   const ids = {
     workflow_id: context.workflow_id,
     correlation_id: row.correlation_id,
@@ -104,14 +114,14 @@ async function look(
       { reuse: true },
     );
     if (proof) return { proof };
-    return problem ? { proof: null, why_not: problem.message } : looked;
+    return problem ? { proof: null, why_not: problem.message } : result;
   } catch (error) {
     if (error instanceof StepFailed) return { proof: null, why_not: error.message };
     throw error;
   }
 }
 
-const whyBlind = ({ row }: ResidueSubject): string =>
+const whyNoDriver = ({ row }: ResidueSubject): string =>
   row.node_instance_id ? `there is no driver ${row.driver}` : 'it names no instance of ours';
 
 export function residueVerify(services: OperationServices): OperationDefinition {
@@ -122,24 +132,24 @@ export function residueVerify(services: OperationServices): OperationDefinition 
       const residue = await readResidueSubject(services, residueOf(params));
       const { residue_id } = residue.row;
       await stage(context, services, 'look', async () => {
-        const looked = await look(context, services, residue);
+        const result = await verify(context, services, residue);
         await context.step('look:kept', () => {
           const at = now(services.clock);
           return runOnce(services.db, context.workflow_id, 'kept', services.executor, at, async (tx, operation) => {
-            const teller = { layer: 'workflow', actor: operation.actor, workflow_id: operation.workflow_id } as const;
-            if (!looked.proof) await recordInspection(tx, residue_id, looked.why_not, teller, at);
+            const source = { layer: 'workflow', actor: operation.actor, workflow_id: operation.workflow_id } as const;
+            if (!result.proof) await recordInspection(tx, residue_id, result.why_not, source, at);
             else {
               const { node_id, node_instance_id } = residue.row;
-              const gone = { node_id, node_instance_id, proof: looked.proof.kind, reason: 'proven gone' };
-              // Nodes are locked before residue, as everywhere.
-              await retireProvenGone(tx, services, { ...gone, ...teller }, at);
-              const proven = { status: 'gone' as const, seen: proofSummary(looked.proof), proof: { ...looked.proof } };
-              await settleResidue(tx, node_instance_id ? { node_instance_id } : { residue_id }, proven, teller, at);
+              const gone = { node_id, node_instance_id, proof: result.proof.kind, reason: 'proven gone' };
+              // Lock order: nodes before residue.
+              await retireProvenGone(tx, services, { ...gone, ...source }, at);
+              const proven = { status: 'gone' as const, seen: proofSummary(result.proof), proof: { ...result.proof } };
+              await settleResidue(tx, node_instance_id ? { node_instance_id } : { residue_id }, proven, source, at);
             }
             return null;
           });
         });
-        await context.emit({ message: looked.proof ? 'It is gone' : `It is not proven gone: ${looked.why_not}` });
+        await context.emit({ message: result.proof ? 'It is gone' : `It is not proven gone: ${result.why_not}` });
       });
       return null;
     },

@@ -1,4 +1,4 @@
-/** Asks a node's agent to do something and waits, within bounds, for its answer. */
+/** Queues a task for a node's agent and waits, with a timeout, for the result. */
 import { moment, now, secondsLater } from '../../base/clock.ts';
 import { newTaskId } from '../../base/ids.ts';
 import type { Json, OperationContext } from '../../engine/engine.ts';
@@ -10,7 +10,7 @@ import { isMachineGone, type Subject } from './subject.ts';
 
 export interface AgentAnswer {
   task_id: string;
-  /** What it was asked with. */
+  /** The parameters that the task was queued with. */
   params: Record<string, Json>;
   status: 'succeeded' | 'failed' | 'unanswered';
   result: Record<string, unknown> | null;
@@ -18,7 +18,10 @@ export interface AgentAnswer {
   signature: string | null;
 }
 
-/** What a run has learned of the agent: one that is gone is not asked again, or each step would wait for nothing. */
+/**
+ * Remembers across the steps of a run that the agent is silent, so that later steps do not wait
+ * again.
+ */
 export interface AgentContact {
   silent: boolean;
 }
@@ -26,7 +29,7 @@ export interface AgentContact {
 const leaseSeconds = 15;
 const pollSeconds = 2;
 
-/** Undefined when the agent has not been heard lately: then nobody would answer, and the caller goes on without it. */
+/** Returns undefined, without queueing a task, if the agent has not been heard from lately. */
 export async function askAgent(
   context: OperationContext,
   services: OperationServices,
@@ -67,13 +70,13 @@ export async function askAgent(
     contact.silent = true;
     return undefined;
   }
-  const patient_until_ms = queued.until_ms - (task.wait_seconds - pollSeconds) * 1000;
+  const inspect_after_ms = queued.until_ms - (task.wait_seconds - pollSeconds) * 1000;
   const answer = await context.waitFor(
     `${name}:answer`,
     async () => {
       const row = await taskRow(db, queued.task_id);
       if (!row || (row.status !== 'succeeded' && row.status !== 'failed'))
-        return clock.nowMs() > patient_until_ms && (await isMachineGone(subject, clock))
+        return clock.nowMs() > inspect_after_ms && (await isMachineGone(subject, clock))
           ? { status: 'unanswered' }
           : undefined;
       return { status: row.status, result: row.result as never, error: row.error, signature: row.result_signature };
@@ -81,13 +84,14 @@ export async function askAgent(
     { until: moment(queued.until_ms), poll_seconds: pollSeconds },
   );
   const nothing = { status: 'unanswered', result: null, error: null, signature: null } as const;
-  const said = {
+  const answered = {
     task_id: queued.task_id,
     params: queued.params,
     ...nothing,
     ...(answer as Partial<AgentAnswer> | undefined),
   };
-  // One that runs and was late, perhaps because we were away ourselves, is asked again; one that is gone is not.
-  contact.silent = answer !== undefined && said.status === 'unanswered';
-  return said;
+  // A late agent is asked again by the next step, since we may have been down. A vanished machine
+  // is not.
+  contact.silent = answer !== undefined && answered.status === 'unanswered';
+  return answered;
 }

@@ -1,14 +1,18 @@
 /**
- * Reads between steps. They may not decide which way an operation takes, and a database that is away for a moment may not
- * either: an error here would be neither recorded nor repeated, and a replay would come by another way.
+ * Calls with a limit: store reads that retry while the database is away, and promises with a
+ * timeout.
  */
 import { type Clock, pause } from '../../base/clock.ts';
 import { StoreUnavailable } from '../../store/pg/database.ts';
 
 const pauseMs = 500;
-/** A database away for longer than this is an outage; the operation then ends with an error and is tried again. */
+/** After this long it is an outage: the operation fails and is tried again. */
 const maxTries = 600;
 
+/**
+ * For reads between engine steps. They are not recorded, so an error there would send a replay
+ * along another path.
+ */
 export async function retryWhileUnavailable<T>(clock: Clock, read: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++) {
     try {
@@ -20,13 +24,13 @@ export async function retryWhileUnavailable<T>(clock: Clock, read: () => Promise
   }
 }
 
-/** Undefined when no answer came in time; one that comes later is not listened to. */
-export async function withTimeout<T>(clock: Clock, seconds: number, asked: Promise<T>): Promise<T | undefined> {
-  const answered = new AbortController();
-  asked.catch(() => {});
+/** Resolves with undefined after the timeout. A later result is ignored. */
+export async function withTimeout<T>(clock: Clock, seconds: number, call: Promise<T>): Promise<T | undefined> {
+  const settled = new AbortController();
+  call.catch(() => {});
   try {
-    return await Promise.race([asked, pause(clock, seconds * 1000, answered.signal).then(() => undefined)]);
+    return await Promise.race([call, pause(clock, seconds * 1000, settled.signal).then(() => undefined)]);
   } finally {
-    answered.abort();
+    settled.abort();
   }
 }

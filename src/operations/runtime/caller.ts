@@ -1,4 +1,4 @@
-/** Who makes a request and why, what they may see, and what a request returns. */
+/** The caller of a request, and the rows that it may see. */
 import type { AllocationId, CorrelationId, WorkflowId } from '../../base/ids.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { Actor } from '../../contract/evidence/evidence.ts';
@@ -18,7 +18,7 @@ export interface Touched {
   workflow_id: WorkflowId;
 }
 
-/** To a tenant, another's allocation looks the same as an unknown one. */
+/** A tenant gets the same error for another tenant's allocation as for an unknown one. */
 export function visibleAllocation(allocation: AllocationRow | undefined, { visibility }: Caller): AllocationRow {
   if (!allocation || !canSee(visibility, allocation.tenant)) throw new ApiProblem('allocation_not_found');
   return allocation;

@@ -1,4 +1,7 @@
-/** Carries what the engine tells into the store, under this replica's epoch. */
+/**
+ * Writes the engine's events to the store, under this replica's epoch, and ended operations as
+ * traces.
+ */
 import { now } from '../../base/clock.ts';
 import { operationSpanId, type Span, stepSpanId, type Tracer, traceIdOf } from '../../base/telemetry/trace.ts';
 import type { EngineListener, Json } from '../../engine/engine.ts';
@@ -17,7 +20,8 @@ export function engineListener(services: () => Pick<OperationServices, 'db' | 'c
     async executing(run) {
       await claimExecution(services().db, run, services().executor, at());
     },
-    // Stages begin and end by the operation's own word; what only the engine knows is that a try failed and another follows.
+    // Operations begin and end stages themselves. Only the engine knows that a try failed and is
+    // repeated.
     async stepStarted() {},
     async stepEnded(run, step, ended) {
       if (ended.status === 'retrying')
@@ -30,7 +34,7 @@ export function engineListener(services: () => Pick<OperationServices, 'db' | 'c
       await recordStoreWait(services().db, run, { step: step && stageOf(step), seconds }, services().executor, at());
     },
     async ended(run, outcome) {
-      // Of its step the stage is told, as everywhere: `clean:driver:2` is a name of the engine's own.
+      // Report the stage: `clean:driver:2` is an internal step name of the engine.
       const failure = outcome.status === 'failed' ? outcome.error : undefined;
       const error = failure && { ...failure, step: failure.step && stageOf(failure.step) };
       await finishOperation(
@@ -88,6 +92,10 @@ function spansOf(operation: OperationRow, steps: StepRow[]): Span[] {
   return [whole, ...parts];
 }
 
+/**
+ * Records an ended operation as one span, and each step as a child. Read from rows, so restarts
+ * lose none.
+ */
 export const tracedListener = (listener: EngineListener, tracer: Tracer | null, db: Database): EngineListener => ({
   ...listener,
   async ended(run, outcome) {

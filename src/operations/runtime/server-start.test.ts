@@ -1,4 +1,4 @@
-/** The server's own admin token: where it comes from, and that a new one ends the one it replaces. */
+/** Where the server's admin token comes from, and which token a new one revokes. */
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -32,11 +32,11 @@ const warnings: string[] = [];
 interface Start {
   given?: string;
   data_dir?: string;
-  /** With the embedded database, which no other server uses. */
+  /** Use the embedded database, which no other server shares. */
   embedded?: boolean;
 }
 
-/** Starts as a server does, and returns the token of its file. */
+/** Starts as a server does, and returns the token in the file. */
 async function start({ given, embedded = false, ...more }: Start = {}): Promise<string> {
   const directory = more.data_dir ?? data_dir;
   const settings = { admin_token: given ?? null, database_url: embedded ? null : 'postgres://shared' };
@@ -46,21 +46,21 @@ async function start({ given, embedded = false, ...more }: Start = {}): Promise<
 }
 const isLive = async (secret: string) => (await tokenBySecret(db, secret))?.revoked_at === null;
 
-it('makes one, keeps it over restarts, in a file for its owner alone', async () => {
+it('creates a token in a file for its owner alone, and keeps it over restarts', async () => {
   const first = await start();
   expect(await start()).toBe(first);
   expect(await isLive(first)).toBe(true);
   expect((await stat(adminTokenPath(data_dir))).mode & 0o777).toBe(0o600);
 });
 
-it('a regenerated file ends the token it had', async () => {
+it('revokes the former token when its file was deleted', async () => {
   const first = await start();
   await rm(adminTokenPath(data_dir));
   const second = await start();
   expect([await isLive(first), await isLive(second)]).toEqual([false, true]);
 });
 
-it('a changed SLIPWAY_ADMIN_TOKEN ends the former one and that of the file', async () => {
+it('a changed SLIPWAY_ADMIN_TOKEN revokes the former token and that of the file', async () => {
   const [one, two] = [newSecret('swt'), newSecret('swt')];
   const made = await start();
   await start({ given: one });
@@ -70,7 +70,7 @@ it('a changed SLIPWAY_ADMIN_TOKEN ends the former one and that of the file', asy
   expect(await db.query(`select from evidence where kind = 'token.revoked'`)).toHaveLength(2);
 });
 
-it('one that was replaced does not come back with the replica that still has it', async () => {
+it('a replaced token stays revoked when a replica still has it', async () => {
   const [one, two] = [newSecret('swt'), newSecret('swt')];
   await start({ given: one });
   await start({ given: two });
@@ -80,7 +80,7 @@ it('one that was replaced does not come back with the replica that still has it'
   expect(warnings.join()).toContain('SLIPWAY_ADMIN_TOKEN');
 });
 
-it('an empty data directory beside others ends nobody’s token, but is the only one where there are no others', async () => {
+it('a new data directory revokes no tokens of others, except with the embedded database', async () => {
   const first = await start();
   const other = await mkdtemp(join(tmpdir(), 'slipway-first-start-'));
   ends.push(() => rm(other, { recursive: true }));
@@ -91,12 +91,12 @@ it('an empty data directory beside others ends nobody’s token, but is the only
   expect([await isLive(first), await isLive(second), await isLive(third)]).toEqual([false, false, true]);
 });
 
-it('refuses a weak token in the file and says what to do', async () => {
+it('refuses a weak token in the file and names the remedy', async () => {
   await writeFile(adminTokenPath(data_dir), 'secret-secret-secret-secret-\n');
   await expect(start()).rejects.toThrow(/different characters.*Delete the file/);
 });
 
-it('replicas that start at once with the same new token share it', async () => {
+it('replicas that start at once share a new token', async () => {
   const given = newSecret('swt');
   await Promise.all([start({ given }), start({ given }), start({ given })]);
   expect(await db.query('select from tokens where revoked_at is null')).toHaveLength(1);

@@ -1,4 +1,4 @@
-/** What a first start leaves behind: an admin token in a file that only its owner reads, and a pool to try. */
+/** Start of a server: creates the admin token and a first pool, and explains why a start failed. */
 import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Clock, now } from '../../base/clock.ts';
@@ -27,7 +27,10 @@ type Origin = 'environment' | 'file' | 'unknown';
 
 export interface AdminTokenPlace {
   data_dir: string;
-  /** With the embedded database no other data directory has admin tokens. */
+  /**
+   * `database_url` is null for the embedded database; then no other data directory has admin
+   * tokens.
+   */
   settings: Pick<ServerSettings, 'admin_token' | 'database_url'>;
   log: Pick<Log, 'warn'>;
 }
@@ -35,14 +38,14 @@ export interface AdminTokenPlace {
 export const adminTokenPath = (data_dir: string): string => join(data_dir, 'admin.token');
 
 /**
- * Makes the token of the environment, else that of the file, an admin's. A new one revokes the one it replaces, and with it
- * that one's sessions. One that was revoked stays revoked.
+ * Makes the token from the environment, else from the file, an admin token. A new token revokes the
+ * one it replaces, with its sessions. A revoked token stays revoked.
  */
 export async function ensureAdminToken(db: Database, clock: Clock, place: AdminTokenPlace): Promise<void> {
   const { data_dir, log } = place;
   const { admin_token: given, database_url } = place.settings;
   const path = adminTokenPath(data_dir);
-  // Says which token this directory had, when its file is deleted to have another one made.
+  // Identifies the former token after an operator deleted the token file to get a new one.
   const idPath = join(data_dir, 'admin.token.id');
   const [kept, formerId] = [await readIfThere(path), await readIfThere(idPath)];
   const secret = given ?? kept ?? newSecret('swt');
@@ -102,11 +105,11 @@ export async function ensureAdminToken(db: Database, clock: Clock, place: AdminT
     );
 }
 
-/** A pool named after its driver, so that a newcomer's first allocation has somewhere to go. Never overwrites one. */
+/** Declares the pool `local`, so that the first allocation of a new installation has a pool. */
 export async function ensureLocalPool(db: Database, clock: Clock): Promise<void> {
   const at = now(clock);
   await db.transaction(async (tx) => {
-    // One that an operator deleted stays deleted.
+    // A pool that an operator deleted stays deleted.
     if (await everDeclared(tx, 'local')) return;
     await declarePool(tx, 'local', { name: 'local', driver: 'local', heartbeat: { interval_seconds: 5 } }, at);
     await recordEvidence(tx, [
@@ -121,7 +124,7 @@ export async function ensureLocalPool(db: Database, clock: Clock): Promise<void>
   });
 }
 
-/** What went wrong, and what to do about it; a stack trace only for what nobody foresaw. */
+/** Renders the error and its remedy. Only unexpected errors show a stack trace. */
 export function startFailureMessage(error: unknown): string {
   if (error instanceof SettingsError) return `${error.message}\n\n${serverUsage()}`;
   if (error instanceof EmbeddedPostgresError) return `${error.message}\n  ${error.remedy}`;

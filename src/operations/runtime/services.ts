@@ -1,4 +1,7 @@
-/** What operations are given to work with. Put together by main; operations know no concrete driver and no concrete engine. */
+/**
+ * The dependencies of operations. main.ts assembles them; operations know no concrete driver or
+ * engine.
+ */
 import type { Clock } from '../../base/clock.ts';
 import type { KeyRing } from '../../base/credentials/key-ring.ts';
 import type { WorkflowId } from '../../base/ids.ts';
@@ -14,21 +17,23 @@ export interface OperationServices {
   clock: Clock;
   environment: TransitionEnvironment;
   installation: Installation;
-  /** Keys outside the database. */
+  /** The keys of the key file, which are not in the database. */
   key_ring: KeyRing;
-  /** This replica, in this life. */
+  /** This replica and the epoch of its current process. */
   executor: Executor;
   drivers: ReadonlyMap<string, Driver>;
-  /** Where agents find this control plane. */
+  /** The address under which agents reach this replica. */
   server_url(): string;
-  /** PEM: the authority that vouches for that address, where it is one of ours. */
+  /** PEM of the certificate authority for `server_url`, if it is our own. */
   public_ca: string | null;
-  /** The collector that traces go to, where one is named. */
+  /** The OTLP collector, if one is configured. */
   otlp_endpoint?: string | null;
-  /** Where they find the other replicas that live now. */
+  /** The addresses of the other live replicas. */
   other_server_urls(): Promise<string[]>;
-  /** Asks a machine at the address it gave whether it lives: one request, bounded, only where addresses may be asked. */
+  /**
+   * Sends one HTTP probe to the machine's address, with a timeout, if the address policy allows it.
+   */
   probe(target: ProbeTarget): Promise<ProbeOutcome>;
-  /** Asks a running operation to stop, wherever it runs. */
+  /** Cancels a running operation on whichever replica runs it. */
   cancelRun(workflow_id: WorkflowId, attempt: number): Promise<void>;
 }

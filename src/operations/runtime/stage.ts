@@ -1,6 +1,7 @@
 /**
- * A stage is one step of an operation's plan as a person sees it: begun and ended durably, skipped when an earlier attempt
- * already finished it. Inside it, engine steps are named `<stage>:<detail>`, so that a retry is shown on the right stage.
+ * A stage is one step of an operation's plan, as shown to people. Its begin and end are durable,
+ * and an attempt skips a stage that an earlier attempt finished. Engine steps inside it are named
+ * `<stage>:<detail>`, so that a retry is shown on the right stage.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { moment, now } from '../../base/clock.ts';
@@ -29,15 +30,15 @@ export interface PlanStep {
   name: string;
   label: string;
   usual_seconds: number | null;
-  /** What is known of it before this pool has a history of its own. */
+  /** The expected durations until the pool has its own history. */
   expected?: StepHistory;
-  /** When it is overdue, counted from its start. Null where a deadline on the row it waits for decides. */
+  /** Seconds from its start until it is overdue. Null if a deadline on the awaited row decides. */
   within_seconds: number | null;
 }
 
 export const stageOf = (step: string): string => step.split(':')[0] ?? step;
 
-/** Does a stage's work; if it fails, the stage has failed, and why. */
+/** Runs the work of a stage and records its failure. */
 export async function failingStage<T>(
   context: OperationContext,
   { db, clock, executor }: OperationServices,
@@ -90,7 +91,7 @@ export async function stage(
   });
 }
 
-/** A stage that this run does not need. */
+/** Marks a stage that this run does not need as skipped. */
 export async function skipStage(context: OperationContext, services: OperationServices, name: string): Promise<void> {
   await context.step(`${name}:skip`, async () => {
     await endStep(services.db, context, name, { status: 'skipped', tries: 0 }, services.executor, now(services.clock));
@@ -100,27 +101,28 @@ export async function skipStage(context: OperationContext, services: OperationSe
 
 export interface DriveOptions {
   policy: RetryPolicy;
-  /** What it is about, for the evidence. */
+  /** Written to the evidence. */
   subject: Pick<Subject, 'node_instance_id' | 'ids'>;
   /**
-   * Each try begins the work anew and is then waited for, as a script that is run again: its tries are those of all rounds together, else
-   * one that always fails would be begun for ever. Where only looking failed, each round has its own.
+   * True if each try starts the work again, such as a script. Tries are then counted over all
+   * rounds, or a script that always fails would run forever. Otherwise each round has its own
+   * tries.
    */
   begins_anew?: boolean;
-  /** That nobody waits for it any more. It is asked during long waits, so that an operation does not outlive its purpose by hours. */
+  /** Polled during long waits, to end an operation whose result is no longer needed. */
   isOver?(): Promise<boolean>;
 }
 
 type Answered = Exclude<DriverOutcome, DriverFailure> & { failed_tries?: number; answered_at_ms?: number };
 
-/** A shorter wait is over before anybody has read about it. */
+/** Shorter waits end before anyone reads about them. */
 const worthTellingSeconds = 5;
 
-/** A provider may say "come again in an hour"; a shorter wait is soon over by itself. */
+/** Providers may ask us to come back in an hour. Shorter waits are not worth polling. */
 const longSeconds = 30;
 const lookEverySeconds = 300;
 
-/** Counted from the answer, which is on record, so that a restart does not begin the wait anew. */
+/** Counts from the recorded answer, so that a restart does not start the wait again. */
 async function rest(
   context: OperationContext,
   name: string,
@@ -129,7 +131,7 @@ async function rest(
 ): Promise<void> {
   if (!isOver || retry_seconds < longSeconds) return context.sleep(retry_seconds);
   const until = moment(answered_at_ms + retry_seconds * 1000);
-  // A change of the node wakes it, so it need not look often.
+  // A change of the node wakes the wait, so rare polling is enough.
   await context.waitFor(name, async () => (await isOver()) || undefined, { until, poll_seconds: lookEverySeconds });
 }
 
@@ -140,8 +142,8 @@ const leftOf = ({ tries, base_seconds, max_seconds }: RetryPolicy, failed: numbe
 });
 
 /**
- * Calls a driver until it is done. The driver never waits inside, so between its calls the operation sleeps durably and
- * hears a cancel. What the driver wants to remember is kept with the instance before the next call.
+ * Calls a driver until it is done. Drivers never wait inside a call, so the operation sleeps
+ * durably and notices a cancel between calls. The driver's state is saved before the next call.
  */
 export async function drive(
   context: OperationContext,
@@ -191,13 +193,13 @@ export async function drive(
   }
 }
 
-/** Where a driver says which phase it is in, whatever went wrong before is over; a wait without either says nothing new. */
+/** A reported phase clears the former error. An answer with neither leaves it as it is. */
 function problemIn({ error, message, phase }: DriverWait): { error?: OperationProblem | null } {
   if (error) return { error: { ...error, message } };
   return phase === undefined ? {} : { error: null };
 }
 
-/** Told in the driver's own step: a step of its own would be repeated by a crash just the same. */
+/** Runs inside the driver's step. A separate step would be repeated after a crash just the same. */
 async function recordDriverAnswer(
   context: OperationContext,
   services: OperationServices,
@@ -205,7 +207,7 @@ async function recordDriverAnswer(
   { ids }: Pick<Subject, 'ids'>,
   answer: { outcome: 'done' | 'wait' | 'failed'; message: string; mark?: string; parts?: unknown },
 ): Promise<void> {
-  // A provider that is asked each second mostly answers the same; what stands on the row already is no news.
+  // Providers mostly repeat themselves, so skip an answer that the row already shows.
   const said = answer.outcome === 'wait' ? (await operationRow(services.db, context.workflow_id))?.progress : undefined;
   if (said && reachedIn(said) === reachedIn(answer) && isDeepStrictEqual(said.parts ?? [], answer.parts ?? [])) return;
   await recordEvidence(services.db, [
@@ -221,7 +223,7 @@ async function recordDriverAnswer(
   ]);
 }
 
-/** Keeps a fact in a recorded step of its own. */
+/** Records one fact in an engine step of its own. */
 export async function recordFact(
   context: OperationContext,
   services: OperationServices,

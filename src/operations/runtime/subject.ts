@@ -1,4 +1,4 @@
-/** The machine an operation is about, read fresh from the store whenever a step needs it. */
+/** The rows that an operation works on: its own row, its node, instance, pool and driver. */
 import type { Clock } from '../../base/clock.ts';
 import type { CorrelationId, KnownIds, NodeInstanceId, WorkflowId } from '../../base/ids.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
@@ -29,7 +29,10 @@ export const idsOf = ({ workflow_id, correlation_id, allocation_id }: OperationR
   allocation_id,
 });
 
-/** Why a release ends without a machine to take down: it never had one, or what it had has gone before. */
+/**
+ * The reason for a release without a teardown: it never had a machine, or the machine is gone
+ * already.
+ */
 export const whyNothingToTearDown = async (
   tx: Transaction,
   { allocation_id }: Pick<OperationRow, 'allocation_id'>,
@@ -48,13 +51,13 @@ export interface Subject {
   ids: KnownIds;
 }
 
-/** An instance that is replaced while an operation works on it, and what it was made from. */
+/** An instance that an operation replaces, and the pool generation it was made from. */
 export interface FormerInstance {
   node_instance_id: NodeInstanceId;
   pool_generation: number;
 }
 
-/** The node's present instance, or a former one of it. */
+/** Reads the node's current instance, or a former one. */
 export async function readSubject(
   services: OperationServices,
   db: Queryable,
@@ -104,15 +107,15 @@ export async function readSubject(
 }
 
 /**
- * The machine with what its driver asked us to keep so far. A driver that answers `wait` remembers there what it has begun, so
- * each of its calls must see what the last one kept, or it would begin anew.
+ * The target with the latest driver state. Each driver call must see the state that the previous
+ * call saved, or the driver would start its work again.
  */
 export async function targetNow(services: OperationServices, subject: Subject): Promise<DriverTarget> {
   const instance = await instanceRow(services.db, subject.node_instance_id);
   return { ...subject.target, state: (instance?.driver_state as DriverState | undefined) ?? subject.target.state };
 }
 
-/** Of an operation on a node that belongs to no allocation's life; whose node it was when it was asked for is only named. */
+/** The subject of an operation on a node alone. Its allocation is only named in the evidence. */
 export async function nodeSubjectOf(services: OperationServices, { workflow_id }: OperationContext): Promise<Subject> {
   const operation = await retryWhileUnavailable(services.clock, () => operationRow(services.db, workflow_id));
   if (!operation?.node_id) throw new Error(`operation ${workflow_id} has no node`);
@@ -122,7 +125,10 @@ export async function nodeSubjectOf(services: OperationServices, { workflow_id }
 
 const observedWithinSeconds = 10;
 
-/** The provider says that nothing runs any more. What others bring, only they can see; and one that is silent says nothing. */
+/**
+ * Whether the provider shows no running machine. Always false for machines that others launch, and
+ * for a provider that does not answer.
+ */
 export async function isMachineGone({ driver, target }: Subject, clock: Clock): Promise<boolean> {
   if (!driver.launches) return false;
   const observed = await withTimeout(clock, observedWithinSeconds, driver.observe(target));

@@ -18,6 +18,7 @@ const rewritten = [
   'src/store/heartbeats/',
   'src/sweeps/',
   'src/lifecycle/glossary.ts',
+  'src/operations/',
   'src/probe/',
   'src/relay/',
   'test/attacks/',
