@@ -1,5 +1,5 @@
 /**
- * The migrations from nothing to the schema that is written down, repeated, at once, and cut off.
+ * Migrations from an empty database to the recorded schema: repeated, concurrent and interrupted.
  */
 import { copyFile, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -31,7 +31,7 @@ async function open(made: Promise<TestDatabase>): Promise<{ url: string; db: Dat
   return { url: database.url, db };
 }
 
-/** The migrations there are, and one more. */
+/** All migrations and one more. */
 async function folderWith(name: string, sql: string): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'slipway-migrations-'));
   ends.push(() => rm(folder, { recursive: true }));
@@ -40,7 +40,7 @@ async function folderWith(name: string, sql: string): Promise<string> {
   return folder;
 }
 
-test('the schema is the one that is written down', async () => {
+test('migrations produce the schema of schema.txt', async () => {
   const { url, db } = await open(emptyDatabase());
   await migrate(url);
   const dump = await dumpSchema(db);
@@ -48,7 +48,7 @@ test('the schema is the one that is written down', async () => {
   expect(dump).toBe(await readFile(written, 'utf8'));
 });
 
-test('log lines that were kept one to a row are there afterwards, in order and under their tenants', async () => {
+test('migrates log lines from rows to chunks, in order and with their allocations', async () => {
   const { url, db } = await open(emptyDatabase());
   const folder = await mkdtemp(join(tmpdir(), 'slipway-migrations-'));
   ends.push(() => rm(folder, { recursive: true }));
@@ -78,7 +78,7 @@ test('log lines that were kept one to a row are there afterwards, in order and u
   expect(await db.query('select last_seq::int from node_log_ends')).toEqual([{ last_seq: 5000 }]);
 });
 
-test('signs of a boot that were sentences are there afterwards as kind and code', async () => {
+test('migrates boot signs from sentences to kind and code', async () => {
   const { url, db } = await open(emptyDatabase());
   const folder = await mkdtemp(join(tmpdir(), 'slipway-migrations-'));
   ends.push(() => rm(folder, { recursive: true }));
@@ -89,7 +89,7 @@ test('signs of a boot that were sentences are there afterwards as kind and code'
     insert into pool_generations (pool, generation, document, created_at) values ('p', 1, '{}', now());
     insert into nodes (node_id, pool, pool_generation, name, status, status_since, created_at) values ('n', 'p', 1, 'n', 'ready', now(), now());
     insert into instances (node_instance_id, node_id, attempt, created_at) values ('i', 'n', 1, now())`);
-  // As replicas of earlier versions write it, also while this version is rolled out.
+  // As replicas of earlier versions write them, also during a rollout.
   const write = (...signs: string[]) =>
     db.query(
       `insert into boot_signs (node_instance_id, sign, seen_at)
@@ -112,7 +112,7 @@ test('signs of a boot that were sentences are there afterwards as kind and code'
   ] as const;
   await write(...sentences.map(([sentence]) => sentence), 'crashed kernel_panic seen again');
   await migrate(url);
-  // An online file that is cut off runs again from its first statement.
+  // An interrupted online migration runs again from its first statement.
   await db.query('delete from schema_migrations where version = 57');
   await migrate(url);
   const shown = () => db.query<object>('select kind, code, detail, sign from boot_signs order by seen_at');
@@ -131,7 +131,7 @@ test('signs of a boot that were sentences are there afterwards as kind and code'
   );
 });
 
-test('the dump sees columns, defaults, constraints, indexes and partitions change', async () => {
+test('the dump shows changes of columns, defaults, constraints, indexes and partitions', async () => {
   const { db } = await open(testDatabase());
   const changes = [
     'alter table nodes add column extra text',
@@ -154,14 +154,14 @@ test('the dump sees columns, defaults, constraints, indexes and partitions chang
   }
 });
 
-test('they go forward from nothing, and again is nothing to do', async () => {
+test('migrates an empty database, and does nothing the second time', async () => {
   const { url, db } = await open(emptyDatabase());
   expect(await migrate(url)).toEqual({ applied: ownNames });
   expect(await dumpSchema(db)).toBe(await readFile(written, 'utf8'));
   expect(await migrate(url)).toEqual({ applied: [] });
 });
 
-test('replicas that start at once migrate once', async () => {
+test('concurrent replicas apply each migration once', async () => {
   const { url, db } = await open(emptyDatabase());
   const results = await Promise.all(Array.from({ length: 4 }, () => migrate(url)));
   expect(results.flatMap((result) => result.applied)).toEqual(ownNames);
@@ -169,7 +169,7 @@ test('replicas that start at once migrate once', async () => {
   expect(rows.map((row) => row.name)).toEqual(ownNames);
 });
 
-test('a database of a newer Slipway is refused and left as it is', async () => {
+test('refuses a newer schema and leaves it unchanged', async () => {
   const { url, db } = await open(testDatabase());
   await db.query(`insert into schema_migrations (version, name) values (9000, '9000-from-the-future.sql')`);
   const before = await dumpSchema(db);
@@ -179,7 +179,7 @@ test('a database of a newer Slipway is refused and left as it is', async () => {
   expect(await dumpSchema(db)).toBe(before);
 });
 
-test('a migration that fails leaves nothing, and those before it stay', async () => {
+test('rolls back a failed migration and keeps the earlier ones', async () => {
   const { url, db } = await open(emptyDatabase());
   const folder = await folderWith('0900-broken.sql', 'create table half (id integer); select 1 / 0;');
   await expect(migrate(url, { folder })).rejects.toThrow('division by zero');
@@ -189,11 +189,11 @@ test('a migration that fails leaves nothing, and those before it stay', async ()
   expect(await migrate(url, { folder })).toEqual({ applied: ['0900-broken.sql'] });
 });
 
-test('a migration that is cut off leaves nothing and bars nobody', async () => {
+test('rolls back an interrupted migration and releases its lock', async () => {
   const { url, db } = await open(testDatabase());
   const folder = await folderWith('0900-slow.sql', 'create table half (id integer); select pg_sleep(60);');
   const cut = expect(migrate(url, { folder })).rejects.toThrow();
-  await until('it to be in the midst', async () => {
+  await until('the migration to run', async () => {
     const [running] = await db.query<{ pid: number }>(
       `select pid from pg_stat_activity where datname = current_database() and application_name = 'slipway migrate' and query like '%pg_sleep%'`,
     );
@@ -204,29 +204,29 @@ test('a migration that is cut off leaves nothing and bars nobody', async () => {
   expect(await migrate(url)).toEqual({ applied: [] });
 });
 
-test('a change that must wait for somebody lets everybody else by', async () => {
+test('a migration that waits for a lock lets other statements pass', async () => {
   const { url, db } = await open(testDatabase());
   const folder = await folderWith('0900-column.sql', 'alter table heartbeats add column extra integer');
   const busy = await db.transaction(async (tx) => {
     await tx.query('lock table heartbeats in row exclusive mode');
     const migrating = migrate(url, { folder });
-    await until('it to wait', async () => {
+    await until('the migration to wait', async () => {
       const waiting = await db.query(
         `select 1 from pg_stat_activity where datname = current_database() and application_name = 'slipway migrate' and wait_event_type = 'Lock'`,
       );
       return waiting.length > 0;
     });
-    // Behind a change that waited for good, this would wait for good as well.
+    // Without the lock timeout this would queue behind the migration forever.
     await db.query('update heartbeats set interval_seconds = 1');
     return { migrating };
   });
   expect(await busy.migrating).toEqual({ applied: ['0900-column.sql'] });
 });
 
-test('an online file builds its index whoever else starts, and makes one anew that was left half built', async () => {
+test('builds an online index with concurrent starts, and rebuilds an invalid one', async () => {
   const { url, db } = await open(testDatabase());
   const sql =
-    '-- online: told why\ncreate index concurrently if not exists extra on nodes (zone, name);\n\n-- The end.\n';
+    '-- online: says why\ncreate index concurrently if not exists extra on nodes (zone, name);\n\n-- The end.\n';
   const folder = await folderWith('0900-index.sql', sql);
   const results = await Promise.all([migrate(url, { folder }), migrate(url, { folder })]);
   expect(results.flatMap(({ applied }) => applied)).toEqual(['0900-index.sql']);

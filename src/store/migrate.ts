@@ -1,9 +1,11 @@
 /**
- * Runs the forward migrations, one transaction each, one migrating replica at a time; refuses a schema newer than this code.
+ * Runs the forward migrations, one transaction each, on one replica at a time. Refuses a schema
+ * that is newer than this code.
  *
- * Others serve meanwhile, on the schema before and then on the new one. A change that waits for a lock makes everybody wait behind
- * it, so it waits only a moment, lets them by and tries again. What takes long is written in a file that begins with `-- online`: its
- * statements run one by one, each must be one that can be repeated, and an index in it is built `concurrently`.
+ * Other replicas serve requests meanwhile. Statements queue behind a migration that waits for a
+ * lock, so it waits only a moment, lets them pass and retries. A slow migration is a file that
+ * begins with `-- online`: its statements run one by one outside a transaction, each must be
+ * idempotent, and its indexes are built `concurrently`.
  */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -15,10 +17,10 @@ import { type Queryable, single } from './pg/database.ts';
 
 const ownMigrations = fileURLToPath(new URL('./migrations/', import.meta.url));
 const migrationLock = 7_213_001;
-/** For so long beats and claims may have to wait behind a change that itself waits. */
+/** Heartbeats and claims queue behind a waiting migration for this long at most. */
 const lockTimeoutMs = 500;
-const letByMs = 250;
-const mostTries = 240;
+const retryDelayMs = 250;
+const maxTries = 240;
 const lockNotAvailable = '55P03';
 
 export class SchemaTooNew extends Error {
@@ -29,7 +31,10 @@ export class OtherDatabase extends Error {
   override name = 'OtherDatabase';
 }
 
-/** Whom the application runs as. Asked while migrations hold their lock, which nobody in the same database can take as well. */
+/**
+ * The role that the application runs as. Call it while a migration holds its lock: if the lock can
+ * be taken here, this is another database.
+ */
 export async function applicationRole(db: Queryable): Promise<string> {
   const { role, is_free } = single(
     await db.query<{ role: string; is_free: boolean }>(
@@ -39,7 +44,7 @@ export async function applicationRole(db: Queryable): Promise<string> {
   );
   if (is_free)
     throw new OtherDatabase(
-      '--database-url and --owner-database-url do not lead to the same database. Give both the same host, port and name, and each its own role.',
+      '--database-url and --owner-database-url are different databases. Give both the same host, port and name, and each its own role.',
     );
   return role;
 }
@@ -50,18 +55,18 @@ interface Migration {
   sql: string;
 }
 
-/** Asked again and again: one who waits inside a statement would be waited for by an index that is built meanwhile. */
+/** Polls: a statement that waits for the lock would block a concurrent index build. */
 async function takeLock(client: pg.Client): Promise<void> {
   for (;;) {
     const { rows } = await client.query<{ taken: boolean }>('select pg_try_advisory_lock($1) as taken', [
       migrationLock,
     ]);
     if (rows[0]?.taken) return;
-    await pause(systemClock, letByMs);
+    await pause(systemClock, retryDelayMs);
   }
 }
 
-const noted = 'insert into schema_migrations (version, name) values ($1, $2)';
+const insertMigration = 'insert into schema_migrations (version, name) values ($1, $2)';
 
 async function applyAtOnce(client: pg.Client, { version, name, sql }: Migration): Promise<void> {
   for (let tries = 1; ; tries++) {
@@ -69,33 +74,37 @@ async function applyAtOnce(client: pg.Client, { version, name, sql }: Migration)
       await client.query('begin');
       await client.query(`set local lock_timeout = ${lockTimeoutMs}`);
       await client.query(sql);
-      await client.query(noted, [version, name]);
+      await client.query(insertMigration, [version, name]);
       await client.query('commit');
       return;
     } catch (error) {
-      // A connection that broke has rolled back by itself; what broke it is what is told.
+      // If the connection broke, PostgreSQL has rolled back, and the first error is thrown.
       await client.query('rollback').catch(() => {});
       const isBusy = error instanceof pg.DatabaseError && error.code === lockNotAvailable;
-      if (!isBusy || tries === mostTries) throw error;
-      await pause(systemClock, letByMs);
+      if (!isBusy || tries === maxTries) throw error;
+      await pause(systemClock, retryDelayMs);
     }
   }
 }
 
-/** What a build that was cut off left behind is in nobody's use, and would pass for the index that is wanted. */
-async function dropHalfBuilt(client: pg.Client): Promise<void> {
+/** An interrupted build leaves an unusable index that would pass for the finished one. */
+async function dropInvalidIndexes(client: pg.Client): Promise<void> {
   const { rows } = await client.query<{ name: string }>(
-    `select indexrelid::regclass::text as name from pg_index join pg_class on pg_class.oid = indexrelid
-     where not indisvalid and relnamespace = 'public'::regnamespace and relkind = 'i'`,
+    `select indexrelid::regclass::text as name
+     from pg_index
+     join pg_class on pg_class.oid = indexrelid
+     where not indisvalid
+       and relnamespace = 'public'::regnamespace
+       and relkind = 'i'`,
   );
   for (const { name } of rows) await client.query(`drop index concurrently if exists ${name}`);
 }
 
 async function applyOnline(client: pg.Client, { version, name, sql }: Migration): Promise<void> {
-  await dropHalfBuilt(client);
+  await dropInvalidIndexes(client);
   for (const statement of sql.split(/;\s*$/m))
     if (/^\s*[a-z]/im.test(withoutComments(statement))) await client.query(statement);
-  await client.query(noted, [version, name]);
+  await client.query(insertMigration, [version, name]);
 }
 
 const withoutComments = (sql: string): string => sql.replaceAll(/^\s*--.*$/gm, '');
@@ -112,7 +121,10 @@ async function migrationsIn(folder: string): Promise<Migration[]> {
   );
 }
 
-/** `url` is the owner's; whoever else the application runs as gets its rights. */
+/**
+ * `url` connects as the owner of the tables. The application's role, if it is another, gets its
+ * rights.
+ */
 export async function migrate(
   url: string,
   { folder = ownMigrations, application_role }: { folder?: string; application_role?: () => Promise<string> } = {},
@@ -123,14 +135,18 @@ export async function migrate(
     application_name: 'slipway migrate',
     connectionTimeoutMillis: 15_000,
   });
-  // What breaks it is told by the statement that it broke.
+  // A broken connection fails the running statement; the event alone would end the process.
   client.on('error', () => {});
   await client.connect();
   try {
     await takeLock(client);
     const role = await application_role?.();
     await client.query(
-      'create table if not exists schema_migrations (version integer primary key, name text not null, applied_at timestamptz not null default now())',
+      `create table if not exists schema_migrations (
+         version integer primary key,
+         name text not null,
+         applied_at timestamptz not null default now()
+       )`,
     );
     const { rows } = await client.query<{ version: number }>('select version from schema_migrations order by version');
     const done = new Set(rows.map((row) => row.version));

@@ -1,6 +1,6 @@
 /**
- * The schema as text, read from the catalogs, so that a change of it is seen in review. Deterministic: the same schema gives
- * the same text, in whatever order it was made. Knows nothing of data.
+ * Writes the schema as text, read from the catalogs, so that a change of it shows in review.
+ * Deterministic: the same schema gives the same text, in whatever order it was created.
  */
 import type { Queryable } from './pg/database.ts';
 
@@ -21,34 +21,53 @@ const tables = `
   from pg_class cls
   left join pg_inherits inherited on inherited.inhrelid = cls.oid
   left join pg_class parent on parent.oid = inherited.inhparent
-  where cls.relnamespace = 'public'::regnamespace and cls.relkind in ('r', 'p')
+  where cls.relnamespace = 'public'::regnamespace
+    -- Ordinary and partitioned tables.
+    and cls.relkind in ('r', 'p')
   order by cls.relname collate "C"`;
 
 const columns = `
   select att.attname as name, format_type(att.atttypid, att.atttypmod) as type, att.attnotnull as required,
     att.attidentity <> '' as identity, pg_get_expr(def.adbin, def.adrelid) as preset
-  from pg_attribute att left join pg_attrdef def on def.adrelid = att.attrelid and def.adnum = att.attnum
-  where att.attrelid = $1 and att.attnum > 0 and not att.attisdropped order by att.attnum`;
+  from pg_attribute att
+  left join pg_attrdef def on def.adrelid = att.attrelid and def.adnum = att.attnum
+  where att.attrelid = $1
+    -- Columns of the system have negative numbers.
+    and att.attnum > 0
+    and not att.attisdropped
+  order by att.attnum`;
 
-/** A column that is not null is said with the column, also where the server keeps it as a constraint. */
 const constraints = `
-  select conname as name, pg_get_constraintdef(oid) as definition from pg_constraint
-  where conrelid = $1 and contype <> 'n' order by contype, conname collate "C"`;
+  select conname as name, pg_get_constraintdef(oid) as definition
+  from pg_constraint
+  where conrelid = $1
+    -- "not null" is written with the column.
+    and contype <> 'n'
+  order by contype, conname collate "C"`;
 
 const indexes = `
-  select pg_get_indexdef(indexrelid) as definition from pg_index
-  where indrelid = $1 and not exists (select 1 from pg_constraint where conindid = indexrelid and contype in ('p', 'u'))
+  select pg_get_indexdef(indexrelid) as definition
+  from pg_index
+  where indrelid = $1
+    -- Indexes of primary keys and unique constraints are written as constraints.
+    and not exists (select 1 from pg_constraint where conindid = indexrelid and contype in ('p', 'u'))
   order by pg_get_indexdef(indexrelid) collate "C"`;
 
 const others = `
-  select case relkind when 'S' then 'sequence' else 'view' end || ' ' || relname as line from pg_class
-  where relnamespace = 'public'::regnamespace and relkind in ('S', 'v', 'm')
+  select case relkind when 'S' then 'sequence' else 'view' end || ' ' || relname as line
+  from pg_class
+  where relnamespace = 'public'::regnamespace
+    and relkind in ('S', 'v', 'm')
+    -- Sequences of identity columns belong to their table.
     and not exists (select 1 from pg_depend where objid = pg_class.oid and deptype = 'i')
   union all
-  select 'function ' || proname || '(' || pg_get_function_identity_arguments(oid) || ')' from pg_proc
+  select 'function ' || proname || '(' || pg_get_function_identity_arguments(oid) || ')'
+  from pg_proc
   where pronamespace = 'public'::regnamespace
   union all
-  select 'trigger ' || pg_get_triggerdef(oid) from pg_trigger where not tgisinternal
+  select 'trigger ' || pg_get_triggerdef(oid)
+  from pg_trigger
+  where not tgisinternal
   order by 1`;
 
 interface Column {
@@ -70,7 +89,7 @@ const columnLine = ({ name, type, required, identity, preset }: Column): string 
 async function describe(db: Queryable, table: Table): Promise<string[]> {
   const head = `table ${table.name}`;
   const partitioned = table.partition_key ? `  partitioned by ${table.partition_key}` : undefined;
-  // A partition is like its parent; what is its own is its place.
+  // A partition has the columns of its parent; only its bound differs.
   if (table.parent) return [`${head} of ${table.parent} ${table.bound}`, ...(partitioned ? [partitioned] : [])];
   const rows = await db.query<Column>(columns, [table.oid]);
   const kept = await db.query<{ name: string; definition: string }>(constraints, [table.oid]);

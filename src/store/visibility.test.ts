@@ -1,7 +1,4 @@
-/**
- * Every read for a caller, for the tenant of a machine, for another tenant, and for a visibility
- * that is broken.
- */
+/** Every read for a caller: as the tenant, as another tenant, and with a broken visibility. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { testStore } from '../../test/support/store.ts';
 import { until } from '../../test/support/until.ts';
@@ -84,13 +81,13 @@ const reads: Record<string, (visibility: Visibility) => Promise<number>> = {
 describe.for(Object.keys(reads))('%s', (name) => {
   const read = async (visibility: Visibility) => reads[name]?.(visibility);
 
-  test('shows a row to its tenant and to the whole fleet, and to nobody else', async () => {
+  test('returns a row to its tenant and to a fleet-wide caller only', async () => {
     expect(await read(wholeFleet)).toBe(1);
     expect(await read(tenantOnly('acme'))).toBe(1);
     expect(await read(tenantOnly('globex'))).toBe(0);
   });
 
-  test('shows nothing where the tenant or the visibility is missing', async () => {
+  test('returns nothing if the tenant or the visibility is missing', async () => {
     expect(await read({ kind: 'tenant' } as Visibility)).toBe(0);
     expect(await read({ kind: 'tenant', tenant: null } as never)).toBe(0);
     expect(await read({} as Visibility)).toBe(0);
@@ -99,7 +96,7 @@ describe.for(Object.keys(reads))('%s', (name) => {
   });
 });
 
-test('a row of nobody is only for the whole fleet', () => {
+test('a row without a tenant is visible to a fleet-wide caller only', () => {
   expect(canSee(wholeFleet, null)).toBe(true);
   expect(canSee(tenantOnly('acme'), 'acme')).toBe(true);
   expect(canSee(tenantOnly('acme'), 'globex')).toBe(false);

@@ -43,15 +43,15 @@ export const everHeldNodes = (visibility: Visibility, node_id: string, bind: Bin
   );
 
 /**
- * Allocations by which a tenant may hold a node, with the index `allocations_held`. Who holds the
- * node now is checked after that.
+ * Allocations by which a tenant may hold a node, by the index `allocations_held`. The present
+ * holder is checked afterwards.
  */
 export const mayHoldNode = (tenant: string): string =>
   `tenant = ${tenant} and status <> 'released' and node_id is not null`;
 
 /**
- * Rows that name an allocation of the tenant: facts, tasks, log chunks. The owner is looked up for
- * each row.
+ * Facts, tasks or log chunks that name an allocation of the tenant. Looks the owner up for each
+ * row.
  */
 export const ofOwnAllocation = (visibility: Visibility, table: string, bind: Bind): string[] =>
   forTenant(
@@ -65,9 +65,9 @@ export const ofOwnAllocation = (visibility: Visibility, table: string, bind: Bin
   );
 
 /**
- * Facts about allocations of the tenant. Where they are all about the allocation `only`, its owner
- * is looked up once. It stays a scalar subquery: as a join, a kept plan would read all allocations
- * of the tenant.
+ * Facts about allocations of the tenant. If they are all about the allocation `only`, its owner is
+ * looked up once. A scalar subquery: as a join, a prepared plan would read all allocations of the
+ * tenant.
  */
 export const ownFacts = (visibility: Visibility, only: string | undefined, bind: Bind): string[] =>
   forTenant(

@@ -1,4 +1,4 @@
-/** Evidence is read in an order that loses nothing and never contradicts what happened, however transactions overlap. */
+/** Readers get every fact once, in commit order, however transactions overlap. */
 import fc from 'fast-check';
 import type pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -29,7 +29,8 @@ beforeAll(async () => {
   store = await testStore({ max_connections: 4 });
   db = store.db;
   fleet = await testFleet(db);
-  // Rows that stand for what a door locks: the version a writer finds under the lock says what really came first.
+  // Stand for the rows that a transition locks. The version that a writer finds under the row lock
+  // shows the real order.
   await db.query('create table things (thing integer primary key, version integer not null)');
   await db.query('insert into things select thing, 0 from generate_series(1, $1) as thing', [thingCount]);
   for (let i = 0; i < sessionCount; i++) sessions.push(await db.connect(`session ${i}`));
@@ -47,7 +48,7 @@ const asTransaction = (session: pg.Client): Transaction => ({
   evidenceWritten: () => {},
 });
 
-/** Locks a thing as the door does, and tells of it. */
+/** Locks a row as a transition does, and records a fact about it. */
 async function change(session: pg.Client, run: string, thing: number): Promise<void> {
   const tx = asTransaction(session);
   const [row] = await tx.query<{ version: number }>(
@@ -82,7 +83,7 @@ const actions: fc.Arbitrary<Action[]> = fc.array(
   { minLength: 5, maxLength: 30 },
 );
 
-interface Told {
+interface Change {
   run: string;
   thing: number;
   version: number;
@@ -90,12 +91,15 @@ interface Told {
 
 let runs = 0;
 
-/** Plays the actions on real connections, one at a time except where one waits for a lock; a reader follows all along. */
-async function play(plan: Action[]): Promise<{ told: Told[]; kept: Told[]; readAnew: Told[] }> {
+/**
+ * Runs the actions on real connections, one at a time unless one waits for a lock, while a reader
+ * follows.
+ */
+async function play(plan: Action[]): Promise<{ followed: Change[]; kept: Change[]; readAnew: Change[] }> {
   const run = `run ${runs++}`;
   const start = await headCursor(db);
   let cursor: Cursor = start;
-  const told: Told[] = [];
+  const followed: Change[] = [];
   const open = new Map<number, Set<number>>();
   const holder = new Map<number, number>();
   const waiting = new Map<number, Promise<void>>();
@@ -105,7 +109,7 @@ async function play(plan: Action[]): Promise<{ told: Told[]; kept: Told[]; readA
       const { items } = await readAfter(db, cursor, 3);
       for (const item of items) {
         cursor = parseCursor(item.cursor) ?? cursor;
-        if (item.data.run === run) told.push(item.data as unknown as Told);
+        if (item.data.run === run) followed.push(item.data as unknown as Change);
       }
       if (items.length < 3) return;
     }
@@ -121,7 +125,7 @@ async function play(plan: Action[]): Promise<{ told: Told[]; kept: Told[]; readA
     const freed = [...(open.get(at) ?? [])];
     open.delete(at);
     for (const thing of freed) holder.delete(thing);
-    // Whoever waited for one of them goes on now.
+    // Sessions that waited for one of these locks continue now.
     for (const [other, done] of waiting) {
       const wants = [...(open.get(other) ?? [])].find((thing) => freed.includes(thing));
       if (wants === undefined || holder.has(wants)) continue;
@@ -136,14 +140,14 @@ async function play(plan: Action[]): Promise<{ told: Told[]; kept: Told[]; readA
     if (act === 'commit' || act === 'rollback') await end(at, act);
     else {
       await begin(at);
-      // A transaction that wrote something else first has its id from then on.
+      // A transaction gets its id with its first write, which may be long before it records a fact.
       if (act === 'early-id') await session.query('select pg_current_xact_id()');
       else if (holder.get(thing) === at || !holder.has(thing)) {
         holder.set(thing, at);
         open.get(at)?.add(thing);
         await change(session, run, thing);
       } else if (waiting.size === 0 && (open.get(at)?.size ?? 0) === 0) {
-        // It holds nothing itself, so its wait is no ring.
+        // It holds no lock itself, so it cannot deadlock.
         open.get(at)?.add(thing);
         waiting.set(at, change(session, run, thing));
       }
@@ -152,42 +156,42 @@ async function play(plan: Action[]): Promise<{ told: Told[]; kept: Told[]; readA
   }
   for (let at = 0; at < sessionCount; at++) await end(at, 'commit');
   for (let at = 0; at < sessionCount; at++) await end(at, 'commit');
-  const kept = await db.query<{ data: Told }>(`select data from evidence where data ->> 'run' = $1 order by seq`, [
+  const kept = await db.query<{ data: Change }>(`select data from evidence where data ->> 'run' = $1 order by seq`, [
     run,
   ]);
-  // The horizon is the whole server's: transactions of other databases hold it up for a moment.
-  await until('everything to be told', async () => {
+  // Open transactions of other databases on the server withhold facts too.
+  await until('every fact to be followed', async () => {
     await follow();
-    return told.length >= kept.length;
+    return followed.length >= kept.length;
   });
-  const again: Told[] = [];
+  const again: Change[] = [];
   for (let from: Cursor = start; ; ) {
     const { items } = await readAfter(db, from, 2);
-    again.push(...items.filter((item) => item.data.run === run).map((item) => item.data as unknown as Told));
+    again.push(...items.filter((item) => item.data.run === run).map((item) => item.data as unknown as Change));
     const last = items.at(-1);
     if (!last) break;
     from = parseCursor(last.cursor) ?? from;
   }
-  return { told, kept: kept.map((row) => row.data), readAnew: again };
+  return { followed, kept: kept.map((row) => row.data), readAnew: again };
 }
 
-test('a follower loses nothing, repeats nothing and sees each thing change in the order it did', async () => {
+test('a follower gets every fact once, and the changes of each row in order', async () => {
   await fc.assert(
     fc.asyncProperty(actions, async (plan) => {
-      const { told, kept, readAnew } = await play(plan);
-      expect(told.length).toBe(kept.length);
+      const { followed, kept, readAnew } = await play(plan);
+      expect(followed.length).toBe(kept.length);
       for (let thing = 1; thing <= thingCount; thing++) {
-        const versions = (list: Told[]) => list.filter((each) => each.thing === thing).map((each) => each.version);
-        expect(versions(told)).toEqual(versions(kept));
+        const versions = (list: Change[]) => list.filter((each) => each.thing === thing).map((each) => each.version);
+        expect(versions(followed)).toEqual(versions(kept));
       }
-      // Whoever reads later, in other portions, reads the same in the same order.
-      expect(readAnew).toEqual(told);
+      // A later reader with another page size gets the same order.
+      expect(readAnew).toEqual(followed);
     }),
     { numRuns: 60 },
   );
 });
 
-test('who had an id first but came second is told of second', async () => {
+test('orders two changes of a row by its lock, not by transaction id', async () => {
   const [early, quick] = sessions;
   if (!early || !quick) throw new Error('two sessions are needed');
   const start = await headCursor(db);
@@ -196,13 +200,13 @@ test('who had an id first but came second is told of second', async () => {
   await quick.query('begin');
   await change(quick, 'overtaken', 1);
   await quick.query('commit');
-  // It is written, but something older still runs.
+  // Committed, but an older transaction is still open.
   const { items: readTooEarly, withheld } = await readAfter(db, start, 10_000);
   expect(readTooEarly.filter((item) => item.data.run === 'overtaken')).toEqual([]);
   expect(withheld).toBe(true);
   await change(early, 'overtaken', 1);
   await early.query('commit');
-  const items = await until('both to be told', async () => {
+  const items = await until('both to be readable', async () => {
     const read = await readAfter(db, start, 10_000);
     return read.withheld ? undefined : read.items.filter((item) => item.data.run === 'overtaken');
   });
@@ -211,7 +215,7 @@ test('who had an id first but came second is told of second', async () => {
   expect(versions).toEqual([...versions].sort((a, b) => a - b));
 });
 
-test('no fact needs a later transaction to become readable', async () => {
+test('a fact becomes readable without a later transaction', async () => {
   const [slow] = sessions;
   if (!slow) throw new Error('a session is needed');
   await slow.query('begin');
@@ -225,11 +229,11 @@ test('no fact needs a later transaction to become readable', async () => {
   expect(row?.readable).toBe(true);
 });
 
-test('a timeline pages through everything once, in both directions', async () => {
+test('pages through a timeline in both directions, each fact once', async () => {
   const node = await fleet.node('ready');
   const all = await until('the timeline to be readable', async () => {
     const page = await readTimeline(db, { visibility: wholeFleet, node_id: node.node_id, order: 'oldest', limit: 100 });
-    // The last of them becomes readable last.
+    // The last fact becomes readable last.
     return page.items.at(-1)?.kind === 'node.ready' ? page : undefined;
   });
   expect(all.items.map((item) => item.kind)).toEqual(['node.provisioning', 'node.starting', 'node.ready']);
@@ -252,9 +256,9 @@ test('a timeline pages through everything once, in both directions', async () =>
   }
 });
 
-test('the facts of an instance are all there, whoever told them and whatever else they name, and in their order', async () => {
+test('reads all facts of an instance in order, from any layer and with or without its node', async () => {
   const { node_id, node_instance_id } = await fleet.node('ready');
-  const told = (summary: string, fact: Partial<Fact>): Fact => ({
+  const factOf = (summary: string, fact: Partial<Fact>): Fact => ({
     at: fleet.now(),
     layer: 'rule',
     kind: 'node.explained',
@@ -264,19 +268,19 @@ test('the facts of an instance are all there, whoever told them and whatever els
     ...fact,
   });
   const facts = [
-    told('by a rule', {}),
-    told('by a stranger who knows the instance alone', { layer: 'api', node_id: null }),
-    told('by a rule, of the life before', { node_instance_id: 'inst_before' as never }),
-    told('by the store', { layer: 'store' }),
-    told('by a rule again', {}),
+    factOf('by a rule', {}),
+    factOf('by a caller that names the instance only', { layer: 'api', node_id: null }),
+    factOf('by a rule, about the former instance', { node_instance_id: 'inst_before' as never }),
+    factOf('by the store', { layer: 'store' }),
+    factOf('by a rule again', {}),
   ];
   for (const fact of facts) await recordEvidence(db, [fact]);
   const expected = facts.filter((fact) => fact.node_instance_id === node_instance_id).map(({ summary }) => summary);
   const read = async (order: 'oldest' | 'newest') => {
-    const asked = { node_instance_id: node_instance_id ?? '', kind: 'node.explained', order, limit: 2 };
-    const first = await readTimeline(db, { visibility: wholeFleet, ...asked });
+    const filter = { node_instance_id: node_instance_id ?? '', kind: 'node.explained', order, limit: 2 };
+    const first = await readTimeline(db, { visibility: wholeFleet, ...filter });
     const cursor = parseCursor(first.next_cursor ?? '');
-    const second = await readTimeline(db, { visibility: wholeFleet, ...asked, ...(cursor && { cursor }) });
+    const second = await readTimeline(db, { visibility: wholeFleet, ...filter, ...(cursor && { cursor }) });
     return [...first.items, ...second.items].map(({ summary }) => summary);
   };
   await until('the last fact to be readable', async () => (await read('newest'))[0] === 'by a rule again' || undefined);
@@ -284,12 +288,12 @@ test('the facts of an instance are all there, whoever told them and whatever els
   expect(await read('newest')).toEqual(expected.toReversed());
 });
 
-test('the head is the newest fact by number, not by letter', async () => {
+test('compares positions as numbers, not as text', async () => {
   await recordEvidence(db, [{ at: fleet.now(), layer: 'api', kind: 'node.explained', summary: 'just now' }]);
   const [horizon] = await db.query<{ digits: number }>(
     'select length(pg_snapshot_xmax(pg_current_snapshot())::text) as digits',
   );
-  // Older by number, and after it in the alphabet.
+  // Smaller as a number, greater as text.
   const older = '9'.repeat((horizon?.digits ?? 0) - 1);
   await db.query(
     `insert into evidence (xid, seq, at, layer, kind, summary) values ($2::xid8, 0, $1, 'api', 'node.explained', 'long ago')`,
@@ -298,7 +302,7 @@ test('the head is the newest fact by number, not by letter', async () => {
   expect((await headCursor(db)).xid).not.toBe(older);
 });
 
-test('a cursor that is none is told from one', () => {
+test('refuses malformed cursors', () => {
   expect(parseCursor('12-34')).toEqual({ xid: '12', seq: '34' });
   for (const text of ['', '12', '-', '1-', 'a-b', '1-2-3', `${'9'.repeat(30)}-1`, ' 1-2'])
     expect(parseCursor(text)).toBeUndefined();

@@ -1,4 +1,6 @@
-/** Evidence: append-only facts, written in the transaction of what they tell of, read in commit order. */
+/**
+ * Evidence: append-only facts, written in the transaction that they describe, read in commit order.
+ */
 import type { KnownIds } from '../../base/ids.ts';
 import type { Actor, Evidence, EvidenceLayer } from '../../contract/evidence/evidence.ts';
 import { type EvidenceKind, isReservedKind, originOf } from '../../contract/evidence/evidence-kinds.ts';
@@ -18,19 +20,23 @@ export interface Fact extends KnownIds {
   summary: string;
   data?: Record<string, unknown>;
   actor?: Actor | null;
-  /** Set where the words of a program outside are passed on in a layer that is not the machine's. */
+  /** Set where text from an outside program is recorded in a layer other than `node`. */
   origin?: 'report';
 }
 
-/** A fact that somebody outside chose the kind and the words of. */
+/** A fact whose kind and text come from outside the server. */
 export interface OutsideRow extends Omit<Fact, 'kind' | 'origin'> {
   kind: string;
 }
 
 const insertSql = `
-  insert into evidence (at, layer, kind, summary, data, actor, node_id, node_instance_id, correlation_id, allocation_id, workflow_id, origin)
-  select at, layer, kind, summary, coalesce(data, '{}'), actor, node_id, node_instance_id, correlation_id, allocation_id, workflow_id, origin
-  from jsonb_to_recordset($1::jsonb) as fact(at timestamptz, layer text, kind text, summary text, data jsonb, actor jsonb,
+  insert into evidence (
+    at, layer, kind, summary, data, actor,
+    node_id, node_instance_id, correlation_id, allocation_id, workflow_id, origin)
+  select at, layer, kind, summary, coalesce(data, '{}'), actor,
+    node_id, node_instance_id, correlation_id, allocation_id, workflow_id, origin
+  from jsonb_to_recordset($1::jsonb) as fact(
+    at timestamptz, layer text, kind text, summary text, data jsonb, actor jsonb,
     node_id text, node_instance_id text, correlation_id text, allocation_id text, workflow_id text, origin text)`;
 
 async function insertFacts(db: Queryable, facts: readonly (OutsideRow & { origin: Origin })[]): Promise<void> {
@@ -48,7 +54,10 @@ export const recordEvidence = (db: Queryable, facts: readonly Fact[]): Promise<v
     facts.map((fact) => ({ ...fact, origin: fact.origin ?? originOf(fact) })),
   );
 
-/** Writes facts from outside. The kinds that the server writes are refused here too, whatever the caller has checked. */
+/**
+ * Writes facts from outside. Refuses the server's own kinds, even if the caller checked them
+ * already.
+ */
 export async function recordOutsideFacts(
   db: Queryable,
   origin: OutsideOrigin,
@@ -71,7 +80,7 @@ export const startCursor: Cursor = { xid: '0', seq: '0' };
 
 export const formatCursor = (cursor: Cursor) => `${cursor.xid}-${cursor.seq}`;
 
-/** In the order of commits. */
+/** Compares in commit order. */
 export const isAfter = (cursor: Cursor, other: Cursor): boolean =>
   cursor.xid === other.xid ? BigInt(cursor.seq) > BigInt(other.seq) : BigInt(cursor.xid) > BigInt(other.xid);
 
@@ -91,8 +100,9 @@ export interface EvidenceRow extends Omit<Evidence, 'cursor' | 'at'> {
   at: Date;
 }
 
-export const columns =
-  'xid::text as xid, seq::text as seq, at, layer, kind, summary, data, actor, node_id, node_instance_id, correlation_id, allocation_id, workflow_id, origin';
+export const columns = `
+  xid::text as xid, seq::text as seq, at, layer, kind, summary, data, actor,
+  node_id, node_instance_id, correlation_id, allocation_id, workflow_id, origin`;
 
 export const toWire = ({ xid, seq, at, ...rest }: EvidenceRow): Evidence => ({
   cursor: `${xid}-${seq}`,
@@ -100,43 +110,53 @@ export const toWire = ({ xid, seq, at, ...rest }: EvidenceRow): Evidence => ({
   ...rest,
 });
 
-/** The newest position below which nothing can appear any more. */
+/** The newest position before which no further fact can appear. */
 export async function headCursor(db: Queryable): Promise<Cursor> {
   const [row] = await db.query<{ xid: string; seq: string }>(
-    `select xid::text as xid, seq::text as seq from evidence where xid < pg_snapshot_xmin(pg_current_snapshot())
-     order by evidence.xid desc, evidence.seq desc limit 1`,
+    `select xid::text as xid, seq::text as seq
+     from evidence
+     -- Transactions that still run may add facts from here on.
+     where xid < pg_snapshot_xmin(pg_current_snapshot())
+     order by evidence.xid desc, evidence.seq desc
+     limit 1`,
   );
   return row ?? startCursor;
 }
 
-/** Between these moments lies whatever is looked for; the pieces of other times are then left alone. */
-export interface Within {
+/** Limits a read to the partitions of this time. */
+export interface TimeRange {
   since: Date;
   until: Date;
 }
 
-/** What came after `cursor`, oldest first; `withheld` when rows exist that a still running transaction may precede. */
+/**
+ * The facts after `cursor`, oldest first. `withheld`: there are more, but an open transaction may
+ * still add facts before them.
+ */
 export async function readAfter(
   db: Pick<Queryable, 'query'>,
   cursor: Cursor,
   limit: number,
-  within?: Within,
+  range?: TimeRange,
 ): Promise<{ items: Evidence[]; withheld: boolean }> {
   const values: unknown[] = [cursor.xid, cursor.seq];
-  if (within) values.push(within.since, within.until);
+  if (range) values.push(range.since, range.until);
   const rows = await db.query<EvidenceRow & { settled: boolean }>(
-    `select ${columns}, xid < pg_snapshot_xmin(pg_current_snapshot()) as settled from evidence
-     where (xid, seq) > ($1::xid8, $2::bigint) ${within ? 'and at >= $3 and at < $4' : ''}
-     order by evidence.xid, evidence.seq limit ${limit}`,
+    `select ${columns}, xid < pg_snapshot_xmin(pg_current_snapshot()) as settled
+     from evidence
+     where (xid, seq) > ($1::xid8, $2::bigint)
+       ${range ? 'and at >= $3 and at < $4' : ''}
+     order by evidence.xid, evidence.seq
+     limit ${limit}`,
     values,
-    // The tail asks after each commit, and planning over every piece takes ten times as long as reading what is new.
+    // Runs after every commit. Planning over all partitions takes ten times as long as reading.
     { often: true },
   );
   const settled = rows.filter((row) => row.settled);
   return { items: settled.map(({ settled: _, ...row }) => toWire(row)), withheld: settled.length < rows.length };
 }
 
-/** The facts that a reader of the stream may see and wants. */
+/** The facts that a stream reader may see and asked for. */
 export interface StreamFilter {
   visibility: Visibility;
   node_id?: string;
@@ -146,16 +166,16 @@ export interface StreamFilter {
 
 export interface VisiblePage {
   items: Evidence[];
-  /** The last fact that was looked at, visible or not: the next page begins behind it. */
+  /** The last fact that was scanned, visible or not. The next page starts after it. */
   reached: Cursor;
   more: boolean;
 }
 
-/** A page for a tenant scans this many facts for each one that it may hold. */
+/** A tenant's page scans this many facts per item. */
 const scannedPerVisible = 4;
 const idColumns = ['node_id', 'allocation_id', 'workflow_id'] as const;
 
-/** The visible facts after `cursor`, oldest first. A page scans a bounded number of facts, however few are visible. */
+/** The visible facts after `cursor`, oldest first. A page scans a bounded number of facts. */
 export async function readVisibleAfter(
   db: Pick<Queryable, 'query'>,
   cursor: Cursor,
@@ -218,17 +238,22 @@ export interface EvidenceFilter {
   workflow_id?: string;
   layer?: string;
   kind?: string;
-  /** Any of these, and only facts that the server recorded itself. */
+  /** Any of these kinds, and only facts that the server recorded itself. */
   kinds?: readonly EvidenceKind[];
-  /** Predicate of a partial index on (node_id, xid, seq), as the index states it. Needs `node_id`. Only the server's own facts. */
+  /**
+   * Predicate of a partial index on (node_id, xid, seq), in the index's own words. Needs `node_id`.
+   * Returns only the server's own facts.
+   */
   partial_index?: string;
-  /** With `partial_index`: look at this many facts of the index at most, whatever the other filters leave of them. */
+  /**
+   * With `partial_index`: scan at most this many facts of the index before the other filters apply.
+   */
   max_scanned?: number;
   since?: string;
   until?: string;
   /** Only rows with an actor. */
   audited?: boolean;
-  /** Of what people and programs did or were refused; each is one of several ways that a fact names it. */
+  /** Audit filters. A fact can name its target, actor and action in several ways; see `audit`. */
   target_id?: string;
   actor?: string;
   action?: string;
@@ -239,7 +264,10 @@ export interface EvidenceFilter {
   cursor?: Cursor;
 }
 
-/** How a fact says what it is about, beside its columns; none has an index, so the audit's own is read. */
+/**
+ * Where a fact may hold each audit field. None is indexed; the audit's partial index narrows the
+ * scan.
+ */
 const audit = {
   target_id: [
     `data ->> 'target_id'`,
@@ -260,20 +288,23 @@ const audit = {
 const auditFilters = Object.keys(audit) as (keyof typeof audit)[];
 
 /**
- * Where the facts of one instance are: what rules tell of it stands in the order of its node alone, since that is what they write by the
- * hundred. $n is its id.
+ * The facts of one instance, as two conditions with an index each. Rules write facts by the
+ * hundred, so theirs are indexed by node only, not by instance.
  */
 const ofInstance = (id: string): string[] => [
-  `node_instance_id = ${id} and layer <> 'rule'`,
-  `node_instance_id = ${id} and layer = 'rule' and node_id = (select node_id from instances where node_instance_id = ${id})`,
+  `node_instance_id = ${id}
+   and layer <> 'rule'`,
+  `node_instance_id = ${id}
+   and layer = 'rule'
+   and node_id = (select node_id from instances where node_instance_id = ${id})`,
 ];
 
-/** What a fact must be like, apart from its place: none of these conditions has an index. */
-export function matching(filter: EvidenceFilter, bind: Bind): string[] {
+/** Conditions without an index. */
+export function unindexedConditions(filter: EvidenceFilter, bind: Bind): string[] {
   const where: string[] = [];
   for (const column of ['layer', 'kind'] as const)
     if (filter[column] !== undefined) where.push(`${column} = ${bind(filter[column])}`);
-  // Rows of a kind that the server writes are the server's, also for consoles and programs that ask by kind.
+  // A query for one of the server's own kinds returns no facts from outside.
   if (filter.kind && isReservedKind(filter.kind)) where.push(isOwn('evidence'));
   for (const name of auditFilters)
     if (filter[name] !== undefined) where.push(`${bind(filter[name])} in (${audit[name].join(', ')})`);
@@ -285,8 +316,8 @@ export function matching(filter: EvidenceFilter, bind: Bind): string[] {
   return [...where, ...ownFacts(filter.visibility, filter.allocation_id, bind)];
 }
 
-/** Where facts are looked for, by the indexes and the partitions. */
-function placesOf(filter: EvidenceFilter, bind: Bind): string[][] {
+/** Conditions with an index, and the partitions to read. Several lists are read separately. */
+function indexedConditions(filter: EvidenceFilter, bind: Bind): string[][] {
   const where = ['xid < pg_snapshot_xmin(pg_current_snapshot())'];
   for (const column of ['node_id', 'correlation_id', 'allocation_id', 'workflow_id'] as const)
     if (filter[column] !== undefined) where.push(`${column} = ${bind(filter[column])}`);
@@ -297,33 +328,34 @@ function placesOf(filter: EvidenceFilter, bind: Bind): string[][] {
     where.push(`(xid, seq) ${filter.order === 'oldest' ? '>' : '<'} (${bind(xid)}::xid8, ${bind(seq)}::bigint)`);
   }
   if (filter.node_instance_id === undefined || filter.partial_index) return [where];
-  return ofInstance(bind(filter.node_instance_id)).map((place) => [...where, place]);
+  return ofInstance(bind(filter.node_instance_id)).map((condition) => [...where, condition]);
 }
 
 const orderOf = ({ order }: EvidenceFilter, count: number): string => {
   const direction = order === 'oldest' ? 'asc' : 'desc';
-  return `order by evidence.xid ${direction}, evidence.seq ${direction} limit ${count}`;
+  return `
+    order by evidence.xid ${direction}, evidence.seq ${direction}
+    limit ${count}`;
 };
 
-/** The facts in the places of a filter, `count` of each at most. */
-export function placeSql(filter: EvidenceFilter, count: number, bind: Bind, more: readonly string[] = []): string {
+/** Selects at most `count` facts by the indexed conditions of a filter, and by `more`. */
+export function indexedSql(filter: EvidenceFilter, count: number, bind: Bind, more: readonly string[] = []): string {
   const ordered = orderOf(filter, count);
-  const [only = [], ...others] = placesOf(filter, bind).map((place) => [...place, ...more].join(' and '));
+  const [only = [], ...others] = indexedConditions(filter, bind).map((where) => [...where, ...more].join(' and '));
   if (others.length === 0) return `select * from evidence where ${only} ${ordered}`;
   const parts = [only, ...others].map((where) => `(select * from evidence where ${where} ${ordered})`);
   return `select * from (${parts.join(' union all ')}) evidence ${ordered}`;
 }
 
-/** The statement of one filter, with `count` rows at most; `bind` adds a value and returns its placeholder. */
 function timelineSql(filter: EvidenceFilter, count: number, bind: Bind): string {
   const index = filter.partial_index ? [filter.partial_index] : [];
-  const matches = matching(filter, bind);
+  const matches = unindexedConditions(filter, bind);
   const ordered = orderOf(filter, count);
   if (!filter.max_scanned) {
-    const found = placeSql(filter, count, bind, [...index, ...matches]);
+    const found = indexedSql(filter, count, bind, [...index, ...matches]);
     return `select ${columns} from (${found}) evidence ${ordered}`;
   }
-  const scanned = placeSql(filter, filter.max_scanned, bind, index);
+  const scanned = indexedSql(filter, filter.max_scanned, bind, index);
   return `select ${columns} from (${scanned}) evidence where ${matches.join(' and ')} ${ordered}`;
 }
 
@@ -336,8 +368,8 @@ export async function readTimeline(db: Queryable, filter: EvidenceFilter): Promi
 }
 
 /**
- * The facts of several filters, in one prepared statement. Planning over every partition takes longer than reading a few
- * facts, so callers pass the same columns and limits each time.
+ * The facts of several filters, in one prepared statement. Planning over every partition takes
+ * longer than reading a few facts, so callers pass the same filter fields and limits each time.
  */
 export async function readTimelines(db: Queryable, filters: readonly EvidenceFilter[]): Promise<Evidence[][]> {
   const values: unknown[] = [];

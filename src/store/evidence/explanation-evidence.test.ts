@@ -1,4 +1,4 @@
-/** What an explanation cites of a machine to which very much happened. */
+/** The evidence that an explanation cites, also for a machine with very many facts. */
 import { expect, it } from 'vitest';
 import { testStore } from '../../../test/support/store.ts';
 import { until } from '../../../test/support/until.ts';
@@ -12,7 +12,7 @@ import { type Fact, recordEvidence } from './evidence.ts';
 import { evidenceFor, explaining } from './explanation-evidence.ts';
 
 it.each([20, 200])(
-  'cites what was found, though the deadline was moved %i times since, and the last move',
+  'cites a finding although the deadline was moved %i times since, and the last move only',
   async (moves) => {
     const store = await testStore();
     try {
@@ -29,29 +29,37 @@ it.each([20, 200])(
           node_instance_id,
         }),
       );
-      const ofAFormerLife: Fact = {
+      const beforeThisStatus: Fact = {
         ...(facts[0] as Fact),
         kind: 'probe.answered',
         at: secondsLater(fleet.now(), -86_400),
       };
-      await store.db.transaction((tx) => recordEvidence(tx, [...facts, ofAFormerLife]));
+      await store.db.transaction((tx) => recordEvidence(tx, [...facts, beforeThisStatus]));
       const deadline_at = secondsLater(fleet.now(), 60).toISOString();
-      const told = await until('the facts to be settled', async () => {
-        const cited = await evidenceFor(store.db, { node_id, node_instance_id, status, deadline_at }, wholeFleet, null);
-        const found = cited.filter(
+      const cited = await until('the facts to be settled', async () => {
+        const evidence = await evidenceFor(
+          store.db,
+          { node_id, node_instance_id, status, deadline_at },
+          wholeFleet,
+          null,
+        );
+        const found = evidence.filter(
           ({ kind, summary }) => kind === 'probe.answered' || facts.some((fact) => fact.summary === summary),
         );
         return found.length > 0 ? found : undefined;
       });
-      expect(told.map(({ summary }) => summary)).toEqual([`node.deadline_moved ${moves}`, 'node.would_have 0']);
+      expect(cited.map(({ summary }) => summary)).toEqual([`node.deadline_moved ${moves}`, 'node.would_have 0']);
     } finally {
       await store.close();
     }
   },
 );
 
-/** Without fresh statistics, as when a tenant has just begun to allocate: plans are kept, so this is the usual case. */
-it('reads no more for a tenant with very many allocations', async () => {
+/**
+ * Without fresh statistics, as when a tenant has just begun to allocate. Plans are kept, so that is
+ * common.
+ */
+it('reads no more blocks for a tenant with very many allocations', async () => {
   const store = await testStore({ max_connections: 1 });
   try {
     const fleet = await testFleet(store.db);
@@ -79,16 +87,19 @@ it('reads no more for a tenant with very many allocations', async () => {
   }
 });
 
-/** Of kinds that explain nothing, and of kinds that explain it but that the machine can repeat at will. */
+/**
+ * With a kind that is never cited, and with one that is cited and that the machine can repeat at
+ * will.
+ */
 it.each(['boot.stage', 'prerequisite.missing'] as const)(
-  'reads no more of a machine that reported very much (%s)',
+  'reads no more blocks when a machine reported very much (%s)',
   async (kind) => {
     const store = await testStore({ max_connections: 1 });
     try {
       const fleet = await testFleet(store.db);
       const node = await fleet.node('ready');
       const count = blockCounter(store.db);
-      // Also for a tenant to whom none of it belongs, and for an instance that reported nothing.
+      // Also for a tenant that owns none of the facts, and for an instance that reported nothing.
       const blocksRead = async () => {
         await until('every fact to be settled', () => areFactsSettled(store.db));
         await store.db.query('analyze evidence');

@@ -1,8 +1,4 @@
-/**
- * The evidence that an explanation cites: the change to the node's present status, and what was
- * found out since.
- */
-
+/** The evidence that an explanation cites: the change to the present status, and findings since. */
 import type { Evidence } from '../../contract/evidence/evidence.ts';
 import type { EvidenceKind } from '../../contract/evidence/evidence-kinds.ts';
 import { refusedBeatKind } from '../../lifecycle/findings/refused-beats.ts';
@@ -27,9 +23,7 @@ const found: readonly EvidenceKind[] = [
 ];
 const reported: readonly EvidenceKind[] = ['bootstrap.diagnosis', 'prerequisite.missing'];
 
-/**
- * Only the last one is cited: a deadline may be moved often, and must not crowd out what was found.
- */
+/** Only the last one is cited: a deadline may be moved often, and must not crowd out findings. */
 const movedDeadline: EvidenceKind = 'node.deadline_moved';
 
 /** Cited instead where a release failed: earlier facts about the machine explain something else. */
@@ -81,7 +75,7 @@ export async function evidenceFor(
   const wanted: readonly { kinds: readonly EvidenceKind[]; limit: number }[] = [
     { kinds: changeKinds, limit: 2 },
     { kinds: found, limit: stuckInRelease ? 0 : maxFacts },
-    // The last one of each: there may be one a minute, and they must not crowd out what was found.
+    // The last one of each: there may be one a minute, and they must not crowd out findings.
     { kinds: [droppedKind], limit: 1 },
     { kinds: [movedDeadline], limit: stuckInRelease || node.deadline_at === null ? 0 : 1 },
   ];
@@ -105,10 +99,18 @@ export async function evidenceFor(
 /** How long each boot stage usually takes in a pool: the median of its last boots. */
 export async function usualStages(db: Queryable, pool: string, except: string): Promise<Map<string, number>> {
   const rows = await db.query<{ name: string; seconds: number }>(
-    `select stage.name, percentile_cont(0.5) within group (order by stage.seconds) as seconds from boot_stages stage
-     where stage.node_instance_id in (select node_instance_id from boot_samples
-       where pool = $1 and phase = 'provision' and node_instance_id <> $2 order by at desc limit 50)
-     group by stage.name having count(*) >= 3`,
+    `select stage.name, percentile_cont(0.5) within group (order by stage.seconds) as seconds
+     from boot_stages stage
+     where stage.node_instance_id in (
+       select node_instance_id from boot_samples
+       where pool = $1
+         and phase = 'provision'
+         and node_instance_id <> $2
+       order by at desc
+       limit 50
+     )
+     group by stage.name
+     having count(*) >= 3`,
     [pool, except],
   );
   return new Map(rows.map((row) => [row.name, row.seconds]));

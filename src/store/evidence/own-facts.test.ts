@@ -1,6 +1,6 @@
 /**
- * Whatever reads evidence by its kind relies only on facts of the server. The forged ones here are written past the check of
- * reserved kinds, so that the origin alone keeps them out.
+ * Code that reads evidence by kind relies only on facts of the server. The forged facts here bypass
+ * the check of reserved kinds, so that only their origin keeps them out.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
@@ -44,12 +44,12 @@ async function forge(
 const failure = { kind: 'node.failed', data: { from: 'provisioning', to: 'failed', set: { status: 'failed' } } };
 
 describe.for<Origin>(['node', 'person'])('a fact of origin %s', (origin) => {
-  it('changes no row that is rebuilt, now or at a moment', async () => {
+  it('does not change rebuilt rows, present or past', async () => {
     const node = await fleet.node('ready');
     await forge(origin, node, { kind: 'node.retired', data: { set: { status: 'retired' } } });
     expect((await rebuildNodes(store.db, [node.node_id]))[0]?.status).toBe('ready');
-    const [stood] = await nodesAt(store.db, [{ id: node.node_id, at: fleet.now() }]);
-    expect(stood?.state.status).toBe('ready');
+    const [past] = await nodesAt(store.db, [{ id: node.node_id, at: fleet.now() }]);
+    expect(past?.state.status).toBe('ready');
   });
 
   it('proves nothing', async () => {
@@ -62,12 +62,12 @@ describe.for<Origin>(['node', 'person'])('a fact of origin %s', (origin) => {
     expect(proven).toEqual({ proven: false });
   });
 
-  it('neither counts as a failed provision nor is replayed', async () => {
+  it('does not count as a failed provision and is not replayed', async () => {
     const node = await fleet.node('starting');
     const since = fleet.now();
     await forge(origin, node, failure, failure, failure, failure);
-    const question = { since, failures: 3, window_seconds: 60 };
-    expect(await failingSubjects(store.db, question)).toEqual([]);
+    const window = { since, failures: 3, window_seconds: 60 };
+    expect(await failingSubjects(store.db, window)).toEqual([]);
     const { facts } = await readFacts(store.db, {
       pool: node.pool,
       since,
@@ -95,8 +95,8 @@ describe.for<Origin>(['node', 'person'])('a fact of origin %s', (origin) => {
   });
 });
 
-describe('a fact from before origins were kept', () => {
-  it('counts where its kind was reserved then, and not where anybody could post it', async () => {
+describe('a fact from before origins were stored', () => {
+  it('counts if its kind was reserved then, not if any caller could post it', async () => {
     const node = await fleet.node('starting');
     await forge('unknown', node, { kind: 'node.explained', data: {} }, { kind: 'beat.refused', data: {} });
     const { node_id, node_instance_id, status } = node;
@@ -113,7 +113,7 @@ describe('a fact from before origins were kept', () => {
   });
 });
 
-it('the store refuses reserved kinds from outside, whatever the caller has checked', async () => {
+it('refuses reserved kinds from outside', async () => {
   const fact = { at: fleet.now(), layer: 'node', kind: 'beat.refused', summary: 'forged' } as const;
   await expect(recordOutsideFacts(store.db, 'node', [fact])).rejects.toThrow('reserved');
 });

@@ -1,4 +1,7 @@
-/** The SQL form of `isOwnFact`. Every query that decides or explains something by the kind of a fact must ask for it. */
+/**
+ * The SQL form of `isOwnFact`: the server recorded the fact itself. Every query that decides or
+ * explains something by the kind of a fact must use it.
+ */
 import { lateReservedNouns } from '../../contract/evidence/evidence-kinds.ts';
 
 const lately = lateReservedNouns.map((noun) => `'${noun}'`).join(', ');

@@ -1,4 +1,7 @@
-/** One reader per replica, woken by commits anywhere. Two databases handles stand for two replicas. */
+/**
+ * One reader per replica, woken by commits on any replica. Two database handles stand for two
+ * replicas.
+ */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { type TestDatabase, testDatabase } from '../../../test/support/database.ts';
 import { until } from '../../../test/support/until.ts';
@@ -41,16 +44,16 @@ async function follow(db: Database, clock: Clock) {
 }
 
 const at = new Date(Date.UTC(2026, 0, 1));
-const tell = (db: Database, summary: string) =>
+const record = (db: Database, summary: string) =>
   recordEvidence(db, [{ at, layer: 'api', kind: 'node.explained', summary }]);
 
-/** Time moves too little for the fallback poll, but enough for what is withheld behind other transactions. */
-const soon = (clock: VirtualClock, what: string, ask: () => boolean) =>
+/** Advances too little for the fallback poll, but enough for the retries of withheld facts. */
+const soon = (clock: VirtualClock, what: string, isDone: () => boolean) =>
   until(
     what,
     async () => {
       await clock.advance(1);
-      return ask();
+      return isDone();
     },
     { every_ms: 5 },
   );
@@ -60,12 +63,12 @@ const listeners = async () =>
     `select pid from pg_stat_activity where datname = current_database() and application_name = 'slipway tail'`,
   );
 
-test('what is committed here and there is heard in one order, each once, without waiting for the poll', async () => {
+test('both replicas get all facts once, in one order, without waiting for the poll', async () => {
   const clock = virtualClock();
   const started = clock.nowMs();
   const reader = await follow(here, clock);
   const writer = await follow(there, systemClock);
-  for (let i = 0; i < 20; i++) await tell(i % 2 ? there : here, `fact ${i}`);
+  for (let i = 0; i < 20; i++) await record(i % 2 ? there : here, `fact ${i}`);
   const all = Array.from({ length: 20 }, (_, i) => `fact ${i}`);
   await soon(clock, 'all facts on the one side', () => reader.heard.length >= all.length);
   await until('all facts on the other', () => writer.heard.length >= all.length);
@@ -75,7 +78,7 @@ test('what is committed here and there is heard in one order, each once, without
   expect([...reader.errors, ...writer.errors]).toEqual([]);
 });
 
-test('a fact of a transaction that is rolled back is never heard', async () => {
+test('never delivers a fact of a rolled-back transaction', async () => {
   const { heard } = await follow(here, systemClock);
   await expect(
     here.transaction(async (tx) => {
@@ -83,12 +86,12 @@ test('a fact of a transaction that is rolled back is never heard', async () => {
       throw new Error('no');
     }),
   ).rejects.toThrow('no');
-  await tell(here, 'after');
+  await record(here, 'after');
   await until('the fact after', () => heard.length > 0);
   expect(heard).toEqual(['after']);
 });
 
-test('it survives the loss of its connection: the poll goes on, and soon it is woken again', async () => {
+test('polls while its connection is lost, and is woken again after reconnecting', async () => {
   const clock = virtualClock();
   const born = clock.nowMs();
   const reader = await follow(here, clock);
@@ -100,7 +103,7 @@ test('it survives the loss of its connection: the poll goes on, and soon it is w
   await until('both connections to be gone', async () =>
     (await listeners()).every(({ pid }) => !before.some((old) => old.pid === pid)),
   );
-  await tell(there, 'meanwhile');
+  await record(there, 'meanwhile');
   await until('the poll to find it', async () => {
     await clock.advance(250);
     return reader.heard.includes('meanwhile');
@@ -109,16 +112,16 @@ test('it survives the loss of its connection: the poll goes on, and soon it is w
     await clock.advance(250);
     return (await listeners()).length === 2;
   });
-  // Right after a poll, only a wake can bring this one before the next.
+  // Right after a poll: only a notification can deliver this fact before the next poll.
   await clock.advance(1000 - ((clock.nowMs() - born) % 1000));
   const started = clock.nowMs();
-  await tell(there, 'woken');
+  await record(there, 'woken');
   await soon(clock, 'the wake', () => reader.heard.includes('woken'));
   expect(clock.nowMs() - started).toBeLessThan(1000);
   expect(reader.heard).toEqual(['meanwhile', 'woken']);
 });
 
-test('a store that is away for a while costs no connection that is never given back', async () => {
+test('opens one connection at a time while the store is away', async () => {
   const clock = virtualClock();
   let connecting = 0;
   let letGo = () => {};
@@ -145,23 +148,23 @@ test('a store that is away for a while costs no connection that is never given b
   expect(connecting).toBe(2);
 });
 
-test('a listener that fails takes nothing from the others', async () => {
+test('a listener that throws does not affect the others', async () => {
   const { tail, heard, errors } = await follow(here, systemClock);
   const others: string[] = [];
   tail.subscribe(() => {
     throw new Error('this listener is broken');
   });
   tail.subscribe((fact) => others.push(fact.summary));
-  await tell(here, 'one');
-  await tell(here, 'two');
+  await record(here, 'one');
+  await record(here, 'two');
   await until('both facts', () => others.length >= 2);
   expect(others).toEqual(['one', 'two']);
   expect(heard).toEqual(['one', 'two']);
   expect(errors.length).toBe(2);
 });
 
-test('nobody hears what was before, nor anything after the end', async () => {
-  await tell(here, 'before');
+test('delivers nothing from before the subscription, nor after its end', async () => {
+  await record(here, 'before');
   await until('it to be settled', async () => {
     const [row] = await here.query<{ open: number }>(
       'select count(*)::int as open from evidence where xid >= pg_snapshot_xmin(pg_current_snapshot())',
@@ -171,23 +174,23 @@ test('nobody hears what was before, nor anything after the end', async () => {
   const { tail, heard, end } = await follow(here, systemClock);
   const other: string[] = [];
   tail.subscribe((fact) => other.push(fact.summary));
-  await tell(here, 'now');
+  await record(here, 'now');
   await until('the fact', () => heard.length > 0);
   end();
-  await tell(here, 'later');
+  await record(here, 'later');
   await until('the other to hear it', () => other.length > 1);
   expect(heard).toEqual(['now']);
   await tail.stop();
   await until('its connection to be gone', async () => (await listeners()).length === 0);
 });
 
-test('facts from outside reach only those who show them', async () => {
+test('delivers facts from outside only to subscribers of all facts', async () => {
   const clock = virtualClock();
   const { tail, heard } = await follow(here, clock);
   const shown: string[] = [];
   tail.subscribeAll(({ summary, origin }) => shown.push(`${summary} (${origin})`));
   await recordOutsideFacts(here, 'person', [{ at, layer: 'api', kind: 'deploy.done', summary: 'from outside' }]);
-  await tell(here, 'our own');
+  await record(here, 'our own');
   await soon(clock, 'both to be shown', () => shown.length === 2);
   expect(shown).toEqual(['from outside (person)', 'our own (internal)']);
   expect(heard).toEqual(['our own']);

@@ -1,22 +1,24 @@
 /**
- * The tail of the evidence: one reader per replica, woken by commits here and by NOTIFY from other replicas, that hands
- * every new fact, in commit order, to whoever subscribed in memory. Streams, long polls, caches and waiting operations all
- * hang on it, so that none of them queries on its own.
+ * The evidence tail: one reader per replica that passes every new fact, in commit order, to its
+ * subscribers in memory. Commits in this process and NOTIFY from other replicas wake it. Streams,
+ * long polls, caches and waiting operations subscribe instead of polling the database.
  */
 import { type Clock, moment } from '../../base/clock.ts';
 import type { Evidence } from '../../contract/evidence/evidence.ts';
 import { isOwnFact } from '../../contract/evidence/evidence-kinds.ts';
 import type { Database } from '../pg/database.ts';
-import { type Cursor, formatCursor, headCursor, parseCursor, readAfter, type Within } from './evidence.ts';
+import { type Cursor, formatCursor, headCursor, parseCursor, readAfter, type TimeRange } from './evidence.ts';
 
 export interface EvidenceTail {
-  /** Called for each fact that the server recorded itself, after the moment of subscription. Returns the way to end it. */
+  /**
+   * Calls back for each new fact that the server recorded itself. Returns a function that ends it.
+   */
   subscribe(listener: (fact: Evidence) => void): () => void;
-  /** The same with facts from outside, for streams that show them to people. Nothing may act on these. */
+  /** Includes facts from outside, for streams that people read. Code must not act on those. */
   subscribeAll(listener: (fact: Evidence) => void): () => void;
-  /** Something was committed here: read now, and tell the other replicas soon. */
+  /** This process committed evidence: read now, and notify the other replicas soon. */
   nudge(): void;
-  /** Something may be there: read now. */
+  /** There may be new facts: read now. */
   poke(): void;
   position(): string;
   stop(): Promise<void>;
@@ -26,18 +28,21 @@ const channel = 'slipway_wake';
 const batchSize = 500;
 const fallbackMs = 1_000;
 const notifyAfterMs = 20;
-/** A fact is told within moments of its time. This is far beyond that, and still leaves most pieces of the evidence alone. */
-const mostLateMs = 30 * 24 * 3600_000;
-const mostAheadMs = 24 * 3600_000;
 /**
- * A row can be hidden for the moment behind another transaction that is about to end; nobody announces that end. What has
- * waited is asked for again after as long as it has waited, so that a long transaction costs a few questions, not hundreds.
+ * Facts are recorded within seconds of their time. These bounds are far wider, and still exclude
+ * most partitions.
  */
-const withheldRetryMs = { first: 5, most: 80 };
+const maxLateMs = 30 * 24 * 3600_000;
+const maxAheadMs = 24 * 3600_000;
+/**
+ * An older open transaction can withhold a fact for a moment, and its end is not announced. The
+ * retry delay doubles, so that a long transaction costs a few queries, not hundreds.
+ */
+const withheldRetryMs = { first: 5, max: 80 };
 
 /**
- * Left to itself the database would plan for each new cursor, since it takes the guess at an unknown one for worse; and would
- * read pieces whole that were small when it planned. In the order of the index is right however large they become.
+ * Forces one generic plan that follows the index. PostgreSQL would otherwise plan for every new
+ * cursor, and would choose sequential scans for partitions that were small when it planned.
  */
 const planning = {
   plan_cache_mode: 'force_generic_plan',
@@ -66,7 +71,7 @@ export async function startTail(options: {
   let connection: Awaited<ReturnType<Database['connect']>> | undefined;
   let connecting = false;
 
-  /** On its own connection, where the one question it has is planned once; where that was lost, on any. */
+  /** Its own connection, on which its query is prepared; the pool while that is lost. */
   const reader = (): Pick<Database, 'query'> => {
     const client = connection;
     if (!client) return db;
@@ -75,8 +80,8 @@ export async function startTail(options: {
     };
   };
 
-  /** One listener that fails takes nothing from the others. */
-  const hand = (fact: Evidence, listener: (fact: Evidence) => void) => {
+  /** A listener that throws does not affect the others. */
+  const deliver = (fact: Evidence, listener: (fact: Evidence) => void) => {
     try {
       listener(fact);
     } catch (error) {
@@ -84,24 +89,24 @@ export async function startTail(options: {
     }
   };
 
-  /** A clock that is set moves what is to come, not what was reached; so both count. */
-  const within = (): Within | undefined =>
+  /** The range spans the last fact and the present: the clock may have been set in between. */
+  const range = (): TimeRange | undefined =>
     reachedMs === undefined
       ? undefined
       : {
-          since: moment(Math.min(reachedMs, clock.nowMs()) - mostLateMs),
-          until: moment(Math.max(reachedMs, clock.nowMs()) + mostAheadMs),
+          since: moment(Math.min(reachedMs, clock.nowMs()) - maxLateMs),
+          until: moment(Math.max(reachedMs, clock.nowMs()) + maxAheadMs),
         };
 
   const readAll = async () => {
     do {
       again = false;
-      const { items, withheld } = await readAfter(reader(), cursor, batchSize, within());
+      const { items, withheld } = await readAfter(reader(), cursor, batchSize, range());
       for (const fact of items) {
         reachedMs = Date.parse(fact.at);
         cursor = parseCursor(fact.cursor) ?? cursor;
-        for (const listener of allListeners) hand(fact, listener);
-        if (isOwnFact(fact)) for (const listener of listeners) hand(fact, listener);
+        for (const listener of allListeners) deliver(fact, listener);
+        if (isOwnFact(fact)) for (const listener of listeners) deliver(fact, listener);
       }
       if (items.length > 0 || !withheld) retryMs = withheldRetryMs.first;
       if (items.length === batchSize) again = true;
@@ -112,7 +117,7 @@ export async function startTail(options: {
   const retry = () => {
     cancelRetry ??= clock.after(retryMs, () => {
       cancelRetry = undefined;
-      retryMs = Math.min(2 * retryMs, withheldRetryMs.most);
+      retryMs = Math.min(2 * retryMs, withheldRetryMs.max);
       poke();
     });
   };
@@ -138,7 +143,7 @@ export async function startTail(options: {
     cancelFallback = clock.after(fallbackMs, tick);
   };
 
-  /** Without the LISTEN connection everything still works, only up to a second later; so its loss is reported and mended, not fatal. */
+  /** Without the LISTEN connection facts arrive up to a second later, so its loss is not fatal. */
   const listen = async () => {
     connecting = true;
     try {

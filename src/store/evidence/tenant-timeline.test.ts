@@ -1,4 +1,4 @@
-/** A tenant's timeline of a machine that others use too. */
+/** A tenant's timeline of a machine that other tenants use too. */
 import { expect, it } from 'vitest';
 import { testStore } from '../../../test/support/store.ts';
 import { until } from '../../../test/support/until.ts';
@@ -10,7 +10,7 @@ import { testFleet } from '../testing/fleet.ts';
 import { parseCursor } from './evidence.ts';
 import { readVisibleTimeline } from './tenant-timeline.ts';
 
-/** A machine that acme had and globex has, on which the server recorded much that is nobody's. */
+/** A machine that acme had and globex has, with many facts that belong to no tenant. */
 async function sharedMachine() {
   const store = await testStore({ max_connections: 1 });
   const fleet = await testFleet(store.db);
@@ -32,7 +32,7 @@ async function sharedMachine() {
 }
 
 it.each(['newest', 'oldest'] as const)(
-  'holds every fact of the tenant, %s first, though pages are empty',
+  'returns every fact of the tenant, %s first, although some pages are empty',
   async (order) => {
     const { db, close, node_id, node_instance_id, acme, record, isSettled } = await sharedMachine();
     try {
@@ -46,8 +46,8 @@ it.each(['newest', 'oldest'] as const)(
         const sizes: number[] = [];
         for (let cursor: string | null = ''; cursor !== null; ) {
           const at = parseCursor(cursor);
-          const asked = { ...by, order, kind: 'node.explained', limit: 2, ...(at && { cursor: at }) };
-          const page: Page<Evidence> = await readVisibleTimeline(db, tenantOnly('acme'), asked);
+          const filter = { ...by, order, kind: 'node.explained', limit: 2, ...(at && { cursor: at }) };
+          const page: Page<Evidence> = await readVisibleTimeline(db, tenantOnly('acme'), filter);
           read.push(...page.items);
           sizes.push(page.items.length);
           cursor = page.next_cursor;
@@ -65,7 +65,7 @@ it.each(['newest', 'oldest'] as const)(
   },
 );
 
-it('reads no more of a machine on which others did very much', async () => {
+it('reads no more blocks for a machine on which others did very much', async () => {
   const { db, close, node_id, node_instance_id, record, isSettled } = await sharedMachine();
   try {
     const count = blockCounter(db);
@@ -75,8 +75,8 @@ it('reads no more of a machine on which others did very much', async () => {
       return count((counting) => readVisibleTimeline(counting, tenantOnly('acme'), { ...by, limit: 100 }));
     };
     await record(3_000);
-    // With a filter that no fact passes, too.
-    const asked = [
+    // Including filters that no fact passes.
+    const filters = [
       { node_id },
       { node_instance_id },
       { node_id, kind: 'evidence.frozen' },
@@ -84,19 +84,19 @@ it('reads no more of a machine on which others did very much', async () => {
     ];
     const blocksOfAll = async () => {
       const blocks: number[] = [];
-      for (const each of asked) blocks.push(await blocksRead(each));
+      for (const each of filters) blocks.push(await blocksRead(each));
       return blocks;
     };
     const ofFew = await blocksOfAll();
     await record(9_000);
     for (const [index, blocks] of (await blocksOfAll()).entries())
-      expect(blocks, JSON.stringify(asked[index])).toBeLessThan(1.5 * (ofFew[index] ?? 0));
+      expect(blocks, JSON.stringify(filters[index])).toBeLessThan(1.5 * (ofFew[index] ?? 0));
   } finally {
     await close();
   }
 });
 
-it('reads nothing of an allocation that is not the tenant’s, and does not tell how much there is', async () => {
+it('returns nothing for an allocation of another tenant, and does not reveal how much there is', async () => {
   const { db, close, globex, node_id, record, isSettled } = await sharedMachine();
   try {
     await record(3_000);

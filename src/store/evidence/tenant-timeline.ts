@@ -1,7 +1,6 @@
 /**
  * Timelines for a caller. A tenant's page costs the same however much others did on the machine.
  */
-
 import type { Evidence } from '../../contract/evidence/evidence.ts';
 import type { Page } from '../../contract/primitives.ts';
 import type { Visibility } from '../../lifecycle/visibility.ts';
@@ -12,16 +11,16 @@ import {
   columns,
   type EvidenceFilter,
   type EvidenceRow,
-  matching,
-  placeSql,
+  indexedSql,
   readTimeline,
   toWire,
+  unindexedConditions,
 } from './evidence.ts';
 
 /**
- * Whether the filter selects all facts of a machine that the tenant holds or held: others may have
- * done very much on it. For a machine that was never the tenant's, a page must not reveal how much
- * happened there.
+ * Whether the filter selects all facts of a machine that the tenant holds or held. Other tenants
+ * may have left many facts on such a machine. For one that was never the tenant's, a page must not
+ * reveal how much happened there.
  */
 async function isSharedMachine(db: Queryable, filter: EvidenceFilter): Promise<boolean> {
   const { visibility, node_id, node_instance_id, allocation_id } = filter;
@@ -43,21 +42,20 @@ async function isSharedMachine(db: Queryable, filter: EvidenceFilter): Promise<b
 const maxScannedOfMachine = 2_000;
 
 /**
- * The tenant's among the facts of a machine that others use too: a page may be short, or empty, and
- * have a cursor.
+ * The tenant's own facts on a shared machine. A page may be short or empty and still have a cursor.
  */
 async function readShared(db: Queryable, filter: EvidenceFilter): Promise<Page<Evidence>> {
   const { values, bind } = parameters();
   const [forward, back] = filter.order === 'oldest' ? ['asc', 'desc'] : ['desc', 'asc'];
   const rows = await db.query<EvidenceRow & { end_cursor: string; scanned_rows: number }>(
     `with scanned as materialized (
-       -- Without the other filters: one that few facts pass would have the whole history read.
-       ${placeSql(filter, maxScannedOfMachine, bind)}
+       -- Other filters apply below: one that few facts pass would scan the whole history.
+       ${indexedSql(filter, maxScannedOfMachine, bind)}
      ),
      visible as (
        select *
        from scanned evidence
-       where ${matching(filter, bind).join(' and ')}
+       where ${unindexedConditions(filter, bind).join(' and ')}
        order by evidence.xid ${forward}, evidence.seq ${forward}
        limit ${filter.limit + 1}
      ),

@@ -1,4 +1,6 @@
-/** A reader of the stream is given its own facts only, and a page costs the same however few they are. */
+/**
+ * A stream reader gets only facts that it may see, and a page costs the same however few these are.
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { until } from '../../../test/support/until.ts';
@@ -17,13 +19,13 @@ beforeAll(async () => {
   store = await testStore();
   fleet = await testFleet(store.db);
   for (const tenant of ['acme', 'globex']) allocations[tenant] = await fleet.allocation('requested', null, tenant);
-  // The head is the last settled fact, and any transaction in the cluster may hold a fact back for a while.
+  // The head is the last settled fact; any open transaction on the server may withhold facts.
   start = await until('the facts of the set-up to be settled', async () => {
     const head = await headCursor(store.db);
     const [last] = await store.db.query<{ seq: string }>('select max(seq)::text as seq from evidence');
     return head.seq === last?.seq ? head : undefined;
   });
-  // Of forty facts one is acme's, ten are globex's, and the rest are no tenant's.
+  // Of forty facts, one belongs to acme, ten to globex, and the rest to no tenant.
   for (let round = 0; round < rounds; round++) {
     const owners = [...Array(1).fill('acme'), ...Array(10).fill('globex'), ...Array(29).fill(null)];
     await recordEvidence(
@@ -57,7 +59,7 @@ async function readAll(visible: StreamFilter, limit: number) {
   }
 }
 
-test.for([5, 50, 5_000])('holds every fact of the tenant, in order, and no other, by pages of %s', async (limit) => {
+test.for([5, 50, 5_000])('returns every fact of the tenant, in order, and no other, in pages of %s', async (limit) => {
   for (const [tenant, each] of [
     ['acme', 1],
     ['globex', 10],
@@ -70,7 +72,7 @@ test.for([5, 50, 5_000])('holds every fact of the tenant, in order, and no other
   expect((await readAll({ visibility: wholeFleet }, limit)).read).toHaveLength(40 * rounds);
 });
 
-test('ends at the head also where the last facts are not visible, so that a resume reads nothing again', async () => {
+test('ends at the head even if the last facts are invisible, so a resume reads nothing twice', async () => {
   const head = await headCursor(store.db);
   expect((await readAll({ visibility: tenantOnly('acme') }, 50)).reached).toEqual(head);
   expect(await readVisibleAfter(store.db, head, { visibility: tenantOnly('acme') }, 50)).toEqual({
@@ -78,13 +80,13 @@ test('ends at the head also where the last facts are not visible, so that a resu
   });
 });
 
-test('looks at a bounded number of facts for a tenant that has few', async () => {
+test('scans a bounded number of facts per page for a tenant that has few', async () => {
   const { pages } = await readAll({ visibility: tenantOnly('nobody-of-these') }, 5);
-  // Four facts are looked at for each that a page may hold.
+  // A page scans four facts per item.
   expect(pages).toBe((40 * rounds) / 20 + 1);
 });
 
-test('an id that was asked for shows nothing of another tenant', async () => {
+test('filtering by an id reveals nothing of another tenant', async () => {
   const allocation_id = allocations.globex?.allocation_id ?? '';
   expect((await readAll({ visibility: tenantOnly('acme'), allocation_id }, 50)).read).toEqual([]);
   expect((await readAll({ visibility: tenantOnly('globex'), allocation_id }, 50)).read).toHaveLength(10 * rounds);

@@ -1,4 +1,4 @@
-/** Truth = projection: after any history, also a concurrent one, the rows are what their facts make of them. */
+/** After any history, also a concurrent one, rows equal the projection of their facts. */
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
@@ -21,14 +21,14 @@ beforeAll(async () => {
 afterAll(() => store.close());
 
 const all = (what: Act['what'], ...whiches: number[]): Act[] => whiches.map((which) => ({ what, who: 0, which }));
-/** What chance brings in most runs, and not in all: an agent that joins and starts again, a machine that fails and goes, an allocation that fails. */
+/** Events that random histories have in most runs but not in all. */
 const certain: Act[] = [
   ...(['join', 'register', 'claim', 'bind'] as const).flatMap((what) => all(what, 2)),
   ...all('assign', 1),
 ];
 const retired = all('move', 1, 2, 2);
 
-test('rows are what their facts make of them, whatever happened and at whatever time', async () => {
+test('rebuilds every row from its facts after random histories', async () => {
   await fc.assert(
     fc.asyncProperty(acts, fc.integer({ min: 1, max: 4 }), async (history, atOnce) => {
       const world = await newWorld(histories);
@@ -49,7 +49,7 @@ test('rows are what their facts make of them, whatever happened and at whatever 
     { numRuns: 30, examples: [certain, retired].map((history): [Act[], number] => [history, 1]) },
   );
   const moved = await db.query<{ kind: string }>(`select distinct kind from evidence where data ? 'set'`);
-  // The histories were worth something.
+  // The histories contained these events.
   expect(moved.map((row) => row.kind)).toEqual(
     expect.arrayContaining([
       'node.bound',
@@ -63,7 +63,7 @@ test('rows are what their facts make of them, whatever happened and at whatever 
   expect((await rebuildNodes(db)).length).toBeGreaterThan(80);
 });
 
-test('a row that was changed past the door is seen', async () => {
+test('a row that was changed without a transition differs from its rebuilt row', async () => {
   const node = await histories.fleet.node('ready');
   await db.query('update nodes set endpoint = $2, status_since = $3 where node_id = $1', [
     node.node_id,

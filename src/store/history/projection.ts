@@ -1,6 +1,6 @@
 /**
- * Rows rebuilt from their facts. A node and an allocation are what their evidence says they are: if the two ever differ,
- * something wrote past the door, and drift can say so. Reads only.
+ * Rebuilds the rows of nodes and allocations from their facts. If a row ever differs from its
+ * facts, something wrote it without a transition, and drift reports it. Reads only.
  */
 import { isOwn } from '../evidence/own-facts.ts';
 import type { Queryable, Row } from '../pg/database.ts';
@@ -10,7 +10,7 @@ import type { NodeRow } from '../rows/nodes.ts';
 export interface Projected {
   table: 'nodes' | 'allocations';
   key: 'node_id' | 'allocation_id';
-  /** Facts whose kind begins with it carry, as `set`, what they changed of the row. */
+  /** Facts whose kind begins with it carry the changed columns as `set`. */
   noun: 'node' | 'allocation';
 }
 
@@ -18,21 +18,35 @@ export const nodes: Projected = { table: 'nodes', key: 'node_id', noun: 'node' }
 export const allocations: Projected = { table: 'allocations', key: 'allocation_id', noun: 'allocation' };
 export const projected: readonly Projected[] = [nodes, allocations];
 
+/**
+ * Whether a fact carries changes of a row. `fact` is the name of the evidence table in the query.
+ */
 export const changesRow = ({ noun }: Projected, fact: string): string =>
-  `${fact}.kind like '${noun}.%' and ${fact}.data ? 'set' and ${isOwn(fact)}`;
+  `${fact}.kind like '${noun}.%'
+   and ${fact}.data ? 'set'
+   and ${isOwn(fact)}`;
 
-/** Each fact overwrites what it set, in commit order; the first one, and each snapshot, set everything. */
+/**
+ * Merges the `set` of each fact in commit order. The first fact and each snapshot set every column.
+ */
 export const rebuiltRows = (of: Projected, where: string): string => `
-  select told.* from (
-    select jsonb_merged(fact.data -> 'set' order by fact.xid, fact.seq) as set from evidence fact
-    where ${changesRow(of, 'fact')} and ${where} group by fact.${of.key}) stood,
-  jsonb_populate_record(null::${of.table}, stood.set) told`;
+  select rebuilt.*
+  from (
+    select jsonb_merged(fact.data -> 'set' order by fact.xid, fact.seq) as set
+    from evidence fact
+    where ${changesRow(of, 'fact')}
+      and ${where}
+    group by fact.${of.key}
+  ) merged,
+  jsonb_populate_record(null::${of.table}, merged.set) rebuilt`;
 
-/** All of them, or of these ids. */
+/** All rows, or those of these ids. */
 const rebuild = <R extends Row>(db: Queryable, of: Projected, ids?: string[]): Promise<R[]> =>
-  db.query<R>(`${rebuiltRows(of, `($1::text[] is null or fact.${of.key} = any($1))`)} order by told.${of.key}`, [
-    ids ?? null,
-  ]);
+  db.query<R>(
+    `${rebuiltRows(of, `($1::text[] is null or fact.${of.key} = any($1))`)}
+     order by rebuilt.${of.key}`,
+    [ids ?? null],
+  );
 
 export const rebuildNodes = (db: Queryable, ids?: string[]): Promise<NodeRow[]> => rebuild<NodeRow>(db, nodes, ids);
 

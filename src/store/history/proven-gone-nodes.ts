@@ -1,6 +1,7 @@
 /**
- * Quarantined nodes whose machine is proven gone while no operation works on them. Every other status has a deadline; nothing ends
- * this one, and it takes up a slot in its pool. Operations leave none behind, but a store of an earlier version may hold some.
+ * Quarantined nodes whose machine is proven gone and on which no operation works. Quarantine has no
+ * deadline, so such a node would occupy a slot of its pool forever. Operations leave none behind,
+ * but a store of an earlier version may hold some.
  */
 import type { AllocationId, CorrelationId, NodeId, NodeInstanceId } from '../../base/ids.ts';
 import { isOwn } from '../evidence/own-facts.ts';
@@ -13,7 +14,7 @@ export interface ProvenGoneNode {
   status: 'quarantined';
   status_since: Date;
   correlation_id: CorrelationId | null;
-  /** The allocation that it served last. */
+  /** The last allocation that it served. */
   allocation_id: AllocationId | null;
   proof: 'absent' | 'revoked';
   proven_at: Date;
@@ -21,13 +22,13 @@ export interface ProvenGoneNode {
   observed_at: Date | null;
 }
 
-/** Whether the provider showed the machine after it was proven gone; then the proof alone decides nothing. */
+/** Whether the provider showed the machine after the proof, which then decides nothing. */
 export const isSeenSince = ({ proven_at, observed_at, observed_state }: ProvenGoneNode): boolean =>
   observed_at !== null && observed_at > proven_at && observed_state !== 'absent';
 
 /**
- * A credential that was ended proves that the machine was let go only where the operation was to retire the node: the machine itself
- * may still stand in its rack, and an operator may let it enrol again.
+ * A revoked credential is a proof only if the operation was to retire the node. Otherwise the
+ * machine itself may still be in its rack, and an operator may let it enrol again.
  */
 const proofs = `
   select 'absent' as proof, fact.at as proven_at
@@ -53,7 +54,7 @@ const proofs = `
     and done.status = 'succeeded'
     and done.kind in ('allocation-release', 'allocation-force-release', 'node-retire')`;
 
-const atWork = (except: string) => `
+const isBusy = (except: string) => `
   exists (
     select from operations work
     where work.node_id = node.node_id
@@ -71,34 +72,46 @@ const lastAllocation = `
    order by last.status_since desc
    limit 1)`;
 
-/** Filters these nodes. */
+/** Those of these nodes. */
 export const provenGoneNodes = (db: Queryable, node_ids: readonly string[]): Promise<ProvenGoneNode[]> =>
   node_ids.length === 0
     ? Promise.resolve([])
     : db.query<ProvenGoneNode>(
-        `select node.node_id, node.node_instance_id, node.pool, node.status, node.status_since, node.correlation_id,
-           ${lastAllocation} as allocation_id, known.proof, known.proven_at, node.observed_state, node.observed_at
+        `select node.node_id, node.node_instance_id, node.pool, node.status, node.status_since,
+           node.correlation_id, ${lastAllocation} as allocation_id, known.proof, known.proven_at,
+           node.observed_state, node.observed_at
          from nodes node
-         cross join lateral (select * from (${proofs}) each order by proven_at desc limit 1) known
+         cross join lateral (
+           select * from (${proofs}) each
+           order by proven_at desc
+           limit 1
+         ) known
          where node.node_id = any($1)
            and node.status = 'quarantined'
-           and not (${atWork('null')})
+           and not (${isBusy('null')})
          order by node.node_id`,
         [node_ids],
       );
 
-/** The next quarantined nodes after `cursor`, so that each has its turn. */
+/** The next quarantined nodes after `cursor`. */
 export async function quarantinedAfter(db: Queryable, cursor: string, limit: number): Promise<NodeId[]> {
   const rows = await db.query<{ node_id: NodeId }>(
-    `select node_id from nodes where status = 'quarantined' and node_id > $1 order by node_id limit $2`,
+    `select node_id from nodes
+     where status = 'quarantined'
+       and node_id > $1
+     order by node_id
+     limit $2`,
     [cursor, limit],
   );
   return rows.map(({ node_id }) => node_id);
 }
 
-/** Whether an operation other than this one, or a release that is due again, has this node. The caller has locked the node. */
+/**
+ * Whether an operation other than this one works on the node, or a release will be retried. The
+ * caller holds the node's row lock.
+ */
 export async function isWorkedOn(tx: Transaction, node_id: NodeId, workflow_id: string | null): Promise<boolean> {
-  const rows = await tx.query(`select from nodes node where node.node_id = $1 and (${atWork('$2')})`, [
+  const rows = await tx.query(`select from nodes node where node.node_id = $1 and (${isBusy('$2')})`, [
     node_id,
     workflow_id,
   ]);

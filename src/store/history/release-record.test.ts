@@ -1,4 +1,4 @@
-/** A certificate says honestly how an allocation ended, and gives away no secret of its pool. */
+/** A certificate states how an allocation ended, and reveals no secret of its pool. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { until } from '../../../test/support/until.ts';
@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => store?.close());
 
-/** Transactions of other databases on the same server may hold rows back. */
+/** Open transactions of other databases on the server withhold rows. */
 const settled = () =>
   until('all evidence to settle', async () => {
     const [row] = await store.db.query<{ settled: boolean }>(
@@ -35,7 +35,7 @@ async function recordOf(allocation_id: string) {
   return releaseRecord(store.db, allocation, facts);
 }
 
-test('a release without proof is unproven, and what it left is named', async () => {
+test('a release without proof is unproven and lists its residue', async () => {
   const node = await fleet.node('ready');
   const { allocation_id } = await fleet.allocation('released', node);
   await store.db.query(
@@ -66,7 +66,7 @@ const proofOf = (allocation_id: AllocationId, node: NodeRow, { workflow_id, laye
   workflow_id: workflow_id as WorkflowId | null,
 });
 
-/** With these proofs before the release, which the operation `op_release` makes. */
+/** Records these proofs, then releases by the operation `op_release`. */
 async function releasedAfter(node: NodeRow, proofs: Proof[]): Promise<AllocationId> {
   const { allocation_id } = await fleet.allocation('releasing', node);
   await recordEvidence(
@@ -86,7 +86,7 @@ async function release(allocation_id: AllocationId, workflow_id?: string): Promi
   if (!outcome?.moved) throw new Error('the allocation was not released');
 }
 
-test('a proof of the releasing operation makes it proven; one of another operation, or of none, does not', async () => {
+test('only a proof of the releasing operation makes a release proven', async () => {
   const node = await fleet.node('ready');
   const before = await recordOf(await releasedAfter(node, [{ workflow_id: 'op_other' }, { workflow_id: null }]));
   expect(before).toMatchObject({ release: 'unproven', proofs: [{ kind: 'absent' }, { kind: 'absent' }] });
@@ -103,7 +103,7 @@ test('a proof of the releasing operation makes it proven; one of another operati
   expect((await recordOf(allocation_id)).release).toBe('unproven');
 });
 
-test('facts that were added after the release change nothing in the certificate', async () => {
+test('facts after the release do not change the certificate', async () => {
   const [node, other] = [await fleet.node('ready'), await fleet.node('ready')];
   const allocation_id = await releasedAfter(node, [{ workflow_id: 'op_other' }]);
   const before = await recordOf(allocation_id);
@@ -122,7 +122,7 @@ test('facts that were added after the release change nothing in the certificate'
   expect(before.release).toBe('unproven');
 });
 
-test('a release after thousands of tries is certified, with the newest proofs and machines', async () => {
+test('certifies a release after thousands of tries, with the newest proofs and machines', async () => {
   const node = await fleet.node('ready');
   const { allocation_id } = await fleet.allocation('releasing', node);
   await store.db.query(
@@ -144,12 +144,12 @@ test('a release after thousands of tries is certified, with the newest proofs an
   expect(record.proofs.at(-2)?.workflow_id).toBe('op_149');
   expect(record.proofs.at(-1)?.workflow_id).toBe('op_release');
   expect(record.instances).toMatchObject([{ node_instance_id: node.node_instance_id }]);
-  // One fact for each field at most, whatever the number of tries.
+  // At most one fact per field, however many tries there were.
   const facts = await releaseFacts(store.db, allocation_id);
   expect(facts?.changes.length).toBeLessThan(10);
 });
 
-test('facts that others posted are no proof, and an allocation that differs from its facts is recognised', async () => {
+test('ignores proofs posted from outside, and finds a row that differs from its facts', async () => {
   const node = await fleet.node('ready');
   const { allocation_id } = await fleet.allocation('releasing', node);
   await store.db.query(
@@ -167,7 +167,7 @@ test('facts that others posted are no proof, and an allocation that differs from
   expect(changedField({ ...row, released_at: null }, facts.changes)).toBe('released_at');
 });
 
-test('the digest of a spec depends on neither the values of variables nor on scripts', async () => {
+test('the digest of a spec does not depend on values of variables or on scripts', async () => {
   const digestWith = async (env: Record<string, string>, scripts: object = {}) => {
     await store.db.query(`update pool_generations set document = document || $1 where pool = 'test'`, [
       { spec: { image: 'img:1', env, ...scripts } },

@@ -1,4 +1,6 @@
-/** What evidence says about the life and the release of an allocation: the content of its certificate. */
+/**
+ * The content of a release certificate: the life and the release of an allocation, from evidence.
+ */
 import { createHash } from 'node:crypto';
 import { moment } from '../../base/clock.ts';
 import type { AllocationId } from '../../base/ids.ts';
@@ -18,7 +20,7 @@ const maxInstances = 100;
 const maxProofs = 100;
 const maxResidue = 1_000;
 
-/** What the certificate says of the allocation, from its facts alone. */
+/** The columns that the certificate states. */
 type CertifiedRow = Pick<
   AllocationRow,
   | 'allocation_id'
@@ -46,21 +48,22 @@ const certifiedFields = [
   'status_since',
 ] as const satisfies readonly (keyof CertifiedRow)[];
 
-/** Facts of one allocation that its certificate rests on, none of them newer than the release. */
+/** The facts that a certificate rests on, none newer than the release. */
 export interface ReleaseFacts {
   released: RowText;
-  /** In order. For each certified field they hold the fact that set it last. */
+  /** In order: for each certified field the fact that set it last. */
   changes: RowText[];
   /** In order; at most the newest `maxProofs`. */
   proofs: RowText[];
-  /** One for each of the newest `maxInstances` machines that ran for it. */
+  /** One for each of the newest `maxInstances` instances that ran for it. */
   machines: RowText[];
 }
 
 /**
- * Undefined while the release is not settled, and after it was cut. Only facts that the server recorded itself count: machines and
- * people can post facts about an allocation too. Facts after the release do not count: anyone with write access to the database can
- * append a row, and it is sealed like any other.
+ * Undefined until the release is settled, and after retention dropped it. Only the server's own
+ * facts count, because machines and people can post facts about an allocation too. Facts after the
+ * release do not count: anyone with write access to the database can append a row, which is then
+ * sealed like any other.
  */
 export async function releaseFacts(db: Queryable, allocation_id: string): Promise<ReleaseFacts | undefined> {
   const [released] = await db.query<RowText>(
@@ -100,7 +103,7 @@ export async function releaseFacts(db: Queryable, allocation_id: string): Promis
      from evidence
      where allocation_id = $1
        and kind in ('proof.absent', 'proof.clean', 'proof.revoked')
-       -- The server records the first itself, and the second after it has checked the signature of the agent.
+       -- The server records proofs of providers itself, and those of nodes after checking the agent's signature.
        and ((layer = 'provider' and origin in ('internal', 'unknown'))
          or (layer = 'node' and origin in ('report', 'unknown')))
        -- A proof is recorded before the server acts on it.
@@ -124,12 +127,12 @@ export async function releaseFacts(db: Queryable, allocation_id: string): Promis
   return { released, changes, proofs: proofs.toReversed(), machines };
 }
 
-/** Proofs are in these layers. */
 const proofLayers: readonly EvidenceLayer[] = ['provider', 'node'];
 
 /**
- * Whether retention may have dropped a proof that the release rests on. Its operation recorded them, so older evidence may be
- * gone: a long-lived allocation gets its certificate. Ask after reading the facts, or a cut in between goes unnoticed.
+ * Whether retention may have dropped a proof of the release. The releasing operation recorded them,
+ * so older evidence may be gone and a long-lived allocation still gets its certificate. Call it
+ * after reading the facts, or a cut in between goes unnoticed.
  */
 export async function areProofsCut(
   db: Queryable,
@@ -154,7 +157,7 @@ interface InstanceRow {
   spec: Record<string, unknown> | null;
 }
 
-/** Values of variables, scripts and commands may hold secrets. A digest of them would let somebody check a guess. */
+/** Variables, scripts and commands may hold secrets, and a digest of them would confirm a guess. */
 function withoutSecrets(db: Queryable, spec: Record<string, unknown>): unknown {
   return JSON.parse(db.redact.json(JSON.stringify(maskPool({ spec }).spec)));
 }
@@ -171,8 +174,11 @@ async function instancesOf(
      -- The pool as it was when the instance was made.
      left join lateral (
        select document from pool_generations
-       where pool = $2 and created_at <= instance.created_at
-       order by generation desc limit 1) generation on true
+       where pool = $2
+         and created_at <= instance.created_at
+       order by generation desc
+       limit 1
+     ) generation on true
      where instance.node_instance_id = any($1)
      order by instance.created_at, instance.node_instance_id
      limit ${maxInstances}`,
@@ -189,7 +195,7 @@ async function instancesOf(
       driver: row.driver,
       image,
       spec_sha256: spec === null ? null : createHash('sha256').update(canonicalJson(spec)).digest('hex'),
-      // A machine that is used again ran before and after; the certificate is about this tenant's time.
+      // A reused machine ran before and after; the certificate covers this tenant's time.
       from: (row.created_at > created_at ? row.created_at : created_at).toISOString(),
       until: end[0]?.toISOString() ?? null,
     };
@@ -212,8 +218,12 @@ const proofsOf = (rows: readonly RowText[]): Certificate['proofs'] =>
 
 const residueOf = (db: Queryable, allocation_id: AllocationId): Promise<Certificate['residue']> =>
   db.query(
-    `select residue_id, kind, resource, status from residue
-     where allocation_id = $1 and why = 'force-release' order by residue_id limit ${maxResidue}`,
+    `select residue_id, kind, resource, status
+     from residue
+     where allocation_id = $1
+       and why = 'force-release'
+     order by residue_id
+     limit ${maxResidue}`,
     [allocation_id],
   );
 
@@ -221,10 +231,12 @@ export type ReleaseRecord = Omit<Certificate, 'type' | 'installation' | 'chain' 
 
 const isTime = (field: string): boolean => /_(?:at|since)$/.test(field);
 
-/** The first field in which the row differs from its facts: somebody changed the row in the database. */
+/**
+ * The first field in which the row differs from its facts, because it was changed in the database.
+ */
 export function changedField(row: CertifiedRow, changes: readonly RowText[]): string | undefined {
   const facts = Object.assign({}, ...changes.map(({ data }) => (JSON.parse(data) as { set: object }).set));
-  // Times may be written with another number of digits.
+  // Times may have different numbers of digits.
   const plain = (field: string, value: unknown): unknown =>
     isTime(field) && typeof value === 'string' ? Date.parse(value) : (value ?? null);
   const stored = JSON.parse(JSON.stringify(row)) as Record<string, unknown>;

@@ -1,4 +1,7 @@
-/** Evidence is only added to, by whatever role, and ends in whole pieces that leave a mark where they were. */
+/**
+ * Evidence is append-only for every role, and retention drops whole partitions with a signed
+ * record.
+ */
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { emptyDatabase, execute, type TestDatabase } from '../../../test/support/database.ts';
@@ -23,7 +26,7 @@ import { nodesAt } from './time-travel.ts';
 const day = 24 * 3600;
 const mark = randomBytes(4).toString('hex');
 const roles = { owner: `owner_${mark}`, application: `application_${mark}` };
-/** Each layer of its own length, so that stories are cut in their middle. */
+/** Different per layer, so that timelines are cut in the middle. */
 const keep = {
   ...defaultKeepSeconds,
   node: 12 * day,
@@ -66,7 +69,7 @@ afterAll(async () => {
   for (const role of Object.values(roles)) await execute(inject('postgresUrl'), `drop role ${role}`);
 });
 
-/** Retention waits for the seal, so the tests do as well. */
+/** Retention waits for the seals, so the tests do too. */
 const sealAll = () =>
   until('everything to be sealed', async () => {
     while ((await sealer.sealBatch(fleet.now())).more);
@@ -94,7 +97,7 @@ async function verifyAll() {
 const rowsOf = (table: string, key: string, ids: string[]) =>
   db.query(`select * from ${table} where ${key} = any($1) order by ${key}`, [ids]);
 
-test('a layer lives in a handful of pieces, whatever its time', () => {
+test('splits a layer into a handful of partitions, however long its retention time', () => {
   expect([day, 4 * day, 90 * day, 400 * day, 9000 * day].map((seconds) => partitionSeconds(seconds) / day)).toEqual([
     1, 1, 23, 100, 365,
   ]);
@@ -107,7 +110,7 @@ test.for([
   'truncate evidence',
   `delete from evidence_rule_rest`,
   `update evidence_rule set summary = 'otherwise'`,
-])('nobody may %s, not even the owner', async (statement) => {
+])('no role may %s, not even the owner', async (statement) => {
   await fleet.node('ready');
   await expect(db.query(statement)).rejects.toThrow('permission denied');
   await expect(owner.query(statement)).rejects.toThrow('permission denied');
@@ -130,7 +133,7 @@ test.for([
   await expect(db.query('delete from evidence')).rejects.toThrow('permission denied');
 });
 
-test('nothing is closed on the first day, and nothing young is cut whoever asks', async () => {
+test('closes no partition on the first day, and refuses to cut a young one', async () => {
   expect(await extendEvidence(db, keep, fleet.now())).toEqual([]);
   await db.query(`select evidence_extend('api', now() + interval '1 day')`);
   const [piece] = await evidencePieces(db);
@@ -139,7 +142,7 @@ test('nothing is closed on the first day, and nothing young is cut whoever asks'
   await expect(db.query(`select evidence_extend('x', now())`)).rejects.toThrow('no layer x');
 });
 
-test('what is over its time goes, rows can still be rebuilt, and the timeline says where it was cut', async () => {
+test('drops expired evidence, still rebuilds rows, and shows the cut in timelines', async () => {
   const gone = await fleet.node('retired');
   const idle = await fleet.node('ready');
   const busy = await fleet.node('ready');
@@ -147,7 +150,7 @@ test('what is over its time goes, rows can still be rebuilt, and the timeline sa
   const allocation = await fleet.allocation('active', held);
   const nodes = [idle, busy, held].map(({ node_id }) => node_id);
   const began = fleet.now();
-  const stood: { id: string; at: Date; since: Date }[] = [];
+  const past: { id: string; at: Date; since: Date }[] = [];
 
   for (let days = 6; days <= 54; days += 6) {
     await fleet.clock.advance(6 * day * 1000);
@@ -157,20 +160,20 @@ test('what is over its time goes, rows can still be rebuilt, and the timeline sa
     await sealAll();
     await cutEvidence(db, sealer, keep, fleet.now());
     const [row] = await db.query<NodeRow>('select * from nodes where node_id = $1', [busy.node_id]);
-    if (row) stood.push({ id: row.node_id, at: fleet.now(), since: row.status_since });
+    if (row) past.push({ id: row.node_id, at: fleet.now(), since: row.status_since });
     expect(await rebuildNodes(db, nodes)).toEqual(await rowsOf('nodes', 'node_id', nodes));
     expect(await rebuildAllocations(db, [allocation.allocation_id])).toEqual(
       await rowsOf('allocations', 'allocation_id', [allocation.allocation_id]),
     );
   }
 
-  // Of each layer, no more than its time and one piece.
+  // No layer holds more than its retention time and one partition.
   const oldest = await db.query<{ layer: keyof typeof keep; at: Date }>(
     `select layer, min(at) as at from evidence where kind not like '%.snapshot' group by 1`,
   );
   for (const { layer, at } of oldest) {
-    const most = keep[layer] + partitionSeconds(keep[layer]) + 6 * day;
-    expect(at >= secondsLater(fleet.now(), -most), `${layer} from ${at.toISOString()}`).toBe(true);
+    const maxSeconds = keep[layer] + partitionSeconds(keep[layer]) + 6 * day;
+    expect(at >= secondsLater(fleet.now(), -maxSeconds), `${layer} from ${at.toISOString()}`).toBe(true);
   }
   expect((await evidencePieces(db)).filter(({ layer }) => layer === 'node').length).toBeLessThanOrEqual(8);
   expect(await owner.query('select 1 from evidence_node_rest')).toEqual([]);
@@ -182,28 +185,34 @@ test('what is over its time goes, rows can still be rebuilt, and the timeline sa
   });
   expect(items.map(({ kind }) => kind)).toEqual(['node.snapshot']);
   expect(items[0]?.summary).toMatch(
-    /^what layer \w+ told of it before .* was dropped, for its time was over; it was ready then$/,
+    /^dropped facts of layer \w+ from before \S+ after their retention time; the status was ready$/,
   );
   expect((await readTimeline(db, { visibility: wholeFleet, node_id: gone.node_id, limit: 1 })).items).toEqual([]);
   const cuts = await db.query<{ data: { facts: number } }>(`select data from evidence where kind = 'evidence.cut'`);
   expect(cuts.length).toBeGreaterThan(0);
-  // Up to the newest cut, how it stood can be told.
+  // States since the newest cut can be rebuilt.
   const cut = (await cutBefore(db)) ?? began;
   expect(began < cut).toBe(true);
-  const told = stood.filter(({ at }) => at >= cut);
-  expect(told.length).toBeGreaterThan(1);
-  expect((await nodesAt(db, told)).map((each) => each?.state.status_since)).toEqual(
-    told.map(({ since }) => since.toISOString()),
+  const rebuildable = past.filter(({ at }) => at >= cut);
+  expect(rebuildable.length).toBeGreaterThan(1);
+  expect((await nodesAt(db, rebuildable)).map((each) => each?.state.status_since)).toEqual(
+    rebuildable.map(({ since }) => since.toISOString()),
   );
 });
 
-test('cuts and snapshots are signed: evidence still verifies, and what was deleted before a cut is told from it', async () => {
+test('signs cuts and snapshots, so that a deleted row is distinguished from a cut one', async () => {
   await sealAll();
   expect(await verifyAll()).toEqual({ faults: [], kinds: ['cut', 'key', 'late', 'rows'] });
   const dba = openDatabase({ url: database.url });
   try {
     const [row] = await dba.query<{ cursor: string; layer: string }>(
-      `delete from evidence where (xid, seq) = (select xid, seq from evidence where layer = 'node' order by xid desc, seq desc limit 1)
+      `delete from evidence
+       where (xid, seq) = (
+         select xid, seq from evidence
+         where layer = 'node'
+         order by xid desc, seq desc
+         limit 1
+       )
        returning xid || '-' || seq as cursor, layer`,
     );
     expect((await verifyAll()).faults).toEqual([
@@ -213,7 +222,7 @@ test('cuts and snapshots are signed: evidence still verifies, and what was delet
     await extendEvidence(db, keep, fleet.now());
     await sealAll();
     await cutEvidence(db, sealer, keep, fleet.now());
-    // The row would be gone by now, but the cut signed how many it dropped.
+    // The row would be dropped by now, but the cut signed how many rows it dropped.
     expect((await verifyAll()).faults).toEqual([
       expect.objectContaining({ code: 'cut_incomplete', partition: row?.layer }),
     ]);
@@ -222,14 +231,19 @@ test('cuts and snapshots are signed: evidence still verifies, and what was delet
   }
 });
 
-test('a piece with rows that are not sealed yet is not cut', async () => {
+test('does not cut a partition with unsealed rows', async () => {
   await fleet.node('ready');
   await fleet.clock.advance(60 * day * 1000);
   await extendEvidence(db, keep, fleet.now());
   const before = await evidencePieces(db);
   await fleet.clock.advance(60 * day * 1000);
   const unsealed = await db.query<{ layer: string }>(
-    `select distinct layer from evidence where (xid, seq) > (select through_xid, through_seq from evidence_checkpoints order by position desc limit 1)`,
+    `select distinct layer from evidence
+     where (xid, seq) > (
+       select through_xid, through_seq from evidence_checkpoints
+       order by position desc
+       limit 1
+     )`,
   );
   expect(unsealed.length).toBeGreaterThan(0);
   await cutEvidence(db, sealer, keep, fleet.now());
@@ -240,12 +254,12 @@ test('a piece with rows that are not sealed yet is not cut', async () => {
   await sealAll();
 });
 
-test('what was told before its piece was there finds its way into it', async () => {
+test('moves facts into their partition when it is created after them', async () => {
   await fleet.clock.advance(15 * day * 1000);
   const node = await fleet.node('ready');
   const strays = 'select 1 from evidence_node_rest union all select 1 from evidence_operator_rest';
   expect((await owner.query(strays)).length).toBeGreaterThan(0);
-  // Newest first: once the last of its facts can be read, all of them can.
+  // Newest first: once the last fact is readable, all are.
   const before = await until('its timeline to be readable', async () => {
     const page = await readTimeline(db, { visibility: wholeFleet, node_id: node.node_id, limit: 100 });
     return page.items[0]?.kind === 'node.ready' ? page : undefined;
@@ -256,7 +270,7 @@ test('what was told before its piece was there finds its way into it', async () 
   await expect(owner.query('delete from evidence_rule_rest')).rejects.toThrow('permission denied');
 });
 
-test('a replica of an earlier version cuts nothing, and one of this version does it afterwards', async () => {
+test('a replica of an earlier version cannot cut, and one of this version can', async () => {
   await fleet.node('ready');
   await fleet.clock.advance(5 * day * 1000);
   await extendEvidence(db, keep, fleet.now());
@@ -264,11 +278,11 @@ test('a replica of an earlier version cuts nothing, and one of this version does
   await sealAll();
   const before = await evidencePieces(db);
   const facts = await db.query<{ facts: string }>('select count(*) as facts from evidence');
-  // What it asks first of all, before it writes snapshots.
+  // Its first query, before it writes snapshots.
   await expect(db.query('select layer, piece, until from evidence_pieces() order by until, layer')).rejects.toThrow(
     'evidence_pieces() does not exist',
   );
-  // And one that had asked before the migration.
+  // A replica that ran that query before the migration.
   const unsigned = db.transaction(async (tx) => {
     const [cut] = await tx.query<{ facts: string }>('select evidence_cut($1) as facts', [before[0]?.piece]);
     return cut;

@@ -1,6 +1,7 @@
 /**
- * How evidence ends: by layer, in whole pieces, after its time, and never unseen. Before a piece goes, whatever is still there and
- * had its story in it gets a snapshot in that place, so that its row can be rebuilt and its timeline says where it was cut.
+ * Retention of evidence. Each layer is partitioned by time; a partition ("piece") is dropped as a
+ * whole after the layer's retention time. Before that, nodes and allocations with facts in it get a
+ * snapshot, so that their rows can be rebuilt and their timelines show the cut.
  */
 import { moment, secondsLater } from '../../base/clock.ts';
 import type { EvidenceLayer } from '../../contract/evidence/evidence.ts';
@@ -17,24 +18,29 @@ export interface Piece {
   until: Date;
 }
 
-/** Replicas take turns. */
+/** Advisory lock: one replica at a time. */
 const lock = 7_213_002;
-/** Before that, a layer lives in one piece that is not closed yet. */
+/** A layer younger than this has one open partition only. */
 const firstPieceSeconds = 24 * 3600;
 
 export const evidencePieces = (db: Queryable): Promise<Piece[]> =>
   db.query<Piece>('select layer, piece, until from evidence_closed_pieces() order by until, layer');
 
-/** When the oldest fact of each layer was told; nothing of a layer that has none. */
+/** The time of the oldest fact of each layer that has facts. */
 async function oldestFacts(db: Queryable): Promise<Map<string, Date>> {
   const oldest = evidenceLayers.map(
-    (layer) => `(select layer, at from evidence where layer = '${layer}' order by xid, seq limit 1)`,
+    (layer) => `(
+      select layer, at from evidence
+      where layer = '${layer}'
+      order by xid, seq
+      limit 1
+    )`,
   );
   const rows = await db.query<{ layer: string; at: Date }>(oldest.join(' union all '));
   return new Map(rows.map(({ layer, at }) => [layer, at]));
 }
 
-/** Where the missing pieces end: the next one is there before the present one is over. */
+/** The ends of the missing partitions: the next one must exist before the present one ends. */
 function missingPieces(last: Date | undefined, width_seconds: number, now: Date): Date[] {
   const ends = last ? [] : [moment(midnightAfter(now))];
   let until = last ?? ends[0] ?? now;
@@ -45,7 +51,10 @@ function missingPieces(last: Date | undefined, width_seconds: number, now: Date)
   return ends;
 }
 
-/** Makes the pieces that the next facts will need, one transaction each: the lock on a layer is short, and never held with another. */
+/**
+ * Creates the partitions for coming facts, one transaction each, so that the lock on a layer is
+ * short.
+ */
 export async function extendEvidence(db: Database, keep: KeepSeconds, now: Date): Promise<string[]> {
   const pieces = await evidencePieces(db);
   const oldest = await oldestFacts(db);
@@ -65,7 +74,10 @@ export async function extendEvidence(db: Database, keep: KeepSeconds, now: Date)
   return made;
 }
 
-/** Drops what is over its time and signs each cut. Returns how many pieces went; one with unsealed rows waits. */
+/**
+ * Drops expired partitions and signs each cut. Returns their number. A partition with unsealed rows
+ * waits.
+ */
 export async function cutEvidence(db: Database, sealer: Sealer, keep: KeepSeconds, now: Date): Promise<number> {
   const over = (await evidencePieces(db)).filter(
     ({ layer, until }) => until <= secondsLater(now, -Math.max(keep[layer], firstPieceSeconds)),
@@ -89,7 +101,7 @@ export async function cutEvidence(db: Database, sealer: Sealer, keep: KeepSecond
           at: now,
           layer: 'store',
           kind: 'evidence.cut',
-          summary: `${facts} facts of layer ${piece.layer} from before ${before} were dropped: their time was over`,
+          summary: `dropped ${facts} facts of layer ${piece.layer} from before ${before} after their retention time`,
           data: { layer: piece.layer, before, facts, snapshots, keep_seconds: keep[piece.layer] },
         },
       ]);
@@ -100,7 +112,7 @@ export async function cutEvidence(db: Database, sealer: Sealer, keep: KeepSecond
   return cuts;
 }
 
-/** Before this moment evidence of these layers was dropped; null while all of it is there. */
+/** Evidence of these layers from before this time was dropped; null if none was. */
 export async function cutBefore(
   db: Queryable,
   layers: readonly EvidenceLayer[] = evidenceLayers,

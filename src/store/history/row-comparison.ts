@@ -1,6 +1,7 @@
 /**
- * Rows held against what their evidence says, by the database itself: what agrees never leaves it. Row and evidence are written in one
- * transaction and read here in one statement, so a change under way is seen whole or not at all. Reads only.
+ * Compares rows with their evidence. The database compares, so rows that agree are never sent. Row
+ * and evidence are written in one transaction and read in one statement, so a concurrent change
+ * appears in both or in neither. Reads only.
  */
 import { moment } from '../../base/clock.ts';
 import type { AllocationId, NodeId, NodeInstanceId } from '../../base/ids.ts';
@@ -12,7 +13,9 @@ import { allocations, nodes, type Projected, rebuiltRows } from './projection.ts
 
 export type ComparedTable = Projected['table'];
 
-/** What anybody decides by. What machines say of themselves changes too often to be worth somebody's attention. */
+/**
+ * Columns that rules and operators decide by. Reports of machines change too often to matter here.
+ */
 const decisive: Record<ComparedTable, readonly string[]> = {
   nodes: [
     'status',
@@ -43,26 +46,31 @@ export interface Compared {
   theirs: Side;
 }
 
-/** Which columns count: those anybody decides by, or all there are. */
+/** Compares the columns that decide something, or every column. */
 export type Thoroughness = 'decisive' | 'every';
 
 const differ = (table: ComparedTable, thoroughness: Thoroughness): string => {
-  if (thoroughness === 'every') return 'to_jsonb(kept) <> to_jsonb(told)';
+  if (thoroughness === 'every') return 'to_jsonb(stored) <> to_jsonb(rebuilt)';
   const of = (side: string) => decisive[table].map((column) => `${side}.${column}`).join(', ');
-  return `(${of('kept')}) is distinct from (${of('told')})`;
+  return `(${of('stored')}) is distinct from (${of('rebuilt')})`;
 };
 
-/** By a list of keys: the database knows how many they are, and looks their facts up instead of reading everybody's. */
+/**
+ * Filters by a list of keys: its length makes the planner look up facts by key instead of scanning.
+ */
 function compareSql(table: ComparedTable, thoroughness: Thoroughness): string {
   const of = projections[table];
   const { key } = of;
   return `
-    select ${key} as id, to_jsonb(kept) as ours, to_jsonb(told) as theirs
-    from ${table} kept left join (${rebuiltRows(of, `fact.${key} = any($1)`)}) told using (${key})
-    where kept.${key} = any($1) and (told.${key} is null or ${differ(table, thoroughness)}) order by 1`;
+    select ${key} as id, to_jsonb(stored) as ours, to_jsonb(rebuilt) as theirs
+    from ${table} stored
+    left join (${rebuiltRows(of, `fact.${key} = any($1)`)}) rebuilt using (${key})
+    where stored.${key} = any($1)
+      and (rebuilt.${key} is null or ${differ(table, thoroughness)})
+    order by 1`;
 }
 
-interface Apart {
+interface DifferentRow {
   id: string;
   ours: Side & {
     pool: string;
@@ -70,51 +78,57 @@ interface Apart {
     node_instance_id?: NodeInstanceId;
     allocation_id?: AllocationId;
   };
-  /** Null where no evidence is left. */
+  /** Null if no evidence is left. */
   theirs: Side | null;
 }
 
-/** Times as everywhere on the wire; the database spells them its own way. */
-const spelled = (column: string, value: unknown): unknown =>
+/** JSON from the database writes times in its own format; findings use ISO 8601. */
+const formatted = (column: string, value: unknown): unknown =>
   typeof value === 'string' && /_(at|since|from)$/.test(column) ? moment(Date.parse(value)).toISOString() : value;
 
-/** Of both sides, what they differ in. */
-function differenceOf(table: ComparedTable, { ours, theirs }: Apart, thoroughness: Thoroughness): Compared | undefined {
+/** The differing columns of both sides. */
+function differenceOf(
+  table: ComparedTable,
+  { ours, theirs }: DifferentRow,
+  thoroughness: Thoroughness,
+): Compared | undefined {
   if (!theirs) return undefined;
   const columns = thoroughness === 'every' ? Object.keys(ours) : decisive[table];
   const apart = columns.filter((column) => JSON.stringify(ours[column]) !== JSON.stringify(theirs[column]));
-  const side = (of: Side) => Object.fromEntries(apart.map((column) => [column, spelled(column, of[column])]));
+  const side = (of: Side) => Object.fromEntries(apart.map((column) => [column, formatted(column, of[column])]));
   return { ours: side(ours), theirs: side(theirs) };
 }
 
-/** A row belongs to a pool. */
 type DifferingRow = Disagreement & { pool: string };
 
 export interface ComparedSlice {
   compared: number;
   differing: DifferingRow[];
-  /** Of these no evidence is left, and so it says nothing. */
-  untold: string[];
-  /** The rows of this turn. */
+  /** Rows without any evidence left, which cannot be compared. */
+  without_evidence: string[];
+  /** The rows of this slice, without those to recheck. */
   turn: string[];
-  /** Where the next slice begins; empty when this one was the last. */
+  /** Where the next slice begins; empty after the last one. */
   cursor: string;
 }
 
-/** The next rows after `cursor`, and besides them those in doubt. */
+/** Compares the next rows after `cursor`, and the rows to recheck. */
 export async function compareSlice(
   db: Queryable,
   table: ComparedTable,
-  slice: { cursor: string; limit: number; doubted?: readonly string[]; thoroughness?: Thoroughness },
+  slice: { cursor: string; limit: number; recheck?: readonly string[]; thoroughness?: Thoroughness },
 ): Promise<ComparedSlice> {
-  const { cursor, limit, doubted = [], thoroughness = 'decisive' } = slice;
+  const { cursor, limit, recheck = [], thoroughness = 'decisive' } = slice;
   const { key } = projections[table];
   const turn = await db.query<{ id: string }>(
-    `select ${key} as id from ${table} where ${key} > $1 order by ${key} limit $2`,
+    `select ${key} as id from ${table}
+     where ${key} > $1
+     order by ${key}
+     limit $2`,
     [cursor, limit],
   );
-  const ids = [...new Set([...turn.map(({ id }) => id), ...doubted])];
-  const found = await db.query<Apart>(compareSql(table, thoroughness), [ids]);
+  const ids = [...new Set([...turn.map(({ id }) => id), ...recheck])];
+  const found = await db.query<DifferentRow>(compareSql(table, thoroughness), [ids]);
   const differing = found.flatMap((apart): DifferingRow[] => {
     const difference = differenceOf(table, apart, thoroughness);
     const { pool, node_id, node_instance_id = null, allocation_id = null } = apart.ours;
@@ -125,14 +139,14 @@ export async function compareSlice(
     compared: ids.length,
     differing,
     turn: turn.map(({ id }) => id),
-    untold: found.filter(({ theirs }) => theirs === null).map(({ id }) => id),
+    without_evidence: found.filter(({ theirs }) => theirs === null).map(({ id }) => id),
     cursor: turn.length === limit ? (turn.at(-1)?.id ?? '') : '',
   };
 }
 
-/** One row, which the caller has locked, so that nothing about it is under way. */
+/** Compares one row. The caller holds its row lock, so it cannot change meanwhile. */
 const compareOne = async (db: Queryable, table: ComparedTable, id: string): Promise<Compared | undefined> =>
-  (await compareSlice(db, table, { cursor: '', limit: 0, doubted: [id] })).differing[0];
+  (await compareSlice(db, table, { cursor: '', limit: 0, recheck: [id] })).differing[0];
 
 export const compareNode = (db: Queryable, { node_id }: NodeRow) => compareOne(db, 'nodes', node_id);
 export const compareAllocation = (db: Queryable, { allocation_id }: AllocationRow) =>

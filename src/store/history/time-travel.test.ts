@@ -78,15 +78,15 @@ test('rebuilds a node as it was shown at any moment of any history', async () =>
     fc.record({ span: fc.nat(recorded.length - 1), who: fc.nat(2), into: fc.double({ min: 0, max: 1, noNaN: true }) }),
     moments,
   );
-  const asked = random.map(({ span, who, into }) => {
+  const wanted = random.map(({ span, who, into }) => {
     const { since, until, shown } = recorded[span] ?? { since: 0, until: 0, shown: new Map<string, Shown>() };
     const expected = [...shown.values()][who];
     return { id: expected?.node_id ?? '', at: moment(Math.round(since + into * (until - since))), expected };
   });
-  const stood = await nodesAt(db, asked);
-  for (const [place, { id, at, expected }] of asked.entries()) {
-    const then = stood[place];
-    expect(then && withoutMoment(then.state), `${id} at ${at.toISOString()}`).toEqual(expected);
+  const past = await nodesAt(db, wanted);
+  for (const [place, { id, at, expected }] of wanted.entries()) {
+    const rebuilt = past[place];
+    expect(rebuilt && withoutMoment(rebuilt.state), `${id} at ${at.toISOString()}`).toEqual(expected);
   }
 });
 

@@ -1,6 +1,6 @@
 /**
- * A node as it stood at a moment, from evidence alone. Facts are taken in commit order up to the last one of that moment, so that what
- * is shown is always something that was: two changes that crossed are never seen the wrong way round.
+ * The state of a node at an earlier time, rebuilt from evidence. Facts are merged in commit order
+ * up to the last one of that time, so the result is always a state that the row really had.
  */
 import type { NodeState } from '../../contract/node.ts';
 import { formatCursor } from '../evidence/evidence.ts';
@@ -9,51 +9,63 @@ import type { AllocationRow } from '../rows/allocations.ts';
 import { holds, type NodeRow, stateWire } from '../rows/nodes.ts';
 import { allocations, changesRow, nodes, type Projected } from './projection.ts';
 
-interface Asked {
+interface PastRow {
   id: string;
   at: Date;
 }
 
-type Then<R> = R & { place: number; xid: string; seq: string };
+type Rebuilt<R> = R & { place: number; xid: string; seq: string };
 
-const thenSql = (of: Projected): string => `
-  select asked.place::int - 1 as place, last.xid::text as xid, last.seq::text as seq, told.*
-  from unnest($1::text[], $2::timestamptz[]) with ordinality as asked(id, moment, place)
+const rebuildSql = (of: Projected): string => `
+  select wanted.place::int - 1 as place, last.xid::text as xid, last.seq::text as seq, rebuilt.*
+  from unnest($1::text[], $2::timestamptz[]) with ordinality as wanted(id, moment, place)
   cross join lateral (
-    select fact.xid, fact.seq from evidence fact where fact.${of.key} = asked.id and ${changesRow(of, 'fact')} and fact.at <= asked.moment
-    order by fact.xid desc, fact.seq desc limit 1) last
+    select fact.xid, fact.seq
+    from evidence fact
+    where fact.${of.key} = wanted.id
+      and ${changesRow(of, 'fact')}
+      and fact.at <= wanted.moment
+    order by fact.xid desc, fact.seq desc
+    limit 1
+  ) last
   cross join lateral (
-    select jsonb_merged(fact.data -> 'set' order by fact.xid, fact.seq) as set from evidence fact
-    where fact.${of.key} = asked.id and ${changesRow(of, 'fact')} and (fact.xid, fact.seq) <= (last.xid, last.seq)) stood
-  cross join lateral jsonb_populate_record(null::${of.table}, stood.set) told`;
+    select jsonb_merged(fact.data -> 'set' order by fact.xid, fact.seq) as set
+    from evidence fact
+    where fact.${of.key} = wanted.id
+      and ${changesRow(of, 'fact')}
+      and (fact.xid, fact.seq) <= (last.xid, last.seq)
+  ) merged
+  cross join lateral jsonb_populate_record(null::${of.table}, merged.set) rebuilt`;
 
-const then = <R extends Row>(db: Queryable, of: Projected, asked: readonly Asked[]): Promise<Then<R>[]> =>
-  db.query<Then<R>>(thenSql(of), [asked.map(({ id }) => id), asked.map(({ at }) => at)]);
+const rebuildAt = <R extends Row>(db: Queryable, of: Projected, wanted: readonly PastRow[]): Promise<Rebuilt<R>[]> =>
+  db.query<Rebuilt<R>>(rebuildSql(of), [wanted.map(({ id }) => id), wanted.map(({ at }) => at)]);
 
-/** Every allocation that had come near the node until then. */
-const visitors = `
-  select distinct asked.place::int - 1 as place, fact.allocation_id as id from unnest($1::text[], $2::timestamptz[]) with ordinality as asked(id, moment, place)
-  join evidence fact on fact.node_id = asked.id and fact.at <= asked.moment
-  where ${changesRow(allocations, 'fact')} and fact.allocation_id is not null`;
+/** Every allocation that had a fact on the node by then. */
+const allocationsOfNode = `
+  select distinct wanted.place::int - 1 as place, fact.allocation_id as id
+  from unnest($1::text[], $2::timestamptz[]) with ordinality as wanted(id, moment, place)
+  join evidence fact on fact.node_id = wanted.id and fact.at <= wanted.moment
+  where ${changesRow(allocations, 'fact')}
+    and fact.allocation_id is not null`;
 
-export interface Stood {
+export interface PastNode {
   state: NodeState;
-  /** Whose machine it was then. */
+  /** The tenant that held the node then. */
   tenant: string | null;
 }
 
-/** In the order of what was asked; undefined for a node that was not there yet. */
-export async function nodesAt(db: Queryable, asked: readonly Asked[]): Promise<(Stood | undefined)[]> {
-  const rows = await then<NodeRow>(db, nodes, asked);
-  const near = await db.query<{ place: number; id: string }>(visitors, [
-    asked.map(({ id }) => id),
-    asked.map(({ at }) => at),
+/** In the order of `wanted`; undefined for a node that did not exist yet. */
+export async function nodesAt(db: Queryable, wanted: readonly PastRow[]): Promise<(PastNode | undefined)[]> {
+  const rows = await rebuildAt<NodeRow>(db, nodes, wanted);
+  const visits = await db.query<{ place: number; id: string }>(allocationsOfNode, [
+    wanted.map(({ id }) => id),
+    wanted.map(({ at }) => at),
   ]);
-  const around = near.map(({ place, id }) => ({ id, at: asked[place]?.at ?? new Date(0), of: place }));
-  const stood = await then<AllocationRow>(db, allocations, around);
-  const byPlace = Map.groupBy(stood, ({ place }) => around[place]?.of);
+  const visitors = visits.map(({ place, id }) => ({ id, at: wanted[place]?.at ?? new Date(0), of: place }));
+  const rebuilt = await rebuildAt<AllocationRow>(db, allocations, visitors);
+  const byPlace = Map.groupBy(rebuilt, ({ place }) => visitors[place]?.of);
   const found = new Map(rows.map((row) => [row.place, row]));
-  return asked.map(({ at }, place) => {
+  return wanted.map(({ at }, place) => {
     const row = found.get(place);
     if (!row) return undefined;
     const holder = (byPlace.get(place) ?? [])

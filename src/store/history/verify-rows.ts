@@ -1,6 +1,7 @@
 /**
- * Every row held against its evidence, and every story against its row: a row that differs, one that nobody told of, and a story whose
- * row is gone all came past the door. Reads only, and more than the periodic pass does.
+ * Compares every row with its evidence and all evidence with its rows. A row that differs, a row
+ * without evidence, and evidence without a row were all written without a transition. Reads only,
+ * and checks more than the periodic drift pass.
  */
 import type { RowDifference } from '../../contract/supervision/finding.ts';
 import type { Queryable } from '../pg/database.ts';
@@ -10,7 +11,7 @@ import { type ComparedTable, compareSlice } from './row-comparison.ts';
 
 export interface VerifiedSlice {
   compared: number;
-  /** Of these no evidence is left, since their time was over. */
+  /** Rows whose evidence was dropped after its retention time. */
   untold: number;
   differing: RowDifference[];
   /** Nodes whose machine is proven gone and that are not retired. */
@@ -18,8 +19,11 @@ export interface VerifiedSlice {
   cursor: string;
 }
 
-/** What is over for good may outlive its evidence; whatever else loses it is told of by a snapshot before. */
-const ended: Record<ComparedTable, string> = { nodes: 'retired', allocations: 'released' };
+/**
+ * Only rows in a final status may outlive their evidence; others get a snapshot before it is
+ * dropped.
+ */
+const final: Record<ComparedTable, string> = { nodes: 'retired', allocations: 'released' };
 const projections: Record<ComparedTable, Projected> = { nodes, allocations };
 
 interface Named {
@@ -29,16 +33,25 @@ interface Named {
 }
 
 const unexplainedSql = ({ table, key }: Projected): string => `
-  select ${key} as id, pool, status from ${table} kept
-  where ${key} = any($1) and not (status = '${ended[table]}' and exists (select from evidence_cuts cut where cut.before > kept.status_since))
+  select ${key} as id, pool, status
+  from ${table} stored
+  where ${key} = any($1)
+    and not (
+      status = '${final[table]}'
+      and exists (select from evidence_cuts cut where cut.before > stored.status_since)
+    )
   order by 1`;
 
-/** Within the same part of the ids as the rows that were compared. */
+/** In the same range of ids as the compared rows. */
 const rowlessSql = (of: Projected): string => `
-  select told.${of.key} as id, told.pool, told.status from (${rebuiltRows(
+  select rebuilt.${of.key} as id, rebuilt.pool, rebuilt.status
+  from (${rebuiltRows(
     of,
-    `fact.${of.key} > $1 and ($2 = '' or fact.${of.key} <= $2) and not exists (select from ${of.table} kept where kept.${of.key} = fact.${of.key})`,
-  )}) told order by 1`;
+    `fact.${of.key} > $1
+      and ($2 = '' or fact.${of.key} <= $2)
+      and not exists (select from ${of.table} stored where stored.${of.key} = fact.${of.key})`,
+  )}) rebuilt
+  order by 1`;
 
 export async function verifySlice(
   db: Queryable,
@@ -47,11 +60,11 @@ export async function verifySlice(
 ): Promise<VerifiedSlice> {
   const of = projections[table];
   const slice = await compareSlice(db, table, { cursor, limit, thoroughness: 'every' });
-  const unexplained = await db.query<Named>(unexplainedSql(of), [slice.untold]);
+  const unexplained = await db.query<Named>(unexplainedSql(of), [slice.without_evidence]);
   const rowless = await db.query<Named>(rowlessSql(of), [cursor, slice.cursor]);
   return {
     compared: slice.compared + rowless.length,
-    untold: slice.untold.length - unexplained.length,
+    untold: slice.without_evidence.length - unexplained.length,
     differing: [
       ...slice.differing.map(({ subject, pool, ours, theirs }) => ({ subject, pool, ours, theirs })),
       ...unexplained.map(({ id, pool, status }) => ({ subject: id, pool, ours: { status }, theirs: {} })),

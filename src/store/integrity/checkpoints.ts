@@ -1,4 +1,4 @@
-/** Appends checkpoints. The caller holds the chain lock, so there is one writer at a time over all replicas. */
+/** Appends checkpoints. The caller holds the chain lock, so one replica writes at a time. */
 import {
   type CheckpointBody,
   type CheckpointKind,
@@ -17,7 +17,7 @@ export interface ChainEnd {
   position: number;
   hash: string;
   through: Cursor;
-  /** Hash of the lost checkpoint that it reports. */
+  /** The hash of the lost checkpoint that it reports. */
   reports_lost?: string;
 }
 
@@ -32,12 +32,14 @@ export interface Draft {
 const chainLock = 7_213_004;
 const start: ChainEnd = { position: 0, hash: '', through: startCursor };
 
-/** Waits; the sealer does not. */
+/** Waits for the lock, unlike the sealer. */
 export async function lockChain(tx: Transaction): Promise<void> {
   await tx.query('select pg_advisory_xact_lock($1)', [chainLock]);
 }
 
-/** The settings make one cached plan right for every cursor: walk the index, whatever the size of the pieces. */
+/**
+ * The settings make one cached plan right for every cursor: it follows the index in any partition.
+ */
 export async function tryLockChain(tx: Transaction): Promise<boolean> {
   const [row] = await tx.query<{ taken: boolean }>(
     `select pg_try_advisory_xact_lock($1) as taken,
@@ -80,7 +82,10 @@ async function headsOf(tx: Transaction, layers: string[]): Promise<Map<string, {
      from unnest($1::text[]) as wanted(layer)
      cross join lateral (
        select segment.checkpoint from evidence_segments segment
-       where segment.layer = wanted.layer order by segment.checkpoint desc limit 1) newest
+       where segment.layer = wanted.layer
+       order by segment.checkpoint desc
+       limit 1
+     ) newest
      join evidence_checkpoints checkpoint on checkpoint.position = newest.checkpoint`,
     [layers],
     { often: true },
@@ -93,7 +98,7 @@ async function headsOf(tx: Transaction, layers: string[]): Promise<Map<string, {
   );
 }
 
-/** The end of the chain as it was when the lock was taken, and a checkpoint before it that has disappeared. */
+/** The end of the chain when the lock was taken, and an earlier checkpoint that has disappeared. */
 export interface ChainStart {
   end: ChainEnd;
   lost: CheckpointBody['lost'];
@@ -105,14 +110,14 @@ const cursorAt = (entries: readonly Entry[], index: number): string => {
 };
 
 export interface ChainWriter {
-  /** First of all, once the lock is held. */
+  /** Call it first, once the lock is held. */
   begin(tx: Transaction): Promise<ChainStart>;
   append(tx: Transaction, start: ChainStart, draft: Draft, now: Date): Promise<ChainEnd>;
 }
 
 export function chainWriter(signer: EvidenceSigner, installation: Pick<Installation, 'installation_id'>): ChainWriter {
   const introduced = new Set<string>();
-  /** A committed checkpoint that this process has seen. A database that no longer holds it was truncated or restored. */
+  /** A committed checkpoint. If the database no longer holds it, it was truncated or restored. */
   let remembered: ChainEnd | undefined;
 
   const isLost = async (tx: Transaction, end: ChainEnd, seen: ChainEnd): Promise<boolean> => {
@@ -150,7 +155,10 @@ export function chainWriter(signer: EvidenceSigner, installation: Pick<Installat
     segments: [],
   });
 
-  /** A new key is introduced by a checkpoint of its own: signed by a former key where the ring holds one, else by itself. */
+  /**
+   * Introduces a new key by a checkpoint, signed by a former key if the ring holds one, else by
+   * itself.
+   */
   const introduce = async (tx: Transaction, end: ChainEnd, now: Date): Promise<ChainEnd> => {
     const { kid, public_key } = signer.current();
     if (introduced.has(kid)) return end;
@@ -205,7 +213,8 @@ export function chainWriter(signer: EvidenceSigner, installation: Pick<Installat
       if (packed.length > 0)
         await tx.query(
           `insert into evidence_segments (layer, checkpoint, entries)
-           select layer, $1, entries from unnest($2::text[], $3::bytea[]) as each(layer, entries)`,
+           select layer, $1, entries
+           from unnest($2::text[], $3::bytea[]) as each(layer, entries)`,
           [written.position, [...draft.entries.keys()], packed],
           { often: true },
         );

@@ -1,4 +1,7 @@
-/** Sealed evidence in pages: the rows of each checkpoint in commit order, then the checkpoint itself. */
+/**
+ * Sealed evidence in pages: the rows of each checkpoint in commit order, then the checkpoint
+ * itself.
+ */
 import { type CheckpointBody, checkpointHash, readCheckpoint } from '../../contract/evidence/integrity/checkpoint.ts';
 import { cursorOf, unpackEntries } from '../../contract/evidence/integrity/entries.ts';
 import type { ExportRecord, RowRecord } from '../../contract/evidence/integrity/export-record.ts';
@@ -7,7 +10,7 @@ import { type Cursor, formatCursor, parseCursor, startCursor } from '../evidence
 import type { Queryable } from '../pg/database.ts';
 import { rowTextColumns } from './row-text.ts';
 
-/** In the rows of a checkpoint: after this one. */
+/** A position in the export: in the rows of a checkpoint, after a cursor. */
 export interface ExportPlace {
   position: number;
   after: Cursor;
@@ -16,7 +19,7 @@ export interface ExportPlace {
 export interface ExportPage {
   records: ExportRecord[];
   next: ExportPlace;
-  /** Nothing more is sealed for now. */
+  /** All sealed evidence has been read. */
   at_end: boolean;
 }
 
@@ -26,7 +29,8 @@ export async function placeAfter(db: Queryable, cursor: Cursor): Promise<ExportP
   const [row] = await db.query<{ position: string }>(
     `select position from evidence_checkpoints
      where (through_xid, through_seq) > ($1::xid8, $2::bigint)
-     order by through_xid, through_seq, position limit 1`,
+     order by through_xid, through_seq, position
+     limit 1`,
     [cursor.xid, cursor.seq],
   );
   const [end] = row
@@ -38,8 +42,11 @@ export async function placeAfter(db: Queryable, cursor: Cursor): Promise<ExportP
 /** The checkpoint that seals the first row from that time on. */
 export async function placeSince(db: Queryable, at: Date): Promise<ExportPlace> {
   const [row] = await db.query<{ xid: string; seq: string }>(
-    `select xid::text as xid, seq::text as seq from evidence where at >= $1
-     order by evidence.xid, evidence.seq limit 1`,
+    `select xid::text as xid, seq::text as seq
+     from evidence
+     where at >= $1
+     order by evidence.xid, evidence.seq
+     limit 1`,
     [at],
   );
   if (!row) return placeAfter(db, { xid: '18446744073709551615', seq: '0' });
@@ -51,7 +58,7 @@ interface Listed {
   hash: string;
 }
 
-/** By partition and cursor. A late segment may hold a cursor twice only in different partitions. */
+/** By partition and cursor. */
 function listOf(body: CheckpointBody, packed: ReadonlyMap<string, Buffer>): Map<string, Listed[]> {
   const listed = new Map<string, Listed[]>();
   for (const segment of body.segments)
@@ -72,14 +79,18 @@ async function rowsOf(db: Queryable, body: CheckpointBody, after: Cursor, limit:
       ? 'and (xid, seq) in (select xid, seq from evidence_late_rows where checkpoint = $5)'
       : 'and $5::bigint is not null';
   return db.query<RowText>(
-    `select ${rowTextColumns} from evidence
-     where (xid, seq) > ($1::xid8, $2::bigint) and (xid, seq) <= ($3::xid8, $4::bigint) ${which}
-     order by evidence.xid, evidence.seq limit ${limit}`,
+    `select ${rowTextColumns}
+     from evidence
+     where (xid, seq) > ($1::xid8, $2::bigint)
+       and (xid, seq) <= ($3::xid8, $4::bigint)
+       ${which}
+     order by evidence.xid, evidence.seq
+     limit ${limit}`,
     [from.xid, from.seq, through.xid, through.seq, body.position],
   );
 }
 
-/** A row that was never sealed is left out: it belongs to another checkpoint, or somebody inserted it. */
+/** Leaves out rows that this checkpoint did not seal: another one did, or they were inserted. */
 function recordOf(row: RowText, checkpoint: number, listed: Map<string, Listed[]>): RowRecord[] {
   const candidates = listed.get(`${row.layer} ${row.xid}-${row.seq}`) ?? [];
   const hash = candidates.length > 1 ? rowHash(row).toString('hex') : undefined;
@@ -91,7 +102,11 @@ export async function exportPage(db: Queryable, from: ExportPlace, maxRows: numb
   const records: ExportRecord[] = [];
   let { position, after } = from;
   const stored = await db.query<{ position: string; body: string; signature: Buffer }>(
-    `select position, body, signature from evidence_checkpoints where position >= $1 order by position limit ${maxCheckpoints}`,
+    `select position, body, signature
+     from evidence_checkpoints
+     where position >= $1
+     order by position
+     limit ${maxCheckpoints}`,
     [position],
   );
   for (const checkpoint of stored) {
@@ -127,7 +142,7 @@ export async function exportPage(db: Queryable, from: ExportPlace, maxRows: numb
   return { records, next: { position, after }, at_end: stored.length < maxCheckpoints };
 }
 
-/** A page ends between two cursors, since the next one begins after a cursor. */
+/** Ends the page between two cursors, since the next page begins after a cursor. */
 function splitBefore(rows: RowText[], room: number): RowText[] {
   const beyond = rows[room];
   return rows.slice(0, room).filter(({ xid, seq }) => xid !== beyond?.xid || seq !== beyond.seq);

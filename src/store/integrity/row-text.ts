@@ -1,7 +1,7 @@
 /** Evidence rows as text, for hashing. */
 import type { RowText } from '../../contract/evidence/integrity/row-hash.ts';
 
-/** How each column is read. Text that depends on no setting of the session. */
+/** The text must not depend on settings of the session. */
 const readAs: Record<keyof RowText, string> = {
   xid: 'xid::text',
   seq: 'seq::text',

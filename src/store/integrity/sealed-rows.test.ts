@@ -1,4 +1,4 @@
-/** Rows are compared with their seals, and each checkpoint is verified once however many rows and layers rest on it. */
+/** Compares rows with their seals, verifying each checkpoint once for all its rows and layers. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type SealedStore, sealedStore } from '../../../test/support/sealed-store.ts';
 import type { RowText } from '../../contract/evidence/integrity/row-hash.ts';
@@ -19,7 +19,7 @@ const rowsAt = (cursors: readonly string[]): Promise<RowText[]> =>
     [cursors],
   );
 
-/** Counts how often a public key is taken to verify a signature. */
+/** Counts how often a public key is used to verify a signature. */
 function countingSigner(): EvidenceSigner & { verified: number } {
   const counting = {
     ...store.signer,
@@ -40,7 +40,7 @@ function countingSigner(): EvidenceSigner & { verified: number } {
   return counting;
 }
 
-test('a checkpoint with rows of several layers is verified once, and each row gets its place', async () => {
+test('verifies a checkpoint with rows of several layers once, and finds the place of each row', async () => {
   const rule = await store.facts(3);
   const node = await store.facts(2, 'node');
   await store.sealAll();
@@ -53,7 +53,7 @@ test('a checkpoint with rows of several layers is verified once, and each row ge
   expect(signer.verified).toBe(1);
 });
 
-test('a row that was changed, one of an unknown key and one without a seal are told apart', async () => {
+test('distinguishes a changed row, a row of an unknown key and an unsealed row', async () => {
   const [cursor = ''] = await store.facts(1);
   await store.sealAll();
   const [row] = await rowsAt([cursor]);
@@ -70,7 +70,7 @@ test('a row that was changed, one of an unknown key and one without a seal are t
   await store.sealAll();
 });
 
-test('a row whose checkpoint or list was changed is not intact', async () => {
+test('reports a row as changed if its checkpoint or list was changed', async () => {
   const [cursor = ''] = await store.facts(1);
   await store.sealAll();
   const rows = await rowsAt([cursor]);

@@ -1,4 +1,6 @@
-/** Compares single rows with their seals, and says where each stands in the chain of its partition. */
+/**
+ * Compares single rows with their seals, and finds their places in the chain of their partition.
+ */
 import {
   type CheckpointBody,
   checkpointHash,
@@ -24,9 +26,9 @@ export type SealCheck =
   | { state: 'intact'; place: SealedPlace }
   /** Newer than the newest checkpoint. */
   | { state: 'unsealed' }
-  /** Not as it was sealed, or its seal was changed. */
+  /** The row or its seal was changed. */
   | { state: 'changed' }
-  /** The checkpoint names a key that the key file does not hold, so nothing can be said. */
+  /** The key file does not hold the key of the checkpoint, so the row cannot be checked. */
   | { state: 'key_missing'; kid: string };
 
 interface StoredCheckpoint {
@@ -37,11 +39,11 @@ interface StoredCheckpoint {
 
 interface ReadCheckpoint {
   kid: string | undefined;
-  /** Undefined where the checkpoint was changed, or its key is not held. */
+  /** Undefined if the checkpoint was changed or its key is missing. */
   verified?: { body: CheckpointBody; hash: string };
 }
 
-/** Only keys of the key file count: whoever can change the database can put a key of their own there. */
+/** Only keys of the key file count: a person who can change the database can add keys to it. */
 function verifyCheckpoint(stored: StoredCheckpoint, signer: EvidenceSigner): ReadCheckpoint {
   const body = readCheckpoint(stored.body);
   const key = body && signer.byId(body.kid);
@@ -60,7 +62,7 @@ interface StoredSegment {
 /** Finds a row in the list of a layer. */
 type Find = (wanted: Entry) => SealedPlace | undefined;
 
-/** Undefined where the list is not the one that was signed. */
+/** Undefined if the list is not the signed one. */
 function findIn({ verified }: ReadCheckpoint, { layer, entries: packed }: StoredSegment): Find | undefined {
   const segment = verified?.body.segments.find(({ partition }) => partition === layer);
   if (!verified || !segment || chainHead(segment.from, packed) !== segment.head) return undefined;
@@ -78,18 +80,28 @@ function findIn({ verified }: ReadCheckpoint, { layer, entries: packed }: Stored
   };
 }
 
-/** For each row the checkpoint of its place in the order, and those that sealed a late row there. */
+/** For each row the checkpoint that covers its position, and those that sealed late rows there. */
 async function candidatesOf(db: Queryable, rows: readonly RowText[]): Promise<Map<number, string[]>> {
   const found = await db.query<{ ordinal: string; position: string }>(
     `select wanted.ordinal, checkpoint.position
      from unnest($1::text[], $2::text[], $3::bigint[]) with ordinality as wanted(layer, xid, seq, ordinal)
      cross join lateral (
-       (select position from evidence_checkpoints
-        where (through_xid, through_seq) >= (wanted.xid::xid8, wanted.seq) and kind = 'rows'
-        order by through_xid, through_seq, position limit 1)
+       (
+         select position from evidence_checkpoints
+         where (through_xid, through_seq) >= (wanted.xid::xid8, wanted.seq)
+           and kind = 'rows'
+         order by through_xid, through_seq, position
+         limit 1
+       )
        union all
-       (select late.checkpoint from evidence_late_rows late
-        where late.xid = wanted.xid::xid8 and late.seq = wanted.seq and late.layer = wanted.layer limit 10)) checkpoint`,
+       (
+         select late.checkpoint from evidence_late_rows late
+         where late.xid = wanted.xid::xid8
+           and late.seq = wanted.seq
+           and late.layer = wanted.layer
+         limit 10
+       )
+     ) checkpoint`,
     [rows.map(({ layer }) => layer), rows.map(({ xid }) => xid), rows.map(({ seq }) => seq)],
   );
   const byRow = new Map<number, string[]>();
@@ -102,7 +114,7 @@ async function candidatesOf(db: Queryable, rows: readonly RowText[]): Promise<Ma
 
 const sealKey = (position: string, layer: string): string => `${position} ${layer}`;
 
-/** Each checkpoint is read and verified once, and only the lists of the wanted layers are read. */
+/** Reads and verifies each checkpoint once, and reads only the lists of the wanted layers. */
 async function readSeals(
   db: Queryable,
   signer: EvidenceSigner,
@@ -133,13 +145,13 @@ async function readSeals(
   return { checkpoints, lists: new Map(lists) };
 }
 
-/** One answer for each row, in their order. */
+/** One result for each row, in their order. */
 export async function checkSeals(
   db: Queryable,
   signer: EvidenceSigner,
   rows: readonly RowText[],
 ): Promise<SealCheck[]> {
-  // Read first: what was sealed by now has its checkpoint in the next query.
+  // Read first: the next query then finds the checkpoint of every row that is sealed by now.
   const { through } = await chainEnd(db);
   const candidates = await candidatesOf(db, rows);
   const { checkpoints, lists } = await readSeals(db, signer, rows, candidates);

@@ -1,4 +1,4 @@
-/** The sealer beside many writers, other replicas and slow transactions: everything is sealed once, and nothing looks tampered with. */
+/** With concurrent writers, other replicas and slow transactions, each row is sealed once. */
 import { randomInt } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { now, type SealedStore, sealedStore } from '../../../test/support/sealed-store.ts';
@@ -16,7 +16,7 @@ const fact = (summary: string) => ({ at: now, layer: 'rule' as const, kind: 'bra
 const evidenceRows = async () =>
   Number((await store.dba.query<{ count: string }>('select count(*) from evidence'))[0]?.count);
 
-test('an old installation is sealed in bounded batches', async () => {
+test('seals an old installation in bounded batches', async () => {
   await recordEvidence(
     store.db,
     Array.from({ length: 2 * maxBatchRows + 7 }, (_, i) => fact(`old ${i}`)),
@@ -29,13 +29,13 @@ test('an old installation is sealed in bounded batches', async () => {
   expect(await store.verify()).toMatchObject({ rows: 2 * maxBatchRows + 7, faults: [], unsealed: 0 });
 });
 
-test('two replicas seal in turn, and a transaction that commits late is sealed in its turn', async () => {
+test('two replicas seal in turn, and also seal a transaction that commits late', async () => {
   const other = createSealer({ db: store.db, key_ring: store.ring, installation: { installation_id: 'slipway-test' } });
   const { promise: finish, resolve: commit } = Promise.withResolvers<void>();
   const begun = Promise.withResolvers<void>();
-  // It has its transaction id before all that follows, and commits behind it.
+  // Gets its transaction id before the others and commits after them.
   const slow = store.db.transaction(async (tx) => {
-    // A busy machine takes longer than a transaction may be idle.
+    // On a busy machine this takes longer than a transaction may be idle.
     await tx.query('set local idle_in_transaction_session_timeout = 0');
     await recordEvidence(tx, [fact('slow, first')]);
     begun.resolve();
@@ -56,7 +56,7 @@ test('two replicas seal in turn, and a transaction that commits late is sealed i
   expect(await store.verify()).toMatchObject({ rows: await evidenceRows(), faults: [], unsealed: 0 });
 });
 
-test('nothing is written while there is nothing new', async () => {
+test('writes no checkpoint while there is nothing new', async () => {
   await store.sealAll();
   const positions = () => store.dba.query('select position from evidence_checkpoints');
   const before = (await positions()).length;
@@ -64,7 +64,7 @@ test('nothing is written while there is nothing new', async () => {
   expect(await positions()).toHaveLength(before);
 });
 
-test('random tampering with the database is named row by row', async () => {
+test('finds random tampering row by row', async () => {
   for (let round = 0; round < 6; round++) {
     const cursors = await store.facts(12, round % 2 === 0 ? 'rule' : 'node');
     await store.sealAll();
@@ -97,7 +97,7 @@ test('random tampering with the database is named row by row', async () => {
   }
 });
 
-test('rows that were inserted by the thousand are counted, and a deleted row among them is still named', async () => {
+test('counts rows inserted by the thousand, and still finds a deleted row among them', async () => {
   const [first, second] = await store.facts(3);
   await store.sealAll();
   const place = `from evidence where xid || '-' || seq = '${second}'`;

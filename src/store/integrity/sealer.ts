@@ -1,6 +1,7 @@
 /**
- * The sealer hashes settled evidence rows in commit order and appends signed checkpoints. It runs after the transactions that wrote
- * the rows, so it costs them nothing; one replica seals at a time.
+ * The sealer hashes settled evidence rows in commit order and appends signed checkpoints. It runs
+ * after the transactions that wrote the rows, so it costs them nothing. One replica seals at a
+ * time.
  */
 import type { KeyRing } from '../../base/credentials/key-ring.ts';
 import { type Entry, entryOf, packEntries } from '../../contract/evidence/integrity/entries.ts';
@@ -12,7 +13,7 @@ import { chainWriter, lockChain, tryLockChain } from './checkpoints.ts';
 import { rowTextColumns } from './row-text.ts';
 import { evidenceSigner } from './signer.ts';
 
-/** Rows of one checkpoint. A fault that only names a segment names no more rows than this. */
+/** Rows per checkpoint, and so the most rows that a fault of a whole segment covers. */
 export const maxBatchRows = 1_000;
 
 export interface Cut {
@@ -24,20 +25,30 @@ export interface Cut {
 export interface Sealer {
   /** Seals one batch. `more`: the batch was full. */
   sealBatch(now: Date): Promise<{ rows: number; more: boolean }>;
-  /** Runs `insert`, which writes rows at an older place in the order, and seals them in the same transaction. */
+  /**
+   * Runs `insert`, which writes rows at older positions, and seals them in the same transaction.
+   */
   sealLate(tx: Transaction, insert: () => Promise<RowText[]>, now: Date): Promise<number>;
-  /** Drops a piece by `drop`, which returns its number of rows, and signs that. Undefined while rows of it are not sealed yet. */
+  /**
+   * Runs `drop`, which returns the number of dropped rows, and signs it. Undefined while rows are
+   * unsealed.
+   */
   sealCut(tx: Transaction, cut: Cut, drop: () => Promise<number>, now: Date): Promise<number | undefined>;
 }
 
 const settledAfter = `
-  select ${rowTextColumns} from evidence
+  select ${rowTextColumns}
+  from evidence
   where (xid, seq) > ($1::xid8, $2::bigint)
+    -- Open transactions may add rows from here on.
     and xid < pg_snapshot_xmin(pg_current_snapshot())
   order by evidence.xid, evidence.seq
   limit ${maxBatchRows + 1}`;
 
-/** A full batch ends before the cursor that it would split: the next one begins after the last cursor of this one. */
+/**
+ * Rows can share a cursor, and the next batch begins after the last cursor: a batch must not split
+ * one.
+ */
 function wholeCursors(rows: RowText[]): RowText[] {
   const beyond = rows[maxBatchRows];
   if (!beyond) return rows;
@@ -73,19 +84,20 @@ export function createSealer(options: {
         const read = await tx.query<RowText>(settledAfter, [through.xid, through.seq], { often: true });
         const rows = wholeCursors(read);
         const last = rows.at(-1);
-        // A loss is on record at once, also where nothing new is to be sealed.
+        // Report a lost checkpoint at once, even if there is nothing new to seal.
         if (!last && !start.lost) return { rows: 0, more: false };
         const draft = { through: last ? cursorOf(last) : through, entries: byPartition(rows) };
         await chain.append(tx, start, { kind: 'rows', ...draft }, now);
         return { rows: rows.length, more: read.length > maxBatchRows };
       }),
     async sealLate(tx, insert, now) {
-      // Before the rows are written: a batch that is read meanwhile must not pass their place without them.
+      // Lock before the rows are written: a concurrent batch must not pass their position without
+      // them.
       await lockChain(tx);
       const start = await chain.begin(tx);
       const { through } = start.end;
       const written = await insert();
-      // Rows beyond the sealed position are sealed in their turn.
+      // Rows after the sealed position are sealed by a later batch.
       const late = written.filter((row) => !isAfter(cursorOf(row), through));
       if (late.length === 0) return written.length;
       const entries = byPartition(late);
@@ -109,7 +121,11 @@ export function createSealer(options: {
       const start = await chain.begin(tx);
       const { through } = start.end;
       const unsealed = await tx.query(
-        `select from evidence where layer = $1 and at < $2 and (xid, seq) > ($3::xid8, $4::bigint) limit 1`,
+        `select from evidence
+         where layer = $1
+           and at < $2
+           and (xid, seq) > ($3::xid8, $4::bigint)
+         limit 1`,
         [layer, before, through.xid, through.seq],
       );
       if (unsealed.length > 0) return undefined;

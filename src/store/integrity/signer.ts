@@ -1,10 +1,13 @@
-/** Signs checkpoints and certificates with the key ring, which the database does not hold. */
+/**
+ * Signing keys of checkpoints and certificates, derived from the key ring, which is not in the
+ * database.
+ */
 import type { KeyObject } from 'node:crypto';
 import { type KeyRing, type SigningKey, signingKeyOf } from '../../base/credentials/key-ring.ts';
 
 export interface EvidenceSigner {
   current(): SigningKey;
-  /** Of a former key that the ring still holds. */
+  /** The current key, or a former one that the ring still holds. */
   byId(kid: string): SigningKey | undefined;
   all(): SigningKey[];
 }

@@ -1,4 +1,6 @@
-/** Whatever a database administrator does to sealed evidence is named: which row, in which partition, and what happened to it. */
+/**
+ * Tampering by a database administrator is reported with the row, its partition and what happened.
+ */
 import { generateKeyPairSync } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { memoryKeyRing } from '../../../test/support/key-ring.ts';
@@ -38,7 +40,7 @@ test('every column of evidence is hashed', async () => {
   expect(columns.map(({ name }) => name).sort()).toEqual([...hashedColumns, 'xid', 'seq'].sort());
 });
 
-test('rows that nobody touched are all found, and rows that are not sealed yet are counted', async () => {
+test('finds all untouched rows, and counts rows that are not sealed yet', async () => {
   const before = (await store.verify()).rows;
   await store.facts(5);
   await store.facts(3, 'node');
@@ -49,7 +51,7 @@ test('rows that nobody touched are all found, and rows that are not sealed yet a
   await store.sealAll();
 });
 
-/** Each leaves the store as it found it, so that the next one starts from intact evidence. */
+/** Restores the store afterwards, so that each test starts with intact evidence. */
 async function tampered(statements: string[], undo: string[]) {
   for (const statement of statements) await store.dba.query(statement);
   const { faults } = await store.verify();
@@ -188,7 +190,7 @@ describe('a row', () => {
 });
 
 describe('a checkpoint', () => {
-  test('that was deleted is named, with the rows that nobody can check', async () => {
+  test('that was deleted is named, with the rows that cannot be checked', async () => {
     const [first] = await store.facts(1);
     await store.sealAll();
     await store.facts(1);
@@ -239,7 +241,7 @@ describe('a checkpoint', () => {
     ]);
   });
 
-  test('that another key signed counts only for those who trust that key', async () => {
+  test('of another key counts only for a verifier that trusts that key', async () => {
     const other = memoryKeyRing();
     const stranger = createSealer({
       db: store.db,
@@ -258,7 +260,7 @@ describe('a checkpoint', () => {
   });
 });
 
-test('checkpoints that were cut off at the end are found by a remembered head, and by the sealer that wrote them', async () => {
+test('a remembered head, or the sealer that wrote them, finds truncated checkpoints', async () => {
   const own = await sealedStore();
   try {
     await own.facts(2);
@@ -266,7 +268,7 @@ test('checkpoints that were cut off at the end are found by a remembered head, a
     await own.facts(2);
     await own.sealAll();
     const { head } = await own.verify();
-    // The sealer has seen the last one before it disappears.
+    // The sealer saw the last checkpoint before it disappears.
     await own.sealer.sealBatch(now);
     const newest = '(select max(position) from evidence_checkpoints)';
     await own.dba.query(`delete from evidence_segments where checkpoint = ${newest}`);
@@ -282,7 +284,7 @@ test('checkpoints that were cut off at the end are found by a remembered head, a
   }
 });
 
-test('a key that the former one introduced is trusted by those who trust the former one', async () => {
+test('trust in a key extends to the key that it introduced', async () => {
   const ring = memoryKeyRing();
   const own = await sealedStore(ring);
   try {

@@ -1,4 +1,7 @@
-/** Compares sealed evidence with what the database holds now, a bounded page of checkpoints at a time. Reads only. */
+/**
+ * Compares sealed evidence with the present rows, a bounded page of checkpoints at a time. Reads
+ * only.
+ */
 import { createPublicKey, type KeyObject } from 'node:crypto';
 import type { EvidenceFault, UnsealedTail } from '../../contract/evidence/evidence-seals.ts';
 import {
@@ -17,7 +20,7 @@ import type { EvidenceSigner } from './signer.ts';
 
 const maxCheckpoints = 50;
 const maxRows = 4_000;
-/** Of one interval, which has a thousand. Beyond that somebody inserted rows. */
+/** An interval has a thousand rows; beyond this bound, rows were inserted. */
 const maxIntervalRows = 20_000;
 const maxFaults = 500;
 const maxTailRows = 100_000;
@@ -33,7 +36,7 @@ export interface VerifiedPage {
 }
 
 interface Placed extends SealedEntry {
-  /** The checkpoint that seals it. */
+  /** The position of the checkpoint that seals it. */
   checkpoint: number;
 }
 
@@ -59,12 +62,16 @@ async function knownKeys(db: Queryable, signer: EvidenceSigner): Promise<KeyObje
 }
 
 /**
- * Only signed cuts excuse a missing row. Keys of the database count here, so that a server can page through what a lost key signed:
- * the client checks every cut again with the keys that it trusts.
+ * Only a signed cut excuses a missing row. Keys from the database count here, so that a server can
+ * page through evidence of a lost key; the client checks every cut again with the keys it trusts.
  */
 async function signedCuts(db: Queryable, signer: EvidenceSigner): Promise<SignedCut[]> {
   const rows = await db.query<{ position: string; body: string; signature: Buffer }>(
-    `select position, body, signature from evidence_checkpoints where kind = 'cut' and position >= 1 order by position`,
+    `select position, body, signature
+     from evidence_checkpoints
+     where kind = 'cut'
+       and position >= 1
+     order by position`,
   );
   if (rows.length === 0) return [];
   const keys = await knownKeys(db, signer);
@@ -90,7 +97,7 @@ async function rowsBetween(db: Queryable, after: Cursor, through: Cursor): Promi
   );
 }
 
-/** A late row counts only where a checkpoint of the walked chain says that it sealed late rows; the walk checks that one. */
+/** A late row counts only if a checkpoint of the chain, which is verified too, sealed late rows. */
 async function lateBetween(db: Queryable, after: Cursor, through: Cursor): Promise<Placed[]> {
   const rows = await db.query<{ checkpoint: string; layer: string; entry: Buffer; body: string }>(
     `select late.checkpoint, late.layer, late.entry, sealed.body
@@ -114,7 +121,7 @@ interface Page {
   cuts: SignedCut[];
   faults: EvidenceFault[];
   cutRows: Map<number, number>;
-  /** Rows that are too many to compare. */
+  /** The number of rows that were too many to compare. */
   uncompared: number;
 }
 
@@ -130,7 +137,7 @@ const segmentFault = (body: CheckpointBody, segment: CheckpointBody['segments'][
   hash: null,
 });
 
-/** The entries of a checkpoint as far as they are what it signed. A segment that is not is a fault of its own. */
+/** The entries of a checkpoint, and the segments that differ from what it signed. */
 async function entriesOf(
   page: Page,
   body: CheckpointBody,
@@ -160,7 +167,7 @@ function cutOf(page: Page, entry: Placed): SignedCut | undefined {
   );
 }
 
-/** Where the list of sealed rows was changed, the rows themselves may still be the signed ones. */
+/** If the list of sealed rows was changed, the rows themselves may still be the signed ones. */
 function faultsOfChanged(
   body: CheckpointBody,
   changed: CheckpointBody['segments'],
@@ -173,14 +180,18 @@ function faultsOfChanged(
   });
 }
 
-/** Where rows were inserted by the thousand, those at sealed places are compared and the others only counted. */
+/**
+ * If too many rows were inserted, compares only those at sealed positions and counts the others.
+ */
 async function rowsOfInterval(page: Page, after: Cursor, through: Cursor, sealed: SealedEntry[]): Promise<RowText[]> {
   const rows = await rowsBetween(page.db, after, through);
   if (rows.length <= maxIntervalRows) return rows;
   page.uncompared += rows.length;
   return page.db.query<RowText>(
     `select ${rowTextColumns} from evidence
-     where (xid, seq) in (select xid::xid8, seq from unnest($1::text[], $2::bigint[]) as sealed(xid, seq))
+     where (xid, seq) in (
+       select xid::xid8, seq from unnest($1::text[], $2::bigint[]) as sealed(xid, seq)
+     )
      limit ${maxIntervalRows}`,
     [sealed.map(({ xid }) => String(xid)), sealed.map(({ seq }) => String(seq))],
   );
@@ -196,7 +207,7 @@ async function verifyRows(page: Page, body: CheckpointBody): Promise<number> {
   const lateKeys = new Set(late.map(keyOf));
   const inOrder = present.filter((entry) => !lateKeys.has(keyOf(entry)));
   page.faults.push(...faultsOfChanged(body, changed, inOrder));
-  // Rows of a changed segment are named by that fault; they would all appear as inserted.
+  // The fault of a changed segment covers its rows, which would all appear as inserted.
   const unknown = new Set(changed.map(({ partition }) => partition));
   const known = present.filter(({ partition }) => !unknown.has(partition));
   const sealed = [...entries, ...late].filter(({ partition }) => !unknown.has(partition));
@@ -209,7 +220,7 @@ async function verifyRows(page: Page, body: CheckpointBody): Promise<number> {
   return compared.matched;
 }
 
-/** The packed list that was signed, against the rows by which late entries are found. */
+/** Compares the signed list of late entries with the rows by which they are found. */
 async function verifyLate(page: Page, body: CheckpointBody): Promise<void> {
   const { entries, changed } = await entriesOf(page, body);
   page.faults.push(...changed.map((segment) => segmentFault(body, segment)));
@@ -230,19 +241,31 @@ async function verifyLate(page: Page, body: CheckpointBody): Promise<void> {
 
 async function unsealedTail(db: Queryable): Promise<UnsealedTail> {
   const [row] = await db.query<{ rows: number; oldest_at: Date | null }>(
-    `select count(*)::int as rows, min(at) as oldest_at from (
+    `select count(*)::int as rows, min(at) as oldest_at
+     from (
        select at from evidence
        where (xid, seq) > coalesce(
-         (select (through_xid, through_seq) from evidence_checkpoints order by position desc limit 1), ('0'::xid8, 0::bigint))
-       order by xid, seq limit ${maxTailRows}) newest`,
+         (
+           select (through_xid, through_seq) from evidence_checkpoints
+           order by position desc
+           limit 1
+         ),
+         ('0'::xid8, 0::bigint)
+       )
+       order by xid, seq
+       limit ${maxTailRows}
+     ) newest`,
   );
   return { rows: row?.rows ?? 0, oldest_at: row?.oldest_at?.toISOString() ?? null };
 }
 
 export async function verifyPage(db: Queryable, signer: EvidenceSigner, from: number): Promise<VerifiedPage> {
   const stored = await db.query<{ position: string; body: string; signature: Buffer }>(
-    `select position, body, signature from evidence_checkpoints
-     where position >= $1 order by position limit ${maxCheckpoints + 1}`,
+    `select position, body, signature
+     from evidence_checkpoints
+     where position >= $1
+     order by position
+     limit ${maxCheckpoints + 1}`,
     [from],
   );
   const page: Page = { db, cuts: await signedCuts(db, signer), faults: [], cutRows: new Map(), uncompared: 0 };

@@ -1,4 +1,7 @@
-/** What makes this installation this one: its id, its secrets and the keys its tasks are signed with. Made once, shared by all replicas. */
+/**
+ * The identity of an installation: its id, its secrets and its task signing keys, shared by all
+ * replicas.
+ */
 import { createHmac, randomBytes, sign, timingSafeEqual } from 'node:crypto';
 import { type Clock, now as currentTime, systemClock } from '../../base/clock.ts';
 import type { CorrelationId, NodeId, NodeInstanceId } from '../../base/ids.ts';
@@ -42,23 +45,32 @@ export interface Installation {
   readonly former_task_keys: TaskKey[];
   /** How often agents ask for the keys: several times before an announced one signs. */
   readonly task_key_refresh_seconds: number;
-  /** In the caller's transaction. Replicas, this one too, reload the keys when the tail shows the fact. */
+  /** Runs in the caller's transaction. All replicas reload the keys when they see the fact. */
   rotateTaskKey(db: Database, by: { actor: Actor; correlation_id: CorrelationId }): Promise<RotatedTaskKey>;
   /** Rotates a key that is due, deletes retired ones, and reads what other replicas changed. */
   maintainTaskKeys(): Promise<number>;
   reloadTaskKeys(): Promise<void>;
-  /** Signed over pool, node and instance, so that a machine quicker than our own record is told from a stranger. */
+  /**
+   * Signed over pool, node and instance, so that a machine that registers before its row is
+   * committed is distinguished from a stranger.
+   */
   enrollmentToken(claims: EnrollmentClaims): string;
   readEnrollmentToken(token: string): EnrollmentClaims | undefined;
   signTask<T extends object>(unsigned: T): T & { kid: string; signature: string };
-  /** Shows that it is this installation who answers, and answers now; no task can be made of it, it has none of its fields. */
+  /**
+   * Proves that this installation replies, and replies now. It cannot be used as a task, because it
+   * has none of a task's fields.
+   */
   identify(nonce: string): ServerIdentity;
 }
 
 async function loadOrCreate(db: Database, now: Date): Promise<{ row: InstallationRow; keys: TaskKeyRow[] }> {
   return db.transaction(async (tx) => {
     const made = await tx.query(
-      'insert into installation (installation_id, enrollment_secret, session_secret, created_at) values ($1, $2, $3, $4) on conflict do nothing returning installation_id',
+      `insert into installation (installation_id, enrollment_secret, session_secret, created_at)
+       values ($1, $2, $3, $4)
+       on conflict do nothing
+       returning installation_id`,
       [`slipway-${randomBytes(8).toString('hex')}`, randomBytes(32), randomBytes(32), now],
     );
     if (made.length > 0) await storeTaskKey(tx, newTaskKey(now));
@@ -127,10 +139,10 @@ export async function openInstallation(
       const signing = keys.signing(now_ms);
       const { public_key, endorsed_by, endorsement } = signing.row;
       const others = [...keys.former(now_ms), ...keys.accepted(now_ms)].filter(({ kid }) => kid !== signing.row.kid);
-      const said = { service: 'slipway' as const, installation_id: row.installation_id, nonce, public_key };
-      // Whoever knows only an earlier key follows the endorsements to the one that signs here.
+      const statement = { service: 'slipway' as const, installation_id: row.installation_id, nonce, public_key };
+      // A client that knows only an earlier key follows the endorsements to the current one.
       const links = endorsed_by && endorsement ? { endorsed_by, endorsement, other_keys: others } : {};
-      return signed({ ...said, ...links }, signing);
+      return signed({ ...statement, ...links }, signing);
     },
   };
 }

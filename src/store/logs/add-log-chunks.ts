@@ -1,6 +1,7 @@
 /**
- * Adds what nodes shipped to their logs, each line once. Whoever adds moves the end of the instance's log in the same statement,
- * and only from before the first of its lines; what comes a second time, from whichever replica, finds the end moved already.
+ * Appends shipped lines to the logs of nodes, each line once. The same statement advances the end
+ * of the instance's log, but only if the end is before the first line, so a batch that arrives
+ * twice, on any replica, is appended once.
  */
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
 import type { ShippedLine } from '../../contract/agent/agent.ts';
@@ -18,7 +19,7 @@ export interface ShippedChunk extends LogOwner {
   chunk: Chunk;
 }
 
-/** A chunk that was added, under the ids that its lines belong to. */
+/** An added chunk, with the ids that its lines belong to. */
 export interface AddedChunk {
   node_instance_id: NodeInstanceId;
   allocation_id: string | null;
@@ -28,47 +29,77 @@ export interface AddedChunk {
   loose_chunks: number;
 }
 
-/** What a chunk counts towards the limit of its node, in SQL. */
+/** The bytes that a chunk counts towards the limit of its node, in SQL. */
 export const chargedBytes = `greatest(octet_length(content), raw_bytes / ${maxCompressionCredit})`;
 
-/** Chunks below this are joined with their neighbours once there are some. */
+/** Smaller chunks are joined with their neighbours once there are several. */
 export const looseBelowBytes = 64 * 1024;
 
-/** All contents travel as one value: an array of them would be written out in hexadecimal. */
+/** All contents are one parameter: an array of bytea would be sent as hexadecimal text. */
 const shipped = `shipped as (
-  select node_instance_id, node_id, first_seq, last_seq, last_at, lines, raw_bytes, packing, substring($10::bytea from start + 1 for length) as content
-  from unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::timestamptz[], $6::int[], $7::int[], $8::text[], $9::int[], $11::int[])
-    as list(node_instance_id, node_id, first_seq, last_seq, last_at, lines, raw_bytes, packing, start, length))`;
+  select node_instance_id, node_id, first_seq, last_seq, last_at, lines, raw_bytes, packing,
+    substring($10::bytea from start + 1 for length) as content
+  from unnest(
+    $1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::timestamptz[],
+    $6::int[], $7::int[], $8::text[], $9::int[], $11::int[]
+  ) as list(
+    node_instance_id, node_id, first_seq, last_seq, last_at,
+    lines, raw_bytes, packing, start, length)
+)`;
 
-/** Whether it is the node's instance still, so that the ids of what the node does now are its lines' as well. */
-const counts = (lines: string) =>
-  `(select node.node_instance_id = ${lines}.node_instance_id and instance.fenced_at is null from nodes node, instances instance
-    where node.node_id = ${lines}.node_id and instance.node_instance_id = ${lines}.node_instance_id)`;
+/** Whether it is the current, unfenced instance of its node. */
+const isCurrent = (lines: string) => `(
+  select node.node_instance_id = ${lines}.node_instance_id
+    and instance.fenced_at is null
+  from nodes node, instances instance
+  where node.node_id = ${lines}.node_id
+    and instance.node_instance_id = ${lines}.node_instance_id
+)`;
 
 /**
- * Whose lines they are, the row knows: what a replica remembers may still be the former tenant. Of an instance that counts no more they
- * are nobody's: whoever holds the node now did not write them.
+ * The row decides which allocation the lines belong to: a replica may still remember the former
+ * tenant. Lines of a former instance belong to no allocation, because the present holder did not
+ * write them.
  */
 const added = `added as (
-  insert into node_log_chunks (node_instance_id, last_seq, node_id, allocation_id, first_seq, last_at, lines, raw_bytes, packing, content)
+  insert into node_log_chunks (
+    node_instance_id, last_seq, node_id, allocation_id,
+    first_seq, last_at, lines, raw_bytes, packing, content)
   select node_instance_id, last_seq, node_id,
-    case when ${counts('shipped')} then ${holderOf('shipped.node_id')} end, first_seq, last_at, lines, raw_bytes, packing, content
-  from shipped join moved using (node_instance_id)
-  returning node_instance_id, node_id, allocation_id)`;
+    case when ${isCurrent('shipped')} then ${holderOf('shipped.node_id')} end,
+    first_seq, last_at, lines, raw_bytes, packing, content
+  from shipped
+  join moved using (node_instance_id)
+  returning node_instance_id, node_id, allocation_id
+)`;
 
-const addBehindEnd = `with ${shipped}, moved as (
-    update node_log_ends as known set last_seq = shipped.last_seq, bytes = known.bytes + ${chargedBytes},
+const addBehindEnd = `
+  with ${shipped},
+  moved as (
+    update node_log_ends as known
+    set last_seq = shipped.last_seq,
+      bytes = known.bytes + ${chargedBytes},
       unchecked_bytes = known.unchecked_bytes + ${chargedBytes},
       loose_chunks = known.loose_chunks + (raw_bytes < ${looseBelowBytes})::int
-    from shipped where known.node_instance_id = shipped.node_instance_id and known.last_seq < shipped.first_seq
+    from shipped
+    where known.node_instance_id = shipped.node_instance_id
+      -- None of the lines is stored yet.
+      and known.last_seq < shipped.first_seq
     returning known.node_instance_id, known.unchecked_bytes, known.loose_chunks
-  ), ${added}
+  ),
+  ${added}
   select added.node_instance_id, added.allocation_id, moved.unchecked_bytes, moved.loose_chunks,
-    coalesce(allocation.correlation_id, node.correlation_id) as correlation_id, coalesce(node.workflow_id, allocation.workflow_id) as workflow_id
-  from added join moved using (node_instance_id) left join nodes node on node.node_id = added.node_id and ${counts('added')}
-    left join allocations allocation on allocation.allocation_id = added.allocation_id`;
+    coalesce(allocation.correlation_id, node.correlation_id) as correlation_id,
+    coalesce(node.workflow_id, allocation.workflow_id) as workflow_id
+  from added
+  join moved using (node_instance_id)
+  left join nodes node on node.node_id = added.node_id and ${isCurrent('added')}
+  left join allocations allocation on allocation.allocation_id = added.allocation_id`;
 
-/** At most one chunk of each instance. What is missing from the answer was there in part, or is the first of its instance. */
+/**
+ * Takes at most one chunk per instance. Leaves out chunks with lines that are stored already, and
+ * the first chunk of an instance; `addNewLines` adds those.
+ */
 export async function addChunks(db: Queryable, chunks: readonly ShippedChunk[]): Promise<AddedChunk[]> {
   const each = <T>(of: (chunk: Chunk) => T) => chunks.map(({ chunk }) => of(chunk));
   const lengths = each(({ content }) => content.length);
@@ -94,7 +125,7 @@ export async function addChunks(db: Queryable, chunks: readonly ShippedChunk[]):
   return db.query<AddedChunk>(addBehindEnd, values, { often: true });
 }
 
-/** Adds of these lines what is not there yet. Answers with the number of the last line that is. */
+/** Adds the lines that are not stored yet. Returns the number of the last stored line. */
 export function addNewLines(
   db: Database,
   owner: LogOwner,

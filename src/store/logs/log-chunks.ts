@@ -1,4 +1,7 @@
-/** What a chunk of a log holds: lines of one instance as NDJSON, in the order of their numbers, compressed. */
+/**
+ * The content of a log chunk: lines of one instance as compressed NDJSON, in the order of their
+ * numbers.
+ */
 import { promisify } from 'node:util';
 import { zstdCompress, zstdDecompress } from 'node:zlib';
 import type { ShippedLine } from '../../contract/agent/agent.ts';
@@ -23,8 +26,8 @@ export interface PackedContent {
 const compress = promisify(zstdCompress);
 const decompress = promisify(zstdDecompress);
 
-/** Below this, compressing makes it longer as often as shorter. */
-const leastToCompress = 256;
+/** Below this size, compression makes it longer as often as shorter. */
+const minCompressedBytes = 256;
 
 export async function packLines(lines: readonly ShippedLine[]): Promise<Chunk> {
   const [first] = lines;
@@ -32,7 +35,7 @@ export async function packLines(lines: readonly ShippedLine[]): Promise<Chunk> {
   if (!first || !last) throw new Error('a chunk has at least one line');
   const text = lines.map((line) => JSON.stringify(line)).join('\n');
   const raw = Buffer.from(text);
-  const packing = raw.length < leastToCompress ? 'none' : 'zstd';
+  const packing = raw.length < minCompressedBytes ? 'none' : 'zstd';
   return {
     first_seq: first.seq,
     last_seq: last.seq,
@@ -44,7 +47,7 @@ export async function packLines(lines: readonly ShippedLine[]): Promise<Chunk> {
   };
 }
 
-/** One record for each line, still written out: most readers throw most of them away. */
+/** The unparsed record of each line: most readers discard most lines. */
 export async function recordsOf({ packing, content }: PackedContent): Promise<string[]> {
   const raw = packing === 'zstd' ? await decompress(content) : content;
   return raw.toString('utf8').split('\n');
@@ -52,16 +55,16 @@ export async function recordsOf({ packing, content }: PackedContent): Promise<st
 
 export const lineOf = (record: string): ShippedLine => JSON.parse(record) as ShippedLine;
 
-const written = /^\d{4}-\d\d-\d\dT\d\d:\d\d:[0-5]\d\.\d{3}Z$/;
+const utcMilliseconds = /^\d{4}-\d\d-\d\dT\d\d:\d\d:[0-5]\d\.\d{3}Z$/;
 
-/** As everything here is written: UTC, to the millisecond, so that texts compare as their times do. */
+/** Normalizes to UTC milliseconds, so that texts sort like their times. */
 export function inUtc(at: string): string {
-  if (written.test(at)) return at;
-  // A leap second is a second to the sender only.
+  if (utcMilliseconds.test(at)) return at;
+  // JavaScript has no leap seconds.
   return new Date(at.toUpperCase().replace(/:60(?=[.Z+-])/, ':59')).toISOString();
 }
 
-/** In order, each number once: the first of equal ones counts. */
+/** Sorts by number, and keeps the first line of each number. */
 export function inOrder(lines: readonly ShippedLine[]): readonly ShippedLine[] {
   const isOrdered = lines.every((line, place) => place === 0 || line.seq > (lines[place - 1]?.seq ?? 0));
   if (isOrdered) return lines;

@@ -1,12 +1,15 @@
-/** A node that writes a line now and then would leave a row for each; neighbours are joined, and then compress well. */
+/**
+ * Joins small neighbouring chunks, so that a node that writes single lines does not leave a row for
+ * each.
+ */
 import type { NodeInstanceId } from '../../base/ids.ts';
 import type { Database, Transaction } from '../pg/database.ts';
 import { chargedBytes, looseBelowBytes } from './add-log-chunks.ts';
 import { lineOf, type Packing, packLines, recordsOf } from './log-chunks.ts';
 
-/** So many small chunks since the last time are worth the work. */
+/** Joining is worth the work from this many small chunks on. */
 export const manyLoose = 64;
-const mostAtOnce = 4 * manyLoose;
+const maxAtOnce = 4 * manyLoose;
 
 interface LooseRow {
   last_seq: string;
@@ -20,7 +23,10 @@ interface LooseRow {
 
 const isLoose = ({ raw_bytes, dropped }: LooseRow) => raw_bytes < looseBelowBytes && dropped === '0';
 
-/** What lies together, of one tenant, and is not too much for one chunk; what says that lines were cut stays as it is. */
+/**
+ * Groups adjacent small chunks of one allocation. Chunks that replace dropped lines stay as they
+ * are.
+ */
 function neighbours(rows: readonly LooseRow[]): LooseRow[][] {
   const groups: LooseRow[][] = [];
   let group: LooseRow[] = [];
@@ -45,7 +51,9 @@ async function join(tx: Transaction, node_instance_id: NodeInstanceId, group: Lo
     group.map(({ last_seq }) => last_seq),
   ]);
   await tx.query(
-    `insert into node_log_chunks (node_instance_id, last_seq, node_id, allocation_id, first_seq, last_at, lines, raw_bytes, packing, content)
+    `insert into node_log_chunks (
+       node_instance_id, last_seq, node_id, allocation_id,
+       first_seq, last_at, lines, raw_bytes, packing, content)
      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
     [
       node_instance_id,
@@ -64,17 +72,24 @@ async function join(tx: Transaction, node_instance_id: NodeInstanceId, group: Lo
 
 export async function joinLooseChunks(db: Database, node_instance_id: NodeInstanceId): Promise<void> {
   await db.transaction(async (tx) => {
-    // Whoever adds to this log, and whoever cuts it, waits.
+    // Blocks writers of this log, and the limit that cuts it.
     await tx.query('select 1 from node_log_ends where node_instance_id = $1 for update', [node_instance_id]);
     const rows = await tx.query<LooseRow>(
-      `select last_seq, node_id, allocation_id, dropped, raw_bytes, packing, content from node_log_chunks
-       where node_instance_id = $1 order by last_seq desc limit $2`,
-      [node_instance_id, mostAtOnce],
+      `select last_seq, node_id, allocation_id, dropped, raw_bytes, packing, content
+       from node_log_chunks
+       where node_instance_id = $1
+       order by last_seq desc
+       limit $2`,
+      [node_instance_id, maxAtOnce],
     );
     for (const group of neighbours(rows.reverse())) await join(tx, node_instance_id, group);
     await tx.query(
-      `update node_log_ends set loose_chunks = 0,
-         bytes = (select coalesce(sum(${chargedBytes}), 0) from node_log_chunks where node_instance_id = $1)
+      `update node_log_ends
+       set loose_chunks = 0,
+         bytes = (
+           select coalesce(sum(${chargedBytes}), 0) from node_log_chunks
+           where node_instance_id = $1
+         )
        where node_instance_id = $1`,
       [node_instance_id],
     );

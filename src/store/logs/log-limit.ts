@@ -1,11 +1,14 @@
-/** The logs of a node take so much room and no more: the oldest lines make way, and one line in their place says how many they were. */
+/**
+ * Limits the logs of a node: drops the oldest lines, and puts one line with their number in their
+ * place.
+ */
 import type { NodeId } from '../../base/ids.ts';
 import { type Database, single } from '../pg/database.ts';
 import { chargedBytes } from './add-log-chunks.ts';
 import { packLines } from './log-chunks.ts';
 
-/** Down to this share of the limit, so that not every batch cuts. */
-const leaves = 0.9;
+/** Cuts down to this share of the limit, so that not every batch cuts. */
+const keptShare = 0.9;
 
 interface CutRow {
   node_instance_id: string;
@@ -16,42 +19,66 @@ interface CutRow {
   lines: string;
 }
 
-const lock = 'select 1 from node_log_ends where node_id = $1 order by node_instance_id for update';
+const lock = `
+  select 1 from node_log_ends
+  where node_id = $1
+  -- The same order in every transaction avoids deadlocks.
+  order by node_instance_id
+  for update`;
 
-/** Added up anew: what a former version counted was less. */
-const heldBytes = `select coalesce(sum(${chargedBytes}), 0) as bytes from node_log_chunks where node_id = $1`;
-
-const setEnds = `
-  update node_log_ends set unchecked_bytes = 0,
-    bytes = (
-      select coalesce(sum(${chargedBytes}), 0) from node_log_chunks
-      where node_log_chunks.node_instance_id = node_log_ends.node_instance_id)
+/** Sums the chunks, because earlier versions counted fewer bytes in `node_log_ends`. */
+const heldBytes = `
+  select coalesce(sum(${chargedBytes}), 0) as bytes
+  from node_log_chunks
   where node_id = $1`;
 
-/** The oldest, until what is left fits. What already says that lines were cut is cut with them, and counted. */
-const cut = `
-  with victims as (
-    delete from node_log_chunks where (node_instance_id, last_seq) in (
-      select node_instance_id, last_seq from (
-        select node_instance_id, last_seq, sum(${chargedBytes}) over (order by node_instance_id desc, last_seq desc) as kept
-        from node_log_chunks where node_id = $1) as counted
-      where kept > $2)
-    returning node_instance_id, allocation_id, first_seq, last_seq, last_at, greatest(dropped, lines) as lines)
-  select node_instance_id, allocation_id, max(last_seq) as last_seq, min(first_seq) as first_seq, max(last_at) as last_at, sum(lines) as lines
-  from victims group by node_instance_id, allocation_id`;
+const setEnds = `
+  update node_log_ends
+  set unchecked_bytes = 0,
+    bytes = (
+      select coalesce(sum(${chargedBytes}), 0) from node_log_chunks
+      where node_log_chunks.node_instance_id = node_log_ends.node_instance_id
+    )
+  where node_id = $1`;
 
-export async function cutLog(db: Database, node_id: NodeId, most_bytes: number): Promise<void> {
+/**
+ * Deletes the oldest chunks until the rest fits. Lines that replace dropped ones count as those.
+ */
+const cut = `
+  with deleted as (
+    delete from node_log_chunks
+    where (node_instance_id, last_seq) in (
+      select node_instance_id, last_seq
+      from (
+        select node_instance_id, last_seq,
+          sum(${chargedBytes}) over (order by node_instance_id desc, last_seq desc) as kept
+        from node_log_chunks
+        where node_id = $1
+      ) as counted
+      where kept > $2
+    )
+    returning node_instance_id, allocation_id, first_seq, last_seq, last_at,
+      greatest(dropped, lines) as lines
+  )
+  select node_instance_id, allocation_id, max(last_seq) as last_seq, min(first_seq) as first_seq,
+    max(last_at) as last_at, sum(lines) as lines
+  from deleted
+  group by node_instance_id, allocation_id`;
+
+export async function cutLog(db: Database, node_id: NodeId, max_bytes: number): Promise<void> {
   await db.transaction(async (tx) => {
     await tx.query(lock, [node_id]);
     const held = Number(single(await tx.query<{ bytes: string }>(heldBytes, [node_id])).bytes);
-    const rows = held > most_bytes ? await tx.query<CutRow>(cut, [node_id, Math.floor(most_bytes * leaves)]) : [];
+    const rows = held > max_bytes ? await tx.query<CutRow>(cut, [node_id, Math.floor(max_bytes * keptShare)]) : [];
     for (const row of rows) {
-      const line = `dropped ${row.lines} lines: the logs of this node were more than the ${most_bytes} bytes they may take`;
+      const line = `dropped ${row.lines} lines: the logs of this node exceeded their limit of ${max_bytes} bytes`;
       const seq = Number(row.last_seq);
-      const said = { seq, at: row.last_at.toISOString(), stream: 'agent' as const, line };
-      const chunk = await packLines([said]);
+      const notice = { seq, at: row.last_at.toISOString(), stream: 'agent' as const, line };
+      const chunk = await packLines([notice]);
       await tx.query(
-        `insert into node_log_chunks (node_instance_id, last_seq, node_id, allocation_id, first_seq, last_at, lines, dropped, raw_bytes, packing, content)
+        `insert into node_log_chunks (
+           node_instance_id, last_seq, node_id, allocation_id,
+           first_seq, last_at, lines, dropped, raw_bytes, packing, content)
          values ($1, $2, $3, $4, $5, $6, 1, $7, $8, $9, $10)`,
         [
           row.node_instance_id,

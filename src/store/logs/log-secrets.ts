@@ -1,6 +1,7 @@
 /**
- * Strikes secrets out of what nodes ship, line by line; and private keys also where one spreads over several lines. A key that began in
- * an earlier batch is remembered, and where this replica did not see that batch, looked up among what is stored.
+ * Redacts secrets in shipped log lines, including private keys that span several lines. A key that
+ * began in an earlier batch is remembered; if another replica took that batch, it is found among
+ * the stored lines.
  */
 import type { NodeInstanceId } from '../../base/ids.ts';
 import { followKeyLines, mayContinueKey, type OpenKey } from '../../base/redaction/key-lines.ts';
@@ -11,18 +12,18 @@ import type { Database } from '../pg/database.ts';
 import { readLines } from './node-logs.ts';
 
 export interface LogSecrets {
-  /** In the order of their numbers; at least one. */
+  /** Takes at least one line, in the order of their numbers. */
   redactLines(instance: NodeInstanceId, lines: readonly ShippedLine[], redact: Redactor): Promise<ShippedLine[]>;
 }
 
 type Keys = ReadonlyMap<string, OpenKey>;
 
-/** More than the longest key takes. */
-const linesLookedUp = 120;
-const mostRemembered = 1_000;
+/** More than the longest key has. */
+const maxKeyLines = 120;
+const maxRemembered = 1_000;
 
-/** The first line of each stream may go on with a key; where a key ends, it may have begun before all of them. */
-function mayBegin(lines: readonly ShippedLine[]): boolean {
+/** Whether a stream may begin inside a key: by its first line, or by a line that ends a key. */
+function mayStartInsideKey(lines: readonly ShippedLine[]): boolean {
   const seen = new Set<string>();
   return lines.some(({ stream, line }) => {
     const isFirst = !seen.has(stream);
@@ -32,31 +33,31 @@ function mayBegin(lines: readonly ShippedLine[]): boolean {
 }
 
 export function createLogSecrets(db: Database): LogSecrets {
-  const inside = new Map<string, { last_seq: number; open: Keys }>();
+  const openKeys = new Map<string, { last_seq: number; open: Keys }>();
 
-  const stored = async (instance: NodeInstanceId, before: number): Promise<Keys> => {
-    const { items } = await readLines(db, { instance, tail: true, visibility: wholeFleet, limit: linesLookedUp });
+  const readOpenKeys = async (instance: NodeInstanceId, before: number): Promise<Keys> => {
+    const { items } = await readLines(db, { instance, tail: true, visibility: wholeFleet, limit: maxKeyLines });
     const keys = followKeyLines(undefined, redactionMark);
     for (const { seq, stream, line } of items) if (seq < before) keys.isInside(stream, line);
     return keys.open();
   };
 
   const remember = (instance: NodeInstanceId, last_seq: number, open: Keys) => {
-    inside.delete(instance);
-    if (open.size > 0) inside.set(instance, { last_seq, open });
-    const [oldest] = inside.size > mostRemembered ? inside.keys() : [];
-    if (oldest !== undefined) inside.delete(oldest);
+    openKeys.delete(instance);
+    if (open.size > 0) openKeys.set(instance, { last_seq, open });
+    const [oldest] = openKeys.size > maxRemembered ? openKeys.keys() : [];
+    if (oldest !== undefined) openKeys.delete(oldest);
   };
 
   return {
     async redactLines(instance, lines, redact) {
       const first = lines[0]?.seq ?? 0;
-      const known = inside.get(instance);
+      const known = openKeys.get(instance);
       const follows = known?.last_seq === first - 1;
-      const begun = follows ? known.open : mayBegin(lines) ? await stored(instance, first) : undefined;
+      const begun = follows ? known.open : mayStartInsideKey(lines) ? await readOpenKeys(instance, first) : undefined;
       const plain = (line: string) => redact.text(line);
       if (!begun?.size && !lines.some(({ line }) => line.includes('-----BEGIN '))) {
-        inside.delete(instance);
+        openKeys.delete(instance);
         return lines.map((each) => ({ ...each, line: plain(each.line) }));
       }
       const keys = followKeyLines(begun);

@@ -1,6 +1,6 @@
 /**
- * Writes the logs of many nodes: what came while a statement was under way goes with the next one, whoever it came from. Nobody is
- * answered before their lines are durable, so nothing waits here that is not held on its node as well.
+ * Writes the logs of many nodes in batches: lines that arrive while a statement runs go with the
+ * next one. An agent gets its reply only once its lines are durable, and keeps them until then.
  */
 import type { ForwardedLine } from '../../base/telemetry/log-forwarder.ts';
 import type { ShippedLine } from '../../contract/agent/agent.ts';
@@ -17,7 +17,7 @@ export interface StoredLines extends LogOwner {
   lines: readonly ShippedLine[];
 }
 
-/** As they are sent on to others. */
+/** The format for log forwarders. */
 export function forwardedLines({ node_id, node_instance_id, ids, lines }: StoredLines): ForwardedLine[] {
   const { allocation_id, correlation_id, workflow_id } = ids;
   const all = { node_id, node_instance_id, allocation_id, correlation_id, workflow_id };
@@ -26,16 +26,16 @@ export function forwardedLines({ node_id, node_instance_id, ids, lines }: Stored
 }
 
 export interface LogWriter {
-  /** Answers with the number of the last line of the instance that is durable. */
+  /** Returns the number of the last durable line of the instance. */
   store(owner: LogOwner & { pool: string }, lines: readonly ShippedLine[]): Promise<number>;
-  /** Resolves when what was begun is done, the tidying up included. */
+  /** Resolves when all pending work is done, including joining and cutting. */
   settled(): Promise<void>;
 }
 
 export interface LogWriterParts {
   db: Database;
   pool_redactors: PoolRedactors;
-  /** What the logs of one node may take in the store, as `LogSettings` counts. */
+  /** The limit for the logs of one node; see `LogSettings`. */
   most_bytes_per_node: number;
   onStored?(stored: StoredLines): void;
   onError(error: unknown): void;
@@ -47,7 +47,7 @@ interface Waiting extends ShippedChunk {
   reject(error: unknown): void;
 }
 
-const mostStatementBytes = 8 * 1024 * 1024;
+const maxStatementBytes = 8 * 1024 * 1024;
 
 export function createLogWriter({
   db,
@@ -67,19 +67,21 @@ export function createLogWriter({
     void work.finally(() => begun.delete(work));
   };
 
-  /** The oldest of each instance, in the order of the instances: two replicas that write the same rows must not wait for each other. */
-  const takeTurn = (): Waiting[] => {
+  /**
+   * Takes the oldest batch of each instance, sorted by instance so that replicas do not deadlock.
+   */
+  const takeBatch = (): Waiting[] => {
     const taken = new Map<string, Waiting>();
     let bytes = 0;
     for (const each of queue) {
       if (taken.has(each.node_instance_id)) continue;
       bytes += each.chunk.content.length;
-      if (bytes > mostStatementBytes && taken.size > 0) break;
+      if (bytes > maxStatementBytes && taken.size > 0) break;
       taken.set(each.node_instance_id, each);
     }
-    const turn = new Set(taken.values());
-    queue.splice(0, queue.length, ...queue.filter((each) => !turn.has(each)));
-    return [...turn].sort((a, b) => (a.node_instance_id < b.node_instance_id ? -1 : 1));
+    const batch = new Set(taken.values());
+    queue.splice(0, queue.length, ...queue.filter((each) => !batch.has(each)));
+    return [...batch].sort((a, b) => (a.node_instance_id < b.node_instance_id ? -1 : 1));
   };
 
   const tidy = async ({ node_instance_id, node_id }: LogOwner, ids: AddedChunk) => {
@@ -90,7 +92,7 @@ export function createLogWriter({
       if (ids.loose_chunks >= manyLoose) await joinLooseChunks(db, node_instance_id);
       if (isMuch) await cutLog(db, node_id, most_bytes_per_node);
     } catch (error) {
-      // The counts stay, so whoever writes next comes back to it.
+      // The counters stay, so the next write tries again.
       onError(error);
     } finally {
       tidying.delete(node_id);
@@ -113,20 +115,20 @@ export function createLogWriter({
     }
   };
 
-  const writeTurn = async (turn: Waiting[]) => {
+  const writeBatch = async (batch: Waiting[]) => {
     let added: AddedChunk[] = [];
     try {
-      added = await addChunks(db, turn);
+      added = await addChunks(db, batch);
     } catch (error) {
       if (error instanceof StoreUnavailable) {
-        for (const { reject } of turn) reject(error);
+        for (const { reject } of batch) reject(error);
         return;
       }
-      // What one of them holds must not keep the others waiting: each goes alone.
+      // One bad batch must not block the others: write each alone.
       onError(error);
     }
     const byInstance = new Map(added.map((each) => [each.node_instance_id, each]));
-    for (const waiting of turn) {
+    for (const waiting of batch) {
       const ids = byInstance.get(waiting.node_instance_id);
       if (ids) done(waiting, waiting.chunk.last_seq, ids, waiting.lines);
       else await writeOne(waiting);
@@ -136,7 +138,7 @@ export function createLogWriter({
   const write = async () => {
     if (writing) return;
     writing = true;
-    while (queue.length > 0) await writeTurn(takeTurn());
+    while (queue.length > 0) await writeBatch(takeBatch());
     writing = false;
   };
 

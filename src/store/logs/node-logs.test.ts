@@ -55,21 +55,24 @@ const linesFrom = (first: number, last: number, text?: (seq: number) => string) 
   Array.from({ length: last - first + 1 }, (_, i) => line(first + i, text?.(first + i)));
 const chunksOf = (node_id: string) =>
   db.query<{ lines: number; packing: string; raw_bytes: number; bytes: number }>(
-    `select lines, packing, raw_bytes, octet_length(content) as bytes from node_log_chunks where node_id = $1 order by node_instance_id, last_seq`,
+    `select lines, packing, raw_bytes, octet_length(content) as bytes
+     from node_log_chunks
+     where node_id = $1
+     order by node_instance_id, last_seq`,
     [node_id],
   );
 const charged = ({ bytes, raw_bytes }: { bytes: number; raw_bytes: number }) =>
   Math.max(bytes, Math.floor(raw_bytes / maxCompressionCredit));
 const texts = async (node_id: string) => (await readLines(db, { node_id, ...page })).items.map((item) => item.line);
 
-test('lines that are shipped again, in any portions, are kept once, as they first came', async () => {
+test('stores each line once, as it first came, however often it is shipped again', async () => {
   const portion = fc.tuple(fc.integer({ min: 1, max: 10 }), fc.integer({ min: 0, max: 12 }));
   await fc.assert(
     fc.asyncProperty(fc.array(portion, { maxLength: 8 }), async (portions) => {
       const ids = await shipper();
       const kept: string[] = [];
       let known = 0;
-      // An agent begins behind what was acknowledged, or before it, where the acknowledgement was lost.
+      // An agent continues after the acknowledged lines, or repeats some if a reply was lost.
       for (const [round, [length, repeated]] of portions.entries()) {
         const first = Math.max(1, known + 1 - repeated);
         const lines = linesFrom(first, first + length - 1, (seq) => `${seq} of round ${round}`);
@@ -83,7 +86,7 @@ test('lines that are shipped again, in any portions, are kept once, as they firs
   );
 });
 
-test('those that ship the same at once, through several replicas, lose nothing and repeat nothing', async () => {
+test('stores each line once when the same lines arrive concurrently at several replicas', async () => {
   const ids = await shipper();
   const lines = linesFrom(1, 200);
   const other = writer();
@@ -97,7 +100,7 @@ test('those that ship the same at once, through several replicas, lose nothing a
   expect(items.map((item) => item.seq)).toEqual(lines.map((each) => each.seq));
 });
 
-test('many nodes at once each keep their own, in order', async () => {
+test('stores the lines of many concurrent nodes in order', async () => {
   const nodes = await Promise.all(Array.from({ length: 8 }, shipper));
   const rounds = [1, 2, 3, 4, 5];
   await Promise.all(
@@ -113,7 +116,7 @@ test('many nodes at once each keep their own, in order', async () => {
     expect(await texts(node_id)).toEqual(linesFrom(1, 50).map(({ seq }) => `${node} says ${seq}`));
 });
 
-test('a line that comes out of order in its batch, or with another clock, reads as the others do', async () => {
+test('sorts lines that are out of order, and normalizes their times', async () => {
   const ids = await shipper();
   await logs.store(ids, [
     { ...line(3), at: '2026-01-01T02:00:00.5+02:00' },
@@ -131,7 +134,7 @@ test('a line that comes out of order in its batch, or with another clock, reads 
   expect((await readLines(db, since)).items.map(({ seq }) => seq)).toEqual([2, 3]);
 });
 
-test('what is kept is compressed, and what comes line by line is joined', async () => {
+test('compresses chunks, and joins single lines', async () => {
   const ids = await shipper();
   const said = (seq: number) => `GET /v1/items/${seq} 200 in ${seq % 40} ms`;
   await logs.store(ids, linesFrom(1, 1000, said));
@@ -147,7 +150,7 @@ test('what is kept is compressed, and what comes line by line is joined', async 
   expect(Number(ends[0]?.bytes)).toBe((await chunksOf(ids.node_id)).reduce((sum, each) => sum + charged(each), 0));
 });
 
-test('a node that writes more than it may keeps the newest lines, and says how many were cut', async () => {
+test('keeps the newest lines of a node over its limit, and says how many were dropped', async () => {
   const ids = await shipper();
   const small = writer(4_000);
   const noise = () => randomBytes(100).toString('base64');
@@ -163,12 +166,12 @@ test('a node that writes more than it may keeps the newest lines, and says how m
   expect(marker).toMatchObject({ seq: dropped, stream: 'agent' });
   const held = (await chunksOf(ids.node_id)).reduce((sum, { bytes }) => sum + bytes, 0);
   expect(held).toBeLessThan(6_000);
-  // What was cut does not come back.
+  // Dropped lines are not stored again.
   expect(await small.store(ids, linesFrom(1, 5))).toBe(200);
   expect((await readLines(db, { node_id: ids.node_id, ...page })).items).toEqual(items);
 });
 
-test('lines that compress a thousandfold count by what was written', async () => {
+test('counts lines that compress a thousandfold by their raw size', async () => {
   const ids = await shipper();
   const small = writer(40_000);
   const repeated = () => 'a'.repeat(1_000);
@@ -190,19 +193,19 @@ test('lines that compress a thousandfold count by what was written', async () =>
   expect(Number(ends[0]?.bytes)).toBe(sum(charged));
 });
 
-test('a search stops after a bound of work and goes on where it stopped, in both directions', async () => {
+test('a search stops after a bounded amount of work and continues there, in both directions', async () => {
   const ids = await shipper();
   for (let round = 0; round < 40; round++)
     await logs.store(
       ids,
       linesFrom(round * 10 + 1, round * 10 + 10, (seq) => (seq === 7 || seq === 393 ? 'needle' : `straw ${seq}`)),
     );
-  const asked = { node_id: ids.node_id, ...page, q: 'needle', max_read_bytes: 100_000 };
+  const filter = { node_id: ids.node_id, ...page, q: 'needle', max_read_bytes: 100_000 };
   const found: number[] = [];
   let pages = 0;
   let after = parseLogCursor('');
   for (let more: string | null = ''; more !== null; pages++) {
-    const { items, continue_at, next_cursor } = await readLines(db, { ...asked, ...(after && { after }) });
+    const { items, continue_at, next_cursor } = await readLines(db, { ...filter, ...(after && { after }) });
     found.push(...items.map(({ seq }) => seq));
     if (continue_at !== null) expect(continue_at).toBe(next_cursor);
     after = parseLogCursor(continue_at ?? '');
@@ -216,12 +219,12 @@ test('a search stops after a bound of work and goes on where it stopped, in both
   pages = 0;
   for (let more: string | null = ''; more !== null; pages++) {
     const { items, continue_at, next_cursor } = await readLines(db, {
-      ...asked,
+      ...filter,
       tail: true,
       ...(before && { before }),
     });
     backwards.unshift(...items.map(({ seq }) => seq));
-    if (pages === 0) expect(parseLogCursor(next_cursor ?? '')?.seq, 'whoever follows goes on behind the end').toBe(400);
+    if (pages === 0) expect(parseLogCursor(next_cursor ?? '')?.seq, 'a follower continues after the end').toBe(400);
     before = parseLogCursor(continue_at ?? '');
     more = continue_at;
   }
@@ -229,7 +232,7 @@ test('a search stops after a bound of work and goes on where it stopped, in both
   expect(pages).toBeGreaterThan(2);
 });
 
-test('a search goes through everything, and whoever follows goes on behind it', async () => {
+test('a search reads all lines, and a follower continues after them', async () => {
   const ids = await shipper();
   for (let round = 0; round < 40; round++)
     await logs.store(
@@ -245,7 +248,7 @@ test('a search goes through everything, and whoever follows goes on behind it', 
   expect(await lastLines(db, ids.node_instance_id, 2)).toEqual(['fine 399', 'fine 400']);
 });
 
-test('lines are paged by cursor, and their tail is the last ones in the order they were written', async () => {
+test('pages through lines by cursor, and returns the last lines in their order', async () => {
   const ids = await shipper();
   await logs.store(
     ids,
@@ -260,7 +263,7 @@ test('lines are paged by cursor, and their tail is the last ones in the order th
   expect(tail.items.map((item) => item.seq)).toEqual([8, 9, 10]);
 });
 
-test('what is searched for is taken literally', async () => {
+test('takes the search text literally', async () => {
   const ids = await shipper();
   await logs.store(ids, [line(1, '100% done'), line(2, '1000 done'), line(3, 'a_b'), line(4, 'axb'), line(5, 'c\\d')]);
   const found = async (q: string) =>
@@ -270,7 +273,7 @@ test('what is searched for is taken literally', async () => {
   expect(await found('\\')).toEqual([5]);
 });
 
-test('a tenant reads only what was written while the node was its own', async () => {
+test('a tenant reads only lines from the time when it held the node', async () => {
   const node = await fleet.node('ready');
   const ids = {
     node_id: node.node_id,
@@ -289,8 +292,8 @@ test('a tenant reads only what was written while the node was its own', async ()
   const next = await fleet.allocation('active', node, 'next');
   await logs.store(ids, [line(4)]);
   const seen = async (visibility: Visibility, allocation_id?: string) => {
-    const asked = { node_id: node.node_id, limit: 10, visibility, ...(allocation_id && { allocation_id }) };
-    return (await readLines(db, asked)).items.map((item) => item.seq);
+    const filter = { node_id: node.node_id, limit: 10, visibility, ...(allocation_id && { allocation_id }) };
+    return (await readLines(db, filter)).items.map((item) => item.seq);
   };
   expect(await seen(tenantOnly('mine'))).toEqual([2]);
   expect(await seen(tenantOnly('next'))).toEqual([4]);
@@ -301,7 +304,7 @@ test('a tenant reads only what was written while the node was its own', async ()
   expect(await seen(tenantOnly('next'), mine.allocation_id)).toEqual([]);
 });
 
-test('a private key over several lines is struck out, wherever batches end and whichever replica takes them', async () => {
+test('redacts a private key over several lines, across batches and replicas', async () => {
   const body = ['MIIEowIBAAKCAQEAplanted1'.padEnd(64, 'A'), 'planted2'.padEnd(64, 'B'), 'planted3='];
   const printed = ['before', '-----BEGIN RSA PRIVATE KEY-----', ...body, '-----END RSA PRIVATE KEY-----', 'after'];
   const shipped = printed.map((text, place) => line(place + 1, text));
@@ -309,7 +312,7 @@ test('a private key over several lines is struck out, wherever batches end and w
     for (const second of [logs, writer()]) {
       const ids = await shipper();
       if (end > 0) await logs.store(ids, shipped.slice(0, end));
-      // What came before comes again, as after a lost answer.
+      // Repeats earlier lines, as after a lost reply.
       await second.store(ids, shipped.slice(end % 2 === 0 ? 0 : end));
       const kept = await texts(ids.node_id);
       expect(kept.join(), `cut before line ${end + 1}`).not.toContain('planted');

@@ -22,13 +22,13 @@ export interface LogFilter {
   q?: string;
   tail?: boolean;
   after?: LogPosition;
-  /** Where a search for the last lines goes on. */
+  /** Continues a search for the last lines. */
   before?: LogPosition;
   visibility: Visibility;
   limit: number;
   /** How much one call reads before it returns where it stopped. */
   max_read_bytes?: number;
-  /** The caller has gone, so reading stops. */
+  /** Whether the caller has disconnected; reading then stops. */
   gone?(): boolean;
 }
 
@@ -41,9 +41,12 @@ interface ChunkRow extends PackedContent {
 /** A search reads many chunks; a few at a time keep memory small and let other queries in. */
 const chunksAtOnce = 16;
 
-/** A call reads this much at most. A small chunk counts as `leastChunkBytes`, because it has a cost too. */
+/**
+ * A call reads this much at most. A small chunk counts as `minChunkBytes`, because it has a cost
+ * too.
+ */
 const maxReadBytes = 32 * 1024 * 1024;
-const leastChunkBytes = 16 * 1024;
+const minChunkBytes = 16 * 1024;
 
 /** The next chunks after a position, or before it for the last lines. */
 function nextChunks(db: Queryable, filter: LogFilter, from: LogPosition | undefined): Promise<ChunkRow[]> {
@@ -54,17 +57,20 @@ function nextChunks(db: Queryable, filter: LogFilter, from: LogPosition | undefi
   if (filter.allocation_id) where.push(`allocation_id = ${bind(filter.allocation_id)}`);
   if (filter.since) where.push(`last_at >= ${bind(filter.since)}::timestamptz`);
   where.push(...ofOwnAllocation(filter.visibility, 'node_log_chunks', bind));
-  const behind = (position: LogPosition, sign: '>' | '<') =>
+  const addBound = (position: LogPosition, sign: '>' | '<') =>
     where.push(
       `(node_instance_id, last_seq) ${sign} (${bind(position.node_instance_id)}, ${bind(position.seq)}::bigint)`,
     );
-  if (filter.after) behind(filter.after, '>');
-  if (filter.before) behind(filter.before, '<');
-  if (from) behind(from, filter.tail ? '<' : '>');
+  if (filter.after) addBound(filter.after, '>');
+  if (filter.before) addBound(filter.before, '<');
+  if (from) addBound(from, filter.tail ? '<' : '>');
   const direction = filter.tail ? 'desc' : 'asc';
   return db.query<ChunkRow>(
-    `select node_instance_id, last_seq, raw_bytes, packing, content from node_log_chunks where ${where.join(' and ')}
-     order by node_instance_id ${direction}, last_seq ${direction} limit ${chunksAtOnce}`,
+    `select node_instance_id, last_seq, raw_bytes, packing, content
+     from node_log_chunks
+     where ${where.join(' and ')}
+     order by node_instance_id ${direction}, last_seq ${direction}
+     limit ${chunksAtOnce}`,
     values,
   );
 }
@@ -85,7 +91,7 @@ export async function readLines(db: Queryable, filter: LogFilter): Promise<LogPa
   const sinceMs = filter.since ? Date.parse(filter.since) : null;
   const { after, limit, tail = false } = filter;
   const items: LogLine[] = [];
-  /** Everything up to here was read; the next call goes on from there, also when nothing was found. */
+  /** Read up to here, even if nothing was found; the next call continues after it. */
   let read: LogPosition | undefined;
   let newest: LogPosition | undefined;
   let readBytes = 0;
@@ -107,7 +113,7 @@ export async function readLines(db: Queryable, filter: LogFilter): Promise<LogPa
     const rows = await nextChunks(db, filter, read);
     for (const row of rows) {
       if (isDone()) break;
-      readBytes += Math.max(row.raw_bytes, leastChunkBytes);
+      readBytes += Math.max(row.raw_bytes, minChunkBytes);
       read = { node_instance_id: row.node_instance_id, seq: Number(row.last_seq) };
       newest ??= read;
       const found = await wantedOf(row);
@@ -133,7 +139,7 @@ export async function lastLines(db: Queryable, instance: NodeInstanceId, limit =
   return page.items.map(({ line }) => line);
 }
 
-/** The number of the last line of an instance that is kept; 0 where there is none. */
+/** The number of the last stored line of an instance, or 0. */
 export async function lastStoredSeq(db: Queryable, instance: NodeInstanceId): Promise<number> {
   const [end] = await db.query<{ last_seq: string }>('select last_seq from node_log_ends where node_instance_id = $1', [
     instance,

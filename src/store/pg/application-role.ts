@@ -1,13 +1,14 @@
 /**
- * What the application's role may do: read and write every table, but of evidence only add to it. The tables belong to another
- * role, so it cannot give itself more; the pieces of evidence are made and dropped for it by two functions of that owner.
+ * The rights of the application's role: read and write every table, but only append to evidence.
+ * Another role owns the tables, so the application cannot grant itself more. Functions of that
+ * owner create and drop the partitions of evidence.
  */
 import type pg from 'pg';
 
-/** Only added to, like evidence itself. */
+/** Append-only, like evidence itself. */
 const seals = ['evidence_checkpoints', 'evidence_segments', 'evidence_late_rows', 'evidence_keys'];
 
-/** Nothing to do for the owner itself, and for whoever has its rights already. */
+/** Does nothing for the owner, or for a role that has its rights already, unless `afresh`. */
 export async function grantApplication(client: pg.Client, role: string, afresh: boolean): Promise<void> {
   const { rows } = await client.query<{ granted: boolean; owner: boolean }>(
     `select has_table_privilege($1, 'evidence_cuts', 'select') as granted, current_user = $1 as owner`,

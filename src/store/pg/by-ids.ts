@@ -1,9 +1,10 @@
 /**
- * Rows by their ids, as the database plans it best. By one id a statement is planned once for each connection. By a list it is planned
- * anew each time, whatever it is told: of a list that it has not seen it expects ten, and so takes a plan for any list to be the dearer one.
+ * Conditions that select rows by their ids. With one id the statement is prepared. With a list it
+ * is not: PostgreSQL assumes ten elements for an unknown list, estimates the generic plan as more
+ * expensive, and would plan each execution anyway.
  */
 export interface ByIds {
-  /** A condition on the column that it was made for. */
+  /** A condition on the column. */
   which: string;
   value: unknown;
   how: { often: boolean };
@@ -15,8 +16,9 @@ export const byIds = (column: string, parameter: `$${number}`, ids: readonly unk
     : { which: `${column} = any(${parameter})`, value: ids, how: { often: false } };
 
 /**
- * The same for lists of any length, planned once for each connection: the list is hidden from the planner, who expects ten whatever it holds
- * and looks each up by its key. Also one that was planned while the table was small reads it at most once, and never once for each entry.
+ * The same for lists of any length, in a prepared statement. The subquery hides the list from the
+ * planner, which then assumes ten elements and looks each up by its key. A plan that was made while
+ * the table was small scans the table at most once, never once per element.
  */
 export const anyOf = (column: string, list: `$${number}::${string}[]`): string =>
   `${column} in (select unnest((select ${list})))`;

@@ -1,15 +1,17 @@
-/** The only reader of the database's clock: replicas follow it, so that all of them agree on `now`. */
+/** The only reader of the database's clock. All replicas follow it, so that they agree on `now`. */
 import { type Clock, offsetClock, systemClock } from '../../base/clock.ts';
 import { type Queryable, single } from './database.ts';
 
 const readings = 3;
 
 export interface SyncedClock extends Clock {
-  /** Follows the database's clock anew, after it was set. */
+  /** Measures the database's clock again, after it was set. */
   resync(): Promise<void>;
 }
 
-/** Keeps the reading with the shortest round trip, and takes the middle of it as the moment of the answer. */
+/**
+ * Keeps the reading with the shortest round trip, and takes its middle as the time of the reading.
+ */
 async function measure(db: Queryable, base: Clock): Promise<{ wallMs: number; monotonicMs: number }> {
   let best: { wallMs: number; monotonicMs: number; tripMs: number } | undefined;
   for (let i = 0; i < readings; i++) {
@@ -27,13 +29,13 @@ async function measure(db: Queryable, base: Clock): Promise<{ wallMs: number; mo
 }
 
 export async function databaseClock(db: Queryable, base: Clock = systemClock): Promise<SyncedClock> {
-  let followed = offsetClock(await measure(db, base), base);
+  let current = offsetClock(await measure(db, base), base);
   return {
-    nowMs: () => followed.nowMs(),
-    monotonicMs: () => followed.monotonicMs(),
-    after: (delayMs, run) => followed.after(delayMs, run),
+    nowMs: () => current.nowMs(),
+    monotonicMs: () => current.monotonicMs(),
+    after: (delayMs, run) => current.after(delayMs, run),
     async resync() {
-      followed = offsetClock(await measure(db, base), base);
+      current = offsetClock(await measure(db, base), base);
     },
   };
 }

@@ -1,4 +1,4 @@
-/** Prepared statements survive changes of their tables, and reads run in parallel where they can. */
+/** Prepared statements survive changes of their tables; reads run in parallel where possible. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestDatabase, testDatabase } from '../../../test/support/database.ts';
 import { type Database, openDatabase, type Queryable, readAll, withinTransaction } from './database.ts';

@@ -1,17 +1,17 @@
 /**
- * Idempotency keys: the first request with a key does the work, its repeats get its answer. A key is claimed, worked under
- * and answered in one transaction, so that a crash leaves either all of it or nothing, and a repeat that comes meanwhile
- * waits for the first one's commit.
+ * Idempotency keys: the first request with a key does the work, retries get its reply. The key, the
+ * work and the reply are written in one transaction, so a crash leaves all of it or nothing, and a
+ * concurrent retry waits for the commit.
  *
- * An answer may hold a secret that is shown once (a new token), so it is sealed by the key itself, of which only a hash is
- * stored: whoever reads the table reads neither.
+ * A reply may hold a secret that is shown once (a new token). It is encrypted with the key itself,
+ * of which only a hash is stored, so the table reveals neither.
  */
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
 import { isLockTimeout, type Queryable, type Transaction } from './database.ts';
 
 const keptSeconds = 24 * 3600;
-/** How long a repeat waits for the first request to end before it is told to come back. */
-const mostWait = '5s';
+/** How long a retry waits for the first request before it gets `in_progress`. */
+const maxWait = '5s';
 
 export interface KeyScope {
   token_id: string;
@@ -54,19 +54,22 @@ function unseal(scope: KeyScope, sealed: string): unknown {
 }
 
 async function insertKey(tx: Transaction, scope: KeyScope, request_hash: Buffer, now: Date): Promise<boolean> {
-  await tx.query(`set local lock_timeout = '${mostWait}'`);
-  const claimed = await tx.query(
-    `insert into idempotency_keys (token_id, key, request_hash, created_at) values ($1, $2, $3, $4)
-     on conflict (token_id, key) do update set request_hash = $3, created_at = $4, status = null, reply = null
-     where idempotency_keys.created_at < $4::timestamptz - make_interval(secs => $5)
+  await tx.query(`set local lock_timeout = '${maxWait}'`);
+  const inserted = await tx.query(
+    `insert into idempotency_keys (token_id, key, request_hash, created_at)
+     values ($1, $2, $3, $4)
+     on conflict (token_id, key) do update
+       set request_hash = $3, created_at = $4, status = null, reply = null
+       -- An expired key can be used again.
+       where idempotency_keys.created_at < $4::timestamptz - make_interval(secs => $5)
      returning key`,
     [scope.token_id, storedKey(scope), request_hash, now, keptSeconds],
   );
   await tx.query('set local lock_timeout = 0');
-  return claimed.length > 0;
+  return inserted.length > 0;
 }
 
-/** The first hash is written; a row that holds any of them is of the same request. */
+/** Writes the first hash. A stored row with any of the hashes belongs to the same request. */
 export async function claimKey(
   tx: Transaction,
   scope: KeyScope,
@@ -88,7 +91,7 @@ export async function claimKey(
   return { state: 'answered', status: row.status, reply: unseal(scope, row.reply) };
 }
 
-/** In the transaction that claimed the key and did the work. */
+/** Call it in the transaction that claimed the key and did the work. */
 export async function keepAnswer(tx: Transaction, scope: KeyScope, status: number, reply: unknown): Promise<void> {
   await tx.query('update idempotency_keys set status = $3, reply = $4 where token_id = $1 and key = $2', [
     scope.token_id,
@@ -100,7 +103,9 @@ export async function keepAnswer(tx: Transaction, scope: KeyScope, status: numbe
 
 export async function forgetOldKeys(db: Queryable, now: Date): Promise<number> {
   const rows = await db.query(
-    `delete from idempotency_keys where created_at < $1::timestamptz - make_interval(secs => $2) returning key`,
+    `delete from idempotency_keys
+     where created_at < $1::timestamptz - make_interval(secs => $2)
+     returning key`,
     [now, keptSeconds],
   );
   return rows.length;

@@ -11,7 +11,7 @@ afterAll(() => store.close());
 test.each([
   ['none', []],
   ['one', [0]],
-  ['whole, broken and negative ones, each as exact as it was', [1, -2, 0.1, 1_794_847_140_096.125, 1e-300, -1e300]],
-])('the database reads the same numbers, in their order: %s', async (_, values: number[]) => {
+  ['integers, fractions and negative numbers', [1, -2, 0.1, 1_794_847_140_096.125, 1e-300, -1e300]],
+])('PostgreSQL reads the same numbers in the same order: %s', async (_, values: number[]) => {
   expect(await store.db.query('select $1::float8[] as read', [float8Array(values)])).toEqual([{ read: values }]);
 });

@@ -1,4 +1,6 @@
-/** A secret that equals a word of ours damages no row and no fact, and words of others are still redacted. */
+/**
+ * A secret that equals a status or a column name damages no row and no fact; free text is redacted.
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { until } from '../../../test/support/until.ts';
@@ -32,7 +34,7 @@ beforeAll(async () => {
 });
 afterAll(() => store.close());
 
-test('rows move, and are what their facts say', async () => {
+test('rows keep their statuses and agree with their facts', async () => {
   const { db } = store;
   const node = await fleet.node('ready');
   const made = await fleet.allocation('active', node, 'tenant-of-allocation');

@@ -1,7 +1,10 @@
-/** Rows as JSON for one statement, redacted only where they hold words of others: ids, codes, statuses and names of fields stay. */
+/**
+ * Rows as JSON for one statement, redacted only in columns that hold free text. Ids, codes,
+ * statuses and field names stay.
+ */
 import type { Redactor } from '../../base/redaction/redact.ts';
 
-/** Columns of nodes and allocations that hold words of machines, people or programs. */
+/** Columns of nodes and allocations that hold free text of machines, people or programs. */
 export const wordColumns = [
   'name',
   'zone',
@@ -22,7 +25,7 @@ type Json = Record<string, unknown>;
 const isRecord = (value: unknown): value is Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** By the name of the column, which may say that its value is secret. */
+/** Passes the column's name along, since the name alone may mark the value as secret. */
 const redacted = (redact: Redactor, name: string, value: unknown): unknown => redact.value({ [name]: value })[name];
 
 function redactColumns(redact: Redactor, row: Json, columns: readonly string[]): Json {
@@ -37,21 +40,29 @@ function redactColumns(redact: Redactor, row: Json, columns: readonly string[]):
   return kept;
 }
 
-/** `columns` may name a field of a JSON column: `actor.name`. Rows without a suspicious text are written as they are. */
+/**
+ * `columns` may name a field of a JSON column: `actor.name`. Rows without suspicious text stay as
+ * they are.
+ */
 export function redactedRows(redact: Redactor, rows: readonly object[], columns: readonly string[]): string {
   const written = JSON.stringify(rows);
   if (!redact.mayContain(written)) return written;
   return JSON.stringify((JSON.parse(written) as Json[]).map((row) => redactColumns(redact, row, columns)));
 }
 
-/** Facts of these nouns carry what changed of a row of theirs as `set`; see projection.ts. */
+/** Facts of these nouns carry the changed columns of a row as `set`; see history/projection.ts. */
 const rowNouns: ReadonlySet<unknown> = new Set(['node', 'allocation']);
 
-/** Anyone may put a `set` into a fact. Only in a fact of the server about its own row does it hold columns of that row. */
+/**
+ * Any caller may put a `set` into a fact. Only in the server's own facts it holds columns of a row.
+ */
 const describesRow = ({ kind, origin }: Json): boolean =>
   origin === 'internal' && rowNouns.has(String(kind).split('.', 1)[0]);
 
-/** `set` is redacted exactly as the row is, or the two would differ. All other data is redacted at every depth. */
+/**
+ * `set` is redacted exactly as its row, or the two would differ. Other data is redacted at every
+ * depth.
+ */
 function redactFact(redact: Redactor, fact: Json): Json {
   const kept = redactColumns(redact, fact, ['summary', 'data', 'actor.name']);
   if (!describesRow(fact)) return kept;

@@ -1,11 +1,12 @@
 /**
- * Reads a moment as PostgreSQL writes it (`2026-11-15 11:41:38.123456+00`). Rows are full of them, and the driver's own reader, made
- * for every style there is, took a fifth of the time of reading a batch; whatever looks otherwise is still left to it.
+ * Parses timestamps in PostgreSQL's usual form (`2026-11-15 11:41:38.123456+00`). The driver's
+ * parser handles every style and took a fifth of the time of reading a batch; it still parses other
+ * forms.
  */
 import pg from 'pg';
 
 const { TIMESTAMPTZ } = pg.types.builtins;
-const readAnyStyle: (text: string) => Date = pg.types.getTypeParser(TIMESTAMPTZ);
+const parseAnyStyle: (text: string) => Date = pg.types.getTypeParser(TIMESTAMPTZ);
 
 const plus = 43;
 const space = 32;
@@ -14,10 +15,10 @@ const zero = 48;
 export function readTimestamp(text: string): Date {
   const { length } = text;
   const isUsual = text.charCodeAt(10) === space && text.charCodeAt(length - 3) === plus && text.endsWith('00');
-  if (!isUsual) return readAnyStyle(text);
+  if (!isUsual) return parseAnyStyle(text);
   const digit = (at: number) => text.charCodeAt(at) - zero;
   const two = (at: number) => digit(at) * 10 + digit(at + 1);
-  // What follows the dot is as long as it must be, up to microseconds, of which a moment keeps the first three.
+  // The fraction has zero to six digits; a Date keeps three.
   const fraction = (place: number) => (20 + place < length - 3 ? digit(20 + place) : 0);
   const ms = fraction(0) * 100 + fraction(1) * 10 + fraction(2);
   return new Date(Date.UTC(two(0) * 100 + two(2), two(5) - 1, two(8), two(11), two(14), two(17), ms));

@@ -18,13 +18,13 @@ export function compareRows({ db, clock, environment }: SweepServices): (now: Da
     for (const table of ['nodes', 'allocations'] as const) {
       const doubted = standing.filter((finding) => isOfAllocation(finding) === (table === 'allocations'));
       const subjects = doubted.slice(0, maxDoubted).map(({ subject }) => subject);
-      const { differing, untold, cursor } = await compareSlice(db, table, {
+      const { differing, without_evidence, cursor } = await compareSlice(db, table, {
         cursor: cursors[table],
         limit: slice,
-        doubted: subjects,
+        recheck: subjects,
       });
       cursors[table] = cursor;
-      const open = new Set([...untold, ...differing.map(({ subject }) => subject)]);
+      const open = new Set([...without_evidence, ...differing.map(({ subject }) => subject)]);
       const ended = doubted.slice(0, maxDoubted).filter(({ subject }) => !open.has(subject));
       if (differing.length === 0 && ended.length === 0) continue;
       const found = differing.map((each) => ({ finding_id: newFindingId(clock), ...each }));

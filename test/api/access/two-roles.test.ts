@@ -1,4 +1,7 @@
-/** `--owner-database-url`: a database of one's own PostgreSQL, whose server may add to evidence and nothing else. */
+/**
+ * `--owner-database-url`: a database of one's own PostgreSQL, whose server may add to evidence and
+ * nothing else.
+ */
 import { randomBytes } from 'node:crypto';
 import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -75,7 +78,7 @@ it('names the database that is not the same, before it touches anything', async 
   try {
     const args = ['--owner-database-url', other.url];
     await expect(inProcessServer({ database_url: addressOf(database.url), args })).rejects.toThrow(
-      /do not lead to the same database/,
+      /are different databases/,
     );
   } finally {
     await other.drop();

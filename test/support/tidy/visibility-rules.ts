@@ -116,7 +116,7 @@ const callersVisibility: Rule = {
  * Rows whose tenant may be null: operations on nodes, operators' tokens, and the former holder of a
  * node.
  */
-const rowsWithTenant = ['OperationRow', 'NewOperation', 'TokenRow', 'ExpiringToken', 'Stood'];
+const rowsWithTenant = ['OperationRow', 'NewOperation', 'TokenRow', 'ExpiringToken', 'PastNode'];
 
 const isNullable = (source: SourceFile, node: SyntaxNode): boolean =>
   node.optional === true || /\b(null|undefined)\b/.test(textOf(source, child(node, 'typeAnnotation') ?? node));

@@ -1,4 +1,6 @@
-/** The keys that sign tasks, as one replica knows them. The state of a key follows from its times. */
+/**
+ * The keys that sign tasks, as one replica knows them. The state of a key follows from its times.
+ */
 import { createPrivateKey, type KeyObject } from 'node:crypto';
 import type { TaskKey } from '../../../contract/agent/agent.ts';
 import type { Queryable } from '../../pg/database.ts';
@@ -9,9 +11,9 @@ export interface TaskKeyRow {
   /** PEM. Null once the key is retired. */
   private_key: string | null;
   created_at: Date;
-  /** Announced before, current from then on until a successor signs. */
+  /** Announced before this time; current from then on, until a successor signs. */
   signs_from: Date;
-  /** Agents refuse it from then on. Null: no successor was announced yet. */
+  /** Agents refuse it from this time on. Null: no successor was announced yet. */
   retired_at: Date | null;
   endorsed_by: string | null;
   endorsement: string | null;
@@ -24,13 +26,19 @@ export interface SigningKey {
 
 export interface KeySet {
   signing(now_ms: number): SigningKey;
-  /** What agents accept: announced, current, and former keys until they are retired. */
+  /** The keys that agents accept: announced, current, and former ones until they are retired. */
   accepted(now_ms: number): TaskKey[];
-  /** The newest retired keys. They sign nothing; they link a key that an agent knew to the present ones. */
+  /**
+   * The newest retired keys. They sign nothing; they link a key that an agent knew to the present
+   * ones.
+   */
   former(now_ms: number): TaskKey[];
 }
 
-/** Four years at the default age. An agent that was away for longer relies on TLS and its credential alone. */
+/**
+ * Four years at the default age. An agent that was away for longer relies on TLS and its credential
+ * alone.
+ */
 const maxFormer = 16;
 
 export const taskKeyRows = (tx: Queryable): Promise<TaskKeyRow[]> =>

@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => store.close());
 
-test('of two replicas that rotate at once, one does; the key signs after the overlap', async () => {
+test('one of two concurrent rotations succeeds, and the key signs after the overlap', async () => {
   const attempts = await Promise.allSettled([rotateTaskKey(store.db, at(10)), rotateTaskKey(store.db, at(10))]);
   const [rotated] = attempts.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
   const [refused] = attempts.flatMap((each) => (each.status === 'rejected' ? [each.reason] : []));
@@ -30,7 +30,7 @@ test('of two replicas that rotate at once, one does; the key signs after the ove
   expect(acceptedAt(210)).toEqual([rotated?.kid]);
 });
 
-test('a key is rotated at its age once, and the private part of a retired one is deleted', async () => {
+test('rotates a key once at its maximum age, and deletes the private part of a retired key', async () => {
   const newest = async () => (await taskKeyRows(store.db)).at(-1)?.kid;
   const before = await newest();
   const maxAge = 1000;

@@ -1,4 +1,6 @@
-/** Rotates the key that signs tasks: announces a successor, which signs once the overlap is over. */
+/**
+ * Rotates the key that signs tasks: announces a successor, which signs once the overlap is over.
+ */
 import { createPrivateKey, generateKeyPairSync, randomBytes, sign } from 'node:crypto';
 import { secondsBetween, secondsLater } from '../../../base/clock.ts';
 import type { CorrelationId } from '../../../base/ids.ts';
@@ -45,7 +47,7 @@ export const storeTaskKey = (tx: Queryable, key: TaskKeyRow): Promise<unknown> =
     [key.kid, key.public_key, key.private_key, key.created_at, key.signs_from, key.endorsed_by, key.endorsement],
   );
 
-/** The lock on the installation's row makes one replica at a time the writer of keys. */
+/** The lock on the installation's row lets one replica write keys at a time. */
 async function newestLocked(tx: Queryable): Promise<TaskKeyRow & { private_key: string }> {
   await tx.query('select installation_id from installation for update');
   const newest = (await taskKeyRows(tx)).at(-1);
@@ -99,14 +101,20 @@ export const rotateTaskKey = (db: Database, rotation: RotateTaskKey): Promise<Ro
     return succeed(tx, newest, rotation);
   });
 
-/** Rotates a key that has signed for `max_age_seconds`, and deletes the private part of retired keys. Counts both. */
+/**
+ * Rotates a key that has signed for `max_age_seconds`, and deletes the private part of retired
+ * keys. Counts both.
+ */
 export const maintainTaskKeys = (db: Database, rotation: RotateTaskKey, max_age_seconds: number): Promise<number> =>
   db.transaction(async (tx) => {
     const newest = await newestLocked(tx);
     const isDue = max_age_seconds > 0 && secondsBetween(newest.signs_from, rotation.now) >= max_age_seconds;
     if (isDue) await succeed(tx, newest, rotation);
     const cleared = await tx.query(
-      'update signing_keys set private_key = null where retired_at <= $1 and private_key is not null returning kid',
+      `update signing_keys set private_key = null
+       where retired_at <= $1
+         and private_key is not null
+       returning kid`,
       [rotation.now],
     );
     return cleared.length + (isDue ? 1 : 0);

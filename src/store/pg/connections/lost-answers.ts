@@ -1,37 +1,38 @@
 /**
- * Finds connections that wait for an answer which will never come: a firewall or a proxy dropped the request or the reply, and
- * nobody closed the connection. A fresh connection asks PostgreSQL what the session does. A session that works is only slow;
- * one that has nothing to do has lost its statement or its answer, and is closed here, so that its caller hears an error.
+ * Finds connections that wait for a reply that will never come, because a firewall or a proxy
+ * dropped the request or the reply without closing the connection. A fresh connection reads the
+ * state of the session. An active session is only slow; an idle one has lost its statement or its
+ * reply, so the connection is closed and its caller gets an error.
  */
 import pg from 'pg';
 import type { Clock } from '../../../base/clock.ts';
 
 /** A connection as the watch saw it last. */
 export interface Waiting {
-  /** What it was opened with: a probe is opened with the same. */
+  /** Its configuration; a probe connects with the same. */
   config: pg.ClientConfig;
   isWaiting: boolean;
-  /** Since when it waits without having read anything. */
+  /** Since when it waits without reading a byte. */
   since_ms: number;
-  /** Sent since it last read something. */
+  /** Sent since it last read a byte. */
   unread_bytes: number;
   pid(): number | null;
   drop(error: Error): void;
 }
 
 export interface LostAnswers {
-  look(waiting: Waiting[]): void;
+  inspect(waiting: Waiting[]): void;
   stop(): void;
 }
 
-/** Most statements are answered long before; a probe costs a connection. */
+/** Most statements end long before. A probe costs a connection. */
 const suspectAfterMs = 2_500;
-/** A large statement on a slow line takes long to arrive, and its session has nothing to do meanwhile. */
+/** The session is idle while a large statement arrives over a slow link. */
 const slowestBytesPerMs = 4;
 const probeEveryMs = 1_000;
 const maxProbes = 8;
 const probeTimeoutMs = 15_000;
-/** After a silence of this many times what a probe needs, one look is enough. */
+/** After a silence this many times longer than needed, one probe is enough. */
 const certainFactor = 3;
 
 interface Session {
@@ -40,7 +41,7 @@ interface Session {
 }
 
 interface Probed {
-  /** A pooler hands out ids of its own, and its sessions cannot be told apart. */
+  /** False behind a pooler, which hides the session ids of PostgreSQL. */
   isDirect: boolean;
   sessions: Map<number, string | null>;
 }
@@ -73,7 +74,7 @@ async function probe(config: pg.ClientConfig, pids: number[]): Promise<Probed> {
 }
 
 export function createLostAnswers({ clock, onLost }: { clock: Clock; onLost?(count: number): void }): LostAnswers {
-  /** Found without work by an earlier probe, while they waited for the same answer. */
+  /** Found idle by an earlier probe during the same wait. */
   const suspected = new WeakMap<Waiting, number>();
   let probes = 0;
   let probedMs = Number.NEGATIVE_INFINITY;
@@ -86,10 +87,10 @@ export function createLostAnswers({ clock, onLost }: { clock: Clock; onLost?(cou
     const neededMs = patienceMs(each) + 2 * tookMs;
     if (!each.isWaiting || each.since_ms > startedMs || silentMs < neededMs) return false;
     const pid = each.pid();
-    // Not connected yet, and a later connection was faster.
+    // Still connecting, although the probe, which started later, has connected.
     if (pid === null) return true;
     if (!isDirect) return false;
-    // `null` hides the work of another role's session: it may be busy.
+    // `null`: the session belongs to another role, so its state is hidden; it may be active.
     const state = sessions.has(pid) ? sessions.get(pid) : 'gone';
     if (state === 'active' || state === null || state?.startsWith('fastpath')) return false;
     const isSecond = suspected.get(each) === each.since_ms;
@@ -108,21 +109,22 @@ export function createLostAnswers({ clock, onLost }: { clock: Clock; onLost?(cou
       for (const each of gone) each.drop(lostAnswer());
       if (gone.length > 0) onLost?.(gone.length);
     } catch {
-      // The store is away: those who wait hear it from their own connection, or from the next probe.
+      // The store is away: the callers get an error from their own connection, or from the next
+      // probe.
     } finally {
       probes--;
     }
   };
 
   return {
-    look(waiting) {
+    inspect(waiting) {
       const nowMs = clock.monotonicMs();
       if (nowMs - probedMs < probeEveryMs || probes >= maxProbes) return;
       const suspects = waiting.filter((each) => nowMs - each.since_ms > patienceMs(each));
       if (suspects.length === 0) return;
       probedMs = nowMs;
-      // By role: the sessions of another one are not shown.
-      for (const [config, those] of Map.groupBy(suspects, (each) => each.config)) void examine(config, those);
+      // One probe per role: the sessions of other roles are hidden.
+      for (const [config, group] of Map.groupBy(suspects, (each) => each.config)) void examine(config, group);
     },
     stop() {
       stopped = true;

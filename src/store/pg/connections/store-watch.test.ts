@@ -1,4 +1,7 @@
-/** A slow store, one that is away, and connections whose answers were lost, on a real PostgreSQL behind a line that can drop. */
+/**
+ * A slow store, one that is away, and lost replies: a real PostgreSQL behind a proxy that drops
+ * bytes.
+ */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
@@ -9,8 +12,8 @@ import { virtualClock } from '../../../base/virtual-clock.ts';
 import { type Database, openDatabase, StoreUnavailable } from '../database.ts';
 import { type StoreWatch, watchStore } from './store-watch.ts';
 
-/** Passes bytes on, or drops them and closes nothing. */
-async function openLine(to: { host: string; port: number }) {
+/** Forwards bytes, or drops them without closing connections. */
+async function openProxy(to: { host: string; port: number }) {
   let drops = false;
   const open = new Set<Socket>();
   const pass = (from: Socket, into: Socket) => {
@@ -36,7 +39,7 @@ async function openLine(to: { host: string; port: number }) {
     drop(now: boolean) {
       drops = now;
     },
-    /** As a pooler or a firewall does with connections that are idle. */
+    /** As a pooler or a firewall does with idle connections. */
     cut() {
       for (const socket of open) socket.destroy();
     },
@@ -50,7 +53,7 @@ async function openLine(to: { host: string; port: number }) {
 }
 
 let database: TestDatabase;
-let line: Awaited<ReturnType<typeof openLine>>;
+let proxy: Awaited<ReturnType<typeof openProxy>>;
 let watch: StoreWatch;
 let db: Database;
 let url = '';
@@ -62,8 +65,8 @@ afterAll(() => database.drop());
 beforeEach(async () => {
   const address = new URL(database.url);
   address.searchParams.delete('host');
-  line = await openLine({ host: address.hostname, port: Number(address.port) });
-  address.host = `127.0.0.1:${line.port}`;
+  proxy = await openProxy({ host: address.hostname, port: Number(address.port) });
+  address.host = `127.0.0.1:${proxy.port}`;
   url = address.href;
   lost = 0;
   watch = watchStore({ clock: systemClock, onLost: (count) => (lost += count) });
@@ -71,14 +74,14 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   watch.stop();
-  line.drop(false);
-  await line.end();
+  proxy.drop(false);
+  await proxy.end();
   await db.close();
 });
 
-test('a statement whose answer was lost fails once the store is heard again, and can be repeated', async () => {
+test('a statement with a lost reply fails once the store is back, and can be retried', async () => {
   await db.query('select 1');
-  line.drop(true);
+  proxy.drop(true);
   const failed = db.query('select 2').then(
     () => 'answered',
     (error: unknown) => error,
@@ -90,7 +93,7 @@ test('a statement whose answer was lost fails once the store is heard again, and
   watch.whenBack(() => {
     back = true;
   });
-  line.drop(false);
+  proxy.drop(false);
   expect(await failed).toBeInstanceOf(StoreUnavailable);
   expect(lost).toBeGreaterThan(0);
   expect(await db.query('select 3 as answer')).toEqual([{ answer: 3 }]);
@@ -98,16 +101,16 @@ test('a statement whose answer was lost fails once the store is heard again, and
   expect(watch.awayMs()).toBeGreaterThanOrEqual(awayMs);
 });
 
-test('a statement that takes long is not taken for lost', async () => {
+test('a slow statement is not taken for lost', async () => {
   const [row] = await Promise.all([
     db.query<{ answer: number }>('select 1 as answer from pg_sleep(9)'),
-    until('others to be answered meanwhile', () => db.query('select 1')),
+    until('another statement to finish meanwhile', () => db.query('select 1')),
   ]);
   expect(row).toEqual([{ answer: 1 }]);
   expect(lost).toBe(0);
 });
 
-test('a quiet store that loses an idle connection is there, and one that takes no connection is away', async () => {
+test('a lost idle connection does not make the store away; a refused connection does', async () => {
   const clock = virtualClock();
   const quiet = watchStore({ clock });
   let cut = 0;
@@ -118,13 +121,13 @@ test('a quiet store that loses an idle connection is there, and one that takes n
   });
   await idle.query('select 1');
   await clock.advance(60_000);
-  line.cut();
+  proxy.cut();
   await until('the connection to be lost', () => cut > 0);
   await clock.advance(60_000);
   expect(quiet.isAway()).toBe(false);
   expect(quiet.awayMs()).toBe(0);
 
-  await line.end();
+  await proxy.end();
   await expect(idle.query('select 1')).rejects.toBeInstanceOf(StoreUnavailable);
   expect(quiet.isAway()).toBe(false);
   await clock.advance(1_500);
@@ -132,13 +135,13 @@ test('a quiet store that loses an idle connection is there, and one that takes n
   expect(quiet.awayMs(), 'counted from the failure').toBeLessThan(5_000);
 });
 
-test('an idle connection that was closed does not make a slow statement look lost', async () => {
+test('a closed idle connection does not make a slow statement look lost', async () => {
   const clock = virtualClock();
   const slow = watchStore({ clock });
   let cut = 0;
   const idle = openDatabase({ url, watch: slow, on_idle_error: () => cut++ });
   const address = new URL(database.url);
-  const other = await openLine({ host: address.hostname, port: Number(address.port) });
+  const other = await openProxy({ host: address.hostname, port: Number(address.port) });
   address.searchParams.delete('host');
   address.host = `127.0.0.1:${other.port}`;
   const busy = openDatabase({ url: address.href, watch: slow });
@@ -151,7 +154,7 @@ test('an idle connection that was closed does not make a slow statement look los
   await Promise.all([idle.query('select 1'), busy.query('select 1')]);
   await clock.advance(1_000);
   const answer = busy.query<{ answer: number }>('select 1 as answer from pg_sleep(3)');
-  line.cut();
+  proxy.cut();
   await until('the idle connection to be lost', () => cut > 0);
   await clock.advance(3_000);
   expect(slow.isAway()).toBe(false);

@@ -1,7 +1,7 @@
 /**
- * Watches every connection to PostgreSQL of this process by what its socket reads. It tells a slow store from one that is
- * away, and counts how long it was away. A connection whose answer was lost is closed, and its statement fails with
- * `store_unavailable`; operations retry it.
+ * Watches the sockets of all connections of this process to PostgreSQL. It distinguishes a slow
+ * store from one that is away, and measures how long the store was away. It closes connections that
+ * lost a reply: their statements fail with `store_unavailable`, and operations retry them.
  */
 import type { Socket } from 'node:net';
 import pg from 'pg';
@@ -9,9 +9,11 @@ import type { Clock } from '../../../base/clock.ts';
 import { createLostAnswers, type Waiting } from './lost-answers.ts';
 
 export interface StoreWatch {
-  /** For pools and single connections: connections of this class are watched from their first byte. */
+  /**
+   * For pools and single connections: instances of this class are watched from their first byte.
+   */
   readonly Client: typeof pg.Client;
-  /** `away`: nothing was answered for a while although something was asked. */
+  /** Whether statements have been waiting for a while without any reply. */
   isAway(): boolean;
   /** How long the store was away in all, including the present absence. */
   awayMs(): number;
@@ -20,14 +22,20 @@ export interface StoreWatch {
   stop(): void;
 }
 
-/** Short against every bound that depends on it; a look costs a few additions per connection. */
+/**
+ * Short compared to every bound that depends on it. A check costs a few additions per connection.
+ */
 const everyMs = 500;
-/** A statement or a sign-in failed with its connection, and no answer since: away. */
+/**
+ * Away this long after a connection failed during a statement or a login, without any reply since.
+ */
 const awayAfterFailureMs = 1_000;
-/** No connection broke, but nobody is answered: longer than a slow network takes for a round trip. */
+/**
+ * Away after this time without a reply, where no connection broke. Longer than a slow round trip.
+ */
 const awayAfterSilenceMs = 5_000;
-/** A look that is so late says that this process stood still, not the store. */
-const stoodStillMs = 4 * everyMs;
+/** A check this late means that this process stalled, not the store. */
+const stalledMs = 4 * everyMs;
 
 /** What the watch reads of `pg.Client`; not part of its declared type. */
 interface ClientState {
@@ -39,10 +47,10 @@ interface ClientState {
 
 interface Watched extends Waiting {
   state: ClientState;
-  /** At the last look. */
+  /** Bytes at the last check. */
   read: number;
   written: number;
-  /** Before the look at which the present wait was first seen. */
+  /** Bytes written before the check that first saw the present wait. */
   written_before: number;
 }
 
@@ -50,8 +58,11 @@ export function watchStore({ clock, onLost }: { clock: Clock; onLost?(count: num
   const watched = new Set<Watched>();
   const listeners: (() => void)[] = [];
   const lost = createLostAnswers({ clock, onLost });
-  let lookedMs = clock.monotonicMs();
-  /** Since when statements have been waiting without any answer. A store without statements is quiet, not away. */
+  let checkedMs = clock.monotonicMs();
+  /**
+   * Since when statements have been waiting without any answer. A store without statements is
+   * quiet, not away.
+   */
   let unansweredMs: number | undefined;
   let hasFailed = false;
   let hasFailedToConnect = false;
@@ -91,8 +102,8 @@ export function watchStore({ clock, onLost }: { clock: Clock; onLost?(count: num
     }
   }
 
-  /** Says whether anything was read since the last look. */
-  const read = (each: Watched, nowMs: number): boolean => {
+  /** Returns whether the connection read anything since the last check. */
+  const update = (each: Watched, nowMs: number): boolean => {
     const { bytesRead = 0, bytesWritten = 0 } = each.state.connection.stream;
     const isWaiting = each.state.readyForQuery !== true;
     const hasRead = bytesRead !== each.read;
@@ -115,14 +126,14 @@ export function watchStore({ clock, onLost }: { clock: Clock; onLost?(count: num
     away = false;
   };
 
-  const look = () => {
+  const check = () => {
     const nowMs = clock.monotonicMs();
-    const stoodStill = nowMs - lookedMs > stoodStillMs;
-    lookedMs = nowMs;
+    const isStalled = nowMs - checkedMs > stalledMs;
+    checkedMs = nowMs;
     let answered = false;
-    for (const each of watched) answered = read(each, nowMs) || answered;
+    for (const each of watched) answered = update(each, nowMs) || answered;
     const waiting = [...watched].filter((each) => each.isWaiting);
-    if (answered || stoodStill) {
+    if (answered || isStalled) {
       const isBack = away && answered;
       if (away) totalAwayMs += silentMs();
       forget();
@@ -131,10 +142,10 @@ export function watchStore({ clock, onLost }: { clock: Clock; onLost?(count: num
       unansweredMs ??= nowMs;
       if (silentMs() >= (hasFailed ? awayAfterFailureMs : awayAfterSilenceMs)) away = true;
     } else if (!away) forget();
-    lost.look(waiting);
-    cancel = clock.after(everyMs, look);
+    lost.inspect(waiting);
+    cancel = clock.after(everyMs, check);
   };
-  cancel = clock.after(everyMs, look);
+  cancel = clock.after(everyMs, check);
 
   return {
     Client,

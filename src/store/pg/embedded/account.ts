@@ -1,6 +1,6 @@
 /**
- * As whom PostgreSQL runs. It refuses to run as root, so root lends it an unprivileged account; everybody else runs it as
- * themselves.
+ * The account that PostgreSQL runs as: an unprivileged one if Slipway runs as root, which
+ * PostgreSQL refuses; otherwise Slipway's own.
  */
 import { spawnSync } from 'node:child_process';
 import { readFileSync, statSync } from 'node:fs';
@@ -13,20 +13,20 @@ export interface Account {
   gid: number;
 }
 
-/** Dedicated to databases. Never `nobody`, whose processes may read and signal each other's. */
+/** Never `nobody`: its processes can read and signal each other. */
 const dedicated = ['slipway', 'postgres'];
 const ownName = 'slipway';
 
 export const runsAsRoot = () => process.getuid?.() === 0;
 
-function accountsOfThisHost(): Account[] {
+function listAccounts(): Account[] {
   return readFileSync('/etc/passwd', 'utf8')
     .split('\n')
     .map((line) => line.split(':'))
     .map(([name = '', , uid, gid]) => ({ name, uid: Number(uid), gid: Number(gid) }));
 }
 
-/** shadow's useradd, then busybox's adduser. A system account without a home, a shell or a password. */
+/** shadow's useradd, then busybox's adduser: a system account without home, shell or password. */
 const accountPrograms: [program: string, args: string[]][] = [
   [
     'useradd',
@@ -44,13 +44,13 @@ function createAccount(): void {
 
 export interface AccountsOfHost {
   list(): Account[];
-  /** Makes the account `slipway` where the host has a program for that. */
+  /** Creates the account `slipway` if the host has a program for that. */
   create(): void;
 }
 
-const thisHost: AccountsOfHost = { list: accountsOfThisHost, create: createAccount };
+const thisHost: AccountsOfHost = { list: listAccounts, create: createAccount };
 
-/** initdb wants an account that the host knows, so a bare uid does not do. */
+/** initdb requires an account that the host knows; a bare uid is not enough. */
 export function unprivilegedAccount(say: (line: string) => void = () => {}, host: AccountsOfHost = thisHost): Account {
   const find = () => {
     const accounts = host.list();
@@ -61,22 +61,22 @@ export function unprivilegedAccount(say: (line: string) => void = () => {}, host
   host.create();
   const created = find();
   if (created) {
-    say(`PostgreSQL does not run as root; the system account ${created.name} was made for it.`);
+    say(`PostgreSQL does not run as root; created the system account ${created.name} for it.`);
     return created;
   }
   throw new EmbeddedPostgresError(
     'no_unprivileged_account',
-    `PostgreSQL does not run as root, and this host has none of the accounts ${dedicated.join(', ')}, nor could one be made.`,
+    `PostgreSQL does not run as root, and this host has none of the accounts ${dedicated.join(', ')}, and none could be created.`,
     'Start Slipway as a plain user, or create the account: useradd --system slipway',
   );
 }
 
-/** Also what a process without rights of its own runs as; what it owns is open to all of them. */
+/** Many unprivileged processes run as nobody, and all of them can change what it owns. */
 export const isNobody = ({ name, uid }: Account): boolean => name === 'nobody' || uid === 65_534;
 
-/** The account that owns an existing cluster is the only one that can run it. */
+/** PostgreSQL runs a cluster only as the account that owns it. */
 export function accountOf(uid: number, gid: number): Account {
-  return { name: accountsOfThisHost().find((account) => account.uid === uid)?.name ?? `uid ${uid}`, uid, gid };
+  return { name: listAccounts().find((account) => account.uid === uid)?.name ?? `uid ${uid}`, uid, gid };
 }
 
 const readAndEnter = 0o5;

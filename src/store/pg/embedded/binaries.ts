@@ -1,11 +1,11 @@
-/** Where npm put PostgreSQL's programs for this platform. */
+/** Finds the PostgreSQL programs that npm installed for this platform. */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { EmbeddedPostgresError } from './embedded-error.ts';
 
 export interface Binaries {
-  /** Holds bin, lib and share; the programs find the others from their own place. */
+  /** Holds bin, lib and share. The programs find lib and share relative to their own path. */
   directory: string;
   version: string;
 }

@@ -1,6 +1,6 @@
 /**
- * Which server owns a data directory: a session lock inside its database. It lives exactly as long as the owner's
- * connection, so a crash frees it and nothing has to be cleaned up.
+ * Ownership of a data directory: a session-level advisory lock in its database. The lock ends with
+ * the owner's connection, so a crash releases it without cleanup.
  */
 import { Client } from 'pg';
 import { type Clock, pause } from '../../../base/clock.ts';
@@ -8,12 +8,14 @@ import { EmbeddedPostgresError } from './embedded-error.ts';
 import { isProcessAlive } from './postmaster.ts';
 
 export interface Claim {
-  /** Resolves when the lock is lost without `release`: then another server may own the directory. */
+  /**
+   * Resolves when the lock is lost without `release`. Another server may then own the directory.
+   */
   lost: Promise<Error>;
   release(): Promise<void>;
 }
 
-/** Any number will do, as long as it never changes: "slipway" in ASCII. */
+/** An arbitrary number that must never change: "slipway" in ASCII. */
 const lockKey = 0x736c6970776179n.toString();
 
 const ownerName = (pid: number) => `slipway owner ${pid}`;
@@ -61,7 +63,7 @@ async function takeLock(client: Client, dataDir: string, clock: Clock): Promise<
 }
 
 async function tryLock(client: Client): Promise<boolean> {
-  const { rows } = await client.query<{ taken: boolean }>('SELECT pg_try_advisory_lock($1::bigint) AS taken', [
+  const { rows } = await client.query<{ taken: boolean }>('select pg_try_advisory_lock($1::bigint) as taken', [
     lockKey,
   ]);
   return rows[0]?.taken === true;
@@ -69,11 +71,15 @@ async function tryLock(client: Client): Promise<boolean> {
 
 async function holderOf(client: Client): Promise<number | undefined> {
   const { rows } = await client.query<{ application_name: string }>(
-    `SELECT a.application_name
-       FROM pg_locks l JOIN pg_stat_activity a USING (pid)
-      WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
-        AND (l.classid::bigint << 32) + l.objid::bigint = $1::bigint
-        AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
+    `select activity.application_name
+     from pg_locks held
+     join pg_stat_activity activity using (pid)
+     where held.locktype = 'advisory'
+       and held.granted
+       -- Locks with one 64-bit key, which is split over two columns.
+       and held.objsubid = 1
+       and (held.classid::bigint << 32) + held.objid::bigint = $1::bigint
+       and held.database = (select oid from pg_database where datname = current_database())`,
     [lockKey],
   );
   return rows[0] && ownerPid(rows[0].application_name);

@@ -1,4 +1,4 @@
-/** A database cluster on disk: made whole or not at all, with its password inside it. */
+/** Creates a database cluster on disk, atomically and with its password inside. */
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chmod, chown, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
@@ -10,13 +10,16 @@ import type { Placement } from './placement.ts';
 import { isProcessAlive } from './postmaster.ts';
 
 export const superuser = 'slipway';
-/** Whom the server's own statements run as: it owns nothing, and what was told it can neither change nor delete. */
+/**
+ * The role of the server's own statements. It owns no table, and can neither change nor delete
+ * evidence.
+ */
 export const application = 'slipway_application';
 
 const passwordFile = 'slipway-password';
 const draftPrefix = '.postgres-new-';
 
-/** Nothing of our own environment: PGDATA, PGPORT and the like would change what the programs do. */
+/** Inherits nothing: variables such as PGDATA and PGPORT would change what the programs do. */
 export const environment = { LC_ALL: 'C', TZ: 'UTC', PATH: '/usr/bin:/bin' };
 
 export const readPassword = async (placement: Placement): Promise<string> =>
@@ -31,7 +34,7 @@ export async function ensureCluster(placement: Placement, durable: boolean): Pro
     await rename(draft, placement.clusterDir);
   } catch (error) {
     await rm(draft, { recursive: true, force: true });
-    // Another start made the cluster meanwhile, and its is as good as ours.
+    // A concurrent start has created the cluster.
     if (!isRefusal(error, 'ENOTEMPTY', 'EEXIST')) throw error;
   }
 }
@@ -43,7 +46,7 @@ async function isCluster({ clusterDir, binaries }: Placement): Promise<boolean> 
   });
   if (version?.trim() === majorOf(binaries)) return true;
   if (version === undefined && (await isAbsentOrEmpty(clusterDir))) return false;
-  const found = version === undefined ? 'something else than a database' : `a database of PostgreSQL ${version.trim()}`;
+  const found = version === undefined ? 'no database' : `a database of PostgreSQL ${version.trim()}`;
   throw new EmbeddedPostgresError(
     'data_directory_unusable',
     `${clusterDir} holds ${found}, and this Slipway brings PostgreSQL ${majorOf(binaries)}.`,
@@ -99,7 +102,7 @@ async function runInitdb(
     const output = cause instanceof Error && 'stderr' in cause ? String(cause.stderr).trim() : String(cause);
     throw new EmbeddedPostgresError(
       'initialisation_failed',
-      `A new database could not be made in ${directory}: ${output || String(cause)}`,
+      `Could not create a database in ${directory}: ${output || String(cause)}`,
       'Look at the message of initdb; free disk space and the rights on the data directory are the usual causes.',
       { cause },
     );
@@ -107,19 +110,20 @@ async function runInitdb(
 }
 
 /**
- * What a start that was killed half-way left behind; one that is still at work is left alone. Its initdb outlives it and
- * writes on for a moment, so the removal is tried more than once; what cannot be removed stops nobody and waits for the next start.
+ * Removes the drafts of killed starts, not of running ones. initdb outlives a killed start and
+ * keeps writing for a moment, so the removal is retried. A draft that cannot be removed is left to
+ * the next start.
  */
 async function removeAbandonedDrafts(nurseryDir: string): Promise<void> {
   for (const name of await readdir(nurseryDir)) {
     if (!name.startsWith(draftPrefix)) continue;
     const maker = Number.parseInt(name.slice(draftPrefix.length), 10);
     if (maker === process.pid || isProcessAlive(maker)) continue;
-    await removePatiently(join(nurseryDir, name));
+    await removeWithRetries(join(nurseryDir, name));
   }
 }
 
-async function removePatiently(path: string): Promise<void> {
+async function removeWithRetries(path: string): Promise<void> {
   try {
     await rm(path, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
   } catch (error) {

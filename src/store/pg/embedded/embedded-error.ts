@@ -1,4 +1,4 @@
-/** Why the embedded PostgreSQL could not be had; each code comes with what a person can do about it. */
+/** Why the embedded PostgreSQL could not start or stop. Each error says what a person can do. */
 export type EmbeddedPostgresCode =
   | 'platform_unsupported'
   | 'data_directory_unwritable'
@@ -26,5 +26,5 @@ export class EmbeddedPostgresError extends Error {
 const systemCode = (error: unknown): string | undefined =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 
-/** Whether this is one of those refusals by the operating system, or by PostgreSQL, that the caller can answer. */
+/** Whether the operating system or PostgreSQL failed with one of these codes. */
 export const isRefusal = (error: unknown, ...codes: string[]): boolean => codes.includes(systemCode(error) ?? '');

@@ -1,4 +1,6 @@
-/** What root meets: PostgreSQL runs as another account, which cannot enter everywhere. A plain user cannot run most of these. */
+/**
+ * Slipway as root: PostgreSQL runs as an account that cannot enter every directory. Most need root.
+ */
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { chmod, cp, mkdir, readdir, symlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -32,7 +34,7 @@ async function cloneInto(directory: string): Promise<string> {
   return join(directory, 'test/support/run/embedded-owner.ts');
 }
 
-test('the first directory that an account may not enter is named', async () => {
+test('names the first directory that an account cannot enter', async () => {
   const stranger = { name: 'stranger', uid: 12_345, gid: 12_345 };
   const closed = await newDirectory(0o700);
   const below = join(closed, 'data', 'postgres');
@@ -47,7 +49,7 @@ test('the first directory that an account may not enter is named', async () => {
 
 const account = (name: string, uid: number): Account => ({ name, uid, gid: uid });
 
-test('the database never runs as nobody: an account is chosen, else made, else asked for', () => {
+test('chooses an account other than nobody, else creates one, else asks for one', () => {
   const accounts = [account('root', 0), account('nobody', 65534)];
   const said: string[] = [];
   const say = (line: string) => void said.push(line);
@@ -55,7 +57,7 @@ test('the database never runs as nobody: an account is chosen, else made, else a
   expect(() => unprivilegedAccount(say, cannot)).toThrow(/none of the accounts slipway, postgres/);
   const can = { list: () => accounts, create: () => void accounts.push(account('slipway', 998)) };
   expect(unprivilegedAccount(say, can).name).toBe('slipway');
-  expect(said).toEqual([expect.stringContaining('slipway was made')]);
+  expect(said).toEqual([expect.stringContaining('created the system account slipway')]);
   expect(unprivilegedAccount(say, cannot).uid).toBe(998);
   const both = [account('postgres', 101), account('slipway', 998)];
   expect(unprivilegedAccount(say, { list: () => both, create: () => {} }).name).toBe('slipway');
@@ -63,7 +65,7 @@ test('the database never runs as nobody: an account is chosen, else made, else a
 });
 
 if (isRoot) {
-  test('below a directory closed to others, the cluster goes to a place of our own and a pointer leads there', async () => {
+  test('relocates the cluster from below a closed directory, and leaves a pointer', async () => {
     const closed = await newDirectory(0o700);
     const relocateTo = await newDirectory(0o755);
     const dataDir = join(closed, 'data');
@@ -82,7 +84,7 @@ if (isRoot) {
     expect(await query(second.url, 'SELECT answer FROM kept')).toEqual([{ answer: 42 }]);
   });
 
-  test('a second server on a relocated directory is refused as well', async () => {
+  test('refuses a second server on a relocated directory', async () => {
     const dataDir = await newDirectory(0o700);
     const relocateTo = await newDirectory(0o755);
     const owners = await Promise.all([1, 2].map(() => startOwner(dataDir, { relocateTo })));
@@ -90,7 +92,7 @@ if (isRoot) {
     expect(await readdir(join(relocateTo, 'data'))).toHaveLength(1);
   });
 
-  test('a clone closed to others has its programs copied, once', async () => {
+  test('copies the programs of a closed clone once', async () => {
     const clone = await newDirectory(0o700);
     const relocateTo = await newDirectory(0o755);
     const dataDir = await newDirectory();
@@ -106,7 +108,7 @@ if (isRoot) {
     expect(await query(second.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
   });
 
-  test('where that place is closed too, the refusal says what to do, and nothing is left behind', async () => {
+  test('refuses to relocate into a closed directory, and leaves nothing behind', async () => {
     const dataDir = await newDirectory(0o700);
     const closed = await newDirectory(0o700);
     await mkdir(join(closed, 'place'));
@@ -117,9 +119,9 @@ if (isRoot) {
     expect(existsSync(join(dataDir, 'postgres.location'))).toBe(false);
   });
 
-  test("a plain user's cluster is run for root by the account that owns it", async () => {
+  test("runs a plain user's cluster as its owner when started by root", async () => {
     const dataDir = await newDirectory();
-    // An account of this host that is neither ours nor nobody's.
+    // An account of this host other than slipway and nobody.
     const plain = { uid: 2, gid: 2 };
     await chmod(dataDir, 0o777);
     const first = await startOwner(dataDir, plain);
@@ -129,7 +131,7 @@ if (isRoot) {
     expect(statSync(first.clusterDir)).toMatchObject(plain);
   });
 
-  test("nobody's cluster is handed to an account of its own, with its data", async () => {
+  test('moves a cluster of nobody to a dedicated account, with its data', async () => {
     const dataDir = await newDirectory();
     await chmod(dataDir, 0o777);
     const first = await startOwner(dataDir, { uid: 65534, gid: 65534 });
@@ -144,7 +146,7 @@ if (isRoot) {
     expect((await startOwner(dataDir)).log).toEqual([]);
   });
 
-  test("root's cluster is refused to a plain user", async () => {
+  test('refuses to run a cluster of root for a plain user', async () => {
     const dataDir = await newDirectory();
     const first = await startOwner(dataDir);
     await endProcess(first.child, 'SIGTERM');

@@ -21,13 +21,13 @@ import { isProcessAlive } from './postmaster.ts';
 
 afterEach(endOwners);
 
-test('a fresh directory serves its first query, keeps its data over a stop, and starts again', async () => {
+test('starts in an empty directory, and keeps its data over a restart', async () => {
   const dataDir = await newDirectory();
   const startedAt = systemClock.monotonicMs();
   const first = await startOwner(dataDir);
   await query(first.url, 'CREATE TABLE kept AS SELECT 42 AS answer');
   console.log(
-    `from nothing to the first query: ${Math.round(systemClock.monotonicMs() - startedAt)} ms, a Node start included`,
+    `from an empty directory to the first query: ${Math.round(systemClock.monotonicMs() - startedAt)} ms, a Node start included`,
   );
   expect(first.adopted).toBe(false);
   expect(statSync(join(first.clusterDir, 'slipway-password')).mode & 0o777).toBe(0o600);
@@ -40,7 +40,7 @@ test('a fresh directory serves its first query, keeps its data over a stop, and 
   expect(await query(second.url, 'SELECT answer FROM kept')).toEqual([{ answer: 42 }]);
 });
 
-test('only the password opens it, over loopback or through a socket where nobody else may enter', async () => {
+test('requires the password, and listens only on loopback and on a private socket', async () => {
   const { url, application_url, clusterDir } = await startOwner(await newDirectory());
   for (const address of [url, application_url]) {
     const wrong = new URL(address);
@@ -60,7 +60,7 @@ test('only the password opens it, over loopback or through a socket where nobody
   expect(mode & 0o077).toBe(0);
 });
 
-test('after kill -9 of the server the next one adopts the live postmaster at once', async () => {
+test('adopts the live postmaster after kill -9 of the server', async () => {
   const dataDir = await newDirectory();
   const first = await startOwner(dataDir);
   await query(first.url, 'CREATE TABLE kept AS SELECT 42 AS answer');
@@ -75,7 +75,7 @@ test('after kill -9 of the server the next one adopts the live postmaster at onc
   expect(isProcessAlive(first.pid)).toBe(false);
 });
 
-test("a second server on the same directory is refused with the first one's process number, and harms nothing", async () => {
+test("refuses a second server on the same directory, and names the first one's process id", async () => {
   const dataDir = await newDirectory();
   const first = await startOwner(dataDir);
   const second = await startOwner(dataDir);
@@ -87,7 +87,7 @@ test("a second server on the same directory is refused with the first one's proc
   expect(await query(first.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
 });
 
-test('of servers that race for an empty directory exactly one wins', async () => {
+test('lets exactly one of several concurrent starts own an empty directory', async () => {
   const dataDir = await newDirectory();
   const owners = await Promise.all([1, 2, 3].map(() => startOwner(dataDir)));
   expect(owners.map(({ refused }) => refused).sort()).toEqual([
@@ -100,7 +100,7 @@ test('of servers that race for an empty directory exactly one wins', async () =>
   expect((await readdir(dataDir)).sort()).toEqual(['postgres', 'postgres.log']);
 });
 
-test.for(['dead', 'foreign'])('the pid file of a %s process does not stop a start', async (kind) => {
+test.for(['dead', 'foreign'])('starts despite the pid file of a %s process', async (kind) => {
   const dataDir = await newDirectory();
   const first = await startOwner(dataDir);
   await query(first.url, 'CREATE TABLE kept AS SELECT 42 AS answer');
@@ -111,7 +111,7 @@ test.for(['dead', 'foreign'])('the pid file of a %s process does not stop a star
   process.kill(first.pid, 'SIGKILL');
   await until('the postmaster to exit', () => !isProcessAlive(first.pid));
 
-  // Of the same account, because that is what PostgreSQL itself takes for a live postmaster.
+  // Of the same account: PostgreSQL takes such a process for a live postmaster.
   const other = spawn('sleep', ['60'], { uid, gid });
   if (kind === 'dead') await endProcess(other, 'SIGKILL');
   await writeFile(pidFile, content.replace(/^\d+/, String(other.pid)));
@@ -122,7 +122,7 @@ test.for(['dead', 'foreign'])('the pid file of a %s process does not stop a star
   await endProcess(other, 'SIGKILL');
 });
 
-test('a server that loses its claim learns of it, and a stop of its own is no loss', async () => {
+test('reports a lost claim, but not its own stop', async () => {
   const dataDir = await newDirectory();
   const start = () => startEmbeddedPostgres({ dataDir, clock: systemClock });
   const first = await start();
@@ -139,7 +139,7 @@ test('a server that loses its claim learns of it, and a stop of its own is no lo
   expect(await Promise.race([lost, Promise.resolve('kept')])).toBe('kept');
 });
 
-test('a start that was killed half-way leaves nothing that stops the next one', async () => {
+test('starts after an earlier start was killed half-way', async () => {
   const dataDir = await newDirectory();
   const killed = spawn(process.execPath, [ownerProgram, dataDir], { stdio: 'ignore' });
   await until('the first start to make its database', () => readDrafts(dataDir).length > 0);
@@ -149,7 +149,7 @@ test('a start that was killed half-way leaves nothing that stops the next one', 
   expect(readDrafts(dataDir)).toEqual([]);
 });
 
-test('a directory that holds something else, or another version, is refused with what to do', async () => {
+test('refuses a directory of another PostgreSQL version', async () => {
   const dataDir = await newDirectory();
   await mkdir(join(dataDir, 'postgres'));
   await writeFile(join(dataDir, 'postgres', 'PG_VERSION'), '9\n');
@@ -159,7 +159,7 @@ test('a directory that holds something else, or another version, is refused with
   expect(existsSync(join(dataDir, 'postgres', 'PG_VERSION'))).toBe(true);
 });
 
-test('a plain user runs it in place, as that user', async () => {
+test('runs in place as a plain user', async () => {
   const dataDir = await newDirectory();
   const owner = await startOwner(dataDir, await asPlainUser(dataDir));
   expect(owner.clusterDir).toBe(join(dataDir, 'postgres'));
@@ -168,7 +168,7 @@ test('a plain user runs it in place, as that user', async () => {
   expect(await query(owner.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
 });
 
-test('a plain user whose data directory cannot be written is told so', async () => {
+test('refuses a data directory that a plain user cannot write', async () => {
   const closed = await newDirectory(0o555);
   const owner = await startOwner(join(closed, 'data'), isRoot ? { uid: nobodyUid, gid: nobodyUid } : {});
   expect(owner.refused).toBe('data_directory_unwritable');

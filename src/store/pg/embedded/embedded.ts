@@ -1,6 +1,6 @@
 /**
- * The embedded PostgreSQL: the default database, a process of its own beside the server. It outlives a killed server and is
- * adopted by the next one; only the owner of the data directory (claim.ts) ever stops it.
+ * The embedded PostgreSQL, the default database. It runs as a separate process, outlives a killed
+ * server and is adopted by the next one. Only the owner of the data directory (claim.ts) stops it.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createHmac } from 'node:crypto';
@@ -21,23 +21,26 @@ import { isDurable, type Settings, serverArguments, socketDirectory, socketPath 
 export interface EmbeddedPostgresOptions {
   dataDir: string;
   clock: Clock;
-  /** Told, in one sentence, what a person should know: for example that the data had to go elsewhere. */
+  /** Receives sentences for people, such as that the data was relocated. */
   log?: (line: string) => void;
   settings?: Settings;
-  /** Root's clusters and programs go here when the unprivileged account cannot enter the data directory or the clone. */
+  /**
+   * Where clusters and programs of root go if the unprivileged account cannot enter the data
+   * directory or the clone.
+   */
   relocateTo?: string;
 }
 
 export interface EmbeddedPostgres {
-  /** Of the owner of everything, with the password; for this host only. */
+  /** For the owner of all tables, with its password. Works on this host only. */
   url: string;
-  /** Of the role that the application's statements run as. */
+  /** For the role of the application's statements. */
   application_url: string;
   pid: number;
-  /** Whether a postmaster that an earlier server left behind was taken over. */
+  /** Whether the postmaster of an earlier server was adopted. */
   adopted: boolean;
   clusterDir: string;
-  /** Resolves if the ownership of the data directory is lost while running; the server must then stop. */
+  /** Resolves if the ownership of the data directory is lost; the server must then stop. */
   lost: Promise<Error>;
   stop(): Promise<void>;
 }
@@ -46,7 +49,7 @@ const database = 'slipway';
 const attempts = 5;
 const pollMs = 10;
 const settleMs = 100;
-/** Recovery after a power cut reads the whole log; as long as the process lives it is making progress. */
+/** Long: recovery after a power cut reads the whole write-ahead log. */
 const readyWithinMs = 5 * 60_000;
 
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
@@ -58,10 +61,10 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   for (let attempt = 1; ; attempt++) {
     const running = await runningPostmaster(placement, settings, clock);
     const { port } = running.postmaster;
-    const through = wayTo(placement.clusterDir, port);
+    const socketQuery = socketQueryFor(placement.clusterDir, port);
     const address = (name: string, user = superuser, secret = password) =>
-      `postgres://${user}:${secret}@127.0.0.1:${port}/${name}${through}`;
-    // Made from the owner's, so that there is one secret to keep; it does not lead back to it.
+      `postgres://${user}:${secret}@127.0.0.1:${port}/${name}${socketQuery}`;
+    // Derived from the owner's password one way, so that there is one secret to keep.
     const secret = createHmac('sha256', password).update(application).digest('hex');
     try {
       await ensureDatabase(address('postgres'), secret);
@@ -70,7 +73,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
       return handle(placement, running, urls, claim, clock);
     } catch (error) {
       if (isOwned(error)) throw error;
-      // The owner may be stopping the postmaster that we have just found; then the next round starts a new one.
+      // The owner may be stopping the postmaster that we found; the next attempt starts a new one.
       const wentAway = isRefusal(error, '57P01', '57P03', 'ECONNREFUSED', 'ECONNRESET');
       if (wentAway && attempt < attempts) {
         await pause(clock, settleMs);
@@ -82,8 +85,10 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   }
 }
 
-/** By its socket where it has one; a postmaster that an older server left may have none. */
-const wayTo = (clusterDir: string, port: number): string => {
+/**
+ * Connects through the Unix socket if there is one; a postmaster of an older version may have none.
+ */
+const socketQueryFor = (clusterDir: string, port: number): string => {
   const directory = socketDirectory(clusterDir, port);
   return directory && existsSync(socketPath(directory, port)) ? `?host=${encodeURIComponent(directory)}` : '';
 };
@@ -114,7 +119,7 @@ function handle(
     adopted,
     clusterDir: placement.clusterDir,
     lost,
-    // The claim is held until the postmaster is gone, so that nobody takes over one that is about to end.
+    // Released only after the postmaster has ended, so that no server adopts one that is ending.
     stop: () => (stopping ??= stopPostmaster(postmaster.pid, clock).then(claim.release)),
   };
 }
@@ -127,7 +132,7 @@ async function runningPostmaster(placement: Placement, settings: Settings, clock
     const postmaster = await untilReadyOrGone(child, placement, clock);
     if (postmaster) return { postmaster, adopted: postmaster.pid !== child.pid };
     if (attempt >= attempts) throw await startFailed(placement);
-    // Processes of a postmaster that was killed take a moment to notice; until then PostgreSQL refuses to start.
+    // PostgreSQL refuses to start until the child processes of a killed postmaster have ended.
     await pause(clock, attempt * settleMs);
   }
 }
@@ -139,7 +144,7 @@ async function launch(placement: Placement, settings: Settings): Promise<ChildPr
     const child = spawn(postgresOf(placement.binaries), serverArguments(placement.clusterDir, port, settings), {
       cwd: '/',
       env: environment,
-      // In a session of its own, so that Ctrl-C in the server's terminal does not end it under the server.
+      // In its own session, so that Ctrl-C in the server's terminal does not reach it.
       detached: true,
       stdio: ['ignore', logFd, logFd],
       ...(placement.account && { uid: placement.account.uid, gid: placement.account.gid }),
@@ -152,7 +157,10 @@ async function launch(placement: Placement, settings: Settings): Promise<ChildPr
   }
 }
 
-/** Free when we look; should somebody take it before PostgreSQL does, the launch fails and the next round picks another. */
+/**
+ * Free at this moment. If another process takes it first, the launch fails and the next attempt
+ * picks another.
+ */
 function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const probe = createServer();
@@ -166,7 +174,7 @@ function freePort(): Promise<number> {
   });
 }
 
-/** Undefined when our process ended and nobody else's postmaster runs there either. */
+/** Undefined if our process has ended and no other postmaster runs in the directory. */
 async function untilReadyOrGone(
   child: ChildProcess,
   placement: Placement,
@@ -205,16 +213,16 @@ async function startFailed({ logFile, clusterDir }: Placement): Promise<Embedded
 
 async function ensureDatabase(maintenanceUrl: string, applicationSecret: string): Promise<void> {
   const client = new Client({ connectionString: maintenanceUrl });
-  // What breaks the connection also rejects the query under way; the event alone would end the process.
+  // A broken connection also rejects the running query; the event alone would end the process.
   client.on('error', () => {});
   await client.connect();
   try {
-    const { rowCount } = await client.query('SELECT FROM pg_database WHERE datname = $1', [database]);
-    if (rowCount === 0) await client.query(`CREATE DATABASE ${database}`);
-    const roles = await client.query('SELECT FROM pg_roles WHERE rolname = $1', [application]);
-    if (roles.rowCount === 0) await client.query(`CREATE ROLE ${application} LOGIN PASSWORD '${applicationSecret}'`);
+    const { rowCount } = await client.query('select from pg_database where datname = $1', [database]);
+    if (rowCount === 0) await client.query(`create database ${database}`);
+    const roles = await client.query('select from pg_roles where rolname = $1', [application]);
+    if (roles.rowCount === 0) await client.query(`create role ${application} login password '${applicationSecret}'`);
   } catch (error) {
-    // Two starts at once: the other one made it.
+    // A concurrent start created it.
     if (!isRefusal(error, '42P04', '42710', '23505')) throw error;
   } finally {
     await client.end();

@@ -1,6 +1,7 @@
 /**
- * Decides where the cluster and the programs lie and as whom they run. Normally in place; but when root's data directory or
- * clone is closed to the unprivileged account, both move to a place of our own, and a pointer in the data directory says where.
+ * Decides where the cluster and the programs are and which account runs them. If Slipway runs as
+ * root and the unprivileged account cannot enter the data directory or the clone, they go to
+ * /var/lib/slipway, and a pointer file in the data directory holds the path of the cluster.
  */
 import { randomBytes } from 'node:crypto';
 import {
@@ -37,20 +38,20 @@ import { takeOver } from './take-over.ts';
 
 export interface Placement {
   clusterDir: string;
-  /** Where clusters are prepared before they move to `clusterDir`: same file system, and ours to write. */
+  /** Where a cluster is created before it is renamed to `clusterDir`: on the same file system. */
   nurseryDir: string;
   logFile: string;
   binaries: Binaries;
-  /** Undefined: run as ourselves. */
+  /** Undefined: the account of this process. */
   account: Account | undefined;
 }
 
-/** Open to every account, as /var/lib is by convention, and made by us. */
-const placeOfOurOwn = '/var/lib/slipway';
+/** Every account can enter /var/lib by convention. */
+const defaultRelocation = '/var/lib/slipway';
 
 type Say = (line: string) => void;
 
-export function choosePlacement(dataDir: string, say: Say, relocateTo: string = placeOfOurOwn): Placement {
+export function choosePlacement(dataDir: string, say: Say, relocateTo: string = defaultRelocation): Placement {
   const directory = openDataDirectory(dataDir);
   const logFile = join(directory, 'postgres.log');
   const inPlace = join(directory, 'postgres');
@@ -74,7 +75,7 @@ export function choosePlacement(dataDir: string, say: Say, relocateTo: string = 
 
 function openDataDirectory(dataDir: string): string {
   try {
-    // Others may pass through (the unprivileged account must) but not list it.
+    // Other accounts may pass through, as the unprivileged one must, but not list it.
     mkdirSync(dataDir, { recursive: true, mode: 0o711 });
     accessSync(dataDir, constants.W_OK | constants.X_OK);
     return realpathSync(dataDir);
@@ -94,7 +95,10 @@ function ownerOf(clusterDir: string): Account | undefined {
   return uid === 0 ? undefined : accountOf(uid, gid);
 }
 
-/** Earlier versions ran the database as nobody. A cluster that is running keeps its account until the next start. */
+/**
+ * Earlier versions ran the database as nobody. A running cluster keeps its account until the next
+ * start.
+ */
 function takenFromNobody(clusterDir: string, account: Account, say: Say): Account | undefined {
   const owner = ownerOf(clusterDir);
   if (!owner || !isNobody(owner) || findPostmaster(clusterDir)) return undefined;
@@ -116,15 +120,15 @@ function refuseForeignCluster(clusterDir: string): void {
   );
 }
 
-/** The pointer, not the directory's name, is the truth: a new directory of an old name must not find old data. */
+/** The path is random: a new data directory with an old name must not find old data. */
 function relocated(pointer: string, relocateTo: string, account: Account): string {
   if (!existsSync(pointer)) {
-    createOnce(pointer, join(placeFor(account, join(relocateTo, 'data')), randomBytes(8).toString('hex')));
+    createOnce(pointer, join(createPlace(account, join(relocateTo, 'data')), randomBytes(8).toString('hex')));
   }
   return readFileSync(pointer, 'utf8').trim();
 }
 
-function placeFor(account: Account, place: string): string {
+function createPlace(account: Account, place: string): string {
   try {
     mkdirSync(place, { recursive: true, mode: 0o755 });
   } catch (cause) {
@@ -135,7 +139,7 @@ function placeFor(account: Account, place: string): string {
   return place;
 }
 
-/** Whole or not at all, and only the first of two racing starts. */
+/** Atomic: only the first of two concurrent starts writes the file. */
 function createOnce(file: string, content: string): void {
   const draft = `${file}.${process.pid}`;
   writeFileSync(draft, `${content}\n`, { mode: 0o600 });
@@ -151,7 +155,7 @@ function createOnce(file: string, content: string): void {
 function reachableBinaries(binaries: Binaries, account: Account, relocateTo: string, say: Say): Binaries {
   const needed = [postgresOf(binaries), join(binaries.directory, 'lib'), join(binaries.directory, 'share')];
   if (needed.every((path) => mayUse(account, realpathSync(path)))) return binaries;
-  const copy = { ...binaries, directory: join(placeFor(account, relocateTo), `postgres-${binaries.version}`) };
+  const copy = { ...binaries, directory: join(createPlace(account, relocateTo), `postgres-${binaries.version}`) };
   if (existsSync(copy.directory)) return copy;
   say(
     `PostgreSQL runs as ${account.name}, which may not enter ${binaries.directory}; it is copied to ${copy.directory}.`,
@@ -163,13 +167,13 @@ function reachableBinaries(binaries: Binaries, account: Account, relocateTo: str
     renameSync(draft, copy.directory);
   } catch (cause) {
     rmSync(draft, { recursive: true, force: true });
-    // Another start was quicker; its copy is as good.
+    // A concurrent start has made the copy.
     if (!isRefusal(cause, 'ENOTEMPTY', 'EEXIST')) throw relocationFailed(relocateTo, String(cause), cause);
   }
   return copy;
 }
 
-/** The packages may have been installed under a mask that closes them to others. */
+/** The packages may have been installed with a umask that closes them to other accounts. */
 function openToAll(path: string): void {
   const entry = lstatSync(path);
   if (entry.isSymbolicLink()) return;

@@ -1,4 +1,4 @@
-/** A postmaster process as its pid file and /proc show it: is it alive, is it ours, is it ready; and how to end it. */
+/** Finds the postmaster of a cluster by its pid file and /proc, and stops it. */
 import { linkSync, readFileSync, readlinkSync, realpathSync, renameSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { type Clock, pause } from '../../../base/clock.ts';
@@ -23,7 +23,7 @@ function readIfThere(file: string): string | undefined {
   }
 }
 
-/** A zombie has ended; only its parent has not noticed, and in a container that may never happen. */
+/** A zombie has ended; in a container its parent may never reap it. */
 export function isProcessAlive(pid: number): boolean {
   const stat = readIfThere(`/proc/${pid}/stat`);
   const state = stat?.slice(stat.lastIndexOf(')') + 2, stat.lastIndexOf(')') + 3);
@@ -31,8 +31,8 @@ export function isProcessAlive(pid: number): boolean {
 }
 
 /**
- * Process numbers are used again: only a `postgres` that works inside this very directory is its postmaster. It enters the
- * directory before it writes its pid file, so one that is still starting passes too.
+ * Process ids are reused: only a `postgres` with this working directory is the postmaster. It
+ * enters the directory before it writes its pid file, so a starting one passes too.
  */
 function isPostmasterOf(pid: number, clusterDir: string): boolean {
   if (!isProcessAlive(pid)) return false;
@@ -40,13 +40,13 @@ function isPostmasterOf(pid: number, clusterDir: string): boolean {
     const program = basename(readlinkSync(`/proc/${pid}/exe`)).replace(/ \(deleted\)$/, '');
     return program === 'postgres' && readlinkSync(`/proc/${pid}/cwd`) === realpathSync(clusterDir);
   } catch (error) {
-    // Another account's process, so not one that could have opened this directory; or one that has just ended.
+    // A process of another account, which cannot have opened this directory; or one that has ended.
     if (isRefusal(error, 'EACCES', 'EPERM', 'ENOENT', 'ESRCH')) return false;
     throw error;
   }
 }
 
-/** The live postmaster of this directory, if there is one. A pid file of a dead or foreign process is set aside. */
+/** The live postmaster of this directory. Removes the pid file of a dead or foreign process. */
 export function findPostmaster(clusterDir: string): Postmaster | undefined {
   const content = readIfThere(pidFileOf(clusterDir));
   if (content === undefined) return undefined;
@@ -55,12 +55,12 @@ export function findPostmaster(clusterDir: string): Postmaster | undefined {
   if (isPostmasterOf(pid, clusterDir)) {
     return { pid, port: Number(lines[3]), ready: lines[7]?.trim() === 'ready' };
   }
-  // An empty one is being written this moment; PostgreSQL itself judges it.
+  // An empty file is just being written.
   if (pid > 0) removeStalePidFile(clusterDir, content);
   return undefined;
 }
 
-/** Between our look and our removal another start may have put its own file there; that one is put back. */
+/** A concurrent start may have written its own file since we read it; that one is put back. */
 function removeStalePidFile(clusterDir: string, stale: string): void {
   const file = pidFileOf(clusterDir);
   const aside = `${file}.${process.pid}`;
@@ -76,14 +76,17 @@ function removeStalePidFile(clusterDir: string, stale: string): void {
 const fastStopMs = 30_000;
 const immediateStopMs = 10_000;
 
-/** Fast shutdown; then, if that takes too long, the immediate one, from which the next start recovers by the log. */
+/**
+ * Fast shutdown, then immediate shutdown, from which the next start recovers by the write-ahead
+ * log.
+ */
 export async function stopPostmaster(pid: number, clock: Clock): Promise<void> {
   if (await endsAfter('SIGINT', pid, fastStopMs, clock)) return;
   if (await endsAfter('SIGQUIT', pid, immediateStopMs, clock)) return;
   throw new EmbeddedPostgresError(
     'stop_failed',
     `PostgreSQL (process ${pid}) does not stop.`,
-    'Look at its log in the data directory; ending it by SIGKILL is safe, the next start recovers.',
+    'Read its log in the data directory. SIGKILL is safe: the next start recovers.',
   );
 }
 

@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest';
 import { buffersMb, socketDirectory } from './settings.ts';
 
-test('the database keeps a sixteenth of the memory for its pages, never too little and never too much', () => {
+test('uses a sixteenth of the memory for buffers, within bounds', () => {
   const gb = 2 ** 30;
   expect(buffersMb(gb / 2)).toBe(128);
   expect(buffersMb(4 * gb)).toBe(256);
   expect(buffersMb(256 * gb)).toBe(1024);
 });
 
-test('the socket lies in the cluster itself, unless the system would not take so long a name', () => {
+test('puts the socket into the cluster directory unless the path is too long', () => {
   expect(socketDirectory('/data/postgres', 5432)).toBe('/data/postgres');
   const longest = `/${'d'.repeat(107 - '//.s.PGSQL.65535'.length)}`;
   expect(socketDirectory(longest, 65_535)).toBe(longest);

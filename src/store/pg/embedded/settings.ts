@@ -1,36 +1,38 @@
-/** How the embedded server is tuned: durable, quick to start, and small while idle. */
+/** Settings of the embedded server: durable, quick to start, and small while idle. */
 import { totalmem } from 'node:os';
 import { join } from 'node:path';
 
 export type Settings = Readonly<Record<string, string>>;
 
-const leastBuffersMb = 128;
-const mostBuffersMb = 1024;
+const minBuffersMb = 128;
+const maxBuffersMb = 1024;
 
 /**
- * A sixteenth of the memory there is, within bounds. Pages are taken as data comes, so an idle server stays small, and a fleet of a
- * million does not read its indexes from the system again and again.
+ * A sixteenth of the memory, within bounds, so that the indexes of a million nodes stay cached.
+ * PostgreSQL touches the pages as data arrives, so an idle server stays small.
  */
 export const buffersMb = (memoryBytes: number): number =>
-  Math.round(Math.min(mostBuffersMb, Math.max(leastBuffersMb, memoryBytes / 2 ** 20 / 16)));
+  Math.round(Math.min(maxBuffersMb, Math.max(minBuffersMb, memoryBytes / 2 ** 20 / 16)));
 
-/** What a container may use, where one is set; otherwise what the machine has. */
+/** The limit of the container, or else the memory of the machine. */
 const memoryBytes = () => process.constrainedMemory() || totalmem();
 
 export const defaultSettings: Settings = {
-  // A few processes and their memory less: no asynchronous-I/O workers, no replication, no just-in-time compiler.
+  // Saves processes and memory: no asynchronous I/O workers, no replication, no JIT compiler.
   io_method: 'sync',
   max_logical_replication_workers: '0',
   wal_level: 'minimal',
   max_wal_senders: '0',
   jit: 'off',
-  // Helpers of one question take the processors from a thousand others, and starting them takes longer than most questions.
+  // Parallel workers take CPU from concurrent queries, and take longer to start than most queries
+  // run.
   max_parallel_workers_per_gather: '0',
   max_connections: '100',
-  // A page of a timeline locks every piece of the evidence and its indexes, some four hundred; many are read at once.
+  // A timeline query locks every partition of evidence and its indexes, some 400 locks.
   max_locks_per_transaction: '256',
-  // After a checkpoint, each page is logged whole when it is first changed again. Verdicts on a large fleet change pages everywhere, and
-  // with checkpoints as frequent as by default most of what they log is that. A small fleet reaches neither bound.
+  // The first change of a page after a checkpoint logs the whole page. Verdicts on a large fleet
+  // change pages everywhere, so with the default checkpoint rate most of the log would be full
+  // pages. A small fleet reaches neither bound.
   max_wal_size: '4GB',
   checkpoint_timeout: '15min',
   shared_buffers: `${buffersMb(Math.min(memoryBytes(), totalmem()))}MB`,
@@ -41,20 +43,19 @@ export const defaultSettings: Settings = {
   log_checkpoints: 'off',
 };
 
-/** For tests, whose data may be lost: no waiting for the disk. */
+/** For tests, which need no durability. */
 export const volatileSettings: Settings = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' };
 
 export const isDurable = (settings: Settings) => settings.fsync !== 'off';
 
-/** Longer names of sockets the system does not take. */
+/** The limit of the operating system. */
 const longestSocketPath = 107;
 
-/** Of the socket that the server makes in a directory, for those who may enter that. */
 export const socketPath = (directory: string, port: number) => join(directory, `.s.PGSQL.${port}`);
 
 /**
- * In the cluster's own directory, which nobody else may enter. A question through a socket of files costs a third less than one
- * through the network of the host. Undefined where the name would be too long.
+ * The cluster's own directory, which other accounts cannot enter. A query through a Unix socket
+ * costs a third less than through TCP. Undefined if the path would be too long.
  */
 export const socketDirectory = (clusterDir: string, port: number): string | undefined =>
   Buffer.byteLength(socketPath(clusterDir, port)) <= longestSocketPath ? clusterDir : undefined;

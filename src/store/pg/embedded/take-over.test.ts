@@ -1,4 +1,6 @@
-/** A cluster changes hands while its former owner still runs programs: nothing outside of it changes. */
+/**
+ * Changing the owner of a cluster changes nothing outside it, even if the former owner interferes.
+ */
 import { spawn } from 'node:child_process';
 import { chmodSync, chownSync, linkSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -24,19 +26,19 @@ async function scene() {
 }
 
 if (isRoot) {
-  test('everything of it changes hands, and nothing that a link leads to', async () => {
+  test('changes the owner of every entry, and of no target of a link', async () => {
     const { outside, cluster, ownerOf } = await scene();
     symlinkSync(outside, join(cluster, 'pg_tblspc'));
     symlinkSync(join(outside, 'secret'), join(cluster, 'base', 'link'));
     takeOver(cluster, nobody, slipway);
     for (const own of ['cluster', 'cluster/base', 'cluster/base/secret']) expect(ownerOf(own)).toBe(slipway.uid);
     for (const foreign of ['outside', 'outside/secret']) expect(ownerOf(foreign)).toBe(0);
-    // A start that was cut off does it again.
+    // An interrupted start repeats it.
     takeOver(cluster, nobody, slipway);
     expect(ownerOf('cluster')).toBe(slipway.uid);
   });
 
-  test("another account's file under a second name is refused", async () => {
+  test("refuses a hard link to another account's file", async () => {
     const { outside, cluster, ownerOf } = await scene();
     linkSync(join(outside, 'secret'), join(cluster, 'base', 'stolen'));
     expect(() => takeOver(cluster, nobody, slipway)).toThrow(EmbeddedPostgresError);
@@ -44,7 +46,7 @@ if (isRoot) {
     expect(ownerOf('cluster')).toBe(nobody.uid);
   });
 
-  test('a directory that is swapped for a link all the time leads nowhere', async () => {
+  test('changes nothing outside while a directory is swapped for a link continuously', async () => {
     const { place, outside, cluster, ownerOf } = await scene();
     const link = join(place, 'link');
     symlinkSync(outside, link);

@@ -1,20 +1,23 @@
 /**
- * Gives a cluster to another account while its former owner may still run programs. Everything is opened without following
- * links and changed by its open descriptor, so that a file swapped for a link in between changes nothing outside.
+ * Changes the owner of a cluster while the former owner may still run programs. Each entry is
+ * opened without following links and changed by its descriptor, so that swapping an entry for a
+ * link cannot change anything outside.
  */
 import { closeSync, constants, fchownSync, fstatSync, openSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Account } from './account.ts';
 import { EmbeddedPostgresError, isRefusal } from './embedded-error.ts';
 
-/** Does not wait for the writer of a pipe. */
+/** Non-blocking, so that opening a pipe does not wait for its writer. */
 const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
-/** Linux reaches the entries of an open directory by its descriptor, wherever its path leads by now. */
+/**
+ * On Linux the entries are reached by the directory's descriptor, wherever its path leads by now.
+ */
 const below = (descriptor: number, path: string) =>
   process.platform === 'linux' ? `/proc/self/fd/${descriptor}` : path;
 
-/** Undefined for links and sockets, which the database does not own anything by. */
+/** Undefined for links and sockets, which are left alone. */
 function openWithoutLinks(path: string): number | undefined {
   try {
     return openSync(path, flags);
@@ -24,14 +27,14 @@ function openWithoutLinks(path: string): number | undefined {
   }
 }
 
-/** `path` is where it is opened, `shown` what a person calls it. */
+/** `path` is used to open the entry, `shown` appears in errors. */
 function takeEntry(path: string, shown: string, from: Account, to: Account): void {
   const descriptor = openWithoutLinks(path);
   if (descriptor === undefined) return;
   try {
     const entry = fstatSync(descriptor);
     if (!entry.isDirectory() && !entry.isFile()) return;
-    // Its own already where an earlier start was cut off.
+    // The new owner has it already if an earlier start was interrupted.
     if (entry.uid !== from.uid && entry.uid !== to.uid)
       throw new EmbeddedPostgresError(
         'data_directory_foreign',
@@ -41,7 +44,7 @@ function takeEntry(path: string, shown: string, from: Account, to: Account): voi
     if (entry.isDirectory())
       for (const name of readdirSync(below(descriptor, path)))
         takeEntry(join(below(descriptor, path), name), join(shown, name), from, to);
-    // The directory last: a start that is cut off here begins again.
+    // The directory last, so that an interrupted start begins again.
     fchownSync(descriptor, to.uid, to.gid);
   } finally {
     closeSync(descriptor);

@@ -1,4 +1,7 @@
-/** Whichever way a list is asked for, page after page gives each thing once, in order, and nothing else. */
+/**
+ * Whichever way a list is asked for, page after page gives each thing once, in order, and nothing
+ * else.
+ */
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../../test/support/store.ts';
@@ -23,7 +26,8 @@ beforeAll(async () => {
     await db.transaction((tx) => declarePool(tx, pool, { driver: 'external' }, start));
   const fill = (text: string) => db.query(text, [start]);
   const id = `lpad(i::text, 4, '0')`;
-  // Pools do not come in the order of ids, names come twice, and some names look like a part of others.
+  // Pools do not come in the order of ids, names come twice, and some names look like a part of
+  // others.
   await fill(`insert into nodes (node_id, pool, pool_generation, name, status, status_since, node_instance_id, held, created_at)
     select 'node_' || ${id}, (array['a', 'b', 'c'])[1 + i / 50], 1, 'web-' || i % 60 || case when i % 7 = 0 then '_x' else '' end,
       (array['ready', 'offline', 'retired', 'failed'])[1 + i % 4], $1, 'inst_' || ${id},
@@ -110,7 +114,8 @@ test('nodes, by any filter', { timeout: 60_000 }, async () => {
   );
 });
 
-// Of many filters together mostly nothing is left. The smallest page cannot even hold what is meant exactly.
+// Of many filters together mostly nothing is left. The smallest page cannot even hold what is meant
+// exactly.
 test.for(words)('nodes, by the word %s alone', async (q) => {
   for (const limit of [1, 50]) await expectAlike({ q, limit, visibility: wholeFleet });
 });
@@ -168,7 +173,13 @@ test('a page looks at no more than it may, and the next goes on from there', asy
       ...{ table: 'node', key: 'node_id', values: [after] },
       rows: (most: number) => `select * from nodes where node_id < $1 order by node_id desc limit ${most}`,
     };
-    const wanted = { where: ['node.held is not null'], values: [], direction: 'desc', limit: 50, look_at: 7 } as const;
+    const wanted = {
+      where: ['node.held is not null'],
+      values: [],
+      direction: 'desc',
+      limit: 50,
+      max_scanned: 7,
+    } as const;
     const page = await readWalk<{ node_id: string }>(db, walk, wanted, (from) => `select * from ${from}`);
     return { ...page, items: page.rows.map(({ node_id }) => node_id) };
   };
