@@ -1,4 +1,7 @@
-/** A proposed policy against recorded history. Nothing is changed, and nothing is kept of the question. */
+/**
+ * A proposed policy against recorded history. Nothing is changed, and nothing is kept of the
+ * question.
+ */
 import { type Clock, now, pause, secondsLater } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { PoolDocument, ProposedPool } from '../../contract/pool.ts';
@@ -76,7 +79,10 @@ const wire = (pool: string, { otherwise, differences, untold, ...counts }: Repla
   untold: untold.map((each) => ({ ...each, says: unknownKinds[each.kind] })),
 });
 
-/** A replica that stands still for a second doubts its own hearing: after so many steps whoever beats has a turn. */
+/**
+ * A replica that stands still for a second doubts its own hearing: after so many steps whoever
+ * beats has a turn.
+ */
 const stepsAtOnce = 1000;
 
 async function replayInTurns(history: History, proposed: ReplayPolicy, clock: Clock): Promise<Replay> {
@@ -95,11 +101,11 @@ export const replayHandlers: Pick<Handlers, 'policy-replay'> = {
     const until = now(services.clock);
     const since = body.since ? new Date(body.since) : secondsLater(until, -defaultSeconds);
     const proposals = await proposalsOf(body.policy, services);
-    const most = Math.max(leastOfEach, Math.floor(mostOnRecord / proposals.size));
+    const max_rows = Math.max(leastOfEach, Math.floor(mostOnRecord / proposals.size));
     const pools: ReplayedPool[] = [];
     // One after the other: each may be as large as what one request is allowed to read.
     for (const [pool, document] of proposals) {
-      const asked = { pool, since, until, most };
+      const asked = { pool, since, until, max_rows };
       const history = await readHistory(services, asked);
       pools.push(wire(pool, await replayInTurns(history, replayPolicyOf(document, environment), services.clock)));
     }

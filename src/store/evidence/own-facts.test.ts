@@ -72,7 +72,7 @@ describe.for<Origin>(['node', 'person'])('a fact of origin %s', (origin) => {
       pool: node.pool,
       since,
       until: secondsLater(fleet.now(), 1),
-      most: 100,
+      max_rows: 100,
     });
     expect(facts).toEqual([]);
   });

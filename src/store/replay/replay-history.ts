@@ -1,4 +1,7 @@
-/** The recorded history of a pool, put together for a replay: each boot with what moved it, each absence with its end. */
+/**
+ * Assembles the recorded history of a pool for a replay: boots with their events, absences with
+ * their ends.
+ */
 import { type Clock, moment, pause, secondsBetween, secondsLater } from '../../base/clock.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
 import { defaultBrakePolicy } from '../../lifecycle/brake/brake.ts';
@@ -12,16 +15,16 @@ import type {
 import type { Database, Queryable } from '../pg/database.ts';
 import type { TransitionEnvironment } from '../transitions/transition-rules.ts';
 import {
-  type Asked,
   type BootRow,
   countStanding,
   type FactRow,
+  type ReplayRange,
   readAdvances,
   readBoots,
   readFacts,
 } from './replay-facts.ts';
 
-/** What the rules make of a document on this server. */
+/** The policy that the rules of this server apply for a pool document. */
 export function replayPolicyOf(document: PoolDocument, environment: TransitionEnvironment): ReplayPolicy {
   return {
     mode: document.mode ?? 'enforce',
@@ -41,29 +44,32 @@ const readGenerations = (db: Queryable, pool: string) =>
   );
 
 const deadlineRules: Record<BootRow['phase'], string> = { provision: 'provision-deadline', start: 'start-deadline' };
-const isTold = ({ kind }: Pick<FactRow, 'kind'>) => kind === 'node.would_have';
+const isObserveOnly = ({ kind }: Pick<FactRow, 'kind'>) => kind === 'node.would_have';
 const isChange = ({ kind }: Pick<FactRow, 'kind'>) =>
   kind !== 'node.would_have' && kind !== 'node.deadline_moved' && kind !== 'node.held';
 
-const unsaid = 'it did not arrive in time';
+const unknownReason = 'it did not arrive in time';
 
 const verdictOn = (boot: BootRow, ended_at: Date, own: readonly FactRow[]): FactRow | undefined =>
   own.findLast(
-    (fact) => fact.by === deadlineRules[boot.phase] && fact.at <= ended_at && (isChange(fact) || isTold(fact)),
+    (fact) => fact.by === deadlineRules[boot.phase] && fact.at <= ended_at && (isChange(fact) || isObserveOnly(fact)),
   );
 
 function givenUpBy(boot: BootRow, ended_at: Date, verdict: FactRow | undefined): RecordedBoot['given_up'] {
   if (verdict) {
     const { at, reason, due_at, last_seen_at, stale_seconds } = verdict;
-    return { at, reason: reason ?? unsaid, deadline_at: due_at, last_seen_at, stale_seconds };
+    return { at, reason: reason ?? unknownReason, deadline_at: due_at, last_seen_at, stale_seconds };
   }
-  // The verdict itself is older than what was asked for, or was left out; the boot remembers that there was one.
+  // The verdict is outside the range or was cut; the boot's outcome still shows that there was one.
   if (boot.outcome !== 'late' && boot.outcome !== 'timed_out') return null;
   const at = secondsLater(ended_at, -(boot.lateness_seconds ?? 0));
-  return { at, reason: unsaid, deadline_at: null, last_seen_at: null, stale_seconds: null };
+  return { at, reason: unknownReason, deadline_at: null, last_seen_at: null, stale_seconds: null };
 }
 
-/** Whose word moves a deadline under any policy. What the provider granted, and gaps of ours while it booted, moved its clock as well. */
+/**
+ * Layers that move a deadline under any policy. During provisioning, waits for the provider and
+ * outages of the store already moved the start of the boot's clock.
+ */
 const movers: Record<BootRow['phase'], readonly string[]> = { provision: ['operator'], start: ['operator', 'store'] };
 
 function eventsOf(boot: BootRow, until: Date, own: readonly FactRow[], advances: readonly number[]): DeadlineEvent[] {
@@ -97,9 +103,9 @@ function bootOf(boot: BootRow, { byInstance, byNode, advances, until }: Indexed)
     byNode
       .get(boot.node_id)
       ?.find((fact) => isChange(fact) && fact.at >= given_up.at && fact.from === 'failed' && fact.to !== 'starting');
-  // After its rescue window it is not believed any more, wherever its machine is. One that was only told of has no such window.
-  const believedUntil = verdict && isChange(verdict) ? verdict.deadline_at : null;
-  const watched = [left?.at, believedUntil, until].flatMap((each) => (each ? [each.getTime()] : []));
+  // Later arrivals no longer rescue it. A verdict that was only observed has no rescue window.
+  const rescuableUntil = verdict && isChange(verdict) ? verdict.deadline_at : null;
+  const watched = [left?.at, rescuableUntil, until].flatMap((each) => (each ? [each.getTime()] : []));
   return {
     ...rest,
     generation,
@@ -112,7 +118,7 @@ function bootOf(boot: BootRow, { byInstance, byNode, advances, until }: Indexed)
   };
 }
 
-/** By how much the deadline was moved between these places. */
+/** The seconds by which the deadline was moved between these indexes. */
 function movedBy(facts: readonly FactRow[], from: number, to: number): number {
   let sum = 0;
   for (let place = from; place < to; place++) {
@@ -123,13 +129,18 @@ function movedBy(facts: readonly FactRow[], from: number, to: number): number {
   return sum;
 }
 
-/** Where the next change stands; past the end where none does. A machine may have flapped a hundred thousand times. */
+/**
+ * The index of the next change, or the length. A loop: a machine may have flapped 100,000 times.
+ */
 function nextChange(facts: readonly FactRow[], from: number): number {
   for (let place = from; place < facts.length; place++) if (isChange(facts[place] ?? { kind: '' })) return place;
   return facts.length;
 }
 
-/** From each verdict that called it offline to the next change of its status, and one further where that gave it up. */
+/**
+ * Absences: from each offline verdict to the next change, and to the one after if that gave the
+ * node up.
+ */
 function absencesOf(facts: readonly FactRow[], generationOf: (fact: FactRow) => number): RecordedAbsence[] {
   return facts.flatMap((fact, place): RecordedAbsence[] => {
     const { at, by, reason, node_id, node_instance_id, stale_seconds, budget_seconds } = fact;
@@ -160,28 +171,28 @@ function absencesOf(facts: readonly FactRow[], generationOf: (fact: FactRow) => 
   });
 }
 
-/** Read as it stood at one moment, so that counts and changes agree. */
-const readRows = (db: Database, asked: Asked) =>
+/** Reads in one snapshot, so that counts and changes agree. */
+const readRows = (db: Database, range: ReplayRange) =>
   db.transaction(async (tx) => {
     await tx.query('set transaction isolation level repeatable read, read only');
-    const boots = await readBoots(tx, asked);
+    const boots = await readBoots(tx, range);
     return {
       boots,
-      ...(await readFacts(tx, asked)),
+      ...(await readFacts(tx, range)),
       advances: await readAdvances(tx, [...new Set(boots.map(({ node_instance_id }) => node_instance_id))]),
-      standing: await countStanding(tx, asked.pool),
-      generations: await readGenerations(tx, asked.pool),
+      standing: await countStanding(tx, range.pool),
+      generations: await readGenerations(tx, range.pool),
     };
   });
 
-/** A hundred thousand of them take their time; after so many whoever else is served has a turn. */
-const bootsAtOnce = 1000;
+/** Yields to other requests after this many: a hundred thousand take a while. */
+const itemsPerTurn = 1000;
 
 async function inTurns<T, R>(all: readonly T[], each: (one: T) => R, clock: Clock): Promise<R[]> {
   const made: R[] = [];
   for (const one of all) {
     made.push(each(one));
-    if (made.length % bootsAtOnce === 0) await pause(clock, 0);
+    if (made.length % itemsPerTurn === 0) await pause(clock, 0);
   }
   return made;
 }
@@ -192,11 +203,11 @@ interface Reading {
   environment: TransitionEnvironment;
 }
 
-export async function readHistory({ db, clock, environment }: Reading, asked: Asked): Promise<History> {
-  const { pool, since, until, most } = asked;
-  const rows = await readRows(db, asked);
+export async function readHistory({ db, clock, environment }: Reading, range: ReplayRange): Promise<History> {
+  const { pool, since, until, max_rows } = range;
+  const rows = await readRows(db, range);
   const { facts, more, advances, standing } = rows;
-  const boots = rows.boots.slice(0, most);
+  const boots = rows.boots.slice(0, max_rows);
   const byInstance = Map.groupBy(facts, ({ node_instance_id }) => node_instance_id);
   const byNode = Map.groupBy(facts, ({ node_id }) => node_id);
   const madeFrom = new Map(boots.map((boot) => [boot.node_instance_id, boot.pool_generation]));
@@ -226,9 +237,9 @@ export async function readHistory({ db, clock, environment }: Reading, asked: As
         ? [{ at, node_id, node_instance_id: node_instance_id ?? '', rule: held_rule, to, reason: reason ?? '' }]
         : [],
     ),
-    unenforced_silences: facts.flatMap((fact) => (isTold(fact) && fact.by === 'liveness' ? [fact.node_id] : [])),
+    unenforced_silences: facts.flatMap((fact) => (isObserveOnly(fact) && fact.by === 'liveness' ? [fact.node_id] : [])),
     standing,
     brake: environment.brake,
-    cut: { boots: rows.boots.length > most, changes: more },
+    cut: { boots: rows.boots.length > max_rows, changes: more },
   };
 }

@@ -1,4 +1,7 @@
-/** What is counted is what there is: whatever goes through the door, breaks off, or is killed half-way. */
+/**
+ * What is counted is what there is: whatever goes through the door, breaks off, or is killed
+ * half-way.
+ */
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
@@ -8,7 +11,7 @@ import type { AllocationStatus } from '../../lifecycle/model/states.ts';
 import { allocationEdges, nodeEdges } from '../../lifecycle/model/transitions.ts';
 import type { Database, Transaction } from '../pg/database.ts';
 import { holdNodes, populationOf } from '../supervision/brake.ts';
-import { type Fleet, testFleet, wayTo } from '../testing/fleet.ts';
+import { type Fleet, shortestPath, testFleet } from '../testing/fleet.ts';
 import { moveAllocations } from '../transitions/allocation-transition.ts';
 import { transition } from '../transitions/node-transition.ts';
 import type { AllocationRow } from './allocations.ts';
@@ -67,7 +70,9 @@ async function expectTruth() {
 const ends = ['committed', 'broken off', 'killed'] as const;
 type End = (typeof ends)[number];
 
-/** Its connection is ended by the server in the middle of it, as when the process that held it dies. */
+/**
+ * Its connection is ended by the server in the middle of it, as when the process that held it dies.
+ */
 async function withEnd(end: End, work: (tx: Transaction) => Promise<unknown>): Promise<void> {
   const running = db.transaction(async (tx) => {
     await work(tx);
@@ -166,15 +171,16 @@ const happening = fc.record({
 });
 
 /**
- * The product ends a release in the transaction that retires its machine. Chance retires the machine alone, and one lane may
- * ask for something on a machine that another retires: whoever stands on a retired one is released before all is counted.
+ * The product ends a release in the transaction that retires its machine. Chance retires the
+ * machine alone, and one lane may ask for something on a machine that another retires: whoever
+ * stands on a retired one is released before all is counted.
  */
 async function endReleasesOfRetired(): Promise<void> {
   const standing = await db.query<AllocationRow>(
     `select holder.* from allocations holder join nodes node using (node_id) where node.status = 'retired' and holder.status in ${holders}`,
   );
   for (const { allocation_id, status } of standing)
-    for (const step of wayTo<AllocationStatus>(allocationEdges, status, 'released'))
+    for (const step of shortestPath<AllocationStatus>(allocationEdges, status, 'released'))
       await fleet.moveAllocation({ allocation_id, ...step, reason: 'its machine is gone' });
 }
 
@@ -186,7 +192,8 @@ test('after any traffic, several at a time, and with folding in between', { time
       const lane = async (steps: (typeof lanes)[number]) => {
         for (const { name, at, end } of steps) await happenings[name](at, end);
       };
-      // Two may ask for the same change; who comes second is refused, and that is none of our business here.
+      // Two may ask for the same change; who comes second is refused, and that is none of our
+      // business here.
       await Promise.allSettled(lanes.map(lane));
       await endReleasesOfRetired();
       await expectTruth();

@@ -1,4 +1,7 @@
-/** Counts the blocks that reads touch, to compare small histories with large ones. For the store's tests. */
+/**
+ * Counts the blocks that reads touch, to compare small histories with large ones. For the store's
+ * tests.
+ */
 import { type Fact, recordEvidence } from '../evidence/evidence.ts';
 import type { Database, Queryable } from '../pg/database.ts';
 
@@ -10,13 +13,13 @@ interface Plan {
 const literal = (value: unknown) =>
   value === null ? 'null' : Array.isArray(value) ? `'{${value.join(',')}}'` : `'${value}'`;
 
-/** Counts the blocks that statements read, by kept plans, as on a connection that has been open for a while. */
+/** Counts blocks with generic plans, as on a connection that has been open for a while. */
 export function blockCounter(db: Database) {
   let statements = 0;
-  return async (ask: (counting: Queryable) => Promise<unknown>): Promise<number> => {
+  return async (read: (counting: Queryable) => Promise<unknown>): Promise<number> => {
     let blocks = 0;
     await db.query('set plan_cache_mode = force_generic_plan');
-    await ask({
+    await read({
       ...db,
       query: async (text, values) => {
         const name = `counted_${++statements}`;

@@ -1,4 +1,4 @@
-/** Nodes and allocations at any status, brought there through the door by edges of the tables. For the store's tests. */
+/** For tests of the store: nodes and allocations in any status, moved there by transitions. */
 import { type Clock, moment } from '../../base/clock.ts';
 import {
   type AllocationId,
@@ -28,7 +28,7 @@ export interface Fleet {
   db: Database;
   clock: VirtualClock;
   environment: TransitionEnvironment;
-  /** A moment later than every moment before it. */
+  /** Later than every time that it returned before. */
   now(): Date;
   node(status?: NodeStatus, given?: { enrollment_token?: string }): Promise<NodeRow>;
   allocation(status?: AllocationStatus, node?: NodeRow | null, tenant?: string): Promise<AllocationRow>;
@@ -36,17 +36,21 @@ export interface Fleet {
   moveAllocation(move: AllocationMove): ReturnType<typeof moveAllocations>;
 }
 
-/** The shortest way through a table, as the edges to take. */
-export function wayTo<S extends string>(edges: readonly Edge<S>[], from: S | 'new', to: S): { to: S; by: Cause }[] {
-  const ways = new Map<S | 'new', { to: S; by: Cause }[]>([[from, []]]);
-  for (const [here, way] of ways) {
-    if (here === to) return way;
+/** The shortest path through a transition table, as the edges to take. */
+export function shortestPath<S extends string>(
+  edges: readonly Edge<S>[],
+  from: S | 'new',
+  to: S,
+): { to: S; by: Cause }[] {
+  const paths = new Map<S | 'new', { to: S; by: Cause }[]>([[from, []]]);
+  for (const [here, path] of paths) {
+    if (here === to) return path;
     for (const edge of edges) {
       const [by] = edge.by;
-      if (edge.from === here && by && !ways.has(edge.to)) ways.set(edge.to, [...way, { to: edge.to, by }]);
+      if (edge.from === here && by && !paths.has(edge.to)) paths.set(edge.to, [...path, { to: edge.to, by }]);
     }
   }
-  throw new Error(`the table knows no way from ${from} to ${to}`);
+  throw new Error(`the table has no path from ${from} to ${to}`);
 }
 
 const first = <T>(list: readonly T[]): T => {
@@ -55,7 +59,7 @@ const first = <T>(list: readonly T[]): T => {
   return item;
 };
 
-/** Ids sort by their birth, so what is made later must be born later. */
+/** Ids sort by creation time, so each id needs a later time. */
 const inOrder = (fleet: Fleet): Clock => ({ ...fleet.clock, nowMs: () => fleet.now().getTime() });
 
 async function makeNode(tx: Transaction, fleet: Fleet, enrollment_token?: string): Promise<NodeRow> {
@@ -98,7 +102,7 @@ export async function testFleet(db: Database): Promise<Fleet> {
     node: (status = 'provisioning', given = {}) =>
       db.transaction(async (tx) => {
         let node = await makeNode(tx, fleet, given.enrollment_token);
-        for (const step of wayTo<NodeStatus>(nodeEdges, 'provisioning', status)) {
+        for (const step of shortestPath<NodeStatus>(nodeEdges, 'provisioning', status)) {
           const set = step.by === 'registration' ? { registered_at: fleet.now() } : {};
           const move: NodeMove = { node_id: node.node_id, ...step, reason: 'for a test', set };
           const outcome = first(await transition(tx, [move], fleet.now(), fleet.environment));
@@ -126,13 +130,13 @@ export async function testFleet(db: Database): Promise<Fleet> {
           fleet.now(),
           fleet.environment,
         );
-        // By way of `provisioning`, where an allocation gets its node.
+        // Through `provisioning`, where an allocation gets its node.
         const through: AllocationStatus = node ? 'provisioning' : 'requested';
-        const way = [
-          ...wayTo<AllocationStatus>(allocationEdges, 'requested', through),
-          ...wayTo<AllocationStatus>(allocationEdges, through, status),
+        const path = [
+          ...shortestPath<AllocationStatus>(allocationEdges, 'requested', through),
+          ...shortestPath<AllocationStatus>(allocationEdges, through, status),
         ];
-        for (const step of way) {
+        for (const step of path) {
           const set = step.to === 'provisioning' && node ? { node_id: node.node_id } : {};
           const move: AllocationMove = { allocation_id: allocation.allocation_id, ...step, reason: 'for a test', set };
           const outcome = first(await moveAllocations(tx, [move], fleet.now(), fleet.environment));

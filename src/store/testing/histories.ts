@@ -1,4 +1,6 @@
-/** Random histories of a few nodes and allocations: whatever the tables allow, and much that they refuse. For the store's tests. */
+/**
+ * For tests of the store: random histories of a few nodes and allocations, with refused moves too.
+ */
 import fc from 'fast-check';
 import { type CorrelationId, newCorrelationId, newTokenId, newWorkflowId } from '../../base/ids.ts';
 import { agentClaims } from '../../contract/agent/agent.ts';
@@ -54,14 +56,14 @@ export interface World {
   credentials: Map<string, string>;
 }
 
-/** Whatever may be refused is a history as well. */
-const refusable = async (work: Promise<unknown>) => {
+/** A refused step is part of a history too. */
+const allowRefusal = async (work: Promise<unknown>) => {
   await work.catch((error: unknown) => {
     if (!(error instanceof ApiProblem) && !isUniqueViolation(error)) throw error;
   });
 };
 
-const edgeOf = <T>(list: readonly T[], at: number): T => {
+const pick = <T>(list: readonly T[], at: number): T => {
   const item = list[at % list.length];
   if (item === undefined) throw new Error('the list is empty');
   return item;
@@ -72,29 +74,29 @@ export type Act = { what: 'move' | 'assign' | 'claim' | 'join' | 'register' | 'b
 export async function act(histories: Histories, world: World, { what, who, which }: Act): Promise<void> {
   const { fleet, joinToken } = histories;
   const { db } = fleet;
-  const node = edgeOf(world.nodes, who);
+  const node = pick(world.nodes, who);
   const ids = { node_id: node.node_id };
   if (what === 'move') {
-    // Only edges that lead on from where it stands, or nearly every try would be refused.
+    // Mostly edges from the present status, or nearly every move would be refused.
     const { status } = await nodeNow(db, node.node_id);
-    const edge = edgeOf(nodeEdges.filter((each) => each.from === status).concat(nodeEdges.slice(1, 2)), which);
+    const edge = pick(nodeEdges.filter((each) => each.from === status).concat(nodeEdges.slice(1, 2)), which);
     const set =
       which % 3 === 0 ? { endpoint: `http://node/${which}`, observed_state: 'up', observed_at: fleet.now() } : {};
-    await refusable(fleet.move({ ...ids, to: edge.to, by: edgeOf(edge.by, which), reason: `act ${which}`, set }));
+    await allowRefusal(fleet.move({ ...ids, to: edge.to, by: pick(edge.by, which), reason: `act ${which}`, set }));
   } else if (what === 'assign') {
-    const allocation = edgeOf(world.allocations, which);
+    const allocation = pick(world.allocations, which);
     const [now] = await db.query<AllocationRow>('select * from allocations where allocation_id = $1', [
       allocation.allocation_id,
     ]);
     const open = allocationEdges.filter((each) => each.from === now?.status);
     if (open.length === 0) return;
-    const edge = edgeOf(open, which);
+    const edge = pick(open, which);
     const set = edge.to === 'provisioning' ? { node_id: node.node_id } : { release_tries: which };
-    await refusable(
+    await allowRefusal(
       fleet.moveAllocation({
         allocation_id: allocation.allocation_id,
         to: edge.to,
-        by: edgeOf(edge.by, who),
+        by: pick(edge.by, who),
         reason: 'act',
         set,
       }),
@@ -102,7 +104,7 @@ export async function act(histories: Histories, world: World, { what, who, which
   } else if (what === 'claim') {
     const current = await nodeNow(db, node.node_id);
     if (!current.node_instance_id) return;
-    const beat = { status: edgeOf(agentClaims, which) };
+    const beat = { status: pick(agentClaims, which) };
     await recordReport(
       db,
       { ...ids, node_instance_id: current.node_instance_id, stale_seconds: 0 },
@@ -111,7 +113,7 @@ export async function act(histories: Histories, world: World, { what, who, which
       fleet.environment,
     );
   } else if (what === 'join') {
-    // Only a restart of another protocol takes a known name as a new instance.
+    // Only another protocol may take a known name as a new instance.
     const judged = await nameStanding(db, { pool: node.pool, name: node.name });
     const arrival = {
       ...({
@@ -126,10 +128,11 @@ export async function act(histories: Histories, world: World, { what, who, which
       ...contextOf(histories),
       arrival,
     });
-    await refusable(joined.then((reply) => world.credentials.set(node.node_id, reply.credential ?? '')));
+    await allowRefusal(joined.then((reply) => world.credentials.set(node.node_id, reply.credential ?? '')));
   } else if (what === 'register') {
     const known = await instanceByCredential(db, world.credentials.get(node.node_id) ?? '', fleet.now());
-    if (known) await refusable(register(db, { version: '2', base_url: 'http://again' }, known, contextOf(histories)));
+    if (known)
+      await allowRefusal(register(db, { version: '2', base_url: 'http://again' }, known, contextOf(histories)));
   } else {
     await db.transaction(async (tx) => {
       const locked = await lockNode(tx, node.node_id);

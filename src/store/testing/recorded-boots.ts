@@ -1,4 +1,4 @@
-/** Boots on record without anybody having waited for them. */
+/** For tests and benchmarks: inserts boot samples. */
 import { randomUUID } from 'node:crypto';
 import { secondsLater } from '../../base/clock.ts';
 import type { SamplePhase } from '../../lifecycle/boots/boot-samples.ts';
@@ -8,7 +8,7 @@ import type { Queryable } from '../pg/database.ts';
 export interface RecordedBoots {
   pool: string;
   boots: readonly TimedBoot[];
-  /** When the last of them ended; each one before it a second sooner. */
+  /** When the last one ended; each earlier one ended a second before the next. */
   until: Date;
   phase?: SamplePhase;
   generation?: number;
@@ -20,8 +20,11 @@ export async function recordBoots(db: Pick<Queryable, 'query'>, recorded: Record
   const { pool, boots, until, phase = 'provision', generation = 1, zone = null, runtime_class = null } = recorded;
   const ids = boots.map(() => `nod_${randomUUID()}`);
   await db.query(
-    `insert into boot_samples (node_instance_id, node_id, phase, pool, pool_generation, runtime_class, zone, started_at, seconds, outcome, at)
-     select 'ins_' || node_id, node_id, $4, $5, $6, $7, $8, $9::timestamptz - make_interval(secs => place), seconds, outcome,
+    `insert into boot_samples (
+       node_instance_id, node_id, phase, pool, pool_generation, runtime_class, zone,
+       started_at, seconds, outcome, at)
+     select 'ins_' || node_id, node_id, $4, $5, $6, $7, $8,
+       $9::timestamptz - make_interval(secs => place), seconds, outcome,
        $9::timestamptz - make_interval(secs => place)
      from unnest($1::text[], $2::float8[], $3::text[]) with ordinality as boot(node_id, seconds, outcome, place)`,
     [
@@ -32,6 +35,6 @@ export async function recordBoots(db: Pick<Queryable, 'query'>, recorded: Record
   return ids;
 }
 
-/** So many that complete, evenly spread up to the slowest. */
+/** Completed boots, evenly spread up to the slowest. */
 export const evenBoots = (count: number, slowest_seconds: number): TimedBoot[] =>
   Array.from({ length: count }, (_, at) => ({ seconds: (slowest_seconds * (at + 1)) / count, outcome: 'completed' }));

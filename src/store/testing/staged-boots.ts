@@ -1,4 +1,4 @@
-/** Boots on record, as many as a test wants, of machines that are long gone: what is told of them is tested, not that they happened. */
+/** For tests: inserts boots of retired nodes, with their stages. */
 import { secondsLater } from '../../base/clock.ts';
 import { keepBootSamples } from '../boots/boot-samples.ts';
 import type { Database } from '../pg/database.ts';
@@ -7,12 +7,14 @@ import { placeNodes } from './placed-nodes.ts';
 export interface StagedBoots {
   pool: string;
   count: number;
-  /** How many this pool has already. */
+  /** How many nodes the pool has already. */
   after?: number;
-  /** When the first began, and how long until the next does. */
+  /** When the first began; the next ones follow at this interval. */
   from: Date;
   every_seconds: number;
-  /** One after the other within a stage `start-up`. They vary a little from boot to boot, without chance. */
+  /**
+   * Seconds per stage, one after the other within `start-up`. They vary slightly, but not randomly.
+   */
   stages: Record<string, number>;
   generation?: number;
   image?: string;
@@ -46,7 +48,8 @@ export async function recordStagedBoots(db: Database, wanted: StagedBoots): Prom
   ]);
   await db.query(
     `insert into boot_stages (node_instance_id, ordinal, name, parent, seconds, reported_at)
-     select node_instance_id, ordinal, name, parent, seconds, $2 from jsonb_populate_recordset(null::boot_stages, $1::jsonb)`,
+     select node_instance_id, ordinal, name, parent, seconds, $2
+     from jsonb_populate_recordset(null::boot_stages, $1::jsonb)`,
     [JSON.stringify(stages), from],
   );
 }

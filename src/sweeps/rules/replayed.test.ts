@@ -28,7 +28,7 @@ const external = (document: Partial<PoolDocument>): PoolDocument => ({ driver: '
 /** Nothing is written any more when the first history is read. */
 const histories = new Map<string, Promise<History>>();
 function historyOf(pool: string): Promise<History> {
-  const query = { pool, since: stage.at(-4000), until: stage.at(4000), most: 1000 };
+  const query = { pool, since: stage.at(-4000), until: stage.at(4000), max_rows: 1000 };
   const history = histories.get(pool) ?? readHistory(stage, query);
   histories.set(pool, history);
   return history;

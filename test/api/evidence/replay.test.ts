@@ -1,4 +1,7 @@
-/** A history that the rules and doors themselves wrote is replayed over HTTP: what would have been otherwise, node by node. */
+/**
+ * A history that the rules and doors themselves wrote is replayed over HTTP: what would have been
+ * otherwise, node by node.
+ */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -29,7 +32,9 @@ const became: Record<'stuck' | 'late' | 'arrived' | 'silent' | 'lost' | 'crowd',
   ...{ stuck: [], late: [], arrived: [], silent: [], lost: [], crowd: [] },
 };
 
-/** A placed machine stands where it stands since an hour before the start, with a minute to boot. */
+/**
+ * A placed machine stands where it stands since an hour before the start, with a minute to boot.
+ */
 const booted = (seconds: number) => stage.at(seconds - 3600);
 const build = { budgets: { provision_seconds: 60, rescue_seconds: 600, offline_seconds: 600 } };
 
@@ -196,7 +201,7 @@ describe('a replay', () => {
   });
 
   it('says when there is more on record than it reads', async () => {
-    const asked = { pool: 'build', since: booted(0), until: stage.at(1000), most: 3 };
+    const asked = { pool: 'build', since: booted(0), until: stage.at(1000), max_rows: 3 };
     const history = await readHistory(stage, asked);
     expect(history).toMatchObject({
       boots: { length: 3 },
@@ -228,7 +233,8 @@ describe('what cannot be replayed', () => {
     const before = (await written()).length;
     await replayed([{ name: 'build' }]);
     for (const refused of [{ name: 'nowhere' }, { name: 'build', driver: 'local' }]) await ask([refused]);
-    // What is told of a refusal is written after its answer. Once the last one is told, so would be those before it.
+    // What is told of a refusal is written after its answer. Once the last one is told, so would be
+    // those before it.
     await callRoute(server.url, 'pool-delete', { params: { pool: 'nowhere' } }, { bearer: server.token });
     const since = await until('a refusal to be told', async () => {
       const told = (await written()).slice(before).map((fact) => fact.told);
