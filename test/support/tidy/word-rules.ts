@@ -22,6 +22,8 @@ const rewritten = [
   'src/store/keys/',
   'src/store/logs/',
   'src/store/pg/',
+  'src/store/replay/',
+  'src/store/testing/',
   'src/sweeps/',
   'src/lifecycle/glossary.ts',
   'src/operations/',
