@@ -8,7 +8,7 @@ import type { Visibility } from '../../lifecycle/visibility.ts';
 import type { Queryable } from '../pg/database.ts';
 import { type EvidenceFilter, readTimelines } from './evidence.ts';
 
-/** Shown beside the verdict: what the server found, and what the machine reported. */
+/** Cited beside the verdict: findings of the server, and reports of the machine. */
 const found: readonly EvidenceKind[] = [
   'probe.unanswered',
   'probe.answered',

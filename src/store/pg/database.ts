@@ -20,7 +20,7 @@ export interface Queryable {
   query<R extends Row>(text: string, values?: unknown[], how?: { often?: boolean }): Promise<R[]>;
   /** All statements share one connection, which runs one at a time. */
   readonly one_connection?: true;
-  /** Redacts text of machines and people before it is stored, in rows and in their evidence alike. */
+  /** Redacts text of machines and people before it is stored, in rows and in evidence alike. */
   readonly redact: Redactor;
   /** Charged for the evidence that is written; see `chargedTo`. */
   readonly account?: WriteAccount;
@@ -39,7 +39,9 @@ export interface Database extends Queryable {
   transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
   /** Called after each commit that wrote evidence. */
   whenEvidence(listener: () => void): void;
-  /** A dedicated connection, for LISTEN or a session lock, with its own settings. The caller ends it. */
+  /**
+   * A dedicated connection for LISTEN or a session lock, with its own settings. The caller ends it.
+   */
   connect(applicationName: string, settings?: Record<string, string>): Promise<pg.Client>;
   close(): Promise<void>;
 }

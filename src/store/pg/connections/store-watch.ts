@@ -37,7 +37,7 @@ const awayAfterSilenceMs = 5_000;
 /** A check this late means that this process stalled, not the store. */
 const stalledMs = 4 * everyMs;
 
-/** What the watch reads of `pg.Client`; not part of its declared type. */
+/** Fields of `pg.Client` that its declared type lacks. */
 interface ClientState {
   connection: { stream: Socket; once(event: 'end', listener: () => void): void };
   readyForQuery?: boolean;
