@@ -1,6 +1,6 @@
 /**
- * The judgements the server is composed of, as values. The product has one of each; a scenario's counter-test composes a
- * server with one of them broken, and must then fail.
+ * The decisions that the server is composed of, as values. A counter-test replaces one with a
+ * broken version, and must then fail.
  */
 import { nextRecoveryMove } from './actions/recovery.ts';
 import { learnBudget } from './boots/learned-budget.ts';

@@ -1,6 +1,5 @@
 /**
- * How much of the fleet a caller may see. Every read that answers a caller takes one; there is no
- * default.
+ * How much of the fleet a caller may see. Every read for a caller takes one; there is no default.
  */
 export type Visibility = { kind: 'fleet' } | { kind: 'tenant'; tenant: string };
 

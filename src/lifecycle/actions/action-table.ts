@@ -1,18 +1,15 @@
-/** Tables of actions: who may take each, in which status, and why not. Pure. */
+/** Tables of actions: who may take each, in which status, and why not. */
 import type { Visibility } from '../visibility.ts';
 
-/**
- * `tenant`: also operators of the tenant that it belongs to. `fleet`: only operators of the whole
- * fleet.
- */
+/** `tenant`: operators of the owning tenant too. `fleet`: only operators of the whole fleet. */
 export type ActionOwner = 'tenant' | 'fleet';
 
 export interface ActionRow<Status extends string, Subject> {
-  /** What it does; the button's caption. */
+  /** What it does; the caption of the button. */
   does: string;
   for: ActionOwner;
   from: readonly Status[];
-  /** Why not in a status that is not in `from`, instead of listing the statuses it needs. */
+  /** Why not in a status outside `from`. By default it lists the statuses in `from`. */
   elsewhere?: Partial<Record<Status, string>>;
   /** Returns why not, for reasons besides the status. */
   unless?(subject: Subject): string | null;
@@ -27,7 +24,7 @@ export interface Offer<Name extends string> {
   why_not: string | null;
 }
 
-/** Null where it is open. */
+/** Null if the action is available. */
 export function whyNot<Status extends string, Subject extends { status: Status }>(
   { from, elsewhere, unless }: ActionRow<Status, Subject>,
   subject: Subject,
@@ -36,19 +33,18 @@ export function whyNot<Status extends string, Subject extends { status: Status }
   return elsewhere?.[subject.status] ?? `It is ${subject.status}; this needs ${from.join(', ')}.`;
 }
 
-/** The caller to whom actions are offered. */
 export interface ActionCaller {
   role: 'viewer' | 'operator' | 'admin';
   visibility: Visibility;
 }
 
-/** Null where the state alone decides. */
+/** Null if the caller may take it. */
 export function whyNotForCaller(owner: ActionOwner, { role, visibility }: ActionCaller): string | null {
   if (role === 'viewer') return 'Your token may only look; this needs the role operator.';
   return owner === 'fleet' && visibility.kind !== 'fleet' ? 'Only operators of the whole fleet may do this.' : null;
 }
 
-/** Every action of a table with whether this caller may take it now, and if not, why. */
+/** All actions of a table: whether this caller may take each now, and if not, why. */
 export function offersOf<Name extends string, Status extends string, Subject extends { status: Status }>(
   table: ActionTable<Name, Status, Subject>,
   subject: Subject,

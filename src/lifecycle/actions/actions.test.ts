@@ -49,7 +49,7 @@ test('nothing about a node is for a tenant', () => {
     expect(each).toMatchObject({ open: false, why_not: 'Only operators of the whole fleet may do this.' });
 });
 
-/** From where each is open on a node that nobody uses, with a deadline and a held verdict. */
+/** Where each action is available on a free node with a deadline and a held verdict. */
 const openWhenFree: Record<NodeActionName, readonly NodeStatus[]> = {
   retry: [],
   'extend-deadline': ['provisioning', 'starting', 'offline', 'failed', 'draining', 'cleaning'],

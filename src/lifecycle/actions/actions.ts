@@ -1,28 +1,34 @@
-/** What an operator may do about a node, and when. Data: the API, the CLI and the console read the same table. Pure. */
+/**
+ * The actions on a node: what each does, and when it is available. The API, the CLI and the console
+ * read this table.
+ */
 import { type AllocationStatus, isFenced, liveNodeStatuses, type NodeStatus, type Occupancy } from '../model/states.ts';
 import { type ActionCaller, type ActionRow, type Offer, offersOf, whyNot } from './action-table.ts';
 
-/** What the preconditions look at. */
+/** The facts that the preconditions check. */
 export interface ActionSubject {
   status: NodeStatus;
   node_instance_id: string | null;
   occupancy: Occupancy;
-  /** Of the allocation that holds it. A node in cleanup that none holds has residue of a forced release on it. */
+  /**
+   * The status of the allocation that holds the node. A node in cleanup without one has residue of
+   * a forced release.
+   */
   allocation_status: AllocationStatus | null;
   deadline_at: Date | string | null;
   held: object | null;
   endpoint: string | null;
-  /** Why nothing that its instance says counts any more; null while it does. */
+  /** Why the instance is fenced; null if it is not. */
   instance_fenced: string | null;
-  /** The operation that takes it down, where one has not ended yet. */
+  /** The unfinished operation that tears the machine down. */
   taken_down_by: string | null;
-  /** Somebody else brings the machines of its pool; nothing here launches them. */
+  /** Somebody else provides the machines of its pool; no driver launches them. */
   external: boolean;
-  /** No agent speaks for it; its provider does. */
+  /** Supervised through its provider, without an agent. */
   agentless?: boolean;
-  /** Its agent signs with a key that replaced another one without its signature. */
+  /** The agent's key replaced another one without being signed by it. */
   key_unproven?: boolean;
-  /** False: a release takes the machine down, so that nothing is left to look at. */
+  /** False: a release destroys the machine, and with it everything you could still inspect. */
   reuse?: boolean;
 }
 
@@ -33,13 +39,19 @@ const inUse: Partial<Record<Occupancy, string>> = {
   occupied: 'An allocation is served by it; release that first.',
   cleanup: 'Its last allocation is still being released; that ends it as well.',
 };
-/** One that was set aside while it served can be let back to its allocation; whoever wants more than that needs it free. */
+/**
+ * A node that was quarantined while it served can return to its allocation. All other actions need
+ * it free.
+ */
 const asideInUse: Partial<Record<Occupancy, string>> = {
   ...inUse,
   reserved: 'An allocation that failed still holds it; release that first.',
   occupied: 'An allocation is still on it: reactivate lets the machine serve it again; for this, release it first.',
 };
-/** Whoever set a machine aside wants to look at it; what he is told to do must not take it from him unsaid. */
+/**
+ * A person quarantines a machine to inspect it, so advice to release it must say that this destroys
+ * it.
+ */
 export const releaseTakesIt = 'In its pool a release takes the machine down, and nothing is left of it to look at.';
 const whyInUse = ({ status, occupancy, reuse }: ActionSubject) => {
   if (status !== 'quarantined') return inUse[occupancy] ?? null;
@@ -50,10 +62,13 @@ const hasResidue = ({ occupancy, allocation_status }: ActionSubject) =>
   occupancy === 'cleanup' && allocation_status === null;
 const residueFirst = ({ external }: ActionSubject) =>
   `What its last allocation left on it is not proven gone: release that, or see to its residue, or ${external ? 'retire it and let the machine join anew' : 'reimage or retire the machine'}.`;
-/** Residue is in nobody's use: taking the machine down is one way to be rid of it. */
+/** Residue belongs to no allocation, and a teardown is one way to remove it. */
 const unlessInUse = (subject: ActionSubject) => (hasResidue(subject) ? null : whyInUse(subject));
 
-/** The machine itself stays where others bring it, and with it what its tenant has there; one of a driver's is made anew. */
+/**
+ * Re-enrolling an external machine keeps the tenant's data on it. A driver would launch another
+ * machine instead.
+ */
 function unlessItMayEnrol(subject: ActionSubject): string | null {
   const { status, occupancy, external, agentless } = subject;
   if (agentless) return 'No agent runs on it, so there is nobody to enrol. Reimage makes it anew.';
@@ -72,7 +87,7 @@ const whyFenced = ({ instance_fenced }: ActionSubject) =>
 
 const but = (...statuses: NodeStatus[]) => liveNodeStatuses.filter((status) => !statuses.includes(status));
 
-/** Wherever what a machine alone knew is asked for after it went. */
+/** For requests for diagnostics after the machine is gone. */
 export const wasFrozen = 'what it knew was frozen before it went; read that in its timeline, kind evidence.frozen.';
 
 export const nodeActions = {
@@ -97,7 +112,8 @@ export const nodeActions = {
     does: 'lets it take work again',
     for: 'fleet',
     from: ['draining'],
-    // While it drains, re-enrol may have begun to replace its machine: a fenced one must not be handed to anybody.
+    // While the node drains, a re-enrolment may have fenced its instance; nobody may get a fenced
+    // machine.
     unless: whyFenced,
     elsewhere: {
       quarantined: 'It is quarantined, as a drained machine is once it is empty; reactivate brings it back.',
@@ -204,6 +220,6 @@ export type OfferedAction = Offer<NodeActionName>;
 export const offeredActions = (subject: ActionSubject, caller: ActionCaller): OfferedAction[] =>
   offersOf<NodeActionName, NodeStatus, ActionSubject>(nodeActions, subject, caller);
 
-/** Null where the table opens it in this state. */
+/** Null if the action is available. */
 export const whyNotOnNode = (action: NodeActionName, subject: ActionSubject): string | null =>
   whyNot<NodeStatus, ActionSubject>(nodeActions[action], subject);

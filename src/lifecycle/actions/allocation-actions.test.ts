@@ -49,7 +49,9 @@ test('every action is offered, with what it does and whether it is open', () => 
   }
 });
 
-/** From where each is open with a machine that starts, has a deadline and a held verdict. */
+/**
+ * Where each action is available with a starting machine that has a deadline and a held verdict.
+ */
 const openWithMachine: Record<AllocationActionName, readonly AllocationStatus[]> = {
   retry: ['failed'],
   release: ['requested', 'provisioning', 'active', 'failed'],
@@ -66,7 +68,7 @@ test.each(allocationActionNames)('%s is open exactly here', (action) => {
   expect(openIn(action).toSorted()).toEqual(openWithMachine[action].toSorted());
 });
 
-/** The machine is gone, or there never was one: what needs none is as open as before. */
+/** Without a machine, actions that need none stay available. */
 const openWithout: Record<AllocationActionName, readonly AllocationStatus[]> = {
   ...openWithMachine,
   'extend-deadline': ['requested', 'releasing'],

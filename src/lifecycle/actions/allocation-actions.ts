@@ -1,4 +1,7 @@
-/** What may be done about an allocation, when, and by whom; also when its machine is gone. Data, as the table of nodes is. Pure. */
+/**
+ * The actions on an allocation: what each does, when it is available, and to whom. Some are
+ * available without a machine.
+ */
 import { type AllocationStatus, allocationStatusNames } from '../model/states.ts';
 import { type ActionCaller, type ActionRow, type Offer, offersOf, whyNot } from './action-table.ts';
 import { type ActionSubject, type NodeActionName, wasFrozen, whyNotOnNode } from './actions.ts';
@@ -6,15 +9,15 @@ import { type ActionSubject, type NodeActionName, wasFrozen, whyNotOnNode } from
 export interface AllocationSubject {
   status: AllocationStatus;
   deadline_at: Date | string | null;
-  /** It has, or had, a machine. */
+  /** Set if it has, or had, a machine. */
   node_id: string | null;
-  /** The machine, while it is held; null when it is gone or has become somebody else's. */
+  /** Null if the machine is gone or belongs to another allocation. */
   node: ActionSubject | null;
 }
 
 export type AllocationAction = ActionRow<AllocationStatus, AllocationSubject>;
 
-/** What is done to its machine, while it has one. */
+/** The precondition of an action on the allocation's machine. */
 const onItsMachine =
   (action: NodeActionName, whenGone: string) =>
   ({ node_id, node }: AllocationSubject): string | null => {
@@ -59,7 +62,7 @@ export const allocationActions = {
     does: 'gives it more time',
     for: 'fleet',
     from: ['requested', 'provisioning', 'failed', 'releasing'],
-    // While a machine comes up or may still come back, both share one deadline, which is the machine's.
+    // While the machine comes up or can be rescued, both share the machine's deadline.
     unless: (subject) => {
       if (subject.status === 'provisioning' || subject.status === 'failed') return moreTimeForMachine(subject);
       return subject.deadline_at === null ? 'It has no deadline.' : null;
@@ -98,6 +101,6 @@ export type OfferedAllocationAction = Offer<AllocationActionName>;
 export const offeredAllocationActions = (subject: AllocationSubject, caller: ActionCaller): OfferedAllocationAction[] =>
   offersOf<AllocationActionName, AllocationStatus, AllocationSubject>(allocationActions, subject, caller);
 
-/** Null where the table opens it in this state. */
+/** Null if the action is available. */
 export const whyNotOnAllocation = (action: AllocationActionName, subject: AllocationSubject): string | null =>
   whyNot<AllocationStatus, AllocationSubject>(allocationActions[action], subject);

@@ -34,7 +34,7 @@ test('failures that differ are counted, and not called the same; other findings 
   differs(noDisk, overdue);
   differs(noDisk, { ...noDisk, code: 'no_route' });
   differs(overdue, { ...overdue, by: 'start-deadline' });
-  // A finding of an earlier version carries no codes.
+  // Findings of earlier versions have no codes.
   differs({ by: 'provision-deadline', reason: 'late' }, { by: 'provision-deadline', reason: 'late' });
   expect(repeatedFailureIn([{ kind: 'drift', pool: 'render', theirs: { state: 'absent' } }])).toBeNull();
 });

@@ -1,13 +1,13 @@
 /**
- * Orders the actions on offer: retry comes last where it failed repeatedly, and retry-release first
- * where a release failed. Pure.
+ * Orders the offered actions: retry comes last after repeated failures, retry-release first after a
+ * failed release.
  */
 import type { Offer } from './action-table.ts';
 
-/** Bringing a machine up failed so often that a finding is open about it. */
+/** A machine failed to come up so often that a finding is open. */
 export interface RepeatedFailure {
   failures: number;
-  /** Each time by the same rule and with the same code. */
+  /** Every failure had the same rule and code. */
   same_way: boolean;
   pool: string;
 }
@@ -20,7 +20,7 @@ interface FailureFinding {
 
 interface Failure {
   by?: unknown;
-  /** Null where the rule knows no code. Findings of earlier versions have none. */
+  /** Null if the rule knows no code. Findings of earlier versions lack it. */
   code?: unknown;
 }
 
@@ -41,7 +41,7 @@ export interface OrderFacts {
   release_failed: boolean;
 }
 
-/** The same offers in order of use. A retry that would fail again says so. */
+/** The most useful offer first. A retry that is likely to fail again says so. */
 export function orderOffers<Name extends string>(offers: Offer<Name>[], { repeated, release_failed }: OrderFacts) {
   const place = ({ action }: Offer<Name>) => {
     if (action === 'retry-release' && release_failed) return -1;

@@ -1,22 +1,25 @@
-/** Bulk recovery: what may be done to many at once, what counts as recovered, and how fast and how far it goes. Pure. */
+/**
+ * Bulk recovery: which actions it supports, when a target counts as recovered, and how fast it
+ * proceeds.
+ */
 import { type AllocationStatus, type NodeStatus, nodeStatuses } from '../model/states.ts';
 import { type ActionSubject, nodeActions, whyNotOnNode } from './actions.ts';
 
-/** Where whatever is to be recovered may stand. */
+/** Statuses that a recovery can select. */
 export const recoverableStatuses = ['release_failed', ...Object.keys(nodeStatuses)];
 
 interface BulkAction<Status> {
-  /** In words, for a person. */
+  /** For people. */
   does: string;
-  /** Where it may begin. */
+  /** Statuses in which the action can start. */
   from: readonly Status[];
-  /** Where somebody else is at it already: it is waited for, and not acted on. */
+  /** Another operation already works on it: the recovery waits and does not act. */
   under_way: readonly Status[];
-  /** Where one is recovered, by us or by whoever was faster. */
+  /** Recovered, by this recovery or by something else. */
   recovered: readonly Status[];
-  /** Where one has failed, entered after it was acted on. */
+  /** Failed, if entered after the action. */
   failed: readonly Status[];
-  /** It brings a machine up, which a paused pool does not. */
+  /** Launches a machine, which a paused pool does not allow. */
   launches?: true;
 }
 
@@ -82,10 +85,13 @@ export const bulkActionNames = Object.keys(table) as BulkActionName[];
 export const isBulkAction = (action: string): action is BulkActionName => Object.hasOwn(table, action);
 export const bulkAction = (action: BulkActionName): BulkAction<AllocationStatus | NodeStatus> => table[action];
 
-/** What is known of a machine's pool when it is asked whether the machine may be acted on; null: it was deleted. */
+/** Null: the pool was deleted. */
 export type PoolFacts = { paused: boolean } | null;
 
-/** Why the action would be refused to a machine now, for a person; null where it is open. One that is not is passed over, and is no failure. */
+/**
+ * Why the action is not available for this machine; null if it is. The recovery skips such machines
+ * without counting them as failed.
+ */
 export function whyNotInBulk(action: NodeBulkAction, subject: ActionSubject, pool: PoolFacts): string | null {
   const why_not = whyNotOnNode(action, subject);
   if (why_not !== null || !table[action].launches) return why_not;
@@ -95,24 +101,23 @@ export function whyNotInBulk(action: NodeBulkAction, subject: ActionSubject, poo
 
 export const recoveryDefaults = { canary: 1, per_minute: 60, stop_after_failures: 3 } as const;
 
-/** More at once would only wait for each other, and would be under way before the first failure is known. */
+/** More would wait for each other, and would all have started before the first failure is known. */
 export const maxUnderWay = 20;
 
-/** What is known of one target when it is judged. */
 export interface TargetFacts {
   status: AllocationStatus | NodeStatus;
   status_since: Date;
-  /** Null: nobody has acted on it yet. */
+  /** Null: not acted on yet. */
   acted_at: Date | null;
-  /** The operation that works on it; null where there is none. */
+  /** The status of the operation that works on it, or null. */
   operation_status: string | null;
 }
 
-/** How a target stands; undefined while it goes on. */
+/** Undefined while it is in progress. */
 export function judgeTarget(action: BulkActionName, facts: TargetFacts): 'recovered' | 'failed' | undefined {
   const { from, recovered, failed } = table[action];
   const isNews = facts.acted_at !== null && facts.status_since > facts.acted_at;
-  // Where it may begin it has not ended yet, unless it came back there.
+  // A status in which the action can start counts as recovered only if the target returned to it.
   if (recovered.includes(facts.status) && (isNews || !from.includes(facts.status))) return 'recovered';
   if (!facts.acted_at) return undefined;
   const fellBack = isNews && failed.includes(facts.status);
@@ -122,7 +127,7 @@ export function judgeTarget(action: BulkActionName, facts: TargetFacts): 'recove
 
 export type RecoveryPhase = 'canary' | 'rest';
 
-/** The numbers are those of the phase's own targets; the rate is that of the whole recovery. */
+/** Counts of the targets of this phase. The rate applies to the whole recovery. */
 export interface RecoveryFacts {
   phase: RecoveryPhase;
   per_minute: number;
@@ -136,20 +141,20 @@ export interface RecoveryFacts {
 }
 
 export interface RecoveryMove {
-  /** How many may be acted on now. */
+  /** How many targets to act on now. */
   act: number;
-  /** Nothing more may be acted on: too many failed. */
+  /** Too many failed; act on no more. */
   stop: boolean;
-  /** Nothing is left to do or to wait for in this phase. */
+  /** The phase is complete. */
   over: boolean;
-  /** When to look again. */
+  /** When to check again. */
   wait_seconds: number;
 }
 
-/** One canary that fails is enough: whatever ails it most likely ails the others. */
+/** One failed canary is enough: its cause most likely affects the others too. */
 const canaryFailures = 1;
 
-/** A second's worth at once, at least one: a whole minute's worth at once would be no cap. */
+/** One second's worth at once, at least one. A whole minute's worth would defeat the cap. */
 const burstOf = ({ per_minute }: RecoveryFacts) => Math.max(1, Math.floor(per_minute / 60));
 
 function rateRoom(facts: RecoveryFacts): number {
@@ -174,7 +179,7 @@ export function nextRecoveryMove(facts: RecoveryFacts): RecoveryMove {
     act,
     stop,
     over: acting === 0 && (stop || waiting === 0),
-    // Whoever only waits for what is under way looks often at first, and ever less while it takes long.
+    // While it only waits for targets in progress, it polls less and less often.
     wait_seconds: bounded(isPaced ? untilRoom : since / 4),
   };
 }

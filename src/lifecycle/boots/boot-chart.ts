@@ -1,17 +1,18 @@
-/** Where each stage of a boot stands on one axis of seconds: the data of a Gantt chart. Pure. */
+/** Places the stages of a boot on one time axis, for a Gantt chart. */
 
 export interface ChartedStage {
   name: string;
   seconds: number;
   parent?: string | undefined;
   started_at?: string | undefined;
-  /** How far into the boot it began, where somebody told. */
+  /** Seconds from the start of the boot, if reported. */
   starts_seconds?: number | undefined;
 }
 
 /**
- * Seconds from the first start, in the order of the stages. One that does not say when it began follows the one before it with the
- * same parent, or begins with its parent; a parent that nobody told of, as in cloud-init's reports, is no place to begin at.
+ * The start of each stage, in seconds from the first one. A stage without a start time follows its
+ * predecessor with the same parent, or starts with its parent. A parent that is not reported
+ * itself, as in cloud-init's reports, is ignored.
  */
 export function stageStarts(stages: readonly ChartedStage[]): number[] {
   const stamps = stages.map((stage) => (stage.started_at ? Date.parse(stage.started_at) : Number.NaN));

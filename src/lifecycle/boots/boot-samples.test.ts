@@ -39,7 +39,7 @@ test('each change out of a phase ends it once, and nothing else is a sample', ()
       if (by === 'late-registration') continue;
       const sample = registered(edge.from, edge.to, by);
       expect(sample !== undefined, `${edge.from} → ${edge.to} by ${by}`).toBe(leaving(edge));
-      // What ended by neither arrival nor deadline is censored: nothing is known beyond it.
+      // Any other end is censored: nothing is known beyond it.
       if (sample?.outcome === 'timed_out') expect(causes[by].trigger).toBe('rule');
     }
 });

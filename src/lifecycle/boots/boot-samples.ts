@@ -1,14 +1,17 @@
-/** Which changes of a node end a phase of its boot, and how: the samples that budgets learn from. Pure. */
+/**
+ * Which status changes end a phase of a boot, and with which outcome. Budgets are learned from
+ * these samples.
+ */
 import type { NodeStatus } from '../model/states.ts';
 import type { Cause } from '../model/transitions.ts';
 
 export type SamplePhase = 'provision' | 'start';
 
 /**
- * - completed: it arrived in time
- * - late: it arrived after it was given up; its true time counts
- * - timed_out: given up by its deadline, so it would have taken longer than this
- * - cancelled: ended by somebody or something else, so nothing is known beyond this
+ * - completed: arrived in time
+ * - late: arrived after its deadline; its full time counts
+ * - timed_out: failed at its deadline, so it needs longer than this
+ * - cancelled: ended by something else, so nothing more is known
  */
 export type SampleOutcome = 'completed' | 'late' | 'timed_out' | 'cancelled';
 
@@ -21,14 +24,15 @@ const phases: Partial<Record<NodeStatus | 'new', SamplePhase>> = { provisioning:
 const arrivals: Record<SamplePhase, NodeStatus> = { provision: 'starting', start: 'ready' };
 const deadlines: readonly Cause[] = ['provision-deadline', 'start-deadline'];
 
-/** The sample that a change leaves, if it ends a phase. `registered`: the instance had registered before this change. */
+/** The sample of a change that ends a phase. `registered`: the instance had registered before. */
 export function sampleOf(
   from: NodeStatus | 'new',
   to: NodeStatus,
   by: Cause,
   registered: boolean,
 ): SampleEnd | undefined {
-  // One that had registered was given up while it started; that phase goes on and ends by itself.
+  // An instance that had registered failed during start-up; that phase continues and leaves its own
+  // sample.
   if (by === 'late-registration') return registered ? undefined : { phase: 'provision', outcome: 'late' };
   const phase = phases[from];
   if (!phase) return undefined;

@@ -8,7 +8,7 @@ const from = Date.UTC(2026, 0, 1);
 const boots_a_day = 40;
 const budget_seconds = 720;
 
-/** The same numbers for the same seed, everywhere. */
+/** Deterministic by seed. */
 function dice(seed: number): () => number {
   let state = seed;
   return () => {
@@ -27,7 +27,10 @@ interface StagedBoot extends DatedBoot {
 
 type Shape = (place: number, started_at: Date) => { pull?: number; setup?: number; stuck?: number };
 
-/** A healthy cold boot as it was measured, in three parts; each varies by itself, and one boot in twenty takes far longer. */
+/**
+ * A healthy cold boot in three stages, as measured. Each stage varies independently, and one boot
+ * in twenty takes much longer.
+ */
 function fleet(seed: number, count: number, shape: Shape = () => ({}), a_day = boots_a_day): StagedBoot[] {
   const roll = dice(seed);
   const normal = () => normalOf(roll);
@@ -53,7 +56,7 @@ const ask = (boots: readonly StagedBoot[], over: Partial<ShiftQuestion> = {}) =>
   return findShift(boots, { now, budget_seconds, settings, standing: false, ...over });
 };
 
-/** Asked again and again while boots come, as it is. */
+/** Tests repeatedly while boots arrive, as the sweep does. */
 const askedAllAlong = (boots: readonly StagedBoot[], first: number, step: number) => {
   for (let count = first; count <= boots.length; count += step) {
     const shift = ask(boots.slice(0, count));
@@ -62,7 +65,7 @@ const askedAllAlong = (boots: readonly StagedBoot[], first: number, step: number
   return undefined;
 };
 
-/** All boots of six hours share their luck: hosts that are busy, a registry that is far. */
+/** Correlates all boots of six hours, as a busy host or a slow registry would. */
 function weather(seed: number): Shape {
   const roll = dice(seed);
   const luck = Array.from({ length: 60 }, () => Math.exp(0.25 * normalOf(roll)));

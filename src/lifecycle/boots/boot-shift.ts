@@ -1,9 +1,10 @@
 /**
- * Whether the boots of a pool have become slower, and since when. Pure.
+ * Detects whether the boots of a pool became slower, and since when.
  *
- * Every boot is scored by how many others were surely quicker and how many surely slower than it, where one that never came is only known to
- * take longer than it was waited for (Gehan's scores). The moment that splits the scores best is the change. Scores are ranks, so a heavy
- * tail weighs no more than a light one, and all moments are tried for the price of one pass.
+ * Each boot gets a Gehan score: the number of boots that were certainly faster minus the number
+ * that were certainly slower. A boot that never arrived is only known to exceed its waiting time.
+ * The change is at the split with the strongest difference in scores. Scores are ranks, so outliers
+ * weigh little, and one pass tests all splits.
  */
 import { hasArrived, quantileOf, survivalCurve, type TimedBoot } from './survival.ts';
 
@@ -12,17 +13,17 @@ export interface DatedBoot extends TimedBoot {
 }
 
 export interface BootShiftSettings {
-  /** From one look to the next. */
+  /** Between two passes. */
   every_seconds: number;
-  /** So many must have arrived since the change: of fewer, the middle one says little. */
+  /** Arrivals required since the change; with fewer the median is unreliable. */
   fewest_boots: number;
-  /** And so many before it, or nobody knows what is usual. */
+  /** Arrivals required before the change. */
   fewest_former_boots: number;
-  /** The middle boot takes so many times as long. */
+  /** The median must grow by this factor. */
   factor: number;
-  /** And adds so much of the budget: a second more on the way to twelve minutes is nobody's concern. */
+  /** And by this share of the budget: one second more of twelve minutes does not matter. */
   budget_share: number;
-  /** A pace that has lasted so long is the usual one. */
+  /** After this long, the slower pace counts as normal. */
   usual_after_seconds: number;
 }
 
@@ -36,30 +37,30 @@ export const defaultBootShiftSettings: BootShiftSettings = {
   usual_after_seconds: 7 * day,
 };
 
-/** What is usual is asked of boots as old as those that budgets are learned from. */
+/** Boots up to this age are compared, as for learned budgets. */
 export const maxComparedAgeSeconds = 30 * day;
 
 /**
- * In standard errors. It is asked with every boot and for every moment, so chance gets thousands of tries: at 5 it wins one of three million.
- * What stands already needs less to stay, or it would come and go.
+ * In standard errors. Every boot triggers a test of every split, so chance gets thousands of tries;
+ * at 5 it wins one in three million. A known shift stays open with less, so that it does not flap.
  */
 const surelyChanged = 5;
 const surelyStill = 3.5;
 const sureAt = (standing: boolean) => (standing ? surelyStill : surelyChanged);
 
-/** A pace that has lasted so much of a day is not one of its hours. */
+/** A pace that lasts this share of a day does not depend on the time of day. */
 const mostOfADay = 0.8;
 
 export interface ShiftQuestion {
   now: Date;
   budget_seconds: number;
   settings: BootShiftSettings;
-  /** It was found before, and is asked about again. */
+  /** The shift is already known and is tested again. */
   standing: boolean;
 }
 
 export interface Shift<B extends DatedBoot> {
-  /** When the first slower boot began. */
+  /** The start of the first slower boot. */
   since: Date;
   former: B[];
   slower: B[];
@@ -67,7 +68,7 @@ export interface Shift<B extends DatedBoot> {
   slower_seconds: number;
 }
 
-/** How many of the sorted are less than this; with `orSame`, also those that are the same. */
+/** Counts the sorted values below `value`; with `orSame`, those equal to it too. */
 function countBelow(sorted: Float64Array, value: number, orSame: boolean): number {
   let low = 0;
   let high = sorted.length;
@@ -80,7 +81,10 @@ function countBelow(sorted: Float64Array, value: number, orSame: boolean): numbe
   return low;
 }
 
-/** Of each boot: how many others were surely quicker, less how many were surely slower. They add up to nothing. */
+/**
+ * For each boot, the number of certainly faster boots minus the number of certainly slower ones.
+ * They sum to zero.
+ */
 function scoresOf(boots: readonly TimedBoot[]): Float64Array {
   const came = Float64Array.from(boots.filter(hasArrived), ({ seconds }) => seconds).sort();
   const others = Float64Array.from(
@@ -96,13 +100,16 @@ function scoresOf(boots: readonly TimedBoot[]): Float64Array {
 }
 
 interface Split {
-  /** The first boot after it. */
+  /** The index of the first boot after the split. */
   at: number;
-  /** Above nothing: slower since then. */
+  /** Positive: slower after the split. */
   z: number;
 }
 
-/** By how many standard errors the boots from each moment on are slower than those before it, were their order mere chance. */
+/**
+ * For each split, how many standard errors the later boots are slower, against the null hypothesis
+ * of random order.
+ */
 function* splitsOf(boots: readonly TimedBoot[]): Generator<Split> {
   const scores = scoresOf(boots);
   const count = boots.length;
@@ -116,13 +123,16 @@ function* splitsOf(boots: readonly TimedBoot[]): Generator<Split> {
   }
 }
 
-/** Of two groups: by how many standard errors the latter is slower. */
+/** How many standard errors the latter group is slower. */
 export function slownessOf(former: readonly TimedBoot[], latter: readonly TimedBoot[]): number {
   for (const { at, z } of splitsOf([...former, ...latter])) if (at === former.length) return z;
   return 0;
 }
 
-/** The strongest change to slower boots that leaves enough arrivals on both sides; to faster ones, where `way` is turned round. */
+/**
+ * The strongest split towards slower boots with enough arrivals on both sides. `way` -1: towards
+ * faster boots.
+ */
 function strongest(boots: readonly TimedBoot[], fewestBefore: number, fewestAfter: number, way: 1 | -1 = 1) {
   const arrivals = boots.reduce((sum, boot) => sum + Number(hasArrived(boot)), 0);
   let best: Split | undefined;
@@ -136,10 +146,13 @@ function strongest(boots: readonly TimedBoot[], fewestBefore: number, fewestAfte
   return best;
 }
 
-/** Of those that complete, the middle one. */
+/** The median of the boots that complete. */
 export const medianOf = (boots: readonly TimedBoot[]): number => quantileOf(survivalCurve(boots), 0.5) ?? 0;
 
-/** What boots took at the same hours of the days before: a pool that is slow every night is not slower than it was. */
+/**
+ * The median at the same hours of earlier days: a pool that is slow every night has not become
+ * slower.
+ */
 function atTheseHours(known: readonly DatedBoot[], slower: readonly DatedBoot[], settings: BootShiftSettings): number {
   const since = slower[0]?.started_at.getTime() ?? 0;
   const lasted = ((slower.at(-1)?.started_at.getTime() ?? 0) - since) / 1000;
@@ -151,17 +164,20 @@ function atTheseHours(known: readonly DatedBoot[], slower: readonly DatedBoot[],
   return alike.filter(hasArrived).length < settings.fewest_boots / 2 ? 0 : medianOf(alike);
 }
 
-/** So many that follow one another are one run. */
+/** Consecutive boots per run. */
 const run = 10;
-/** The runs that differ most are left out, for an incident that is over is no luck; of a normal distribution the others have this share of its variance. */
+/**
+ * Drops the runs that differ most, because a past incident is not noise. The rest of a normal
+ * distribution has this share of its variance.
+ */
 const runsKept = 0.75;
 const varianceKept = 0.3684;
-/** In standard errors of boots that share their luck. */
+/** In standard errors, corrected for boots that influence each other. */
 const surelyNoLuck = 4;
 
 /**
- * By how much more runs of boots differ from one another than they would if each boot were long or short for itself. Those that come up
- * on the same hosts in the same hour share their luck, and ten of them are fewer than ten witnesses.
+ * How much more runs of boots vary than independent boots would. Boots on the same hosts in the
+ * same hour are correlated, so ten of them carry less information than ten independent ones.
  */
 function clumping(former: readonly TimedBoot[]): number {
   const scores = scoresOf(former);
@@ -176,7 +192,7 @@ function clumping(former: readonly TimedBoot[]): number {
   return Math.max(1, between / (run * squares));
 }
 
-/** They were slower for a while, and those that came last are as before. */
+/** They were slower for a while, and the latest boots are as fast as before. */
 function isOver(slower: readonly TimedBoot[], goodSeconds: number, { fewest_boots }: BootShiftSettings): boolean {
   const back = strongest(slower, fewest_boots, fewest_boots, -1);
   return back !== undefined && back.z > surelyStill && medianOf(slower.slice(back.at)) < goodSeconds;
@@ -188,11 +204,11 @@ function judge<B extends DatedBoot>(all: readonly B[], window: readonly B[], at:
   const since = slower[0]?.started_at ?? question.now;
   const former_seconds = medianOf(former);
   const slower_seconds = medianOf(slower);
-  /** Halfway between the usual and what is worth telling. */
+  /** Halfway between the former median and a reportable one. */
   const half = (1 + settings.factor) / 2;
   const least = former_seconds * (standing ? half : settings.factor);
   if (slower_seconds < least || isOver(slower, former_seconds * half, settings)) return undefined;
-  // An outage alone makes none of those slower that arrive.
+  // An outage alone does not slow down the boots that arrive.
   const came = former.filter(hasArrived);
   const sure = standing ? surelyStill : Math.max(surelyChanged, surelyNoLuck * Math.sqrt(clumping(came)));
   if (slownessOf(came, slower.filter(hasArrived)) < sure) return undefined;
@@ -202,7 +218,10 @@ function judge<B extends DatedBoot>(all: readonly B[], window: readonly B[], at:
   return { since, former, slower, former_seconds, slower_seconds } satisfies Shift<B>;
 }
 
-/** The boots in the order in which they began. Faster ones are no news, and neither is what changed so long ago that it is the usual. */
+/**
+ * Expects the boots in order of their start. Ignores faster boots, and changes so old that they
+ * count as normal.
+ */
 export function findShift<B extends DatedBoot>(boots: readonly B[], question: ShiftQuestion): Shift<B> | undefined {
   const { settings, standing, now } = question;
   const newsFrom = now.getTime() - settings.usual_after_seconds * 1000;
@@ -213,7 +232,7 @@ export function findShift<B extends DatedBoot>(boots: readonly B[], question: Sh
     const began = window[split.at]?.started_at.getTime() ?? 0;
     const shift = began > newsFrom ? judge(boots, window, split.at, question) : undefined;
     if (shift) return shift;
-    // An older change, or one that is nobody's concern: what came before it says nothing about the boots of now.
+    // An old or irrelevant change: boots before it say nothing about current boots.
     window = window.slice(split.at);
   }
 }

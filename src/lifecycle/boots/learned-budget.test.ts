@@ -17,7 +17,7 @@ const evenly = (count: number, largest: number): TimedBoot[] =>
 
 const fixed_seconds = 720;
 const standing: LearningQuestion = { boots: {}, fixed_seconds, standing_seconds: fixed_seconds, lately_seconds: [] };
-/** Where it comes to, day after day, if nothing else changes: to a twentieth, since less is not worth a verdict. */
+/** The budget after many days without other changes, within 5 %, the smallest move. */
 function comesTo(seconds: number, question: Partial<LearningQuestion>): void {
   let at = question.standing_seconds ?? fixed_seconds;
   for (let day = 0; day < 100; day++) at = learnBudget({ ...standing, ...question, standing_seconds: at }).seconds;
@@ -112,7 +112,7 @@ describe('where a budget goes', () => {
     expect(learnBudget({ ...standing, boots, standing_seconds: 160 })).toMatchObject({ seconds: 150, moved: true });
   });
 
-  /** Whatever nodes claim, an outage does, or a clock jumps to. */
+  /** Including what hostile nodes report and clock jumps cause. */
   const anyBoot: fc.Arbitrary<TimedBoot> = fc.record({
     seconds: fc.double({ min: 0, max: 1e9, noNaN: true }),
     outcome: fc.constantFrom('completed', 'late', 'timed_out', 'cancelled', 'running'),

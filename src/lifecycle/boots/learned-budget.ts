@@ -1,26 +1,34 @@
-/** The budget to provision that recorded boots teach, and how far it may move at once. Pure. */
+/**
+ * Learns a pool's provision budget from its recorded boots, and limits how fast the budget moves.
+ */
 import { hasArrived, quantileOf, type SurvivalStep, survivalCurve, type TimedBoot } from './survival.ts';
 
-/** Fewer teach nothing; from so many on, the slowest hundredth is known well enough to go by. */
+/**
+ * With fewer boots nothing is learned. With `enoughForQuantile` the 99th percentile is reliable
+ * enough to replace the maximum.
+ */
 export const minBootsToLearn = 30;
 export const enoughForQuantile = 300;
 const margin = 1.5;
-/** In any 24 hours, unless an operator says otherwise. */
+/** In any 24 hours, unless an operator sets the budget. */
 export const maxMovePerDay = 0.25;
-/** A smaller move is not worth a verdict. */
+/** A smaller move is not worth a change. */
 const leastMove = 0.05;
 export const limitWindowSeconds = 86_400;
-/** Of each stratum: so many of the newest, and none that is older. */
+/** Only the newest boots of each stratum count, and none above this age. */
 export const maxBootsLearnedFrom = 500;
 export const maxLearnedAgeSeconds = 30 * 86_400;
 
-/** For pools that set none: no boot is called stuck within a minute, and none is waited for longer than an hour. */
+/**
+ * For pools without a floor or ceiling: no boot fails within a minute, and none gets more than an
+ * hour.
+ */
 const defaultFloorSeconds = 60;
 const defaultCeilingSeconds = 3600;
 
 /**
- * Whose boots are asked, the most alike first. `make` is what the pool makes now: its image, its spec and its class.
- * What another make, or another pool, taught may raise a budget and never lowers it.
+ * The groups of boots to learn from, most similar first. A make is the pool's current image, spec
+ * and class. Boots of another make or another pool may raise a budget, but never lower it.
  */
 export const strata = ['make-in-zone', 'make', 'pool', 'class'] as const;
 export type Stratum = (typeof strata)[number];
@@ -38,14 +46,14 @@ export type Basis = 'largest' | 'p99';
 export interface Lesson {
   stratum: Stratum;
   basis: Basis;
-  /** The largest, or the 99th of a hundred, before the margin. */
+  /** The maximum or the 99th percentile, before the margin. */
   basis_seconds: number;
   boots: number;
   completions: number;
   curve: SurvivalStep[];
 }
 
-/** What the boots of one stratum teach; nothing where too few completed. */
+/** Undefined if too few boots of the stratum completed. */
 export function lessonOf(stratum: Stratum, boots: readonly TimedBoot[]): Lesson | undefined {
   const completed = boots.filter(hasArrived);
   if (completed.length < minBootsToLearn) return undefined;
@@ -57,27 +65,27 @@ export function lessonOf(stratum: Stratum, boots: readonly TimedBoot[]): Lesson 
 }
 
 export interface LearningQuestion {
-  /** The boots of each stratum that was asked, those still running among them. */
+  /** By stratum, including boots that are still running. */
   boots: Partial<Record<Stratum, readonly TimedBoot[]>>;
-  /** What the pool gets where nothing is learned. */
+  /** The pool's budget while nothing is learned. */
   fixed_seconds: number;
   floor_seconds?: number | undefined;
   ceiling_seconds?: number | undefined;
-  /** The budget in force, and every one that was within the last 24 hours without an operator's word since. */
+  /** The current budget, and all budgets of the last 24 hours since an operator last set one. */
   standing_seconds: number;
   lately_seconds: readonly number[];
-  /** An operator gave it the number that stands, less than a day ago. */
+  /** An operator set the current budget less than a day ago. */
   new_number?: boolean;
 }
 
 export interface LearnedBudget {
-  /** What the next boot gets: the standing budget, where the move would be too small. */
+  /** The budget of the next boot. The current one, if the move would be too small. */
   seconds: number;
   moved: boolean;
-  /** Where it is going: the limit of a day may keep it from there. */
+  /** The target. The daily limit may delay reaching it. */
   aim_seconds: number;
   lesson: Lesson | null;
-  /** What kept the aim, or the move towards it, from what the boots say. */
+  /** The bounds that changed the target, or the move towards it. */
   limits: ('floor' | 'ceiling' | 'fixed' | 'day' | 'operator')[];
 }
 
@@ -91,7 +99,7 @@ function aimOf(question: LearningQuestion): Aim {
   const { fixed_seconds } = question;
   const ceiling =
     question.ceiling_seconds ?? Math.max(defaultCeilingSeconds, fixed_seconds, question.floor_seconds ?? 0);
-  // What nobody has set gives way to what somebody has.
+  // Defaults give way to settings.
   const floor_seconds = question.floor_seconds ?? Math.min(defaultFloorSeconds, ceiling);
   for (const stratum of strata) {
     const lesson = lessonOf(stratum, question.boots[stratum] ?? []);
@@ -107,18 +115,21 @@ function aimOf(question: LearningQuestion): Aim {
   return { seconds: fixed_seconds, lesson: null, limits: [] };
 }
 
-/** Where the budget goes from where it stands. Without a lesson it goes back to what is fixed, no faster. */
+/**
+ * Moves the budget towards its target. Without a lesson the target is the fixed budget; the daily
+ * limit applies to it too.
+ */
 export function learnBudget(question: LearningQuestion): LearnedBudget {
   const { standing_seconds, lately_seconds } = question;
   const aim = aimOf(question);
   const { seconds: aim_seconds, lesson, limits } = aim;
-  // Whoever gives more time tonight must not find it taken away a moment later.
+  // An operator who grants more time must not lose it to the next pass.
   if (question.new_number)
     return { seconds: standing_seconds, moved: false, aim_seconds, lesson, limits: [...limits, 'operator'] };
   const within = [standing_seconds, ...lately_seconds];
   const lowest = Math.max(...within) * (1 - maxMovePerDay);
   const highest = Math.min(...within) * (1 + maxMovePerDay);
-  // Where it already moved both ways within the day, no move is left: it stands.
+  // If it already moved both ways within a day, no move is left.
   const reached = lowest <= highest ? clamp(lowest, aim_seconds, highest) : standing_seconds;
   const moved =
     Math.abs(reached - standing_seconds) >= leastMove * standing_seconds || isLastStep(reached, question, aim);
@@ -132,8 +143,8 @@ export function learnBudget(question: LearningQuestion): LearnedBudget {
 }
 
 /**
- * However small, it is taken: back to what is fixed, or it would be called learned for ever; and to the floor or the ceiling, or it
- * would stand beyond it.
+ * The last step is taken even if it is small. Otherwise the budget would stay "learned" without a
+ * lesson, or stay beyond its floor or ceiling.
  */
 const isLastStep = (reached: number, { standing_seconds }: LearningQuestion, { seconds, lesson, limits }: Aim) =>
   reached === seconds && standing_seconds !== seconds && (lesson === null || limits.length > 0);
@@ -149,7 +160,7 @@ const limitWords: Record<LearnedBudget['limits'][number], string> = {
   operator: 'what an operator set stands for a day',
 };
 
-/** Why the budget is, or goes, where it is: one sentence for a person. */
+/** Explains the budget in one sentence for people. */
 export function learnedReason({ lesson, aim_seconds, limits }: LearnedBudget, question: LearningQuestion): string {
   const held = limits.map((limit) => limitWords[limit]).join('; ');
   if (!lesson) {

@@ -7,7 +7,7 @@ import type { TimedStage } from './slow-stages.ts';
 
 const start = moment(Date.UTC(2026, 0, 7, 14));
 
-/** They differ by a second from one to the next. */
+/** One second apart. */
 const boots = (prefix: string, count: number, seconds: number, over: Partial<RecordedBoot> = {}): RecordedBoot[] =>
   Array.from({ length: count }, (_, place) => ({
     started_at: secondsLater(start, place),

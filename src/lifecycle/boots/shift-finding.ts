@@ -1,4 +1,7 @@
-/** What a person is told of boots that have become slower: by which stage, since when, and how far it is from giving them up. Pure. */
+/**
+ * The finding that a pool's boots became slower: since when, in which stage, and how close to the
+ * budget.
+ */
 import type { Budget } from '../deadlines/budgets.ts';
 import type { SamplePhase } from './boot-samples.ts';
 import type { DatedBoot, Shift } from './boot-shift.ts';
@@ -14,12 +17,12 @@ export interface RecordedBoot extends DatedBoot {
   image: string | null;
 }
 
-/** What was usual. */
+/** The boots before the change. */
 export interface FormerBoots {
   phase: SamplePhase;
   boots: number;
   median_seconds: number;
-  /** Of those that arrive, how many take longer than the budget of now. */
+  /** The share of arriving boots that exceed the current budget. */
   past_budget_share: number;
   budget_seconds: number;
   budget_source: string;
@@ -32,9 +35,9 @@ export interface SlowerBoots {
   times_as_long: number;
   past_budget_share: number;
   slowest_seconds: number;
-  /** The one that adds most first. Null where these boots do not say what they spend their time on. */
+  /** Largest slowdown first. Null if these boots report no stages. */
   stages: SlowerStage[] | null;
-  /** Where the pool was changed at that time. */
+  /** Set if the pool changed at that time. */
   generation: number | null;
   former_generation: number | null;
   image: string | null;
@@ -43,7 +46,10 @@ export interface SlowerBoots {
 }
 
 const mostListed = 5;
-/** So nearly all boots since then, and so few before: the generation is what changed. */
+/**
+ * A new generation explains the change if this share of the boots since then belong to it, and this
+ * share of those just before to another one.
+ */
 const nearlyAll = 0.8;
 
 const tenths = (value: number) => Math.round(value * 10) / 10;
@@ -58,7 +64,10 @@ function commonest<T>(values: readonly T[]): { value: T | undefined; share: numb
   return { value, share: values.length > 0 ? count / values.length : 0 };
 }
 
-/** The generation that came with the slower boots, if one did. Of the former ones only the last say what was there just before. */
+/**
+ * The generation that came with the slower boots, if one did. Compares with the boots right before
+ * the change.
+ */
 function changeOf({ former, slower }: Shift<RecordedBoot>) {
   const justBefore = former.slice(-slower.length);
   const [then, now] = [justBefore, slower].map((boots) => commonest(boots.map((boot) => boot.pool_generation)));
@@ -73,7 +82,7 @@ function changeOf({ former, slower }: Shift<RecordedBoot>) {
   };
 }
 
-/** `stages`: what the boots report, by instance. */
+/** `stages`: the reported stages by instance. */
 export function shiftSides(
   shift: Shift<RecordedBoot>,
   stages: ReadonlyMap<string, readonly TimedStage[]>,
@@ -140,7 +149,7 @@ function causeWords({ stages }: SlowerBoots): string {
   return stages.length > 0 ? stages.map(stageWords).join('; ') : 'none of the stages that they report explains it';
 }
 
-/** `4 of 100`; what is below one in a hundred is not nothing. */
+/** `4 of 100`; a share below one in a hundred does not read as zero. */
 const ofHundred = (share: number) => (share < 0.01 ? 'fewer than 1 of 100' : `${Math.round(share * 100)} of 100`);
 
 function budgetWords({ budget_seconds }: FormerBoots, { past_budget_share, slowest_seconds }: SlowerBoots): string {
@@ -158,7 +167,7 @@ function changeWords({ generation, image, former_image }: SlowerBoots): string[]
 
 const capital = (words: string) => words.charAt(0).toUpperCase() + words.slice(1);
 
-/** Sentences for a tired person; the first begins small, as what every finding says does. */
+/** Starts in lower case, as all finding texts do. */
 export function shiftSays(ours: FormerBoots, theirs: SlowerBoots): string {
   const { phase, median_seconds } = ours;
   const times = theirs.times_as_long.toFixed(1);

@@ -1,22 +1,22 @@
-/** Which stage makes boots slower than they were. Pure. */
+/** Finds the stages that make boots slower than before. */
 import { medianOf, slownessOf } from './boot-shift.ts';
 import type { TimedStage } from './slow-stages.ts';
 import type { TimedBoot } from './survival.ts';
 
 export interface SlowerStage {
   stage: string;
-  /** Nothing, where the stage was not there before. */
+  /** Zero if the stage is new. */
   former_seconds: number;
   slower_seconds: number;
 }
 
 type Stages = readonly TimedStage[];
 
-/** It takes this much of what boots have become slower by to be named. */
+/** A stage is named if it adds at least this share of the slowdown. */
 const worthNaming = 0.3;
-/** In standard errors, over the few stages of a boot. */
+/** In standard errors; lower than for boots, because a boot has only a few stages. */
 const surelySlower = 3;
-/** A part that adds so much of what its whole adds is named in its place. */
+/** A sub-stage that adds this share of its parent's slowdown is named instead of the parent. */
 const mostOfTheWhole = 0.7;
 
 interface Timed {
@@ -41,13 +41,16 @@ function gather(former: readonly Stages[], slower: readonly Stages[]): Timed[] {
   return [...found.values()];
 }
 
-/** In a boot that skips it, a stage takes no time. */
+/** A boot that skips a stage spends no time in it. */
 const withSkipped = (timed: TimedBoot[], boots: number): TimedBoot[] => [
   ...timed,
   ...Array.from({ length: Math.max(0, boots - timed.length) }, () => ({ seconds: 0, outcome: 'completed' as const })),
 ];
 
-/** The one that adds most first; none, where what boots report does not explain it. Boots that report nothing are left out. */
+/**
+ * Largest slowdown first; empty if the reported stages do not explain it. Ignores boots without
+ * stages.
+ */
 export function slowerStages(
   before: readonly Stages[],
   since: readonly Stages[],

@@ -1,4 +1,3 @@
-/** Where the time of a boot went. */
 import { expect, test } from 'vitest';
 import { slowStages, type TimedStage } from './slow-stages.ts';
 

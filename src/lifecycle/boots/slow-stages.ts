@@ -1,4 +1,4 @@
-/** What made a boot long, told beside the explanation of a machine. Pure. */
+/** Finds the stages that made one boot slow, for its explanation. */
 
 export interface TimedStage {
   name: string;
@@ -13,18 +13,16 @@ const worthNamingSeconds = 1;
 export interface SlowStage {
   name: string;
   seconds: number;
-  /** What the stage usually takes in this pool, where that is known. */
+  /** The usual duration in this pool, if known. */
   usual_seconds: number | null;
   says: string;
 }
 
 const took = (seconds: number) => `${Math.round(seconds * 10) / 10} s`;
 
-/**
- * The stages that made a boot long: slower than the pool knows them, or, where nothing is known, a large part of the whole.
- */
+/** Stages that took twice their usual time or, if that is unknown, a large share of the boot. */
 export function slowStages(stages: readonly TimedStage[], usual: ReadonlyMap<string, number>): SlowStage[] {
-  // A report may name only the parts of a stage and not the stage itself, as cloud-init's does.
+  // A report may name sub-stages without their parent, as cloud-init does.
   const told = new Set(stages.map((stage) => stage.name));
   const outermost = stages.filter(({ parent }) => parent === undefined || !told.has(parent));
   const whole = outermost.reduce((sum, stage) => sum + stage.seconds, 0);

@@ -1,4 +1,7 @@
-/** The estimator against what others have printed, against exact fractions, and against its own promise. */
+/**
+ * Compares the estimator with published tables, with exact fractions, and with the coverage of its
+ * bands.
+ */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { bandedQuantile, estimateSurvival, type TimedBoot } from './survival.ts';
@@ -9,7 +12,7 @@ const watchedUntil = (...seconds: number[]): TimedBoot[] =>
   seconds.map((each) => ({ seconds: each, outcome: 'timed_out' }));
 
 describe('published tables', () => {
-  /** Freireich and others 1963, remission under 6-mercaptopurine in weeks, as in Kalbfleisch and Prentice, table 1.1 of Cox and Oakes. */
+  /** Freireich et al. 1963, remission in weeks under 6-mercaptopurine; Cox and Oakes, table 1.1. */
   const remission = [
     ...arrivedAt(6, 6, 6, 7, 10, 13, 16, 22, 23),
     ...watchedUntil(6, 9, 10, 11, 17, 19, 20, 25, 32, 32, 34, 35),
@@ -34,7 +37,7 @@ describe('published tables', () => {
   it('6-MP: the median of 23 weeks, whose upper bound is not reached', () => {
     expect(bandedQuantile(estimateSurvival(remission), 0.5)).toEqual({ seconds: 23, low: 13, high: null });
   });
-  /** The other arm of the same trial: nobody is lost, so the estimate is the plain share of those left. */
+  /** The other arm of the same trial. Without censoring, the estimate is the plain share. */
   it('placebo: the plain shares, and a median of 8 weeks between 4 and 11', () => {
     const placebo = arrivedAt(1, 1, 2, 2, 3, 4, 4, 5, 5, 8, 8, 8, 8, 11, 11, 12, 12, 15, 17, 22, 23);
     const steps = estimateSurvival(placebo);
@@ -62,7 +65,7 @@ it('six boots do not tell what 99 of 100 need, though the slowest of them has co
   expect(steps.at(-1)).toMatchObject({ share: 0, low: 0, high: steps.at(-2)?.high });
 });
 
-/** Fractions of whole numbers, with nothing rounded. */
+/** Exact integer fractions. */
 function exactShares(boots: readonly TimedBoot[]): number[] {
   const moments = [...new Set(boots.map(({ seconds }) => seconds))].sort((a, b) => a - b);
   let [over, under] = [1n, 1n];
@@ -91,7 +94,7 @@ it('agrees with exact fractions to 1e-12', () => {
   );
 });
 
-/** Small, and the same everywhere: what it finds must be found again. */
+/** Deterministic, so that a failure can be reproduced. */
 function randomFrom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -102,7 +105,10 @@ function randomFrom(seed: number): () => number {
   };
 }
 
-/** So many that at the last moment, too, hardly a fleet has fewer than ten left: whoever chose the fleets by that would choose the slow ones. */
+/**
+ * Enough boots that hardly any fleet has fewer than ten at risk at the last time: selecting fleets
+ * by that would bias the result.
+ */
 it('its bands of 95 % hold the truth in 92 to 98 of a hundred, where at least ten are at risk', () => {
   const random = randomFrom(20_261);
   const exponential = (mean: number) => -mean * Math.log(1 - random());

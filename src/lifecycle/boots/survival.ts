@@ -1,45 +1,46 @@
 /**
- * What recorded boots say about how long one takes, those included of which only a lower bound is known: the estimator of Kaplan and
- * Meier, its error by Greenwood's formula, and bands on the scale log(−log S), which keeps them between nothing and one. Pure.
+ * Kaplan-Meier estimate of boot durations, which includes boots with only a lower bound. Errors by
+ * Greenwood's formula; confidence bands on the log(−log S) scale, which keeps them between 0 and 1.
  */
 import type { SampleOutcome } from './boot-samples.ts';
 
-/** `running`: not over yet, so nothing is known beyond this. */
+/** `running`: not over yet; its duration so far is a lower bound. */
 export interface TimedBoot {
   seconds: number;
   outcome: SampleOutcome | 'running';
 }
 
-/** From `seconds` on, this share of boots is still on its way. */
+/** From `seconds` on, this share of boots has not arrived. */
 export interface SurvivalStep {
   seconds: number;
   share: number;
 }
 
-/** A step, and between which shares the true one lies, with the confidence that was asked for. */
+/** With the confidence band of the share. */
 export interface BandedStep extends SurvivalStep {
   low: number;
   high: number;
 }
 
-/** A step with what it rests on. */
+/** With the numbers behind the estimate. */
 export interface EstimatedStep extends BandedStep {
-  /** How many were still watched just before, and how many of them arrived then. */
+  /** Boots still under observation just before, and those that arrived at this time. */
   at_risk: number;
   arrivals: number;
   std_error: number;
 }
 
-/** It came, however late; of the others we only know that they had not come by then. */
+/** In time or late. For all other boots the duration is a lower bound. */
 export const hasArrived = ({ outcome }: Pick<TimedBoot, 'outcome'>): boolean =>
   outcome === 'completed' || outcome === 'late';
 
-/** Of the normal distribution, by its two sides: 95 in a hundred lie within. */
+/** The two-sided 95 % quantile of the normal distribution. */
 export const normalQuantile95 = 1.959963984540054;
 
 /**
- * Where everybody has arrived the formula has no answer, and yet a slower one may come: what was possible just before still is.
- * Without that, the slowest of six boots would pass for what 99 of 100 need.
+ * When all boots have arrived, the formula is undefined, but a slower boot is still possible: the
+ * upper bound stays at its last value. Otherwise the slowest of six boots would pass for the 99th
+ * percentile.
  */
 function band(share: number, sum: number, z: number, highBefore: number): Pick<EstimatedStep, 'low' | 'high'> {
   if (share <= 0) return { low: 0, high: highBefore };
@@ -62,7 +63,10 @@ interface Moment {
   arrivals: number;
 }
 
-/** Whenever boots arrived, the quickest first. One that was watched until the same moment was still watched just before. */
+/**
+ * The arrival times, fastest first. A boot observed until the same time counts as at risk just
+ * before it.
+ */
 function moments(boots: readonly TimedBoot[]): Moment[] {
   const came = secondsOf(boots.filter(hasArrived));
   const watched = secondsOf(boots.filter((boot) => !hasArrived(boot)));
@@ -72,14 +76,14 @@ function moments(boots: readonly TimedBoot[]): Moment[] {
     const seconds = came[at] ?? 0;
     while (lost < watched.length && (watched[lost] ?? 0) < seconds) lost++;
     const before = at;
-    // Whatever is not later, so that even what is no number comes to an end.
+    // Negated, so that the loop also ends for NaN.
     while (at < came.length && !((came[at] ?? 0) > seconds)) at++;
     found.push({ seconds, at_risk: boots.length - before - lost, arrivals: at - before });
   }
   return found;
 }
 
-/** A step wherever boots arrived, the quickest first. `z`: how wide the bands are. */
+/** One step per arrival time, fastest first. `z`: the width of the bands. */
 export function estimateSurvival(boots: readonly TimedBoot[], z = normalQuantile95): EstimatedStep[] {
   let share = 1;
   let greenwood = 0;
@@ -94,7 +98,7 @@ export function estimateSurvival(boots: readonly TimedBoot[], z = normalQuantile
   });
 }
 
-/** Steps down where boots arrived; begins at one and ends with the share that never came within what was watched. */
+/** Starts at 1 and ends with the share that did not arrive while it was observed. */
 export function survivalCurve(boots: readonly TimedBoot[]): SurvivalStep[] {
   let share = 1;
   const steps = moments(boots).map(({ seconds, at_risk, arrivals }) => {
@@ -104,7 +108,7 @@ export function survivalCurve(boots: readonly TimedBoot[]): SurvivalStep[] {
   return [{ seconds: 0, share: 1 }, ...steps];
 }
 
-/** Of the boots that complete, `quantile` have by then; null where none has. */
+/** The time by which this share of the completing boots has arrived; null if none completed. */
 export function quantileOf(curve: readonly SurvivalStep[], quantile: number): number | null {
   const end = curve.at(-1)?.share ?? 1;
   if (end >= 1) return null;
@@ -114,12 +118,15 @@ export function quantileOf(curve: readonly SurvivalStep[], quantile: number): nu
 
 export interface BandedQuantile {
   seconds: number | null;
-  /** Null: the boots that were watched do not reach so far. */
+  /** Null: the observed boots do not reach this share. */
   low: number | null;
   high: number | null;
 }
 
-/** By when a share of all boots has arrived, and between which times that lies: where the bands cross the same share. */
+/**
+ * The time by which a share of all boots has arrived, with the times at which the bands cross that
+ * share.
+ */
 export function bandedQuantile(steps: readonly EstimatedStep[], quantile: number): BandedQuantile {
   const left = 1 - quantile + 1e-12;
   const firstWhere = (isReached: (step: EstimatedStep) => boolean) => steps.find(isReached)?.seconds ?? null;
@@ -130,7 +137,7 @@ export function bandedQuantile(steps: readonly EstimatedStep[], quantile: number
   };
 }
 
-/** The same of the boots that complete: those that never come are left out, from the share as from its bands. */
+/** As `bandedQuantile`, but among the boots that complete. */
 export function bandedCompletion(steps: readonly EstimatedStep[], quantile: number): BandedQuantile {
   const end = steps.at(-1)?.share ?? 1;
   if (end >= 1) return { seconds: null, low: null, high: null };

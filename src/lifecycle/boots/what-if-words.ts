@@ -1,11 +1,8 @@
-/**
- * What another budget would have done, in sentences for a person; the command line and the console
- * say the same. Pure.
- */
+/** Sentences about the effect of another budget, for the CLI and the console. */
 
 import type { BudgetSource } from '../deadlines/budgets.ts';
 
-/** After a number of seconds and a comma. */
+/** Follows a number of seconds and a comma. */
 export const sourceWords: Record<BudgetSource, string> = {
   allocation: 'as its allocation asked',
   learned: 'learned from boots',
@@ -14,7 +11,7 @@ export const sourceWords: Record<BudgetSource, string> = {
   default: 'by default',
 };
 
-/** As much of an answer as can be put into words, whoever computed it. */
+/** The counts that the sentences need. */
 export interface WhatIfCounts {
   budget_seconds: number;
   boots: number;
@@ -26,10 +23,10 @@ export interface WhatIfCounts {
   predicted_false_kill_share: number | null;
 }
 
-/** Budgets are written in seconds, so what is held against them is too: `4.2 s`, `423 s`. */
+/** As budgets are written: `4.2 s`, `423 s`. */
 export const inSeconds = (seconds: number): string => `${Number(seconds.toFixed(seconds < 10 ? 1 : 0))} s`;
 
-/** `0 %`, `0.4 %`, `12 %`; what is more than nothing never reads as nothing. */
+/** `0 %`, `0.4 %`, `12 %`; a share above zero never reads as zero. */
 export function percent(share: number): string {
   if (share > 0 && share < 0.001) return '< 0.1 %';
   return `${Number((share * 100).toFixed(share < 0.1 ? 1 : 0))} %`;
@@ -45,7 +42,7 @@ function rescueWords({ false_kill_count, rescued_count }: WhatIfCounts): string 
   return `${count(rescued_count)} of them would have been rescued`;
 }
 
-/** The one sentence to read, if only one is. */
+/** The summary in one sentence. */
 export function headlineOf(judged: WhatIfCounts): string {
   const { budget_seconds, boots, false_kill_count } = judged;
   const given = `With ${inSeconds(budget_seconds)}`;
@@ -56,7 +53,7 @@ export function headlineOf(judged: WhatIfCounts): string {
   return `${given}, ${count(false_kill_count)} of ${count(boots)} boots would have been given up although ${those} arrived; ${rescueWords(judged)}.`;
 }
 
-/** How much sooner the truly stuck would have been found. */
+/** How much sooner stuck boots would have been found. */
 export function stuckSentence({ stuck_count, stuck_found_sooner_seconds }: WhatIfCounts): string {
   if (stuck_count === 0 || stuck_found_sooner_seconds === null) return 'None on record was stuck.';
   const who = stuck_count === 1 ? 'The one that was stuck' : `The ${count(stuck_count)} that were stuck`;
@@ -67,20 +64,17 @@ export function stuckSentence({ stuck_count, stuck_found_sooner_seconds }: WhatI
   return `${who} would have been found ${inSeconds(apart)} ${when}${mean}.`;
 }
 
-/** Nothing, where everything is known. */
+/** Empty if the outcome of every boot is known. */
 export function undecidedSentence({ undecided_count, budget_seconds }: WhatIfCounts): string {
   if (undecided_count === 0) return '';
   const [who, they] = undecided_count === 1 ? ['1 was', 'it'] : [`${count(undecided_count)} were`, 'they'];
   return `${who} ended by somebody when already past ${inSeconds(budget_seconds)}: whether ${they} would have come nobody knows.`;
 }
 
-/**
- * What a share may still be though none of so many has been seen: with 95 % confidence no more than
- * this.
- */
+/** The upper bound of a share of which no case was seen, with 95 % confidence. */
 const mostUnseen = (seen: number): number => (seen > 0 ? 1 - 0.05 ** (1 / seen) : 1);
 
-/** The predicted share of slow boots. Where none or all were slow so far, only a bound is known. */
+/** The predicted share of slow boots. While none or all were slow, only a bound is known. */
 function predicted(judged: WhatIfCounts): { share: number; bound?: 'at most' | 'at least' } | null {
   const { predicted_false_kill_share: share, boots, false_kill_count, stuck_count, undecided_count } = judged;
   if (share === null) return null;
@@ -102,10 +96,7 @@ export function predictedSentence(judged: WhatIfCounts): string {
   return `Of boots to come that arrive, ${predictedShare(judged)} would take longer than that${sure}.`;
 }
 
-/**
- * How many of the boots that arrive are too slow; of none or all so far it is said how little that
- * may mean.
- */
+/** The share of arriving boots that are too slow, with its uncertainty. */
 export function tooSlowWords(predicted: { share: number; low: number; high: number }, arrivals: number): string {
   const { share, low, high } = predicted;
   if (share === 0)

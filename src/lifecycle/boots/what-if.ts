@@ -1,36 +1,42 @@
-/** What another budget would have done to boots that are on record. Pure. */
+/** Computes what another budget would have done to recorded boots. */
 import { type BandedStep, hasArrived, type TimedBoot } from './survival.ts';
 
 export interface WhatIfQuestion {
   budget_seconds: number;
-  /** How long after being given up a boot may still arrive and be taken back. */
+  /** How long after its deadline a boot can still be rescued. */
   rescue_seconds: number;
 }
 
-/** Given up by this budget although it arrived: `rescued` says that it came inside the window and would have been taken back. */
+/**
+ * A boot that this budget would have failed although it arrived. `rescued`: it arrived within the
+ * rescue window.
+ */
 export interface FalseKill<B> {
   boot: B;
   over_seconds: number;
   rescued: boolean;
 }
 
-/** Given up in truth as well, and nobody has seen it since. */
+/** A boot that failed and never arrived. */
 export interface StuckBoot<B> {
   boot: B;
-  /** Below nothing: so much later. */
+  /** Negative: found later. */
   sooner_seconds: number;
 }
 
 export interface WhatIf<B> {
   boots: number;
-  /** The furthest over the budget first. */
+  /** Largest excess over the budget first. */
   false_kills: FalseKill<B>[];
   rescued: number;
-  /** The longest waited for first. */
+  /** Longest wait first. */
   stuck: StuckBoot<B>[];
-  /** In the mean over the stuck; null where none was. */
+  /** The mean over all stuck boots; null if there are none. */
   stuck_found_sooner_seconds: number | null;
-  /** Ended by others, or still running, when they were already past this budget: whether they would have come nobody knows. */
+  /**
+   * Boots that ended otherwise, or still run, past this budget. Whether they would have arrived is
+   * unknown.
+   */
   undecided: number;
 }
 
@@ -67,7 +73,10 @@ export interface BandedShare {
   high: number;
 }
 
-/** Of boots that complete, the share that takes longer than a budget, with its band; null before one has completed. */
+/**
+ * The share of completing boots that exceed a budget, with its confidence band; null before the
+ * first completion.
+ */
 export function falseKillShare(steps: readonly BandedStep[], budget_seconds: number): BandedShare | null {
   const end = steps.at(-1)?.share ?? 1;
   if (end >= 1) return null;

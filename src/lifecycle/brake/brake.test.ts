@@ -35,7 +35,7 @@ describe('a mass failure', () => {
   test.for([
     { of: 100, is: 21, not: 20 },
     { of: 1000, is: 201, not: 200 },
-    // Small pools are never braked to a standstill: fewer than five are no mass, whatever their share.
+    // Fewer than five are never a mass failure.
     { of: 10, is: 5, not: 4 },
     { of: 5, is: 5, not: 4 },
   ])('of $of machines is $is of them, and $not are none', ({ of, is, not }) => {

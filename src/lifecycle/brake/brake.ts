@@ -1,20 +1,23 @@
-/** Blame yourself first: when a verdict is held back, for how long, and at which pace it goes on. Pure. */
+/**
+ * The brake on mass failures: when verdicts are held, for how long, and how fast they resume. Many
+ * failures at once point to our own fault, so the control plane suspects itself first.
+ */
 
 export interface BrakePolicy {
-  /** More than this share of a phase turning negative within the window is a mass failure. */
+  /** A mass failure is more than this share of a phase turning negative within the window. */
   fraction: number;
-  /** But never fewer than this, so that small pools are not braked to a standstill. */
+  /** And at least this many nodes, so that small pools are not blocked. */
   min_nodes: number;
 }
 
 export const defaultBrakePolicy: BrakePolicy = { fraction: 0.2, min_nodes: 5 };
 
-/** The server's own numbers. */
+/** Settings of the server. */
 export interface BrakeSettings {
   window_seconds: number;
   self_fault_seconds: number;
   mass_failure_seconds: number;
-  /** Share of the pool that may be decided on in a minute once a hold is over. */
+  /** The share of the pool that may get verdicts per minute after a hold. */
   resume_fraction: number;
 }
 
@@ -28,7 +31,7 @@ export const defaultBrakeSettings: BrakeSettings = {
 export const isMassFailure = (negative: number, population: number, policy: BrakePolicy): boolean =>
   negative >= policy.min_nodes && negative > policy.fraction * population;
 
-/** How many may be decided on in a minute after a hold. */
+/** Verdicts per minute after a hold. */
 export const resumeRate = (population: number, settings: BrakeSettings): number =>
   Math.max(1, Math.floor(population * settings.resume_fraction));
 
@@ -38,21 +41,21 @@ export interface OpenHold {
 }
 
 export interface PhaseCounts {
-  /** Those that would turn negative now. */
+  /** Nodes that would turn negative now. */
   due: number;
-  /** Those that did within the window. */
+  /** Nodes that turned negative within the window. */
   recent: number;
   population: number;
 }
 
 export type BrakeDecision =
   | { allow: 'all' }
-  /** None, until then. `opens`: this is where the hold begins. */
+  /** None until `held_until`. `opens`: this decision starts the hold. */
   | { allow: 'none'; held_until: Date; opens: boolean }
-  /** So many now, and so many in every minute that follows. */
+  /** `now` at once, then `per_minute`. */
   | { allow: 'some'; now: number; per_minute: number };
 
-/** What the brake lets through, for one pool or one zone. */
+/** Decides for one pool or one zone. */
 export function decideBrake(
   share: PhaseCounts,
   policy: BrakePolicy,
@@ -74,11 +77,14 @@ export function decideBrake(
   };
 }
 
-/** When the one at this place of the queue has its turn, so that every hold names its end. */
+/** When the verdict at this position of the queue is due. Every hold names its end. */
 export const resumesAt = (place: number, per_minute: number, now: Date): Date =>
   new Date(now.getTime() + Math.ceil((place + 1) / per_minute) * 60_000);
 
-/** Until when everything has been heard, for liveness: the slowest replica's word, but not longer than a self-fault may hold. */
+/**
+ * The time up to which all received heartbeats are stored, for liveness: that of the slowest
+ * replica, but no older than a self-fault may hold verdicts.
+ */
 export const heardThrough = (slowest: Date | null, settings: BrakeSettings, now: Date): Date => {
   const limit = now.getTime() - settings.self_fault_seconds * 1000;
   return new Date(Math.max(limit, slowest?.getTime() ?? 0));

@@ -1,16 +1,19 @@
-/** What advance does to a deadline: the clock of a boot that moves is not the clock of one that stands still. Pure. */
+/** Moves the deadline of a boot when it makes progress. */
 
 const silenceShare = 0.25;
 const silenceFloorSeconds = 60;
 const ceilingFactor = 2;
 
-/** How long a progress-aware boot that has begun to speak may be silent. The floor applies to the computed default only. */
+/**
+ * The longest silence of a progress-aware boot after its first report. The floor applies only to
+ * the computed default.
+ */
 export const silenceSeconds = (budget_seconds: number, configured?: number): number =>
   configured ?? Math.max(silenceFloorSeconds, budget_seconds * silenceShare);
 
 export interface AdvancingPhase {
   status: 'provisioning' | 'starting';
-  /** When the phase's clock started. */
+  /** The start of the phase. */
   clock_from: Date;
   budget_seconds: number;
   deadline_at: Date;
@@ -19,14 +22,17 @@ export interface AdvancingPhase {
 }
 
 /**
- * The deadline after an advance, or undefined when it stays. Provisioning is moved only where the pool asked for it; then a
- * boot that falls silent fails sooner than its budget, and one that advances is spared beyond it, up to a hard ceiling.
- * Start-up is postponed by advance everywhere, since it cannot be over while stages still come. It never ends sooner: its
- * deadline makes a machine that beats ready, and that must not happen before start-up had its time.
+ * The new deadline after progress, or undefined if it does not change.
+ *
+ * Provisioning: only in progress-aware pools. A boot that falls silent fails before its budget
+ * ends; one that makes progress may exceed its budget, up to a hard ceiling.
+ *
+ * Start-up: in every pool, and only to a later time. At this deadline a machine that sends
+ * heartbeats becomes ready, so an earlier one would promote it too soon.
  */
 export function deadlineAfterAdvance(phase: AdvancingPhase, now: Date): Date | undefined {
   const ceiling = phase.clock_from.getTime() + ceilingFactor * phase.budget_seconds * 1000;
-  // Beyond the ceiling the deadline it has is the last one; a new one would lie in the past.
+  // Past the ceiling the current deadline is final; a new one would be in the past.
   if (ceiling <= now.getTime()) return undefined;
   const move = (seconds: number) => new Date(Math.min(ceiling, now.getTime() + seconds * 1000));
   if (phase.status === 'starting') {

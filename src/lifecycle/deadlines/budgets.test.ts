@@ -36,7 +36,7 @@ const questions: fc.Arbitrary<BudgetQuestion> = fc.record(
   { requiredKeys: ['phase', 'pool'] },
 );
 
-/** Cleaning has no setting of its own: it is the end of a release. */
+/** Cleaning has no setting of its own; it uses the release budget. */
 const keyOf = (phase: BudgetPhase) => `${phase === 'clean' ? 'release' : phase}_seconds` as const;
 
 test('the first that says something decides: allocation, learned, pool, class, server, default', () => {

@@ -1,4 +1,4 @@
-/** How long each phase may take, and where that number came from. Pure. */
+/** How long each phase may last, and which setting says so. */
 import type { BudgetPhase } from '../model/states.ts';
 
 export type BudgetSource = 'allocation' | 'learned' | 'pool' | 'class' | 'default';
@@ -8,7 +8,7 @@ export interface Budget {
   source: BudgetSource;
 }
 
-/** The part of a pool document, or of a runtime class, that speaks of budgets. */
+/** The budgets in a pool document or a runtime class. */
 export interface BudgetSettings {
   queue_seconds?: number;
   provision_seconds?: number;
@@ -23,8 +23,8 @@ export interface BudgetSettings {
 }
 
 /**
- * Why 720 s to provision: a measured healthy cold boot took 423 s, the tail of such boots crossed 600 s, and machines that
- * are truly stuck stand at 900 s and more.
+ * Why 720 s to provision: a measured healthy cold boot took 423 s, slow ones more than 600 s, and
+ * stuck machines still did nothing after 900 s.
  */
 export const defaultBudgets = {
   queue: 3600,
@@ -45,8 +45,9 @@ const rescueFloorSeconds = 60;
 const externalRescueSeconds = 7 * 24 * 3600;
 
 /**
- * For our own machines, where nobody sets one. A pool that minds progress gives up early whoever falls silent, so it leaves more time
- * to come back: with half of the budget, a machine that had spoken was destroyed long before one that never had (docs/explanation/learned-budgets.md).
+ * The default for machines that we launch. A progress-aware pool fails silent boots early, so it
+ * waits the whole budget for them to return: with half of it, machines that had made progress were
+ * destroyed before machines that never did (docs/explanation/learned-budgets.md).
  */
 export const defaultRescueSeconds = (provision_seconds: number, progress_aware = false): number =>
   Math.max(rescueFloorSeconds, progress_aware ? provision_seconds : provision_seconds / 2);
@@ -55,11 +56,11 @@ export interface BudgetQuestion {
   phase: BudgetPhase;
   pool: BudgetSettings;
   runtime_class?: BudgetSettings;
-  /** The server's own defaults, where it sets any. */
+  /** The server's own defaults. */
   server?: BudgetSettings | undefined;
-  /** The allocation's own provision budget; capped at the pool's ceiling. */
+  /** The provision budget that the allocation requests, capped at the pool's ceiling. */
   requested_seconds?: number | null;
-  /** What the pool's recorded boots suggest, where its policy asks for that and there are enough of them. */
+  /** Learned from the pool's boots, if its policy is `learned` and enough are recorded. */
   learned_seconds?: number | null;
   external?: boolean;
 }
@@ -106,6 +107,6 @@ export function heartbeatPolicy(settings: HeartbeatSettings = {}): {
   };
 }
 
-/** A node is not stale before three of the intervals it was told to keep have passed. */
+/** A node is not stale before three assigned intervals have passed. */
 export const effectiveStaleSeconds = (staleAfterSeconds: number, intervalSeconds: number) =>
   Math.max(staleAfterSeconds, 3 * intervalSeconds);

@@ -1,4 +1,4 @@
-/** A machine whose heartbeat jitters around the threshold, judged by the rule and by its own beats, second by second. */
+/** Simulates, second by second, a machine whose heartbeats jitter around the stale time. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { effectOfBeat } from '../model/reports.ts';
@@ -10,13 +10,13 @@ const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1000);
 
 interface Life {
   stale: number;
-  /** Seconds between one beat and the next. */
+  /** Seconds between heartbeats. */
   gaps: number[];
-  /** Seconds at which a probe was answered. */
+  /** Seconds at which it answers a probe. */
   probes: ReadonlySet<number>;
 }
 
-/** The seconds at which the status changed, and to what. */
+/** All status changes with their times. */
 function live({ stale, gaps, probes }: Life): { second: number; to: NodeStatus }[] {
   const beats = new Set<number>();
   const end = gaps.reduce((sum, gap) => {

@@ -5,7 +5,7 @@ import { isFresh, isProbedAlive, judgeLiveness, mayReturnAt, type Silence, stale
 const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1000);
 const stale = 30;
 
-/** Ready for long, and last heard of at 0. */
+/** Ready for a long time, last heartbeat at 0. */
 const silence = (over: Partial<Silence> = {}): Silence => ({
   status: 'ready',
   status_since: at(-1000),
@@ -16,7 +16,7 @@ const silence = (over: Partial<Silence> = {}): Silence => ({
   ...over,
 });
 
-/** Judged while everything that was received is in the store. */
+/** With all received heartbeats stored. */
 const judged = (signs: Silence, now: number) => judgeLiveness(signs, at(now), at(now)).verdict;
 
 describe('a heartbeat', () => {

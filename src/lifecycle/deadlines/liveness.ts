@@ -1,21 +1,21 @@
-/** Whether a machine lives, as a function of what was heard of it and now. Pure. */
+/** Decides whether a machine is alive, from its last heartbeat and its last probe. */
 import type { NodeStatus } from '../model/states.ts';
 
-/** What is known of a machine's life. Times are the server's own: the node's clock is never trusted. */
+/** All times are the server's; the node's clock is never trusted. */
 export interface LifeSigns {
   last_seen_at: Date | null;
-  /** How long this machine may be silent: never less than three of the intervals it was told to keep. */
+  /** The longest allowed silence, at least three assigned intervals. */
   stale_seconds: number | null;
   probe_ok_at: Date | null;
 }
 
 const later = (date: Date, seconds: number) => date.getTime() + seconds * 1000;
 
-/** Proven alive: a beat that is younger than the machine's own stale time. */
+/** Its last heartbeat is younger than its stale time. */
 export const isFresh = ({ last_seen_at, stale_seconds }: LifeSigns, now: Date): boolean =>
   last_seen_at !== null && stale_seconds !== null && later(last_seen_at, stale_seconds) >= now.getTime();
 
-/** Answered a probe after its last beat, and not longer ago than it might be silent. */
+/** It answered a probe after its last heartbeat, within its stale time. */
 export const isProbedAlive = ({ last_seen_at, stale_seconds, probe_ok_at }: LifeSigns, now: Date): boolean =>
   probe_ok_at !== null &&
   (last_seen_at === null || probe_ok_at > last_seen_at) &&
@@ -24,13 +24,13 @@ export const isProbedAlive = ({ last_seen_at, stale_seconds, probe_ok_at }: Life
 export interface Silence extends LifeSigns {
   status: NodeStatus;
   status_since: Date;
-  /** The end of the last gap in which no replica of ours could hear anybody. */
+  /** The end of the last period in which no replica received heartbeats. */
   gap_end: Date | null;
 }
 
 /**
- * When the silence has lasted too long. It counts from the last beat, but never from before we could hear again, and never
- * from before the last change: a machine at the threshold changes its status at most once in a stale time.
+ * When the machine counts as silent. The stale time starts at the latest of the last heartbeat, the
+ * end of our own gap and the last status change, so a status changes at most once per stale time.
  */
 export function staleAt({ last_seen_at, stale_seconds, status_since, gap_end }: Silence): Date {
   const heard = Math.max(last_seen_at?.getTime() ?? 0, gap_end?.getTime() ?? 0, status_since.getTime());
@@ -39,12 +39,12 @@ export function staleAt({ last_seen_at, stale_seconds, status_since, gap_end }: 
 
 export type LivenessVerdict =
   | { verdict: 'alive' }
-  /** Silent by the clock, but not everything we were told is in the store yet. */
+  /** Silent by the clock, but some received heartbeats are not stored yet. */
   | { verdict: 'unsure' }
   | { verdict: 'degraded' }
   | { verdict: 'offline' };
 
-/** `heard_through`: every beat that any replica received before this moment is in the store. */
+/** `heard_through`: all heartbeats that any replica received before this time are stored. */
 export function judgeLiveness(silence: Silence, now: Date, heard_through: Date): LivenessVerdict {
   const from = staleAt(silence);
   if (from >= now) return { verdict: 'alive' };
@@ -53,6 +53,6 @@ export function judgeLiveness(silence: Silence, now: Date, heard_through: Date):
   return from >= heard_through ? { verdict: 'unsure' } : { verdict: 'offline' };
 }
 
-/** From when on a machine that fell silent and beats again is believed: one change in a stale time. */
+/** When a machine that fell silent can return to service: one change per stale time. */
 export const mayReturnAt = (status_since: Date, stale_seconds: number): Date =>
   new Date(later(status_since, stale_seconds));

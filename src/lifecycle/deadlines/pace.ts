@@ -1,20 +1,22 @@
 /**
- * How often a client beats: as we tell it, or, where it cannot be told, as often as it announced or was seen to. Pure.
+ * The heartbeat interval of a client. Our agents get it assigned with every reply. Other clients
+ * are judged by the interval they announced or show.
  *
- * Whoever can be told is told anew in every reply, and the more machines there are, the seldomer each beats: what a replica
- * hears in a second stays what it was set up for, however large the fleet grows.
+ * Assigned intervals grow with the fleet, so that each replica receives a constant rate of
+ * heartbeats.
  *
- * What was seen is the shorter of the last two pauses. One long pause is an outage, and must not make its client look slow
- * when it is back; two are how it beats. A client that beats faster than it announced may still keep to what it announced.
+ * The shown interval is the shorter of the last two pauses: one long pause is an outage, two are
+ * the client's pace. A client that is faster than it announced may slow down to its announced
+ * interval.
  */
 import { effectiveStaleSeconds } from './budgets.ts';
 
-/** Nobody may be silent for days by announcing it. */
+/** No client can announce an interval of days. */
 export const maxIntervalSeconds = 3600;
 
 export interface BeatTiming {
   last_ms: number;
-  /** The pause before the last beat. */
+  /** Time between the last two heartbeats. */
   pause_seconds: number | null;
   interval_seconds: number | null;
 }
@@ -32,12 +34,12 @@ export function recordBeat(seen: BeatTiming | undefined, now_ms: number): BeatTi
 
 export interface PaceFacts {
   announced_seconds: number | null;
-  /** What this replica saw, or else what was last judged by. */
+  /** Measured by this replica, or the interval that was last used. */
   seen_seconds: number | null;
-  /** The pool's, where nobody has said or seen anything. */
+  /** The pool's interval, used while nothing is announced or measured. */
   usual_seconds: number;
   stale_after_seconds: number;
-  /** It was promised that it need not be heard for so long. */
+  /** The lease that was granted: until its end the client need not send anything. */
   lease_seconds?: number;
 }
 
@@ -56,21 +58,21 @@ export function paceOf(facts: PaceFacts): Pace {
   };
 }
 
-/** What the control plane has to hear, and how much of it each of its replicas is meant to. */
+/** The fleet's heartbeat load and the share of each replica. */
 export interface FleetLoad {
-  /** Machines that somebody listens for. */
+  /** Machines that are expected to send heartbeats. */
   nodes: number;
-  /** Those that live, this one included. */
+  /** Live replicas, including this one. */
   replicas: number;
-  /** Beats that one replica should hear in a second. */
+  /** Heartbeats per second that one replica should receive. */
   beat_rate: number;
 }
 
 const jitter = 0.1;
 
 /**
- * `spread`: from 0 to 1, by chance, so that a fleet that started together does not beat together. `stretch`: of a replica that
- * has more to do than it can.
+ * `spread`: random from 0 to 1, so that machines that started together drift apart. `stretch`: set
+ * by an overloaded replica.
  */
 export function assignedIntervalSeconds(
   pool_interval_seconds: number,
@@ -84,10 +86,11 @@ export function assignedIntervalSeconds(
 }
 
 /**
- * The longest interval that may be told to somebody who is allowed so long a silence by what is stored. What it is told is stored a
- * moment later, and may be lost with the replica that told it, and with the very beat that it answered: then others judge it by what they
- * know, and it must be heard in time all the same. The interval before that beat and the one after it, each a little longer than told, are
- * less than such a silence. So an interval grows by half with each beat, at most, and not at once.
+ * The longest interval that a reply may assign, given the stored stale time. The assignment is
+ * stored a moment later and can be lost with its replica, together with the heartbeat that it
+ * answers. Other replicas then still judge by the stored stale time, so the interval before that
+ * heartbeat and the one after it must fit into it. Intervals therefore grow by at most half per
+ * heartbeat.
  */
 export const maxAssignableSeconds = (stored_stale_seconds: number): number =>
   Math.floor(500 * stored_stale_seconds) / 1000;
@@ -96,7 +99,7 @@ const units: Record<string, number> = { ms: 0.001, s: 1, m: 60, h: 3600 };
 const duration = /^(?:\d+(?:\.\d+)?(?:ms|s|m|h))+$/;
 const part = /(\d+(?:\.\d+)?)(ms|s|m|h)/g;
 
-/** `2s`, `500ms`, `1m30s`; null for what is no duration or none that counts. */
+/** `2s`, `500ms`, `1m30s`; null if it is not a duration or is zero. */
 export function readDuration(text: string | null | undefined): number | null {
   if (!text || text.length > 64 || !duration.test(text)) return null;
   const seconds = [...text.matchAll(part)].reduce(

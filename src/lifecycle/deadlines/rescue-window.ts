@@ -1,7 +1,9 @@
-/** What a failed allocation may still hope for: once its window is over, it has no deadline that counts. Pure. */
+/**
+ * The rescue window of a failed allocation: until its deadline a late machine can still serve it.
+ */
 import { type AllocationStatus, allocationStatuses } from '../model/states.ts';
 
-/** These know that nothing came in time, and not why: what ended the machine may be found out later. */
+/** These rules know that a deadline passed, not why. The cause may become known later. */
 export const decidedByTime: readonly string[] = ['provision-deadline', 'start-deadline', 'offline-deadline'];
 
 interface Standing {
@@ -10,11 +12,11 @@ interface Standing {
   verdict: { certain?: boolean | undefined } | null;
 }
 
-/** One that is over has no deadline any more, or one that has just passed. */
+/** A window that has ended has no deadline, or a passed one. */
 export const isRescueOver = ({ status, deadline_at }: Omit<Standing, 'verdict'>, nowMs: number): boolean =>
   status === 'failed' && (deadline_at === null || Date.parse(deadline_at) <= nowMs);
 
-/** Its machine was seen to have ended: the window still runs, and nobody will come through it. */
+/** The machine is known to have ended, so no rescue will come although the window is open. */
 export const hasEnded = ({ status, verdict }: Pick<Standing, 'status' | 'verdict'>): boolean =>
   status === 'failed' && verdict?.certain === true;
 

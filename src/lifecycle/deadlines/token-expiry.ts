@@ -1,4 +1,4 @@
-/** When an expiring token needs a notice, and why one that is not renewed needs none. Pure. */
+/** When an expiring token needs a notice, and why a token needs none. */
 import { secondsLater } from '../../base/clock.ts';
 
 /** A notice opens in the last tenth of a token's life, and at most a week before its end. */

@@ -1,4 +1,4 @@
-/** The statuses that Attention lists. The console reads exactly these, and an overloaded server never refuses them. */
+/** The statuses on the Attention page. An overloaded server never refuses these reads. */
 import type { AllocationStatus, NodeStatus, OperationStatus } from '../model/states.ts';
 
 export const attentionStatuses = {

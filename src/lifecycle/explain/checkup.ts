@@ -1,14 +1,17 @@
-/** How a machine stands, judged layer by layer from what is on record. Pure; the first layer that is not well is where it stops. */
+/**
+ * Checks a machine layer by layer, from its stored state. The first failing layer is where it
+ * stops.
+ */
 import { isFenced, type NodeStatus, type TaskStatus } from '../model/states.ts';
 
 export interface CheckedLayer {
   layer: 'credential' | 'fence' | 'heartbeat' | 'claim' | 'result';
-  /** Null while it cannot be said yet. */
+  /** Null: not known yet. */
   ok: boolean | null;
-  /** Of the error catalogue; null where nothing is wrong. */
+  /** A code of the error catalogue; null if nothing is wrong. */
   code: string | null;
   detail: string;
-  /** Whose it is to see to it, where what is on record says so; else as the catalogue has it. */
+  /** The owner that the verdict names. The default is the owner in the catalogue. */
   owner?: string;
 }
 
@@ -20,7 +23,7 @@ export interface CheckedNode {
   verdict: { rule: string; reason: string; owner?: string | undefined; certain?: boolean | undefined } | null;
   last_seen_at: Date | null;
   stale_seconds: number | null;
-  /** Its provider, or a client of another kind, speaks for it. */
+  /** Supervised through its provider, or by a client of a foreign protocol. */
   agentless?: boolean;
 }
 
@@ -37,7 +40,7 @@ const usualStaleSeconds = 30;
 const secondsSince = (then: Date, now: Date) => Math.max(0, Math.round((now.getTime() - then.getTime()) / 100) / 10);
 
 function heartbeat({ registered_at, last_seen_at, stale_seconds }: CheckedNode, now: Date): CheckedLayer {
-  // A registration is a sign of life too; the first beat follows it.
+  // A registration counts as a sign of life; the first heartbeat follows it.
   const heard = Math.max(registered_at?.getTime() ?? 0, last_seen_at?.getTime() ?? 0);
   if (heard === 0) return open('heartbeat', 'it was never heard');
   const stale = stale_seconds ?? usualStaleSeconds;
@@ -47,7 +50,10 @@ function heartbeat({ registered_at, last_seen_at, stale_seconds }: CheckedNode, 
     : well('heartbeat', `it was last heard ${silent} s ago`);
 }
 
-/** A machine that ended before it could register says nothing about credentials: what is on record says what became of it. */
+/**
+ * A machine that ended before it registered proves nothing about its credential; the verdict says
+ * why it ended.
+ */
 function credential({ status, node_instance_id, registered_at, verdict, agentless }: CheckedNode): CheckedLayer {
   if (registered_at !== null)
     return agentless
@@ -85,14 +91,14 @@ export interface PingedTask {
   leases: number;
   expires_at: Date;
   error: { code: string; message: string } | null;
-  /** Whether the answer carries the signature of the agent that registered. */
+  /** Whether the registered agent signed the answer. */
   signed: boolean;
 }
 
-/** These are written by our own rules, and not by the agent. */
+/** Codes that our own rules set, not the agent. */
 const givenUp = ['task_given_up', 'task_withdrawn'];
 
-/** What a ping has shown so far. */
+/** The result of a ping so far. */
 export function checkPing(task: PingedTask, now: Date): CheckedLayer[] {
   const { status, leases, error } = task;
   const late = status === 'failed' ? givenUp.includes(error?.code ?? '') : task.expires_at <= now;
@@ -121,5 +127,5 @@ export function checkPing(task: PingedTask, now: Date): CheckedLayer[] {
   ];
 }
 
-/** A ping is over once nothing that may still come would change what was judged. */
+/** Over once no later event can change the result. */
 export const isPingOver = (judged: CheckedLayer[]): boolean => judged.every(({ ok }) => ok !== null);

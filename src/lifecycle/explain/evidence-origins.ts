@@ -1,4 +1,4 @@
-/** Whose statement a fact of evidence is. Pure, so that the console and the command line can use it. */
+/** Where a fact of evidence comes from. */
 export const originMeans = {
   internal: 'the control plane decided or saw it',
   report: 'a machine, or a program that watches it, reported it in a call whose shape the control plane sets',
@@ -10,7 +10,9 @@ export const originMeans = {
 export type Origin = keyof typeof originMeans;
 export const origins = Object.keys(originMeans) as Origin[];
 
-/** The server sets the origin from the route a fact came by. Only these two are for facts from outside. */
+/**
+ * The server sets the origin by the route of the call. Only these two are for facts from outside.
+ */
 export type OutsideOrigin = Extract<Origin, 'node' | 'person'>;
 export type OwnOrigin = Extract<Origin, 'internal' | 'report'>;
 
@@ -20,7 +22,7 @@ interface OriginFields {
   actor: { name: string } | null;
 }
 
-/** How every surface marks a statement that is not the control plane's own; null for its own. */
+/** Labels statements that are not the control plane's own; null for its own. */
 export function originLabel({ origin, layer, actor }: OriginFields): string | null {
   if (origin === 'report' && layer !== 'node') return 'reported by a watcher';
   if (origin === 'report' || origin === 'node') return 'machine says';

@@ -1,6 +1,6 @@
 /**
- * What is said otherwise of a machine on which nothing of ours runs: only its provider speaks of
- * it, and nobody counts its work. Pure.
+ * Explanations that differ for agentless machines: only the provider shows their state, and nothing
+ * reports their error rate.
  */
 import type { NodeStatus } from '../model/states.ts';
 import { byRule, type ExplainFacts, type Explanation, type NextStep } from './explanation.ts';

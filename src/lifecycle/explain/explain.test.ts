@@ -59,7 +59,7 @@ const when = ({ at: moment }: NextStep) => {
     ` [${moment.toISOString()}]`
   );
 };
-/** As a person reads it: what it waits for, then each step. */
+/** The displayed text: what it waits for, then each step. */
 const told = ({ waiting_for, next }: Explanation) => [
   `waits for ${waiting_for}`,
   ...next.map((step) => `if ${step.if}: ${step.leads_to}${when(step)}`),
@@ -281,7 +281,7 @@ describe('the time at which silence is too long', () => {
   });
 });
 
-/** The rule that a step names, and the status it says the rule leads to. */
+/** The status and the rule that a step names. */
 const ruleIn = ({ leads_to }: NextStep) => /^(\w+),.* by ([a-z-]+)/.exec(leads_to)?.slice(1);
 
 test('every rule that is named exists and leads there', () => {

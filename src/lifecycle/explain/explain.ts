@@ -1,6 +1,4 @@
-/**
- * What a machine waits for, what happens next and when, in words a tired person understands. Pure.
- */
+/** Explains a machine: what it waits for, what happens next and when. */
 import { type RepeatedFailure, repeatedFailureWords } from '../actions/order-offers.ts';
 import { mayReturnAt, staleAt } from '../deadlines/liveness.ts';
 import { refusedBeatsWords } from '../findings/refused-beats.ts';
@@ -20,7 +18,7 @@ import {
 
 type Way = (facts: ExplainFacts) => Explanation;
 
-/** As the rule counts it, so that the time shown is the time at which it decides. */
+/** The same rule that decides, so the displayed time is exact. */
 const silentAt = (node: ExplainedNode): Date | null =>
   node.last_seen_at && node.stale_seconds !== null ? staleAt({ ...node, probe_ok_at: null, gap_end: null }) : null;
 
@@ -92,7 +90,7 @@ const degraded: Way = ({ node }) => ({
   ],
 });
 
-/** From when on it is believed, where it fell silent and has been heard since. */
+/** When it returns to service, if it fell silent and sends heartbeats again. */
 const believedAt = ({ verdict, last_seen_at, status_since, stale_seconds }: ExplainedNode): Date | null =>
   verdict?.rule === 'liveness' && last_seen_at && last_seen_at > status_since && stale_seconds !== null
     ? mayReturnAt(status_since, stale_seconds)
@@ -125,7 +123,7 @@ const endOfWindow = (condition: string, { deadline_at }: ExplainedNode): NextSte
 });
 
 /**
- * A boot that failed for good may leave a machine that still runs; it goes when its window ends.
+ * A boot that failed for good may leave a running machine, which is destroyed when the window ends.
  */
 export const endWords = (verdict: ExplainedNode['verdict']): string =>
   verdict?.rule === 'provision-error' ? 'bringing it up has failed for good' : 'it has ended';
@@ -166,7 +164,7 @@ const afterProof = ({ anew, reuse }: ExplainFacts) => {
 
 const isReleaseFailed = (holder: Holder | null): holder is Holder => holder?.status === 'release_failed';
 
-/** A release sees to the clean-up; whoever merely sits on the machine does not. */
+/** A release owns the cleanup; any other allocation on the machine does not. */
 const isOwned = ({ holder }: ExplainFacts) => holder?.status === 'releasing' || isReleaseFailed(holder);
 
 const tryOf = ({ release_tries }: Holder) => `try ${release_tries + 1}`;
@@ -201,10 +199,10 @@ const cleaning: Way = (facts) =>
 
 const named = ({ allocation_id, name }: Holder) => (name ? `${allocation_id} (${name})` : allocation_id);
 
-/** What has the machine no more is no reason to wait for it. */
+/** Failed and released allocations no longer use the machine. */
 const isUsing = ({ status }: Holder) => status !== 'failed' && status !== 'released';
 
-/** What serves can be let go on serving; what is being given back leads out by itself. */
+/** An active allocation can go on being served. A release ends without help. */
 const usedBy = (holder: Holder, reuse: boolean) => {
   const taken = reuse ? '' : ', which in this pool takes the machine down';
   return holder.status === 'active'
@@ -212,9 +210,7 @@ const usedBy = (holder: Holder, reuse: boolean) => {
     : `${named(holder)} still uses it and is released first${taken}`;
 };
 
-/**
- * What to say of a machine that a forced release set aside, once what that left behind is settled.
- */
+/** For a machine that a forced release quarantined, once its residue is settled. */
 export const settledAfterForceWords =
   'released by force; what that left behind is settled since, so it can be reactivated or retired';
 
@@ -242,15 +238,16 @@ const ways: Record<NodeStatus, Way> = {
   retired,
 };
 
-/** In an observed pool most rules change nothing; their steps are shown as what would happen. */
+/**
+ * In an observe-only pool most rules only record their verdicts, so their steps are hypothetical.
+ */
 function asObserved(step: NextStep): NextStep {
   if (!step.by || !isObserveOnly(step.by, causes[step.by].trigger, 'observe')) return step;
   return { ...step, leads_to: `would be ${step.leads_to}; the pool is only observed` };
 }
 
 /**
- * Where it matters that a machine is not heard. Of one that was given up, only while it may come
- * back.
+ * Statuses in which missing heartbeats matter. After a failure, only while a rescue is possible.
  */
 const isMissed = ({ node, repeated }: ExplainFacts): boolean =>
   node.status === 'failed' ? !node.verdict?.certain && !repeated : missed.includes(node.status);

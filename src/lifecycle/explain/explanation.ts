@@ -1,4 +1,4 @@
-/** What an explanation is made from, and what it says. */
+/** The facts that an explanation is made from, and its result. */
 import type { RepeatedFailure } from '../actions/order-offers.ts';
 import type { BudgetSource } from '../deadlines/budgets.ts';
 import type { RefusedBeats } from '../findings/refused-beats.ts';
@@ -12,12 +12,12 @@ export interface ExplainedNode {
   deadline_at: Date | null;
   budget_seconds: number | null;
   budget_source: BudgetSource | null;
-  /** `capacity` while the provider has none to give. */
+  /** `capacity` while the provider has no capacity. */
   waiting_for: string | null;
   prerequisites: Prerequisites;
   last_seen_at: Date | null;
   stale_seconds: number | null;
-  /** `certain`: the machine was seen to have ended. */
+  /** `certain`: the machine is known to have ended. */
   verdict: { rule: string; certain?: boolean | undefined } | null;
   held: { rule: string; reason: string; held_until: string } | null;
   would_have: { rule: string } | null;
@@ -31,27 +31,29 @@ export interface Holder {
   reason: string | null;
   /** How often its release has failed. */
   release_tries: number;
-  /** When its release is tried again by itself. */
+  /** When its release is retried automatically. */
   retry_at: Date | null;
 }
 
 export interface ExplainFacts {
   node: ExplainedNode;
   observe_only: boolean;
-  /** The machine is handed on after its release. */
+  /** The machine is reused after its release. */
   reuse: boolean;
-  /** No agent runs on it: its provider is looked at, and what that shows is its heartbeat. */
+  /**
+   * Supervised through its provider: each inspection that shows the machine counts as a heartbeat.
+   */
   agentless: boolean;
-  /** It is taken down to be imaged anew. */
+  /** The teardown is part of a reimage. */
   anew: boolean;
   holder: Holder | null;
-  /** What a forced release left behind and nobody has settled. */
+  /** Open residue of a forced release. */
   residue: readonly string[];
-  /** What the operation that works on it is doing, if one is. */
+  /** The current work of its operation, if one runs. */
   operation: string | null;
-  /** Set where bringing it up has failed again and again. */
+  /** Set if the machine repeatedly failed to come up. */
   repeated: RepeatedFailure | null;
-  /** Set where its beats arrive and none has counted since. */
+  /** Set if its heartbeats arrive but all are refused. */
   refused_beats: RefusedBeats | null;
 }
 
@@ -59,7 +61,7 @@ export interface NextStep {
   if: string;
   leads_to: string;
   at: Date | null;
-  /** The rule that decides it; absent where no rule does. */
+  /** The rule that decides, if one does. */
   by?: Cause;
 }
 

@@ -1,9 +1,9 @@
-/** One sentence on where a node stands. Pure. */
+/** One sentence about the status of a node. */
 import { type NodeStatus, nodeStatuses } from '../model/states.ts';
 import { endWords } from './explain.ts';
 import type { ExplainedNode } from './explanation.ts';
 
-/** Where no agent runs, its provider alone speaks of it. */
+/** Without an agent, only its provider shows its state. */
 const agentlessMeans: Partial<Record<NodeStatus, string>> = {
   provisioning: 'Being brought up; its provider has not finished it yet.',
   starting: 'Its provider has finished it and does not show it as ready yet.',

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { crashPatterns, diagnose } from './diagnosis.ts';
 
-/** Lines as consoles and logs print them, and what each says. */
+/** Real console and log lines, by code. */
 const lines: [code: string, line: string][] = [
   ['kernel_panic', '[    1.204518] Kernel panic - not syncing: VFS: Unable to mount root fs on unknown-block(0,0)'],
   ['no_root_device', '[    1.204400] VFS: Unable to mount root fs via NFS, trying floppy.'],

@@ -1,7 +1,9 @@
-/** What lines of a console or a log say about a boot that goes wrong. Diagnoses only; what decides is a rule. Pure. */
+/**
+ * Finds causes of failed boots in console and log lines. A diagnosis explains; only rules decide.
+ */
 
 export interface CrashPattern {
-  /** Short and stable: the same in evidence, metrics and docs. */
+  /** Short and stable: used in evidence, metrics and docs. */
   code: string;
   pattern: RegExp;
   says: string;
@@ -9,7 +11,7 @@ export interface CrashPattern {
   certain: boolean;
 }
 
-/** In the order of what they explain: the first that matches is the cause, what follows are its consequences. */
+/** Causes before consequences: the first match wins. */
 export const crashPatterns: readonly CrashPattern[] = [
   { code: 'kernel_panic', pattern: /Kernel panic - not syncing/, says: 'the kernel panicked', certain: true },
   {
@@ -78,7 +80,7 @@ export interface Diagnosis {
 
 const longestLine = 400;
 
-/** The first sign found, by the order of causes, with the line that shows it. */
+/** The first matching pattern, with its line. */
 export function diagnose(text: string): Diagnosis | undefined {
   for (const { code, pattern, says, certain } of crashPatterns) {
     const line = text.split('\n').find((each) => pattern.test(each));

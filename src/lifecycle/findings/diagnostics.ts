@@ -1,6 +1,6 @@
 /**
- * What was collected of a machine, read back from the fact that keeps it (kind `evidence.frozen`): the same for the command line and
- * the console. A machine says what it likes, so whatever has not the expected shape is left out. Pure.
+ * Reads collected diagnostics from their fact (kind `evidence.frozen`), for the CLI and the
+ * console. The content comes from a machine, so entries with an unexpected shape are dropped.
  */
 
 export interface Diagnostics {
@@ -8,7 +8,7 @@ export interface Diagnostics {
   processes: { pid: number; state: string; rss_bytes: number | null; command: string }[];
   boot_stages: { name: string; seconds: number | null }[];
   lines: { at: string; stream: string; line: string }[];
-  /** Texts that the provider keeps, such as a console. */
+  /** Texts from the provider, such as the serial console. */
   attachments: { name: string; text: string }[];
 }
 
@@ -26,7 +26,10 @@ function hostOf(value: unknown): Diagnostics['host'] {
   return { name: text(host.name), uptime_seconds: number(host.uptime_seconds) ?? 0, load_average };
 }
 
-/** What a machine's agent had spooled and never sent, one record a line; the provider read it off its disk. */
+/**
+ * Log lines that the agent spooled but never sent, one JSON record per line, read from disk by the
+ * provider.
+ */
 const spooled = 'node.log';
 
 const linesOf = (records: Loose[]): Diagnostics['lines'] =>
@@ -36,7 +39,7 @@ function recordOf(line: string): Loose[] {
   try {
     return recordsOf([JSON.parse(line)]).filter((record) => typeof record.line === 'string');
   } catch {
-    // The first of what was read may have been cut.
+    // The first line may be truncated.
     return [];
   }
 }
@@ -66,7 +69,7 @@ export const readDiagnostics = (data: Loose): Diagnostics => ({
 const kilo = 1024;
 const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
 
-/** `12 MiB`: what a person compares. */
+/** For people, for example `12 MiB`. */
 export function sizeWords(bytes: number): string {
   const step = bytes < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log(bytes) / Math.log(kilo)));
   return `${Math.round(bytes / kilo ** step)} ${units[step]}`;

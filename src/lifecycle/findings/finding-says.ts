@@ -1,11 +1,13 @@
-/** What a finding says, in words. Pure. */
+/** The text of a finding. */
 import { type FormerBoots, type SlowerBoots, shiftSays } from '../boots/shift-finding.ts';
 import { type ContestReason, contestReasons } from '../joins/contest.ts';
 import { type FindingWhat, findingWhats } from './findings.ts';
 
 type Side = Record<string, unknown>;
 
-/** Two processes can name the same address; where their registrations came from tells them apart. */
+/**
+ * Two processes can report the same address; the source of their registrations tells them apart.
+ */
 const placeWords = ({ endpoint, source }: Side): string | null => {
   if (typeof endpoint !== 'string') return typeof source === 'string' ? source : null;
   return typeof source === 'string' ? `${endpoint} (from ${source})` : endpoint;
@@ -22,7 +24,7 @@ function twoProcessesSays(ours: Side, theirs: Side): string {
   return `${contestReasons.two_processes}${places}`;
 }
 
-/** What is told in numbers says them, for they are the news. */
+/** Includes the numbers of findings that have them. */
 export const findingSays = ({ what, ours, theirs }: { what: FindingWhat; ours: Side; theirs: Side }): string => {
   if (what === 'boots_slower') return shiftSays(ours as unknown as FormerBoots, theirs as unknown as SlowerBoots);
   const { says } = findingWhats[what];

@@ -1,4 +1,3 @@
-/** What was seen once proves nothing, of a machine without an owner as of a difference between two sides. */
 import { expect, it } from 'vitest';
 import { moment, secondsLater } from '../../base/clock.ts';
 import { defaultDriftSettings, defaultRepeatFailureSettings, isConfirmed } from './findings.ts';

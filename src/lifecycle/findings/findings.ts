@@ -1,4 +1,7 @@
-/** Findings: what each kind is about, when it is opened, and the numbers that decide. Pure; the API, CLI and docs read the same tables. */
+/**
+ * Findings: their kinds, texts and owners, when they open, and the settings. The API, CLI and docs
+ * read the same tables.
+ */
 import type { NodeStatus } from '../model/states.ts';
 
 export const findingKinds = ['drift', 'repeat-failure', 'boot-shift', 'identity', 'join-token', 'token'] as const;
@@ -7,16 +10,16 @@ export type FindingKind = (typeof findingKinds)[number];
 export type FindingOwner = 'provider' | 'operator' | 'control_plane' | 'node';
 
 /**
- * - seen: found once; it may still be a matter of moments
- * - open: found again, so somebody should know
- * - resolved: the sides agree again by themselves
- * - repaired: one side was brought to the other, by policy or by a person
- * - accepted: a person knows of it
+ * - seen: found once; may be transient
+ * - open: found again
+ * - resolved: the difference disappeared
+ * - repaired: one side was changed to match the other, by policy or by a person
+ * - accepted: a person knows about it
  */
 export const findingStatuses = ['seen', 'open', 'resolved', 'repaired', 'accepted'] as const;
 export type FindingStatus = (typeof findingStatuses)[number];
 
-/** `owner`: the layer that has to act, as in a problem. `ways_out`: what its people can do, in full sentences. */
+/** `owner`: the layer that has to act. `ways_out`: what a person can do, in full sentences. */
 export const findingWhats = {
   machine_absent: {
     kind: 'drift',
@@ -85,11 +88,11 @@ export const findingWhats = {
 >;
 export type FindingWhat = keyof typeof findingWhats;
 
-/** What a pool wants done about drift. A person may still decide otherwise. */
+/** A pool's reaction to drift. A person may decide otherwise. */
 export const driftPolicies = ['report', 'repair', 'quarantine'] as const;
 export type DriftPolicy = (typeof driftPolicies)[number];
 
-/** In these a machine must be there, so that its absence is news. */
+/** In these statuses the provider must show the machine. */
 export const expectedStatuses = [
   'starting',
   'ready',
@@ -99,9 +102,9 @@ export const expectedStatuses = [
 ] as const satisfies NodeStatus[];
 
 export interface DriftSettings {
-  /** From one pass to the next. */
+  /** Between two passes. */
   every_seconds: number;
-  /** What is parked is verified again this often. */
+  /** How often parked machines are verified again. */
   parked_seconds: number;
 }
 export const defaultDriftSettings: DriftSettings = { every_seconds: 10, parked_seconds: 3600 };
@@ -114,5 +117,5 @@ export const defaultRepeatFailureSettings: RepeatFailureSettings = { failures: 3
 
 const passesToOpen = 2;
 
-/** Seen once, it may be a change under way; seen again, it is there to stay. */
+/** The first sighting may be a change in progress; the second confirms it. */
 export const isConfirmed = (passes: number): boolean => passes >= passesToOpen;

@@ -1,4 +1,4 @@
-/** Which step a machine that did not register in time was in, what went wrong there last, and who owns it. Pure. */
+/** Finds the step in which a machine timed out, its last error, and its owner. */
 import { phaseOf } from '../progress/progress.ts';
 
 export interface RecordedStepError {
@@ -7,16 +7,16 @@ export interface RecordedStepError {
   message: string;
 }
 
-/** The first step of the operation that is not over. */
+/** The first unfinished step of the operation. */
 export interface LaunchStep {
   /** `launch:pull_image`, `register`. */
   name: string;
-  /** What went wrong in it last; null while nothing did. */
+  /** Its last error, or null. */
   error: RecordedStepError | null;
-  /** What the operation reported last. */
+  /** The last message of the operation. */
   reported: string | null;
   is_queued: boolean;
-  /** Who owns the step where nothing went wrong in it: its driver's plan says so. */
+  /** The owner by the driver's plan, used if the step has no error. */
   owner_layer: string | null;
 }
 
@@ -27,7 +27,7 @@ export interface Blame {
   says: string;
 }
 
-/** In these the machine is up, and its own side has to report. */
+/** In these stages the machine runs and its own software must report. */
 const ownStages: readonly string[] = ['register', 'start'];
 const maxMessage = 500;
 
@@ -47,7 +47,7 @@ function whatOf({ error, reported, is_queued }: LaunchStep): string {
   return reported ? `no error; last reported: ${brief(reported)}` : 'no error and no answer yet';
 }
 
-/** `step` is null for a machine that no operation launches. */
+/** `step` is null for machines that no operation launches. */
 export function blameFor(step: LaunchStep | null, waiting_for: string | null): Blame {
   const launched = {
     step: 'register',

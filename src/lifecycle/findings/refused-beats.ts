@@ -1,9 +1,9 @@
-/** Beats that arrive and are refused, because of the token of their relay or of their join token: why, and the way out. Pure. */
+/** Heartbeats that arrive but are refused because of a token: why, and what to do. */
 
 export const refusedBeatKind = 'beat.refused';
 
 export interface RefusingRelay {
-  /** The name of its token, and the pool that it was made for. */
+  /** The name and the pool of the relay's token. */
   relay: string;
   relay_pool: string;
 }
@@ -12,13 +12,13 @@ const anotherToken = (pool: string) => `slipway tokens create --name NAME --role
 const afresh = (_: RefusingRelay, pool: string) => `start the relay with another token (${anotherToken(pool)})`;
 
 interface Refusal {
-  /** For whoever may see the machine, and not the tokens and pools of others. */
+  /** For callers who may see the machine, but not other tokens and pools. */
   in_short: string;
   why(refusing: RefusingRelay, pool: string): string;
   way_out(refusing: RefusingRelay, pool: string): string;
 }
 
-/** By the code with which a beat, or the whole batch, was refused; `pool` is the machine's. */
+/** By the code with which a heartbeat or its batch was refused. `pool`: the machine's. */
 export const beatRefusals = {
   scope_insufficient: {
     in_short: 'the token of its relay is for another pool',
@@ -50,7 +50,7 @@ export type BeatRefusal = keyof typeof beatRefusals;
 const anotherJoinToken = (pool: string) =>
   `make another join token (slipway join-token create ${pool}) and start the machine with it`;
 
-/** Of machines that beat with a join token, as clients of other protocols do. */
+/** For machines that authenticate with a join token, as clients of foreign protocols do. */
 export const joinRefusals = {
   join_token_expired: {
     in_short: 'its join token has expired',
@@ -70,19 +70,22 @@ const isJoinRefusal = (code: string): code is JoinRefusal => Object.hasOwn(joinR
 
 export const isBeatRefusal = (code: string): code is BeatRefusal => Object.hasOwn(beatRefusals, code);
 
-/** While it lasts it is told anew so often; what was told longer ago than twice that is over, or its machine is silent in earnest. */
+/**
+ * An ongoing refusal is recorded this often. After twice this time without a record it is over, or
+ * the machine is really silent.
+ */
 export const refusalRecordedEverySeconds = 3600;
 
 export interface RefusedBeats {
   at: Date;
-  /** When the join token ended; null where beats are not refused for one, or an earlier version recorded it. */
+  /** When the join token ended; null if none is involved, or for facts of earlier versions. */
   token_ended_at: Date | null;
   in_short: string;
   why: string;
   way_out: string;
 }
 
-/** For a code that only a newer version knows. */
+/** For codes of newer versions. */
 const unknownRefusal: Refusal = {
   in_short: 'the reason is a code that this version does not know',
   why: () => 'the reason is a code that this version does not know',
@@ -92,8 +95,9 @@ const unknownRefusal: Refusal = {
 const refusalOf = (code: string): Refusal => (isBeatRefusal(code) ? beatRefusals[code] : unknownRefusal);
 
 /**
- * What a fact says of refused beats. Only a fact of the control plane counts, and only of a beat that showed the machine's own
- * credential or join token. The sentences come from the tables above, with `pool`, the machine's; no sentence of the fact is passed on.
+ * Reads refused heartbeats from a fact. Counts only facts of the control plane, and only heartbeats
+ * with the machine's own credential or join token. Texts come from the tables above, never from the
+ * fact.
  */
 export function refusedBeatsIn(
   fact: { kind: string; origin: string; at: string; data: Record<string, unknown> },
@@ -116,18 +120,18 @@ export function refusedBeatsIn(
   return { at: new Date(fact.at), token_ended_at: null, ...said };
 }
 
-/** Longer than the lease of a client that renews one, which is the slowest that they usually beat. */
+/** Longer than the lease that clients renew, the longest usual interval. */
 const maxSilenceBeforeEndSeconds = 600;
 
 /**
- * A join token opens a whole pool, so a post with an ended one may come from anybody who has it. It explains the silence of
- * a machine that was heard until the token ended, and of no other.
+ * A join token admits a whole pool, so anyone who has an ended one can send a heartbeat. It
+ * explains a machine's silence only if the machine was heard until the token ended.
  */
 const wasHeardUntilEnd = ({ token_ended_at }: RefusedBeats, last_seen_at: Date | null): boolean =>
   token_ended_at === null ||
   (last_seen_at !== null && last_seen_at.getTime() >= token_ended_at.getTime() - 1000 * maxSilenceBeforeEndSeconds);
 
-/** Whether its beats are refused still, as far as anybody knows: none has counted since. */
+/** Whether no heartbeat was accepted since the last recorded refusal. */
 export const isStillRefused = (refused: RefusedBeats, last_seen_at: Date | null, now: Date): boolean =>
   (last_seen_at === null || refused.at > last_seen_at) &&
   now.getTime() - refused.at.getTime() < 2000 * refusalRecordedEverySeconds &&

@@ -1,4 +1,7 @@
-/** Why a registration under a known name was refused, and when one without a credential of its own is a restart. Pure. */
+/**
+ * Decides whether a registration under a known name is a restart, and gives the reasons for a
+ * refusal.
+ */
 import { maxProcesses } from './duplicates.ts';
 
 export const contestReasons = {
@@ -11,34 +14,36 @@ export const contestReasons = {
 } as const;
 export type ContestReason = keyof typeof contestReasons;
 
-/** What an address answered when it was asked whether somebody is there; `unknown` where it could not be asked. */
+/** Whether the former address answered a probe; `unknown` if it could not be probed. */
 export type ProbeAnswer = 'yes' | 'no' | 'unknown';
 
 export interface ReturnFacts {
-  /** The address on record, and the one that the registration names. */
+  /** The recorded address, and the address in the registration. */
   endpoint: string | null;
   claimed_endpoint: string | null;
-  /** Both processes named themselves, and differently. */
+  /** Both processes sent an id, and the ids differ. */
   is_other_process: boolean;
   /** Its last heartbeat is younger than its stale time, and it has not said goodbye. */
   is_beating: boolean;
   serves_tenant: boolean;
-  /** Its protocol gives machines a credential, which this registration does not show. */
+  /** The protocol issues credentials to machines, and this registration shows none. */
   has_credential: boolean;
-  /** An operator let the node enrol again, and nobody has since. */
+  /** An operator allowed a new enrolment that has not happened yet. */
   re_enrolled: boolean;
   allow_takeover: boolean;
 }
 
 export type ReturnVerdict = 'restart' | 'ask_former' | 'key_unproven' | 'second_process' | 'other_endpoint';
 
-/** `ask_former`: whether the former address still answers decides, see `verdictOfAnswer`. */
+/** `ask_former`: probe the former address, then call `verdictOfAnswer`. */
 export function judgeRegistration(facts: ReturnFacts): ReturnVerdict {
   if (facts.allow_takeover || facts.re_enrolled) return 'restart';
-  // An address is no proof where the machine has a credential: whoever holds a join token can name it.
+  // The machine has a credential, so an address proves nothing: anyone with a join token can send
+  // it.
   if (facts.serves_tenant && facts.has_credential) return 'key_unproven';
   if (facts.endpoint === facts.claimed_endpoint) {
-    // Two processes cannot listen at one address. Without an address, only heartbeats tell whether the former one runs.
+    // Two processes cannot listen at one address. Without an address, only heartbeats show whether
+    // the former process runs.
     return facts.endpoint === null && facts.is_other_process && facts.is_beating ? 'second_process' : 'restart';
   }
   if (facts.serves_tenant) return 'other_endpoint';

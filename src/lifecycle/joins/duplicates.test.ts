@@ -14,7 +14,10 @@ const start = moment(Date.UTC(2030, 0, 1));
 const at = (seconds: number) => secondsLater(start, seconds);
 const named = (process: string) => ({ process, endpoint: `http://${process}`, source: null });
 
-/** The processes register in this order, a second apart; all of them beat. Answers each verdict, until none is left. */
+/**
+ * Registers the processes in this order, one second apart, all sending heartbeats. Returns each
+ * verdict.
+ */
 function register(order: string[], keep: KeepNamePolicy) {
   let known: ClientProcess[] = [];
   return order.map((claimant, second) => {

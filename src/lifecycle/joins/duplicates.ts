@@ -1,6 +1,6 @@
 /**
- * Two live processes under one name. A process names itself anew at each start, so one that lost the name and registers again
- * cannot be a restart: it has run all the while. Pure.
+ * Detects two live processes under one name. A process picks a new id at each start, so one that
+ * lost the name and registers again under the same id is not a restart: it still runs.
  */
 import { moment, secondsLater } from '../../base/clock.ts';
 
@@ -9,35 +9,35 @@ export const keepNamePolicies = ['first', 'latest'] as const;
 export type KeepNamePolicy = (typeof keepNamePolicies)[number];
 
 export interface ClientProcess {
-  /** What the process calls itself. */
+  /** The id that the process picked. */
   process: string;
-  /** Where it says it serves, and where its registration came from. */
+  /** The address it reports, and the source address of its registration. */
   endpoint: string | null;
   source: string | null;
-  /** Until when it held the name; null for the holder. */
+  /** When it lost the name; null for the holder. */
   held_until: string | null;
 }
 
-/** A process that has not registered for so long after it lost the name is forgotten. */
+/** A process that lost the name is forgotten after this time without a registration. */
 const rememberedSeconds = 3600;
-/** More processes within that time are not told apart; the next one waits until the holder is silent. */
+/** Beyond this many, a new process waits until the holder is silent. */
 export const maxProcesses = 16;
 
 export interface ProcessFacts {
-  /** In the order in which they first had the name, the holder included. */
+  /** In the order in which they first had the name, including the holder. */
   known: readonly ClientProcess[];
-  /** The process that registers; null if it does not name itself. */
+  /** The registering process; null if it sends no id. */
   claimant: string | null;
-  /** The holder beats and has not said goodbye. */
+  /** The holder sends heartbeats and has not said goodbye. */
   is_beating: boolean;
   keep: KeepNamePolicy;
 }
 
 /**
- * - restart: nothing is known against it
- * - takes_back: it had the name first and runs beside the holder, which loses the name
- * - refused: another process holds the name, is live and keeps it
- * - too_many: so many processes had the name lately that it waits for the holder to fall silent
+ * - restart: nothing contradicts it
+ * - takes_back: it had the name first and still runs, so the holder loses the name
+ * - refused: another live process holds and keeps the name
+ * - too_many: too many processes had the name recently; it waits until the holder is silent
  */
 export type ProcessVerdict = 'restart' | 'takes_back' | 'refused' | 'too_many';
 
@@ -51,7 +51,7 @@ export function judgeProcess({ known, claimant, is_beating, keep }: ProcessFacts
   return keep === 'first' && place < holder ? 'takes_back' : 'refused';
 }
 
-/** Without those that lost the name long ago and have not asked for it since. */
+/** Drops the processes that lost the name too long ago. */
 export function rememberedProcesses(known: readonly ClientProcess[], now: Date): ClientProcess[] {
   const since = secondsLater(now, -rememberedSeconds);
   return known.filter(({ held_until }) => held_until === null || moment(Date.parse(held_until)) > since);
@@ -68,11 +68,12 @@ export function withHolder(
   if (former.some(({ process }) => process === next.process))
     return former.map((each) => (each.process === next.process ? holder : each));
   if (known.length < maxProcesses) return [...former, holder];
-  // The first ones stay, and the last holder: newcomers that each say goodbye at once must not push them out.
+  // Keeps the first ones and the last holder: a series of short-lived newcomers must not evict
+  // them.
   const dropped = known.findLastIndex(({ held_until }) => held_until !== null);
   return [...former.filter((_, index) => index !== dropped), holder];
 }
 
-/** The processes to remember once a process that sends no instance id has the name. */
+/** The processes to remember once a process without an id has the name. */
 export const withoutHolder = (known: readonly ClientProcess[], now: Date): ClientProcess[] =>
   known.map((each) => ({ ...each, held_until: each.held_until ?? now.toISOString() }));

@@ -1,6 +1,7 @@
 /**
- * How much evidence callers may cause. Each writer has an allowance that refills: `rows` and `bytes` at once, then
- * `rows_per_second` and `bytes_per_second`. Pure data; `slipway.yaml` replaces single numbers under `limits:`.
+ * How much evidence each caller may cause. An allowance starts with `rows` and `bytes`, and refills
+ * by `rows_per_second` and `bytes_per_second`. `limits:` in `slipway.yaml` overrides single
+ * numbers.
  */
 
 export interface WriteQuota {
@@ -11,11 +12,11 @@ export interface WriteQuota {
 }
 
 /**
- * - instance: one life of a machine, and each name that joins with a join token
- * - join_token: all that join with one token
+ * - instance: one instance of a machine, and each name that joins with a join token
+ * - join_token: all machines that join with one token
  * - tenant: all tokens of a tenant together
- * - relay: what is recorded about machines because a relay is refused
- * - address: a source address (IPv6: its /64) that shows no valid credential
+ * - relay: facts about machines whose relay is refused
+ * - address: a source address (IPv6: its /64) without a valid credential
  * - anonymous: all source addresses together
  * - everybody: all of the above together, on one replica
  */
@@ -23,15 +24,15 @@ export const quotaKinds = ['instance', 'join_token', 'tenant', 'relay', 'address
 export type QuotaKind = (typeof quotaKinds)[number];
 
 /**
- * - instance, tenant: requests of one machine (its plain beats apart) and of all tokens of a tenant; one that starts an
- *   operation or has a long reply counts as several
+ * - instance, tenant: requests of one machine (except plain heartbeats), and of all tokens of a
+ *   tenant. A request that starts an operation or has a long reply counts as several
  * - address: requests that need no credential
- * - rotation: credential rotations of one machine. They are never refused for what the machine wrote: its tenant may have
- *   written that, and the machine would lose its credential
- * - join_token: calls of the foreign protocols that show one join token and name no machine that it let in
- * - sign_in: console sessions that one token opens
- * - unknown_credential: credentials in batches of beats that no machine has, by one address or relay
- * - refused: requests of one caller that were refused; beyond it each refusal is sent a second late
+ * - rotation: credential rotations of one machine. They do not count against the machine's
+ *   writes, which its tenant may cause: the machine would lose its credential
+ * - join_token: calls of foreign protocols with one join token that name no machine it admitted
+ * - sign_in: console sessions opened with one token
+ * - unknown_credential: unknown credentials in heartbeat batches, by address or relay
+ * - refused: refused requests of one caller; beyond this, each refusal is delayed by a second
  */
 export const requestKinds = [
   'instance',
@@ -56,7 +57,7 @@ const kb = 1024;
 const mb = 1024 * kb;
 
 export const defaultLimits: LimitSettings = {
-  /** One fact per writer and window says how much was dropped or refused. */
+  /** One fact per writer and window counts what was dropped or refused. */
   window_seconds: 60,
   requests: {
     instance: { burst: 1_000, per_second: 20 },
@@ -72,20 +73,20 @@ export const defaultLimits: LimitSettings = {
   join_token: { rows: 200_000, rows_per_second: 20, bytes: 200 * mb, bytes_per_second: 16 * kb },
   tenant: { rows: 50_000, rows_per_second: 10, bytes: 64 * mb, bytes_per_second: 8 * kb },
   relay: { rows: 50_000, rows_per_second: 5, bytes: 64 * mb, bytes_per_second: 4 * kb },
-  /** A tenth of what all addresses have together, so that one does not take the room of the others. */
+  /** A tenth of the allowance of all addresses, so that one cannot use it up. */
   address: { rows: 1_000, rows_per_second: 0.1, bytes: 1 * mb, bytes_per_second: 100 },
   anonymous: { rows: 10_000, rows_per_second: 1, bytes: 10 * mb, bytes_per_second: 1 * kb },
   everybody: { rows: 2_000_000, rows_per_second: 1_000, bytes: 2_048 * mb, bytes_per_second: 512 * kb },
 };
 
 /**
- * Writes that one writer may have in progress at once. The cost of a request is known only after it has written, so this
- * and the reservation for its body bound how far concurrent requests overdraw an allowance.
+ * Concurrent writes per writer. The cost of a request is known only after its write, so this and
+ * the reservation for its body bound how far concurrent requests overdraw an allowance.
  */
 export const maxWritesInProgress: Partial<Record<QuotaKind, number>> = { instance: 16, tenant: 100 };
 
-/** What a row takes in the store besides its own text: its header, its ids and its place in each index. */
+/** The size of a row in the store besides its text: header, ids and index entries. */
 export const rowOverheadBytes = 512;
 
-/** The kind of the fact that says how much was dropped. */
+/** The fact that counts dropped evidence. */
 export const droppedKind = 'evidence.dropped';

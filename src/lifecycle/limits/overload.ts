@@ -1,34 +1,39 @@
 /**
- * What a replica that has more to do than it can does less of, and in which order. First lists and overviews wait, which may be
- * a little old anyway; then machines are told to beat seldomer. A beat that is put off this way was heard all the same, and
- * what changes a status is never put off. Pure.
+ * What an overloaded replica sheds: first lists and overviews, which may be a little old anyway;
+ * then it assigns longer heartbeat intervals. It still counts heartbeats that it answers this way,
+ * and never delays a status change.
  */
 
-/** How hard a replica has it, over the last few seconds. */
+/** Measured over the last few seconds. */
 export interface ReplicaLoad {
-  /** How late its own timers are. */
+  /** Delay of its own timers. */
   loop_lag_ms: number;
-  /** How long beats had waited when they were stored. */
+  /** How long heartbeats waited until they were stored. */
   behind_ms: number;
   beats_per_second: number;
-  /** What it was set up to hear in a second. */
+  /** The configured heartbeats per second. */
   beat_rate: number;
 }
 
 export interface Shedding {
   reads: boolean;
   beats: boolean;
-  /** By which the intervals that machines are told are longer. */
+  /** Factor on the assigned intervals. */
   stretch: number;
 }
 
-/** Where strain begins to count, for each: far beyond a moment's work, for what is shed is missed. */
+/**
+ * The load at which shedding starts. Far above short peaks, because shedding is visible to users.
+ */
 const bearable = { loop_lag_ms: 1_000, behind_ms: 2_000, times_the_rate: 2 };
-/** Any machine hears so many with ease: a rate that was set lower makes intervals long, and is no reason to refuse anybody. */
+/**
+ * Any machine handles this many. A lower configured rate lengthens intervals, but is no reason to
+ * refuse requests.
+ */
 const easyRate = 100;
 const shedsReadsFrom = 1;
 const shedsBeatsFrom = 2;
-/** A fleet that was told to beat much too seldom is judged late for as long as it was told to. */
+/** Liveness detects failures later while intervals are long, so the factor is bounded. */
 const mostStretch = 4;
 
 export function pressureOf({ loop_lag_ms, behind_ms, beats_per_second, beat_rate }: ReplicaLoad): number {

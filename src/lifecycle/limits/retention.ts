@@ -1,8 +1,8 @@
-/** How long evidence is kept, by layer, and in how large pieces it is dropped. Pure. */
+/** How long evidence and how many log lines are kept. */
 
 const daySeconds = 24 * 3600;
 
-/** The layers that say who decided what are kept longest; those that machines fill, for a season. */
+/** Layers that record decisions are kept longest. */
 export const defaultKeepSeconds = {
   node: 90 * daySeconds,
   provider: 90 * daySeconds,
@@ -19,11 +19,13 @@ export type KeepSeconds = Record<keyof typeof defaultKeepSeconds, number>;
 const piecesKept = 4;
 const widestDays = 365;
 
-/** A layer lives in a handful of pieces, whatever its time: each one more is looked into by whoever reads a timeline. */
+/**
+ * A layer has a handful of partitions, whatever its retention: reading a timeline opens each one.
+ */
 export const partitionSeconds = (keep_seconds: number): number =>
   Math.min(widestDays, Math.max(1, Math.ceil(keep_seconds / daySeconds / piecesKept))) * daySeconds;
 
-/** The midnight (UTC) after a moment; pieces begin and end there. */
+/** The midnight (UTC) after a time. Partitions begin and end at midnight. */
 export const midnightAfter = (moment: Date): number =>
   (Math.floor(moment.getTime() / 1000 / daySeconds) + 1) * daySeconds * 1000;
 

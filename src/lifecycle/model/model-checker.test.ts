@@ -6,7 +6,7 @@ import { type Cause, causes, type Edge, type PairedChange, type Trigger } from '
 
 const whereOf = (findings: Violation[]) => findings.map(({ where, what }) => `${where}: ${what}`);
 
-/** The tables without the causes of one trigger (or one cause) on the edges out of a status. */
+/** The tables without one trigger or cause on the edges out of a status. */
 const without = <S extends string>(
   edges: readonly Edge<S>[],
   from: S,

@@ -1,6 +1,6 @@
 /**
- * Proves "no limbo" over the transition tables, by exhaustive exploration of every state that a
- * node and its allocation can be in together. Pure; knows the tables and nothing else.
+ * Proves that no node or allocation can get stuck, by exploring every state they can reach
+ * together.
  */
 import {
   type AllocationPart,
@@ -18,8 +18,7 @@ import { type Cause, causes, type Edge, findEdge } from './transitions.ts';
 
 export interface Violation {
   /**
-   * The status or the state that breaks a promise: `node cleaning`, `node quarantined with
-   * allocation provisioning`.
+   * The status or state at fault: `node cleaning`, `node quarantined with allocation provisioning`.
    */
   where: string;
   what: string;
@@ -53,10 +52,7 @@ class Exploration {
     return this.#moves.get(keyOf(state)) ?? [];
   }
 
-  /**
-   * Whether a state that `isGoal` holds for can be reached by automatic moves and at most so many
-   * by operators.
-   */
+  /** Whether automatic moves and at most this many operator moves lead to a goal. */
   reaches(start: State, isGoal: (state: State) => boolean, operatorActions: number): boolean {
     const seen = new Set<string>();
     const waiting = [{ state: start, left: operatorActions }];
@@ -73,7 +69,7 @@ class Exploration {
     return false;
   }
 
-  /** The states that can be reached without leaving those that `stays` holds for. */
+  /** All states reachable without leaving the states that `stays` accepts. */
   within(start: State, stays: (state: State) => boolean): State[] {
     const seen = new Map<string, State>();
     const waiting = [start];
@@ -91,8 +87,7 @@ class Exploration {
 }
 
 /**
- * The rules that end a phase once its deadline has passed. Where there are several, each covers a
- * case, so all are needed.
+ * The rules that end a phase after its deadline. Each covers a different case, so all are required.
  */
 type PhaseEnds = Partial<Record<BudgetPhase, readonly Cause[]>>;
 const nodePhaseEnds: PhaseEnds = {
@@ -104,8 +99,8 @@ const nodePhaseEnds: PhaseEnds = {
   clean: ['clean-deadline'],
 };
 /**
- * A failed allocation's window ends by time alone; one that is being provisioned shares the
- * deadline of its node.
+ * A failed allocation's window ends by time alone. A provisioning allocation shares its node's
+ * deadline.
  */
 const allocationPhaseEnds: PhaseEnds = {
   queue: ['queue-deadline'],
@@ -115,7 +110,7 @@ const allocationPhaseEnds: PhaseEnds = {
 };
 const supervision: readonly Cause[] = ['liveness', 'node-lost'];
 
-/** What the class of a status promises about the status alone; answers what is missing. */
+/** Returns what a status lacks of the guarantees of its class. */
 const classPromises: Record<StatusClass, (status: StatusDeclaration, exits: Set<Cause>, ends: PhaseEnds) => string[]> =
   {
     moving: ({ deadline }, exits, ends) => {
@@ -146,14 +141,14 @@ function brokenDeclarations<S extends string>(
   });
 }
 
-/** A machine is never free again before the proof of its cleanup or absence. */
+/** A machine becomes free again only with a proof that it is clean or gone. */
 const unprovenReuse = (model: Model): Violation[] =>
   model.nodeEdges
     .filter((edge) => edge.from === 'cleaning' && !model.nodeStatuses[edge.to].fenced)
     .filter((edge) => edge.by.some((by) => by !== 'proof'))
     .map((edge) => ({ where: 'node cleaning', what: `becomes ${edge.to} without proof` }));
 
-/** An allocation can be released whatever its machine does by then. */
+/** A release can start whatever the status of its machine. */
 const unreleasable = (model: Model): Violation[] =>
   (Object.keys(model.nodeStatuses) as NodeStatus[])
     .filter((status) => status !== 'cleaning' && model.nodeStatuses[status].class !== 'terminal')
@@ -161,8 +156,8 @@ const unreleasable = (model: Model): Violation[] =>
     .map((status) => ({ where: `node ${status}`, what: 'no release can begin here' }));
 
 /**
- * A release may end with the proof that the machine is gone wherever its node stands by then, and
- * that node must be retired.
+ * A release can end with the proof that the machine is gone, and the node must then be able to
+ * retire.
  */
 function unretiredProofs(model: Model, exploration: Exploration): Violation[] {
   const start: State = { node: 'cleaning', allocation: 'releasing' };
@@ -187,7 +182,7 @@ function missingPairs(model: Model): Violation[] {
   });
 }
 
-/** Where a node must not stand while its allocation stands so: nobody told the allocation. */
+/** Statuses of the node that should have changed the allocation's status, but did not. */
 const untold: Partial<Record<AllocationPart, readonly NodePart[]>> = {
   provisioning: ['none', 'ready', 'degraded', 'failed', 'retired', 'quarantined'],
   active: ['none', 'failed', 'retired'],
@@ -224,8 +219,7 @@ function brokenStates(model: Model, exploration: Exploration): Violation[] {
         found.push(`${side.name} is never left by itself`);
       if (side.class === 'serving' && !parked && !exploration.reaches(state, side.left, 0))
         found.push(`${side.name} is not supervised`);
-      // A node that was set aside during a release waits for its end, which comes by itself; see
-      // below.
+      // A node that was quarantined during a release leaves when the release ends; checked below.
       if (
         side.class === 'parked' &&
         !(released && side.of === 'node') &&

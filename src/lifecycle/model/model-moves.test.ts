@@ -1,4 +1,7 @@
-/** How a node and its allocation move on together. The specification's tables say where to; these say who moves whom. */
+/**
+ * The joint moves of a node and its allocation: the specification says where to, these tests say
+ * who acts.
+ */
 import { describe, expect, test } from 'vitest';
 import { type AllocationPart, type Model, movesFrom, type NodePart, slipwayModel } from './model-moves.ts';
 import type { AllocationStatus, NodeStatus } from './states.ts';
@@ -6,7 +9,7 @@ import type { Cause, Edge } from './transitions.ts';
 
 type Place = `${NodePart}/${AllocationPart}`;
 
-/** Every move from a place, as `kind: node/allocation by cause`. */
+/** All moves from a state, as `kind: node/allocation by cause`. */
 function waysFrom(place: Place, model: Model = slipwayModel): string[] {
   const [node, allocation] = place.split('/') as [NodePart, AllocationPart];
   return movesFrom(model, { node, allocation }).map(

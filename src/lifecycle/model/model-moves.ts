@@ -1,7 +1,7 @@
 /**
- * Every way in which a node and its allocation can move on together, drawn from the tables. The model checker explores it.
- * Pure. What the tables cannot say, since it is about who acts, is data at the top of this file: which changes an
- * operation makes together, and which causes need the other side to stand somewhere.
+ * All joint moves of a node and its allocation, derived from the transition tables for the model
+ * checker. The tables do not say who acts, so this file adds which changes one operation makes
+ * together, and which causes require a status of the other side.
  */
 import {
   type AllocationStatus,
@@ -31,7 +31,10 @@ export interface Model {
 
 export const slipwayModel: Model = { nodeStatuses, allocationStatuses, nodeEdges, allocationEdges, pairedChanges };
 
-/** `none` is before its birth or without the other; `over` is a failed allocation whose rescue window has ended. */
+/**
+ * `none`: not created yet, or there is no other side. `over`: a failed allocation after its rescue
+ * window.
+ */
 export type NodePart = NodeStatus | 'none';
 export type AllocationPart = AllocationStatus | 'over' | 'none';
 
@@ -41,10 +44,10 @@ export interface State {
 }
 
 /**
- * - automatic: a rule or an operation brings it about, nobody is needed
- * - operator: a person or a tenant asks
- * - chance: the machine says so, or a rule finds something wrong with it; neither need ever happen
- * - view: nothing happens; a finished allocation is forgotten, so that the next one can be looked at
+ * - automatic: a rule or an operation does it, without a person
+ * - operator: a person or a tenant requests it
+ * - chance: a report of the machine, or a rule that finds a fault; may never happen
+ * - view: not a change; drops a finished allocation so that the next one can be explored
  */
 export type MoveKind = 'automatic' | 'operator' | 'chance' | 'view';
 
@@ -60,7 +63,7 @@ interface JointChange {
   kind: MoveKind;
 }
 
-/** What one operation changes on both sides in one transaction. */
+/** Changes that one operation makes to both sides in one transaction. */
 const jointChanges: readonly JointChange[] = [
   {
     node: { from: 'new', to: 'provisioning', by: 'node-provision' },
@@ -108,13 +111,13 @@ export const ownsCleanup = (allocation: AllocationPart): boolean =>
   allocation === 'releasing' || allocation === 'release_failed';
 const never = () => false;
 
-/** Causes that move a node only while its allocation stands so. */
+/** Causes that move a node only if its allocation is in one of these statuses. */
 const nodeGuards: Partial<Record<Cause, (allocation: AllocationPart, node: NodePart) => boolean>> = {
   'node-provision': never,
   retry: never,
   'force-release': never,
   release: (allocation) => allocation === 'releasing',
-  // One that was set aside is proven gone only by an operation that was taking it down already.
+  // Only the operation that was tearing a quarantined node down can prove it gone.
   proof: (allocation, node) => !ownsCleanup(allocation) && node !== 'quarantined',
   'clean-deadline': (allocation) => !ownsCleanup(allocation),
   'clean-error': (allocation) => !ownsCleanup(allocation),
@@ -128,7 +131,10 @@ const nodeGuards: Partial<Record<Cause, (allocation: AllocationPart, node: NodeP
 
 const nothingIsLeft = (node: NodePart) => node === 'none' || node === 'retired';
 
-/** Causes that move an allocation only while its node stands so; those of paired changes never move it alone. */
+/**
+ * Causes that move an allocation only if its node is in one of these statuses. Causes of paired
+ * changes never move it alone.
+ */
 const allocationGuards: Partial<Record<Cause, (node: NodePart) => boolean>> = {
   'node-ready': never,
   'node-failed': never,
@@ -136,13 +142,13 @@ const allocationGuards: Partial<Record<Cause, (node: NodePart) => boolean>> = {
   rescue: never,
   'node-assigned': never,
   retry: never,
-  // One that was set aside while it was cleaned stays aside when it is proven clean.
+  // A node that was quarantined during its cleanup stays quarantined when it is proven clean.
   proof: (node) => nothingIsLeft(node) || node === 'quarantined',
   'force-release': (node) => nothingIsLeft(node) || node === 'quarantined',
   'allocation-create': (node) => node === 'none',
 };
 
-/** Rules that no deadline makes fire. */
+/** Rules that no deadline triggers. */
 const chances: readonly Cause[] = ['drift', 'degraded', 'probe-promotes', 'prerequisite-missing'];
 
 const kinds: Record<Trigger, MoveKind> = {
@@ -169,7 +175,7 @@ function nodeMoves(model: Model, { node, allocation }: State): Move[] {
     return (
       edge.by
         .filter((by) => nodeGuards[by]?.(allocation, node) ?? true)
-        // The release operation fences the machine by itself once it was asked for.
+        // After the request, the release operation fences the machine on its own.
         .map((by): Move => ({ to, by, kind: by === 'release' ? 'automatic' : kindOf(by) }))
     );
   });
@@ -201,7 +207,9 @@ function jointMoves(model: Model, state: State): Move[] {
     }));
 }
 
-/** A free machine is ready: the allocation passes through `provisioning` in the same transaction. */
+/**
+ * A free machine is ready, so the allocation passes through `provisioning` in the same transaction.
+ */
 function handingOutMoves(model: Model, { node, allocation }: State): Move[] {
   const possible =
     has(model.allocationEdges, 'requested', 'provisioning', 'node-assigned') &&
@@ -221,7 +229,7 @@ function endingMoves(model: Model, { node, allocation }: State): Move[] {
   const letGo = allocation === 'failed' && node !== 'failed';
   if (allocation === 'released' || allocation === 'over' || letGo)
     moves.push({ to: { node, allocation: 'none' }, by: 'forgotten', kind: 'view' });
-  // Without its machine the failed allocation is tried again on another one.
+  // An allocation that has lost its machine is retried on another one.
   if (letGo && has(model.allocationEdges, 'failed', 'provisioning', 'retry'))
     moves.push({ to: { node: 'provisioning', allocation: 'provisioning' }, by: 'retry', kind: 'operator' });
   return moves;

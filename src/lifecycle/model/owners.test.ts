@@ -1,4 +1,3 @@
-/** Whoever is stopped says why and whose it is to see to it. */
 import { expect, it } from 'vitest';
 import { nodeStatusNames } from './states.ts';
 import { leavesVerdict, ownerOf } from './transitions.ts';

@@ -1,13 +1,13 @@
-/** What a registration does to a node that stands at each status. Data, and the one question of time in it. Pure. */
+/** The effect of a registration on a node, by its status. */
 import type { NodeStatus } from './states.ts';
 
 /**
- * - start: the machine is here; start-up begins
- * - rescue: it was given up, and may come back while its window is open
- * - count: an agent that restarted; nothing changes
- * - return: an agent that restarted while its machine is taken down, and may still prove what it cleaned
- * - fenced: nothing this instance says counts any more
- * - barred: an operator decides first
+ * - start: the machine has arrived; start-up begins
+ * - rescue: the node had failed and returns within its rescue window
+ * - count: the agent restarted; nothing changes
+ * - return: the agent restarted during a release and can still clean up and prove it
+ * - fenced: this instance is refused for good
+ * - barred: refused until an operator decides
  */
 export type RegistrationEffect = 'start' | 'rescue' | 'count' | 'return' | 'fenced' | 'barred';
 
@@ -19,7 +19,7 @@ const effects: Record<NodeStatus, RegistrationEffect> = {
   offline: 'count',
   failed: 'rescue',
   draining: 'count',
-  // Its release waits for it: an agent that restarted can still clean up and prove it.
+  // The release waits for the agent, which can still clean up and prove it.
   cleaning: 'return',
   quarantined: 'barred',
   retired: 'fenced',
@@ -27,7 +27,7 @@ const effects: Record<NodeStatus, RegistrationEffect> = {
 
 export interface RegisteringNode {
   status: NodeStatus;
-  /** Of a failed node, the end of its rescue window. */
+  /** For a failed node, the end of its rescue window. */
   deadline_at: Date | null;
 }
 

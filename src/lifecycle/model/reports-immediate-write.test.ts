@@ -1,4 +1,4 @@
-/** Which beats must be durable before they are answered: all that change a status, and few others. */
+/** Heartbeats that must be durable before the reply: all that change a status, and few others. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {

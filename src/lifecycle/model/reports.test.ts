@@ -25,7 +25,7 @@ const standing = (status: NodeStatus, over: Partial<ReportingNode> = {}): Report
   ...over,
 });
 
-/** What a beat does, as `status by cause`, or `nothing`. */
+/** The effect as `status by cause`, or `nothing`. */
 function effect(node: ReportingNode, beat: Beat = {}): string {
   const change = effectOfBeat(node, beat, now);
   return change ? `${change.to} by ${change.by}` : 'nothing';
@@ -87,7 +87,7 @@ describe('a failed node', () => {
   test('that says goodbye, or lacks a prerequisite, is not rescued', () => {
     expect(effect(failed(), { status: 'stopping' })).toBe('nothing');
     expect(effect(failed({ prerequisites: 'missing' }))).toBe('nothing');
-    // It would be given up for the same again, and never be over.
+    // It would fail again at once, in an endless loop.
     expect(effect(failed({ prerequisites: 'unchecked' }))).toBe('nothing');
     expect(effect(failed({ prerequisites: 'met' }))).toBe('starting by late-registration');
   });
@@ -132,7 +132,7 @@ describe('a degraded node', () => {
   test.for<[Beat, string]>([
     [{ error_rate: 0.09 }, 'ready by degraded'],
     [{ status: 'ready', error_rate: 0 }, 'ready by degraded'],
-    // Well again only far below the threshold, so that it does not flap.
+    // Only far below the threshold, so that it does not flap.
     [{ error_rate: 0.1 }, 'nothing'],
     [{ error_rate: 0.49 }, 'nothing'],
     [{ error_rate: 0.5 }, 'nothing'],

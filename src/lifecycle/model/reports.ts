@@ -1,4 +1,7 @@
-/** What a beat does to a node that stands somewhere: the claims table. What is not here is recorded and changes nothing. Pure. */
+/**
+ * The effect of a heartbeat on a node, by its status. Reports that are not listed are recorded and
+ * change nothing.
+ */
 import { mayReturnAt } from '../deadlines/liveness.ts';
 import type { NodeStatus } from './states.ts';
 import type { Cause } from './transitions.ts';
@@ -8,25 +11,25 @@ export type ReportedStatus = 'starting' | 'ready' | 'degraded' | 'stopping';
 export interface Beat {
   status?: ReportedStatus;
   error_rate?: number;
-  /** Why, in the machine's own words. */
+  /** The reason, in the machine's own words. */
   message?: string;
 }
 
-/** The node as the door reads it under its lock. */
+/** The node's row, read under its row lock. */
 export interface ReportingNode {
   status: NodeStatus;
   status_since: Date;
   deadline_at: Date | null;
   registered_at: Date | null;
-  /** What it last claimed. */
+  /** The last status that it reported. */
   reported_status: string | null;
-  /** The rule that brought it where it stands, and where it stood before. */
+  /** The rule that gave the current status, and the status before it. */
   verdict: { rule: string; from?: string | undefined } | null;
   prerequisites: Prerequisites;
   stale_seconds: number;
 }
 
-/** Null: the pool asks for none. */
+/** Null: the pool requires none. */
 export type Prerequisites = 'unchecked' | 'met' | 'missing' | null;
 
 export interface ReportEffect {
@@ -35,14 +38,17 @@ export interface ReportEffect {
   reason: string;
 }
 
-/** Errors at which a serving node is degraded, and below which it is well again: far apart, so that it does not flap. */
+/**
+ * The error rates at which a node becomes degraded and ready again. The gap between them prevents
+ * flapping.
+ */
 export const degradedFrom = 0.5;
 export const wellBelow = 0.1;
 
 const isIll = (beat: Beat) => beat.status === 'degraded' || (beat.error_rate ?? 0) >= degradedFrom;
 const percent = (rate: number | undefined) => `${Math.round((rate ?? 0) * 100)} %`;
 
-/** What the machine says about it belongs to the reason: it alone knows what is wrong. */
+/** Adds the machine's message to a reason: only the machine knows the cause. */
 const inItsWords = (reason: string, { message }: Beat) => {
   const words = message?.replaceAll(/\s+/g, ' ').trim();
   return words ? `${reason}: ${words}` : reason;
@@ -50,7 +56,7 @@ const inItsWords = (reason: string, { message }: Beat) => {
 
 const lateness = (node: ReportingNode, now: Date) => ((now.getTime() - node.status_since.getTime()) / 1000).toFixed(1);
 
-/** Prerequisites are looked at before `ready`, whoever promotes. */
+/** Every promotion to `ready` checks the prerequisites. */
 export const mayBeReady = (prerequisites: Prerequisites): boolean => prerequisites === null || prerequisites === 'met';
 
 function whenStarting(node: ReportingNode, { status }: Beat): ReportEffect | undefined {
@@ -60,7 +66,7 @@ function whenStarting(node: ReportingNode, { status }: Beat): ReportEffect | und
 
 function whenFailed(node: ReportingNode, { status }: Beat, now: Date): ReportEffect | undefined {
   const open = node.deadline_at !== null && node.deadline_at >= now && node.registered_at !== null;
-  // What it was given up for must not still hold: it would be given up again, and again, and never be over.
+  // A node whose prerequisites are still missing would fail again at once, in an endless loop.
   if (!open || status === 'stopping' || !mayBeReady(node.prerequisites)) return undefined;
   return {
     to: 'starting',
@@ -69,7 +75,9 @@ function whenFailed(node: ReportingNode, { status }: Beat, now: Date): ReportEff
   };
 }
 
-/** Back to what it was. One that the rule found silent waits out its stale time; one that said goodbye comes back at once. */
+/**
+ * Returns to its former status: at once after a goodbye, after its stale time if it fell silent.
+ */
 function whenOffline(node: ReportingNode, beat: Beat, now: Date): ReportEffect | undefined {
   if (beat.status === 'stopping') return undefined;
   const silenced = node.verdict?.rule === 'liveness';
@@ -121,11 +129,11 @@ const effects: Partial<Record<NodeStatus, Effect>> = {
   degraded: whenDegraded,
 };
 
-/** Where a beat takes a node. A `starting` claim after promotion takes it nowhere: a claim never goes back past a verdict. */
+/** A late `starting` report has no effect: reports never revert a verdict. */
 export const effectOfBeat = (node: ReportingNode, beat: Beat, now: Date): ReportEffect | undefined =>
   effects[node.status]?.(node, beat, now);
 
-/** What the replica remembers of a node, enough to know whether a beat may change something. */
+/** The part of a node that a replica caches to decide whether a heartbeat changes anything. */
 export interface CachedNode {
   node_status: NodeStatus;
   reported_status: string | null;
@@ -133,7 +141,10 @@ export interface CachedNode {
   boot_stage: string | null;
 }
 
-/** Only what may change a status, or is news, is written before it is answered; a plain beat is coalesced. */
+/**
+ * A heartbeat that may change a status or brings news is written before the reply. All others are
+ * batched.
+ */
 export function needsImmediateWrite(node: CachedNode, beat: Beat & { boot_stage?: string }): boolean {
   if (beat.status !== undefined && beat.status !== node.reported_status) return true;
   if (beat.boot_stage !== undefined && beat.boot_stage !== node.boot_stage && node.node_status === 'starting')
@@ -144,7 +155,8 @@ export function needsImmediateWrite(node: CachedNode, beat: Beat & { boot_stage?
       return true;
     case 'starting':
       return beat.status === 'ready';
-    // A goodbye ends it even when it is what the node last said: it may have come back since with beats that claim nothing.
+    // Even if the last report was a goodbye too: the node may have returned with heartbeats that
+    // report no status.
     case 'ready':
       return beat.status === 'stopping' || isIll(beat);
     case 'degraded':

@@ -1,16 +1,20 @@
-/** The rules that decide on nodes by themselves, as data: what each may be stopped by, and whom it speaks of. Pure. */
+/**
+ * The automatic rules on nodes: whether maintenance windows and the brake stop them, and which
+ * nodes they apply to.
+ */
 import { liveNodeStatuses, type NodeStatus } from './states.ts';
 import type { Cause } from './transitions.ts';
 
 export interface NodeRule {
-  /** Turns a machine for the worse, so a maintenance window holds it. */
+  /** Moves a machine to a worse status, so a maintenance window holds it. */
   negative: boolean;
   /**
-   * What many such verdicts at once lead to: `hold` keeps the rest back, since the machine would be taken for gone or be
-   * destroyed; `pause-launches` writes them, since they can be undone, and launches nothing more into the same failure.
+   * The reaction to many verdicts at once. `hold` keeps them back, because they declare machines
+   * gone or destroy them. `pause-launches` writes them, because they can be undone, but launches no
+   * more machines into the same failure.
    */
   en_masse: 'hold' | 'pause-launches' | null;
-  /** Whom the share of failing machines is taken of. */
+  /** The statuses of the population that the brake counts failures against. */
   phase: readonly NodeStatus[];
 }
 
@@ -21,9 +25,9 @@ export const nodeRules = {
   'probe-promotes': { negative: false, en_masse: null, phase: ['starting'] },
   liveness: { negative: true, en_masse: 'hold', phase: ['ready', 'degraded'] },
   'offline-deadline': { negative: true, en_masse: 'pause-launches', phase: ['offline'] },
-  // Of all that live: a pool in which everything failed is the very case in which nothing should be destroyed in haste.
+  // All live nodes: when a whole pool has failed, nothing should be destroyed in haste.
   'rescue-over': { negative: true, en_masse: 'hold', phase: liveNodeStatuses },
-  // A provider that shows nothing of many machines at once is more likely at fault itself.
+  // If a provider stops showing many machines at once, the provider is the likelier fault.
   drift: { negative: true, en_masse: 'hold', phase: liveNodeStatuses },
   'drain-deadline': { negative: true, en_masse: null, phase: ['draining'] },
   'clean-deadline': { negative: true, en_masse: null, phase: ['cleaning'] },
@@ -34,17 +38,23 @@ const rulesThat = (effect: NodeRule['en_masse']): NodeRuleName[] =>
 
 export type NodeRuleName = keyof typeof nodeRules;
 
-/** Of which too many at once are kept back, and of which too many pause new launches. */
+/** Rules whose verdicts the brake holds, and rules that pause launches instead. */
 export const holdingRules = rulesThat('hold');
 export const pausingRules = rulesThat('pause-launches');
 
 export const isNodeRule = (name: string): name is NodeRuleName => Object.hasOwn(nodeRules, name);
 
-/** Those that were decided on lately have left the phase they are a share of, and count among it still. */
+/**
+ * Nodes with a recent verdict have already left the phase; they still count towards its population.
+ * Phases that include `cleaning` contain them anyway.
+ */
 export const recentBesidesPhase = (phase: readonly NodeStatus[], recent: number): number =>
   phase.includes('cleaning') ? 0 : recent;
 
-/** Rules that finish what a person asked for go on in an observed pool as well; else a release would stand still there. */
+/**
+ * These rules complete what a person requested, so they also run in an observe-only pool. Without
+ * them a release there would never end.
+ */
 const finishing: ReadonlySet<Cause> = new Set<Cause>([
   'node-ready',
   'node-failed',
@@ -54,6 +64,6 @@ const finishing: ReadonlySet<Cause> = new Set<Cause>([
   'drain-deadline',
 ]);
 
-/** Whether a rule only says what it would have done, in a pool that is merely observed. */
+/** Whether a rule only records its verdict, because the pool is observe-only. */
 export const isObserveOnly = (cause: Cause, trigger: string, mode: 'enforce' | 'observe' | undefined): boolean =>
   mode === 'observe' && trigger === 'rule' && !finishing.has(cause);

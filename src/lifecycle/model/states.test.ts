@@ -11,7 +11,7 @@ import {
   shownOccupancy,
 } from './states.ts';
 
-/** The specification's words on the classes. */
+/** From the specification. */
 const nodeClasses: Record<StatusClass, string[]> = {
   moving: ['provisioning', 'starting', 'offline', 'failed', 'draining', 'cleaning'],
   serving: ['ready', 'degraded'],

@@ -1,10 +1,13 @@
-/** Every status there is, and what each promises about leaving it. Data: the API, console, CLI, docs and model checker read it. */
+/**
+ * Every status, and what each guarantees about leaving it. The API, console, CLI, docs and model
+ * checker read these tables.
+ */
 
 /**
  * - moving: has a deadline and an automatic exit
- * - serving: supervised by heartbeat or observation
- * - parked: carries a verdict, an owner and an open action, and is verified again at least hourly
- * - terminal: nothing follows
+ * - serving: supervised by heartbeats or through its provider
+ * - parked: has a verdict, an owner and an available action, and is verified at least hourly
+ * - terminal: has no exit
  */
 export type StatusClass = 'moving' | 'serving' | 'parked' | 'terminal';
 
@@ -12,11 +15,14 @@ export type BudgetPhase = 'queue' | 'provision' | 'start' | 'offline' | 'drain' 
 
 export interface StatusDeclaration {
   class: StatusClass;
-  /** The phase whose budget becomes `deadline_at` when the status is entered; moving statuses have one. */
+  /**
+   * The phase whose budget sets `deadline_at` when the status is entered. Required for moving
+   * statuses.
+   */
   deadline: BudgetPhase | null;
-  /** Bars new allocations and all task types but `release.*`. */
+  /** A fenced node gets no new allocation, and no tasks except `release.*`. */
   fenced: boolean;
-  /** One sentence for a person. */
+  /** One sentence for people. */
   means: string;
 }
 
@@ -94,14 +100,14 @@ export type TaskStatus = (typeof taskStatuses)[number];
 export const nodeStatusNames = Object.keys(nodeStatuses) as NodeStatus[];
 export const allocationStatusNames = Object.keys(allocationStatuses) as AllocationStatus[];
 
-/** Every status but the terminal one. */
+/** All statuses except `retired`. */
 export const liveNodeStatuses: readonly NodeStatus[] = nodeStatusNames.filter(
   (name) => nodeStatuses[name].class !== 'terminal',
 );
 
 export const isFenced = (status: NodeStatus): boolean => nodeStatuses[status].fenced;
 
-/** Allocation statuses under which the node belongs to that allocation and to no other. */
+/** In these statuses an allocation holds its node, and no other allocation can have it. */
 export const holdingStatuses = [
   'provisioning',
   'active',
@@ -122,13 +128,13 @@ const occupancyByStatus: Record<AllocationStatus, Occupancy> = {
   released: 'free',
 };
 
-/** Derived, served, never stored. What a forced release left on a machine keeps it from being free. */
+/** Computed on read, never stored. Residue of a forced release keeps a node from being free. */
 export const occupancyOf = (allocation: AllocationStatus | null, residue = false): Occupancy => {
   const held = allocation === null ? 'free' : occupancyByStatus[allocation];
   return held === 'free' && residue ? 'cleanup' : held;
 };
 
-/** What people are shown of it: nobody can have a machine that is gone, so it is not called free. */
+/** The occupancy to display: null for a retired node, because no allocation can get it. */
 export const shownOccupancy = ({
   status,
   occupancy,

@@ -1,4 +1,4 @@
-/** The tables against the specification's, row by row and in both directions. */
+/** Compares the tables with the specification, row by row in both directions. */
 import { describe, expect, test } from 'vitest';
 import { type AllocationStatus, allocationStatusNames, type NodeStatus, nodeStatusNames } from './states.ts';
 import {
@@ -23,7 +23,7 @@ type Row<S extends string> = [from: (S | 'new')[], to: S[], by: Cause[]];
 
 const live: NodeStatus[] = nodeStatusNames.filter((name) => name !== 'retired');
 
-/** The specification's node table, in its own order and with its own groups. */
+/** The specification's node table, in its order and groups. */
 const specifiedNodes: Row<NodeStatus>[] = [
   [['new'], ['provisioning'], ['node-provision', 'node-create', 'join']],
   [['provisioning'], ['starting'], ['registration', 'ensured']],
@@ -63,7 +63,7 @@ const specifiedAllocations: Row<AllocationStatus>[] = [
   [['release_failed'], ['releasing'], ['release-retry', 'release']],
 ];
 
-/** What the tables allow beyond the specification's, each with its reason. */
+/** Edges beyond the specification, each with its reason. */
 const additions: Record<string, string> = {
   'new → requested by allocation-create': 'the specification leaves the birth of an allocation unsaid',
   'requested → failed by provision-error': 'the operation can end in error before any machine was assigned',
@@ -85,7 +85,7 @@ const additions: Record<string, string> = {
 const flat = <S extends string>(rows: readonly Row<S>[]): string[] =>
   rows
     .flatMap(([froms, tos, bys]) => froms.flatMap((from) => tos.flatMap((to) => bys.map((by) => ({ from, to, by })))))
-    // A status is no exit to itself: "any but retired" means any other.
+    // "Any but retired" means any other status.
     .filter(({ from, to }) => (from as string) !== to)
     .map(({ from, to, by }) => `${from} → ${to} by ${by}`);
 
@@ -128,7 +128,7 @@ test('every cause is used', () => {
 });
 
 test('verdicts are what the rules decide, and an operation that ends in error', () => {
-  /** The rules that decide a status of a node or an allocation. `no-regress` keeps one, so it is no cause. */
+  /** The rules that decide a status. `no-regress` keeps one, so it is not a cause. */
   const rules: Cause[] = [
     'provision-deadline',
     'late-registration',

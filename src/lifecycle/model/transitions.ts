@@ -1,15 +1,15 @@
 /**
- * The transition tables, as data. The door refuses every change that is not here; the API, console, CLI, the
- * documentation's diagrams and the model checker read the same tables. Pure.
+ * The transition tables. store/transitions refuses every change that is not listed here. The API,
+ * console, CLI, the diagrams in the docs and the model checker read the same tables.
  */
 import { type AllocationStatus, liveNodeStatuses, type NodeStatus, nodeStatuses } from './states.ts';
 
 /**
- * What brings a change about.
- * - rule: a sweep or the door decides by itself; counts as an automatic exit
- * - operation: a durable operation's own step; automatic as well, since operations always end
- * - claim: the node said so; may never come, so it is no promise of an exit
- * - operator: a person (or a tenant) asks for it
+ * The origin of a change:
+ * - rule: a sweep or store/transitions decides; counts as an automatic exit
+ * - operation: a step of a durable operation; also automatic, because operations always end
+ * - claim: the node reported it; a report may never come, so it guarantees no exit
+ * - operator: a person or a tenant requests it
  */
 export type Trigger = 'rule' | 'operation' | 'claim' | 'operator';
 
@@ -64,11 +64,14 @@ export const causes = {
 
 export type Cause = keyof typeof causes;
 
-/** What a rule's name stands for; a name that is none of ours says nothing. */
+/** Describes a cause for people; undefined for an unknown name. */
 export const causeSays = (name: string): string | undefined =>
   Object.hasOwn(causes, name) ? causes[name as Cause].says : undefined;
 
-/** Causes whose change is a verdict: the rule's name is kept on the row until the next change. */
+/**
+ * A change with one of these causes is a verdict: the row keeps the rule's name until the next
+ * change.
+ */
 const verdicts: ReadonlySet<Cause> = new Set<Cause>([
   'provision-deadline',
   'provision-error',
@@ -95,14 +98,14 @@ const verdicts: ReadonlySet<Cause> = new Set<Cause>([
 
 export const isVerdict = (cause: Cause): boolean => verdicts.has(cause);
 
-/** Whatever stops a machine until somebody decides must say why it stands there, also where that was a person and no rule. */
+/** A parked node needs a verdict that says why, even if a person parked it and not a rule. */
 export const leavesVerdict = (cause: Cause, to: NodeStatus): boolean =>
   isVerdict(cause) || nodeStatuses[to].class === 'parked';
 
-/** Where a machine does not do what it should: somebody has to see to it. */
+/** In these statuses the machine does not work as it should, so the verdict names an owner. */
 const stopped: ReadonlySet<NodeStatus> = new Set<NodeStatus>(['degraded', 'offline', 'failed', 'quarantined']);
 
-/** Whose it is to see to it where the decision does not name another; mostly the machine's own side. */
+/** The owner, unless the decision names one. The default is the node. */
 const owners: Partial<Record<Cause, string>> = {
   drained: 'operator',
   'drain-deadline': 'operator',
@@ -119,7 +122,7 @@ export const ownerOf = (cause: Cause, to: NodeStatus, named: unknown): string | 
 export interface Edge<Status extends string> {
   from: Status | 'new';
   to: Status;
-  /** In the order in which they are asked. */
+  /** In order of precedence. */
   by: readonly Cause[];
 }
 
@@ -148,7 +151,7 @@ export const nodeEdges: readonly Edge<NodeStatus>[] = [
   ...edges<NodeStatus>(['draining'], 'cleaning', 'drained', 'drain-deadline', 'release', 'reimage', 'retire'),
   ...edges<NodeStatus>(['failed'], 'cleaning', 'rescue-over', 'release', 'reimage', 'retire'),
   ...edges<NodeStatus>(['provisioning'], 'cleaning', 'release', 'reimage', 'retire'),
-  // A machine that is not there any more is taken down with proof, where its pool says that drift is repaired.
+  // Drift: the provider no longer shows the machine, and the pool's policy is to repair.
   ...edges<NodeStatus>(
     ['starting', 'ready', 'degraded', 'offline', 'quarantined'],
     'cleaning',
@@ -159,7 +162,7 @@ export const nodeEdges: readonly Edge<NodeStatus>[] = [
   ),
   ...edges<NodeStatus>(['cleaning'], 'ready', 'proof'),
   ...edges<NodeStatus>(['cleaning'], 'provisioning', 'proof'),
-  // Also one that an operator set aside while it was being taken down: what is proven gone is in nobody's way.
+  // From `quarantined` too: an operator may quarantine a node during its teardown.
   ...edges<NodeStatus>(['cleaning', 'quarantined'], 'retired', 'proof'),
   ...edges<NodeStatus>(
     ['cleaning'],
@@ -195,13 +198,13 @@ export const allocationEdges: readonly Edge<AllocationStatus>[] = [
   ...edges<AllocationStatus>(['release_failed'], 'released', 'force-release'),
 ];
 
-/** A node's change that changes its allocation in the same transaction, when the allocation stands where `from` says. */
+/** A change of a node that also changes its allocation, in the same transaction. */
 export interface PairedChange {
   node: { from: readonly NodeStatus[]; to: NodeStatus };
   allocation: { from: AllocationStatus; to: AllocationStatus; by: Cause };
 }
 
-/** Wherever a node comes from, its arrival says the same to its allocation. */
+/** All statuses from which a node can enter this one. */
 const into = (to: NodeStatus): NodeStatus[] =>
   nodeEdges.flatMap((edge) => (edge.to === to && edge.from !== 'new' ? [edge.from] : []));
 
@@ -217,7 +220,7 @@ export const pairedChanges: readonly PairedChange[] = [
   { node: { from: ['failed'], to: 'starting' }, allocation: { from: 'failed', to: 'provisioning', by: 'rescue' } },
   arrival('retired', 'provisioning', 'failed', 'node-lost'),
   arrival('retired', 'active', 'failed', 'node-lost'),
-  // Nothing brings a machine up that was set aside, so an allocation that waits for it would wait for ever.
+  // No operation brings a quarantined machine up, so its allocation would wait forever.
   arrival('quarantined', 'provisioning', 'failed', 'node-lost'),
 ];
 

@@ -1,6 +1,6 @@
-/** What earlier runs of a step let one expect of this one. Pure. */
+/** The expected duration of a step, from its earlier runs. */
 
-/** How long earlier runs took: their quantiles at even distances, the quickest first, the slowest last. */
+/** Durations of earlier runs at evenly spaced quantiles, fastest first. */
 export interface StepHistory {
   samples: number;
   quantiles: readonly number[];
@@ -12,18 +12,18 @@ export interface Expected {
   samples: number;
 }
 
-/** In steps of five in a hundred; enough to say "slower than 92 %" without keeping every run. */
+/** Steps of 5 %: enough for "slower than 92 %" without storing every run. */
 export const quantileShares: readonly number[] = Array.from({ length: 21 }, (_, i) => i / 20);
 
-/** So short a rest worries nobody, however quick a step usually is. */
+/** A shorter pause is not a stall, however fast the step usually is. */
 export const minStallSeconds = 2;
 
-/** From so many runs on, their slowest tenth is more than a single run that happened to be quick. */
+/** With fewer runs the 90th percentile is not reliable. */
 export const minSamples = 10;
-/** With fewer it takes so many times the slowest tenth to worry anybody. */
+/** With too few samples a stall takes this many times the 90th percentile. */
 const whileFewFactor = 3;
 
-/** How long nothing may advance before somebody should know. */
+/** How long a step may make no progress before it counts as stalled. */
 export const stallAfterSeconds = ({ p90_seconds, samples }: Expected): number =>
   Math.max(minStallSeconds, samples < minSamples ? whileFewFactor * p90_seconds : p90_seconds);
 
@@ -34,7 +34,10 @@ function at(quantiles: readonly number[], share: number): number {
   return below + (above - below) * (place - Math.floor(place));
 }
 
-/** What is known of a step that nobody here has seen yet: no samples, so nobody is compared with it. */
+/**
+ * From the plan's estimates, for a step without recorded runs. With no samples nothing is compared
+ * with it.
+ */
 export const plannedHistory = (usual_seconds: number, slow_seconds: number): StepHistory => ({
   samples: 0,
   quantiles: quantileShares.map(
@@ -47,7 +50,7 @@ export const expectedOf = (history: StepHistory | null): Expected | null =>
     ? { p50_seconds: at(history.quantiles, 0.5), p90_seconds: at(history.quantiles, 0.9), samples: history.samples }
     : null;
 
-/** The share of earlier runs that were over by then; nothing, where too few are known to speak of a share. */
+/** The share of earlier runs that had ended by then; null with too few samples. */
 export function slowerThan({ quantiles, samples }: StepHistory, elapsed_seconds: number): number | null {
   if (samples < minSamples) return null;
   const last = quantiles.length - 1;
@@ -59,7 +62,7 @@ export function slowerThan({ quantiles, samples }: StepHistory, elapsed_seconds:
   return (next - 1 + within) / last;
 }
 
-/** What is left of a step: by the median, then by the slowest tenth; beyond that nobody knows. */
+/** The remaining time by the median, then by the 90th percentile; null beyond that. */
 export function remainingOf({ p50_seconds, p90_seconds }: Expected, elapsed_seconds: number): number | null {
   if (elapsed_seconds < p50_seconds) return p50_seconds - elapsed_seconds;
   return elapsed_seconds < p90_seconds ? p90_seconds - elapsed_seconds : null;

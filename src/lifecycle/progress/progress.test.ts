@@ -31,7 +31,10 @@ const facts = (steps: StepFacts[], now: number, over: Partial<ProgressFacts> = {
   ...over,
 });
 
-/** What can happen to an operation: time passes, the current step starts, fails a try, starts again after a crash, ends. */
+/**
+ * Events of an operation: time passes, or the current step starts, fails, restarts after a crash,
+ * or ends.
+ */
 type Happening = { kind: 'wait'; seconds: number } | { kind: 'start' | 'retry' | 'restart' | 'done' | 'skip' };
 const happenings: fc.Arbitrary<Happening[]> = fc.array(
   fc.oneof(
@@ -44,7 +47,7 @@ const happenings: fc.Arbitrary<Happening[]> = fc.array(
 );
 const plans = fc.array(fc.option(fc.double({ min: 0.01, max: 4000, noNaN: true })), { minLength: 1, maxLength: 8 });
 
-/** The store keeps a step's first start through tries and restarts, as these do. */
+/** Keeps a step's first start through retries and restarts, as the store does. */
 function apply(steps: StepFacts[], happening: Happening, now: number): void {
   const current = steps.find((each) => each.status !== 'done' && each.status !== 'skipped');
   if (!current || happening.kind === 'wait') return;
@@ -111,7 +114,7 @@ test('after the time it usually takes, a step shows 60 % of itself', () => {
     [10, 10],
     [1000, 1000],
     [null, 5],
-    // A step that usually takes no time at all still has a little.
+    // A step that takes no time still has the minimum weight.
     [0, 0.5],
   ] as const)
     expect(progressOf(facts([step(1, 'running', usual, 0)], expected)).percent).toBeCloseTo(95 * (1 - Math.exp(-1)), 0);
@@ -151,7 +154,7 @@ test('a clock that stands before the start gives no negative time', () => {
 
 const history = (samples: number, p50: number, p90: number) => ({
   samples,
-  // Even up to the median, even from there to the slowest tenth, and on like that.
+  // Evenly up to the median, evenly from there to the 90th percentile, and beyond.
   quantiles: quantileShares.map((share) =>
     share <= 0.5 ? (share / 0.5) * p50 : p50 + ((share - 0.5) / 0.4) * (p90 - p50),
   ),
@@ -207,13 +210,13 @@ test('stands still when nothing advanced for longer than the slowest tenth took'
   expect([stalled(160), stalled(161)]).toEqual([false, true]);
   expect(stalled(300, { advanced_at: at(200) })).toBe(false);
   expect(stalled(361, { advanced_at: at(200) })).toBe(true);
-  // Whoever said when it looks again is given that time.
+  // Not stalled before the announced time.
   expect(stalled(300, { patient_until: at(310) })).toBe(false);
   expect(stalled(310, { patient_until: at(310) })).toBe(true);
-  // Nor does it gain by looking again and again.
+  // Announcing a new time is no progress.
   expect(stalled(300, { retry_at: at(310) })).toBe(true);
   expect(progressOf(facts(steps, 300, { retry_at: at(310) })).retry_after_seconds).toBe(10);
-  // However quick a step usually is, nobody worries about an instant.
+  // However fast the step usually is.
   expect(progressOf(facts([known(1, 'running', 0.1, 0.2, 0)], minStallSeconds)).stalled).toBe(false);
   expect(progressOf(facts([known(1, 'running', 0.1, 0.2, 0)], minStallSeconds + 1)).stalled).toBe(true);
   expect(stalled(1000, { status: 'failed', finished_at: at(500) })).toBe(false);

@@ -1,6 +1,7 @@
 /**
- * How far an operation is, as a function of its plan, its steps, what its pool recorded of earlier ones, and now. Pure; never
- * runs backwards while steps only advance: what it weighs by is settled when the operation is queued, and what was told stays.
+ * Computes the progress of an operation from its plan, its steps and earlier runs. The percentage
+ * never decreases while steps advance: weights are fixed when the operation is queued, and the last
+ * published percentage is the lower bound.
  */
 import type { OperationStatus, StepStatus } from '../model/states.ts';
 import {
@@ -17,7 +18,10 @@ export interface StepFacts {
   name: string;
   label: string;
   status: StepStatus;
-  /** The plan's guess: what the step weighs where the pool has no history. It is never told to anybody as an expectation. */
+  /**
+   * The plan's estimate: the weight of the step if the pool has no history. Never shown as an
+   * expectation.
+   */
   usual_seconds: number | null;
   expected: StepHistory | null;
   started_at: Date | null;
@@ -30,13 +34,13 @@ export interface ProgressFacts {
   started_at: Date | null;
   finished_at: Date | null;
   created_at: Date;
-  /** When something last was another than before: a step, a message, a part. */
+  /** When a step, a message or a part last changed. */
   advanced_at: Date | null;
-  /** When whoever works on it means to look again. */
+  /** When the executor plans to check again. */
   retry_at: Date | null;
-  /** When it meant to look again as it last advanced: until then nobody calls it still. */
+  /** The `retry_at` at the last advance: until then it does not count as stalled. */
   patient_until: Date | null;
-  /** What it was last told to be. */
+  /** The last published percentage. */
   percent: number;
   now: Date;
 }
@@ -56,15 +60,18 @@ export interface ComputedProgress {
   retry_after_seconds?: number;
 }
 
-/** What a step is called: where a stage has several, as its driver goes through phases, the stage stands before it. */
+/** The name of a step without its stage: `launch:pull_image` is `pull_image`. */
 export const phaseOf = (name: string): string => name.slice(name.indexOf(':') + 1);
 
-/** A step nobody has an expectation for weighs as much as a short one. */
+/** The weight of a step without an estimate. */
 const unknownStepSeconds = 5;
 const leastWeight = 0.5;
-/** In a long step the bar nears the step's end and never reaches it before the step does. */
+/** Within a step the bar approaches, but never reaches, the end of the step. */
 const reachInsideStep = 0.95;
-/** How much of a step is shown at its median and at its slowest tenth; what is left after that is approached for ever. */
+/**
+ * The share of a step that is shown at its median and at its 90th percentile. Beyond that the bar
+ * approaches its end asymptotically.
+ */
 const atMedian = 0.7;
 const atSlowestTenth = 0.9;
 
@@ -96,7 +103,10 @@ function percentOf(facts: ProgressFacts, current: StepFacts | undefined, stepEla
   return Math.max(facts.percent, Math.floor(percent * 10) / 10);
 }
 
-/** The present step by its history, the rest by their medians. Nothing, where the present one is beyond what is known. */
+/**
+ * The current step by its history, later steps by their medians. Null once the current step exceeds
+ * its history.
+ */
 function etaOf(steps: readonly StepFacts[], current: StepFacts, stepElapsed: number): number | null {
   const expected = expectedOf(current.expected);
   const left = expected && remainingOf(expected, stepElapsed);
@@ -105,7 +115,7 @@ function etaOf(steps: readonly StepFacts[], current: StepFacts, stepElapsed: num
   return later.reduce<number | null>((total, guess) => (total === null || guess === null ? null : total + guess), left);
 }
 
-/** What can be said about the time that the present step takes, while it is being taken. */
+/** The time estimates of the current step, while it runs. */
 function outlookOf(facts: ProgressFacts, current: StepFacts | undefined, stepElapsed: number) {
   const isTaken = facts.finished_at === null && current?.started_at !== null && current && !isOver(current);
   const expected = current ? expectedOf(current.expected) : null;
@@ -118,7 +128,8 @@ function outlookOf(facts: ProgressFacts, current: StepFacts | undefined, stepEla
     expected,
     eta_seconds: etaOf(facts.steps, current, stepElapsed),
     slower_than: current.expected && expected ? slowerThan(current.expected, stepElapsed) : null,
-    // Whoever has said when it looks again does not stand still before that; only saying it again and again is no advance.
+    // Not stalled before its announced `retry_at`. Announcing a new one again and again is no
+    // progress.
     stalled:
       expected !== null &&
       still > stallAfterSeconds(expected) &&
@@ -148,7 +159,9 @@ export function progressOf(facts: ProgressFacts): ComputedProgress {
 const noEstimateAfterSeconds = 5;
 const bootPhases: readonly string[] = ['launch', 'register', 'start'];
 
-/** Explains a bar without an estimate in the first boot of a pool; empty where there is one. */
+/**
+ * Explains a bar without an estimate, in the first boot of a pool. Empty if there is an estimate.
+ */
 export function noEstimate(
   status: OperationStatus,
   { phase, expected, step_elapsed_seconds }: Pick<ComputedProgress, 'phase' | 'expected' | 'step_elapsed_seconds'>,

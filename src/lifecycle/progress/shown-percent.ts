@@ -1,9 +1,9 @@
 /**
- * The most that one process has shown of each operation. Rows say how far it was when it last published; what was shown
- * since then must not be taken back by a clock that is set back.
+ * The highest percentage that this process has shown of each operation. A row holds the last
+ * published percentage; after it, a clock that is set back must not lower the shown one.
  */
 export interface ShownPercent {
-  /** What may be shown of it now: never less than before. */
+  /** The percentage to show, never less than before. */
   raise(workflow_id: string, percent: number): number;
 }
 
@@ -14,10 +14,10 @@ export function createShownPercent(): ShownPercent {
   return {
     raise(workflow_id, percent) {
       const raised = Math.max(percent, shown.get(workflow_id) ?? 0);
-      // What is whole needs no memory.
+      // A finished operation needs no entry.
       shown.delete(workflow_id);
       if (raised < 100) shown.set(workflow_id, raised);
-      // Whoever was not asked for the longest is forgotten first.
+      // Evicts the least recently used.
       const [forgotten] = shown.size > most ? shown.keys() : [];
       if (forgotten !== undefined) shown.delete(forgotten);
       return raised;

@@ -1,4 +1,3 @@
-/** Silences and absences against other thresholds and windows. */
 import { describe, expect, test } from 'vitest';
 import type { RecordedAbsence, ReplayPolicy } from './history.ts';
 import { absence, at, found, type Given, history, kinds, policy, replay, untold } from './testing/histories.ts';
@@ -23,7 +22,7 @@ describe('a silence', () => {
     expect(untold(past(), policy({ heartbeat: { stale_after_seconds: 20, interval_seconds: 5 } }))).toEqual([
       ['short_silences', null],
     ]);
-    // Nobody is stale before three of its intervals.
+    // The stale time is at least three intervals.
     expect(kinds(past(), stale(20))).toEqual([]);
   });
 

@@ -1,4 +1,6 @@
-/** Recorded silences and absences under another policy: called offline sooner, later or not at all, and given up accordingly. Pure. */
+/**
+ * Replays recorded silences and absences: offline sooner, later or never, and failed accordingly.
+ */
 import { secondsBetween, secondsLater } from '../../base/clock.ts';
 import { effectiveStaleSeconds, heartbeatPolicy, resolveBudget } from '../deadlines/budgets.ts';
 import { mayReturnAt } from '../deadlines/liveness.ts';
@@ -7,7 +9,7 @@ import type { RecordedAbsence, ReplayPolicy } from './history.ts';
 
 const round = (seconds: number) => Math.round(seconds * 10) / 10;
 
-/** How long this machine might have been silent under another policy. One whose interval was not its pool's keeps its own. */
+/** The stale time of a machine under another policy. A machine with its own interval keeps it. */
 export function staleUnder(stale_seconds: number, inForce: ReplayPolicy, proposed: ReplayPolicy): number {
   const then = heartbeatPolicy(inForce.heartbeat);
   const now = heartbeatPolicy(proposed.heartbeat);
@@ -27,19 +29,19 @@ const budgetOf = (phase: 'offline' | 'rescue', policy: ReplayPolicy): number =>
 
 interface Absent {
   absence: RecordedAbsence;
-  /** When it would have been called offline. */
+  /** When it would have become offline. */
   at: Date;
 }
 
 const wasOffline = ({ at, reason }: RecordedAbsence): Decided => ({ verdict: 'offline', at, reason });
 
-/** When the absence ended, whoever ended it; null where it lasts. */
+/** Null if it is still absent. */
 const endOf = ({ back_at, given_up, over_at }: RecordedAbsence): Date | null => back_at ?? given_up?.at ?? over_at;
 
 const endingOf = ({ back_at }: RecordedAbsence): string =>
   back_at === null ? 'it was taken out of service' : 'it was back';
 
-/** The silence itself. Nothing, where the threshold is what it was; then the deadline that follows is looked at. */
+/** Replays the silence itself, if the stale time changed. */
 function replaySilence({ absence, at }: Absent, stale: { before: number; proposed: number }): ReplayOutcome {
   const find = (kind: DifferenceKind, would_be: Decision): ReplayOutcome => ({
     difference: differenceOf(absence, kind, 'liveness', wasOffline(absence), would_be),
@@ -52,13 +54,14 @@ function replaySilence({ absence, at }: Absent, stale: { before: number; propose
     const after = `${round(secondsBetween(absence.at, end))} s after it was called offline`;
     return find('silence_spared', { verdict: 'ready', at: null, reason: `${endingOf(absence)} ${after} (${allowed})` });
   }
-  // One that was found silent is believed only after its stale time. Whoever is back within a beat of that may have beaten all along.
+  // A silent machine returns only after its stale time. One that returned right then may have sent
+  // heartbeats all along.
   const believed = mayReturnAt(absence.at, stale.before);
   const mayHaveBeaten = absence.back_at !== null && secondsBetween(believed, absence.back_at) < stale.before / 2;
   return mayHaveBeaten ? { unknown: { kind: 'returned', node_id: absence.node_id } } : find('offline_later', offline);
 }
 
-/** The deadline of its absence, which counts from when it was called offline. */
+/** Replays the offline deadline, which counts from the time it became offline. */
 function replayDeadline({ absence, at }: Absent, inForce: ReplayPolicy, proposed: ReplayPolicy): ReplayOutcome {
   const { given_up, back_at, over_at, moved_seconds } = absence;
   const budget = budgetOf('offline', proposed);

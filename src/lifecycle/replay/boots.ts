@@ -1,4 +1,4 @@
-/** Recorded boots under another policy: when each would have been given up, and what is known of it by then. Pure. */
+/** Replays recorded boots: when each would have failed, and what is known about it by then. */
 import { secondsBetween, secondsLater } from '../../base/clock.ts';
 import type { SamplePhase } from '../boots/boot-samples.ts';
 import { hasArrived } from '../boots/survival.ts';
@@ -8,16 +8,19 @@ import type { NodeStatus } from '../model/states.ts';
 import { type Decided, type Decision, type DifferenceKind, differenceOf, type ReplayOutcome } from './difference.ts';
 import type { RecordedBoot, ReplayPolicy } from './history.ts';
 
-/** Two moments that differ by less are the same: they come from sums of fractions. */
+/** Tolerance for rounding errors. */
 const sameMs = 1;
-/** A rule looks every few seconds, so a verdict comes a little after its deadline, and one that arrives meanwhile is in time. */
+/**
+ * Sweeps run every few seconds, so a verdict comes a little after its deadline. A boot that arrives
+ * before the verdict is in time.
+ */
 const lookSeconds = 15;
 
 const standing: Record<SamplePhase, NodeStatus> = { provision: 'provisioning', start: 'starting' };
 const arrival: Record<SamplePhase, NodeStatus> = { provision: 'starting', start: 'ready' };
 const rules: Record<SamplePhase, string> = { provision: 'provision-deadline', start: 'start-deadline' };
 
-/** What this policy gives a boot: its allocation's own word, and what was learned by then, are as they were. */
+/** The budget under a policy. Budgets that were requested or learned stay as they were. */
 function budgetUnder(boot: RecordedBoot, policy: ReplayPolicy, phase: SamplePhase | 'rescue'): Budget {
   const { budget_source, budget_seconds } = boot;
   const isOwn = budget_source === 'allocation';
@@ -33,12 +36,12 @@ function budgetUnder(boot: RecordedBoot, policy: ReplayPolicy, phase: SamplePhas
   });
 }
 
-/** Where the deadline of a boot ends up, after all that moved it. */
+/** The final deadline, after all events that moved it. */
 function deadlineUnder(boot: RecordedBoot, budget_seconds: number, { budgets }: ReplayPolicy): Date {
   let deadline_at = secondsLater(boot.started_at, budget_seconds);
   let granted = false;
   for (const event of boot.events) {
-    // Given up before that.
+    // It would have failed before this event.
     if (event.at > deadline_at) break;
     if (event.what === 'moved') {
       deadline_at = secondsLater(deadline_at, event.seconds);
@@ -54,7 +57,7 @@ function deadlineUnder(boot: RecordedBoot, budget_seconds: number, { budgets }: 
       silence_seconds: budgets.silence_seconds,
     };
     const next = deadlineAfterAdvance(phase, event.at);
-    // What a person granted is not taken away by advance that then falls silent.
+    // Progress must not shorten a deadline that a person extended.
     if (next && !(granted && next < deadline_at)) deadline_at = next;
   }
   return deadline_at;
@@ -71,7 +74,7 @@ const waited = (boot: RecordedBoot, until: Date, { seconds, source }: Budget): s
 
 interface Judged {
   boot: RecordedBoot;
-  /** Advance counts under this policy, and none was kept after it was given up. */
+  /** Progress counts under this policy, but was not recorded after the failure. */
   unseen_advance: boolean;
   /** Under the proposed policy. */
   deadline_at: Date;
@@ -109,7 +112,6 @@ const wouldGiveUp = ({ boot, deadline_at, budget }: Judged, then: string): Decis
   reason: `${waited(boot, deadline_at, budget)}${then && `; ${then}`}`,
 });
 
-/** What else is known of the difference than its kind. */
 interface Besides {
   rule?: string;
   sure?: boolean;
@@ -132,11 +134,11 @@ function differ(
 const isRescued = ({ boot, deadline_at, rescue_seconds }: Judged): boolean =>
   boot.ended_at <= secondsLater(deadline_at, rescue_seconds);
 
-/** It arrived and nobody had given it up. */
+/** It arrived and had not failed. */
 function arrivedInTime(judged: Judged): ReplayOutcome {
   const { boot, deadline_at } = judged;
   if (boot.ended_at <= deadline_at) return undefined;
-  // At this deadline a machine that beats is made ready, and only a silent one is given up.
+  // At this deadline a machine that sends heartbeats becomes ready; only a silent one fails.
   if (boot.phase === 'start') return { unknown: { kind: 'beats', node_id: boot.node_id } };
   const late = `it arrived ${round(secondsBetween(deadline_at, boot.ended_at))} s later`;
   return isRescued(judged)
@@ -144,12 +146,15 @@ function arrivedInTime(judged: Judged): ReplayOutcome {
     : differ(judged, 'boot_lost', came(judged), wouldGiveUp(judged, `${late}, after its rescue window`));
 }
 
-/** At a sooner deadline a start-up that still beat would have been called over, not given up. */
+/**
+ * At an earlier deadline, a machine that still sent heartbeats would have become ready instead of
+ * failing.
+ */
 function stillBeating(judged: Judged, { at, reason, last_seen_at, stale_seconds }: GivenUp): ReplayOutcome {
   const { boot, deadline_at, budget } = judged;
   if (boot.phase !== 'start' || last_seen_at === null || deadline_at >= at) return undefined;
   const freshUntil = secondsLater(last_seen_at, stale_seconds ?? 0);
-  // Beating when it was given up: then it lacked something else, and would have at any deadline.
+  // It sent heartbeats when it failed, so it lacked something else, and would at any deadline.
   if (freshUntil >= at || freshUntil < deadline_at) return undefined;
   if (last_seen_at > deadline_at) return { unknown: { kind: 'beats', node_id: boot.node_id } };
   const beat = `it still beat when start-up was to be over (${waited(boot, deadline_at, budget)})`;
@@ -157,7 +162,7 @@ function stillBeating(judged: Judged, { at, reason, last_seen_at, stale_seconds 
   return differ(judged, 'ready_instead', { verdict: 'failed', at, reason }, would_be, { rule: 'stuck-starting' });
 }
 
-/** Given up, and seen after all. */
+/** It failed and arrived later. */
 function arrivedLate(judged: Judged, given_up: GivenUp, before: Before): ReplayOutcome {
   const { boot, deadline_at } = judged;
   const was = gaveUp(given_up);
@@ -173,7 +178,7 @@ function arrivedLate(judged: Judged, given_up: GivenUp, before: Before): ReplayO
   return differ(judged, kind, was, then('it arrived later and would have been taken back'));
 }
 
-/** Given up, and never seen again: found sooner, or later. */
+/** It failed and never arrived. */
 function neverCame(judged: Judged, given_up: GivenUp, before: Before): ReplayOutcome {
   const { boot, deadline_at } = judged;
   if (isSame(before.deadline_at, deadline_at)) return undefined;
@@ -198,7 +203,7 @@ function madeReady(judged: Judged, before: Date): ReplayOutcome {
   });
 }
 
-/** Ended by others, or not over yet. */
+/** Ended by something else, or still running. */
 function leftOpen(judged: Judged): ReplayOutcome {
   const { boot, deadline_at } = judged;
   if (boot.ended_at <= deadline_at) return undefined;
@@ -207,7 +212,7 @@ function leftOpen(judged: Judged): ReplayOutcome {
   return differ(judged, 'boot_cut_short', openUntil(judged), would_be, { sure: boot.outcome === 'running' });
 }
 
-/** What the policy in force then made of the boot. */
+/** The outcome under the policy that was in force. */
 interface Before {
   deadline_at: Date;
   rescue_seconds: number;
@@ -215,7 +220,10 @@ interface Before {
 
 const isFar = (one: Date, other: Date) => Math.abs(secondsBetween(one, other)) > lookSeconds;
 
-/** The record is what happened; where the policy in force then does not explain it, another one explains nothing either. */
+/**
+ * If the policy in force does not explain the record, a replay under another policy would be wrong
+ * too.
+ */
 function unexplained({ boot, deadline_at }: Judged, before: Before): ReplayOutcome {
   const { given_up, node_id, ended_at } = boot;
   if (given_up && isFar(given_up.deadline_at ?? given_up.at, before.deadline_at))
@@ -239,7 +247,7 @@ export function replayBoot(boot: RecordedBoot, inForce: ReplayPolicy, proposed: 
   const unseen_advance = counts && given_up !== null && deadline_at > given_up.at;
   const judged: Judged = { boot, budget, rescue_seconds, deadline_at, unseen_advance };
   const isSameDeadline = isSame(before.deadline_at, deadline_at);
-  // Whoever was not given up needed no rescue.
+  // A boot that did not fail needs no rescue.
   if (isSameDeadline && (!given_up || before.rescue_seconds === rescue_seconds)) return undefined;
   const puzzle = unexplained(judged, before);
   if (puzzle) return puzzle;

@@ -1,4 +1,3 @@
-/** Verdicts as they were written, under another brake. */
 import { describe, expect, test } from 'vitest';
 import { defaultBrakeSettings } from '../brake/brake.ts';
 import type { History, RecordedChange, RecordedHeld, ReplayPolicy } from './history.ts';

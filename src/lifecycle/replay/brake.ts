@@ -1,6 +1,6 @@
 /**
- * The brake over recorded verdicts: who would have been held back, and who not. The fleet is counted as it stood at each moment, from
- * the changes on record; what was in truth held or not is the record's word. Pure.
+ * Replays the brake over recorded verdicts: which would be held, and which not. Counts the fleet at
+ * each time from the recorded changes.
  */
 import { secondsLater } from '../../base/clock.ts';
 import { type BrakePolicy, decideBrake, type OpenHold } from '../brake/brake.ts';
@@ -11,7 +11,7 @@ import type { History, RecordedChange } from './history.ts';
 
 type Standing = Record<string, number>;
 
-/** Something the rule decided or held at a moment. */
+/** A verdict that a rule gave or held. */
 interface Due {
   at: Date;
   node_id: string;
@@ -25,7 +25,7 @@ const negativeRules = (Object.keys(nodeRules) as NodeRuleName[]).filter((name) =
 
 const byTime = (one: { at: Date }, other: { at: Date }) => one.at.getTime() - other.at.getTime();
 
-/** What the rule meant, each node once: held first and decided later is one. */
+/** The verdicts of a rule, once per node: one that was held and given later counts once. */
 function dueOf(rule: NodeRuleName, { changes, held, brake }: History): Due[] {
   const heldAt = new Map<string, Date>();
   const kept = held.filter((each) => each.rule === rule).map((each): Due => ({ ...each, held: true }));
@@ -33,12 +33,12 @@ function dueOf(rule: NodeRuleName, { changes, held, brake }: History): Due[] {
   return [...kept, ...decided].sort(byTime).filter((due) => {
     const before = heldAt.get(due.node_instance_id);
     if (due.held) heldAt.set(due.node_instance_id, due.at);
-    // A hold is over after its time, and then goes on at a pace.
+    // After a hold, verdicts resume at a limited rate.
     return !before || due.at > secondsLater(before, 2 * brake.mass_failure_seconds);
   });
 }
 
-/** Counts of the fleet at moments that are asked for in the order of time. */
+/** Counts the fleet at a time. Must be called in order of time. */
 function fleetThen({ changes, standing }: History): (at: Date) => Standing {
   const then: Standing = { ...standing };
   const move = (from: string, to: string) => {
@@ -61,7 +61,7 @@ const countOf = (standing: Standing, phase: readonly NodeStatus[]): number =>
 
 type Returns = Map<string, number[]>;
 
-/** When each was back after it had been called offline. */
+/** When each instance returned from offline. */
 function returnsOf(changes: readonly RecordedChange[]): Returns {
   const returns: Returns = new Map();
   for (const { from, node_instance_id, at } of changes) {
@@ -78,11 +78,14 @@ const backAfter = (returns: Returns, { node_instance_id, at }: Due): number =>
 
 interface Said {
   holds: boolean;
-  /** The hold, or the pause, begins here. */
+  /** The hold or the pause starts here. */
   opens: boolean;
 }
 
-/** One run of the brake over the moments of a rule. A hold ends with its time, or when all whom it held are back. */
+/**
+ * Runs the brake over the verdicts of one rule. A hold ends after its time, or when all held
+ * machines are back.
+ */
 function brakeRun({ brake }: History, rule: NodeRuleName, returns: Returns) {
   const { en_masse, phase } = nodeRules[rule];
   let recent: { at: Date; count: number }[] = [];
@@ -102,7 +105,7 @@ function brakeRun({ brake }: History, rule: NodeRuleName, returns: Returns) {
       allBackMs = Number.NEGATIVE_INFINITY;
     }
     if (holds) for (const due of dues) allBackMs = Math.max(allBackMs, backAfter(returns, due));
-    // Those that only pause launches are written all the same.
+    // Rules that pause launches write their verdicts anyway.
     if (!holds || en_masse !== 'hold') recent.push({ at, count: dues.length });
     return { holds, opens };
   };
@@ -160,7 +163,10 @@ function* replayRule(
   }
 }
 
-/** Rules that too many verdicts at once hold back or pause launches for. Yields at each moment, so that others have their turn. */
+/**
+ * Replays all rules that the brake applies to. Yields at each moment so that the caller can
+ * interleave other work.
+ */
 export function* replayBrake(history: History, proposed: BrakePolicy): Generator<Difference | undefined> {
   const returns = returnsOf(history.changes);
   for (const rule of negativeRules) yield* replayRule(history, rule, proposed, returns);

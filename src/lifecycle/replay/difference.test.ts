@@ -1,10 +1,13 @@
-/** What a person reads of each difference. */
+/** The text of each difference. */
 import { describe, expect, test } from 'vitest';
 import type { History, ReplayPolicy } from './history.ts';
 import { absence, at, boot, givenUp, history, ids, policy, provision, replay, start } from './testing/histories.ts';
 
 describe('in words', () => {
-  /** Which rule, what was and what would be, with their moments; a mark for what is not certain. */
+  /**
+   * The rule, the real and the hypothetical decision with their times, and a mark for uncertain
+   * ones.
+   */
   const lines = (past: History, ...proposed: ReplayPolicy[]) =>
     proposed.flatMap((each) =>
       replay(past, each).differences.map(({ kind, rule, at: first, was, would_be, sure }) => {

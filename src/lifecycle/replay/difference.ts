@@ -1,11 +1,16 @@
-/** What a replay finds: decisions that would have been otherwise, and what cannot be told. The kinds are tables. Pure. */
+/**
+ * The results of a replay: decisions that would differ, and questions that the record cannot
+ * answer.
+ */
 
-/** `bad` is what nobody wants: machines given up that were well. `good` is the same spared; the rest is a matter of time. */
+/**
+ * `bad`: a healthy machine would fail. `good`: it would be spared. `even`: only the time differs.
+ */
 type Weight = 'good' | 'bad' | 'even';
 
 interface Kind {
   weight: Weight;
-  /** After a number, for a person: “9 boots not given up”. */
+  /** Follows a count: "9 boots not given up". */
   one: string;
   many: string;
 }
@@ -54,25 +59,25 @@ export type DifferenceKind = keyof typeof differenceKinds;
 export const differenceKindNames = Object.keys(differenceKinds) as DifferenceKind[];
 
 export interface Decision {
-  /** A status, or what the brake did. */
+  /** A status, or the action of the brake. */
   verdict: string;
   at: Date | null;
   reason: string;
 }
 
-/** What was decided in truth has its moment. */
+/** A decision that was really made always has a time. */
 export type Decided = Decision & { at: Date };
 
 export interface Difference {
   kind: DifferenceKind;
-  /** When it was decided, or would have been, whichever came first. */
+  /** The earlier of the real and the hypothetical decision. */
   at: Date;
   node_id: string;
   node_instance_id: string;
   rule: string;
   was: Decided;
   would_be: Decision;
-  /** Nothing on record speaks against it, and nothing proves it. */
+  /** False: the record neither proves nor contradicts it. */
   sure: boolean;
 }
 
@@ -122,5 +127,5 @@ export interface Unknown {
   node_id?: string;
 }
 
-/** What replaying one thing found: a difference, something that cannot be told, or that nothing would have been otherwise. */
+/** The result for one recorded item. Undefined: nothing would differ. */
 export type ReplayOutcome = { difference: Difference } | { unknown: Unknown } | undefined;

@@ -1,10 +1,10 @@
-/** What is on record of a pool, and a policy to hold it against: what a replay reads. Pure. */
+/** The recorded history of a pool, and the policy to replay it under. */
 import type { SampleOutcome, SamplePhase } from '../boots/boot-samples.ts';
 import type { BrakePolicy, BrakeSettings } from '../brake/brake.ts';
 import type { BudgetSettings, BudgetSource, HeartbeatSettings } from '../deadlines/budgets.ts';
 import type { NodeStatus } from '../model/states.ts';
 
-/** The part of a pool's document that its rules decide by, with what the server adds to it. */
+/** The fields of a pool document that rules use, with the server's defaults. */
 export interface ReplayPolicy {
   mode: 'enforce' | 'observe';
   budgets: BudgetSettings & { policy?: 'fixed' | 'learned' };
@@ -20,26 +20,26 @@ interface Machine {
   node_instance_id: string;
 }
 
-/** What moved the deadline of a phase while it lasted: advance, by the rules; or somebody's word, by so many seconds. */
+/** Events that moved the deadline of a phase: progress, or an explicit extension. */
 export type DeadlineEvent =
   | { at: Date; what: 'advance' }
   | { at: Date; what: 'moved'; seconds: number; by_person: boolean };
 
 export interface RecordedBoot extends Machine {
-  /** Of the pool, that it was made from. */
+  /** The pool generation that it was made from. */
   generation: number;
   phase: SamplePhase;
   started_at: Date;
-  /** It arrived, or nothing more is known of it. */
+  /** When it arrived, or was last observed. */
   ended_at: Date;
   outcome: SampleOutcome | 'running';
   budget_seconds: number;
   budget_source: BudgetSource;
-  /** What its allocation asked for. */
+  /** The budget that its allocation requested. */
   requested_seconds: number | null;
-  /** In the order of time. */
+  /** In order of time. */
   events: DeadlineEvent[];
-  /** When a rule gave it up, or would have in a pool that is only observed. */
+  /** When a rule failed it, or would have in an observe-only pool. */
   given_up: {
     at: Date;
     reason: string;
@@ -47,34 +47,36 @@ export interface RecordedBoot extends Machine {
     last_seen_at: Date | null;
     stale_seconds: number | null;
   } | null;
-  /** A rule made it ready, and not its own word. */
+  /** A rule promoted it to ready, not its own report. */
   ready_by_rule: boolean;
-  /** Until then it was seen not to come; after that its machine was destroyed or replaced, or has not been waited for yet. */
+  /**
+   * Until then it is known not to have arrived. After that the machine was destroyed or replaced,
+   * or the time has not come yet.
+   */
   watched_until: Date;
 }
 
-/** A machine that was called offline, by whom, and how that ended. */
+/** A period in which a machine was offline. */
 export interface RecordedAbsence extends Machine {
   generation: number;
   at: Date;
   by: string;
   reason: string;
-  /** Where the silence was judged. */
+  /** The stale time that applied. */
   stale_seconds: number | null;
   budget_seconds: number | null;
-  /** By how much its deadline was moved meanwhile. */
+  /** By how much its deadline was extended meanwhile. */
   moved_seconds: number;
-  /** It was seen to have ended, so its deadline was not waited for. */
+  /** The machine was known to have ended, so its deadline did not apply. */
   ended: boolean;
   back_at: Date | null;
   given_up: { at: Date; reason: string } | null;
-  /** Back after it had been given up. */
+  /** When it returned after it had failed. */
   rescued_at: Date | null;
-  /** Somebody or something else ended the absence. */
+  /** When something else ended the absence. */
   over_at: Date | null;
 }
 
-/** Every change of status, for who stood where at which moment; and verdicts that were held back. */
 export interface RecordedChange extends Machine {
   at: Date;
   from: NodeStatus | 'new';
@@ -100,18 +102,20 @@ export interface History {
   pool: string;
   since: Date;
   until: Date;
-  /** Oldest first; the policy in force at any time is among them. */
+  /** Oldest first. Contains the policy in force at any time of the history. */
   generations: Generation[];
   boots: RecordedBoot[];
   absences: RecordedAbsence[];
-  /** Oldest first. */
+  /** Oldest first. Used to count the fleet at any time. */
   changes: RecordedChange[];
   held: RecordedHeld[];
-  /** Machines of an observed pool that a rule told to be silent. */
+  /**
+   * Machines of an observe-only pool for which `liveness` recorded a verdict without enforcing it.
+   */
   unenforced_silences: string[];
-  /** How many stand where, at the end. */
+  /** Nodes by status at the end of the history. */
   standing: Partial<Record<NodeStatus, number>>;
   brake: BrakeSettings;
-  /** What was left out because there was too much of it, the oldest first. */
+  /** Whether the oldest entries were left out because there are too many. */
   cut: { boots: boolean; changes: boolean };
 }

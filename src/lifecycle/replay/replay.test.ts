@@ -1,11 +1,14 @@
-/** Histories that are made by a policy are replayed against it and against others; what each boot would have come to is known here. */
+/**
+ * Generates histories under one policy and replays them under others. The true outcome of each boot
+ * is known.
+ */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { differenceKinds } from './difference.ts';
 import type { History, RecordedBoot, ReplayPolicy } from './history.ts';
 import { at, boot, found, givenUp, history, kinds, policy, provision, replay, untold } from './testing/histories.ts';
 
-/** A boot as it truly was: when it would arrive, if ever, and what it showed on the way. */
+/** A boot with its true arrival, if any, and its progress. */
 interface Truth {
   arrives: number | null;
   signs: number[];
@@ -15,7 +18,7 @@ const truths = fc.record({
   signs: fc.uniqueArray(fc.integer({ min: 1, max: 2500 }), { maxLength: 6 }),
 });
 
-/** Where its deadline is under a policy; worked out anew here. */
+/** Its deadline under a policy, computed independently. */
 function deadlineIn({ signs }: Truth, budget: number, aware: boolean): number {
   let deadline = budget;
   for (const sign of aware ? signs.toSorted((a, b) => a - b) : [])
@@ -23,7 +26,7 @@ function deadlineIn({ signs }: Truth, budget: number, aware: boolean): number {
   return deadline;
 }
 
-/** What a policy would have put on record of it. */
+/** The record that a policy would have left. */
 function recorded(truth: Truth, budget: number, aware: boolean): RecordedBoot {
   const deadline = deadlineIn(truth, budget, aware);
   const events = truth.signs
@@ -72,7 +75,7 @@ describe('of any history', () => {
   test('what it says of a boot is what that boot would truly have come to, wherever it is sure', () => {
     fc.assert(
       fc.property(truths, policies, policies, (truth, before, after) => {
-        // Nothing is on record of what it would have shown after it was given up.
+        // Progress after a failure is not recorded.
         fc.pre(truth.signs.every((sign) => sign <= deadlineIn(truth, before.budget, before.aware)));
         const past = history(settings(before), { boots: [recorded(truth, before.budget, before.aware)] });
         const { differences, untold: open } = replay(past, settings(after));

@@ -1,6 +1,6 @@
 /**
- * Recorded history of a pool against a proposed policy: what would have been decided otherwise, and what cannot be told. The judgements
- * are the product's own; what happened is the record's word, so the policy that was in force changes nothing. Pure.
+ * Replays the recorded history of a pool under a proposed policy, with the rules of the product.
+ * The facts come from the record, so replaying the policy that was in force yields no differences.
  */
 import { type BudgetSettings, heartbeatPolicy } from '../deadlines/budgets.ts';
 import { replayAbsence } from './absences.ts';
@@ -11,16 +11,16 @@ import type { History, ReplayPolicy } from './history.ts';
 
 export interface UnknownTotal {
   kind: UnknownKind;
-  /** Null where it is not about single decisions. */
+  /** Null if it is not about single decisions. */
   count: number | null;
-  /** Some of those that it is about. */
+  /** A sample of the nodes concerned. */
   node_ids: string[];
 }
 
 export interface Replay {
   boots: number;
   absences: number;
-  /** Boots that ended, machines called offline, verdicts that were held back. */
+  /** Boots that ended, machines that became offline, and held verdicts. */
   decisions: number;
   otherwise: Partial<Record<DifferenceKind, number>>;
   /** Newest first. */
@@ -30,10 +30,10 @@ export interface Replay {
 
 const mostNamed = 20;
 
-/** Not replayed, so a change of them says nothing here. */
+/** These budgets are not replayed. */
 const notReplayed = ['queue_seconds', 'drain_seconds', 'release_seconds'] as const satisfies (keyof BudgetSettings)[];
 
-/** What a policy asks for that no record can answer, whatever happened. */
+/** Questions about the policy that no record can answer. */
 function unanswerable(history: History, proposed: ReplayPolicy): UnknownKind[] {
   const found: UnknownKind[] = [];
   const now = history.generations.at(-1)?.policy;
@@ -50,7 +50,8 @@ function unanswerable(history: History, proposed: ReplayPolicy): UnknownKind[] {
 }
 
 /**
- * Each thing on record in its turn; there may be a hundred thousand of each, so whoever has others to serve takes them bit by bit.
+ * Replays one item per step. There may be a hundred thousand, so a server interleaves them with
+ * other work.
  */
 export function* replaySteps(history: History, proposed: ReplayPolicy): Generator<ReplayOutcome> {
   const policies = new Map(history.generations.map(({ generation, policy }) => [generation, policy]));
@@ -62,7 +63,7 @@ export function* replaySteps(history: History, proposed: ReplayPolicy): Generato
   for (const difference of replayBrake(history, proposed.brake)) yield difference && { difference };
 }
 
-/** What all steps come to. */
+/** Sums up all steps. */
 export function replayTotal(history: History, proposed: ReplayPolicy, found: readonly ReplayOutcome[]): Replay {
   const differences = found.flatMap((each) => (each && 'difference' in each ? [each.difference] : []));
   const untold = found.flatMap((each) => (each && 'unknown' in each ? [each.unknown] : []));

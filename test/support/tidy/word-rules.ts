@@ -25,7 +25,7 @@ const rewritten = [
   'src/store/replay/',
   'src/store/testing/',
   'src/sweeps/',
-  'src/lifecycle/glossary.ts',
+  'src/lifecycle/',
   'src/operations/',
   'src/probe/',
   'src/relay/',

@@ -1,4 +1,4 @@
-/** Histories to replay, short to say: what is not given is as usual. */
+/** Builders for histories, with defaults for everything that a test does not set. */
 import { moment, secondsLater } from '../../../base/clock.ts';
 import { defaultBrakePolicy, defaultBrakeSettings } from '../../brake/brake.ts';
 import type { DifferenceKind } from '../difference.ts';
