@@ -1,11 +1,11 @@
-/** Tables of actions: who may take each, in which status, and why not. */
+/** Tables of actions: the callers and the statuses that each is for, and why not for others. */
 import type { Visibility } from '../visibility.ts';
 
 /** `tenant`: operators of the owning tenant too. `fleet`: only operators of the whole fleet. */
 export type ActionOwner = 'tenant' | 'fleet';
 
 export interface ActionRow<Status extends string, Subject> {
-  /** What it does; the caption of the button. */
+  /** The caption of its button. */
   does: string;
   for: ActionOwner;
   from: readonly Status[];

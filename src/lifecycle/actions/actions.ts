@@ -1,6 +1,6 @@
 /**
- * The actions on a node: what each does, and when it is available. The API, the CLI and the console
- * read this table.
+ * The actions on a node, and when each is available. The API, the CLI and the console read this
+ * table.
  */
 import { type AllocationStatus, isFenced, liveNodeStatuses, type NodeStatus, type Occupancy } from '../model/states.ts';
 import { type ActionCaller, type ActionRow, type Offer, offersOf, whyNot } from './action-table.ts';
@@ -43,7 +43,7 @@ const inUse: Partial<Record<Occupancy, string>> = {
  * A node that was quarantined while it served can return to its allocation. All other actions need
  * it free.
  */
-const asideInUse: Partial<Record<Occupancy, string>> = {
+const quarantinedInUse: Partial<Record<Occupancy, string>> = {
   ...inUse,
   reserved: 'An allocation that failed still holds it; release that first.',
   occupied: 'An allocation is still on it: reactivate lets the machine serve it again; for this, release it first.',
@@ -52,15 +52,15 @@ const asideInUse: Partial<Record<Occupancy, string>> = {
  * A person quarantines a machine to inspect it, so advice to release it must say that this destroys
  * it.
  */
-export const releaseTakesIt = 'In its pool a release takes the machine down, and nothing is left of it to look at.';
+export const releaseDestroysIt = 'In its pool a release takes the machine down, and nothing is left of it to look at.';
 const whyInUse = ({ status, occupancy, reuse }: ActionSubject) => {
   if (status !== 'quarantined') return inUse[occupancy] ?? null;
-  const why = asideInUse[occupancy];
-  return why ? `${why}${reuse === false ? ` ${releaseTakesIt}` : ''}` : null;
+  const why = quarantinedInUse[occupancy];
+  return why ? `${why}${reuse === false ? ` ${releaseDestroysIt}` : ''}` : null;
 };
 const hasResidue = ({ occupancy, allocation_status }: ActionSubject) =>
   occupancy === 'cleanup' && allocation_status === null;
-const residueFirst = ({ external }: ActionSubject) =>
+const residueWords = ({ external }: ActionSubject) =>
   `What its last allocation left on it is not proven gone: release that, or see to its residue, or ${external ? 'retire it and let the machine join anew' : 'reimage or retire the machine'}.`;
 /** Residue belongs to no allocation, and a teardown is one way to remove it. */
 const unlessInUse = (subject: ActionSubject) => (hasResidue(subject) ? null : whyInUse(subject));
@@ -69,10 +69,10 @@ const unlessInUse = (subject: ActionSubject) => (hasResidue(subject) ? null : wh
  * Re-enrolling an external machine keeps the tenant's data on it. A driver would launch another
  * machine instead.
  */
-function unlessItMayEnrol(subject: ActionSubject): string | null {
+function whyNotEnrol(subject: ActionSubject): string | null {
   const { status, occupancy, external, agentless } = subject;
   if (agentless) return 'No agent runs on it, so there is nobody to enrol. Reimage makes it anew.';
-  if (hasResidue(subject)) return residueFirst(subject);
+  if (hasResidue(subject)) return residueWords(subject);
   if (occupancy === 'free' || occupancy === 'cleanup' || status === 'quarantined') return whyInUse(subject);
   if (external) return null;
   return occupancy === 'reserved'
@@ -85,10 +85,10 @@ const whyFenced = ({ instance_fenced }: ActionSubject) =>
     ? null
     : `Nothing that it says is believed any more (${instance_fenced}); re-enroll it, reimage it or retire it.`;
 
-const but = (...statuses: NodeStatus[]) => liveNodeStatuses.filter((status) => !statuses.includes(status));
+const allBut = (...statuses: NodeStatus[]) => liveNodeStatuses.filter((status) => !statuses.includes(status));
 
 /** For requests for diagnostics after the machine is gone. */
-export const wasFrozen = 'what it knew was frozen before it went; read that in its timeline, kind evidence.frozen.';
+export const frozenWords = 'what it knew was frozen before it went; read that in its timeline, kind evidence.frozen.';
 
 export const nodeActions = {
   retry: {
@@ -122,14 +122,14 @@ export const nodeActions = {
   quarantine: {
     does: 'sets it aside, as it is, for a person to look at',
     for: 'fleet',
-    from: but('quarantined'),
+    from: allBut('quarantined'),
   },
   reactivate: {
     does: 'lets it serve again, also the allocation that is still on it, once it beats and says ready',
     for: 'fleet',
     from: ['quarantined'],
     unless: (subject) => {
-      if (hasResidue(subject)) return residueFirst(subject);
+      if (hasResidue(subject)) return residueWords(subject);
       if (subject.occupancy === 'reserved') return whyInUse(subject);
       if (subject.occupancy === 'cleanup')
         return 'What its last allocation left on it is not proven gone; release that first.';
@@ -153,12 +153,12 @@ export const nodeActions = {
     does: 'lets the same machine enrol again when its credential was lost, as a new instance; nothing that the old one says counts any more',
     for: 'fleet',
     from: ['offline', 'failed', 'quarantined'],
-    unless: unlessItMayEnrol,
+    unless: whyNotEnrol,
   },
   retire: {
     does: 'takes it down for good, with proof',
     for: 'fleet',
-    from: but('cleaning'),
+    from: allBut('cleaning'),
     unless: unlessInUse,
   },
   'retry-release': {
@@ -208,7 +208,7 @@ export const nodeActions = {
     does: 'asks its agent and its provider for what they alone know, and keeps it as evidence',
     for: 'fleet',
     from: liveNodeStatuses,
-    elsewhere: { retired: `It is retired; ${wasFrozen}` },
+    elsewhere: { retired: `It is retired; ${frozenWords}` },
     unless: ({ node_instance_id }) => (node_instance_id === null ? 'It has no instance that could be asked.' : null),
   },
 } as const satisfies Record<string, NodeAction>;

@@ -1,10 +1,9 @@
 /**
- * The actions on an allocation: what each does, when it is available, and to whom. Some are
- * available without a machine.
+ * The actions on an allocation, when each is available, and to whom. Some need no machine.
  */
 import { type AllocationStatus, allocationStatusNames } from '../model/states.ts';
 import { type ActionCaller, type ActionRow, type Offer, offersOf, whyNot } from './action-table.ts';
-import { type ActionSubject, type NodeActionName, wasFrozen, whyNotOnNode } from './actions.ts';
+import { type ActionSubject, frozenWords, type NodeActionName, whyNotOnNode } from './actions.ts';
 
 export interface AllocationSubject {
   status: AllocationStatus;
@@ -18,7 +17,7 @@ export interface AllocationSubject {
 export type AllocationAction = ActionRow<AllocationStatus, AllocationSubject>;
 
 /** The precondition of an action on the allocation's machine. */
-const onItsMachine =
+const onMachine =
   (action: NodeActionName, whenGone: string) =>
   ({ node_id, node }: AllocationSubject): string | null => {
     if (node_id === null) return 'It has no machine.';
@@ -27,8 +26,8 @@ const onItsMachine =
     return why && `Of its machine: ${why}`;
   };
 
-const gone = 'Its machine is no longer its own.';
-const moreTimeForMachine = onItsMachine('extend-deadline', gone);
+const goneWords = 'Its machine is no longer its own.';
+const whyNotExtendMachine = onMachine('extend-deadline', goneWords);
 
 export const allocationActions = {
   retry: {
@@ -64,7 +63,7 @@ export const allocationActions = {
     from: ['requested', 'provisioning', 'failed', 'releasing'],
     // While the machine comes up or can be rescued, both share the machine's deadline.
     unless: (subject) => {
-      if (subject.status === 'provisioning' || subject.status === 'failed') return moreTimeForMachine(subject);
+      if (subject.status === 'provisioning' || subject.status === 'failed') return whyNotExtendMachine(subject);
       return subject.deadline_at === null ? 'It has no deadline.' : null;
     },
   },
@@ -72,25 +71,25 @@ export const allocationActions = {
     does: "accepts the agent's current key, given its fingerprint, so that proofs signed with it count",
     for: 'fleet',
     from: allocationStatusNames,
-    unless: onItsMachine('accept-key', gone),
+    unless: onMachine('accept-key', goneWords),
   },
   'apply-held-verdict': {
     does: 'lets the verdict on its machine that is held back take effect now',
     for: 'fleet',
     from: allocationStatusNames,
-    unless: onItsMachine('apply-held-verdict', gone),
+    unless: onMachine('apply-held-verdict', goneWords),
   },
   probe: {
     does: 'asks its machine whether it lives, now, and keeps what was seen as evidence',
     for: 'fleet',
     from: allocationStatusNames,
-    unless: onItsMachine('probe', gone),
+    unless: onMachine('probe', goneWords),
   },
   'collect-diagnostics': {
     does: 'asks its machine for what that alone knows, and keeps it as evidence',
     for: 'fleet',
     from: allocationStatusNames,
-    unless: onItsMachine('collect-diagnostics', `${gone.slice(0, -1)}; ${wasFrozen}`),
+    unless: onMachine('collect-diagnostics', `${goneWords.slice(0, -1)}; ${frozenWords}`),
   },
 } as const satisfies Record<string, AllocationAction>;
 

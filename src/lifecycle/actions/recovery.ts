@@ -116,11 +116,11 @@ export interface TargetFacts {
 /** Undefined while it is in progress. */
 export function judgeTarget(action: BulkActionName, facts: TargetFacts): 'recovered' | 'failed' | undefined {
   const { from, recovered, failed } = table[action];
-  const isNews = facts.acted_at !== null && facts.status_since > facts.acted_at;
+  const hasChanged = facts.acted_at !== null && facts.status_since > facts.acted_at;
   // A status in which the action can start counts as recovered only if the target returned to it.
-  if (recovered.includes(facts.status) && (isNews || !from.includes(facts.status))) return 'recovered';
+  if (recovered.includes(facts.status) && (hasChanged || !from.includes(facts.status))) return 'recovered';
   if (!facts.acted_at) return undefined;
-  const fellBack = isNews && failed.includes(facts.status);
+  const fellBack = hasChanged && failed.includes(facts.status);
   const gaveUp = facts.operation_status === 'failed' || facts.operation_status === 'cancelled';
   return fellBack || gaveUp ? 'failed' : undefined;
 }

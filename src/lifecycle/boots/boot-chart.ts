@@ -17,12 +17,12 @@ export interface ChartedStage {
 export function stageStarts(stages: readonly ChartedStage[]): number[] {
   const stamps = stages.map((stage) => (stage.started_at ? Date.parse(stage.started_at) : Number.NaN));
   const first = Math.min(...stamps.filter((stamp) => !Number.isNaN(stamp)));
-  const told = new Set(stages.map(({ name }) => name));
+  const reportedNames = new Set(stages.map(({ name }) => name));
   const free = new Map<string | undefined, number>([[undefined, 0]]);
   const began = new Map<string, number>();
   return stages.map((stage, at) => {
     const stamp = stamps[at] ?? Number.NaN;
-    const parent = stage.parent !== undefined && told.has(stage.parent) ? stage.parent : undefined;
+    const parent = stage.parent !== undefined && reportedNames.has(stage.parent) ? stage.parent : undefined;
     const follows = free.get(parent) ?? began.get(parent ?? '') ?? 0;
     const from = stage.starts_seconds ?? (Number.isNaN(stamp) ? follows : (stamp - first) / 1000);
     free.set(parent, from + stage.seconds);

@@ -49,7 +49,7 @@ const surelyStill = 3.5;
 const sureAt = (standing: boolean) => (standing ? surelyStill : surelyChanged);
 
 /** A pace that lasts this share of a day does not depend on the time of day. */
-const mostOfADay = 0.8;
+const wholeDayShare = 0.8;
 
 export interface ShiftQuestion {
   now: Date;
@@ -133,7 +133,7 @@ export function slownessOf(former: readonly TimedBoot[], latter: readonly TimedB
  * The strongest split towards slower boots with enough arrivals on both sides. `way` -1: towards
  * faster boots.
  */
-function strongest(boots: readonly TimedBoot[], fewestBefore: number, fewestAfter: number, way: 1 | -1 = 1) {
+function strongestSplit(boots: readonly TimedBoot[], fewestBefore: number, fewestAfter: number, way: 1 | -1 = 1) {
   const arrivals = boots.reduce((sum, boot) => sum + Number(hasArrived(boot)), 0);
   let best: Split | undefined;
   let after = 0;
@@ -153,10 +153,14 @@ export const medianOf = (boots: readonly TimedBoot[]): number => quantileOf(surv
  * The median at the same hours of earlier days: a pool that is slow every night has not become
  * slower.
  */
-function atTheseHours(known: readonly DatedBoot[], slower: readonly DatedBoot[], settings: BootShiftSettings): number {
+function medianAtTheseHours(
+  known: readonly DatedBoot[],
+  slower: readonly DatedBoot[],
+  settings: BootShiftSettings,
+): number {
   const since = slower[0]?.started_at.getTime() ?? 0;
   const lasted = ((slower.at(-1)?.started_at.getTime() ?? 0) - since) / 1000;
-  if (lasted > mostOfADay * day) return 0;
+  if (lasted > wholeDayShare * day) return 0;
   const alike = known.filter(({ started_at }) => {
     const earlier = (since - started_at.getTime()) / 1000;
     return earlier > 0 && earlier <= settings.usual_after_seconds && (day - (earlier % day)) % day <= lasted;
@@ -165,7 +169,7 @@ function atTheseHours(known: readonly DatedBoot[], slower: readonly DatedBoot[],
 }
 
 /** Consecutive boots per run. */
-const run = 10;
+const runLength = 10;
 /**
  * Drops the runs that differ most, because a past incident is not noise. The rest of a normal
  * distribution has this share of its variance.
@@ -173,32 +177,32 @@ const run = 10;
 const runsKept = 0.75;
 const varianceKept = 0.3684;
 /** In standard errors, corrected for boots that influence each other. */
-const surelyNoLuck = 4;
+const surelyNotNoise = 4;
 
 /**
  * How much more runs of boots vary than independent boots would. Boots on the same hosts in the
  * same hour are correlated, so ten of them carry less information than ten independent ones.
  */
-function clumping(former: readonly TimedBoot[]): number {
+function varianceInflation(former: readonly TimedBoot[]): number {
   const scores = scoresOf(former);
   const squares = scores.reduce((sum, score) => sum + score * score, 0) / scores.length;
-  const runs = Array.from({ length: Math.floor(scores.length / run) }, (_, place) =>
-    scores.subarray(place * run, (place + 1) * run).reduce((sum, score) => sum + score, 0),
+  const runs = Array.from({ length: Math.floor(scores.length / runLength) }, (_, place) =>
+    scores.subarray(place * runLength, (place + 1) * runLength).reduce((sum, score) => sum + score, 0),
   );
   const kept = runs.map((sum) => sum * sum).sort((one, other) => one - other);
   kept.length = Math.ceil(kept.length * runsKept);
   if (kept.length === 0 || squares === 0) return 1;
   const between = kept.reduce((sum, square) => sum + square, 0) / kept.length / varianceKept;
-  return Math.max(1, between / (run * squares));
+  return Math.max(1, between / (runLength * squares));
 }
 
 /** They were slower for a while, and the latest boots are as fast as before. */
 function isOver(slower: readonly TimedBoot[], goodSeconds: number, { fewest_boots }: BootShiftSettings): boolean {
-  const back = strongest(slower, fewest_boots, fewest_boots, -1);
+  const back = strongestSplit(slower, fewest_boots, fewest_boots, -1);
   return back !== undefined && back.z > surelyStill && medianOf(slower.slice(back.at)) < goodSeconds;
 }
 
-function judge<B extends DatedBoot>(all: readonly B[], window: readonly B[], at: number, question: ShiftQuestion) {
+function judgeSplit<B extends DatedBoot>(all: readonly B[], window: readonly B[], at: number, question: ShiftQuestion) {
   const { settings, standing, budget_seconds } = question;
   const [former, slower] = [window.slice(0, at), window.slice(at)];
   const since = slower[0]?.started_at ?? question.now;
@@ -210,10 +214,10 @@ function judge<B extends DatedBoot>(all: readonly B[], window: readonly B[], at:
   if (slower_seconds < least || isOver(slower, former_seconds * half, settings)) return undefined;
   // An outage alone does not slow down the boots that arrive.
   const came = former.filter(hasArrived);
-  const sure = standing ? surelyStill : Math.max(surelyChanged, surelyNoLuck * Math.sqrt(clumping(came)));
+  const sure = standing ? surelyStill : Math.max(surelyChanged, surelyNotNoise * Math.sqrt(varianceInflation(came)));
   if (slownessOf(came, slower.filter(hasArrived)) < sure) return undefined;
   const isSmall = slower_seconds - former_seconds < settings.budget_share * budget_seconds;
-  if (!standing && (isSmall || slower_seconds < atTheseHours(all, slower, settings) * settings.factor))
+  if (!standing && (isSmall || slower_seconds < medianAtTheseHours(all, slower, settings) * settings.factor))
     return undefined;
   return { since, former, slower, former_seconds, slower_seconds } satisfies Shift<B>;
 }
@@ -227,10 +231,10 @@ export function findShift<B extends DatedBoot>(boots: readonly B[], question: Sh
   const newsFrom = now.getTime() - settings.usual_after_seconds * 1000;
   let window = boots;
   for (;;) {
-    const split = strongest(window, settings.fewest_former_boots, settings.fewest_boots);
+    const split = strongestSplit(window, settings.fewest_former_boots, settings.fewest_boots);
     if (!split || split.z < sureAt(standing)) return undefined;
     const began = window[split.at]?.started_at.getTime() ?? 0;
-    const shift = began > newsFrom ? judge(boots, window, split.at, question) : undefined;
+    const shift = began > newsFrom ? judgeSplit(boots, window, split.at, question) : undefined;
     if (shift) return shift;
     // An old or irrelevant change: boots before it say nothing about current boots.
     window = window.slice(split.at);

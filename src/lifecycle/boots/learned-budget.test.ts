@@ -151,22 +151,22 @@ describe('where a budget goes', () => {
 });
 
 describe('why', () => {
-  const told = (question: Partial<LearningQuestion>) => {
+  const reasonFor = (question: Partial<LearningQuestion>) => {
     const whole = { ...standing, ...question };
     return learnedReason(learnBudget(whole), whole);
   };
 
   it('names the boots, what they took and what kept the budget from it', () => {
-    expect(told({ boots: { make: evenly(40, 200) } })).toBe(
+    expect(reasonFor({ boots: { make: evenly(40, 200) } })).toBe(
       'of 40 completed boots of what the pool makes now, the slowest took 200 s; with half as much again that is 300 s, aimed at 300 s (at most 25 % in a day)',
     );
-    expect(told({ boots: { pool: evenly(300, 100) } })).toBe(
+    expect(reasonFor({ boots: { pool: evenly(300, 100) } })).toBe(
       'of 300 completed boots of the pool, of former images and specs too, 99 in 100 took at most 99 s; with half as much again that is 149 s, aimed at 720 s (what others taught never lowers it)',
     );
   });
 
   it('says how many are missing where nothing is learned', () => {
-    expect(told({ boots: { make: evenly(12, 100) } })).toBe(
+    expect(reasonFor({ boots: { make: evenly(12, 100) } })).toBe(
       '12 of the 30 completed boots that it takes are on record, so it is what is fixed, 720 s',
     );
   });

@@ -2,6 +2,7 @@
  * Learns a pool's provision budget from its recorded boots, and limits how fast the budget moves.
  */
 import { hasArrived, quantileOf, type SurvivalStep, survivalCurve, type TimedBoot } from './survival.ts';
+import { inSeconds } from './what-if-words.ts';
 
 /**
  * With fewer boots nothing is learned. With `enoughForQuantile` the 99th percentile is reliable
@@ -13,7 +14,7 @@ const margin = 1.5;
 /** In any 24 hours, unless an operator sets the budget. */
 export const maxMovePerDay = 0.25;
 /** A smaller move is not worth a change. */
-const leastMove = 0.05;
+const minMove = 0.05;
 export const limitWindowSeconds = 86_400;
 /** Only the newest boots of each stratum count, and none above this age. */
 export const maxBootsLearnedFrom = 500;
@@ -104,12 +105,12 @@ function aimOf(question: LearningQuestion): Aim {
   for (const stratum of strata) {
     const lesson = lessonOf(stratum, question.boots[stratum] ?? []);
     if (!lesson) continue;
-    const taught = lesson.basis_seconds * margin;
-    const least = ofThisMake.includes(stratum) ? floor_seconds : Math.max(floor_seconds, fixed_seconds);
-    const seconds = clamp(least, taught, ceiling);
+    const proposed = lesson.basis_seconds * margin;
+    const lowerBound = ofThisMake.includes(stratum) ? floor_seconds : Math.max(floor_seconds, fixed_seconds);
+    const seconds = clamp(lowerBound, proposed, ceiling);
     const limits: LearnedBudget['limits'] = [];
-    if (taught < least) limits.push(least > floor_seconds ? 'fixed' : 'floor');
-    if (taught > ceiling) limits.push('ceiling');
+    if (proposed < lowerBound) limits.push(lowerBound > floor_seconds ? 'fixed' : 'floor');
+    if (proposed > ceiling) limits.push('ceiling');
     return { seconds, lesson, limits };
   }
   return { seconds: fixed_seconds, lesson: null, limits: [] };
@@ -132,7 +133,7 @@ export function learnBudget(question: LearningQuestion): LearnedBudget {
   // If it already moved both ways within a day, no move is left.
   const reached = lowest <= highest ? clamp(lowest, aim_seconds, highest) : standing_seconds;
   const moved =
-    Math.abs(reached - standing_seconds) >= leastMove * standing_seconds || isLastStep(reached, question, aim);
+    Math.abs(reached - standing_seconds) >= minMove * standing_seconds || isLastStep(reached, question, aim);
   return {
     seconds: moved ? reached : standing_seconds,
     moved,
@@ -149,8 +150,6 @@ export function learnBudget(question: LearningQuestion): LearnedBudget {
 const isLastStep = (reached: number, { standing_seconds }: LearningQuestion, { seconds, lesson, limits }: Aim) =>
   reached === seconds && standing_seconds !== seconds && (lesson === null || limits.length > 0);
 
-const seconds = (value: number): string => `${Number(value.toFixed(value < 10 ? 1 : 0))} s`;
-
 const basisWords: Record<Basis, string> = { largest: 'the slowest took', p99: '99 in 100 took at most' };
 const limitWords: Record<LearnedBudget['limits'][number], string> = {
   floor: "not below the pool's floor",
@@ -166,9 +165,9 @@ export function learnedReason({ lesson, aim_seconds, limits }: LearnedBudget, qu
   if (!lesson) {
     const most = Math.max(0, ...strata.map((each) => (question.boots[each] ?? []).filter(hasArrived).length));
     const few = `${most} of the ${minBootsToLearn} completed boots that it takes are on record`;
-    return `${few}, so it is what is fixed, ${seconds(question.fixed_seconds)}${held && ` (${held})`}`;
+    return `${few}, so it is what is fixed, ${inSeconds(question.fixed_seconds)}${held && ` (${held})`}`;
   }
   const { completions, stratum, basis, basis_seconds } = lesson;
-  const taught = `of ${completions} completed ${stratumWords[stratum]}, ${basisWords[basis]} ${seconds(basis_seconds)}`;
-  return `${taught}; with half as much again that is ${seconds(basis_seconds * margin)}${held ? `, aimed at ${seconds(aim_seconds)} (${held})` : ''}`;
+  const proposed = `of ${completions} completed ${stratumWords[stratum]}, ${basisWords[basis]} ${inSeconds(basis_seconds)}`;
+  return `${proposed}; with half as much again that is ${inSeconds(basis_seconds * margin)}${held ? `, aimed at ${inSeconds(aim_seconds)} (${held})` : ''}`;
 }

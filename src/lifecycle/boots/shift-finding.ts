@@ -9,6 +9,7 @@ import { type SlowerStage, slowerStages } from './shift-stages.ts';
 import type { TimedStage } from './slow-stages.ts';
 import { estimateSurvival, hasArrived } from './survival.ts';
 import { falseKillShare } from './what-if.ts';
+import { inSeconds } from './what-if-words.ts';
 
 export interface RecordedBoot extends DatedBoot {
   node_id: string;
@@ -45,7 +46,7 @@ export interface SlowerBoots {
   slowest_boots: { at: string; node_id: string; node_instance_id: string; seconds: number }[];
 }
 
-const mostListed = 5;
+const maxListed = 5;
 /**
  * A new generation explains the change if this share of the boots since then belong to it, and this
  * share of those just before to another one.
@@ -54,7 +55,7 @@ const nearlyAll = 0.8;
 
 const tenths = (value: number) => Math.round(value * 10) / 10;
 
-function commonest<T>(values: readonly T[]): { value: T | undefined; share: number } {
+function modeOf<T>(values: readonly T[]): { value: T | undefined; share: number } {
   const counts = new Map<T, number>();
   for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1);
   const [value, count] = [...counts].reduce<[T | undefined, number]>(
@@ -70,7 +71,7 @@ function commonest<T>(values: readonly T[]): { value: T | undefined; share: numb
  */
 function changeOf({ former, slower }: Shift<RecordedBoot>) {
   const justBefore = former.slice(-slower.length);
-  const [then, now] = [justBefore, slower].map((boots) => commonest(boots.map((boot) => boot.pool_generation)));
+  const [then, now] = [justBefore, slower].map((boots) => modeOf(boots.map((boot) => boot.pool_generation)));
   const unchanged = { generation: null, former_generation: null, image: null, former_image: null };
   if (!now || !then || now.share < nearlyAll || then.share < nearlyAll || now.value === then.value) return unchanged;
   const image = slower.find((boot) => boot.pool_generation === now.value)?.image ?? null;
@@ -120,7 +121,7 @@ export function shiftSides(
           }))
         : null,
       ...changeOf(shift),
-      slowest_boots: slowest.slice(0, mostListed).map(({ started_at, node_id, node_instance_id, seconds }) => ({
+      slowest_boots: slowest.slice(0, maxListed).map(({ started_at, node_id, node_instance_id, seconds }) => ({
         at: started_at.toISOString(),
         node_id,
         node_instance_id,
@@ -130,18 +131,16 @@ export function shiftSides(
   };
 }
 
-const took = (seconds: number) => `${seconds < 10 ? tenths(seconds) : Math.round(seconds)} s`;
-
-const whose: Record<SamplePhase, string> = {
+const subjectWords: Record<SamplePhase, string> = {
   provision: 'boots take',
   start: 'machines that have registered take',
 };
-const until: Record<SamplePhase, string> = { provision: 'as long', start: 'as long to be ready' };
+const asLongWords: Record<SamplePhase, string> = { provision: 'as long', start: 'as long to be ready' };
 
 function stageWords({ stage, former_seconds, slower_seconds }: SlowerStage): string {
-  if (former_seconds === 0) return `the stage ${stage} is new and takes ${took(slower_seconds)}`;
+  if (former_seconds === 0) return `the stage ${stage} is new and takes ${inSeconds(slower_seconds)}`;
   const times = tenths(slower_seconds / former_seconds).toFixed(1);
-  return `the stage ${stage} went from ${took(former_seconds)} to ${took(slower_seconds)} (${times} times as long)`;
+  return `the stage ${stage} went from ${inSeconds(former_seconds)} to ${inSeconds(slower_seconds)} (${times} times as long)`;
 }
 
 function causeWords({ stages }: SlowerBoots): string {
@@ -153,10 +152,10 @@ function causeWords({ stages }: SlowerBoots): string {
 const ofHundred = (share: number) => (share < 0.01 ? 'fewer than 1 of 100' : `${Math.round(share * 100)} of 100`);
 
 function budgetWords({ budget_seconds }: FormerBoots, { past_budget_share, slowest_seconds }: SlowerBoots): string {
-  const budget = `the budget of ${took(budget_seconds)}`;
+  const budget = `the budget of ${inSeconds(budget_seconds)}`;
   return past_budget_share > 0
     ? `at this pace ${ofHundred(past_budget_share)} take longer than ${budget} and are given up although they would come`
-    : `none of them has taken longer than ${budget} yet, the slowest ${took(slowest_seconds)}`;
+    : `none of them has taken longer than ${budget} yet, the slowest ${inSeconds(slowest_seconds)}`;
 }
 
 function changeWords({ generation, image, former_image }: SlowerBoots): string[] {
@@ -171,7 +170,7 @@ const capital = (words: string) => words.charAt(0).toUpperCase() + words.slice(1
 export function shiftSays(ours: FormerBoots, theirs: SlowerBoots): string {
   const { phase, median_seconds } = ours;
   const times = theirs.times_as_long.toFixed(1);
-  const pace = `${whose[phase]} ${times} times ${until[phase]} since ${theirs.since}: usually ${took(theirs.median_seconds)}, before ${took(median_seconds)}`;
+  const pace = `${subjectWords[phase]} ${times} times ${asLongWords[phase]} since ${theirs.since}: usually ${inSeconds(theirs.median_seconds)}, before ${inSeconds(median_seconds)}`;
   return [pace, causeWords(theirs), budgetWords(ours, theirs), ...changeWords(theirs)]
     .map((words, place) => (place === 0 ? words : capital(words)))
     .join('. ');

@@ -17,34 +17,34 @@ const worthNaming = 0.3;
 /** In standard errors; lower than for boots, because a boot has only a few stages. */
 const surelySlower = 3;
 /** A sub-stage that adds this share of its parent's slowdown is named instead of the parent. */
-const mostOfTheWhole = 0.7;
+const parentShare = 0.7;
 
-interface Timed {
+interface StageTimes {
   name: string;
   parent: string;
   former: TimedBoot[];
   slower: TimedBoot[];
 }
 
-function gather(former: readonly Stages[], slower: readonly Stages[]): Timed[] {
-  const found = new Map<string, Timed>();
-  const note = (boots: readonly Stages[], side: 'former' | 'slower') => {
+function groupByStage(former: readonly Stages[], slower: readonly Stages[]): StageTimes[] {
+  const found = new Map<string, StageTimes>();
+  const add = (boots: readonly Stages[], side: 'former' | 'slower') => {
     for (const { name, parent = '', seconds } of boots.flat()) {
       const key = JSON.stringify([parent, name]);
-      const timed = found.get(key) ?? { name, parent, former: [], slower: [] };
-      found.set(key, timed);
-      timed[side].push({ seconds, outcome: 'completed' });
+      const times = found.get(key) ?? { name, parent, former: [], slower: [] };
+      found.set(key, times);
+      times[side].push({ seconds, outcome: 'completed' });
     }
   };
-  note(former, 'former');
-  note(slower, 'slower');
+  add(former, 'former');
+  add(slower, 'slower');
   return [...found.values()];
 }
 
 /** A boot that skips a stage spends no time in it. */
-const withSkipped = (timed: TimedBoot[], boots: number): TimedBoot[] => [
-  ...timed,
-  ...Array.from({ length: Math.max(0, boots - timed.length) }, () => ({ seconds: 0, outcome: 'completed' as const })),
+const withSkipped = (times: TimedBoot[], boots: number): TimedBoot[] => [
+  ...times,
+  ...Array.from({ length: Math.max(0, boots - times.length) }, () => ({ seconds: 0, outcome: 'completed' as const })),
 ];
 
 /**
@@ -61,15 +61,15 @@ export function slowerStages(
     Stages[],
   ];
   if (former.length === 0 || slower.length === 0) return [];
-  const grown = gather(former, slower).flatMap((timed) => {
-    const sides = [withSkipped(timed.former, former.length), withSkipped(timed.slower, slower.length)] as const;
+  const slowed = groupByStage(former, slower).flatMap((times) => {
+    const sides = [withSkipped(times.former, former.length), withSkipped(times.slower, slower.length)] as const;
     const [former_seconds, slower_seconds] = sides.map(medianOf) as [number, number];
     const adds = slower_seconds - former_seconds;
     if (adds < worthNaming * added_seconds || slownessOf(...sides) < surelySlower) return [];
-    return [{ ...timed, former_seconds, slower_seconds, adds }];
+    return [{ ...times, former_seconds, slower_seconds, adds }];
   });
-  return grown
-    .filter(({ name, adds }) => !grown.some((part) => part.parent === name && part.adds >= mostOfTheWhole * adds))
+  return slowed
+    .filter(({ name, adds }) => !slowed.some((part) => part.parent === name && part.adds >= parentShare * adds))
     .sort((one, other) => other.adds - one.adds || (one.name < other.name ? -1 : 1))
     .map(({ name, former_seconds, slower_seconds }) => ({ stage: name, former_seconds, slower_seconds }));
 }

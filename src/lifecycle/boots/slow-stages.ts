@@ -18,13 +18,13 @@ export interface SlowStage {
   says: string;
 }
 
-const took = (seconds: number) => `${Math.round(seconds * 10) / 10} s`;
+const formatTenths = (seconds: number) => `${Math.round(seconds * 10) / 10} s`;
 
 /** Stages that took twice their usual time or, if that is unknown, a large share of the boot. */
 export function slowStages(stages: readonly TimedStage[], usual: ReadonlyMap<string, number>): SlowStage[] {
   // A report may name sub-stages without their parent, as cloud-init does.
-  const told = new Set(stages.map((stage) => stage.name));
-  const outermost = stages.filter(({ parent }) => parent === undefined || !told.has(parent));
+  const reportedNames = new Set(stages.map((stage) => stage.name));
+  const outermost = stages.filter(({ parent }) => parent === undefined || !reportedNames.has(parent));
   const whole = outermost.reduce((sum, stage) => sum + stage.seconds, 0);
   const found = stages.flatMap((stage): SlowStage[] => {
     const expected = usual.get(stage.name);
@@ -36,7 +36,7 @@ export function slowStages(stages: readonly TimedStage[], usual: ReadonlyMap<str
               name: stage.name,
               seconds: stage.seconds,
               usual_seconds: expected,
-              says: `${stage.name} took ${took(stage.seconds)}, usually ${took(expected)}`,
+              says: `${stage.name} took ${formatTenths(stage.seconds)}, usually ${formatTenths(expected)}`,
             },
           ]
         : [];
@@ -46,7 +46,7 @@ export function slowStages(stages: readonly TimedStage[], usual: ReadonlyMap<str
             name: stage.name,
             seconds: stage.seconds,
             usual_seconds: null,
-            says: `${stage.name} took ${took(stage.seconds)} of ${took(whole)}`,
+            says: `${stage.name} took ${formatTenths(stage.seconds)} of ${formatTenths(whole)}`,
           },
         ]
       : [];

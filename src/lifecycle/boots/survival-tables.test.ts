@@ -28,11 +28,11 @@ describe('published tables', () => {
       [23, 6, 1, 0.4482, 0.1346, 0.1881, 0.6801],
     ];
     const digits = (value: number) => Number(value.toFixed(4));
-    const told = estimateSurvival(remission).map(({ seconds, at_risk, arrivals, share, std_error, low, high }) => [
+    const steps = estimateSurvival(remission).map(({ seconds, at_risk, arrivals, share, std_error, low, high }) => [
       ...[seconds, at_risk, arrivals],
       ...[share, std_error, low, high].map(digits),
     ]);
-    expect(told).toEqual(printed);
+    expect(steps).toEqual(printed);
   });
   it('6-MP: the median of 23 weeks, whose upper bound is not reached', () => {
     expect(bandedQuantile(estimateSurvival(remission), 0.5)).toEqual({ seconds: 23, low: 13, high: null });
@@ -113,27 +113,27 @@ it('its bands of 95 % hold the truth in 92 to 98 of a hundred, where at least te
   const random = randomFrom(20_261);
   const exponential = (mean: number) => -mean * Math.log(1 - random());
   const [fleets, boots, mean, watched] = [2000, 200, 100, 250];
-  const asked = [25, 50, 100, 150];
-  const held = asked.map(() => ({ asked: 0, held: 0 }));
+  const times = [25, 50, 100, 150];
+  const held = times.map(() => ({ times: 0, held: 0 }));
   for (let fleet = 0; fleet < fleets; fleet++) {
     const sample = Array.from({ length: boots }, (): TimedBoot => {
       const [boot, lost] = [exponential(mean), exponential(watched)];
       return boot <= lost ? { seconds: boot, outcome: 'completed' } : { seconds: lost, outcome: 'cancelled' };
     });
     const steps = estimateSurvival(sample);
-    for (const [place, moment] of asked.entries()) {
+    for (const [place, moment] of times.entries()) {
       const tally = held[place];
       const atRisk = sample.filter(({ seconds }) => seconds > moment).length;
       const step = steps.findLast(({ seconds }) => seconds <= moment);
       if (!tally || !step || atRisk < 10) continue;
       const truth = Math.exp(-moment / mean);
-      tally.asked++;
+      tally.times++;
       if (step.low <= truth && truth <= step.high) tally.held++;
     }
   }
-  for (const [place, { asked: times, held: right }] of held.entries()) {
-    const share = right / times;
-    console.log(`at ${asked[place]} s: ${(100 * share).toFixed(1)} % of ${times}`);
+  for (const [place, { times: checked, held: right }] of held.entries()) {
+    const share = right / checked;
+    console.log(`at ${times[place]} s: ${(100 * share).toFixed(1)} % of ${checked}`);
     expect(share).toBeGreaterThanOrEqual(0.92);
     expect(share).toBeLessThanOrEqual(0.98);
   }

@@ -68,17 +68,17 @@ interface Moment {
  * before it.
  */
 function moments(boots: readonly TimedBoot[]): Moment[] {
-  const came = secondsOf(boots.filter(hasArrived));
-  const watched = secondsOf(boots.filter((boot) => !hasArrived(boot)));
+  const arrivalTimes = secondsOf(boots.filter(hasArrived));
+  const censoredTimes = secondsOf(boots.filter((boot) => !hasArrived(boot)));
   const found: Moment[] = [];
-  let lost = 0;
-  for (let at = 0; at < came.length; ) {
-    const seconds = came[at] ?? 0;
-    while (lost < watched.length && (watched[lost] ?? 0) < seconds) lost++;
+  let censored = 0;
+  for (let at = 0; at < arrivalTimes.length; ) {
+    const seconds = arrivalTimes[at] ?? 0;
+    while (censored < censoredTimes.length && (censoredTimes[censored] ?? 0) < seconds) censored++;
     const before = at;
     // Negated, so that the loop also ends for NaN.
-    while (at < came.length && !((came[at] ?? 0) > seconds)) at++;
-    found.push({ seconds, at_risk: boots.length - before - lost, arrivals: at - before });
+    while (at < arrivalTimes.length && !((arrivalTimes[at] ?? 0) > seconds)) at++;
+    found.push({ seconds, at_risk: boots.length - before - censored, arrivals: at - before });
   }
   return found;
 }

@@ -10,7 +10,7 @@ import {
   type WhatIfCounts,
 } from './what-if-words.ts';
 
-const judged = (fields: Partial<WhatIfCounts> = {}): WhatIfCounts => ({
+const counts = (fields: Partial<WhatIfCounts> = {}): WhatIfCounts => ({
   budget_seconds: 400,
   boots: 212,
   false_kill_count: 0,
@@ -35,7 +35,7 @@ it.each([
   [{ false_kill_count: 3, rescued_count: 3 }, /all of them would have been rescued\.$/],
   [{ false_kill_count: 3 }, /none of them would have been rescued\.$/],
 ])('the headline of %o', (fields, says) => {
-  expect(headlineOf(judged(fields))).toMatch(says);
+  expect(headlineOf(counts(fields))).toMatch(says);
 });
 
 it.each([
@@ -47,15 +47,15 @@ it.each([
   ],
   [{ stuck_count: 2, stuck_found_sooner_seconds: 0.01 }, 'The 2 that were stuck would have been found just as soon.'],
 ])('what is said of the stuck of %o', (fields, says) => {
-  expect(stuckSentence(judged(fields))).toBe(says);
+  expect(stuckSentence(counts(fields))).toBe(says);
 });
 
 it('says what nobody knows, and what is to be expected', () => {
-  expect(undecidedSentence(judged())).toBe('');
-  expect(undecidedSentence(judged({ undecided_count: 1 }))).toMatch(/^1 was ended .* past 400 s: whether it would/);
-  expect(undecidedSentence(judged({ undecided_count: 2 }))).toMatch(/^2 were ended .* whether they would/);
-  expect(predictedSentence(judged())).toBe('');
-  expect(predictedSentence(judged({ predicted_false_kill_share: 0.012 }))).toMatch(
+  expect(undecidedSentence(counts())).toBe('');
+  expect(undecidedSentence(counts({ undecided_count: 1 }))).toMatch(/^1 was ended .* past 400 s: whether it would/);
+  expect(undecidedSentence(counts({ undecided_count: 2 }))).toMatch(/^2 were ended .* whether they would/);
+  expect(predictedSentence(counts())).toBe('');
+  expect(predictedSentence(counts({ predicted_false_kill_share: 0.012 }))).toMatch(
     /^Of boots to come that arrive, 1\.2 % would/,
   );
 });
@@ -65,7 +65,7 @@ it.each([
   [{ boots: 8, stuck_count: 1, undecided_count: 1, predicted_false_kill_share: 0 }, 'at most 39 %'],
   [{ boots: 6, false_kill_count: 6, predicted_false_kill_share: 1 }, 'at least 61 %'],
 ])('claims no more of boots to come than %o shows', (fields, share) => {
-  expect(predictedSentence(judged(fields))).toBe(
+  expect(predictedSentence(counts(fields))).toBe(
     `Of boots to come that arrive, ${share} would take longer than that (95 % sure).`,
   );
 });

@@ -43,14 +43,14 @@ function rescueWords({ false_kill_count, rescued_count }: WhatIfCounts): string 
 }
 
 /** The summary in one sentence. */
-export function headlineOf(judged: WhatIfCounts): string {
-  const { budget_seconds, boots, false_kill_count } = judged;
+export function headlineOf(counts: WhatIfCounts): string {
+  const { budget_seconds, boots, false_kill_count } = counts;
   const given = `With ${inSeconds(budget_seconds)}`;
   if (boots === 0) return `${given}: nothing can be said, because no boot is on record.`;
   if (false_kill_count === 0)
     return `${given}, ${boots === 1 ? 'the one boot on record' : `none of ${count(boots)} boots`} would ${boots === 1 ? 'not ' : ''}have been given up before it arrived.`;
   const those = false_kill_count === 1 ? 'it' : 'they';
-  return `${given}, ${count(false_kill_count)} of ${count(boots)} boots would have been given up although ${those} arrived; ${rescueWords(judged)}.`;
+  return `${given}, ${count(false_kill_count)} of ${count(boots)} boots would have been given up although ${those} arrived; ${rescueWords(counts)}.`;
 }
 
 /** How much sooner stuck boots would have been found. */
@@ -72,36 +72,36 @@ export function undecidedSentence({ undecided_count, budget_seconds }: WhatIfCou
 }
 
 /** The upper bound of a share of which no case was seen, with 95 % confidence. */
-const mostUnseen = (seen: number): number => (seen > 0 ? 1 - 0.05 ** (1 / seen) : 1);
+const unseenBound = (seen: number): number => (seen > 0 ? 1 - 0.05 ** (1 / seen) : 1);
 
 /** The predicted share of slow boots. While none or all were slow, only a bound is known. */
-function predicted(judged: WhatIfCounts): { share: number; bound?: 'at most' | 'at least' } | null {
-  const { predicted_false_kill_share: share, boots, false_kill_count, stuck_count, undecided_count } = judged;
+function predicted(counts: WhatIfCounts): { share: number; bound?: 'at most' | 'at least' } | null {
+  const { predicted_false_kill_share: share, boots, false_kill_count, stuck_count, undecided_count } = counts;
   if (share === null) return null;
   const arrivals = boots - stuck_count - undecided_count;
-  if (share === 0 && false_kill_count === 0) return { share: mostUnseen(arrivals), bound: 'at most' };
-  if (share === 1 && false_kill_count === arrivals) return { share: 1 - mostUnseen(arrivals), bound: 'at least' };
+  if (share === 0 && false_kill_count === 0) return { share: unseenBound(arrivals), bound: 'at most' };
+  if (share === 1 && false_kill_count === arrivals) return { share: 1 - unseenBound(arrivals), bound: 'at least' };
   return { share };
 }
 
-export function predictedShare(judged: WhatIfCounts): string {
-  const found = predicted(judged);
+export function predictedShare(counts: WhatIfCounts): string {
+  const found = predicted(counts);
   return found ? `${found.bound ? `${found.bound} ` : ''}${percent(found.share)}` : '';
 }
 
-export function predictedSentence(judged: WhatIfCounts): string {
-  const found = predicted(judged);
+export function predictedSentence(counts: WhatIfCounts): string {
+  const found = predicted(counts);
   if (!found) return '';
   const sure = found.bound ? ' (95 % sure)' : '';
-  return `Of boots to come that arrive, ${predictedShare(judged)} would take longer than that${sure}.`;
+  return `Of boots to come that arrive, ${predictedShare(counts)} would take longer than that${sure}.`;
 }
 
 /** The share of arriving boots that are too slow, with its uncertainty. */
 export function tooSlowWords(predicted: { share: number; low: number; high: number }, arrivals: number): string {
   const { share, low, high } = predicted;
   if (share === 0)
-    return `none of ${count(arrivals)} that arrived (95 % sure: at most ${percent(mostUnseen(arrivals))})`;
+    return `none of ${count(arrivals)} that arrived (95 % sure: at most ${percent(unseenBound(arrivals))})`;
   if (share === 1)
-    return `all ${count(arrivals)} that arrived (95 % sure: at least ${percent(1 - mostUnseen(arrivals))})`;
+    return `all ${count(arrivals)} that arrived (95 % sure: at least ${percent(1 - unseenBound(arrivals))})`;
   return `${percent(share)} of those that arrive (95 % sure: ${percent(low)} to ${percent(high)})`;
 }

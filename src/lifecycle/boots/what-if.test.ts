@@ -46,10 +46,10 @@ describe('another budget', () => {
   it('decides on every boot once', () => {
     fc.assert(
       fc.property(boots, seconds, (all, budget_seconds) => {
-        const told = whatIf(all, { budget_seconds, rescue_seconds: 60 });
+        const result = whatIf(all, { budget_seconds, rescue_seconds: 60 });
         const spared = all.filter((boot) => boot.outcome !== 'timed_out' && boot.seconds <= budget_seconds).length;
-        expect(told.false_kills.length + told.stuck.length + told.undecided + spared).toBe(all.length);
-        expect(told.false_kills.every(({ boot }) => hasArrived(boot) && boot.seconds > budget_seconds)).toBe(true);
+        expect(result.false_kills.length + result.stuck.length + result.undecided + spared).toBe(all.length);
+        expect(result.false_kills.every(({ boot }) => hasArrived(boot) && boot.seconds > budget_seconds)).toBe(true);
       }),
     );
   });
@@ -59,12 +59,12 @@ describe('the share of boots that a budget would kill', () => {
   it('is of those that complete, and lies within its band', () => {
     fc.assert(
       fc.property(boots, seconds, (all, budget_seconds) => {
-        const told = falseKillShare(estimateSurvival(all), budget_seconds);
-        expect(told === null).toBe(!all.some(hasArrived));
-        if (!told) return;
-        expect(told.low).toBeLessThanOrEqual(told.share);
-        expect(told.high).toBeGreaterThanOrEqual(told.share);
-        if (all.every(({ seconds: took }) => took <= budget_seconds)) expect(told.share).toBe(0);
+        const result = falseKillShare(estimateSurvival(all), budget_seconds);
+        expect(result === null).toBe(!all.some(hasArrived));
+        if (!result) return;
+        expect(result.low).toBeLessThanOrEqual(result.share);
+        expect(result.high).toBeGreaterThanOrEqual(result.share);
+        if (all.every(({ seconds: took }) => took <= budget_seconds)) expect(result.share).toBe(0);
       }),
     );
   });

@@ -86,8 +86,8 @@ test('what the boots of a pool taught is a budget to provision, and the rescue w
 });
 
 test('the defaults are the documented numbers', () => {
-  const asked = Object.fromEntries(phases.map((phase) => [phase, resolveBudget({ phase, pool: {} }).seconds]));
-  expect(asked).toEqual({
+  const requested = Object.fromEntries(phases.map((phase) => [phase, resolveBudget({ phase, pool: {} }).seconds]));
+  expect(requested).toEqual({
     queue: 3600,
     provision: 720,
     start: 120,

@@ -6,24 +6,24 @@ import { type AllocationStatus, allocationStatuses } from '../model/states.ts';
 /** These rules know that a deadline passed, not why. The cause may become known later. */
 export const decidedByTime: readonly string[] = ['provision-deadline', 'start-deadline', 'offline-deadline'];
 
-interface Standing {
+interface AllocationFacts {
   status: AllocationStatus;
   deadline_at: string | null;
   verdict: { certain?: boolean | undefined } | null;
 }
 
 /** A window that has ended has no deadline, or a passed one. */
-export const isRescueOver = ({ status, deadline_at }: Omit<Standing, 'verdict'>, nowMs: number): boolean =>
+export const isRescueOver = ({ status, deadline_at }: Omit<AllocationFacts, 'verdict'>, nowMs: number): boolean =>
   status === 'failed' && (deadline_at === null || Date.parse(deadline_at) <= nowMs);
 
 /** The machine is known to have ended, so no rescue will come although the window is open. */
-export const hasEnded = ({ status, verdict }: Pick<Standing, 'status' | 'verdict'>): boolean =>
+export const hasEnded = ({ status, verdict }: Pick<AllocationFacts, 'status' | 'verdict'>): boolean =>
   status === 'failed' && verdict?.certain === true;
 
-export function allocationMeans(standing: Standing, nowMs: number): string {
-  if (isRescueOver(standing, nowMs))
+export function allocationMeans(allocation: AllocationFacts, nowMs: number): string {
+  if (isRescueOver(allocation, nowMs))
     return 'Could not be served, and its rescue window is over; retry it or release it.';
-  if (hasEnded(standing))
+  if (hasEnded(allocation))
     return 'Could not be served: its machine could not be brought up or has ended, and waiting does not bring it back; retry it or release it.';
-  return allocationStatuses[standing.status].means;
+  return allocationStatuses[allocation.status].means;
 }

@@ -27,14 +27,24 @@ export interface CheckedNode {
   agentless?: boolean;
 }
 
-const well = (layer: CheckedLayer['layer'], detail: string): CheckedLayer => ({ layer, ok: true, code: null, detail });
-const unwell = (layer: CheckedLayer['layer'], code: string, detail: string): CheckedLayer => ({
+const passed = (layer: CheckedLayer['layer'], detail: string): CheckedLayer => ({
+  layer,
+  ok: true,
+  code: null,
+  detail,
+});
+const failed = (layer: CheckedLayer['layer'], code: string, detail: string): CheckedLayer => ({
   layer,
   ok: false,
   code,
   detail,
 });
-const open = (layer: CheckedLayer['layer'], detail: string): CheckedLayer => ({ layer, ok: null, code: null, detail });
+const pending = (layer: CheckedLayer['layer'], detail: string): CheckedLayer => ({
+  layer,
+  ok: null,
+  code: null,
+  detail,
+});
 
 const usualStaleSeconds = 30;
 const secondsSince = (then: Date, now: Date) => Math.max(0, Math.round((now.getTime() - then.getTime()) / 100) / 10);
@@ -42,12 +52,12 @@ const secondsSince = (then: Date, now: Date) => Math.max(0, Math.round((now.getT
 function heartbeat({ registered_at, last_seen_at, stale_seconds }: CheckedNode, now: Date): CheckedLayer {
   // A registration counts as a sign of life; the first heartbeat follows it.
   const heard = Math.max(registered_at?.getTime() ?? 0, last_seen_at?.getTime() ?? 0);
-  if (heard === 0) return open('heartbeat', 'it was never heard');
+  if (heard === 0) return pending('heartbeat', 'it was never heard');
   const stale = stale_seconds ?? usualStaleSeconds;
   const silent = secondsSince(new Date(heard), now);
   return silent > stale
-    ? unwell('heartbeat', 'heartbeat_stale', `it was last heard ${silent} s ago, and counts as silent after ${stale} s`)
-    : well('heartbeat', `it was last heard ${silent} s ago`);
+    ? failed('heartbeat', 'heartbeat_stale', `it was last heard ${silent} s ago, and counts as silent after ${stale} s`)
+    : passed('heartbeat', `it was last heard ${silent} s ago`);
 }
 
 /**
@@ -57,27 +67,27 @@ function heartbeat({ registered_at, last_seen_at, stale_seconds }: CheckedNode, 
 function credential({ status, node_instance_id, registered_at, verdict, agentless }: CheckedNode): CheckedLayer {
   if (registered_at !== null)
     return agentless
-      ? open('credential', `no agent of ours runs on instance ${node_instance_id}`)
-      : well('credential', `instance ${node_instance_id} has registered`);
+      ? pending('credential', `no agent of ours runs on instance ${node_instance_id}`)
+      : passed('credential', `instance ${node_instance_id} has registered`);
   if (status === 'failed' && verdict) {
     const { rule, reason, owner, certain } = verdict;
-    const ended = unwell('credential', 'boot_failed', `it ended before it could register: ${reason}`);
-    const judged = rule === 'provision-error' || certain ? ended : unwell('credential', 'never_registered', reason);
-    return { ...judged, ...(owner && { owner }) };
+    const ended = failed('credential', 'boot_failed', `it ended before it could register: ${reason}`);
+    const checks = rule === 'provision-error' || certain ? ended : failed('credential', 'never_registered', reason);
+    return { ...checks, ...(owner && { owner }) };
   }
   if (isFenced(status))
-    return open('credential', `none has registered, and none is waited for any more: the node is ${status}`);
+    return pending('credential', `none has registered, and none is waited for any more: the node is ${status}`);
   if (agentless)
-    return open('credential', `no agent of ours will run on it; the node is ${status}, and its provider is at work`);
-  return unwell('credential', 'never_registered', `the node is ${status}, and no machine has registered for it yet`);
+    return pending('credential', `no agent of ours will run on it; the node is ${status}, and its provider is at work`);
+  return failed('credential', 'never_registered', `the node is ${status}, and no machine has registered for it yet`);
 }
 
 function fence({ status, fence_reason }: CheckedNode): CheckedLayer {
   if (status === 'retired')
-    return unwell('fence', 'node_retired', `the node is retired${fence_reason ? `: ${fence_reason}` : ''}`);
+    return failed('fence', 'node_retired', `the node is retired${fence_reason ? `: ${fence_reason}` : ''}`);
   return isFenced(status)
-    ? unwell('fence', 'node_fenced', `the node is ${status}${fence_reason ? `: ${fence_reason}` : ''}`)
-    : well('fence', `the node is ${status}; nothing is barred for it`);
+    ? failed('fence', 'node_fenced', `the node is ${status}${fence_reason ? `: ${fence_reason}` : ''}`)
+    : passed('fence', `the node is ${status}; nothing is barred for it`);
 }
 
 export const checkNode = (standing: CheckedNode, now: Date): CheckedLayer[] => [
@@ -106,26 +116,26 @@ export function checkPing(task: PingedTask, now: Date): CheckedLayer[] {
   const why = error?.code === 'task_withdrawn' ? error.message : null;
   const claim =
     leases > 0
-      ? well('claim', `its agent took the ping${leases > 1 ? `, ${leases} times` : ''}`)
+      ? passed('claim', `its agent took the ping${leases > 1 ? `, ${leases} times` : ''}`)
       : late
-        ? unwell('claim', 'task_unclaimed', why ?? 'the ping waited, and its agent did not take it in time')
-        : open('claim', 'the ping waits for its agent');
+        ? failed('claim', 'task_unclaimed', why ?? 'the ping waited, and its agent did not take it in time')
+        : pending('claim', 'the ping waits for its agent');
   if (!answered)
     return [
       claim,
       late
-        ? unwell('result', 'result_missing', why ?? 'no answer to the ping arrived in time')
-        : open('result', 'no answer yet'),
+        ? failed('result', 'result_missing', why ?? 'no answer to the ping arrived in time')
+        : pending('result', 'no answer yet'),
     ];
   if (status === 'failed')
-    return [claim, unwell('result', 'ping_refused', `its agent answered: ${error?.message ?? 'failed'}`)];
+    return [claim, failed('result', 'ping_refused', `its agent answered: ${error?.message ?? 'failed'}`)];
   return [
     claim,
     task.signed
-      ? well('result', 'its signed answer arrived')
-      : unwell('result', 'result_unsigned', 'an answer arrived, but not signed by its agent’s key'),
+      ? passed('result', 'its signed answer arrived')
+      : failed('result', 'result_unsigned', 'an answer arrived, but not signed by its agent’s key'),
   ];
 }
 
 /** Over once no later event can change the result. */
-export const isPingOver = (judged: CheckedLayer[]): boolean => judged.every(({ ok }) => ok !== null);
+export const isPingOver = (checks: CheckedLayer[]): boolean => checks.every(({ ok }) => ok !== null);

@@ -5,15 +5,15 @@
 import type { NodeStatus } from '../model/states.ts';
 import { byRule, type ExplainFacts, type Explanation, type NextStep } from './explanation.ts';
 
-type ProviderWay = (facts: ExplainFacts, silent_at: Date | null) => Explanation;
+type AgentlessExplainer = (facts: ExplainFacts, silent_at: Date | null) => Explanation;
 
-const unseen = (at: Date | null): NextStep => ({
+const notShown = (at: Date | null): NextStep => ({
   if: 'its provider answers and does not show it until then',
   ...byRule('offline', 'liveness'),
   at,
 });
 
-export const agentlessWays: Partial<Record<NodeStatus, ProviderWay>> = {
+export const agentlessExplainers: Partial<Record<NodeStatus, AgentlessExplainer>> = {
   provisioning: ({ node, operation }) => ({
     waiting_for: operation ?? 'its provider to finish it',
     next: [
@@ -25,14 +25,14 @@ export const agentlessWays: Partial<Record<NodeStatus, ProviderWay>> = {
     waiting_for: null,
     next: [
       { if: 'its provider shows it as unwell', leads_to: 'degraded', at: null, by: 'degraded' },
-      unseen(silent_at),
+      notShown(silent_at),
     ],
   }),
   degraded: (_, silent_at) => ({
     waiting_for: 'its provider to show it as well again',
     next: [
       { if: 'its provider shows it as well again', leads_to: 'ready', at: null, by: 'degraded' },
-      unseen(silent_at),
+      notShown(silent_at),
     ],
   }),
 };

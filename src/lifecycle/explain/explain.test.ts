@@ -59,12 +59,12 @@ const when = ({ at: moment }: NextStep) => {
     ` [${moment.toISOString()}]`
   );
 };
-/** The displayed text: what it waits for, then each step. */
-const told = ({ waiting_for, next }: Explanation) => [
+/** The displayed text: first the waiting reason, then each step. */
+const shown = ({ waiting_for, next }: Explanation) => [
   `waits for ${waiting_for}`,
   ...next.map((step) => `if ${step.if}: ${step.leads_to}${when(step)}`),
 ];
-const reads = (...args: Parameters<typeof facts>) => told(explain(facts(...args)));
+const reads = (...args: Parameters<typeof facts>) => shown(explain(facts(...args)));
 
 test('where no agent runs, its provider is named and no agent, work or beat', () => {
   for (const status of ['provisioning', 'ready', 'degraded'] as const) {

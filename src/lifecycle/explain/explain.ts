@@ -1,4 +1,4 @@
-/** Explains a machine: what it waits for, what happens next and when. */
+/** Explains what a machine waits for, what happens next, and when. */
 import { type RepeatedFailure, repeatedFailureWords } from '../actions/order-offers.ts';
 import { mayReturnAt, staleAt } from '../deadlines/liveness.ts';
 import { refusedBeatsWords } from '../findings/refused-beats.ts';
@@ -6,7 +6,7 @@ import { degradedFrom, mayBeReady, wellBelow } from '../model/reports.ts';
 import { isObserveOnly } from '../model/rules.ts';
 import type { NodeStatus } from '../model/states.ts';
 import { causes } from '../model/transitions.ts';
-import { agentlessWays } from './explain-agentless.ts';
+import { agentlessExplainers } from './explain-agentless.ts';
 import {
   byRule,
   type ExplainedNode,
@@ -16,7 +16,7 @@ import {
   type NextStep,
 } from './explanation.ts';
 
-type Way = (facts: ExplainFacts) => Explanation;
+type Explainer = (facts: ExplainFacts) => Explanation;
 
 /** The same rule that decides, so the displayed time is exact. */
 const silentAt = (node: ExplainedNode): Date | null =>
@@ -24,7 +24,7 @@ const silentAt = (node: ExplainedNode): Date | null =>
 
 const share = (rate: number) => `${rate * 100} %`;
 
-const provisioning: Way = ({ node, operation }) =>
+const provisioning: Explainer = ({ node, operation }) =>
   node.waiting_for === 'capacity'
     ? {
         waiting_for: 'the provider to grant capacity; its boot budget does not run meanwhile',
@@ -41,7 +41,7 @@ const provisioning: Way = ({ node, operation }) =>
         ],
       };
 
-const starting: Way = ({ node }) =>
+const starting: Explainer = ({ node }) =>
   mayBeReady(node.prerequisites)
     ? {
         waiting_for: 'the machine to say that it is ready',
@@ -66,7 +66,7 @@ const silence = (node: ExplainedNode): NextStep => ({
   at: silentAt(node),
 });
 
-const ready: Way = ({ node }) => ({
+const ready: Explainer = ({ node }) => ({
   waiting_for: null,
   next: [
     { if: `${share(degradedFrom)} of its work fails`, leads_to: 'degraded', at: null, by: 'degraded' },
@@ -74,7 +74,7 @@ const ready: Way = ({ node }) => ({
   ],
 });
 
-const degraded: Way = ({ node }) => ({
+const degraded: Explainer = ({ node }) => ({
   waiting_for:
     node.verdict?.rule === 'liveness' ? 'its heartbeat; it answers only probes' : 'its errors to become fewer',
   next: [
@@ -96,7 +96,7 @@ const believedAt = ({ verdict, last_seen_at, status_since, stale_seconds }: Expl
     ? mayReturnAt(status_since, stale_seconds)
     : null;
 
-const offline: Way = ({ node }) => {
+const offline: Explainer = ({ node }) => {
   const at = believedAt(node);
   const given_up = { ...byRule('failed', 'offline-deadline'), at: node.deadline_at };
   return at
@@ -128,12 +128,12 @@ const endOfWindow = (condition: string, { deadline_at }: ExplainedNode): NextSte
 export const endWords = (verdict: ExplainedNode['verdict']): string =>
   verdict?.rule === 'provision-error' ? 'bringing it up has failed for good' : 'it has ended';
 
-const ended: Way = ({ node, holder }) => ({
+const ended: Explainer = ({ node, holder }) => ({
   waiting_for: `a person${holder ? ' to retry it' : ''}, or the end of its rescue window; ${endWords(node.verdict)}, and waiting does not bring it back`,
   next: [endOfWindow(holder ? 'nobody retries it before' : 'nobody does anything before', node)],
 });
 
-const mayComeBack: Way = ({ node }) => ({
+const mayComeBack: Explainer = ({ node }) => ({
   waiting_for: 'the end of its rescue window, or a sign of life',
   next: [
     { if: 'it registers or beats before then', leads_to: 'starting, rescued by late-registration', at: null },
@@ -141,15 +141,15 @@ const mayComeBack: Way = ({ node }) => ({
   ],
 });
 
-const toBeChanged = (repeated: RepeatedFailure) =>
+const changePoolWords = (repeated: RepeatedFailure) =>
   `a change of pool ${repeated.pool}: ${repeatedFailureWords(repeated)}, and a retry most likely does too. Change what fails (its set-up, image or budget), apply the pool, then retry`;
 
-const failed: Way = (facts) => {
-  const told = (facts.node.verdict?.certain ? ended : mayComeBack)(facts);
-  return facts.repeated ? { ...told, waiting_for: toBeChanged(facts.repeated) } : told;
+const failed: Explainer = (facts) => {
+  const explanation = (facts.node.verdict?.certain ? ended : mayComeBack)(facts);
+  return facts.repeated ? { ...explanation, waiting_for: changePoolWords(facts.repeated) } : explanation;
 };
 
-const draining: Way = ({ node }) => ({
+const draining: Explainer = ({ node }) => ({
   waiting_for: 'running work to end',
   next: [
     { if: 'it is empty', leads_to: 'set aside or retired, as was asked', at: null },
@@ -180,7 +180,7 @@ const stuckInRelease = (facts: ExplainFacts, holder: Holder): Explanation => ({
   next: [{ if: 'a try ends with proof', leads_to: afterProof(facts), at: null }],
 });
 
-const beingCleaned: Way = (facts) => ({
+const beingCleaned: Explainer = (facts) => ({
   waiting_for: facts.operation ?? 'the proof that nothing is left',
   next: [
     { if: 'there is proof', leads_to: afterProof(facts), at: null },
@@ -194,10 +194,10 @@ const beingCleaned: Way = (facts) => ({
   ],
 });
 
-const cleaning: Way = (facts) =>
+const cleaning: Explainer = (facts) =>
   isReleaseFailed(facts.holder) ? stuckInRelease(facts, facts.holder) : beingCleaned(facts);
 
-const named = ({ allocation_id, name }: Holder) => (name ? `${allocation_id} (${name})` : allocation_id);
+const nameOf = ({ allocation_id, name }: Holder) => (name ? `${allocation_id} (${name})` : allocation_id);
 
 /** Failed and released allocations no longer use the machine. */
 const isUsing = ({ status }: Holder) => status !== 'failed' && status !== 'released';
@@ -206,15 +206,15 @@ const isUsing = ({ status }: Holder) => status !== 'failed' && status !== 'relea
 const usedBy = (holder: Holder, reuse: boolean) => {
   const taken = reuse ? '' : ', which in this pool takes the machine down';
   return holder.status === 'active'
-    ? `${named(holder)} is still on it: reactivate lets it serve that again, and before it is reimaged or retired that is released${taken}`
-    : `${named(holder)} still uses it and is released first${taken}`;
+    ? `${nameOf(holder)} is still on it: reactivate lets it serve that again, and before it is reimaged or retired that is released${taken}`
+    : `${nameOf(holder)} still uses it and is released first${taken}`;
 };
 
 /** For a machine that a forced release quarantined, once its residue is settled. */
 export const settledAfterForceWords =
   'released by force; what that left behind is settled since, so it can be reactivated or retired';
 
-const quarantined: Way = ({ node, holder, residue, reuse }) => ({
+const quarantined: Explainer = ({ node, holder, residue, reuse }) => ({
   waiting_for: [
     'a person to decide',
     ...(node.verdict?.rule === 'force-release' && residue.length === 0 ? [settledAfterForceWords] : []),
@@ -223,9 +223,9 @@ const quarantined: Way = ({ node, holder, residue, reuse }) => ({
   ].join('; '),
   next: [],
 });
-const retired: Way = () => ({ waiting_for: null, next: [] });
+const retired: Explainer = () => ({ waiting_for: null, next: [] });
 
-const ways: Record<NodeStatus, Way> = {
+const explainers: Record<NodeStatus, Explainer> = {
   provisioning,
   starting,
   ready,
@@ -241,7 +241,7 @@ const ways: Record<NodeStatus, Way> = {
 /**
  * In an observe-only pool most rules only record their verdicts, so their steps are hypothetical.
  */
-function asObserved(step: NextStep): NextStep {
+function asHypothetical(step: NextStep): NextStep {
   if (!step.by || !isObserveOnly(step.by, causes[step.by].trigger, 'observe')) return step;
   return { ...step, leads_to: `would be ${step.leads_to}; the pool is only observed` };
 }
@@ -255,17 +255,21 @@ const missed: readonly NodeStatus[] = ['starting', 'ready', 'degraded', 'offline
 
 export function explain(facts: ExplainFacts): Explanation {
   const { node } = facts;
-  const byProvider = facts.agentless && agentlessWays[node.status];
-  const told = byProvider ? byProvider(facts, silentAt(node)) : ways[node.status](facts);
+  const agentlessExplainer = facts.agentless && agentlessExplainers[node.status];
+  const explanation = agentlessExplainer ? agentlessExplainer(facts, silentAt(node)) : explainers[node.status](facts);
   const held = node.held && {
     if: `the hold ends (${node.held.reason})`,
     leads_to: `${node.held.rule} is asked again`,
     at: new Date(node.held.held_until),
   };
-  const unheard = facts.refused_beats && isMissed(facts) ? refusedBeatsWords(facts.refused_beats) : null;
+  const refused = facts.refused_beats && isMissed(facts) ? refusedBeatsWords(facts.refused_beats) : null;
   const tries = isReleaseFailed(facts.holder) ? [retry(facts.holder)] : [];
   return {
-    waiting_for: held ? `the end of a hold: ${node.held?.reason}` : (unheard ?? told.waiting_for),
-    next: [...(held ? [held] : []), ...tries, ...(facts.observe_only ? told.next.map(asObserved) : told.next)],
+    waiting_for: held ? `the end of a hold: ${node.held?.reason}` : (refused ?? explanation.waiting_for),
+    next: [
+      ...(held ? [held] : []),
+      ...tries,
+      ...(facts.observe_only ? explanation.next.map(asHypothetical) : explanation.next),
+    ],
   };
 }

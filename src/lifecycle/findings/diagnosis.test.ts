@@ -39,13 +39,13 @@ describe('a line of a boot that goes wrong', () => {
 });
 
 test('a sign is told in words, and whether waiting longer can help', () => {
-  const told = Object.fromEntries(
+  const found = Object.fromEntries(
     lines.map(([code, line]) => {
       const { says, certain } = diagnose(line) ?? {};
       return [code, `${says}${certain ? ', for certain' : ''}`];
     }),
   );
-  expect(told).toEqual({
+  expect(found).toEqual({
     kernel_panic: 'the kernel panicked, for certain',
     no_root_device: 'the root disk was not found, for certain',
     out_of_memory: 'the machine ran out of memory',

@@ -78,13 +78,13 @@ export interface Diagnosis {
   line: string;
 }
 
-const longestLine = 400;
+const maxLineLength = 400;
 
 /** The first matching pattern, with its line. */
 export function diagnose(text: string): Diagnosis | undefined {
   for (const { code, pattern, says, certain } of crashPatterns) {
     const line = text.split('\n').find((each) => pattern.test(each));
-    if (line !== undefined) return { code, says, certain, line: line.trim().slice(0, longestLine) };
+    if (line !== undefined) return { code, says, certain, line: line.trim().slice(0, maxLineLength) };
   }
   return undefined;
 }

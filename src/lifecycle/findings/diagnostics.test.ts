@@ -2,15 +2,15 @@ import { expect, it } from 'vitest';
 import { readDiagnostics, sizeWords } from './diagnostics.ts';
 
 it('reads what an agent and a provider tell', () => {
-  const told = {
+  const read = {
     host: { name: 'rack-7', uptime_seconds: 60, load_average: [1, 2, 3] },
     processes: [{ pid: 7, ppid: 1, group: 7, state: 'S', rss_bytes: 2048, command: 'sleep 1' }],
     boot_stages: [{ name: 'network', seconds: 2 }],
     lines: [{ seq: 1, at: '2026-01-01T00:00:00Z', stream: 'stdout', line: 'up' }],
     attachments: [{ name: 'console', text: 'panic' }],
   };
-  expect(readDiagnostics(told)).toEqual({
-    ...told,
+  expect(readDiagnostics(read)).toEqual({
+    ...read,
     processes: [{ pid: 7, state: 'S', rss_bytes: 2048, command: 'sleep 1' }],
     lines: [{ at: '2026-01-01T00:00:00Z', stream: 'stdout', line: 'up' }],
   });

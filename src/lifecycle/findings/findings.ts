@@ -19,7 +19,7 @@ export type FindingOwner = 'provider' | 'operator' | 'control_plane' | 'node';
 export const findingStatuses = ['seen', 'open', 'resolved', 'repaired', 'accepted'] as const;
 export type FindingStatus = (typeof findingStatuses)[number];
 
-/** `owner`: the layer that has to act. `ways_out`: what a person can do, in full sentences. */
+/** `owner`: the layer that has to act. `ways_out`: advice, in full sentences. */
 export const findingWhats = {
   machine_absent: {
     kind: 'drift',

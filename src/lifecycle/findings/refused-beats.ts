@@ -8,8 +8,9 @@ export interface RefusingRelay {
   relay_pool: string;
 }
 
-const anotherToken = (pool: string) => `slipway tokens create --name NAME --role relay --pool ${pool}`;
-const afresh = (_: RefusingRelay, pool: string) => `start the relay with another token (${anotherToken(pool)})`;
+const newTokenCommand = (pool: string) => `slipway tokens create --name NAME --role relay --pool ${pool}`;
+const restartRelay = (_: RefusingRelay, pool: string) =>
+  `start the relay with another token (${newTokenCommand(pool)})`;
 
 interface Refusal {
   /** For callers who may see the machine, but not other tokens and pools. */
@@ -25,17 +26,17 @@ export const beatRefusals = {
     why: ({ relay, relay_pool }, pool) =>
       `relay token ${relay} is for pool ${relay_pool}, and its machine is of ${pool}`,
     way_out: (_, pool) =>
-      `reach it by a relay with a token for pool ${pool} (${anotherToken(pool)}), or by one without a token`,
+      `reach it by a relay with a token for pool ${pool} (${newTokenCommand(pool)}), or by one without a token`,
   },
   token_unknown: {
     in_short: 'the token of its relay was revoked',
     why: ({ relay }) => `relay token ${relay} was revoked`,
-    way_out: afresh,
+    way_out: restartRelay,
   },
   token_expired: {
     in_short: 'the token of its relay has expired',
     why: ({ relay }) => `relay token ${relay} has expired`,
-    way_out: afresh,
+    way_out: restartRelay,
   },
   credential_expired: {
     in_short: 'its credential has expired',
@@ -47,7 +48,7 @@ export const beatRefusals = {
 
 export type BeatRefusal = keyof typeof beatRefusals;
 
-const anotherJoinToken = (pool: string) =>
+const newJoinToken = (pool: string) =>
   `make another join token (slipway join-token create ${pool}) and start the machine with it`;
 
 /** For machines that authenticate with a join token, as clients of foreign protocols do. */
@@ -55,12 +56,12 @@ export const joinRefusals = {
   join_token_expired: {
     in_short: 'its join token has expired',
     why: (token_id: string) => `join token ${token_id} has expired`,
-    way_out: anotherJoinToken,
+    way_out: newJoinToken,
   },
   join_token_invalid: {
     in_short: 'its join token was revoked',
     why: (token_id: string) => `join token ${token_id} was revoked`,
-    way_out: anotherJoinToken,
+    way_out: newJoinToken,
   },
 } as const;
 
@@ -111,13 +112,13 @@ export function refusedBeatsIn(
     const { in_short, why, way_out } = joinRefusals[code];
     const { ended_at } = fact.data;
     const token_ended_at = typeof ended_at === 'string' ? new Date(ended_at) : null;
-    const said = { in_short, why: why(String(fact.data.join_token_id)), way_out: way_out(pool) };
-    return { at: new Date(fact.at), token_ended_at, ...said };
+    const texts = { in_short, why: why(String(fact.data.join_token_id)), way_out: way_out(pool) };
+    return { at: new Date(fact.at), token_ended_at, ...texts };
   }
   const refusing = { relay: String(fact.data.relay), relay_pool: String(fact.data.relay_pool) };
   const { in_short, why, way_out } = refusalOf(code);
-  const said = { in_short, why: why(refusing, pool), way_out: way_out(refusing, pool) };
-  return { at: new Date(fact.at), token_ended_at: null, ...said };
+  const texts = { in_short, why: why(refusing, pool), way_out: way_out(refusing, pool) };
+  return { at: new Date(fact.at), token_ended_at: null, ...texts };
 }
 
 /** Longer than the lease that clients renew, the longest usual interval. */

@@ -1,7 +1,7 @@
 /**
- * What an overloaded replica sheds: first lists and overviews, which may be a little old anyway;
- * then it assigns longer heartbeat intervals. It still counts heartbeats that it answers this way,
- * and never delays a status change.
+ * Decides which work an overloaded replica sheds: first lists and overviews, which may be a little
+ * old anyway; then it assigns longer heartbeat intervals. It still counts heartbeats that it
+ * answers this way, and never delays a status change.
  */
 
 /** Measured over the last few seconds. */
@@ -25,27 +25,27 @@ export interface Shedding {
 /**
  * The load at which shedding starts. Far above short peaks, because shedding is visible to users.
  */
-const bearable = { loop_lag_ms: 1_000, behind_ms: 2_000, times_the_rate: 2 };
+const threshold = { loop_lag_ms: 1_000, behind_ms: 2_000, rate_factor: 2 };
 /**
  * Any machine handles this many. A lower configured rate lengthens intervals, but is no reason to
  * refuse requests.
  */
-const easyRate = 100;
+const minRate = 100;
 const shedsReadsFrom = 1;
 const shedsBeatsFrom = 2;
 /** Liveness detects failures later while intervals are long, so the factor is bounded. */
-const mostStretch = 4;
+const maxStretch = 4;
 
 export function pressureOf({ loop_lag_ms, behind_ms, beats_per_second, beat_rate }: ReplicaLoad): number {
   return Math.max(
-    loop_lag_ms / bearable.loop_lag_ms,
-    behind_ms / bearable.behind_ms,
-    beats_per_second / (bearable.times_the_rate * Math.max(beat_rate, easyRate)),
+    loop_lag_ms / threshold.loop_lag_ms,
+    behind_ms / threshold.behind_ms,
+    beats_per_second / (threshold.rate_factor * Math.max(beat_rate, minRate)),
   );
 }
 
 export function decideShedding(strain: ReplicaLoad): Shedding {
   const pressure = pressureOf(strain);
   const beats = pressure >= shedsBeatsFrom;
-  return { reads: pressure >= shedsReadsFrom, beats, stretch: beats ? Math.min(pressure, mostStretch) : 1 };
+  return { reads: pressure >= shedsReadsFrom, beats, stretch: beats ? Math.min(pressure, maxStretch) : 1 };
 }

@@ -16,14 +16,14 @@ export const defaultKeepSeconds = {
 
 export type KeepSeconds = Record<keyof typeof defaultKeepSeconds, number>;
 
-const piecesKept = 4;
-const widestDays = 365;
+const partitionsPerLayer = 4;
+const maxDays = 365;
 
 /**
  * A layer has a handful of partitions, whatever its retention: reading a timeline opens each one.
  */
 export const partitionSeconds = (keep_seconds: number): number =>
-  Math.min(widestDays, Math.max(1, Math.ceil(keep_seconds / daySeconds / piecesKept))) * daySeconds;
+  Math.min(maxDays, Math.max(1, Math.ceil(keep_seconds / daySeconds / partitionsPerLayer))) * daySeconds;
 
 /** The midnight (UTC) after a time. Partitions begin and end at midnight. */
 export const midnightAfter = (moment: Date): number =>

@@ -183,7 +183,7 @@ function missingPairs(model: Model): Violation[] {
 }
 
 /** Statuses of the node that should have changed the allocation's status, but did not. */
-const untold: Partial<Record<AllocationPart, readonly NodePart[]>> = {
+const unfollowed: Partial<Record<AllocationPart, readonly NodePart[]>> = {
   provisioning: ['none', 'ready', 'degraded', 'failed', 'retired', 'quarantined'],
   active: ['none', 'failed', 'retired'],
 };
@@ -227,7 +227,7 @@ function brokenStates(model: Model, exploration: Exploration): Violation[] {
       )
         found.push(`no action leads out of ${side.name}`);
     }
-    if (untold[state.allocation]?.includes(state.node)) found.push('the allocation does not follow its node');
+    if (unfollowed[state.allocation]?.includes(state.node)) found.push('the allocation does not follow its node');
     if (released && !exploration.reaches(state, (to) => to.allocation === 'released', 0))
       found.push('the release never ends by itself');
     if (!exploration.reaches(state, isOver, 1)) found.push('no end can be reached by itself and one action');

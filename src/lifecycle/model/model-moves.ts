@@ -129,7 +129,7 @@ const nodeGuards: Partial<Record<Cause, (allocation: AllocationPart, node: NodeP
   join: (allocation) => allocation === 'none',
 };
 
-const nothingIsLeft = (node: NodePart) => node === 'none' || node === 'retired';
+const isGone = (node: NodePart) => node === 'none' || node === 'retired';
 
 /**
  * Causes that move an allocation only if its node is in one of these statuses. Causes of paired
@@ -143,8 +143,8 @@ const allocationGuards: Partial<Record<Cause, (node: NodePart) => boolean>> = {
   'node-assigned': never,
   retry: never,
   // A node that was quarantined during its cleanup stays quarantined when it is proven clean.
-  proof: (node) => nothingIsLeft(node) || node === 'quarantined',
-  'force-release': (node) => nothingIsLeft(node) || node === 'quarantined',
+  proof: (node) => isGone(node) || node === 'quarantined',
+  'force-release': (node) => isGone(node) || node === 'quarantined',
   'allocation-create': (node) => node === 'none',
 };
 
@@ -160,12 +160,12 @@ const kinds: Record<Trigger, MoveKind> = {
 
 const kindOf = (by: Cause): MoveKind => (chances.includes(by) ? 'chance' : kinds[causes[by].trigger]);
 
-const departing = <S extends string>(part: S | 'over' | 'none'): S | 'new' | 'over' => (part === 'none' ? 'new' : part);
+const originOf = <S extends string>(part: S | 'over' | 'none'): S | 'new' | 'over' => (part === 'none' ? 'new' : part);
 const has = <S extends string>(edges: readonly Edge<S>[], from: S | 'new', to: S, by: Cause) =>
   edges.some((edge) => edge.from === from && edge.to === to && edge.by.includes(by));
 
 function nodeMoves(model: Model, { node, allocation }: State): Move[] {
-  const open = model.nodeEdges.filter((edge) => edge.from === departing(node));
+  const open = model.nodeEdges.filter((edge) => edge.from === originOf(node));
   return open.flatMap((edge) => {
     const pair = model.pairedChanges.find(
       (each) =>
@@ -183,7 +183,7 @@ function nodeMoves(model: Model, { node, allocation }: State): Move[] {
 
 function allocationMoves(model: Model, { node, allocation }: State): Move[] {
   return model.allocationEdges
-    .filter((edge) => edge.from === departing(allocation))
+    .filter((edge) => edge.from === originOf(allocation))
     .flatMap((edge) =>
       edge.by
         .filter((by) => allocationGuards[by]?.(node) ?? true)
@@ -195,7 +195,7 @@ function jointMoves(model: Model, state: State): Move[] {
   return jointChanges
     .filter(
       ({ node, allocation }) =>
-        node.from === departing(state.node) &&
+        node.from === originOf(state.node) &&
         allocation.from === state.allocation &&
         has(model.nodeEdges, node.from, node.to, node.by) &&
         has(model.allocationEdges, allocation.from, allocation.to, allocation.by),
@@ -210,7 +210,7 @@ function jointMoves(model: Model, state: State): Move[] {
 /**
  * A free machine is ready, so the allocation passes through `provisioning` in the same transaction.
  */
-function handingOutMoves(model: Model, { node, allocation }: State): Move[] {
+function assignmentMoves(model: Model, { node, allocation }: State): Move[] {
   const possible =
     has(model.allocationEdges, 'requested', 'provisioning', 'node-assigned') &&
     has(model.allocationEdges, 'provisioning', 'active', 'node-ready');
@@ -222,19 +222,21 @@ function handingOutMoves(model: Model, { node, allocation }: State): Move[] {
   return [];
 }
 
-function endingMoves(model: Model, { node, allocation }: State): Move[] {
+function closingMoves(model: Model, { node, allocation }: State): Move[] {
   const moves: Move[] = [];
   if (allocation === 'failed' && model.allocationStatuses.failed.deadline === 'rescue')
     moves.push({ to: { node, allocation: 'over' }, by: 'window-over', kind: 'automatic' });
-  const letGo = allocation === 'failed' && node !== 'failed';
-  if (allocation === 'released' || allocation === 'over' || letGo)
+  const isDetached = allocation === 'failed' && node !== 'failed';
+  if (allocation === 'released' || allocation === 'over' || isDetached)
     moves.push({ to: { node, allocation: 'none' }, by: 'forgotten', kind: 'view' });
   // An allocation that has lost its machine is retried on another one.
-  if (letGo && has(model.allocationEdges, 'failed', 'provisioning', 'retry'))
+  if (isDetached && has(model.allocationEdges, 'failed', 'provisioning', 'retry'))
     moves.push({ to: { node: 'provisioning', allocation: 'provisioning' }, by: 'retry', kind: 'operator' });
   return moves;
 }
 
 export function movesFrom(model: Model, state: State): Move[] {
-  return [nodeMoves, allocationMoves, jointMoves, handingOutMoves, endingMoves].flatMap((moves) => moves(model, state));
+  return [nodeMoves, allocationMoves, jointMoves, assignmentMoves, closingMoves].flatMap((moves) =>
+    moves(model, state),
+  );
 }

@@ -49,7 +49,7 @@ const isIll = (beat: Beat) => beat.status === 'degraded' || (beat.error_rate ?? 
 const percent = (rate: number | undefined) => `${Math.round((rate ?? 0) * 100)} %`;
 
 /** Adds the machine's message to a reason: only the machine knows the cause. */
-const inItsWords = (reason: string, { message }: Beat) => {
+const withMessage = (reason: string, { message }: Beat) => {
   const words = message?.replaceAll(/\s+/g, ' ').trim();
   return words ? `${reason}: ${words}` : reason;
 };
@@ -82,25 +82,25 @@ function whenOffline(node: ReportingNode, beat: Beat, now: Date): ReportEffect |
   if (beat.status === 'stopping') return undefined;
   const silenced = node.verdict?.rule === 'liveness';
   if (silenced && mayReturnAt(node.status_since, node.stale_seconds) > now) return undefined;
-  const said = beat.status ?? node.reported_status;
+  const reported = beat.status ?? node.reported_status;
   const wasIll = node.verdict?.from === 'degraded' && !silenced;
-  const ill = said === 'degraded' || isIll(beat) || (wasIll && (beat.error_rate ?? degradedFrom) >= wellBelow);
+  const ill = reported === 'degraded' || isIll(beat) || (wasIll && (beat.error_rate ?? degradedFrom) >= wellBelow);
   return {
     to: ill ? 'degraded' : 'ready',
     by: 'heartbeat-returned',
-    reason: ill ? inItsWords('it beats again', beat) : 'it beats again',
+    reason: ill ? withMessage('it beats again', beat) : 'it beats again',
   };
 }
 
 function whenReady(_: ReportingNode, beat: Beat): ReportEffect | undefined {
   if (beat.status === 'stopping') return { to: 'offline', by: 'goodbye', reason: 'the node said goodbye' };
   if (beat.status === 'degraded')
-    return { to: 'degraded', by: 'degraded', reason: inItsWords('the node says it is degraded', beat) };
+    return { to: 'degraded', by: 'degraded', reason: withMessage('the node says it is degraded', beat) };
   if (!isIll(beat)) return undefined;
   return {
     to: 'degraded',
     by: 'degraded',
-    reason: inItsWords(`${percent(beat.error_rate)} of its work fails (degraded from ${percent(degradedFrom)})`, beat),
+    reason: withMessage(`${percent(beat.error_rate)} of its work fails (degraded from ${percent(degradedFrom)})`, beat),
   };
 }
 

@@ -7,7 +7,7 @@ export interface ShownPercent {
   raise(workflow_id: string, percent: number): number;
 }
 
-const most = 20_000;
+const maxEntries = 20_000;
 
 export function createShownPercent(): ShownPercent {
   const shown = new Map<string, number>();
@@ -18,8 +18,8 @@ export function createShownPercent(): ShownPercent {
       shown.delete(workflow_id);
       if (raised < 100) shown.set(workflow_id, raised);
       // Evicts the least recently used.
-      const [forgotten] = shown.size > most ? shown.keys() : [];
-      if (forgotten !== undefined) shown.delete(forgotten);
+      const [oldest] = shown.size > maxEntries ? shown.keys() : [];
+      if (oldest !== undefined) shown.delete(oldest);
       return raised;
     },
   };

@@ -14,7 +14,7 @@ const sameMs = 1;
  * Sweeps run every few seconds, so a verdict comes a little after its deadline. A boot that arrives
  * before the verdict is in time.
  */
-const lookSeconds = 15;
+const sweepDelaySeconds = 15;
 
 const standing: Record<SamplePhase, NodeStatus> = { provision: 'provisioning', start: 'starting' };
 const arrival: Record<SamplePhase, NodeStatus> = { provision: 'starting', start: 'ready' };
@@ -66,13 +66,13 @@ function deadlineUnder(boot: RecordedBoot, budget_seconds: number, { budgets }: 
 const isSame = (one: Date, other: Date) => Math.abs(one.getTime() - other.getTime()) <= sameMs;
 const round = (seconds: number) => Math.round(seconds);
 
-const waited = (boot: RecordedBoot, until: Date, { seconds, source }: Budget): string => {
+const waitWords = (boot: RecordedBoot, until: Date, { seconds, source }: Budget): string => {
   const given = secondsBetween(boot.started_at, until);
   const moved = Math.abs(given - seconds) < 0.5 ? '' : `, deadline moved by ${round(given - seconds)} s`;
   return `waited ${round(given)} s, budget of ${round(seconds)} s from ${source}${moved}`;
 };
 
-interface Judged {
+interface ReplayedBoot {
   boot: RecordedBoot;
   /** Progress counts under this policy, but was not recorded after the failure. */
   unseen_advance: boolean;
@@ -82,7 +82,7 @@ interface Judged {
   rescue_seconds: number;
 }
 
-const came = ({ boot }: Judged): Decided => {
+const arrivalOf = ({ boot }: ReplayedBoot): Decided => {
   const { phase, started_at, ended_at } = boot;
   const says = phase === 'provision' ? 'it registered' : 'it was ready';
   return {
@@ -92,7 +92,7 @@ const came = ({ boot }: Judged): Decided => {
   };
 };
 
-const openUntil = ({ boot }: Judged): Decided => ({
+const openEnd = ({ boot }: ReplayedBoot): Decided => ({
   verdict: standing[boot.phase],
   at: boot.ended_at,
   reason: boot.outcome === 'running' ? 'it is still on its way' : 'it was ended by somebody or something else',
@@ -100,116 +100,121 @@ const openUntil = ({ boot }: Judged): Decided => ({
 
 type GivenUp = NonNullable<RecordedBoot['given_up']>;
 
-const gaveUp = (given_up: GivenUp): Decided => ({
+const failureOf = (given_up: GivenUp): Decided => ({
   verdict: 'failed',
   at: given_up.at,
   reason: given_up.reason,
 });
 
-const wouldGiveUp = ({ boot, deadline_at, budget }: Judged, then: string): Decision => ({
+const wouldFail = ({ boot, deadline_at, budget }: ReplayedBoot, then: string): Decision => ({
   verdict: 'failed',
   at: deadline_at,
-  reason: `${waited(boot, deadline_at, budget)}${then && `; ${then}`}`,
+  reason: `${waitWords(boot, deadline_at, budget)}${then && `; ${then}`}`,
 });
 
-interface Besides {
+interface Options {
   rule?: string;
   sure?: boolean;
 }
 
-function differ(
-  judged: Judged,
+function difference(
+  replayed: ReplayedBoot,
   kind: DifferenceKind,
   was: Decided,
   would_be: Decision,
-  besides: Besides = {},
+  options: Options = {},
 ): ReplayOutcome {
-  const { boot, unseen_advance } = judged;
-  const { rule = rules[boot.phase], sure = true } = besides;
+  const { boot, unseen_advance } = replayed;
+  const { rule = rules[boot.phase], sure = true } = options;
   const unseen = `${would_be.reason}; what it showed after it was given up is not on record`;
-  const told = unseen_advance ? { ...would_be, reason: unseen } : would_be;
-  return { difference: differenceOf(boot, kind, rule, was, told, sure && !unseen_advance) };
+  const decision = unseen_advance ? { ...would_be, reason: unseen } : would_be;
+  return { difference: differenceOf(boot, kind, rule, was, decision, sure && !unseen_advance) };
 }
 
-const isRescued = ({ boot, deadline_at, rescue_seconds }: Judged): boolean =>
+const isRescued = ({ boot, deadline_at, rescue_seconds }: ReplayedBoot): boolean =>
   boot.ended_at <= secondsLater(deadline_at, rescue_seconds);
 
 /** It arrived and had not failed. */
-function arrivedInTime(judged: Judged): ReplayOutcome {
-  const { boot, deadline_at } = judged;
+function arrivedInTime(replayed: ReplayedBoot): ReplayOutcome {
+  const { boot, deadline_at } = replayed;
   if (boot.ended_at <= deadline_at) return undefined;
   // At this deadline a machine that sends heartbeats becomes ready; only a silent one fails.
   if (boot.phase === 'start') return { unknown: { kind: 'beats', node_id: boot.node_id } };
   const late = `it arrived ${round(secondsBetween(deadline_at, boot.ended_at))} s later`;
-  return isRescued(judged)
-    ? differ(judged, 'boot_given_up', came(judged), wouldGiveUp(judged, `${late} and would have been taken back`))
-    : differ(judged, 'boot_lost', came(judged), wouldGiveUp(judged, `${late}, after its rescue window`));
+  return isRescued(replayed)
+    ? difference(
+        replayed,
+        'boot_given_up',
+        arrivalOf(replayed),
+        wouldFail(replayed, `${late} and would have been taken back`),
+      )
+    : difference(replayed, 'boot_lost', arrivalOf(replayed), wouldFail(replayed, `${late}, after its rescue window`));
 }
 
 /**
  * At an earlier deadline, a machine that still sent heartbeats would have become ready instead of
  * failing.
  */
-function stillBeating(judged: Judged, { at, reason, last_seen_at, stale_seconds }: GivenUp): ReplayOutcome {
-  const { boot, deadline_at, budget } = judged;
+function stillBeating(replayed: ReplayedBoot, { at, reason, last_seen_at, stale_seconds }: GivenUp): ReplayOutcome {
+  const { boot, deadline_at, budget } = replayed;
   if (boot.phase !== 'start' || last_seen_at === null || deadline_at >= at) return undefined;
   const freshUntil = secondsLater(last_seen_at, stale_seconds ?? 0);
   // It sent heartbeats when it failed, so it lacked something else, and would at any deadline.
   if (freshUntil >= at || freshUntil < deadline_at) return undefined;
   if (last_seen_at > deadline_at) return { unknown: { kind: 'beats', node_id: boot.node_id } };
-  const beat = `it still beat when start-up was to be over (${waited(boot, deadline_at, budget)})`;
+  const beat = `it still beat when start-up was to be over (${waitWords(boot, deadline_at, budget)})`;
   const would_be = { verdict: 'ready', at: deadline_at, reason: beat };
-  return differ(judged, 'ready_instead', { verdict: 'failed', at, reason }, would_be, { rule: 'stuck-starting' });
+  return difference(replayed, 'ready_instead', { verdict: 'failed', at, reason }, would_be, { rule: 'stuck-starting' });
 }
 
 /** It failed and arrived later. */
-function arrivedLate(judged: Judged, given_up: GivenUp, before: Before): ReplayOutcome {
-  const { boot, deadline_at } = judged;
-  const was = gaveUp(given_up);
-  if (boot.ended_at <= deadline_at) return differ(judged, 'boot_spared', was, came(judged));
+function arrivedLate(replayed: ReplayedBoot, given_up: GivenUp, before: Before): ReplayOutcome {
+  const { boot, deadline_at } = replayed;
+  const was = failureOf(given_up);
+  if (boot.ended_at <= deadline_at) return difference(replayed, 'boot_spared', was, arrivalOf(replayed));
   const wasRescued =
     boot.outcome === 'late' || boot.ended_at <= secondsLater(before.deadline_at, before.rescue_seconds);
-  const then = (words: string) => wouldGiveUp(judged, words);
-  if (!isRescued(judged))
-    return wasRescued ? differ(judged, 'boot_lost', was, then('it arrived after its rescue window')) : undefined;
-  if (!wasRescued) return differ(judged, 'boot_kept', was, then('it arrived inside its rescue window'));
+  const then = (words: string) => wouldFail(replayed, words);
+  if (!isRescued(replayed))
+    return wasRescued ? difference(replayed, 'boot_lost', was, then('it arrived after its rescue window')) : undefined;
+  if (!wasRescued) return difference(replayed, 'boot_kept', was, then('it arrived inside its rescue window'));
   if (isSame(before.deadline_at, deadline_at)) return undefined;
   const kind = deadline_at < before.deadline_at ? 'late_sooner' : 'late_later';
-  return differ(judged, kind, was, then('it arrived later and would have been taken back'));
+  return difference(replayed, kind, was, then('it arrived later and would have been taken back'));
 }
 
 /** It failed and never arrived. */
-function neverCame(judged: Judged, given_up: GivenUp, before: Before): ReplayOutcome {
-  const { boot, deadline_at } = judged;
+function neverArrived(replayed: ReplayedBoot, given_up: GivenUp, before: Before): ReplayOutcome {
+  const { boot, deadline_at } = replayed;
   if (isSame(before.deadline_at, deadline_at)) return undefined;
-  const was = gaveUp(given_up);
-  if (deadline_at < before.deadline_at) return differ(judged, 'stuck_sooner', was, wouldGiveUp(judged, ''));
+  const was = failureOf(given_up);
+  if (deadline_at < before.deadline_at) return difference(replayed, 'stuck_sooner', was, wouldFail(replayed, ''));
   const known = deadline_at <= boot.watched_until;
   const then = known ? '' : 'nobody watched it for so long, so nobody knows whether it would have come';
-  return differ(judged, 'stuck_later', was, wouldGiveUp(judged, then), { sure: known });
+  return difference(replayed, 'stuck_later', was, wouldFail(replayed, then), { sure: known });
 }
 
-function madeReady(judged: Judged, before: Date): ReplayOutcome {
-  const { boot, deadline_at, budget } = judged;
-  const was = { ...came(judged), reason: 'it beat, and start-up had to be over' };
+function madeReady(replayed: ReplayedBoot, before: Date): ReplayOutcome {
+  const { boot, deadline_at, budget } = replayed;
+  const was = { ...arrivalOf(replayed), reason: 'it beat, and start-up had to be over' };
   const sooner = deadline_at < before;
   const reason = sooner
-    ? `if it beat by then (${waited(boot, deadline_at, budget)})`
-    : `at the latest, unless it says so itself before (${waited(boot, deadline_at, budget)})`;
+    ? `if it beat by then (${waitWords(boot, deadline_at, budget)})`
+    : `at the latest, unless it says so itself before (${waitWords(boot, deadline_at, budget)})`;
   const would_be = { verdict: 'ready', at: deadline_at, reason };
-  return differ(judged, sooner ? 'ready_sooner' : 'ready_later', was, would_be, {
+  return difference(replayed, sooner ? 'ready_sooner' : 'ready_later', was, would_be, {
     rule: 'stuck-starting',
     sure: false,
   });
 }
 
 /** Ended by something else, or still running. */
-function leftOpen(judged: Judged): ReplayOutcome {
-  const { boot, deadline_at } = judged;
+function leftOpen(replayed: ReplayedBoot): ReplayOutcome {
+  const { boot, deadline_at } = replayed;
   if (boot.ended_at <= deadline_at) return undefined;
   if (boot.phase === 'start') return { unknown: { kind: 'beats', node_id: boot.node_id } };
-  const would_be = wouldGiveUp(judged, 'nobody knows whether it would have come');
-  return differ(judged, 'boot_cut_short', openUntil(judged), would_be, { sure: boot.outcome === 'running' });
+  const would_be = wouldFail(replayed, 'nobody knows whether it would have come');
+  return difference(replayed, 'boot_cut_short', openEnd(replayed), would_be, { sure: boot.outcome === 'running' });
 }
 
 /** The outcome under the policy that was in force. */
@@ -218,19 +223,19 @@ interface Before {
   rescue_seconds: number;
 }
 
-const isFar = (one: Date, other: Date) => Math.abs(secondsBetween(one, other)) > lookSeconds;
+const isFarFrom = (one: Date, other: Date) => Math.abs(secondsBetween(one, other)) > sweepDelaySeconds;
 
 /**
  * If the policy in force does not explain the record, a replay under another policy would be wrong
  * too.
  */
-function unexplained({ boot, deadline_at }: Judged, before: Before): ReplayOutcome {
+function unexplained({ boot, deadline_at }: ReplayedBoot, before: Before): ReplayOutcome {
   const { given_up, node_id, ended_at } = boot;
-  if (given_up && isFar(given_up.deadline_at ?? given_up.at, before.deadline_at))
+  if (given_up && isFarFrom(given_up.deadline_at ?? given_up.at, before.deadline_at))
     return { unknown: { kind: 'moved', node_id } };
-  if (boot.ready_by_rule && isFar(ended_at, before.deadline_at)) return { unknown: { kind: 'moved', node_id } };
+  if (boot.ready_by_rule && isFarFrom(ended_at, before.deadline_at)) return { unknown: { kind: 'moved', node_id } };
   const kept = given_up ? given_up.at : ended_at;
-  if (kept <= secondsLater(before.deadline_at, lookSeconds)) return undefined;
+  if (kept <= secondsLater(before.deadline_at, sweepDelaySeconds)) return undefined;
   return !given_up && ended_at <= deadline_at ? undefined : { unknown: { kind: 'kept', node_id } };
 }
 
@@ -245,15 +250,15 @@ export function replayBoot(boot: RecordedBoot, inForce: ReplayPolicy, proposed: 
   const deadline_at = deadlineUnder(boot, budget.seconds, proposed);
   const counts = phase === 'start' || proposed.budgets.progress_aware === true;
   const unseen_advance = counts && given_up !== null && deadline_at > given_up.at;
-  const judged: Judged = { boot, budget, rescue_seconds, deadline_at, unseen_advance };
+  const replayed: ReplayedBoot = { boot, budget, rescue_seconds, deadline_at, unseen_advance };
   const isSameDeadline = isSame(before.deadline_at, deadline_at);
   // A boot that did not fail needs no rescue.
   if (isSameDeadline && (!given_up || before.rescue_seconds === rescue_seconds)) return undefined;
-  const puzzle = unexplained(judged, before);
-  if (puzzle) return puzzle;
-  if (boot.ready_by_rule) return isSameDeadline ? undefined : madeReady(judged, before.deadline_at);
-  if (!given_up) return hasArrived(boot) ? arrivedInTime(judged) : leftOpen(judged);
-  const beating = stillBeating(judged, given_up);
+  const unknown = unexplained(replayed, before);
+  if (unknown) return unknown;
+  if (boot.ready_by_rule) return isSameDeadline ? undefined : madeReady(replayed, before.deadline_at);
+  if (!given_up) return hasArrived(boot) ? arrivedInTime(replayed) : leftOpen(replayed);
+  const beating = stillBeating(replayed, given_up);
   if (beating) return beating;
-  return hasArrived(boot) ? arrivedLate(judged, given_up, before) : neverCame(judged, given_up, before);
+  return hasArrived(boot) ? arrivedLate(replayed, given_up, before) : neverArrived(replayed, given_up, before);
 }

@@ -9,7 +9,7 @@ import type { NodeStatus } from '../model/states.ts';
 import { type Difference, differenceOf } from './difference.ts';
 import type { History, RecordedChange } from './history.ts';
 
-type Standing = Record<string, number>;
+type StatusCounts = Record<string, number>;
 
 /** A verdict that a rule gave or held. */
 interface Due {
@@ -39,8 +39,8 @@ function dueOf(rule: NodeRuleName, { changes, held, brake }: History): Due[] {
 }
 
 /** Counts the fleet at a time. Must be called in order of time. */
-function fleetThen({ changes, standing }: History): (at: Date) => Standing {
-  const then: Standing = { ...standing };
+function fleetAt({ changes, standing }: History): (at: Date) => StatusCounts {
+  const then: StatusCounts = { ...standing };
   const move = (from: string, to: string) => {
     then[from] = (then[from] ?? 0) - 1;
     then[to] = (then[to] ?? 0) + 1;
@@ -56,7 +56,7 @@ function fleetThen({ changes, standing }: History): (at: Date) => Standing {
   };
 }
 
-const countOf = (standing: Standing, phase: readonly NodeStatus[]): number =>
+const countOf = (standing: StatusCounts, phase: readonly NodeStatus[]): number =>
   phase.reduce((sum, status) => sum + Math.max(0, standing[status] ?? 0), 0);
 
 type Returns = Map<string, number[]>;
@@ -76,7 +76,7 @@ function returnsOf(changes: readonly RecordedChange[]): Returns {
 const backAfter = (returns: Returns, { node_instance_id, at }: Due): number =>
   returns.get(node_instance_id)?.find((ms) => ms > at.getTime()) ?? Number.POSITIVE_INFINITY;
 
-interface Said {
+interface BrakeStep {
   holds: boolean;
   /** The hold or the pause starts here. */
   opens: boolean;
@@ -91,7 +91,7 @@ function brakeRun({ brake }: History, rule: NodeRuleName, returns: Returns) {
   let recent: { at: Date; count: number }[] = [];
   let open: OpenHold | undefined;
   let allBackMs = Number.NEGATIVE_INFINITY;
-  return (at: Date, dues: Due[], standing: number, policy: BrakePolicy): Said => {
+  return (at: Date, dues: Due[], standing: number, policy: BrakePolicy): BrakeStep => {
     const from = secondsLater(at, -brake.window_seconds);
     recent = recent.filter((each) => each.at > from);
     if (open && (at >= open.held_until || at.getTime() >= allBackMs)) open = undefined;
@@ -142,7 +142,7 @@ function* replayRule(
   const dues = dueOf(rule, history);
   if (dues.length === 0) return;
   const isHolding = nodeRules[rule].en_masse === 'hold';
-  const fleet = fleetThen(history);
+  const fleet = fleetAt(history);
   const before = brakeRun(history, rule, returns);
   const after = brakeRun(history, rule, returns);
   for (const together of Map.groupBy(dues, ({ at }) => at.getTime()).values()) {

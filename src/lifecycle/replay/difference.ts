@@ -81,10 +81,10 @@ export interface Difference {
   sure: boolean;
 }
 
-type Whose = Pick<Difference, 'node_id' | 'node_instance_id'>;
+type MachineIds = Pick<Difference, 'node_id' | 'node_instance_id'>;
 
 export const differenceOf = (
-  { node_id, node_instance_id }: Whose,
+  { node_id, node_instance_id }: MachineIds,
   kind: DifferenceKind,
   rule: string,
   was: Decided,

@@ -115,8 +115,10 @@ describe('a boot', () => {
   });
 
   test('that was only told of in an observed pool is taken back by a longer window', () => {
-    const told = boot(1200, { given_up: givenUp(720) });
-    expect(kinds(past(told), policy({ budgets: { rescue_seconds: 600 } }))).toEqual(found('boot_kept', 'failed', 720));
+    const explained = boot(1200, { given_up: givenUp(720) });
+    expect(kinds(past(explained), policy({ budgets: { rescue_seconds: 600 } }))).toEqual(
+      found('boot_kept', 'failed', 720),
+    );
   });
 
   test('that was stuck is found sooner or later; beyond the end of its machine nobody knows', () => {
@@ -238,8 +240,8 @@ test('each boot is judged by the generation that it was made from, and the newes
 
 test('what no record can answer is said', () => {
   const past = history(policy(), { cut: { boots: true, changes: true } });
-  const asked = policy({ mode: 'observe', budgets: { drain_seconds: 5 } });
-  expect(untold(past, asked)).toEqual([
+  const proposed = policy({ mode: 'observe', budgets: { drain_seconds: 5 } });
+  expect(untold(past, proposed)).toEqual([
     ['other_budgets', null],
     ['observed', null],
     ['cut_boots', null],

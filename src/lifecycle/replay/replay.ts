@@ -28,25 +28,25 @@ export interface Replay {
   untold: UnknownTotal[];
 }
 
-const mostNamed = 20;
+const maxNamed = 20;
 
 /** These budgets are not replayed. */
 const notReplayed = ['queue_seconds', 'drain_seconds', 'release_seconds'] as const satisfies (keyof BudgetSettings)[];
 
 /** Questions about the policy that no record can answer. */
 function unanswerable(history: History, proposed: ReplayPolicy): UnknownKind[] {
-  const found: UnknownKind[] = [];
+  const outcomes: UnknownKind[] = [];
   const now = history.generations.at(-1)?.policy;
   const allowed = heartbeatPolicy(proposed.heartbeat).stale_after_seconds;
   if (history.generations.some(({ policy }) => allowed < heartbeatPolicy(policy.heartbeat).stale_after_seconds))
-    found.push('short_silences');
+    outcomes.push('short_silences');
   if (proposed.budgets.policy === 'learned' && history.boots.some((boot) => boot.budget_source !== 'learned'))
-    found.push('learned');
-  if (now && notReplayed.some((name) => proposed.budgets[name] !== now.budgets[name])) found.push('other_budgets');
-  if (proposed.mode === 'observe') found.push('observed');
-  if (history.cut.boots) found.push('cut_boots');
-  if (history.cut.changes) found.push('cut_changes');
-  return found;
+    outcomes.push('learned');
+  if (now && notReplayed.some((name) => proposed.budgets[name] !== now.budgets[name])) outcomes.push('other_budgets');
+  if (proposed.mode === 'observe') outcomes.push('observed');
+  if (history.cut.boots) outcomes.push('cut_boots');
+  if (history.cut.changes) outcomes.push('cut_changes');
+  return outcomes;
 }
 
 /**
@@ -64,9 +64,9 @@ export function* replaySteps(history: History, proposed: ReplayPolicy): Generato
 }
 
 /** Sums up all steps. */
-export function replayTotal(history: History, proposed: ReplayPolicy, found: readonly ReplayOutcome[]): Replay {
-  const differences = found.flatMap((each) => (each && 'difference' in each ? [each.difference] : []));
-  const untold = found.flatMap((each) => (each && 'unknown' in each ? [each.unknown] : []));
+export function replayTotal(history: History, proposed: ReplayPolicy, outcomes: readonly ReplayOutcome[]): Replay {
+  const differences = outcomes.flatMap((each) => (each && 'difference' in each ? [each.difference] : []));
+  const untold = outcomes.flatMap((each) => (each && 'unknown' in each ? [each.unknown] : []));
   const otherwise: Replay['otherwise'] = {};
   for (const { kind } of differences) otherwise[kind] = (otherwise[kind] ?? 0) + 1;
   return {
@@ -81,7 +81,7 @@ export function replayTotal(history: History, proposed: ReplayPolicy, found: rea
         count: all.length,
         node_ids: [...new Set(all.flatMap(({ node_id }) => (node_id === undefined ? [] : [node_id])))].slice(
           0,
-          mostNamed,
+          maxNamed,
         ),
       })),
       ...unanswerable(history, proposed).map((kind) => ({ kind, count: null, node_ids: [] })),
