@@ -17,24 +17,24 @@ const errorSection = ([code, entry]: [string, FaultEntry & { status?: number }])
     `${entry.status === undefined ? '' : `**${entry.status}** · `}${entry.title} · owner: ${entry.owner_layer}${entry.detail_layer ? ` (${entry.detail_layer})` : ''}`,
     '',
     `- Cause: ${entry.cause}`,
-    `- What to do: ${entry.remedy}`,
+    `- Remedy: ${entry.remedy}`,
   ].join('\n');
 
 const errorsPage = () =>
   `${[
     '# Errors',
-    'Made from `src/contract/errors/errors.ts` by `node scripts/generate-contract-docs.ts`; a test compares the two.',
-    'Every error is `application/problem+json` (RFC 9457) with one of these codes. `owner_layer` says who has to act, `correlation_id` is found again in evidence and logs, and `type` leads to the same text on the server (`/docs/errors`).',
+    'For everybody who gets an error code: its cause, its owner and its remedy. Generated from `src/contract/errors/errors.ts` by `node scripts/generate-contract-docs.ts`.',
+    'Every error is `application/problem+json` (RFC 9457) with one of these codes. `owner_layer` names the layer that must act. `correlation_id` is also in evidence and logs. `type` links to the same text on the server (`/docs/errors`).',
     ...Object.entries<ErrorEntry>(errorCatalogue).map(errorSection),
-    '## Found on the way',
-    'Nobody sends these: `slipway doctor`, `slipway agent doctor`, the agent’s transport evidence and the CLI name by them what keeps an answer from arriving.',
+    '## Faults of the connection',
+    'The server does not send these. `slipway doctor`, `slipway agent doctor`, the CLI and the agent’s evidence use them when no answer arrives.',
     ...Object.entries<PathFault>(pathFaults).map(errorSection),
   ].join('\n\n')}\n`;
 
 const credentialsInBody = {
   token: 'a token in the body',
   enrolment: 'an enrolment or join token in the body, or the instance credential',
-  instances: 'one instance credential for each beat',
+  instances: 'one instance credential for each heartbeat',
 };
 
 function whoMay(access: Access): string {
@@ -60,8 +60,8 @@ function apiPage(): string {
   );
   return `${[
     '# HTTP API',
-    'Made from `src/contract/routes.ts` by `node scripts/generate-contract-docs.ts`; a test compares the two. A running server shows the schemas at `/docs` and gives them at `/openapi.json`.',
-    'JSON in snake_case, times in RFC 3339. Unknown fields are refused, bodies are capped. Lists are `{items, next_cursor}`. Every change that a person makes takes an `Idempotency-Key` (scope: the token, kept for a day): its work, its answer and its audit line are one transaction. Errors are in [errors.md](errors.md).',
+    'For authors of programs: every route. A running server shows the schemas at `/docs` and serves them at `/openapi.json`. Generated from `src/contract/routes.ts` by `node scripts/generate-contract-docs.ts`.',
+    'JSON in snake_case, times in RFC 3339. Unknown fields are refused, bodies are capped. Lists are `{items, next_cursor}`. Every change by a person accepts an `Idempotency-Key` (scope: the token, kept for a day): its work, its answer and its audit line are one transaction. Errors are in [errors.md](errors.md).',
     ...sections,
   ].join('\n\n')}\n`;
 }
