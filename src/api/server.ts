@@ -13,7 +13,6 @@ import { serveProtocols } from './compat/serve.ts';
 import { handlers } from './handlers.ts';
 import { openBeatLane, readAgain } from './heartbeats/beat-lane.ts';
 import { answersHead, refuseUnrouted } from './http/addresses.ts';
-import { dropBody } from './http/asked-for.ts';
 import { authorize, checkOrigin } from './http/auth.ts';
 import {
   checkContentType,
@@ -31,6 +30,7 @@ import { countsAsRefused, sendProblem } from './http/replies/problem-reply.ts';
 import { createRefusalRecorder } from './http/replies/refusals.ts';
 import { everyReply, isNamedHost, onlyOverTls } from './http/replies/reply-headers.ts';
 import { beginSpan, idsOfRequest, isTraced, spanOf } from './http/request-span.ts';
+import { dropBody } from './http/requested-action.ts';
 import { isConsolePage, serveConsole, serveDocs } from './http/static-files.ts';
 import { compileCheck, compileReply } from './http/validation.ts';
 import { type BodyBudget, createBodyBudget } from './limits/held/body-budget.ts';

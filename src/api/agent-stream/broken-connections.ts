@@ -10,7 +10,7 @@ import type { Actor } from '../../contract/evidence/evidence.ts';
 import { type Fact, recordEvidence } from '../../store/evidence/evidence.ts';
 import type { Database } from '../../store/pg/database.ts';
 import { fillAllocationIds } from '../../store/transitions/amend-node.ts';
-import { createToldOnce } from '../http/rate-limited.ts';
+import { createToldOnce } from '../http/rate-limited-notices.ts';
 import type { OutsideWrites } from '../limits/quotas/outside-writes.ts';
 import { instanceWriter, relayWriter } from '../limits/quotas/writers.ts';
 import type { Ending } from './wire.ts';

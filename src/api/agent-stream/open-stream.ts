@@ -10,8 +10,8 @@ import { agentRoutes } from '../../contract/routes/agent.ts';
 import { bearerOf } from '../http/auth.ts';
 import type { Handler } from '../services.ts';
 import type { Upgrade } from './acceptor.ts';
-import { serveAgent } from './of-agent.ts';
-import { serveRelay } from './of-relay.ts';
+import { serveAgent } from './serve-agent.ts';
+import { serveRelay } from './serve-relay.ts';
 
 const crowdedRetrySeconds = 10;
 const stoppingRetrySeconds = 1;

@@ -14,13 +14,13 @@ import { type Pace, readDuration } from '../../lifecycle/deadlines/pace.ts';
 import type { NodeStatus } from '../../lifecycle/model/states.ts';
 import type { AgentSession, ProtocolClient } from '../../store/agents/agent-sessions.ts';
 import { readNodesOf } from '../../store/rows/nodes.ts';
-import { takeBeat } from '../heartbeats/take-beat.ts';
+import { takeBeat } from '../heartbeats/accept-beat.ts';
 import { mustCount } from './admit.ts';
 import type { ProtocolCall, ProtocolHandler, ProtocolHandlers, ProtocolServices } from './calls.ts';
+import { tellNewFields, tellSaid } from './client-facts.ts';
 import { fieldsBeside, keptFields } from './kept-fields.ts';
 import { idLabel, nameFor, namesFor } from './names.ts';
 import { enrolByJoinToken } from './register.ts';
-import { tellNewFields, tellSaid } from './tell.ts';
 
 const protocol = 'agentfield';
 

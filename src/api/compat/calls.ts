@@ -6,7 +6,7 @@ import type { ProtocolOperation } from '../../contract/compat/routes.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
 import type { ProbeAnswer } from '../../lifecycle/joins/contest.ts';
 import type { AgentSession } from '../../store/agents/agent-sessions.ts';
-import type { ToldOnce } from '../http/rate-limited.ts';
+import type { ToldOnce } from '../http/rate-limited-notices.ts';
 import type { ApiServices } from '../services.ts';
 import type { JoinGrant, JoinGrants } from './join-grants.ts';
 import type { Paces } from './paces.ts';

@@ -13,13 +13,13 @@ import type { AgentSession } from '../../store/agents/agent-sessions.ts';
 import { instanceRow } from '../../store/agents/instances.ts';
 import { nameHeld } from '../../store/agents/joins/known-names.ts';
 import { nameStanding } from '../../store/agents/joins/name-standing.ts';
-import { takeBeat } from '../heartbeats/take-beat.ts';
+import { takeBeat } from '../heartbeats/accept-beat.ts';
 import { sourceAddress } from '../http/source-address.ts';
 import type { ProtocolCall, ProtocolHandlers, ProtocolServices } from './calls.ts';
+import { tellNewFields, tellSaid } from './client-facts.ts';
 import { fieldsBeside, keptFields } from './kept-fields.ts';
 import { admitJoin, enrol, type Wanted } from './register.ts';
 import { mustBeRestart } from './restart.ts';
-import { tellNewFields, tellSaid } from './tell.ts';
 
 const protocol = 'molecule';
 

@@ -7,11 +7,11 @@ import { type Protocol, type ProtocolRoute, protocolOf, protocols } from '../../
 import { type ProtocolOperation, protocolRoutes } from '../../contract/compat/routes.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { shownPathOf } from '../http/addresses.ts';
-import { dropBody } from '../http/asked-for.ts';
 import { checkOrigin } from '../http/auth.ts';
-import { createToldOnce } from '../http/rate-limited.ts';
+import { createToldOnce } from '../http/rate-limited-notices.ts';
 import { countsAsRefused, problemOf } from '../http/replies/problem-reply.ts';
 import { reportUndocumented } from '../http/replies/undocumented.ts';
+import { dropBody } from '../http/requested-action.ts';
 import { compileCheck } from '../http/validation.ts';
 import { markIdentified } from '../limits/held/connections.ts';
 import type { ApiServices } from '../services.ts';

@@ -21,7 +21,7 @@ import { everyReply } from '../http/replies/reply-headers.ts';
 import { compileCheck } from '../http/validation.ts';
 import { markIdentified } from '../limits/held/connections.ts';
 import type { ApiServices } from '../services.ts';
-import { shedOf, takeAtOnce } from './take-beat.ts';
+import { shedOf, takeAtOnce } from './accept-beat.ts';
 
 const { method, path } = routes['agent-heartbeat'];
 const checkBeat = compileCheck(Heartbeat, 'body') as (value: unknown) => Heartbeat;

@@ -4,9 +4,9 @@ import { ApiProblem } from '../../contract/errors/errors.ts';
 import { isFenced, type NodeStatus } from '../../lifecycle/model/states.ts';
 import type { AgentSession } from '../../store/agents/agent-sessions.ts';
 import { answerTask, renewLease } from '../../store/agents/tasks.ts';
-import { leaseSigned } from '../hand-tasks.ts';
 import type { Handlers } from '../services.ts';
-import { untilFact } from '../stream/until-fact.ts';
+import { untilFact } from '../stream/wait-for-fact.ts';
+import { leaseSigned } from '../task-delivery.ts';
 
 /** Where the work of taking it down is still to come. */
 const takenDown: readonly NodeStatus[] = ['draining', 'cleaning'];

@@ -13,15 +13,15 @@ import { recordOutsideFacts } from '../../store/evidence/evidence.ts';
 import { lastStoredSeq } from '../../store/logs/node-logs.ts';
 import { nodeRow } from '../../store/rows/nodes.ts';
 import { fillAllocationIds } from '../../store/transitions/amend-node.ts';
-import { relaySource, takeBatch, tellRefusedBatch } from '../heartbeats/take-batch.ts';
-import { takeSingle } from '../heartbeats/take-beat.ts';
+import { relaySource, takeBatch, tellRefusedBatch } from '../heartbeats/accept-batch.ts';
+import { takeSingle } from '../heartbeats/accept-beat.ts';
 import { bearerOf, fencedProblem, RelayRefused, relayOf } from '../http/auth.ts';
 import { sourceNetwork } from '../http/source-address.ts';
 import { compileCheck } from '../http/validation.ts';
 import type { LookupSource } from '../limits/quotas/request-rates.ts';
 import { instanceWriter, registrationCost, registrationWriter } from '../limits/quotas/writers.ts';
-import { refuseReservedKinds } from '../outside-kinds.ts';
 import type { ApiServices, Handlers } from '../services.ts';
+import { refuseReservedKinds } from './reserved-kinds.ts';
 
 const checkLine = compileCheck(ShippedLine, 'body');
 /** Clocks differ a little; a machine that is further ahead than this would put its boot where nobody looks for it. */

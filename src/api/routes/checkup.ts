@@ -13,7 +13,7 @@ import { hasAgent } from '../../store/agents/instances.ts';
 import { joinedRow, type NodeRow, readNode } from '../../store/rows/nodes.ts';
 import { poolGeneration } from '../../store/rows/pools.ts';
 import type { ApiServices, Call, Handlers } from '../services.ts';
-import { untilFact } from '../stream/until-fact.ts';
+import { untilFact } from '../stream/wait-for-fact.ts';
 
 const checkWire = ({ layer, ok, code, detail, owner }: CheckedLayer): LayerCheck => {
   const entry = code === null ? null : faultEntry(code);

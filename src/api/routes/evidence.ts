@@ -6,8 +6,8 @@ import type { OutsideFact } from '../../contract/evidence/evidence.ts';
 import { misplacedIds } from '../../store/agents/outside-fact-ids.ts';
 import { type OutsideRow, recordOutsideFacts } from '../../store/evidence/evidence.ts';
 import { actorOf } from '../http/callers.ts';
-import { refuseReservedKinds } from '../outside-kinds.ts';
 import type { Handlers } from '../services.ts';
+import { refuseReservedKinds } from './reserved-kinds.ts';
 
 const words = {
   allocation_id: 'must name an allocation of yours that is not released',

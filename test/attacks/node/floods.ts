@@ -76,7 +76,7 @@ export const floodAttacks: Attack[] = [
     name: 'fills the store by flapping its status',
     without: [
       {
-        file: 'src/api/heartbeats/take-beat.ts',
+        file: 'src/api/heartbeats/accept-beat.ts',
         find: 'const release = outside.tryReserve(writer, statusReportCost);',
         replace: 'const release = () => {};',
       },

@@ -11,12 +11,12 @@ import type { Attack, SourceEdit } from '../support/attack.ts';
 
 const lookUpByInstanceId: SourceEdit[] = [
   {
-    file: 'src/api/heartbeats/take-batch.ts',
+    file: 'src/api/heartbeats/accept-batch.ts',
     find: "if (beat.credential === undefined) throw new ApiProblem('beat_credential_missing');",
     replace: '',
   },
   {
-    file: 'src/api/heartbeats/take-batch.ts',
+    file: 'src/api/heartbeats/accept-batch.ts',
     find: 'if (open.length === 0) return',
     replace: `for (const [index, beat] of beats.entries())
       if (beat.credential === undefined)

@@ -56,7 +56,7 @@ const onePredicateFile: Rule = {
 /**
  * API code that names a visibility instead of passing on its caller's:
  * - auth.ts derives the caller's from its token
- * - asked-for.ts names the target of a refused call in evidence, whose readers are filtered
+ * - requested-action.ts names the target of a refused call in evidence, whose readers are filtered
  * - live-feed.ts and progress-ticks.ts read once for all streams; stream-events.ts filters for
  *   each
  * - checkup.ts reads a node that was shown to the caller, or on which the calling agent runs
@@ -65,7 +65,7 @@ const onePredicateFile: Rule = {
  */
 const mayNameVisibility = [
   'src/api/http/auth.ts',
-  'src/api/http/asked-for.ts',
+  'src/api/http/requested-action.ts',
   'src/api/stream/live-feed.ts',
   'src/api/stream/progress-ticks.ts',
   'src/api/routes/checkup.ts',

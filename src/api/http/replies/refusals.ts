@@ -11,9 +11,9 @@ import type { Fact } from '../../../store/evidence/evidence.ts';
 import type { Transaction } from '../../../store/pg/database.ts';
 import { refusalWriter } from '../../limits/quotas/writers.ts';
 import type { ApiServices } from '../../services.ts';
-import { askedFor, idsOfTarget } from '../asked-for.ts';
 import { actorOf } from '../callers.ts';
-import { createToldOnce } from '../rate-limited.ts';
+import { createToldOnce } from '../rate-limited-notices.ts';
+import { askedFor, idsOfTarget } from '../requested-action.ts';
 import { sourceAddress } from '../source-address.ts';
 
 /** Somebody was kept out: by who they are, or by the fence around their machine. */

@@ -4,8 +4,8 @@ import type { ApiProblem } from '../../contract/errors/errors.ts';
 import { effectiveStaleSeconds } from '../../lifecycle/deadlines/budgets.ts';
 import type { AgentSession } from '../../store/agents/agent-sessions.ts';
 import type { ApiServices } from '../services.ts';
-import { takeBatch } from './take-batch.ts';
-import { takeAtOnce, takeBeat } from './take-beat.ts';
+import { takeBatch } from './accept-batch.ts';
+import { takeAtOnce, takeBeat } from './accept-beat.ts';
 
 const staleAfterSeconds = 30;
 const poolSeconds = 10;

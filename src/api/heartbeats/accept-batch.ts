@@ -11,7 +11,7 @@ import { fencedProblem, refuseExpired } from '../http/auth.ts';
 import type { Relay } from '../http/callers.ts';
 import type { LookupSource } from '../limits/quotas/request-rates.ts';
 import type { ApiServices } from '../services.ts';
-import { takeAtOnce, takeBeat } from './take-beat.ts';
+import { takeAtOnce, takeBeat } from './accept-beat.ts';
 
 /** News of one batch that are written at the same time: the store's connections are there for everybody. */
 const newsAtOnce = 4;

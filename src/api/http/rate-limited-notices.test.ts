@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { virtualClock } from '../../base/virtual-clock.ts';
-import { createToldOnce, mostTargets } from './rate-limited.ts';
+import { createToldOnce, mostTargets } from './rate-limited-notices.ts';
 
 const comes = (what: string, target: string | null = null, actor = 'somebody') => ({ actor, what, target });
 

@@ -3,7 +3,7 @@ import { expect, test, vi } from 'vitest';
 import type { WebSocket } from 'ws';
 import { virtualClock } from '../../base/virtual-clock.ts';
 import type { ApiServices } from '../services.ts';
-import { serveAgent } from './of-agent.ts';
+import { serveAgent } from './serve-agent.ts';
 import { createAgentStreams } from './streams.ts';
 import { FakeSocket } from './testing/fake-socket.ts';
 

@@ -1,6 +1,6 @@
 /** Rows, proofs and explanations are read by the kind of a fact, so kinds that the server writes are refused from outside. */
-import { ApiProblem } from '../contract/errors/errors.ts';
-import { isReservedKind } from '../contract/evidence/evidence-kinds.ts';
+import { ApiProblem } from '../../contract/errors/errors.ts';
+import { isReservedKind } from '../../contract/evidence/evidence-kinds.ts';
 
 export function refuseReservedKinds(facts: readonly { kind: string }[]): void {
   const errors = facts.flatMap(({ kind }, place) =>

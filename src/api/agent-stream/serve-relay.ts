@@ -5,7 +5,7 @@ import type { CorrelationId } from '../../base/ids.ts';
 import { BatchFrame } from '../../contract/agent/agent.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { badBeats } from '../../contract/routes/agent.ts';
-import { relaySource, takeBatch } from '../heartbeats/take-batch.ts';
+import { relaySource, takeBatch } from '../heartbeats/accept-batch.ts';
 import { actorOf, type Relay } from '../http/callers.ts';
 import { compileCheck } from '../http/validation.ts';
 import type { ApiServices } from '../services.ts';

@@ -7,11 +7,11 @@ import { ApiProblem } from '../../contract/errors/errors.ts';
 import { badBeats } from '../../contract/routes/agent.ts';
 import { assignedIntervalSeconds } from '../../lifecycle/deadlines/pace.ts';
 import type { AgentSession } from '../../store/agents/agent-sessions.ts';
-import { handTasks } from '../hand-tasks.ts';
-import { takeBeat } from '../heartbeats/take-beat.ts';
+import { takeBeat } from '../heartbeats/accept-beat.ts';
 import { fencedProblem, refuseExpired } from '../http/auth.ts';
 import { compileCheck } from '../http/validation.ts';
 import type { ApiServices } from '../services.ts';
+import { handTasks } from '../task-delivery.ts';
 import { openWire } from './wire.ts';
 
 export interface AgentCaller {

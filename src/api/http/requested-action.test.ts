@@ -1,7 +1,7 @@
 /** What is kept of a refused request's body. */
 import type { FastifyRequest } from 'fastify';
 import { expect, test, vi } from 'vitest';
-import { askedFor, dropBody } from './asked-for.ts';
+import { askedFor, dropBody } from './requested-action.ts';
 
 const refused = (body: unknown) => {
   const resume = vi.fn();

@@ -3,7 +3,7 @@ import { expect, test, vi } from 'vitest';
 import type { WebSocket } from 'ws';
 import { virtualClock } from '../../base/virtual-clock.ts';
 import type { ApiServices } from '../services.ts';
-import { serveRelay } from './of-relay.ts';
+import { serveRelay } from './serve-relay.ts';
 import { FakeSocket } from './testing/fake-socket.ts';
 
 test('every batch uses the token of the relay', async () => {
