@@ -1,4 +1,6 @@
-/** Every route's handler. The type makes a route without one, or one without a route, a compile error. */
+/**
+ * The handler of every route. A route without one, or a handler without a route, does not compile.
+ */
 
 import { agentStream } from './agent-stream/open-stream.ts';
 import { agentHandlers } from './routes/agent.ts';

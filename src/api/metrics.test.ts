@@ -1,4 +1,4 @@
-/** What is stuck is seen by its age: nodes that take nothing new, releases that failed, and what was found. */
+/** Ages of stuck nodes and releases, open findings, and stream figures. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../test/support/store.ts';
 import { moment, secondsLater } from '../base/clock.ts';
@@ -22,7 +22,7 @@ beforeAll(async () => {
 afterAll(() => store.close());
 
 const streams = {
-  ...{ readers: 3, questions: 2, batches: 5, facts: 7, bytes: 11, dropped: 1 },
+  ...{ readers: 3, filters: 2, batches: 5, facts: 7, bytes: 11, dropped: 1 },
   ...{ tail_seconds: 0, gather_seconds: 0, join_seconds: 0, render_seconds: 0, write_seconds: 0.25 },
 };
 const own = {
@@ -42,7 +42,7 @@ const own = {
   }),
 };
 
-test('ages and counts of what is fenced or parked, by pool', async () => {
+test('reports counts and ages of fenced nodes and failed releases, by pool', async () => {
   const scrape = createMetrics(db, clock, own);
   const place = (status: 'quarantined' | 'failed' | 'ready', count: number, after: number, seconds: number) =>
     placeNodes(db, { pool: 'gpu', count, after, status, since: secondsLater(now, -seconds) });
@@ -67,7 +67,7 @@ test('ages and counts of what is fenced or parked, by pool', async () => {
   expect(text).toContain('slipway_shed_total{what="beats"} 3\n');
 });
 
-test('what was found is counted while it is open', async () => {
+test('counts open findings', async () => {
   const scrape = createMetrics(db, clock, own);
   const found = {
     finding_id: 'find_1',
@@ -87,7 +87,7 @@ test('what was found is counted while it is open', async () => {
   expect(await scrape()).toContain('slipway_findings{kind="drift"} 1\n');
 });
 
-test('who reads the stream, and what that costs', async () => {
+test('reports stream readers and their cost', async () => {
   const text = await createMetrics(db, clock, own)();
   for (const line of [
     'readers 3',

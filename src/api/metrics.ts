@@ -1,4 +1,7 @@
-/** Prometheus metrics with bounded labels. Counts come from the store when they are asked for, so that idling costs nothing. */
+/**
+ * Prometheus metrics with bounded labels. Counts are read from the store on request, so idling
+ * costs nothing.
+ */
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { type Clock, now, secondsBetween } from '../base/clock.ts';
 import type { ForwardFigures } from '../base/telemetry/log-forwarder.ts';
@@ -31,7 +34,7 @@ export interface SweepFigures {
   failed_at: Date | null;
 }
 
-/** What this replica knows of itself. */
+/** The figures of this replica. */
 export interface ReplicaFigures {
   sweeps(): SweepFigures[];
   intake(): IntakeFigures;
@@ -51,53 +54,58 @@ export function createMetrics(db: Queryable, clock: Clock, own: ReplicaFigures):
   const nodes = gauge('slipway_nodes', 'Nodes by status', ['status']);
   const allocations = gauge('slipway_allocations', 'Allocations by status', ['status']);
   const operations = gauge('slipway_operations', 'Operations by status', ['status']);
-  const sweepRuns = gauge('slipway_sweep_runs_total', 'Runs of a sweep on this replica', ['sweep']);
-  const sweepDecided = gauge('slipway_sweep_decided_total', 'Decisions of a sweep on this replica', ['sweep']);
-  const sweepHeld = gauge('slipway_sweep_held_total', 'Verdicts of a rule that were held back', ['sweep']);
-  const sweepWouldHave = gauge('slipway_sweep_would_have_total', 'Verdicts that observed pools were told of', [
+  const sweepRuns = gauge('slipway_sweep_runs_total', 'Runs of each sweep on this replica', ['sweep']);
+  const sweepDecided = gauge('slipway_sweep_decided_total', 'Decisions of each sweep on this replica', ['sweep']);
+  const sweepHeld = gauge('slipway_sweep_held_total', 'Verdicts held back, by rule', ['sweep']);
+  const sweepWouldHave = gauge('slipway_sweep_would_have_total', 'Verdicts only recorded, for observe-only pools', [
     'sweep',
   ]);
-  const sweepLateness = gauge('slipway_sweep_lateness_seconds', 'How late the last verdicts of a rule were', ['sweep']);
-  const sweepFailing = gauge('slipway_sweep_failing', 'Whether the last run of a sweep failed', ['sweep']);
+  const sweepLateness = gauge('slipway_sweep_lateness_seconds', 'Delay of the last verdicts of each rule', ['sweep']);
+  const sweepFailing = gauge('slipway_sweep_failing', '1 if the last run of the sweep failed', ['sweep']);
   const held = gauge('slipway_nodes_held', 'Nodes whose verdict is held back', ['rule', 'kind']);
-  const holds = gauge('slipway_brake_holds', 'Holds that are open and were not let go', ['rule']);
-  const fencedNodes = gauge('slipway_fenced_nodes', 'Nodes that take nothing new, by pool and status', fencedBy);
-  const fencedOldest = gauge('slipway_fenced_oldest_seconds', 'Age of the oldest such node in its status', fencedBy);
-  const parked = gauge('slipway_parked_allocations', 'Allocations whose release failed, by pool', fencedBy);
+  const holds = gauge('slipway_brake_holds', 'Open brake holds that nobody resumed', ['rule']);
+  const fencedNodes = gauge('slipway_fenced_nodes', 'Fenced nodes, by pool and status', fencedBy);
+  const fencedOldest = gauge(
+    'slipway_fenced_oldest_seconds',
+    'Time that the oldest fenced node has its status',
+    fencedBy,
+  );
+  const parked = gauge('slipway_parked_allocations', 'Allocations with a failed release, by pool', fencedBy);
   const parkedOldest = gauge('slipway_parked_oldest_seconds', 'Age of the oldest failed release', fencedBy);
   const findings = gauge('slipway_findings', 'Open findings by kind', ['kind']);
-  const residue = gauge('slipway_residue_open', 'What is upstream without a live owner', ['driver']);
-  const residueAge = gauge('slipway_residue_oldest_seconds', 'How long the oldest open residue has been there', [
+  const residue = gauge('slipway_residue_open', 'Open residue: resources at a provider without a live owner', [
     'driver',
   ]);
-  const sweepSeconds = gauge('slipway_sweep_last_seconds', 'How long the last run of a sweep took', ['sweep']);
+  const residueAge = gauge('slipway_residue_oldest_seconds', 'Age of the oldest open residue', ['driver']);
+  const sweepSeconds = gauge('slipway_sweep_last_seconds', 'Duration of the last run of each sweep', ['sweep']);
 
   const agentStreams = gauge('slipway_agent_streams', 'Open streams of agents and relays on this replica', ['of']);
   const connections = gauge('slipway_connections', 'Open connections to this replica', []);
-  const connectionsClosed = gauge(
-    'slipway_connections_closed_total',
-    'Connections closed because there were too many',
-    ['reason'],
-  );
+  const connectionsClosed = gauge('slipway_connections_closed_total', 'Connections closed by the connection limits', [
+    'reason',
+  ]);
   const fillConnections = ({ open, closed_unknown, closed_idle, refused }: ConnectionFigures) => {
     connections.set(open);
     const byReason = { no_credential: closed_unknown, idle: closed_idle, limit: refused };
     for (const [reason, count] of Object.entries(byReason)) connectionsClosed.set({ reason }, count);
   };
-  const beatsHeard = gauge('slipway_beats_total', 'Beats that this replica has heard', []);
-  const beatsRate = gauge('slipway_beats_per_second', 'Beats that this replica hears in a second', []);
-  const beatsBehind = gauge('slipway_beats_behind_seconds', 'How long beats wait to be stored', []);
-  const loopLag = gauge('slipway_loop_lag_seconds', 'How late the timers of this replica are', []);
-  const shed = gauge('slipway_shed_total', 'What was put off because this replica had too much to do', ['what']);
-  const stretch = gauge('slipway_interval_stretch', 'By which intervals are longer because of that', []);
-  const limited = gauge('slipway_limited_total', 'What the write limits dropped, refused or coalesced', ['of', 'what']);
-  const limitedAccounts = gauge('slipway_limit_accounts', 'Callers whose write allowance is being counted', []);
+  const beatsHeard = gauge('slipway_beats_total', 'Heartbeats accepted by this replica', []);
+  const beatsRate = gauge('slipway_beats_per_second', 'Heartbeats per second on this replica', []);
+  const beatsBehind = gauge('slipway_beats_behind_seconds', 'Delay until heartbeats are stored', []);
+  const loopLag = gauge('slipway_loop_lag_seconds', 'Event loop lag of this replica', []);
+  const shed = gauge('slipway_shed_total', 'Heartbeats and reads shed in an overload', ['what']);
+  const stretch = gauge('slipway_interval_stretch', 'Factor on heartbeat intervals in an overload; 1 is normal', []);
+  const limited = gauge('slipway_limited_total', 'Writes dropped, refused or coalesced by the write limits', [
+    'of',
+    'what',
+  ]);
+  const limitedAccounts = gauge('slipway_limit_accounts', 'Callers with a counted write allowance', []);
   const fillLimits = ({ accounts, losses }: OutsideFigures) => {
     limitedAccounts.set(accounts);
     for (const [of, counts] of losses)
       for (const [what, count] of Object.entries(counts)) limited.set({ of, what }, count);
   };
-  const tellOverload = () => {
+  const fillOverload = () => {
     const figures = own.overload();
     beatsHeard.set(figures.beats);
     beatsRate.set(figures.beats_per_second);
@@ -108,30 +116,32 @@ export function createMetrics(db: Queryable, clock: Clock, own: ReplicaFigures):
     stretch.set(figures.shedding.stretch);
   };
 
-  const logsHeld = gauge('slipway_logs_held_bytes', 'Log lines that are being stored by this replica', []);
-  const logsRefused = gauge('slipway_logs_slowed_total', 'Batches of log lines that were told to come later', []);
+  const logsHeld = gauge('slipway_logs_held_bytes', 'Bytes of log lines waiting to be stored', []);
+  const logsRefused = gauge('slipway_logs_slowed_total', 'Log batches refused with a retry time', []);
   const receivers = ['receiver'];
-  const forwarded = gauge('slipway_logs_forwarded_lines_total', 'Log lines that a receiver has taken', receivers);
+  const forwarded = gauge('slipway_logs_forwarded_lines_total', 'Log lines forwarded to a receiver', receivers);
   const forwardDropped = gauge(
     'slipway_logs_forward_dropped_lines_total',
-    'Log lines a receiver did not get',
+    'Log lines dropped before a receiver took them',
     receivers,
   );
-  const forwardWaiting = gauge('slipway_logs_forward_waiting_lines', 'Log lines that wait to be forwarded', receivers);
+  const forwardWaiting = gauge('slipway_logs_forward_waiting_lines', 'Log lines waiting to be forwarded', receivers);
 
-  const streamReaders = gauge('slipway_stream_readers', 'Readers of the stream on this replica', []);
-  const streamQuestions = gauge('slipway_stream_questions', 'Different things that readers of the stream ask for', []);
-  const streamDropped = gauge('slipway_stream_dropped_total', 'Readers that did not keep up and were let go', []);
-  const streamFacts = gauge('slipway_stream_facts_total', 'Facts that were shown to readers', []);
-  const streamBatches = gauge('slipway_stream_batches_total', 'Batches in which they were shown', []);
-  const streamBytes = gauge('slipway_stream_bytes_total', 'Bytes that were sent to readers', []);
-  const streamSeconds = gauge('slipway_stream_seconds_total', 'How long each part of showing took, over all batches', [
-    'part',
-  ]);
+  const streamReaders = gauge('slipway_stream_readers', 'Readers of the event stream on this replica', []);
+  const streamFilters = gauge('slipway_stream_questions', 'Distinct filters of the stream readers', []);
+  const streamDropped = gauge(
+    'slipway_stream_dropped_total',
+    'Stream readers dropped because they did not keep up',
+    [],
+  );
+  const streamFacts = gauge('slipway_stream_facts_total', 'Facts sent to stream readers', []);
+  const streamBatches = gauge('slipway_stream_batches_total', 'Batches of facts sent to stream readers', []);
+  const streamBytes = gauge('slipway_stream_bytes_total', 'Bytes sent to stream readers', []);
+  const streamSeconds = gauge('slipway_stream_seconds_total', 'Time spent on the stream, by part', ['part']);
 
   const fillStreams = (streams: FeedFigures) => {
     streamReaders.set(streams.readers);
-    streamQuestions.set(streams.questions);
+    streamFilters.set(streams.filters);
     streamDropped.set(streams.dropped);
     streamFacts.set(streams.facts);
     streamBatches.set(streams.batches);
@@ -184,7 +194,7 @@ export function createMetrics(db: Queryable, clock: Clock, own: ReplicaFigures):
     const { agents, relays } = own.agentStreams();
     agentStreams.set({ of: 'agent' }, agents);
     agentStreams.set({ of: 'relay' }, relays);
-    tellOverload();
+    fillOverload();
     fillLimits(own.outside());
     fillConnections(own.connections());
     const { held_bytes, refused } = own.intake();
@@ -204,9 +214,9 @@ export function createMetrics(db: Queryable, clock: Clock, own: ReplicaFigures):
       sweepLateness.set({ sweep: sweep.name }, sweep.lateness_seconds ?? 0);
       sweepFailing.set({ sweep: sweep.name }, sweep.error === null ? 0 : 1);
     }
-    return (await registry.metrics()).replace(countedUp, '$1 counter');
+    return (await registry.metrics()).replace(counterTypes, '$1 counter');
   };
 }
 
-/** What only grows is counted elsewhere and copied here, which the library lets us do with gauges alone. */
-const countedUp = /^(# TYPE \S+_total) gauge$/gm;
+/** Counters are counted elsewhere and copied, which prom-client only allows for gauges. */
+const counterTypes = /^(# TYPE \S+_total) gauge$/gm;

@@ -1,4 +1,4 @@
-/** The HTTP server: every route of the table, with the same order of checks before each handler. */
+/** The HTTP server: registers every route, with the same order of checks before each handler. */
 import cookie from '@fastify/cookie';
 import Fastify, { type FastifyInstance, type FastifyRequest, LogController } from 'fastify';
 import { Type } from 'typebox';
@@ -11,7 +11,7 @@ import { isUpgrade, serveUpgrades } from './agent-stream/open-stream.ts';
 import { rewriteUrl } from './compat/admit.ts';
 import { serveProtocols } from './compat/serve.ts';
 import { handlers } from './handlers.ts';
-import { openBeatLane, readAgain } from './heartbeats/beat-lane.ts';
+import { openBeatLane, replayBody } from './heartbeats/beat-lane.ts';
 import { answersHead, refuseUnrouted } from './http/addresses.ts';
 import { authorize, checkOrigin } from './http/auth.ts';
 import {
@@ -28,7 +28,7 @@ import { changeOnce, idsIn } from './http/changes.ts';
 import { correlationOf } from './http/correlation.ts';
 import { countsAsRefused, sendProblem } from './http/replies/problem-reply.ts';
 import { createRefusalRecorder } from './http/replies/refusals.ts';
-import { everyReply, isNamedHost, onlyOverTls } from './http/replies/reply-headers.ts';
+import { commonHeaders, hstsHeader, isNamedHost } from './http/replies/reply-headers.ts';
 import { beginSpan, idsOfRequest, isTraced, spanOf } from './http/request-span.ts';
 import { dropBody } from './http/requested-action.ts';
 import { isConsolePage, serveConsole, serveDocs } from './http/static-files.ts';
@@ -40,13 +40,13 @@ import { admitWrite, chargedServices, chargeLater } from './limits/quotas/admit-
 import type { ApiServices, Call, Handler } from './services.ts';
 
 const bodyLimitBytes = 256 * 1024;
-/** For routes that take none: an empty object is let pass. */
+/** For routes without a body; an empty object is accepted. */
 const noBodyLimitBytes = 1024;
-/** For the whole request to arrive; what is slower is not a client but a way to hold connections. */
+/** For the whole request to arrive. A slower client only holds a connection. */
 const requestTimeoutMs = 60_000;
-/** A request without Host is refused by our own check, which says why. */
+/** Our own check refuses a request without Host, and says why. */
 const connecting = { requireHostHeader: false, shouldUpgradeCallback: isUpgrade };
-const nothing = Type.Object({}, strict);
+const emptyQuery = Type.Object({}, strict);
 
 function callOf(request: FastifyRequest, reply: Call<OperationName>['reply']): Call<OperationName> {
   return {
@@ -71,7 +71,7 @@ function addRoute(app: FastifyInstance, name: OperationName, services: ApiServic
   const route: RouteDeclaration = routes[name];
   const handler = handlers[name] as Handler<OperationName>;
   const checkParams = route.params && compileCheck(route.params, 'path');
-  const checkQuery = compileCheck(route.query ?? nothing, 'query');
+  const checkQuery = compileCheck(route.query ?? emptyQuery, 'query');
   const checkBody = route.body && compileCheck(route.body, 'body', 'invalid_request', route.refusals);
   const checkReply = route.reply && compileReply(route.reply);
   const maxBodyBytes = route.body_limit_bytes ?? (takesNoBody(route) ? noBodyLimitBytes : bodyLimitBytes);
@@ -81,7 +81,7 @@ function addRoute(app: FastifyInstance, name: OperationName, services: ApiServic
     url: route.path.replace(/\{(\w+)\}/g, ':$1'),
     bodyLimit: maxBodyBytes,
     exposeHeadRoute: answersHead(route),
-    ...(name === 'agent-heartbeat' && { preParsing: readAgain }),
+    ...(name === 'agent-heartbeat' && { preParsing: replayBody }),
     onRequest: async (request, reply) => {
       request.operation = name;
       checkOrigin(request, services);
@@ -140,10 +140,11 @@ export async function createApiServer(services: ApiServices, tls: TlsPair | null
     return503OnClosing: false,
     forceCloseConnections: true,
   } as object) as unknown as FastifyInstance;
-  const tellRefusal = createRefusalRecorder(services);
+  const recordRefusal = createRefusalRecorder(services);
   const bodies = createBodyBudget(services.clock, answerLate);
 
-  // For sourceAddress(), which replaces Fastify's trustProxy: that one also takes what is no address.
+  // For sourceAddress(), which replaces Fastify's trustProxy: that one also accepts invalid
+  // addresses.
   app.decorate('proxies', services.settings.proxies);
 
   app.decorateRequest('correlation_id', '' as never);
@@ -164,15 +165,15 @@ export async function createApiServer(services: ApiServices, tls: TlsPair | null
     request.correlation_id = correlationOf(request);
     reply.header('x-correlation-id', request.correlation_id);
     reply.header('traceparent', beginSpan(request));
-    reply.headers(everyReply);
-    if (services.settings.secure_cookies && isNamedHost(request)) reply.headers(onlyOverTls);
+    reply.headers(commonHeaders);
+    if (services.settings.secure_cookies && isNamedHost(request)) reply.headers(hstsHeader);
     if (closing) throw new ApiProblem('not_ready', { retry_after_seconds: 1 });
     if (!request.is404 || isConsolePage(request, services.settings.console_dir)) return undefined;
-    // Before the body is read: an address that is not there does not care what was sent to it.
+    // Refuse an unknown address before reading the body.
     refuseUnrouted(request, reply);
     return reply.status(204).send();
   });
-  // Here and not once it is sent: a caller that leaves early has had the same work done.
+  // Charged on send, not on response: a caller that disconnects early has cost the same work.
   app.addHook('onSend', (request, _reply, payload, done) => {
     const isWhole = typeof payload === 'string' || Buffer.isBuffer(payload);
     services.rates.chargeReply(request, isWhole ? Buffer.byteLength(payload) : 0);
@@ -199,8 +200,8 @@ export async function createApiServer(services: ApiServices, tls: TlsPair | null
     dropBody(request);
     if (countsAsRefused(error)) await services.rates.holdRefusal(request, reply);
     const problem = sendProblem(error, request, reply);
-    await tellRefusal(request, problem).catch((lost) =>
-      request.log.warn({ error: lost }, 'a refusal could not be recorded'),
+    await recordRefusal(request, problem).catch((lost) =>
+      request.log.warn({ error: lost }, 'could not record a refusal'),
     );
     return reply;
   });
@@ -211,7 +212,7 @@ export async function createApiServer(services: ApiServices, tls: TlsPair | null
       for (const name of names) addRoute(scope, name, services, bodies);
     });
   serveUpgrades(app);
-  await serveProtocols(app, services, tellRefusal);
+  await serveProtocols(app, services, recordRefusal);
   await serveDocs(app, services.settings.version);
   await serveConsole(app, services.settings.console_dir);
   openBeatLane(app.server, services, () => closing);

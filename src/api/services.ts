@@ -1,4 +1,4 @@
-/** What the API is given to work with, and what it knows about one request. */
+/** The services that handlers get, and what the API knows about one request. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { AgentBundleFiles } from '../base/files/agent-bundle.ts';
 import type { CorrelationId, KnownIds } from '../base/ids.ts';
@@ -18,7 +18,7 @@ import type { HeartbeatBuffer } from '../store/heartbeats/heartbeat-buffer.ts';
 import type { LogWriter } from '../store/logs/log-writer.ts';
 import type { TokenUses } from '../store/rows/sign-in/token-uses.ts';
 import type { AgentStreams } from './agent-stream/streams.ts';
-import type { TellRefusedBeat } from './heartbeats/refused-beats.ts';
+import type { ReportRefusedBeat } from './heartbeats/refused-beats.ts';
 import type { Person, Relay } from './http/callers.ts';
 import type { CredentialAge } from './http/credential-age.ts';
 import type { Connections } from './limits/held/connections.ts';
@@ -35,9 +35,9 @@ import type { LiveFeed } from './stream/live-feed.ts';
 
 export interface ApiSettings {
   version: string;
-  /** Only this host's own names are served; a page elsewhere that resolves to us is refused. */
+  /** Serve only this host's own names. Refuses other names that resolve to this address. */
   loopback_only: boolean;
-  /** Their X-Forwarded-* headers count; nobody else's do. */
+  /** Only their X-Forwarded-* headers are trusted. */
   proxies: TrustedProxies;
   allow_host_bound_pools: boolean;
   /** Privileged fields of pools that operators may set, and to which values. */
@@ -47,9 +47,9 @@ export interface ApiSettings {
   session_max_seconds: number;
   console_dir: string | null;
   agent_bundle: AgentBundleFiles;
-  /** What the server was started with, without what is secret. */
+  /** The start settings, without secrets. */
   started_with: Record<string, unknown>;
-  /** Where each of those came from. */
+  /** The source of each of those settings. */
   sources: Record<string, string>;
 }
 
@@ -65,18 +65,18 @@ export interface ApiServices extends OperationServices {
   outside: OutsideWrites;
   deferred: DeferredReports;
   rates: RequestRates;
-  /** As it was a few seconds ago: whoever answers a beat asks nobody. */
+  /** A few seconds old, so that answering a heartbeat costs no query. */
   fleetLoad(): FleetLoad;
   tail: EvidenceTail;
   feed: LiveFeed;
-  /** What people may hold open on this replica. */
+  /** Limits on the connections and long calls that people hold open on this replica. */
   places: Record<'streams' | 'log_follows' | 'catch_ups' | 'log_searches', Places>;
   connections: Connections;
-  /** Null where no collector is named. */
+  /** Null if no collector is configured. */
   tracer: Tracer | null;
   arrivals: LogArrivals;
   agentStreams: AgentStreams;
-  tellRefusedBeat: TellRefusedBeat;
+  reportRefusedBeat: ReportRefusedBeat;
   credential_age: CredentialAge;
   logs: LogWriter;
   intake: LogIntake;
@@ -91,9 +91,9 @@ export interface Call<Name extends OperationName> {
   query: QueryOf<Routes[Name]>;
   body: BodyOf<Routes[Name]>;
   correlation_id: CorrelationId;
-  /** Set on every route that wants a person; asking for it elsewhere is a programmer's error. */
+  /** Set on every route that requires a person; throws elsewhere. */
   person(): Person;
-  /** Set on every route that wants an instance credential. */
+  /** Set on every route that requires an instance credential; throws elsewhere. */
   agent(): AgentSession;
   request: FastifyRequest;
   reply: FastifyReply;
@@ -112,7 +112,7 @@ declare module 'fastify' {
     person: Person | null;
     agent_session: AgentSession | null;
     relay: Relay | null;
-    /** The ids of what it was about, as far as they are known by now. */
+    /** The ids of what the request concerned, as far as they are known. */
     touched: KnownIds;
     span_id: string;
   }

@@ -9,7 +9,7 @@ const shown = (argv: string[], environment: Record<string, string> = {}) => {
   return (name: string) => [started_with[name], sources[name]];
 };
 
-test('settings are told as they take effect, with where they came from', () => {
+test('shows settings as they take effect, with their sources', () => {
   const local = shown(['--port', '7071'], { SLIPWAY_LOG_LEVEL: 'info' });
   expect(local('port')).toEqual([7071, '--port']);
   expect(local('log_level')).toEqual(['info', 'SLIPWAY_LOG_LEVEL']);
@@ -20,9 +20,9 @@ test('settings are told as they take effect, with where they came from', () => {
   expect(shown([...beyond, '--allow-local-driver'])('allow_local_driver')).toEqual([true, '--allow-local-driver']);
 });
 
-test('neither tokens nor passwords are told', () => {
+test('shows no tokens and no passwords', () => {
   const secret = 'four-and-twenty-characters';
   const argv = ['--database-url', `postgres://me:${secret}@host/db`];
-  const told = apiSettings(readSettings(argv, { SLIPWAY_ADMIN_TOKEN: secret }), '1', built);
-  expect(JSON.stringify(told)).not.toContain(secret);
+  const shownSettings = apiSettings(readSettings(argv, { SLIPWAY_ADMIN_TOKEN: secret }), '1', built);
+  expect(JSON.stringify(shownSettings)).not.toContain(secret);
 });

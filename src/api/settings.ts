@@ -1,4 +1,6 @@
-/** What of the server's settings concerns the API, and what of them may be shown. */
+/**
+ * Derives the API's settings from those of the server, and removes secrets from the ones it shows.
+ */
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { keptBundlesDir } from '../base/files/agent-bundle.ts';
@@ -7,7 +9,7 @@ import { isLoopback, type ServerSettings } from '../base/settings/settings.ts';
 import type { OperatorsMay } from '../contract/pool-fields/privileged.ts';
 import type { ApiSettings } from './services.ts';
 
-/** An address without who signs in there. */
+/** The address without its password and query. */
 function withoutPassword(address: string | null): string | null {
   if (address === null) return null;
   const url = URL.parse(address);
@@ -17,7 +19,7 @@ function withoutPassword(address: string | null): string | null {
   return url.href;
 }
 
-/** Where what was built lies. */
+/** Where the built files are. */
 export interface BuiltFiles {
   console_dir: string;
   agent_bundle: string;

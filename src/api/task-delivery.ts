@@ -1,4 +1,4 @@
-/** Hands a task to whoever said that it has time for one, as soon as there is one: leased and signed, as by the long poll. */
+/** Delivers tasks to an agent that asked for one: leased and signed, as by the long poll. */
 import { now } from '../base/clock.ts';
 import { traceparentOfTask } from '../base/telemetry/trace.ts';
 import type { SignedTask } from '../contract/agent/agent.ts';
@@ -22,7 +22,10 @@ const signedWire = (task: TaskRow, services: ApiServices): SignedTask =>
     expires_at: task.expires_at.toISOString(),
   });
 
-/** Null where none waits that the node may have; what it stands at may have changed since its session was asked for. */
+/**
+ * Null if no task waits that the node may have. Renews the session first, since its status may have
+ * changed.
+ */
 export async function leaseSigned(
   session: AgentSession,
   services: ApiServices,
@@ -37,51 +40,52 @@ export async function leaseSigned(
   return null;
 }
 
-export interface TaskHanding {
+export interface TaskDelivery {
   /** The agent can take one task. Repeating the request does not queue a second. */
   want(idle: boolean): void;
-  /** There may be one. */
-  look(): void;
+  /** Call this when a task may have been queued. */
+  check(): void;
 }
 
-export function handTasks(parts: {
+export function deliverTasks(parts: {
   services: ApiServices;
   session(): Promise<AgentSession>;
-  hand(task: SignedTask): void;
+  deliver(task: SignedTask): void;
   onError(error: unknown): void;
-}): TaskHanding {
+}): TaskDelivery {
   let wanted: Poll | null = null;
-  let looking = false;
+  let isChecking = false;
   let again = false;
 
-  const lookUntilQuiet = async () => {
-    looking = true;
+  const checkUntilQuiet = async () => {
+    isChecking = true;
     try {
       do {
         again = false;
         const poll = wanted;
         const task = poll && (await leaseSigned(await parts.session(), parts.services, poll));
         if (task) {
-          // A repeated request still asks for one task. If the agent drops this one, its next idle request gets it again.
+          // A repeated request still asks for one task. If the agent drops this one, its next idle
+          // request gets it again.
           wanted = null;
-          parts.hand(task);
+          parts.deliver(task);
         }
       } while (wanted && again);
     } catch (error) {
       parts.onError(error);
     } finally {
-      looking = false;
+      isChecking = false;
     }
   };
-  const look = () => {
+  const check = () => {
     again = true;
-    if (wanted && !looking) void lookUntilQuiet();
+    if (wanted && !isChecking) void checkUntilQuiet();
   };
   return {
     want(idle) {
       wanted = { polled_at: now(parts.services.clock), idle };
-      look();
+      check();
     },
-    look,
+    check,
   };
 }

@@ -2,13 +2,13 @@
 import type { BatcherFigures } from './batcher.ts';
 
 const described: Record<keyof RelayFigures, [name: string, type: 'counter' | 'gauge', help: string]> = {
-  taken: ['beats_total', 'counter', 'Beats that agents sent'],
-  joined: ['beats_joined_total', 'counter', 'Beats that travelled with an equal one of their instance'],
-  batches: ['batches_total', 'counter', 'Batches that were sent to the control plane'],
-  unheard: ['beats_unheard_total', 'counter', 'Beats whose agents were told that they were not heard'],
-  held: ['beats_held', 'gauge', 'Beats that wait for an answer'],
-  away_seconds: ['upstream_away_seconds', 'gauge', 'For how long no batch could be passed on'],
-  streaming: ['upstream_streaming', 'gauge', 'Whether batches go by a stream'],
+  taken: ['beats_total', 'counter', 'Heartbeats received from agents'],
+  joined: ['beats_joined_total', 'counter', 'Heartbeats merged with an equal one of their instance'],
+  batches: ['batches_total', 'counter', 'Batches sent to the control plane'],
+  unheard: ['beats_unheard_total', 'counter', 'Heartbeats answered as not delivered'],
+  held: ['beats_held', 'gauge', 'Heartbeats waiting for an answer'],
+  away_seconds: ['upstream_away_seconds', 'gauge', 'Time that no batch could be delivered; 0 if all is well'],
+  streaming: ['upstream_streaming', 'gauge', '1 if batches use a stream'],
 };
 
 export const relayMetrics = (figures: RelayFigures): string =>

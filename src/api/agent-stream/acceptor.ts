@@ -1,12 +1,15 @@
-/** Makes WebSockets of requests that were let in. The library is loaded when the first of them comes: most servers never see one. */
+/**
+ * Turns admitted requests into WebSockets. Loads the library on first use, since most servers never
+ * need it.
+ */
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { WebSocket } from 'ws';
 import { type Clock, now } from '../../base/clock.ts';
 import { agentRoutes } from '../../contract/routes/agent.ts';
 
-/** A beat is small, a batch is not. */
-const mostBytes = { agent: 16 * 1024, relay: agentRoutes['agent-heartbeats'].body_limit_bytes };
+/** A heartbeat is small, a batch is not. */
+const maxBytes = { agent: 16 * 1024, relay: agentRoutes['agent-heartbeats'].body_limit_bytes };
 
 export interface Upgrade {
   request: IncomingMessage;
@@ -14,7 +17,7 @@ export interface Upgrade {
   head: Buffer;
 }
 
-/** `serve` is called before anything can come by the connection; not at all where the caller has left meanwhile. */
+/** `serve` runs before the first message can arrive; not at all if the caller has disconnected. */
 export type Accept = (kind: 'agent' | 'relay', upgrade: Upgrade, serve: (socket: WebSocket) => void) => void;
 
 export interface Acceptor {
@@ -29,14 +32,15 @@ async function loadServers(clock: Clock) {
       clientTracking: false,
       perMessageDeflate: false,
       maxPayload,
-      // The library would answer pings without end to somebody who reads none of the answers; the wire answers them within its bounds.
+      // The library would queue pongs without limit for a peer that does not read; wire.ts limits
+      // them.
       autoPong: false,
     });
-    // Agents learn the time from whatever answers them.
+    // Agents take the server's time from every answer.
     made.on('headers', (headers) => headers.push(`Date: ${now(clock).toUTCString()}`));
     return made;
   };
-  return { agent: server(mostBytes.agent), relay: server(mostBytes.relay) };
+  return { agent: server(maxBytes.agent), relay: server(maxBytes.relay) };
 }
 
 export function createAcceptor(clock: Clock): Acceptor {

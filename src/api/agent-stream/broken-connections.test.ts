@@ -1,4 +1,4 @@
-/** Which broken connections are told, and which are only counted. */
+/** Which broken connections are recorded, and which are only counted. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { testStore } from '../../../test/support/store.ts';
 import type { CorrelationId, NodeId, NodeInstanceId } from '../../base/ids.ts';
@@ -13,13 +13,11 @@ afterAll(() => store.close());
 
 const byRelay = (name: string) => ({ of: 'relay' as const, actor: { kind: 'token' as const, id: name, name } });
 
-/** Each breaks a minute after the one before; answers what was told of them. */
-async function toldOf(
+/** Breaks one connection per minute; returns the recorded facts. */
+async function recordedOf(
   name: string,
   lasted: number[],
-  whose: ReturnType<typeof byRelay> | { of: 'agent'; node_id: NodeId; node_instance_id: NodeInstanceId } = byRelay(
-    name,
-  ),
+  peer: ReturnType<typeof byRelay> | { of: 'agent'; node_id: NodeId; node_instance_id: NodeInstanceId } = byRelay(name),
 ) {
   const clock = virtualClock();
   const errors: unknown[] = [];
@@ -30,8 +28,8 @@ async function toldOf(
     onError: (error) => errors.push(error),
   });
   for (const lasted_seconds of lasted) {
-    const ending = { lasted_seconds, why: 'it ended without a goodbye', broken: true };
-    broken.tell({ ...ending, ...whose, correlation_id: name as CorrelationId });
+    const end = { lasted_seconds, why: 'it ended without a goodbye', broken: true };
+    broken.report({ ...end, ...peer, correlation_id: name as CorrelationId });
     await clock.advance(60_000);
   }
   await broken.stop();
@@ -42,38 +40,38 @@ async function toldOf(
   return rows.map(({ data }) => [data.lasted_seconds, data.repeats_since_last]);
 }
 
-test('a relay that had held its connection is told of each time that breaks, within the hour too', async () => {
+test('records each break of a relay connection that had lasted', async () => {
   const [one, two] = [lastingSeconds, 10 * lastingSeconds];
-  expect(await toldOf('lasting', [one, two, one])).toEqual([
+  expect(await recordedOf('lasting', [one, two, one])).toEqual([
     [one, undefined],
     [two, undefined],
     [one, undefined],
   ]);
 });
 
-test('a line that flaps is told once, and an hour later with how often it broke since', async () => {
+test('records a flapping connection once, then with the number of repeats', async () => {
   const short = lastingSeconds - 0.001;
-  expect(await toldOf('flapping', Array(5).fill(short))).toEqual([[short, undefined]]);
-  expect(await toldOf('flapping for an hour', Array(61).fill(short))).toEqual([
+  expect(await recordedOf('flapping', Array(5).fill(short))).toEqual([[short, undefined]]);
+  expect(await recordedOf('flapping for an hour', Array(61).fill(short))).toEqual([
     [short, undefined],
     [short, 8],
     [short, 50],
   ]);
 });
 
-test('what flapped before does not hide that it died after it had lasted', async () => {
-  expect(await toldOf('both', [1, 1, lastingSeconds, 1])).toEqual([
+test('records the break of a lasting connection even after it flapped', async () => {
+  expect(await recordedOf('both', [1, 1, lastingSeconds, 1])).toEqual([
     [1, undefined],
     [lastingSeconds, undefined],
   ]);
 });
 
-test('an agent is told of once, also when it had held its connection: there may be very many', async () => {
-  const whose = {
+test('records an agent once, even if its connection had lasted', async () => {
+  const peer = {
     of: 'agent' as const,
     node_id: 'node_often' as NodeId,
     node_instance_id: 'inst_often' as NodeInstanceId,
   };
   const lasted = [lastingSeconds, lastingSeconds, 10 * lastingSeconds];
-  expect(await toldOf('node_often', lasted, whose)).toEqual([[lastingSeconds, undefined]]);
+  expect(await recordedOf('node_often', lasted, peer)).toEqual([[lastingSeconds, undefined]]);
 });

@@ -1,8 +1,9 @@
 /**
- * A connection that broke is evidence, and never by itself a verdict: whether a machine lives, its beats say. The first of an instance is a
- * row, and repeats are counted. Of a relay, for whom a rack waits, one that had lasted is a row each time; agents are too many for that,
- * where something on the way cuts all of them every few minutes. Many that break at once are written together, and beyond a bound they are
- * only counted.
+ * Records broken connections as evidence. They never are a verdict: heartbeats tell whether a
+ * machine lives. The first break of an instance is a row; repeats are counted. A relay's connection
+ * that had lasted is a row each time, since a rack depends on it; agents are too many for that if
+ * something on the network cuts all of them every few minutes. Breaks are written in batches, and
+ * beyond a limit only counted.
  */
 import { type Clock, now } from '../../base/clock.ts';
 import type { CorrelationId, NodeId, NodeInstanceId } from '../../base/ids.ts';
@@ -10,26 +11,26 @@ import type { Actor } from '../../contract/evidence/evidence.ts';
 import { type Fact, recordEvidence } from '../../store/evidence/evidence.ts';
 import type { Database } from '../../store/pg/database.ts';
 import { fillAllocationIds } from '../../store/transitions/amend-node.ts';
-import { createToldOnce } from '../http/rate-limited-notices.ts';
+import { createRateLimitedNotices } from '../http/rate-limited-notices.ts';
 import type { OutsideWrites } from '../limits/quotas/outside-writes.ts';
 import { instanceWriter, relayWriter } from '../limits/quotas/writers.ts';
-import type { Ending } from './wire.ts';
+import type { ConnectionEnd } from './wire.ts';
 
-export type BrokenConnection = Ending & { correlation_id: CorrelationId } & (
+export type BrokenConnection = ConnectionEnd & { correlation_id: CorrelationId } & (
     | { of: 'agent'; node_id: NodeId; node_instance_id: NodeInstanceId }
     | { of: 'relay'; actor: Actor }
   );
 
-const gatherMs = 500;
-const mostWaiting = 2_000;
+const batchMs = 500;
+const maxWaiting = 2_000;
 /**
- * A line that flaps, or swallows everything and is closed as silent after a minute, does not hold for so long; what broke after it is an
- * event of its own, like a relay's second death.
+ * A connection that flaps, or that goes silent and is closed after a minute, does not last this
+ * long. One that did is an event of its own, such as a relay's second crash.
  */
 export const lastingSeconds = 120;
 
 export interface BrokenConnections {
-  tell(connection: BrokenConnection): void;
+  report(connection: BrokenConnection): void;
   stop(): Promise<void>;
 }
 
@@ -40,7 +41,7 @@ export function createBrokenConnections(options: {
   onError: (error: unknown) => void;
 }): BrokenConnections {
   const { db, outside, clock, onError } = options;
-  const toldOnce = createToldOnce(clock);
+  const notices = createRateLimitedNotices(clock);
   let waiting: Fact[] = [];
   let beyond = 0;
   let cancel: (() => void) | undefined;
@@ -70,35 +71,35 @@ export function createBrokenConnections(options: {
   };
 
   return {
-    tell({ correlation_id, lasted_seconds, why, ...whose }) {
-      const actor = whose.of === 'agent' ? whose.node_instance_id : whose.actor.id;
-      const hadLasted = whose.of === 'relay' && lasted_seconds >= lastingSeconds;
+    report({ correlation_id, lasted_seconds, why, ...peer }) {
+      const actor = peer.of === 'agent' ? peer.node_instance_id : peer.actor.id;
+      const hadLasted = peer.of === 'relay' && lasted_seconds >= lastingSeconds;
       const notice = { actor, what: 'connection.broken', target: null };
-      const entry = hadLasted ? {} : toldOnce(notice);
+      const entry = hadLasted ? {} : notices.admit(notice);
       if (!entry) return;
-      if (waiting.length >= mostWaiting) {
+      if (waiting.length >= maxWaiting) {
         beyond++;
         return;
       }
       const ids =
-        whose.of === 'agent'
-          ? { node_id: whose.node_id, node_instance_id: whose.node_instance_id }
-          : { actor: whose.actor };
+        peer.of === 'agent'
+          ? { node_id: peer.node_id, node_instance_id: peer.node_instance_id }
+          : { actor: peer.actor };
       const fact: Fact = {
         at: now(clock),
         layer: 'transport',
         kind: 'connection.broken',
-        summary: `the stream of ${whose.of === 'agent' ? 'the agent' : 'a relay'} broke after ${lasted_seconds} s: ${why}`,
-        data: { of: whose.of, lasted_seconds, why, ...entry },
+        summary: `the stream of ${peer.of === 'agent' ? 'the agent' : 'a relay'} broke after ${lasted_seconds} s: ${why}`,
+        data: { of: peer.of, lasted_seconds, why, ...entry },
         ...ids,
         correlation_id,
       };
-      if (!outside.allows(whose.of === 'agent' ? instanceWriter(whose) : relayWriter(whose.actor), [fact])) {
-        if (!hadLasted) toldOnce.undo(notice, entry);
+      if (!outside.allows(peer.of === 'agent' ? instanceWriter(peer) : relayWriter(peer.actor), [fact])) {
+        if (!hadLasted) notices.undo(notice, entry);
         return;
       }
       waiting.push(fact);
-      cancel ??= clock.after(gatherMs, flush);
+      cancel ??= clock.after(batchMs, flush);
     },
     async stop() {
       flush();

@@ -1,6 +1,7 @@
 /**
- * `GET /v1/agent/stream`: the way from an HTTP request to a WebSocket. The request takes the way of every other one, with the same checks
- * and the same problems as ordinary replies; only when all is well does the connection become a stream.
+ * `GET /v1/agent/stream`: upgrades an HTTP request to a WebSocket. The request passes the same
+ * checks as any other and gets problems as ordinary replies; only then the connection becomes a
+ * stream.
  */
 import { type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -23,7 +24,7 @@ const asksForWebSocket = ({ headers }: IncomingMessage) =>
   headers['sec-websocket-version'] === '13' &&
   /^[+/0-9A-Za-z]{22}==$/.test(headers['sec-websocket-key'] ?? '');
 
-/** Any other request that would like another protocol is served in this one. */
+/** Other upgrade requests are served as plain HTTP. */
 export const isUpgrade = (request: IncomingMessage): boolean =>
   request.method === 'GET' &&
   request.url?.split('?', 1)[0] === agentRoutes['agent-stream'].path &&
@@ -32,12 +33,14 @@ export const isUpgrade = (request: IncomingMessage): boolean =>
 export function serveUpgrades(app: FastifyInstance): void {
   (app.server as Server).on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
     upgrades.set(request, { request, socket, head });
-    // Whoever leaves before the answer needs none; without a listener its error would be everybody's.
+    // The client may disconnect before the answer; without a listener the error would crash the
+    // process.
     socket.on('error', () => socket.destroy());
     const response = new ServerResponse(request);
     response.shouldKeepAlive = false;
     response.assignSocket(socket);
-    // Not only ended: whoever never closes its side would keep the connection, and the server from stopping.
+    // Ending it is not enough: a client that never closes its side would keep the server from
+    // stopping.
     response.on('finish', () => socket.destroySoon());
     app.routing(request, response);
   });

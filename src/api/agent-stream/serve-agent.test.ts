@@ -1,4 +1,4 @@
-/** When the server speaks first on an agent's stream: a much shorter interval, and the end of its patience. */
+/** Frames that the server sends by itself on an agent's stream, and streams that it closes. */
 import { expect, test, vi } from 'vitest';
 import type { WebSocket } from 'ws';
 import { virtualClock } from '../../base/virtual-clock.ts';
@@ -53,7 +53,7 @@ function streaming(nodes: number) {
   return { clock, socket, load, strain, streams };
 }
 
-test('a much shorter interval is told at once, a longer one with the next answer', async () => {
+test('sends a much shorter interval at once, a longer one with the next answer', async () => {
   const { clock, socket, load } = streaming(6_000);
   socket.hear({ seq: 1 });
   await vi.waitFor(() => expect(socket.sent).toHaveLength(1));
@@ -70,7 +70,7 @@ test('a much shorter interval is told at once, a longer one with the next answer
   expect(socket.sent, 'longer').toHaveLength(2);
 });
 
-test('of an overload that is over nobody is told before the next answer', async () => {
+test('announces the end of an overload only with the next answer', async () => {
   const { clock, socket, strain } = streaming(6_000);
   strain.stretch = 4;
   socket.hear({ seq: 1 });
@@ -79,19 +79,19 @@ test('of an overload that is over nobody is told before the next answer', async 
   strain.stretch = 1;
   await clock.advance(60_000);
   expect(socket.sent).toHaveLength(1);
-  expect(socket.closed, 'and it is given the time it was told').toBeNull();
+  expect(socket.closed, 'it has the time that it was assigned').toBeNull();
 });
 
-test('whoever leaves much unread is found without a word from it', async () => {
+test('drops an agent that does not read, without waiting for a message from it', async () => {
   const { clock, socket, streams } = streaming(1);
   socket.bufferedAmount = 300 * 1024;
   await clock.advance(6_000);
-  expect(socket.readyState, 'cut off').toBe(3);
+  expect(socket.readyState, 'terminated').toBe(3);
   expect(streams.figures()).toEqual({ agents: 0, relays: 0 });
   await streams.stop();
 });
 
-test('whoever says nothing for three intervals is let go, and one that beats is not', async () => {
+test('closes a stream after three silent intervals, and keeps one with heartbeats', async () => {
   const { clock, socket, streams } = streaming(1);
   for (let beats = 0; beats < 6; beats++) {
     socket.hear({});

@@ -1,4 +1,7 @@
-/** The stream of one agent: its beats up, answers and tasks down. What it says passes the same way as a beat by HTTP. */
+/**
+ * The stream of one agent: heartbeats up, answers and tasks down. Heartbeats take the same path as
+ * over HTTP.
+ */
 import type { WebSocket } from 'ws';
 import { now } from '../../base/clock.ts';
 import type { CorrelationId } from '../../base/ids.ts';
@@ -7,11 +10,11 @@ import { ApiProblem } from '../../contract/errors/errors.ts';
 import { badBeats } from '../../contract/routes/agent.ts';
 import { assignedIntervalSeconds } from '../../lifecycle/deadlines/pace.ts';
 import type { AgentSession } from '../../store/agents/agent-sessions.ts';
-import { takeBeat } from '../heartbeats/accept-beat.ts';
+import { acceptBeat } from '../heartbeats/accept-beat.ts';
 import { fencedProblem, refuseExpired } from '../http/auth.ts';
 import { compileCheck } from '../http/validation.ts';
 import type { ApiServices } from '../services.ts';
-import { handTasks } from '../task-delivery.ts';
+import { deliverTasks } from '../task-delivery.ts';
 import { openWire } from './wire.ts';
 
 export interface AgentCaller {
@@ -24,21 +27,27 @@ const checkBeat = compileCheck(BeatFrame, 'body', 'invalid_request', badBeats(''
 const checkTasks = compileCheck(TasksFrame, 'body');
 const limits = { waiting_frames: 32, unsent_bytes: 256 * 1024 };
 
-/** The same patience as with its beats, and never less than this: they may come by HTTP meanwhile. */
-const leastQuietMs = 30_000;
+/**
+ * The stream may be silent as long as its heartbeats may, but at least this long: they may arrive
+ * over HTTP meanwhile.
+ */
+const minQuietMs = 30_000;
 const intervalsOfQuiet = 3;
 
 /**
- * Only a much shorter interval is worth a word before the next beat. A longer one must not be: what was stored with the last beat would
- * take an agent for silent that kept to it; so it comes with the next answer.
+ * Only a much shorter interval is sent before the next heartbeat. A longer one waits for the next
+ * answer: until a heartbeat stores it, an agent that followed it would look silent.
  */
 const muchShorter = 1.5;
-/** Each agent spreads by itself what it is told. */
+/** Agents add the random spread themselves. */
 const unspread = 0.5;
 
 const isTasks = (frame: unknown) => typeof frame === 'object' && frame !== null && 'tasks' in frame;
 
-/** These may end what the stream was opened with. Whether they do, the row says: a new credential ends the former one's stream, not its own. */
+/**
+ * These may end the stream. The row decides: a new credential ends the stream of the former one,
+ * not its own.
+ */
 const mayEndIt: readonly string[] = ['instance.fenced', 'instance.revoked', 'credential.replaced'];
 
 export function serveAgent(socket: WebSocket, caller: AgentCaller, services: ApiServices): void {
@@ -47,9 +56,9 @@ export function serveAgent(socket: WebSocket, caller: AgentCaller, services: Api
   const { node_id, node_instance_id } = caller.session;
   let { session: last } = caller;
   const assigned = () => assignedIntervalSeconds(last.interval_seconds, services.fleetLoad(), unspread);
-  // Somebody else may have told it last; from its first beat on we know.
-  let told_seconds = assigned();
-  let fair_seconds = told_seconds;
+  // Another replica may have assigned the last interval; the first heartbeat corrects this.
+  let assigned_seconds = assigned();
+  let fair_seconds = assigned_seconds;
 
   const sessionNow = async () => {
     const session = services.sessions.known(credential) ?? (await services.sessions.find(credential, now(clock)));
@@ -59,10 +68,10 @@ export function serveAgent(socket: WebSocket, caller: AgentCaller, services: Api
     last = session;
     return session;
   };
-  const tasks = handTasks({
+  const tasks = deliverTasks({
     services,
     session: sessionNow,
-    hand: (task) => wire.send({ task }),
+    deliver: (task) => wire.send({ task }),
     onError: (error) => wire.refuse(error),
   });
 
@@ -74,11 +83,11 @@ export function serveAgent(socket: WebSocket, caller: AgentCaller, services: Api
     }
     const { seq, ...beat } = checkBeat(frame) as BeatFrame;
     const session = await sessionNow();
-    const reply = await takeBeat(session, beat, services);
-    told_seconds = reply.heartbeat_interval_seconds;
+    const reply = await acceptBeat(session, beat, services);
+    assigned_seconds = reply.heartbeat_interval_seconds;
     fair_seconds = assigned();
     wire.send(seq === undefined ? reply : { seq, ...reply });
-    if (session.tasks_waiting > 0) tasks.look();
+    if (session.tasks_waiting > 0) tasks.check();
   };
 
   const wire = openWire(socket, {
@@ -87,27 +96,27 @@ export function serveAgent(socket: WebSocket, caller: AgentCaller, services: Api
     correlation_id,
     limits,
     take,
-    onEnd(ending) {
+    onEnd(end) {
       leave();
-      if (ending.broken) agentStreams.tellBroken({ ...ending, of: 'agent', node_id, node_instance_id, correlation_id });
+      if (end.broken) agentStreams.reportBroken({ ...end, of: 'agent', node_id, node_instance_id, correlation_id });
     },
   });
   const leave = agentStreams.addAgent(node_instance_id, {
     end: wire.close,
-    cut: wire.cut,
+    terminate: wire.terminate,
     observe(fact) {
       if (mayEndIt.includes(fact.kind)) sessionNow().catch((error) => wire.refuse(error));
-      else if (fact.kind.startsWith('task.') || fact.kind.startsWith('node.')) tasks.look();
+      else if (fact.kind.startsWith('task.') || fact.kind.startsWith('node.')) tasks.check();
     },
-    look(at_ms) {
-      wire.letGoUnread();
-      const patienceMs = Math.max(leastQuietMs, intervalsOfQuiet * told_seconds * 1000);
+    check(at_ms) {
+      wire.dropSlowReader();
+      const patienceMs = Math.max(minQuietMs, intervalsOfQuiet * assigned_seconds * 1000);
       if (at_ms - wire.heardMs() > patienceMs) return wire.close('stream_silent');
       const heartbeat_interval_seconds = assigned();
-      // Nobody is called in an overload, nor for the end of one: all would come back at once, and it would begin again.
+      // Not during an overload, nor at its end: all agents would come back at once and restart it.
       const isShorter = heartbeat_interval_seconds * muchShorter <= fair_seconds;
       if (!isShorter || services.overload.shedding().stretch > 1) return;
-      told_seconds = heartbeat_interval_seconds;
+      assigned_seconds = heartbeat_interval_seconds;
       fair_seconds = heartbeat_interval_seconds;
       wire.send({ heartbeat_interval_seconds });
     },

@@ -1,4 +1,4 @@
-/** A relay's stream stays open for days; each batch on it is a use of its token. */
+/** A relay's stream stays open for days, so each batch counts as a use of its token. */
 import { expect, test, vi } from 'vitest';
 import type { WebSocket } from 'ws';
 import { virtualClock } from '../../base/virtual-clock.ts';
@@ -6,7 +6,7 @@ import type { ApiServices } from '../services.ts';
 import { serveRelay } from './serve-relay.ts';
 import { FakeSocket } from './testing/fake-socket.ts';
 
-test('every batch uses the token of the relay', async () => {
+test('records a use of the relay token with every batch', async () => {
   const note = vi.fn();
   const services = {
     clock: virtualClock(),

@@ -1,11 +1,13 @@
-/** The stream of a relay: batches of beats up, their results down, as by `POST /v1/agent/heartbeats` under its token. */
+/**
+ * The stream of a relay: batches of heartbeats up, results down, as by `POST /v1/agent/heartbeats`.
+ */
 import type { WebSocket } from 'ws';
 import { now } from '../../base/clock.ts';
 import type { CorrelationId } from '../../base/ids.ts';
 import { BatchFrame } from '../../contract/agent/agent.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { badBeats } from '../../contract/routes/agent.ts';
-import { relaySource, takeBatch } from '../heartbeats/accept-batch.ts';
+import { acceptBatch, relaySource } from '../heartbeats/accept-batch.ts';
 import { actorOf, type Relay } from '../http/callers.ts';
 import { compileCheck } from '../http/validation.ts';
 import type { ApiServices } from '../services.ts';
@@ -14,8 +16,8 @@ import { openWire } from './wire.ts';
 const checkBatch = compileCheck(BatchFrame, 'body', 'invalid_request', badBeats('/beats/*'));
 const limits = { waiting_frames: 16, unsent_bytes: 4 * 1024 * 1024 };
 
-/** A relay without agents says nothing; asked, it answers. */
-const askAfterMs = 20_000;
+/** A relay without agents sends nothing, so it is pinged. */
+const pingAfterMs = 20_000;
 const quietMs = 60_000;
 
 export function serveRelay(
@@ -32,24 +34,24 @@ export function serveRelay(
     async take(frame) {
       const { seq, beats } = checkBatch(frame) as BatchFrame;
       services.tokenUses.note(relay.token_id);
-      const results = await takeBatch(beats, { relay, source: relaySource(relay) }, services);
+      const results = await acceptBatch(beats, { relay, source: relaySource(relay) }, services);
       wire.send(seq === undefined ? { results } : { seq, results });
     },
-    onEnd(ending) {
+    onEnd(end) {
       leave();
-      if (ending.broken) agentStreams.tellBroken({ ...ending, of: 'relay', actor: actorOf(relay), correlation_id });
+      if (end.broken) agentStreams.reportBroken({ ...end, of: 'relay', actor: actorOf(relay), correlation_id });
     },
   });
   const leave = agentStreams.addRelay(relay.token_id, {
     end: wire.close,
-    cut: wire.cut,
+    terminate: wire.terminate,
     observe: () => wire.refuse(new ApiProblem('token_unknown', 'The token of this relay was revoked.')),
-    look(at_ms) {
-      wire.letGoUnread();
+    check(at_ms) {
+      wire.dropSlowReader();
       const quiet = at_ms - wire.heardMs();
       if (relay.expires_at && relay.expires_at <= now(clock)) wire.refuse(new ApiProblem('token_expired'));
       else if (quiet > quietMs) wire.close('stream_silent');
-      else if (quiet > askAfterMs) wire.ping();
+      else if (quiet > pingAfterMs) wire.ping();
     },
   });
 }

@@ -1,6 +1,6 @@
 /**
- * Every open stream of this replica: found by whom it speaks for, so that one reader of the evidence serves all of them; looked at now
- * and then; and closed when the replica stops, in a way that its agents come back spread.
+ * Every open stream of this replica: indexed by instance and token, so that one subscriber of the
+ * evidence serves all of them; checked at an interval; closed when the replica stops.
  */
 import type { Clock } from '../../base/clock.ts';
 import type { NodeInstanceId } from '../../base/ids.ts';
@@ -13,29 +13,30 @@ import { type Acceptor, createAcceptor } from './acceptor.ts';
 import { type BrokenConnection, createBrokenConnections } from './broken-connections.ts';
 
 export interface OpenStream {
-  /** A fact about whom it speaks for. */
+  /** A fact about the instance or token of this stream. */
   observe(fact: Evidence): void;
-  /** `at_ms` on the clock that only grows. */
-  look(at_ms: number): void;
+  /** Called at an interval; `at_ms` is monotonic. */
+  check(at_ms: number): void;
   end(code: ClosingCode): void;
-  cut(): void;
+  /** Without a closing handshake. */
+  terminate(): void;
 }
 
 export interface AgentStreams {
   acceptor: Acceptor;
-  /** Returns how it leaves. An older stream of the same instance is closed. */
+  /** Returns how to remove it. Closes an older stream of the same instance. */
   addAgent(id: NodeInstanceId, stream: OpenStream): () => void;
   addRelay(token_id: string, stream: OpenStream): () => void;
   hasRoom(): boolean;
   isStopping(): boolean;
   figures(): { agents: number; relays: number };
-  tellBroken(connection: BrokenConnection): void;
+  reportBroken(connection: BrokenConnection): void;
   stop(): Promise<void>;
 }
 
-/** Each costs some kilobytes; more than this belong on more replicas, or behind relays. */
-const mostStreams = 100_000;
-const lookEveryMs = 5_000;
+/** Each costs some kilobytes. Larger fleets need more replicas, or relays. */
+const maxStreams = 100_000;
+const checkEveryMs = 5_000;
 const goodbyeMs = 1_000;
 
 export function createAgentStreams(options: {
@@ -52,17 +53,17 @@ export function createAgentStreams(options: {
   const broken = createBrokenConnections(options);
   let stopping = false;
   let allGone: (() => void) | undefined;
-  let cancelLook: (() => void) | undefined;
+  let cancelCheck: (() => void) | undefined;
 
-  const look = () => {
-    cancelLook = undefined;
+  const check = () => {
+    cancelCheck = undefined;
     const at_ms = clock.monotonicMs();
-    for (const stream of all) stream.look(at_ms);
-    if (all.size > 0) cancelLook = clock.after(lookEveryMs, look);
+    for (const stream of all) stream.check(at_ms);
+    if (all.size > 0) cancelCheck = clock.after(checkEveryMs, check);
   };
   const enter = (stream: OpenStream) => {
     all.add(stream);
-    cancelLook ??= clock.after(lookEveryMs, look);
+    cancelCheck ??= clock.after(checkEveryMs, check);
   };
   const leave = (stream: OpenStream) => {
     all.delete(stream);
@@ -97,10 +98,10 @@ export function createAgentStreams(options: {
         leave(stream);
       };
     },
-    hasRoom: () => all.size < mostStreams,
+    hasRoom: () => all.size < maxStreams,
     isStopping: () => stopping,
     figures: () => ({ agents: agents.size, relays: all.size - agents.size }),
-    tellBroken: broken.tell,
+    reportBroken: broken.report,
     async stop() {
       stopping = true;
       unsubscribe();
@@ -113,8 +114,8 @@ export function createAgentStreams(options: {
             resolve();
           };
         });
-      for (const stream of all) stream.cut();
-      cancelLook?.();
+      for (const stream of all) stream.terminate();
+      cancelCheck?.();
       await broken.stop();
     },
   };

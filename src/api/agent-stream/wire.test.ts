@@ -1,15 +1,15 @@
-/** What one connection may cost: frames that wait, and answers that nobody reads. */
+/** The limits of one connection: queued frames and unread answers. */
 import { expect, test, vi } from 'vitest';
 import type { WebSocket } from 'ws';
 import { virtualClock } from '../../base/virtual-clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { FakeSocket } from './testing/fake-socket.ts';
-import { type Ending, openWire } from './wire.ts';
+import { type ConnectionEnd, openWire } from './wire.ts';
 
 function opened(take: (frame: unknown) => Promise<void> = async () => {}) {
   const socket = new FakeSocket();
   const clock = virtualClock();
-  const endings: Ending[] = [];
+  const ends: ConnectionEnd[] = [];
   const log = { error: vi.fn() };
   const wire = openWire(socket as unknown as WebSocket, {
     clock,
@@ -17,12 +17,12 @@ function opened(take: (frame: unknown) => Promise<void> = async () => {}) {
     correlation_id: 'c' as never,
     limits: { waiting_frames: 3, unsent_bytes: 100 },
     take,
-    onEnd: (ending) => endings.push(ending),
+    onEnd: (end) => ends.push(end),
   });
-  return { socket, clock, endings, wire, log };
+  return { socket, clock, ends, wire, log };
 }
 
-test('frames are served one after the other', async () => {
+test('handles frames one after the other', async () => {
   const begun: number[] = [];
   const ends: (() => void)[] = [];
   const { socket } = opened((frame) => {
@@ -35,7 +35,7 @@ test('frames are served one after the other', async () => {
   await vi.waitFor(() => expect(begun).toEqual([1, 2]));
 });
 
-test('whoever sends more than is served is told and closed', () => {
+test('closes a connection that sends faster than it is served, with a problem', () => {
   const { socket } = opened(() => new Promise(() => {}));
   for (let seq = 0; seq < 4; seq++) socket.hear({ seq });
   expect(socket.closed).toBeNull();
@@ -44,19 +44,19 @@ test('whoever sends more than is served is told and closed', () => {
   expect(socket.closed).toEqual([1013, 'stream_overrun']);
 });
 
-test('whoever does not read is cut off, and that is a broken connection', () => {
-  const { socket, wire, endings } = opened();
+test('terminates a connection that does not read, as broken', () => {
+  const { socket, wire, ends } = opened();
   socket.bufferedAmount = 100;
   wire.send({ a: 1 });
-  expect(endings).toEqual([]);
+  expect(ends).toEqual([]);
   socket.bufferedAmount = 101;
   wire.send({ a: 2 });
   wire.send({ a: 3 });
   expect(socket.sent).toEqual([{ a: 1 }, { a: 2 }]);
-  expect(endings).toMatchObject([{ why: 'stream_overrun', broken: true }]);
+  expect(ends).toMatchObject([{ why: 'stream_overrun', broken: true }]);
 });
 
-test('a ping is answered with what it carried, and whoever does not read the answers is let go', () => {
+test('answers a ping with its payload, and closes a peer that does not read the pongs', () => {
   const { socket } = opened();
   for (const text of ['a', 'b', 'c']) socket.emit('ping', Buffer.from(text));
   expect(socket.pongs).toEqual(['a', 'b', 'c']);
@@ -64,39 +64,39 @@ test('a ping is answered with what it carried, and whoever does not read the ans
   socket.emit('ping', Buffer.from('d'));
   expect(socket.closed).toBeNull();
   for (let pings = 0; pings < 50; pings++) socket.emit('ping', Buffer.alloc(0));
-  expect(socket.pongs, 'no more wait than frames may').toEqual(['a', 'b', 'c', 'd', '', '']);
+  expect(socket.pongs, 'as many pongs wait as frames may').toEqual(['a', 'b', 'c', 'd', '', '']);
   expect(socket.sent).toMatchObject([{ problem: { code: 'stream_overrun' } }]);
   expect(socket.closed).toEqual([1013, 'stream_overrun']);
 });
 
-test('unread bytes count with a ping, and whenever somebody looks', () => {
+test('checks unread bytes on each ping and on request', () => {
   const pinged = opened();
   pinged.socket.bufferedAmount = 101;
   pinged.socket.emit('ping', Buffer.from('a'));
-  expect(pinged.endings).toMatchObject([{ why: 'stream_overrun', broken: true }]);
+  expect(pinged.ends).toMatchObject([{ why: 'stream_overrun', broken: true }]);
   const looked = opened();
-  looked.wire.letGoUnread();
-  expect(looked.endings).toEqual([]);
+  looked.wire.dropSlowReader();
+  expect(looked.ends).toEqual([]);
   looked.socket.bufferedAmount = 101;
-  looked.wire.letGoUnread();
-  expect(looked.endings).toMatchObject([{ why: 'stream_overrun', broken: true }]);
+  looked.wire.dropSlowReader();
+  expect(looked.ends).toMatchObject([{ why: 'stream_overrun', broken: true }]);
 });
 
-test('whoever does not answer a goodbye is cut off, and what it sends meanwhile is nothing', async () => {
+test('terminates a peer that does not answer the close, and ignores its frames meanwhile', async () => {
   const taken = vi.fn(async () => {});
-  const { socket, wire, clock, endings } = opened(taken);
+  const { socket, wire, clock, ends } = opened(taken);
   wire.close('not_ready');
   socket.hear({});
   expect(taken).not.toHaveBeenCalled();
-  expect(endings).toEqual([]);
+  expect(ends).toEqual([]);
   await clock.advance(2_000);
-  expect(endings).toMatchObject([{ why: 'not_ready', broken: false, lasted_seconds: 2 }]);
+  expect(ends).toMatchObject([{ why: 'not_ready', broken: false, lasted_seconds: 2 }]);
 });
 
-test('a defect is told in one sentence and logged, and the connection goes on', async () => {
+test('logs an unexpected error, answers internal_error and keeps the connection', async () => {
   let times = 0;
   const { socket, log } = opened(async () => {
-    if (++times === 1) throw new Error('secret words of a defect');
+    if (++times === 1) throw new Error('secret words of an error');
     throw new ApiProblem('credential_unknown');
   });
   socket.hear({ seq: 1 });
@@ -108,5 +108,5 @@ test('a defect is told in one sentence and logged, and the connection goes on', 
   ]);
   expect(JSON.stringify(socket.sent)).not.toContain('secret');
   expect(log.error).toHaveBeenCalledOnce();
-  expect(socket.closed, 'a credential that is void ends it').toEqual([4401, 'credential_unknown']);
+  expect(socket.closed, 'an unknown credential ends it').toEqual([4401, 'credential_unknown']);
 });

@@ -1,6 +1,7 @@
 /**
- * One WebSocket as frames of JSON, bounded both ways: frames are served one after the other, and whoever sends more than is served,
- * or does not read what is answered, is let go. It knows nothing of beats.
+ * One WebSocket as JSON frames, bounded both ways: frames are handled in order, and a peer that
+ * sends faster than it is served, or does not read the answers, is dropped. It knows nothing about
+ * heartbeats.
  */
 import type { WebSocket } from 'ws';
 import type { Clock } from '../../base/clock.ts';
@@ -12,19 +13,19 @@ import { problemOf } from '../http/replies/problem-reply.ts';
 
 export interface Wire {
   send(frame: object): void;
-  /** Tells what is wrong; where that is the end of the connection, closes it. */
+  /** Sends the problem, and closes the connection if the problem ends it. */
   refuse(error: unknown, seq?: number): void;
   close(code: ClosingCode): void;
-  /** Without a goodbye. */
-  cut(): void;
+  /** Without a closing handshake. */
+  terminate(): void;
   ping(): void;
-  /** Cuts it off where more waits to be read than may. */
-  letGoUnread(): void;
-  /** When the other side was last heard, on the clock that only grows. */
+  /** Terminates the connection if too many bytes wait to be read. */
+  dropSlowReader(): void;
+  /** When the peer was last heard, in monotonic time. */
   heardMs(): number;
 }
 
-export interface Ending {
+export interface ConnectionEnd {
   lasted_seconds: number;
   why: string;
   broken: boolean;
@@ -36,15 +37,15 @@ export interface WireParts {
   correlation_id: CorrelationId;
   limits: { waiting_frames: number; unsent_bytes: number };
   take(frame: unknown): Promise<void>;
-  onEnd(ending: Ending): void;
+  onEnd(end: ConnectionEnd): void;
 }
 
-/** For the other side to answer a goodbye; whoever does not is gone already. */
-const goodbyeMs = 2_000;
+/** For the peer to answer the closing handshake. */
+const closeTimeoutMs = 2_000;
 
-/** It said goodbye by itself, and not because something was wrong. */
-const goodbyes: readonly number[] = [1000, 1001];
-const withoutGoodbye = 1006;
+/** Close codes of a peer that leaves on purpose. */
+const regularCodes: readonly number[] = [1000, 1001];
+const abnormalCode = 1006;
 
 const seqOf = (frame: unknown): number | undefined => {
   const { seq } = (frame ?? {}) as { seq?: unknown };
@@ -69,7 +70,7 @@ export function openWire(socket: WebSocket, parts: WireParts): Wire {
   let heardMs = openedMs;
   let closing: ClosingCode | undefined;
   let fault: string | undefined;
-  let cancelCut = () => {};
+  let cancelTerminate = () => {};
 
   const isOpen = () => socket.readyState === socket.OPEN;
   const close = (code: ClosingCode) => {
@@ -77,18 +78,18 @@ export function openWire(socket: WebSocket, parts: WireParts): Wire {
     closing = code;
     waiting.length = 0;
     socket.close(streamClosings[code].close_code, code);
-    cancelCut = clock.after(goodbyeMs, () => socket.terminate());
+    cancelTerminate = clock.after(closeTimeoutMs, () => socket.terminate());
   };
-  const letGoUnread = () => {
+  const dropSlowReader = () => {
     if (closing || socket.bufferedAmount <= limits.unsent_bytes) return;
     closing = 'stream_overrun';
-    // It does not read, so it would not read why either.
+    // It does not read, so it would not read the reason either.
     socket.terminate();
   };
   const send = (frame: object) => {
     if (closing || !isOpen()) return;
     socket.send(JSON.stringify(frame));
-    letGoUnread();
+    dropSlowReader();
   };
   const refuse = (error: unknown, seq?: number) => {
     const { problem, body } = problemOf(error, { log, correlation_id, operation: 'agent-stream' });
@@ -120,33 +121,33 @@ export function openWire(socket: WebSocket, parts: WireParts): Wire {
   });
   socket.on('ping', (data) => {
     if (closing || !isOpen()) return;
-    // Counted as well as weighed: a pong of two bytes costs far more than that while it waits.
+    // Count pongs besides bytes: a queued pong of two bytes costs far more memory than that.
     if (pongsUnsent >= limits.waiting_frames) return refuse(new ApiProblem('stream_overrun'));
     pongsUnsent++;
     socket.pong(data, false, () => {
       pongsUnsent--;
     });
-    letGoUnread();
+    dropSlowReader();
   });
   socket.on('pong', () => {
     heardMs = clock.monotonicMs();
   });
-  // The library closes the connection by itself; what was wrong is told with its end.
+  // The library closes the connection by itself; the close event reports the error.
   socket.on('error', (error: NodeJS.ErrnoException) => {
     fault = error.code ?? error.message;
   });
   socket.on('close', (code, reason) => {
-    cancelCut();
+    cancelTerminate();
     waiting.length = 0;
     const lasted_seconds = Math.round(clock.monotonicMs() - openedMs) / 1000;
     if (closing) parts.onEnd({ lasted_seconds, why: closing, broken: streamClosings[closing].broken });
     else if (fault) parts.onEnd({ lasted_seconds, why: fault, broken: true });
-    else if (code === withoutGoodbye) parts.onEnd({ lasted_seconds, why: 'it ended without a goodbye', broken: true });
+    else if (code === abnormalCode) parts.onEnd({ lasted_seconds, why: 'it ended without a goodbye', broken: true });
     else
       parts.onEnd({
         lasted_seconds,
         why: `it was closed with ${code}${reason.length > 0 ? ` (${reason})` : ''}`,
-        broken: !goodbyes.includes(code),
+        broken: !regularCodes.includes(code),
       });
   });
 
@@ -154,11 +155,11 @@ export function openWire(socket: WebSocket, parts: WireParts): Wire {
     send,
     refuse,
     close,
-    cut: () => socket.terminate(),
+    terminate: () => socket.terminate(),
     ping: () => {
       if (isOpen()) socket.ping();
     },
-    letGoUnread,
+    dropSlowReader,
     heardMs: () => heardMs,
   };
 }

@@ -1,4 +1,7 @@
-/** Which callers of a foreign protocol are admitted: by a join token of the pool, or by the credential of a registration. */
+/**
+ * Admits callers of a foreign protocol: by a join token of the pool, or by the credential that a
+ * registration returned.
+ */
 import type { IncomingMessage } from 'node:http';
 import type { FastifyRequest } from 'fastify';
 import { now } from '../../base/clock.ts';
@@ -13,7 +16,7 @@ import { namesFor } from './names.ts';
 
 const inAddress = new WeakMap<IncomingMessage, string>();
 
-/** Before a request is routed: from here on its address has no token in it. */
+/** Runs before routing; removes a join token from the address. */
 export function rewriteUrl(request: IncomingMessage): string {
   const { url, token } = takeToken(request.url ?? '/');
   if (token !== null) inAddress.set(request, token);
@@ -27,7 +30,7 @@ export interface Admitted {
 
 const isCredential = (secret: string) => secret.startsWith('swc_');
 
-/** One that came in by another protocol, or speaks our own protocol, is not known here. */
+/** Clients of another protocol and our own agents are unknown to this one. */
 export function mustCount(session: AgentSession | undefined, protocol: Protocol): AgentSession {
   if (!session || session.protocol_client?.protocol !== protocol) throw new ApiProblem('credential_unknown');
   if (session.fence.kind === 'fenced') throw fencedProblem(session.fence.reason);
@@ -44,8 +47,11 @@ function joinSecretOf(request: FastifyRequest): string | undefined {
   );
 }
 
-/** A machine whose token ended still beats: its silence is then explained by the token, and not held against it. */
-async function tellUnheard(
+/**
+ * A machine whose join token ended still sends heartbeats. The record explains its silence, so that
+ * it is not held against it.
+ */
+async function reportUnheard(
   request: FastifyRequest,
   protocol: Protocol,
   { token_id, pool, expires_at, revoked_at }: JoinGrant,
@@ -53,15 +59,15 @@ async function tellUnheard(
   services: ProtocolServices,
 ): Promise<void> {
   const { id } = (request.params ?? {}) as { id?: string };
-  // Workspaces of molecule beat with a token of their own.
+  // molecule workspaces send heartbeats with a credential of their own.
   if (protocol !== 'agentfield' || id === undefined || request.method === 'GET') return;
   const found = await Promise.all(namesFor(id).map((name) => services.sessions.findByName({ protocol, pool, name })));
   const session = found.find((each) => each !== undefined);
-  // A token that did not let the machine in says nothing about it.
+  // Only the token that the machine joined with says something about it.
   if (session?.protocol_client?.join_token_id !== token_id || session.fence.kind !== 'none') return;
   const code = state === 'expired' ? 'join_token_expired' : 'join_token_invalid';
   const ended_at = (state === 'expired' ? expires_at : revoked_at) ?? now(services.clock);
-  services.tellRefusedBeat({ session, code, join_token_id: token_id, ended_at });
+  services.reportRefusedBeat({ session, code, join_token_id: token_id, ended_at });
 }
 
 export async function admit(
@@ -73,7 +79,8 @@ export async function admit(
   const secret = access === 'instance' ? undefined : joinSecretOf(request);
   if (access !== 'join' && bearer !== undefined && (access === 'instance' || isCredential(bearer))) {
     const found = await services.sessions.find(bearer, now(services.clock));
-    // A client that still shows the credential of an instance that was replaced may begin anew, if it has a join token as well.
+    // A client with the credential of a replaced instance may start over if it also sends a join
+    // token.
     const isOver = !found || found.fence.kind === 'fenced';
     if (!isOver || secret === undefined) {
       const session = mustCount(found, protocol);
@@ -82,14 +89,14 @@ export async function admit(
     }
   }
   if (access === 'instance')
-    throw new ApiProblem('token_missing', 'Send the auth_token that the registration gave, as bearer.');
+    throw new ApiProblem('token_missing', 'Send the auth_token of the registration as bearer.');
   if (secret === undefined)
-    throw new ApiProblem('token_missing', 'A join token is needed: as bearer, as X-API-Key or in the address.');
+    throw new ApiProblem('token_missing', 'Send a join token: as bearer, as X-API-Key or in the address.');
   const found = await services.grants.find(secret, now(services.clock));
   if (!found) throw new ApiProblem('join_token_invalid');
   const { grant, state } = found;
   if (state === 'valid') return { session: null, joined: { ...grant, secret } };
-  await tellUnheard(request, protocol, grant, state, services);
+  await reportUnheard(request, protocol, grant, state, services);
   throw state === 'expired'
     ? expiredProblem(grant)
     : new ApiProblem('join_token_invalid', 'The join token was revoked.');

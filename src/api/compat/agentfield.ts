@@ -1,4 +1,4 @@
-/** AgentField's calls, translated: what they mean here, and our answer in their words. Nothing is decided here. */
+/** Translates AgentField's calls to ours, and our answers to theirs. Decides nothing. */
 import { now, secondsLater } from '../../base/clock.ts';
 import type { AgentClaim } from '../../contract/agent/agent.ts';
 import {
@@ -14,25 +14,25 @@ import { type Pace, readDuration } from '../../lifecycle/deadlines/pace.ts';
 import type { NodeStatus } from '../../lifecycle/model/states.ts';
 import type { AgentSession, ProtocolClient } from '../../store/agents/agent-sessions.ts';
 import { readNodesOf } from '../../store/rows/nodes.ts';
-import { takeBeat } from '../heartbeats/accept-beat.ts';
+import { acceptBeat } from '../heartbeats/accept-beat.ts';
 import { mustCount } from './admit.ts';
 import type { ProtocolCall, ProtocolHandler, ProtocolHandlers, ProtocolServices } from './calls.ts';
-import { tellNewFields, tellSaid } from './client-facts.ts';
-import { fieldsBeside, keptFields } from './kept-fields.ts';
+import { recordClientFact, recordNewFields } from './client-facts.ts';
+import { fieldsExcept, keptFields } from './kept-fields.ts';
 import { idLabel, nameFor, namesFor } from './names.ts';
 import { enrolByJoinToken } from './register.ts';
 
 const protocol = 'agentfield';
 
-/** Their words for how a node is, as a claim of ours. A word that is not here claims nothing, and is kept. */
-const claims: Record<string, AgentClaim> = {
+/** Their words for a node's status. An unknown word reports no status, and is kept. */
+const statuses: Record<string, AgentClaim> = {
   starting: 'starting',
   ready: 'ready',
   degraded: 'degraded',
   offline: 'stopping',
   stopping: 'stopping',
 };
-const claimOf = (word: string | null | undefined): AgentClaim | undefined => claims[word?.toLowerCase() ?? ''];
+const statusOf = (word: string | null | undefined): AgentClaim | undefined => statuses[word?.toLowerCase() ?? ''];
 
 const lifecycleOf: Record<NodeStatus, 'starting' | 'ready' | 'degraded' | 'offline'> = {
   provisioning: 'starting',
@@ -48,17 +48,19 @@ const lifecycleOf: Record<NodeStatus, 'starting' | 'ready' | 'degraded' | 'offli
 };
 const healthOf = { starting: 'unknown', ready: 'active', degraded: 'active', offline: 'inactive' } as const;
 
-/** Their own server's; a client that renews a lease is not missed before it is over. */
+/** As on their own server. A client that renews a lease is not missed before the lease ends. */
 const leaseSeconds = 300;
-const mostSaidBytes = 2048;
+const maxSaidBytes = 2048;
 
 const unknownNode = (id: string) =>
   new ApiProblem('node_not_found', `No node ${id} is registered here; register it first.`);
 
-const isLetInBy = (client: ProtocolClient | null, token_id: string): boolean =>
+const joinedWith = (client: ProtocolClient | null, token_id: string): boolean =>
   client?.join_token_id === token_id || (client?.earlier_join_token_ids?.includes(token_id) ?? false);
 
-/** Whose beat it is: of the instance that its name is bound to. One of a process that another has replaced must register first. */
+/**
+ * The session of the instance that has this name. A process that was replaced must register first.
+ */
 async function sessionOf(
   call: ProtocolCall,
   services: ProtocolServices,
@@ -74,13 +76,14 @@ async function sessionOf(
   };
   const isOther = ({ protocol_client }: AgentSession) =>
     (process && protocol_client?.client_instance && protocol_client.client_instance !== process) ||
-    (grant.is_limited && !isLetInBy(protocol_client, grant.token_id));
+    (grant.is_limited && !joinedWith(protocol_client, grant.token_id));
   const operation = call.request.operation ?? 'agentfield-node-heartbeat';
   let session = await find();
-  // The machine is not identified yet, so charge the join token, which all machines of the pool may share.
+  // The machine is not identified yet, so charge the join token, which all machines of the pool may
+  // share.
   if (!session || isOther(session)) services.rates.admitKnown('join_token', grant.token_id, operation);
   if (session && isOther(session)) {
-    // It may have registered with another replica a moment ago.
+    // The machine may just have registered with another replica.
     services.sessions.forget(session.node_instance_id);
     session = await find();
   }
@@ -93,25 +96,25 @@ async function sessionOf(
 const inRange = (score: number | null | undefined): score is number =>
   typeof score === 'number' && score >= 0 && score <= 100;
 
-interface Told {
-  claim?: AgentClaim | undefined;
+interface ClientReport {
+  status?: AgentClaim | undefined;
   health_score?: number | null | undefined;
   said?: Record<string, unknown>;
   pace: Pace;
 }
 
-async function beat(
+async function acceptReport(
   session: AgentSession,
-  told: Told,
+  report: ClientReport,
   services: ProtocolServices,
 ): Promise<'starting' | 'ready' | 'degraded' | 'offline'> {
-  const { claim, health_score, said = {}, pace } = told;
-  const { node_status } = await takeBeat(
+  const { status, health_score, said = {}, pace } = report;
+  const { node_status } = await acceptBeat(
     session,
     {
-      ...(claim && { status: claim }),
+      ...(status && { status }),
       ...(inRange(health_score) && { health_score }),
-      ...(Object.keys(said).length > 0 && { said: keptFields(said, mostSaidBytes) }),
+      ...(Object.keys(said).length > 0 && { said: keptFields(said, maxSaidBytes) }),
     },
     services,
     pace,
@@ -151,11 +154,11 @@ const register: ProtocolHandler = async (call, services) => {
   const { last_heartbeat: _, registered_at: __, ...same } = body;
   const summary = `it registered with the AgentField protocol as ${body.id}`;
   const ids = { node_id, node_instance_id, correlation_id: call.correlation_id };
-  await tellSaid(services, { ...ids, kind: 'client.registered', summary, said: body, same });
+  await recordClientFact(services, { ...ids, kind: 'client.registered', summary, said: body, same });
   const session = await sessionOf({ ...call, id: body.id }, services);
-  const lifecycle_status = await beat(
+  const lifecycle_status = await acceptReport(
     session,
-    { claim: claimOf(body.lifecycle_status), pace: services.paces.ofRegistration(session) },
+    { status: statusOf(body.lifecycle_status), pace: services.paces.ofRegistration(session) },
     services,
   );
   return {
@@ -168,7 +171,7 @@ const register: ProtocolHandler = async (call, services) => {
   };
 };
 
-const theirs = (node: Node) => {
+const agentfieldNode = (node: Node) => {
   const lifecycle_status = lifecycleOf[node.status];
   return {
     id: node.labels[idLabel] ?? node.name,
@@ -188,7 +191,7 @@ async function nodeOf(call: ProtocolCall, services: ProtocolServices) {
   await services.grants.mustHaveUses(grant);
   for (const name of namesFor(call.id)) {
     const [node] = await readNodesOf(services.db, { pool: grant.pool, protocol, name });
-    if (node) return theirs(node);
+    if (node) return agentfieldNode(node);
   }
   throw unknownNode(call.id);
 }
@@ -197,14 +200,14 @@ export const agentfieldHandlers: ProtocolHandlers<'agentfield'> = {
   'agentfield-node-register': register,
   'agentfield-node-create': register,
   async 'agentfield-node-heartbeat'(call, services) {
-    const { status, health_score, instance_id, ...said } = call.body as NodeBeat;
+    const { status: word, health_score, instance_id, ...said } = call.body as NodeBeat;
     const session = await sessionOf(call, services, instance_id);
-    const claim = claimOf(status);
-    const unread = { ...(status && !claim && { status }), ...(!inRange(health_score) && { health_score }) };
-    await tellNewFields(services, session, call, Object.keys(NodeBeat.properties));
-    const lifecycle_status = await beat(
+    const status = statusOf(word);
+    const unread = { ...(word && !status && { status: word }), ...(!inRange(health_score) && { health_score }) };
+    await recordNewFields(services, session, call, Object.keys(NodeBeat.properties));
+    const lifecycle_status = await acceptReport(
       session,
-      { claim, health_score, said: fieldsBeside({ ...said, ...unread }, []), pace: services.paces.of(session) },
+      { status, health_score, said: fieldsExcept({ ...said, ...unread }, []), pace: services.paces.of(session) },
       services,
     );
     return { success: true, message: 'Heartbeat received', timestamp: stamp(services), lifecycle_status };
@@ -212,25 +215,29 @@ export const agentfieldHandlers: ProtocolHandlers<'agentfield'> = {
   async 'agentfield-node-renew'(call, services) {
     const { phase, health_score, instance_id, ...said } = call.body as LeaseRenewal;
     const session = await sessionOf(call, services, instance_id);
-    const unread = fieldsBeside({ ...said, ...(phase && !claimOf(phase) && { phase }) }, []);
+    const unread = fieldsExcept({ ...said, ...(phase && !statusOf(phase) && { phase }) }, []);
     const pace = services.paces.of(session, leaseSeconds);
-    await beat(session, { claim: claimOf(phase), health_score, said: unread, pace }, services);
+    await acceptReport(session, { status: statusOf(phase), health_score, said: unread, pace }, services);
     const next_lease_renewal = secondsLater(now(services.clock), leaseSeconds / 2).toISOString();
     return { lease_seconds: leaseSeconds, next_lease_renewal, message: 'Lease renewed' };
   },
   async 'agentfield-node-lifecycle'(call, services) {
     const { lifecycle_status: word, instance_id, ...said } = call.body as LifecycleUpdate;
     const session = await sessionOf(call, services, instance_id);
-    const claim = claimOf(word);
-    const unread = fieldsBeside({ ...said, ...(!claim && { lifecycle_status: word }) }, []);
-    const lifecycle_status = await beat(session, { claim, said: unread, pace: services.paces.of(session) }, services);
+    const status = statusOf(word);
+    const unread = fieldsExcept({ ...said, ...(!status && { lifecycle_status: word }) }, []);
+    const lifecycle_status = await acceptReport(
+      session,
+      { status, said: unread, pace: services.paces.of(session) },
+      services,
+    );
     return { success: true, message: 'Status noted', lifecycle_status, timestamp: stamp(services) };
   },
   async 'agentfield-action-ack'(call, services) {
     const { instance_id, ...said } = call.body as OpenBody;
     const session = await sessionOf(call, services, instance_id);
     const pace = services.paces.of(session, leaseSeconds);
-    await beat(session, { said: fieldsBeside(said, []), pace }, services);
+    await acceptReport(session, { said: fieldsExcept(said, []), pace }, services);
     const next_lease_renewal = secondsLater(now(services.clock), leaseSeconds / 2).toISOString();
     return { success: true, message: 'Acknowledged', lease_seconds: leaseSeconds, next_lease_renewal };
   },
@@ -238,13 +245,13 @@ export const agentfieldHandlers: ProtocolHandlers<'agentfield'> = {
     const { instance_id, ...said } = call.body as OpenBody;
     const session = await sessionOf(call, services, instance_id);
     const pace = services.paces.of(session);
-    await beat(session, { claim: 'stopping', said: fieldsBeside(said, []), pace }, services);
+    await acceptReport(session, { status: 'stopping', said: fieldsExcept(said, []), pace }, services);
     return { success: true, message: 'Goodbye noted', node_id: call.id, timestamp: stamp(services) };
   },
   async 'agentfield-node-list'(call, services) {
     const grant = call.joined();
     await services.grants.mustHaveUses(grant);
-    const nodes = (await readNodesOf(services.db, { pool: grant.pool, protocol })).map(theirs);
+    const nodes = (await readNodesOf(services.db, { pool: grant.pool, protocol })).map(agentfieldNode);
     return { nodes, count: nodes.length, filters: {} };
   },
   'agentfield-node-get': nodeOf,

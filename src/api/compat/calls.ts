@@ -1,4 +1,4 @@
-/** What a handler of a foreign protocol receives. */
+/** The types of handlers for foreign protocols: their calls and their services. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { CorrelationId } from '../../base/ids.ts';
 import type { Protocol } from '../../contract/compat/protocol.ts';
@@ -6,7 +6,7 @@ import type { ProtocolOperation } from '../../contract/compat/routes.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
 import type { ProbeAnswer } from '../../lifecycle/joins/contest.ts';
 import type { AgentSession } from '../../store/agents/agent-sessions.ts';
-import type { ToldOnce } from '../http/rate-limited-notices.ts';
+import type { RateLimitedNotices } from '../http/rate-limited-notices.ts';
 import type { ApiServices } from '../services.ts';
 import type { JoinGrant, JoinGrants } from './join-grants.ts';
 import type { Paces } from './paces.ts';
@@ -14,21 +14,21 @@ import type { Paces } from './paces.ts';
 export interface ProtocolServices extends ApiServices {
   grants: JoinGrants;
   /** Whether the former address of a name still answers. */
-  askFormer: AskFormer;
+  probeFormer: ProbeFormer;
   paces: Paces;
-  /** What their clients say again and again is told once. */
-  toldOnce: ToldOnce;
+  /** Keeps repeated reports of clients from being recorded each time. */
+  notices: RateLimitedNotices;
 }
 
 export interface ProtocolCall {
-  /** What the address calls the node. */
+  /** The client's name for its node, from the address. */
   id: string;
-  /** Fits the schema of its route, and may have any field besides. */
+  /** Matches the schema of its route; may have other fields. */
   body: Record<string, unknown>;
   correlation_id: CorrelationId;
-  /** The pool that the caller's join token opens, and the token itself; asking for it where a credential was shown is a programmer's error. */
+  /** The caller's join token and its pool. Throws if the call was admitted by a credential. */
   joined(): JoinGrant & { secret: string };
-  /** Whose credential was shown, if one was. */
+  /** The session of the credential, if one was shown. */
   session: AgentSession | null;
   request: FastifyRequest;
   reply: FastifyReply;
@@ -39,7 +39,7 @@ export type ProtocolHandlers<D extends Protocol> = {
   [Name in ProtocolOperation as Name extends `${D}-${string}` ? Name : never]: ProtocolHandler;
 };
 
-export type AskFormer = (
+export type ProbeFormer = (
   endpoint: string,
   settings: PoolDocument['probe'],
   join_token_id: string,

@@ -1,4 +1,7 @@
-/** What their clients say of themselves becomes evidence of the node: bounded, redacted by the store, and once as long as it is the same. */
+/**
+ * Records what foreign clients report about themselves as evidence of the node: bounded, redacted
+ * by the store, and once as long as it stays the same.
+ */
 import { createHash } from 'node:crypto';
 import { now } from '../../base/clock.ts';
 import type { CorrelationId, NodeId, NodeInstanceId } from '../../base/ids.ts';
@@ -7,52 +10,55 @@ import type { AgentSession } from '../../store/agents/agent-sessions.ts';
 import { fillAllocationIds } from '../../store/transitions/amend-node.ts';
 import { instanceWriter } from '../limits/quotas/writers.ts';
 import type { ProtocolCall, ProtocolServices } from './calls.ts';
-import { fieldsBeside, keptFields } from './kept-fields.ts';
+import { fieldsExcept, keptFields } from './kept-fields.ts';
 
-const mostBytes = 16 * 1024;
+const maxBytes = 16 * 1024;
 
-interface Said {
+interface ClientFact {
   node_id: NodeId;
   node_instance_id: NodeInstanceId;
   correlation_id: CorrelationId;
   kind: 'client.registered' | 'client.said';
   summary: string;
   said: Record<string, unknown>;
-  /** By what it is known to be the same as before. */
+  /** Compared to detect a repeat. */
   same: unknown;
 }
 
-export async function tellSaid(services: ProtocolServices, { said, same, ...fact }: Said): Promise<void> {
+export async function recordClientFact(services: ProtocolServices, { said, same, ...fact }: ClientFact): Promise<void> {
   const print = createHash('sha256').update(canonicalJson(same)).digest('base64');
   const notice = { actor: fact.node_instance_id, what: `${fact.kind} ${print}`, target: null };
-  const entry = services.toldOnce(notice);
+  const entry = services.notices.admit(notice);
   if (!entry) return;
   const facts = [
-    { ...fact, at: now(services.clock), layer: 'node' as const, data: { said: keptFields(said, mostBytes) } },
+    { ...fact, at: now(services.clock), layer: 'node' as const, data: { said: keptFields(said, maxBytes) } },
   ];
-  // Whose machine it is, the row knows: what is said belongs to the tenant that holds it now.
+  // The row knows the current tenant, to whom the fact belongs.
   const isRecorded = await services.outside.record(instanceWriter(fact), facts, fillAllocationIds);
-  if (!isRecorded) services.toldOnce.undo(notice, entry);
+  if (!isRecorded) services.notices.undo(notice, entry);
 }
 
-/** Which sets of fields each session was told to say; a client that keeps changing them is not followed for ever. */
-const toldFields = new WeakMap<AgentSession, Set<string>>();
-const mostFieldSets = 8;
+/** The recorded sets of fields of each session, limited for clients that keep changing them. */
+const recordedFields = new WeakMap<AgentSession, Set<string>>();
+const maxFieldSets = 8;
 
-/** Fields that their protocol does not have, as it is known here, are told when they first come; their values go with the beats. */
-export async function tellNewFields(
+/**
+ * Records fields that we do not know of the protocol when they first occur. Their values go with
+ * the heartbeats.
+ */
+export async function recordNewFields(
   services: ProtocolServices,
   session: AgentSession,
   { body, correlation_id }: ProtocolCall,
   known: readonly string[],
 ): Promise<void> {
-  const said = fieldsBeside(body, known);
+  const said = fieldsExcept(body, known);
   const names = Object.keys(said).sort().join(', ');
-  const told = toldFields.get(session) ?? new Set();
-  if (names === '' || told.has(names) || told.size >= mostFieldSets) return;
-  toldFields.set(session, told.add(names));
+  const recorded = recordedFields.get(session) ?? new Set();
+  if (names === '' || recorded.has(names) || recorded.size >= maxFieldSets) return;
+  recordedFields.set(session, recorded.add(names));
   const { node_id, node_instance_id } = session;
-  const summary = `its beats say what is not read here: ${names.slice(0, 200)}`;
+  const summary = `its heartbeats have unknown fields: ${names.slice(0, 200)}`;
   const ids = { node_id, node_instance_id, correlation_id };
-  await tellSaid(services, { ...ids, kind: 'client.said', summary, said, same: names });
+  await recordClientFact(services, { ...ids, kind: 'client.said', summary, said, same: names });
 }

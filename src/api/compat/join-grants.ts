@@ -1,6 +1,7 @@
 /**
- * Which pool a join token opens, remembered so that a beat needs no query. A token opens its own pool only, until it expires or is
- * revoked. One with `max_uses` speaks for the machines that joined by it and for no others, so beats need not know whether it is spent.
+ * Caches which pool a join token opens, so that a heartbeat needs no query. A token opens its own
+ * pool only, until it expires or is revoked. One with `max_uses` speaks only for the machines that
+ * joined with it, so heartbeats need not know whether it is used up.
  */
 import { hashSecret } from '../../base/credentials/random-secret.ts';
 import type { TokenId } from '../../base/ids.ts';
@@ -13,7 +14,7 @@ export interface JoinGrant {
   token_id: TokenId;
   pool: string;
   expires_at: Date | null;
-  /** It lets a number of machines in, and speaks only for those. */
+  /** It admits a limited number of machines, and speaks only for those. */
   is_limited: boolean;
   revoked_at: Date | null;
 }
@@ -21,18 +22,20 @@ export interface JoinGrant {
 export type GrantState = 'valid' | 'expired' | 'revoked';
 
 export interface JoinGrants {
-  /** Undefined for a token that never was one. */
+  /** Undefined for a token that never existed. */
   find(secret: string, now: Date): Promise<{ grant: JoinGrant; state: GrantState } | undefined>;
-  /** For calls that are about the whole pool; reads the row of a limited token, since every join changes it. */
+  /**
+   * For calls about the whole pool. Reads the row of a limited token, since every join changes it.
+   */
   mustHaveUses(grant: JoinGrant): Promise<void>;
   observe(fact: Evidence): void;
 }
 
-const mostRemembered = 10_000;
+const maxRemembered = 10_000;
 
 export function createJoinGrants(db: Database): JoinGrants {
   const known = new Map<string, JoinGrant>();
-  /** What was read before a revocation was heard of may be older than it. */
+  /** Rows read before a revocation arrived may be older than it, so they are not cached. */
   let revocations = 0;
 
   const read = async (secret: string, key: string): Promise<JoinGrant | undefined> => {
@@ -41,7 +44,7 @@ export function createJoinGrants(db: Database): JoinGrants {
     if (!row) return undefined;
     const { token_id, pool, expires_at, max_uses, revoked_at } = row;
     const grant = { token_id, pool, expires_at, is_limited: max_uses !== null, revoked_at };
-    if (known.size >= mostRemembered) known.clear();
+    if (known.size >= maxRemembered) known.clear();
     if (before === revocations) known.set(key, grant);
     return grant;
   };
@@ -51,7 +54,7 @@ export function createJoinGrants(db: Database): JoinGrants {
       const key = hashSecret(secret).toString('base64');
       const grant = known.get(key) ?? (await read(secret, key));
       if (!grant) return undefined;
-      // Asked each time: a remembered token expires at its moment, too.
+      // Checked each time, since a cached token also expires.
       return { grant, state: grant.revoked_at ? 'revoked' : hasExpired(grant, now) ? 'expired' : 'valid' };
     },
     async mustHaveUses(grant) {

@@ -1,25 +1,28 @@
-/** What a client of another kind said, cut to a size that may be kept. */
+/** Cuts the fields of a foreign client to a size that may be stored. */
 
 const bytesOf = (value: unknown) => Buffer.byteLength(JSON.stringify(value) ?? '');
-const longestName = 64;
-const mostNamed = 20;
+const maxNameLength = 64;
+const maxNamed = 20;
 
-/** The fields that fit, short ones first, so that one long list does not push out everything else; the others are named. */
-export function keptFields(said: Record<string, unknown>, mostBytes: number): Record<string, unknown> {
+/**
+ * The fields that fit, shortest first, so that one long list does not push out everything else. The
+ * others are only named.
+ */
+export function keptFields(said: Record<string, unknown>, maxBytes: number): Record<string, unknown> {
   const kept: [string, unknown][] = [];
   const left_out: string[] = [];
-  let left = mostBytes;
+  let left = maxBytes;
   const sized = Object.entries(said).map(([name, value]) => ({ name, value, bytes: bytesOf(value) }));
   for (const { name, value, bytes } of sized.toSorted((a, b) => a.bytes - b.bytes)) {
     const cost = Buffer.byteLength(name) + bytes;
-    if (cost <= left && name.length <= longestName) {
+    if (cost <= left && name.length <= maxNameLength) {
       kept.push([name, value]);
       left -= cost;
-    } else left_out.push(`${name.slice(0, longestName)} (${bytes} bytes)`);
+    } else left_out.push(`${name.slice(0, maxNameLength)} (${bytes} bytes)`);
   }
-  return Object.fromEntries([...kept, ...(left_out.length > 0 ? [['left_out', left_out.slice(0, mostNamed)]] : [])]);
+  return Object.fromEntries([...kept, ...(left_out.length > 0 ? [['left_out', left_out.slice(0, maxNamed)]] : [])]);
 }
 
-/** The fields that are not among those. */
-export const fieldsBeside = (body: object, known: readonly string[]): Record<string, unknown> =>
+/** The fields that are not in `known`. */
+export const fieldsExcept = (body: object, known: readonly string[]): Record<string, unknown> =>
   Object.fromEntries(Object.entries(body).filter(([name, value]) => value !== null && !known.includes(name)));

@@ -1,4 +1,7 @@
-/** molecule's calls, translated. A workspace is bound to its instance by the token that its first registration gave. */
+/**
+ * Translates molecule's calls. The token of its first registration binds a workspace to its
+ * instance.
+ */
 import { now } from '../../base/clock.ts';
 import type { AgentClaim } from '../../contract/agent/agent.ts';
 import {
@@ -13,33 +16,33 @@ import type { AgentSession } from '../../store/agents/agent-sessions.ts';
 import { instanceRow } from '../../store/agents/instances.ts';
 import { nameHeld } from '../../store/agents/joins/known-names.ts';
 import { nameStanding } from '../../store/agents/joins/name-standing.ts';
-import { takeBeat } from '../heartbeats/accept-beat.ts';
+import { acceptBeat } from '../heartbeats/accept-beat.ts';
 import { sourceAddress } from '../http/source-address.ts';
 import type { ProtocolCall, ProtocolHandlers, ProtocolServices } from './calls.ts';
-import { tellNewFields, tellSaid } from './client-facts.ts';
-import { fieldsBeside, keptFields } from './kept-fields.ts';
+import { recordClientFact, recordNewFields } from './client-facts.ts';
+import { fieldsExcept, keptFields } from './kept-fields.ts';
 import { admitJoin, enrol, type Wanted } from './register.ts';
 import { mustBeRestart } from './restart.ts';
 
 const protocol = 'molecule';
 
-/** Their runtimes beat so often and do not say so. */
+/** Their runtimes send heartbeats at this interval without announcing it. */
 const beatsEverySeconds = 30;
-const mostSaidBytes = 4096;
-const longestLogTail = 8192;
+const maxSaidBytes = 4096;
+const maxLogTailLength = 8192;
 const read = ['workspace_id', 'error_rate', 'active_tasks'];
 
-const mostTasks = 1_000_000;
+const maxTasks = 1_000_000;
 
-/** Whoever shows the token of one workspace speaks for that one only. */
+/** The token of a workspace speaks for that workspace only. */
 function mustBe(session: AgentSession | null, id: string): AgentSession {
   if (!session || session.protocol_client?.name !== id.toLowerCase())
-    throw new ApiProblem('credential_mismatch', `This auth_token is not that of the workspace ${id}.`);
+    throw new ApiProblem('credential_mismatch', `This auth_token does not belong to the workspace ${id}.`);
   return session;
 }
 
-/** A beat says that the workspace serves, unless it is wedged; how well it does, its error rate tells the rules. */
-const claimOf = ({ runtime_state }: WorkspaceBeat): AgentClaim => (runtime_state === 'wedged' ? 'degraded' : 'ready');
+/** A heartbeat means that the workspace serves, unless it is wedged; rules judge its error rate. */
+const statusOf = ({ runtime_state }: WorkspaceBeat): AgentClaim => (runtime_state === 'wedged' ? 'degraded' : 'ready');
 
 async function knownOrNew(call: ProtocolCall, services: ProtocolServices, wanted: Wanted) {
   const client = { protocol, announced_interval_seconds: beatsEverySeconds, client_instance: null } as const;
@@ -54,7 +57,7 @@ async function knownOrNew(call: ProtocolCall, services: ProtocolServices, wanted
   if (standing?.protocol === protocol && nameHeld.includes(standing.status))
     throw new ApiProblem(
       'token_missing',
-      'This workspace is registered: send the auth_token that its first registration gave, as bearer.',
+      'This workspace is registered: send the auth_token of its first registration as bearer.',
     );
   const source = sourceAddress(call.request);
   const claimant = {
@@ -81,9 +84,9 @@ export const moleculeHandlers: ProtocolHandlers<'molecule'> = {
     const { node_id, node_instance_id, credential } = registered;
     const ids = { node_id, node_instance_id, correlation_id: call.correlation_id };
     const summary = `it registered with the molecule protocol as ${body.id}`;
-    await tellSaid(services, { ...ids, kind: 'client.registered', summary, said: body, same: body });
-    const whom = credential ? await services.sessions.find(credential, now(services.clock)) : call.session;
-    if (whom) await takeBeat(whom, {}, services, services.paces.ofRegistration(whom));
+    await recordClientFact(services, { ...ids, kind: 'client.registered', summary, said: body, same: body });
+    const session = credential ? await services.sessions.find(credential, now(services.clock)) : call.session;
+    if (session) await acceptBeat(session, {}, services, services.paces.ofRegistration(session));
     return { status: 'registered', ...(credential && { auth_token: credential }) };
   },
   async 'molecule-workspace-heartbeat'(call, services) {
@@ -91,16 +94,16 @@ export const moleculeHandlers: ProtocolHandlers<'molecule'> = {
     const session = mustBe(call.session, body.workspace_id);
     const { error_rate, active_tasks, sample_error } = body;
     const isRate = typeof error_rate === 'number' && error_rate >= 0 && error_rate <= 1;
-    const isCount = Number.isInteger(active_tasks) && Number(active_tasks) >= 0 && Number(active_tasks) <= mostTasks;
+    const isCount = Number.isInteger(active_tasks) && Number(active_tasks) >= 0 && Number(active_tasks) <= maxTasks;
     const said = keptFields(
-      { ...fieldsBeside(body, read), ...(!isRate && fieldsBeside({ error_rate }, [])) },
-      mostSaidBytes,
+      { ...fieldsExcept(body, read), ...(!isRate && fieldsExcept({ error_rate }, [])) },
+      maxSaidBytes,
     );
-    await tellNewFields(services, session, call, Object.keys(WorkspaceBeat.properties));
-    await takeBeat(
+    await recordNewFields(services, session, call, Object.keys(WorkspaceBeat.properties));
+    await acceptBeat(
       session,
       {
-        status: claimOf(body),
+        status: statusOf(body),
         ...(isRate && { error_rate }),
         ...(isCount && { active_tasks: Number(active_tasks) }),
         ...(sample_error && { message: sample_error.slice(0, 1024) }),
@@ -115,14 +118,14 @@ export const moleculeHandlers: ProtocolHandlers<'molecule'> = {
     const { workspace_id, agent_card, ...rest } = call.body as CardUpdate;
     const session = mustBe(call.session, workspace_id);
     const { node_id, node_instance_id } = session;
-    await tellSaid(services, {
+    await recordClientFact(services, {
       ...{ node_id, node_instance_id, correlation_id: call.correlation_id },
       kind: 'client.said',
-      summary: 'it told a new agent card',
+      summary: 'it reported a new agent card',
       said: { agent_card, ...rest },
       same: agent_card,
     });
-    await takeBeat(session, {}, services, services.paces.ofRegistration(session));
+    await acceptBeat(session, {}, services, services.paces.ofRegistration(session));
     return { status: 'updated' };
   },
   async 'molecule-bootstrap-failed'(call, services) {
@@ -130,9 +133,9 @@ export const moleculeHandlers: ProtocolHandlers<'molecule'> = {
     const grant = call.joined();
     await services.grants.mustHaveUses(grant);
     const node = await nameStanding(services.db, { pool: grant.pool, name: call.id.toLowerCase() });
-    // Only of machines that came through this protocol: those with an agent of ours have a watcher of their own.
-    if (node?.protocol !== protocol) throw new ApiProblem('node_not_found', `There is no workspace ${call.id} here.`);
-    const tail = (log_tail ?? '').slice(-longestLogTail);
+    // Only for machines of this protocol; those with our agent have their own watcher.
+    if (node?.protocol !== protocol) throw new ApiProblem('node_not_found', `There is no workspace ${call.id}.`);
+    const tail = (log_tail ?? '').slice(-maxLogTailLength);
     await reportBootFailure(services, node.node_id, { error, log_tail: tail }, call.correlation_id);
     return { status: 'ok' };
   },

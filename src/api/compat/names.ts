@@ -1,11 +1,14 @@
-/** What their client calls its node, as a name of ours: the same where it fits, and otherwise one that only that id gets. */
+/**
+ * Maps a client's id to a name of ours: the same if it is valid, otherwise one that only this id
+ * gets.
+ */
 import { createHash } from 'node:crypto';
 import { Compile } from 'typebox/compile';
 import { Name } from '../../contract/primitives.ts';
 
 const names = Compile(Name);
 const fits = (id: string): boolean => names.Check(id);
-/** Kept as a label where the name is not the id. */
+/** Label with the id, if the name differs from it. */
 export const idLabel = 'client_id';
 
 export function nameFor(id: string): string {
@@ -19,7 +22,10 @@ export function nameFor(id: string): string {
   return plain === '' ? mark : `${plain}-${mark}`;
 }
 
-/** Their SDK for Go escapes an id twice in an address, so `my node` arrives as `my%20node`. The id as it was sent goes first. */
+/**
+ * Their Go SDK escapes an id twice in addresses, so `my node` arrives as `my%20node`. The id as
+ * sent goes first.
+ */
 export function namesFor(id: string): string[] {
   if (!/%[0-9a-f]{2}/i.test(id)) return [nameFor(id)];
   try {

@@ -1,12 +1,18 @@
-/** The pace of clients that keep their own, as this replica sees it. Forgotten with the session; the table of beats keeps the last one. */
+/**
+ * The intervals of clients that choose their own, as this replica observes them. Forgotten with the
+ * session; the heartbeats table keeps the last one.
+ */
 import type { Clock } from '../../base/clock.ts';
 import { type BeatTiming, type Pace, paceOf, recordBeat } from '../../lifecycle/deadlines/pace.ts';
 import type { AgentSession } from '../../store/agents/agent-sessions.ts';
 
 export interface Paces {
-  /** Of a beat that has just come. `lease_seconds`: it was promised that it need not be heard for so long. */
+  /** For a heartbeat that just arrived. `lease_seconds`: how long the client may stay silent. */
   of(session: AgentSession, lease_seconds?: number): Pace;
-  /** Of a registration: the first beat that follows it may come at once, and says nothing about the others. */
+  /**
+   * For a registration. The heartbeat after it may come at once and says nothing about the
+   * interval.
+   */
   ofRegistration(session: AgentSession): Pace;
 }
 

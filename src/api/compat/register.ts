@@ -15,15 +15,18 @@ import { type JudgedReturn, mustBeRestart } from './restart.ts';
 
 export type Wanted = Omit<RegisterRequest, 'join_token' | 'enrollment_token'> & { name: string };
 
-/** Their words are checked where they come in; what they were translated into is held to what our own agents may say. */
+/**
+ * The request was validated in the client's words; its translation must also be valid for our own
+ * agents.
+ */
 const checkWanted = compileCheck(RegisterRequest, 'body');
 
-/** Refuses a join without allowance before anything is looked up or probed for it. */
+/** Refuses a join without allowance before any look-up or probe. */
 export function admitJoin(call: ProtocolCall, services: ProtocolServices, wanted: Wanted): void {
   const { secret: join_token } = call.joined();
   const writer = registrationWriter(call.request, { ...wanted, join_token }, undefined, services);
   const release = services.outside.reserve(writer, registrationCost);
-  // The registration reserves for itself once it is judged.
+  // The registration makes its own reservation later.
   release();
 }
 
@@ -43,12 +46,15 @@ export async function enrol(
     register(db, checkWanted(request) as RegisterRequest, known, context),
   );
   services.sessions.forget(registered.node_instance_id);
-  // A name that came back as another instance must not be answered as the former one until the fact of its fence arrives.
+  // Forget the former instance at once; the fact of its fence may arrive later.
   if (arrival.judged?.node_instance_id) services.sessions.forget(arrival.judged.node_instance_id);
   return registered;
 }
 
-/** A name that nobody has joins; one that is known must be a restart of it, and is the same instance unless its process is another. */
+/**
+ * An unused name joins. A known name must be a restart of its holder; the instance stays the same
+ * unless the process differs.
+ */
 export async function enrolByJoinToken(
   call: ProtocolCall,
   services: ProtocolServices,
@@ -67,19 +73,19 @@ export async function enrolByJoinToken(
     try {
       return await asNew();
     } catch (error) {
-      // Two registrations under one name met: the second one is judged as any other that finds the name known.
+      // Two registrations under one name raced: judge this one as a return.
       if (!(error instanceof ApiProblem && error.code === 'name_taken')) throw error;
     }
   }
   const standing = first ?? (await nameStanding(services.db, place));
-  if (!standing) throw new ApiProblem('name_taken', `${wanted.name} was let go in this moment; register again.`);
+  if (!standing) throw new ApiProblem('name_taken', `${wanted.name} was just released; register again.`);
   const source = sourceAddress(call.request);
   const claimant = { protocol, client_instance, join_token_id, base_url: wanted.base_url ?? null, source };
   const returned = await mustBeRestart(standing, claimant, services);
   const isOther =
     standing.client_instance !== null && client_instance !== null && standing.client_instance !== client_instance;
   const known = await instanceRow(services.db, standing.node_instance_id ?? '');
-  // A process that starts after a goodbye is not ready before it says so, also if it does not say which process it is.
+  // A process that starts after a goodbye is not ready until it says so, even without a process id.
   const hasLeft = standing.status === 'offline' && standing.verdict_rule === 'goodbye';
   if (!known?.registered_at || hasLeft || (isOther && !nameHeld.includes(standing.status))) return asNew(returned);
   return enrol(call, services, wanted, known, { ...client, join_token_id, ...returned });

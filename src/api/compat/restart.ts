@@ -1,6 +1,7 @@
 /**
- * Whether a registration under a known name is a restart of the machine that has it. Clients of other protocols show a join token
- * that opens the whole pool, so the address they are reached at, and whether the former one still answers, decides.
+ * Decides whether a registration under a known name is a restart of its holder. Clients of foreign
+ * protocols share a join token for the whole pool, so their address, and whether the former one
+ * still answers, decides.
  */
 import { createHash } from 'node:crypto';
 import { now, secondsLater } from '../../base/clock.ts';
@@ -29,7 +30,7 @@ import type { NameStanding } from '../../store/agents/joins/name-standing.ts';
 import type { JudgedName } from '../../store/agents/registration.ts';
 import { currentPool } from '../../store/rows/pools.ts';
 import { probeTargetOf } from '../../store/supervision/probes.ts';
-import type { AskFormer, ProtocolServices } from './calls.ts';
+import type { ProbeFormer, ProtocolServices } from './calls.ts';
 
 export interface Claimant {
   protocol: Protocol;
@@ -40,7 +41,7 @@ export interface Claimant {
   source: string;
 }
 
-/** What a client calls its process may be long, and is kept for each of them. */
+/** Process ids of clients may be long, and are stored for each process. */
 const maxProcessLength = 64;
 const processOf = (client_instance: string | null): string | null =>
   client_instance === null || client_instance.length <= maxProcessLength
@@ -54,8 +55,8 @@ function knownProcesses({ client_processes, client_instance, endpoint }: NameSta
   return rememberedProcesses(client_processes ?? first, at);
 }
 
-/** Spelled in one way, so that a slash at the end is no other address. */
-const placeOf = (url: string | null): string | null => {
+/** Normalized, so that a trailing slash makes no difference. */
+const normalized = (url: string | null): string | null => {
   if (url === null || !URL.canParse(url)) return url;
   const { origin, pathname, search } = new URL(url);
   return `${origin}${pathname.replace(/\/+$/, '')}${search}`;
@@ -66,23 +67,23 @@ const isBeating = ({ status, last_seen_at, stale_seconds }: NameStanding, at: Da
   last_seen_at !== null &&
   secondsLater(last_seen_at, stale_seconds ?? 0) > at;
 
-/** Whoever registers waits for the answer. */
+/** The registering client waits for the probe. */
 const maxProbeSeconds = 3;
 const maxProbesAtOnce = 32;
-/** The holder of one token cannot keep the machines of other pools from being asked. */
+/** So that one token cannot use up the probes of other pools. */
 const maxProbesOfToken = 8;
-/** What listens there answered something, be it an error. */
+/** Something answered, even if with an error. */
 const answeredCodes = ['bad_status', 'too_large'];
 
-/** Asks one address once at a time, and a bounded number of them at once, fewer for one token. */
-export function createAskFormer(services: Pick<ProtocolServices, 'probe'>): AskFormer {
-  const asking = new Map<string, Promise<ProbeAnswer>>();
-  const ask = async (endpoint: string, settings: PoolDocument['probe']): Promise<ProbeAnswer> => {
+/** Probes an address once at a time, and a limited number at once, fewer per token. */
+export function createFormerProbe(services: Pick<ProtocolServices, 'probe'>): ProbeFormer {
+  const inProgress = new Map<string, Promise<ProbeAnswer>>();
+  const probe = async (endpoint: string, settings: PoolDocument['probe']): Promise<ProbeAnswer> => {
     const target = probeTargetOf(endpoint, settings ?? null);
     const timeout_seconds = Math.min(target.timeout_seconds, maxProbeSeconds);
     const { ok, because = '' } = await services.probe({ ...target, timeout_seconds });
     if (ok || answeredCodes.includes(because)) return 'yes';
-    // Slow, out of reach, unresolvable or not to be asked: the fault may be ours, and says nothing about the process.
+    // Slow, unreachable, unresolvable or not allowed: the fault may be ours and proves nothing.
     return because === 'connection_refused' ? 'no' : 'unknown';
   };
   const ofToken = new Map<string, number>();
@@ -92,19 +93,19 @@ export function createAskFormer(services: Pick<ProtocolServices, 'probe'>): AskF
     else ofToken.set(id, count);
   };
   return (endpoint, settings, join_token_id) => {
-    const under_way = asking.get(endpoint);
-    if (under_way) return under_way;
-    if (asking.size >= maxProbesAtOnce || (ofToken.get(join_token_id) ?? 0) >= maxProbesOfToken)
+    const running = inProgress.get(endpoint);
+    if (running) return running;
+    if (inProgress.size >= maxProbesAtOnce || (ofToken.get(join_token_id) ?? 0) >= maxProbesOfToken)
       throw new ApiProblem('rate_limited', {
         detail: 'Too many probes of former addresses are in progress. Register again in a second.',
         retry_after_seconds: 1,
       });
     countToken(join_token_id, 1);
-    const answer = ask(endpoint, settings).finally(() => {
-      asking.delete(endpoint);
+    const answer = probe(endpoint, settings).finally(() => {
+      inProgress.delete(endpoint);
       countToken(join_token_id, -1);
     });
-    asking.set(endpoint, answer);
+    inProgress.set(endpoint, answer);
     return answer;
   };
 }
@@ -137,13 +138,16 @@ const refusals: Record<ContestReason, { code: 'name_taken' | 'identity_unproven'
 };
 
 export interface JudgedReturn {
-  /** For the registration to check again under its lock. */
+  /** Checked again by the registration, under its row lock. */
   judged: JudgedName;
-  /** The processes that had the name, the one that registers included; unset where there is nothing to remember. */
+  /**
+   * The processes that had the name, including the registering one; unset if there is nothing to
+   * store.
+   */
   client_processes?: ClientProcess[];
 }
 
-/** Throws where the registration is no restart, which becomes a finding. */
+/** Throws if the registration is no restart, and opens a finding. */
 export async function mustBeRestart(
   standing: NameStanding,
   claimant: Claimant,
@@ -195,11 +199,14 @@ const processRefusals: Partial<Record<ProcessVerdict, ContestReason>> = {
   too_many: 'many_processes',
 };
 
-/** Where a join token may take any name, the last one to take it keeps it. Otherwise a live process keeps its name. */
+/**
+ * If a join token may take any name, the last process to register keeps it. Otherwise a live
+ * process keeps its name.
+ */
 const keepNamePolicyOf = (document: PoolDocument | undefined): KeepNamePolicy =>
   document?.compat?.keep_name ?? (document?.compat?.allow_takeover ? 'latest' : 'first');
 
-/** The claimant gets its name back, so the process that held it in between is the other one. */
+/** The claimant gets its name back, so the finding is about the process that held it in between. */
 async function noteTakenBack(contest: Contest, services: ProtocolServices, at: Date): Promise<void> {
   const { node, endpoint, source = null, holder_source = null } = contest;
   const seen = { node: { ...node, endpoint }, endpoint: node.endpoint, source: holder_source, holder_source: source };
@@ -216,8 +223,8 @@ async function contestOf(
   if (standing.protocol !== claimant.protocol) return nameHeld.includes(standing.status) ? 'name_held' : 'key_unproven';
   const former = standing.client_instance;
   const facts = {
-    endpoint: placeOf(standing.endpoint),
-    claimed_endpoint: placeOf(claimant.base_url),
+    endpoint: normalized(standing.endpoint),
+    claimed_endpoint: normalized(claimant.base_url),
     is_other_process: former !== null && claimant.client_instance !== null && former !== claimant.client_instance,
     is_beating: isBeating(standing, at),
     serves_tenant: standing.allocation_id !== null,
@@ -228,9 +235,10 @@ async function contestOf(
   const verdict = judgeRegistration(facts);
   const decided =
     verdict === 'ask_former' && standing.endpoint !== null
-      ? verdictOfAnswer(await services.askFormer(standing.endpoint, document?.probe, claimant.join_token_id), facts)
+      ? verdictOfAnswer(await services.probeFormer(standing.endpoint, document?.probe, claimant.join_token_id), facts)
       : verdict;
-  // The pool gives the name to the process that registered last. One that serves a tenant was judged before.
+  // The pool gives the name to the last process that registered. A holder with a tenant was judged
+  // before.
   if (decided === 'second_process' && keepNamePolicyOf(document) === 'latest' && !facts.has_credential) return null;
   return decided === 'restart' || decided === 'ask_former' ? null : decided;
 }

@@ -1,6 +1,6 @@
 /**
- * The foreign protocols: their calls under `/compat/{protocol}`, with or without a join token in the address. Errors are
- * told in their shape, and whatever else their clients call is simply not here.
+ * Serves the foreign protocols under `/compat/{protocol}`, with or without a join token in the
+ * address. Errors have the protocol's own shape; other calls of its clients get 404.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Protocol, type ProtocolRoute, protocolOf, protocols } from '../../contract/compat/protocol.ts';
@@ -8,7 +8,7 @@ import { type ProtocolOperation, protocolRoutes } from '../../contract/compat/ro
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { shownPathOf } from '../http/addresses.ts';
 import { checkOrigin } from '../http/auth.ts';
-import { createToldOnce } from '../http/rate-limited-notices.ts';
+import { createRateLimitedNotices } from '../http/rate-limited-notices.ts';
 import { countsAsRefused, problemOf } from '../http/replies/problem-reply.ts';
 import { reportUndocumented } from '../http/replies/undocumented.ts';
 import { dropBody } from '../http/requested-action.ts';
@@ -21,14 +21,14 @@ import type { ProtocolCall, ProtocolHandler, ProtocolServices } from './calls.ts
 import { createJoinGrants } from './join-grants.ts';
 import { moleculeHandlers } from './molecule.ts';
 import { createPaces } from './paces.ts';
-import { createAskFormer } from './restart.ts';
+import { createFormerProbe } from './restart.ts';
 
 const bodyLimitBytes = 256 * 1024;
 const handlers: Record<ProtocolOperation, ProtocolHandler> = { ...agentfieldHandlers, ...moleculeHandlers };
 
-type TellRefusal = (request: FastifyRequest, problem: ApiProblem) => Promise<void>;
+type RecordRefusal = (request: FastifyRequest, problem: ApiProblem) => Promise<void>;
 
-/** Says what went wrong as their own servers do, in one sentence under `error`; `code` is that of our catalogue. */
+/** As their own servers: one sentence under `error`. `code` is from our catalogue. */
 export function sendProtocolError(error: unknown, request: FastifyRequest, reply: FastifyReply): ApiProblem {
   const { problem, body } = problemOf(error, request);
   reportUndocumented(request, problem);
@@ -58,14 +58,17 @@ function callOf(request: FastifyRequest, reply: FastifyReply, { session, joined 
   };
 }
 
-/** AgentField's machines show the join token of their pool with each call; these are rated once the machine is found. */
+/**
+ * AgentField machines send the join token of their pool with each call; those calls are rate
+ * limited once the machine is known.
+ */
 const isOfMachine = ({ protocol, method, path }: ProtocolRoute): boolean =>
   protocol === 'agentfield' && method !== 'GET' && path.includes('{id}');
 
 function addRoute(scope: FastifyInstance, name: ProtocolOperation, services: ProtocolServices): void {
   const route: ProtocolRoute = protocolRoutes[name];
   const checkBody = route.body && compileCheck(route.body, 'body');
-  const admitted = new WeakMap<FastifyRequest, Admitted>();
+  const admissions = new WeakMap<FastifyRequest, Admitted>();
   scope.route({
     method: route.method,
     url: route.path.replace('{id}', ':id'),
@@ -74,22 +77,22 @@ function addRoute(scope: FastifyInstance, name: ProtocolOperation, services: Pro
     onRequest: async (request) => {
       request.operation = name;
       checkOrigin(request, services);
-      const whom = await admit(request, route, services);
-      admitted.set(request, whom);
+      const admitted = await admit(request, route, services);
+      admissions.set(request, admitted);
       markIdentified(request.raw.socket);
-      if (whom.session) services.rates.admitKnown('instance', whom.session.node_instance_id, name, request);
-      else if (whom.joined && !isOfMachine(route))
-        services.rates.admitKnown('join_token', whom.joined.token_id, name, request);
+      if (admitted.session) services.rates.admitKnown('instance', admitted.session.node_instance_id, name, request);
+      else if (admitted.joined && !isOfMachine(route))
+        services.rates.admitKnown('join_token', admitted.joined.token_id, name, request);
     },
     preHandler: async (request) => {
       const isMissing = request.body === undefined || request.body === null;
       if (checkBody && !(route.body_optional && isMissing)) request.body = checkBody(request.body ?? null);
     },
     handler: async (request, reply) => {
-      const whom = admitted.get(request);
-      if (!whom) throw new Error(`${name} was not admitted`);
+      const admitted = admissions.get(request);
+      if (!admitted) throw new Error(`${name} was not admitted`);
       reply.status(route.success);
-      return handlers[name](callOf(request, reply, whom), services);
+      return handlers[name](callOf(request, reply, admitted), services);
     },
   });
 }
@@ -98,38 +101,42 @@ function serveProtocol(
   scope: FastifyInstance,
   protocol: Protocol,
   services: ProtocolServices,
-  tellRefusal: TellRefusal,
+  recordRefusal: RecordRefusal,
 ): void {
   scope.setErrorHandler(async (error, request, reply) => {
     dropBody(request);
     if (countsAsRefused(error)) await services.rates.holdRefusal(request, reply);
     const problem = sendProtocolError(error, request, reply);
-    await tellRefusal(request, problem).catch((lost) =>
-      request.log.warn({ error: lost }, 'a refusal could not be recorded'),
+    await recordRefusal(request, problem).catch((lost) =>
+      request.log.warn({ error: lost }, 'could not record a refusal'),
     );
     return reply;
   });
   for (const name of Object.keys(protocolRoutes) as ProtocolOperation[])
     if (protocolRoutes[name].protocol === protocol) addRoute(scope, name, services);
   const refuse = async (request: FastifyRequest) => {
-    throw new ApiProblem('not_found', `There is nothing at ${request.method} ${shownPathOf(request)}.`);
+    throw new ApiProblem('not_found', `There is no route ${request.method} ${shownPathOf(request)}.`);
   };
-  // Refused before the body is read: what is not here does not care what was sent to it.
+  // Refuse before reading the body.
   for (const url of ['', '/*']) scope.all(url, { onRequest: refuse }, refuse);
 }
 
-export async function serveProtocols(app: FastifyInstance, api: ApiServices, tellRefusal: TellRefusal): Promise<void> {
+export async function serveProtocols(
+  app: FastifyInstance,
+  api: ApiServices,
+  recordRefusal: RecordRefusal,
+): Promise<void> {
   const grants = createJoinGrants(api.db);
   api.tail.subscribe((fact) => grants.observe(fact));
   const services: ProtocolServices = {
     ...api,
     grants,
-    askFormer: createAskFormer(api),
+    probeFormer: createFormerProbe(api),
     paces: createPaces(api.clock),
-    toldOnce: createToldOnce(api.clock),
+    notices: createRateLimitedNotices(api.clock),
   };
   for (const protocol of protocols)
-    await app.register(async (scope) => serveProtocol(scope, protocol, services, tellRefusal), {
+    await app.register(async (scope) => serveProtocol(scope, protocol, services, recordRefusal), {
       prefix: `/compat/${protocol}`,
     });
 }

@@ -1,6 +1,7 @@
 /**
- * A relay's batch of beats. Whoever is unknown is looked up together; a beat that changes nothing costs no question; what is
- * news is written a few at a time, each durable before the batch is answered. Beats of one instance keep their order.
+ * Accepts a relay's batch of heartbeats. Unknown credentials are looked up together; a heartbeat
+ * that changes nothing costs no query; news are written a few at a time, each durable before the
+ * batch is answered. Heartbeats of one instance keep their order.
  */
 import { now } from '../../base/clock.ts';
 import type { BatchBeat, HeartbeatResult } from '../../contract/agent/agent.ts';
@@ -11,9 +12,9 @@ import { fencedProblem, refuseExpired } from '../http/auth.ts';
 import type { Relay } from '../http/callers.ts';
 import type { LookupSource } from '../limits/quotas/request-rates.ts';
 import type { ApiServices } from '../services.ts';
-import { takeAtOnce, takeBeat } from './accept-beat.ts';
+import { acceptBeat, acceptUnchanged } from './accept-beat.ts';
 
-/** News of one batch that are written at the same time: the store's connections are there for everybody. */
+/** Concurrent writes per batch, to leave database connections to others. */
 const newsAtOnce = 4;
 
 function refused(error: unknown): HeartbeatResult {
@@ -21,27 +22,28 @@ function refused(error: unknown): HeartbeatResult {
   return { code: error.code, status: errorCatalogue[error.code].status, detail: error.message };
 }
 
-/** That a relay may not speak for it is nothing that its machine can know of. */
-const isNotIts = (error: unknown): error is ApiProblem & { code: 'scope_insufficient' } =>
+/** The relay may not speak for this machine, which the machine itself cannot know. */
+const isForeignRelay = (error: unknown): error is ApiProblem & { code: 'scope_insufficient' } =>
   error instanceof ApiProblem && error.code === 'scope_insufficient';
 
-function tellRefused(
+function reportRefused(
   sessions: readonly (AgentSession | undefined)[],
   why: { relay: Relay; code: BeatRefusal },
-  { tellRefusedBeat }: ApiServices,
+  { reportRefusedBeat }: ApiServices,
 ): void {
-  for (const session of sessions) if (session) tellRefusedBeat({ ...why, session });
+  for (const session of sessions) if (session) reportRefusedBeat({ ...why, session });
 }
 
 interface Found {
   sessions: (AgentSession | undefined)[];
-  /** Why some have no session. */
+  /** Why some heartbeats have no session. */
   missing: 'credential_unknown' | 'rate_limited';
 }
 
 /**
- * Only a machine's own credential identifies it: a relay token proves nothing about the machines behind it. A source that
- * showed too many unknown credentials gets no further look-ups for a while; the machines that are known here are still heard.
+ * Only a machine's own credential identifies it: a relay token proves nothing about the machines
+ * behind it. A source that showed too many unknown credentials gets no further look-ups for a
+ * while; machines known here are still served.
  */
 async function findSessions(
   beats: readonly BatchBeat[],
@@ -79,29 +81,32 @@ function mustCount(
   if (relay && session.pool !== relay.pool)
     throw new ApiProblem(
       'scope_insufficient',
-      `The relay ${relay.name} speaks for the pool ${relay.pool} alone, and this machine is of ${session.pool}.`,
+      `The relay ${relay.name} serves the pool ${relay.pool}; this machine belongs to ${session.pool}.`,
     );
   if (session.fence.kind === 'fenced') throw fencedProblem(session.fence.reason);
   if (session.expires_seconds !== 0) refuseExpired(session, relay ?? null, services);
   return session;
 }
 
-/** Of a batch that was refused with the token of its relay: whose beats they are, their own credentials say as ever. */
-export async function tellRefusedBatch(
+/**
+ * Reports the machines of a batch whose relay token was refused; their own credentials identify
+ * them.
+ */
+export async function reportRefusedBatch(
   beats: readonly BatchBeat[],
   { source, ...why }: { relay: Relay; code: BeatRefusal; source: LookupSource },
   services: ApiServices,
 ): Promise<void> {
-  tellRefused((await findSessions(beats, source, services)).sessions, why, services);
+  reportRefused((await findSessions(beats, source, services)).sessions, why, services);
 }
 
 export const relaySource = ({ token_id }: Relay): LookupSource => ({ kind: 'relay', id: token_id });
 
-/** A beat without whose it is. */
-const said = ({ credential: _, ...beat }: BatchBeat) => beat;
+/** The heartbeat without its credential. */
+const withoutCredential = ({ credential: _, ...beat }: BatchBeat) => beat;
 
-/** `relay`: undefined where the batch came without the token of one. */
-export async function takeBatch(
+/** `relay`: undefined if the batch came without a relay token. */
+export async function acceptBatch(
   beats: readonly BatchBeat[],
   { relay, source }: { relay: Relay | undefined; source: LookupSource },
   services: ApiServices,
@@ -113,21 +118,23 @@ export async function takeBatch(
     try {
       const session = mustCount(found, index, { beat, relay }, services);
       const before = news.get(session);
-      const reply = before ? undefined : takeAtOnce(session, said(beat), services);
+      const reply = before ? undefined : acceptUnchanged(session, withoutCredential(beat), services);
       if (reply) results[index] = reply;
       else if (before) before.push(index);
       else news.set(session, [index]);
     } catch (error) {
       results[index] = refused(error);
-      if (relay && isNotIts(error)) tellRefused([found.sessions[index]], { relay, code: error.code }, services);
+      if (relay && isForeignRelay(error)) reportRefused([found.sessions[index]], { relay, code: error.code }, services);
     }
   }
-  // One list that all take from; each stops where the store fails it, and then the whole batch has failed and is sent again.
+  // Workers share one iterator. If the store fails, the whole batch fails and is sent again.
   const left = news.entries();
   const write = async () => {
     for (const [session, indexes] of left)
       for (const index of indexes)
-        results[index] = await takeBeat(session, said(beats[index] as BatchBeat), services).catch(refused);
+        results[index] = await acceptBeat(session, withoutCredential(beats[index] as BatchBeat), services).catch(
+          refused,
+        );
   };
   await Promise.all(Array.from({ length: Math.min(newsAtOnce, news.size) }, write));
   await services.beats.waitForRoom();

@@ -1,15 +1,18 @@
-/** What a replica tells is stored a moment later: until then it must not be more than others would wait for. */
+/**
+ * An assigned interval is stored a moment later: until then it must not exceed what the stored one
+ * allows.
+ */
 import { expect, test } from 'vitest';
 import type { ApiProblem } from '../../contract/errors/errors.ts';
 import { effectiveStaleSeconds } from '../../lifecycle/deadlines/budgets.ts';
 import type { AgentSession } from '../../store/agents/agent-sessions.ts';
 import type { ApiServices } from '../services.ts';
-import { takeBatch } from './accept-batch.ts';
-import { takeAtOnce, takeBeat } from './accept-beat.ts';
+import { acceptBatch } from './accept-batch.ts';
+import { acceptBeat, acceptUnchanged } from './accept-beat.ts';
 
 const staleAfterSeconds = 30;
 const poolSeconds = 10;
-/** An agent beats a tenth later than it was told, at most. */
+/** An agent is at most a tenth later than its interval. */
 const latest = 1.1;
 
 function replica() {
@@ -21,7 +24,7 @@ function replica() {
     overload: { shedding: () => ({ stretch: 1 }) },
     deferred: { size: 0, forget: () => {} },
     outside: { tryReserve: () => () => {}, database: (db: unknown) => db },
-    // A fleet for which a beat an hour would be often enough.
+    // So large that one heartbeat an hour would be often enough.
     fleetLoad: () => ({ nodes: 1_000_000, replicas: 1, beat_rate: 1 }),
   } as unknown as ApiServices;
   return {
@@ -47,31 +50,32 @@ const agent = (): AgentSession =>
     protocol_client: null,
   }) as unknown as AgentSession;
 
-test('an interval grows only as far as the silence that is stored allows', () => {
+test('lengthens an interval only as far as the stored stale time allows', () => {
   const { services, pass } = replica();
   const session = agent();
-  const told = () => takeAtOnce(session, { status: 'ready' }, services)?.heartbeat_interval_seconds ?? Number.NaN;
+  const assigned = () =>
+    acceptUnchanged(session, { status: 'ready' }, services)?.heartbeat_interval_seconds ?? Number.NaN;
   let stored = poolSeconds;
   for (let beat = 0; beat < 6; beat++) {
-    const next = told();
+    const next = assigned();
     expect(next).toBeGreaterThan(stored);
-    expect(latest * (stored + next), 'were it lost with its beat, it would still be heard in time').toBeLessThan(
+    expect(latest * (stored + next), 'if it is lost with its heartbeat, the next one still comes in time').toBeLessThan(
       effectiveStaleSeconds(staleAfterSeconds, stored),
     );
     pass(1, { stored: false });
-    expect(told(), 'while that is not stored').toBeLessThanOrEqual(next);
+    expect(assigned(), 'while that is not stored').toBeLessThanOrEqual(next);
     pass(next);
     stored = next;
   }
 });
 
-test('an instance that was fenced a moment ago is told so in the same words as ever after', async () => {
+test('answers a just fenced instance with the same text as later', async () => {
   const { services } = replica();
   const reason = 'it joined again';
   const before = agent();
   const justFenced = {
     ...services,
-    // The store knows, and what is remembered here does not yet.
+    // The store knows it; the session cache does not yet.
     db: { transaction: async () => ({ fenced: true }) },
     sessions: {
       known: () => ({ ...before, fence: { kind: 'fenced', reason } }),
@@ -80,8 +84,8 @@ test('an instance that was fenced a moment ago is told so in the same words as e
     beats: { ...services.beats, waitForRoom: async () => {} },
   } as unknown as ApiServices;
   const news = { status: 'stopping' } as const;
-  const first = await takeBeat(before, news, justFenced).catch((problem: ApiProblem) => problem);
-  const [later] = await takeBatch(
+  const first = await acceptBeat(before, news, justFenced).catch((problem: ApiProblem) => problem);
+  const [later] = await acceptBatch(
     [{ credential: 'its own', ...news }],
     { relay: undefined, source: { kind: 'address', id: '' } },
     justFenced,

@@ -1,4 +1,7 @@
-/** The one way of a beat, whatever protocol it came by: coalesced, and durable before it is answered where it is news. */
+/**
+ * Accepts heartbeats of every protocol: plain ones are buffered, news are durable before the
+ * answer.
+ */
 import { now } from '../../base/clock.ts';
 import type { Heartbeat, HeartbeatReply } from '../../contract/agent/agent.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
@@ -11,9 +14,9 @@ import { fencedProblem } from '../http/auth.ts';
 import { instanceWriter } from '../limits/quotas/writers.ts';
 import type { ApiServices } from '../services.ts';
 
-/** What is in the table is on the disk a moment later. */
+/** A flushed row is on disk this much later. */
 const onDiskAfterSeconds = 2;
-/** About what a report that changes a status writes; reserved until the exact amount is charged. */
+/** About what a status change writes; reserved until the exact amount is charged. */
 const statusReportCost = { rows: 4, bytes: 2 * 1024 };
 
 function assignedPace(session: AgentSession, { fleetLoad, overload, beats }: ApiServices): Pace {
@@ -26,13 +29,13 @@ function assignedPace(session: AgentSession, { fleetLoad, overload, beats }: Api
   return { interval_seconds, stale_seconds: effectiveStaleSeconds(session.stale_after_seconds, interval_seconds) };
 }
 
-/** What a client of another kind said besides, in its own words. */
-export type SaidBeat = Heartbeat & { said?: Record<string, unknown> };
+/** `said` holds other fields of a foreign client, in its own words. */
+export type ReportedBeat = Heartbeat & { said?: Record<string, unknown> };
 
-/** What the node said of itself besides its claim. */
-function reportedIn(beat: SaidBeat): Record<string, unknown> | null {
+/** Everything that the node reported besides its status. */
+function reportedIn(beat: ReportedBeat): Record<string, unknown> | null {
   let reported: Record<string, unknown> | null = null;
-  for (const name of Object.keys(beat) as (keyof SaidBeat)[]) {
+  for (const name of Object.keys(beat) as (keyof ReportedBeat)[]) {
     if (name === 'status' || name === 'node_instance_id') continue;
     reported ??= {};
     reported[name] = beat[name];
@@ -40,7 +43,7 @@ function reportedIn(beat: SaidBeat): Record<string, unknown> | null {
   return reported;
 }
 
-function hear(session: AgentSession, beat: SaidBeat, services: ApiServices, pace: Pace): void {
+function buffer(session: AgentSession, beat: ReportedBeat, services: ApiServices, pace: Pace): void {
   const received_ms = services.clock.nowMs();
   session.assigned_interval_ms = Math.round(1000 * pace.interval_seconds);
   session.assigned_at_seconds = Math.ceil(received_ms / 1000);
@@ -60,26 +63,32 @@ const replyTo = (session: AgentSession, { interval_seconds }: Pace): HeartbeatRe
   tasks_waiting: session.tasks_waiting,
 });
 
-/** Takes a beat that changes nothing, which nearly all do. Undefined for one that is news: nothing has been done with it yet. */
-export function takeAtOnce(
+/**
+ * Accepts a heartbeat that changes nothing, as nearly all do. Returns undefined for news, which is
+ * not processed yet.
+ */
+export function acceptUnchanged(
   session: AgentSession,
-  beat: SaidBeat,
+  beat: ReportedBeat,
   services: ApiServices,
   pace: Pace = assignedPace(session, services),
 ): HeartbeatReply | undefined {
-  const { node_instance_id: meant } = beat;
-  if (meant !== undefined && meant !== session.node_instance_id)
-    throw new ApiProblem('credential_mismatch', `The credential is not that of the instance ${meant}.`);
+  const { node_instance_id } = beat;
+  if (node_instance_id !== undefined && node_instance_id !== session.node_instance_id)
+    throw new ApiProblem('credential_mismatch', `The credential does not belong to the instance ${node_instance_id}.`);
   if (needsImmediateWrite(session, beat)) return undefined;
   if (services.deferred.size > 0 && beat.status !== undefined) services.deferred.forget(session.node_instance_id);
-  hear(session, beat, services, pace);
+  buffer(session, beat, services, pace);
   return replyTo(session, pace);
 }
 
-/** `received_at`: of a report that was deferred; it is dropped if the machine has gone to another tenant since. */
+/**
+ * `received_at` is set for a deferred report, which is dropped if the machine has changed tenants
+ * since.
+ */
 async function recordNews(
   session: AgentSession,
-  beat: SaidBeat,
+  beat: ReportedBeat,
   services: ApiServices,
   { pace, received_at }: { pace: Pace; received_at?: Date },
 ): Promise<void> {
@@ -100,9 +109,12 @@ async function recordNews(
   session.boot_stage = beat.boot_stage ?? session.boot_stage;
 }
 
-/** A machine that flaps faster than its write limit allows is heard; of its reports the newest is recorded later. */
-async function takeNews(session: AgentSession, beat: SaidBeat, services: ApiServices, pace: Pace): Promise<void> {
-  hear(session, beat, services, pace);
+/**
+ * A machine that flaps faster than its write limit still counts as alive; its newest report is
+ * recorded later.
+ */
+async function acceptNews(session: AgentSession, beat: ReportedBeat, services: ApiServices, pace: Pace): Promise<void> {
+  buffer(session, beat, services, pace);
   const { outside, deferred, log } = services;
   const writer = instanceWriter(session);
   const release = outside.tryReserve(writer, statusReportCost);
@@ -114,41 +126,41 @@ async function takeNews(session: AgentSession, beat: SaidBeat, services: ApiServ
   const wait = () => outside.waitSeconds(writer);
   const report = { beat, received_at: now(services.clock) };
   deferred.defer(session.node_instance_id, report, wait, ({ beat: newest, received_at }) => {
-    // The machine's next beat brings the report again, and meets the same error where somebody is told of it.
+    // The next heartbeat repeats the report, and its caller sees the error.
     recordNews(session, newest, services, { pace, received_at }).catch((error) =>
       log.debug({ error }, 'a deferred report was not recorded'),
     );
   });
 }
 
-/** `pace`: of a client that keeps its own and is not told ours. */
-export async function takeBeat(
+/** `pace` is given for clients that choose their own interval. */
+export async function acceptBeat(
   session: AgentSession,
-  beat: SaidBeat,
+  beat: ReportedBeat,
   services: ApiServices,
   pace: Pace = assignedPace(session, services),
 ): Promise<HeartbeatReply> {
-  const reply = takeAtOnce(session, beat, services, pace);
+  const reply = acceptUnchanged(session, beat, services, pace);
   if (reply) return reply;
-  await takeNews(session, beat, services, pace);
+  await acceptNews(session, beat, services, pace);
   return replyTo(session, pace);
 }
 
 /**
- * How a beat that came by itself and changed nothing is answered by a replica that hears too many. It was heard; its machine is to
- * beat seldomer. Those of batches and streams are told so by their interval alone.
+ * In an overload, the problem that asks the sender of a single plain heartbeat to send fewer; the
+ * heartbeat counts. Batches and streams are slowed by their interval alone.
  */
 export const shedOf = (reply: HeartbeatReply, { overload }: ApiServices): ApiProblem | undefined =>
   overload.shedding().beats ? overload.slowDown(reply.heartbeat_interval_seconds) : undefined;
 
-/** A beat that came by itself. */
-export async function takeSingle(
+/** A heartbeat that came as a request of its own. */
+export async function acceptSingleBeat(
   session: AgentSession,
-  beat: SaidBeat,
+  beat: ReportedBeat,
   services: ApiServices,
 ): Promise<HeartbeatReply> {
-  const reply = takeAtOnce(session, beat, services);
-  if (!reply) return takeBeat(session, beat, services);
+  const reply = acceptUnchanged(session, beat, services);
+  if (!reply) return acceptBeat(session, beat, services);
   const shed = shedOf(reply, services);
   if (shed) throw shed;
   return reply;

@@ -1,4 +1,4 @@
-/** Which requests take the short way, and that the others reach the ordinary one whole. */
+/** Which requests take the fast path, and that the others reach Fastify whole. */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -12,7 +12,7 @@ import type { AgentSession } from '../../store/agents/agent-sessions.ts';
 import type { Beat } from '../../store/heartbeats/heartbeat-columns.ts';
 import { createDeferredReports } from '../limits/quotas/deferred-reports.ts';
 import type { ApiServices } from '../services.ts';
-import { openBeatLane, readAgain } from './beat-lane.ts';
+import { openBeatLane, replayBody } from './beat-lane.ts';
 
 const session = {
   node_id: 'node_1',
@@ -55,9 +55,13 @@ const services = {
   rates: { beatHoldMs: () => 0 },
 } as unknown as ApiServices;
 
-/** Stands for the framework: says that it was asked, and with which body. */
-const server = createServer(async (asked, response) => {
-  const payload = (await readAgain({ raw: asked } as never, undefined, asked)) as unknown as NodeJS.ReadableStream;
+/** Stands for Fastify: answers 418 with the body it received. */
+const server = createServer(async (received, response) => {
+  const payload = (await replayBody(
+    { raw: received } as never,
+    undefined,
+    received,
+  )) as unknown as NodeJS.ReadableStream;
   let body = '';
   for await (const chunk of payload) body += chunk;
   response.writeHead(418).end(body);
@@ -88,7 +92,7 @@ it.each([
   ['{"status":"ready","health_score":97,"error_rate":0.25}', { health_score: 97, error_rate: 0.25 }],
   ['{"status":"ready","health_score":97,"message":"fine"}', { health_score: 97, message: 'fine' }],
   ['{"node_instance_id":"inst_1","message":"fine"}', { message: 'fine' }],
-])('answers a beat that changes nothing: %s', async (body, reported) => {
+])('answers a heartbeat that changes nothing: %s', async (body, reported) => {
   const answer = await send(body);
   expect(answer.status).toBe(200);
   expect(await answer.json()).toEqual({
@@ -102,60 +106,60 @@ it.each([
   expect(heard).toEqual([expect.objectContaining({ node_instance_id: 'inst_1', reported })]);
 });
 
-it('answers a beat without a body', async () => {
+it('answers a heartbeat without a body', async () => {
   expect((await send(undefined, { authorization: 'Bearer mine' })).status).toBe(200);
   expect(heard).toHaveLength(1);
 });
 
 const large = JSON.stringify({ message: 'm'.repeat(5_000) });
 it.each<[string, string, Record<string, string>?, string?]>([
-  ['news', '{"status":"degraded"}'],
-  ['errors that make it ill', '{"error_rate":0.9}'],
-  ['what is not JSON', '{"status"'],
-  ['what does not fit', '{"status":"fine"}'],
-  ['a number that is none', '{"health_score":"high"}'],
-  ['a number beyond its bounds', '{"error_rate":-1}'],
-  ['what is larger than a beat', large],
-  ['a beat meant for another', '{"node_instance_id":"inst_2"}'],
+  ['a new status', '{"status":"degraded"}'],
+  ['a high error rate', '{"error_rate":0.9}'],
+  ['invalid JSON', '{"status"'],
+  ['an unknown status', '{"status":"fine"}'],
+  ['text for a number', '{"health_score":"high"}'],
+  ['a number out of range', '{"error_rate":-1}'],
+  ['a large body', large],
+  ['the id of another instance', '{"node_instance_id":"inst_2"}'],
   ['an unknown credential', '{}', { ...usual, authorization: 'Bearer nobody' }],
-  ['a fenced one', '{}', { ...usual, authorization: 'Bearer former' }],
-  ['nobody', '{}', { 'content-type': 'application/json' }],
-  ['another kind of body', '{}', { ...usual, 'content-type': 'text/plain' }],
-  ['one who is followed', '{}', { ...usual, 'x-correlation-id': 'mine' }],
-  ['a page', '{}', { ...usual, origin: 'http://127.0.0.1' }],
+  ['a fenced instance', '{}', { ...usual, authorization: 'Bearer former' }],
+  ['no credential', '{}', { 'content-type': 'application/json' }],
+  ['another content type', '{}', { ...usual, 'content-type': 'text/plain' }],
+  ['a correlation id', '{}', { ...usual, 'x-correlation-id': 'mine' }],
+  ['an origin', '{}', { ...usual, origin: 'http://127.0.0.1' }],
   ['a query', '{}', usual, `${path}?a=1`],
-])('leaves %s to the ordinary way, with all that was sent', async (_, body, headers, at) => {
+])('passes a request with %s to Fastify, with its body', async (_, body, headers, at) => {
   const answer = await send(body, headers, at);
   expect(answer.status).toBe(418);
   expect(await answer.text()).toBe(body);
   expect(heard).toEqual([]);
 });
 
-it('leaves one to the ordinary way that was fenced while the rest of its beat was awaited', async () => {
+it('passes a request to Fastify if its instance was fenced while the body arrived', async () => {
   const waiting = { ...session, is_outdated: false };
   known.slow = waiting;
-  const asked = request({
+  const outgoing = request({
     ...{ host: '127.0.0.1', port: (server.address() as AddressInfo).port, path, method: 'POST' },
     headers: { ...usual, authorization: 'Bearer slow', 'content-length': '2' },
   });
-  const answered = once(asked, 'response');
+  const answered = once(outgoing, 'response');
   const arrived = once(server, 'request');
-  asked.write('{');
+  outgoing.write('{');
   await arrived;
   waiting.is_outdated = true;
-  asked.end('}');
+  outgoing.end('}');
   const [answer] = (await answered) as [IncomingMessage];
   expect(answer.statusCode).toBe(418);
   expect(await text(answer)).toBe('{}');
   expect(heard).toEqual([]);
 });
 
-it('leaves everything to the ordinary way once the server closes', async () => {
+it('passes everything to Fastify once the server closes', async () => {
   closing = true;
   expect((await send('{}')).status).toBe(418);
 });
 
-it('puts a beat off while there are too many: heard, with a longer interval and the patience for it', async () => {
+it('sheds a heartbeat in an overload: stores it, with a longer interval and stale time', async () => {
   shedding = true;
   const answer = await send('{}');
   expect(answer.status).toBe(429);
@@ -176,5 +180,5 @@ it('puts a beat off while there are too many: heard, with a longer interval and 
       stale_seconds: 3 * heartbeat_interval_seconds,
     }),
   ]);
-  expect((await send('{"status":"degraded"}')).status, 'news are never put off').toBe(418);
+  expect((await send('{"status":"degraded"}')).status, 'a new status is never shed').toBe(418);
 });

@@ -1,8 +1,8 @@
 /**
- * A shorter way for the one request that outnumbers all others: a plain beat of an agent that is known. It stands before the
- * framework, asks the same checks, and answers only what they let pass and what changes nothing. Whatever is unusual in any
- * way goes the ordinary way as if nobody had looked at it, so that every refusal and every change is made in one place.
- * Why, and what it saves: docs/decisions/0018-heartbeat-fast-path.md.
+ * A fast path for the most frequent request: a plain heartbeat of a known agent. It runs before
+ * Fastify, applies the same checks, and answers only heartbeats that pass them and change nothing.
+ * Everything else goes to Fastify untouched, so that every refusal and every change is made in one
+ * place. Why, and what it saves: docs/decisions/0018-heartbeat-fast-path.md.
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
@@ -17,30 +17,30 @@ import { routes } from '../../contract/routes.ts';
 import type { AgentSession } from '../../store/agents/agent-sessions.ts';
 import { bearerOf, checkOrigin } from '../http/auth.ts';
 import { problemType } from '../http/replies/problem-reply.ts';
-import { everyReply } from '../http/replies/reply-headers.ts';
+import { commonHeaders } from '../http/replies/reply-headers.ts';
 import { compileCheck } from '../http/validation.ts';
 import { markIdentified } from '../limits/held/connections.ts';
 import type { ApiServices } from '../services.ts';
-import { shedOf, takeAtOnce } from './accept-beat.ts';
+import { acceptUnchanged, shedOf } from './accept-beat.ts';
 
 const { method, path } = routes['agent-heartbeat'];
 const checkBeat = compileCheck(Heartbeat, 'body') as (value: unknown) => Heartbeat;
-/** Every beat of ours is much shorter. */
-const mostBytes = 4096;
-const mostHosts = 100;
-const sameForAll = Object.entries(everyReply).flat();
+/** Our agents' heartbeats are much shorter. */
+const maxBytes = 4096;
+const maxHosts = 100;
+const commonHeaderList = Object.entries(commonHeaders).flat();
 const json = 'application/json; charset=utf-8';
 const readable = new Set(['application/json', json]);
 const usualScheme = 'Bearer ';
 const traceBytes = 16;
 const spanBytes = 8;
 
-/** What was read before it was found to be unusual. */
-const readBefore = new WeakMap<IncomingMessage, Buffer>();
+/** Bodies that were read before the request was handed to Fastify. */
+const bodiesRead = new WeakMap<IncomingMessage, Buffer>();
 
-/** Gives the ordinary way the body that was already read. */
-export async function readAgain(request: FastifyRequest, _: unknown, payload: NodeJS.ReadableStream) {
-  const bytes = readBefore.get(request.raw);
+/** Gives Fastify the body that was already read. */
+export async function replayBody(request: FastifyRequest, _: unknown, payload: NodeJS.ReadableStream) {
+  const bytes = bodiesRead.get(request.raw);
   if (bytes === undefined) return payload as never;
   const again = new Readable({ read() {} });
   again.push(bytes);
@@ -48,27 +48,27 @@ export async function readAgain(request: FastifyRequest, _: unknown, payload: No
   return again as never;
 }
 
-/** Undefined where the headers ask for anything but the usual. */
+/** Undefined if the headers are unusual in any way. */
 function bodyLength({ headers }: IncomingMessage): number | undefined {
   if (headers['transfer-encoding'] !== undefined || headers.origin !== undefined) return undefined;
-  // Whoever follows a request wants to find it again, in traces and in logs.
+  // A traced request must appear in traces and logs.
   if (headers.traceparent !== undefined || headers['x-correlation-id'] !== undefined) return undefined;
   const type = headers['content-type'];
   const length = Number(headers['content-length'] ?? 0);
   if (type === undefined) return length === 0 ? 0 : undefined;
-  return readable.has(type) && length <= mostBytes ? length : undefined;
+  return readable.has(type) && length <= maxBytes ? length : undefined;
 }
 
 interface Written {
   status: number;
   type: string;
   body: string;
-  /** Our own words need one byte a letter, which the system then need not find out. */
+  /** Our own texts are ASCII; latin1 spares Node the check. */
   encoding: 'latin1' | 'utf8';
   more: readonly string[];
 }
 
-/** The ids of a trace and of its span, drawn together. */
+/** Trace and span id from one draw of random bytes. */
 function newIds(): { trace_id: CorrelationId; span_id: string } {
   const drawn = randomHex(traceBytes + spanBytes);
   return { trace_id: drawn.slice(0, 2 * traceBytes) as CorrelationId, span_id: drawn.slice(2 * traceBytes) };
@@ -77,15 +77,15 @@ function newIds(): { trace_id: CorrelationId; span_id: string } {
 function write(response: ServerResponse, reply: HeartbeatReply, shed: ApiProblem | undefined): void {
   const { trace_id, span_id } = newIds();
   const headers = ['x-correlation-id', trace_id, 'traceparent', traceparentOf({ trace_id, span_id, sampled: true })];
-  const { status, type, body, encoding, more } = shed ? putOff(shed, trace_id) : taken(reply);
+  const { status, type, body, encoding, more } = shed ? shedReply(shed, trace_id) : acceptedReply(reply);
   const length = String(Buffer.byteLength(body, encoding));
-  headers.push(...sameForAll, ...more, 'content-type', type, 'content-length', length);
+  headers.push(...commonHeaderList, ...more, 'content-type', type, 'content-length', length);
   response.writeHead(status, headers);
   response.end(body, encoding);
 }
 
 const nothingMore: readonly string[] = [];
-const taken = ({ node_status, heartbeat_interval_seconds, tasks_waiting }: HeartbeatReply): Written => ({
+const acceptedReply = ({ node_status, heartbeat_interval_seconds, tasks_waiting }: HeartbeatReply): Written => ({
   status: 200,
   type: json,
   body: `{"node_status":"${node_status}","heartbeat_interval_seconds":${heartbeat_interval_seconds},"tasks_waiting":${tasks_waiting}}`,
@@ -93,40 +93,40 @@ const taken = ({ node_status, heartbeat_interval_seconds, tasks_waiting }: Heart
   more: nothingMore,
 });
 
-function putOff(problem: ApiProblem, id: CorrelationId): Written {
+function shedReply(problem: ApiProblem, id: CorrelationId): Written {
   const body = problemBody(problem, id);
   const more = ['retry-after', String(Math.ceil(body.retry_after_seconds ?? 0))];
   return { status: body.status, type: problemType, body: JSON.stringify(body), encoding: 'utf8', more };
 }
 
-/** What was said before and found right, by its text: an agent says one of a few things for as long as it lives. */
-const saidBefore = new Map<string, Heartbeat>();
-const mostSaid = 1_000;
-const longestSaid = 200;
+/** Validated heartbeats by their text: an agent sends one of a few texts all its life. */
+const parsedBeats = new Map<string, Heartbeat>();
+const maxParsedBeats = 1_000;
+const maxCachedLength = 200;
 
 function readBeat(text: string): Heartbeat {
-  const known = saidBefore.get(text);
+  const known = parsedBeats.get(text);
   if (known) return known;
   const beat = Object.freeze(text === '' ? {} : checkBeat(JSON.parse(text)));
-  if (text.length > longestSaid) return beat;
-  if (saidBefore.size >= mostSaid) saidBefore.clear();
-  saidBefore.set(text, beat);
+  if (text.length > maxCachedLength) return beat;
+  if (parsedBeats.size >= maxParsedBeats) parsedBeats.clear();
+  parsedBeats.set(text, beat);
   return beat;
 }
 
-/** Undefined for what the ordinary way has to answer; nothing was done with it then. */
+/** Undefined if Fastify has to answer; the heartbeat was not processed then. */
 function answer(session: AgentSession, text: string, services: ApiServices): HeartbeatReply | undefined {
   try {
-    return takeAtOnce(session, readBeat(text), services);
+    return acceptUnchanged(session, readBeat(text), services);
   } catch {
-    // The ordinary way meets the same fault, and tells of it.
+    // Fastify finds the same error and reports it.
     return undefined;
   }
 }
 
 function sessionOf(request: IncomingMessage, services: ApiServices): AgentSession | undefined {
   const { authorization } = request.headers;
-  // What stands there is looked for as it is: what is no credential is none of those that are known.
+  // No syntax check: an invalid credential is not among the known ones.
   const credential = authorization?.startsWith(usualScheme)
     ? authorization.slice(usualScheme.length)
     : bearerOf(request);
@@ -137,7 +137,7 @@ function sessionOf(request: IncomingMessage, services: ApiServices): AgentSessio
     : session;
 }
 
-/** The same few names are used all the time; those that once passed are known by heart. */
+/** Caches host names that passed the check; there are only a few. */
 function hostCheck(services: ApiServices): (request: IncomingMessage) => boolean {
   const passed = new Set<string>();
   return (request) => {
@@ -148,7 +148,7 @@ function hostCheck(services: ApiServices): (request: IncomingMessage) => boolean
     } catch {
       return false;
     }
-    if (host !== undefined && forwarded === undefined && passed.size < mostHosts) passed.add(host);
+    if (host !== undefined && forwarded === undefined && passed.size < maxHosts) passed.add(host);
     return true;
   };
 }
@@ -156,30 +156,30 @@ function hostCheck(services: ApiServices): (request: IncomingMessage) => boolean
 type Listener = (request: IncomingMessage, response: ServerResponse) => void;
 
 export function openBeatLane(server: Server, services: ApiServices, isClosing: () => boolean): void {
-  const [ordinary] = server.listeners('request') as Listener[];
-  if (!ordinary) throw new Error('the server listens to nobody');
+  const [fastify] = server.listeners('request') as Listener[];
+  if (!fastify) throw new Error('the server has no request listener');
 
-  const isHere = hostCheck(services);
-  const take: Listener = (request, response) => {
-    if (request.url !== path || request.method !== method || isClosing()) return ordinary(request, response);
-    // Each request is told of in the log then, which the ordinary way does.
-    if (services.log.isLevelEnabled('debug')) return ordinary(request, response);
+  const isOwnHost = hostCheck(services);
+  const handle: Listener = (request, response) => {
+    if (request.url !== path || request.method !== method || isClosing()) return fastify(request, response);
+    // At debug level, fall through so that Fastify logs the request.
+    if (services.log.isLevelEnabled('debug')) return fastify(request, response);
     const length = bodyLength(request);
-    if (length === undefined || !isHere(request)) return ordinary(request, response);
+    if (length === undefined || !isOwnHost(request)) return fastify(request, response);
     const session = sessionOf(request, services);
-    if (!session) return ordinary(request, response);
+    if (!session) return fastify(request, response);
     markIdentified(request.socket);
     let bytes: Buffer | undefined;
     const finish = () => {
-      // Looked at again: whoever waits with the rest of its beat may have been fenced meanwhile.
+      // Check again: the instance may have been fenced while the body arrived.
       const holdMs = services.rates.beatHoldMs(session, services.clock.nowMs());
       const reply = session.is_outdated ? undefined : answer(session, bytes?.toString() ?? '', services);
       if (reply) {
         const send = () => write(response, reply, shedOf(reply, services));
         return holdMs === 0 ? send() : void services.clock.after(holdMs, send);
       }
-      if (bytes) readBefore.set(request, bytes);
-      ordinary(request, response);
+      if (bytes) bodiesRead.set(request, bytes);
+      fastify(request, response);
     };
     if (length === 0) return finish();
     request.on('data', (chunk: Buffer) => {
@@ -187,6 +187,6 @@ export function openBeatLane(server: Server, services: ApiServices, isClosing: (
     });
     request.on('end', finish);
   };
-  server.removeListener('request', ordinary);
-  server.on('request', take);
+  server.removeListener('request', fastify);
+  server.on('request', handle);
 }

@@ -1,4 +1,4 @@
-/** However many beats are refused, and for however long, few rows tell of it. */
+/** However many heartbeats are refused, only a few rows are written. */
 import { expect, test } from 'vitest';
 import { builtInRedactor } from '../../base/redaction/redact.ts';
 import { virtualClock } from '../../base/virtual-clock.ts';
@@ -8,7 +8,7 @@ import { createRefusedBeats, type RefusedBeat } from './refused-beats.ts';
 
 const relay = { token_id: 'tok_1', name: 'rack-7', pool: 'metal', expires_at: null };
 
-function desk() {
+function recorder() {
   const clock = virtualClock();
   const written: number[] = [];
   let fails = false;
@@ -22,9 +22,9 @@ function desk() {
       return [];
     },
   } as unknown as Queryable;
-  const { tell, stop } = createRefusedBeats(db, clock, { allows: () => true }, (error) => errors.push(error));
+  const { report, stop } = createRefusedBeats(db, clock, { allows: () => true }, (error) => errors.push(error));
   const beat = (node: number, node_status = 'ready') =>
-    tell({
+    report({
       session: { node_id: `node_${node}`, node_instance_id: `inst_${node}`, node_status, pool: 'gpu' },
       relay,
       code: 'scope_insufficient',
@@ -41,8 +41,8 @@ function desk() {
   };
 }
 
-test('a machine that beats in vain is told of once for each of its statuses, and once an hour', async () => {
-  const { clock, written, beat } = desk();
+test('records a refused machine once per status and once an hour', async () => {
+  const { clock, written, beat } = recorder();
   for (let second = 0; second < 600; second += 10) {
     beat(1);
     await clock.advance(10_000);
@@ -58,8 +58,8 @@ test('a machine that beats in vain is told of once for each of its statuses, and
   expect(written).toEqual([1, 1, 1]);
 });
 
-test('a rack is written together; who finds no room is told of by its next beat, and so is who could not be written', async () => {
-  const { clock, written, errors, beat, fail, stop } = desk();
+test('writes a rack in batches; a machine beyond the limit, or whose write failed, is recorded with its next heartbeat', async () => {
+  const { clock, written, errors, beat, fail, stop } = recorder();
   const rack = () => Array.from({ length: 1_500 }, (_, node) => beat(node));
   rack();
   await clock.advance(1_000);

@@ -1,7 +1,7 @@
 /**
- * A relay that may not speak for a machine keeps it from being heard, and neither the machine nor whoever judges its silence can know. So it
- * is a fact on the machine's timeline: one for each status that the machine has meanwhile, and one an hour. What many are refused at once is
- * written together, and whoever finds no room is told of by its next beat.
+ * Records on a machine's timeline that its heartbeats arrive and are refused, since neither the
+ * machine nor a rule that judges its silence could know. One fact per status of the machine and per
+ * hour, written in batches; a machine that finds no room is recorded with its next heartbeat.
  */
 import { type Clock, now } from '../../base/clock.ts';
 import {
@@ -23,18 +23,18 @@ export type RefusedBeat = RefusedRelayBeat | RefusedJoinBeat;
 
 type RefusedSession = Pick<AgentSession, 'node_id' | 'node_instance_id' | 'node_status' | 'pool'>;
 
-/** The join token that the machine beats with has expired or was revoked. */
+/** The join token in the machine's heartbeats has expired or was revoked. */
 interface RefusedJoinBeat {
   session: RefusedSession;
   code: JoinRefusal;
   join_token_id: string;
-  /** When it expired or was revoked. */
+  /** When the token expired or was revoked. */
   ended_at: Date;
 }
 
 interface RefusedRelayBeat {
   session: RefusedSession;
-  /** Null where it came without one, or not because of one. */
+  /** Null if no relay was involved, or was not the reason. */
   relay: Relay | null;
   code: BeatRefusal;
 }
@@ -42,12 +42,12 @@ interface RefusedRelayBeat {
 const writerOf = (beat: RefusedBeat) =>
   'relay' in beat && beat.relay ? relayWriter(actorOf(beat.relay)) : instanceWriter(beat.session);
 
-export type TellRefusedBeat = (beat: RefusedBeat) => void;
+export type ReportRefusedBeat = (beat: RefusedBeat) => void;
 
-const gatherMs = 500;
-const mostWaiting = 1_000;
-/** So many rows an hour, at most; those of further machines would say nothing that these do not. */
-const mostTold = 50_000;
+const batchMs = 500;
+const maxWaiting = 1_000;
+/** Rows per hour. Further machines would add nothing new. */
+const maxReported = 50_000;
 
 const factOf = (beat: RefusedBeat, at: Date): Fact =>
   'join_token_id' in beat ? joinFactOf(beat, at) : relayFactOf(beat, at);
@@ -96,18 +96,18 @@ export function createRefusedBeats(
   clock: Clock,
   outside: Pick<OutsideWrites, 'allows'>,
   onError: (error: unknown) => void,
-): { tell: TellRefusedBeat; stop(): Promise<void> } {
-  /** The longest ago first. */
-  const told = new Map<string, { status: string; at_ms: number }>();
+): { report: ReportRefusedBeat; stop(): Promise<void> } {
+  /** Oldest first. */
+  const reported = new Map<string, { status: string; at_ms: number }>();
   let waiting: Fact[] = [];
   let cancel: (() => void) | undefined;
   let writing: Promise<void> = Promise.resolve();
 
   const isRecent = ({ at_ms }: { at_ms: number }) => clock.nowMs() - at_ms < 1000 * refusalRecordedEverySeconds;
   const hasRoom = (): boolean => {
-    const [oldest] = told;
-    if (told.size < mostTold || !oldest) return true;
-    return !isRecent(oldest[1]) && told.delete(oldest[0]);
+    const [oldest] = reported;
+    if (reported.size < maxReported || !oldest) return true;
+    return !isRecent(oldest[1]) && reported.delete(oldest[0]);
   };
   const flush = () => {
     cancel?.();
@@ -119,23 +119,23 @@ export function createRefusedBeats(
       await recordEvidence(db, facts);
     };
     writing = writing.then(write).catch((error) => {
-      for (const { node_instance_id } of facts) told.delete(node_instance_id ?? '');
+      for (const { node_instance_id } of facts) reported.delete(node_instance_id ?? '');
       onError(error);
     });
   };
 
   return {
-    tell(beat) {
+    report(beat) {
       const { node_instance_id: id, node_status: status } = beat.session;
-      const before = told.get(id);
+      const before = reported.get(id);
       if (before?.status === status && isRecent(before)) return;
-      if (waiting.length >= mostWaiting || (!before && !hasRoom())) return;
-      told.delete(id);
-      told.set(id, { status, at_ms: clock.nowMs() });
+      if (waiting.length >= maxWaiting || (!before && !hasRoom())) return;
+      reported.delete(id);
+      reported.set(id, { status, at_ms: clock.nowMs() });
       const fact = factOf(beat, now(clock));
       if (!outside.allows(writerOf(beat), [fact])) return;
       waiting.push(fact);
-      cancel ??= clock.after(gatherMs, flush);
+      cancel ??= clock.after(batchMs, flush);
     },
     async stop() {
       flush();

@@ -1,4 +1,7 @@
-/** Who is calling: a person by token or session cookie, or an agent by its instance credential; and whether they may. */
+/**
+ * Identifies the caller (a person by token or session cookie, an agent by its instance credential,
+ * a relay by its token) and checks that it may call the route.
+ */
 import type { IncomingMessage } from 'node:http';
 import type { FastifyRequest } from 'fastify';
 import { now } from '../../base/clock.ts';
@@ -15,33 +18,35 @@ import { requestedHost, sourceNetwork } from './source-address.ts';
 
 const bearer = /^Bearer +([!-~]{1,2048})$/i;
 
-/** What of a request says who asks, and from where. */
-export type Asking = Pick<IncomingMessage, 'headers' | 'socket'>;
+/** The parts of a request that identify the caller and its address. */
+export type RawRequest = Pick<IncomingMessage, 'headers' | 'socket'>;
 
-export function bearerOf(request: Pick<Asking, 'headers'>): string | undefined {
+export function bearerOf(request: Pick<RawRequest, 'headers'>): string | undefined {
   const header = request.headers.authorization;
   return header === undefined ? undefined : (bearer.exec(header)?.[1] ?? '');
 }
 
-function stillGood(token: TokenRow | undefined, at: Date): TokenRow {
+function mustBeValid(token: TokenRow | undefined, at: Date): TokenRow {
   if (!token || token.revoked_at) throw new ApiProblem('token_unknown');
   if (token.expires_at && token.expires_at <= at) throw new ApiProblem('token_expired');
   return token;
 }
 
 function admit(token: TokenRow | undefined, services: ApiServices): Person {
-  const { token_id, name, role, tenant, expires_at } = stillGood(token, now(services.clock));
+  const { token_id, name, role, tenant, expires_at } = mustBeValid(token, now(services.clock));
   if (role === 'relay')
-    throw new ApiProblem('role_insufficient', `The token ${name} is a relay's; it only passes on beats.`);
+    throw new ApiProblem('role_insufficient', `The token ${name} belongs to a relay; it can only forward heartbeats.`);
   services.tokenUses.note(token_id);
   const visibility = tenant === null ? wholeFleet : tenantOnly(tenant);
   return { token_id, name, role, visibility, expires_at, session_id: null };
 }
 
-/** Its secret says what it is, so that whoever beats with a credential of its own costs no look at the tokens. */
+/**
+ * The prefix tells the kind of token, so that an agent's credential costs no look-up among tokens.
+ */
 const isRelayToken = (secret: string): boolean => secret.startsWith(`${relayPrefix}_`);
 
-/** A relay whose token was good once, and is not any more. */
+/** The token of this relay was valid and has expired or was revoked. */
 export class RelayRefused extends ApiProblem {
   readonly relay: Relay;
   constructor(relay: Relay, { code, message }: ApiProblem) {
@@ -56,7 +61,7 @@ async function admitRelay(secret: string, services: ApiServices): Promise<Relay>
   const { token_id, name, pool, expires_at } = token;
   const relay = { token_id, name, pool, expires_at };
   try {
-    stillGood(token, now(services.clock));
+    mustBeValid(token, now(services.clock));
   } catch (error) {
     throw error instanceof ApiProblem ? new RelayRefused(relay, error) : error;
   }
@@ -64,13 +69,16 @@ async function admitRelay(secret: string, services: ApiServices): Promise<Relay>
   return relay;
 }
 
-/** Undefined where the caller does not say that it is one. */
+/** Undefined if the caller shows no relay token. */
 export async function relayOf(request: FastifyRequest, services: ApiServices): Promise<Relay | undefined> {
   const secret = bearerOf(request);
   return secret !== undefined && isRelayToken(secret) ? admitRelay(secret, services) : undefined;
 }
 
-/** Null for a relay whose token ended: the handler reads which machines it spoke for, and refuses it then. */
+/**
+ * Null for a relay whose token ended: the handler reads the batch to see which machines are
+ * affected, then refuses it.
+ */
 async function relayBeforeBody(request: FastifyRequest, services: ApiServices): Promise<Relay | null> {
   try {
     return (await relayOf(request, services)) ?? null;
@@ -80,7 +88,7 @@ async function relayBeforeBody(request: FastifyRequest, services: ApiServices): 
   }
 }
 
-/** An address that sends many unknown tokens has to wait; a valid one is let in whatever came before it. */
+/** An address that sends many unknown tokens has to wait. A valid token is always accepted. */
 export async function personByToken(secret: string, request: FastifyRequest, services: ApiServices): Promise<Person> {
   const token = await tokenBySecret(services.db, secret);
   try {
@@ -108,16 +116,19 @@ async function identify(request: FastifyRequest, services: ApiServices): Promise
   throw new ApiProblem('token_missing');
 }
 
-/** What an instance that counts no more is told. */
+/** The problem that a fenced instance gets. */
 export const fencedProblem = (reason: string, kept?: { acknowledged_seq: number }) =>
   new ApiProblem('instance_fenced', { detail: `This instance no longer counts: ${reason}.`, ...kept });
 
 const expiredProblem = () => new ApiProblem('credential_expired');
 
-/** The credential is the instance's own, but has it expired? The machine speaks, so its silence must not be blamed. */
+/**
+ * Refuses an expired credential. The refusal is reported, so that the machine's silence is not held
+ * against it.
+ */
 export function refuseExpired(session: AgentSession, relay: Relay | null, services: ApiServices): void {
   if (!services.credential_age.isExpired(session.expires_seconds)) return;
-  services.tellRefusedBeat({ session, relay, code: 'credential_expired' });
+  services.reportRefusedBeat({ session, relay, code: 'credential_expired' });
   throw expiredProblem();
 }
 
@@ -127,7 +138,7 @@ async function identifyAgent(
   services: ApiServices,
 ): Promise<AgentSession> {
   const credential = bearerOf(request);
-  if (credential === undefined) throw new ApiProblem('token_missing', 'An instance credential is needed.');
+  if (credential === undefined) throw new ApiProblem('token_missing', 'This call needs an instance credential.');
   const at = now(services.clock);
   const session = await services.sessions.find(credential, at);
   if (!session) throw new ApiProblem('credential_unknown');
@@ -167,14 +178,17 @@ export async function authorize(request: FastifyRequest, access: Access, service
 const loopbackNames = new Set(['localhost', '127.0.0.1', '[::1]', '::1']);
 const hostName = (host: string) => host.replace(/:\d+$/, '').toLowerCase();
 
-/** Keeps foreign pages out: neither a name that resolves to us nor another origin may use a person's session. */
-export function checkOrigin(request: Asking, { settings }: Pick<ApiServices, 'settings'>): void {
+/**
+ * Keeps foreign pages from using a person's session: refuses other origins, and names that merely
+ * resolve to this server.
+ */
+export function checkOrigin(request: RawRequest, { settings }: Pick<ApiServices, 'settings'>): void {
   const { loopback_only, proxies } = settings;
   const host = requestedHost(request, proxies);
   if (loopback_only && !loopbackNames.has(hostName(host)))
     throw new ApiProblem(
       'origin_refused',
-      `This server answers to localhost only, not to ${host.slice(0, 253) || 'a request without Host'}.`,
+      `This server only serves localhost, not ${host.slice(0, 253) || 'a request without Host'}.`,
     );
   const origin = request.headers.origin;
   if (origin === undefined || origin === 'null') {

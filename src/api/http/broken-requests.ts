@@ -1,4 +1,7 @@
-/** What is so broken that no route ever sees it: bytes that are not HTTP, addresses that do not decode. Answered as problems all the same. */
+/**
+ * Answers requests that never reach a route (bytes that are not HTTP, addresses that do not decode)
+ * with a problem like any other.
+ */
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -14,7 +17,7 @@ const parserCodes: Record<string, ErrorCode> = {
   ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
 };
 
-/** The connection is useless after bytes that were not HTTP, so it is closed with the answer. */
+/** Closes the connection, which is unusable after bytes that were not HTTP. */
 export function answerBrokenBytes(error: Error & { code?: string }, socket: Socket): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
@@ -35,13 +38,15 @@ export function answerBrokenBytes(error: Error & { code?: string }, socket: Sock
   );
 }
 
-/** Answers 408 and destroys the socket: ending it would wait for clients that never close their side. */
+/**
+ * Answers 408 and destroys the socket: merely ending it would wait for clients that never close.
+ */
 export function answerLate(socket: Socket): void {
   answerBrokenBytes(Object.assign(new Error('late'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' }), socket);
   socket.destroySoon();
 }
 
-/** The framework gives up on these before any hook has run. */
+/** Fastify refuses these addresses before any hook runs. */
 export function answerBadAddress(error: Error, request: FastifyRequest, reply: FastifyReply): void {
   request.correlation_id = correlationOf(request);
   reply.header('x-correlation-id', request.correlation_id);

@@ -1,4 +1,4 @@
-/** Who can make a call: a person or program with a token, or a relay. */
+/** The callers: people and programs with a token, and relays. */
 
 import type { Actor } from '../../contract/evidence/evidence.ts';
 import type { Role } from '../../contract/security/token.ts';
@@ -10,13 +10,13 @@ export interface Person {
   name: string;
   role: Role;
   visibility: Visibility;
-  /** When the token or the session ends, whichever is sooner. */
+  /** When the token or the session ends, whichever comes first. */
   expires_at: Date | null;
-  /** The console's session that the call came by; null for a bearer token. */
+  /** The console session of the call; null for a bearer token. */
   session_id: string | null;
 }
 
-/** Passes on the beats of a pool's machines. */
+/** Forwards the heartbeats of a pool's machines. */
 export interface Relay {
   token_id: string;
   name: string;

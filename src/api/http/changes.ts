@@ -1,6 +1,7 @@
 /**
- * A person's change is one transaction: its idempotency key, its work, its answer and the evidence of who asked. A crash
- * leaves all of it or nothing, so a repeat neither does the work twice nor finds it done without an answer.
+ * Runs a person's change in one transaction: its idempotency key, its work, its answer and its
+ * evidence. A crash leaves all of it or nothing, so a retry neither repeats the work nor finds it
+ * done without an answer.
  */
 import { createHash, createHmac } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -27,11 +28,14 @@ function scopeOf(request: FastifyRequest, person: Person): KeyScope | undefined 
 const contentOf = (request: FastifyRequest): string =>
   `${request.method} ${request.url}\n${canonicalJson(request.body ?? null)}`;
 
-/** Keyed by what the database does not hold: a plain hash would let its readers guess what a body held. */
+/**
+ * Keyed with the idempotency key, which the database does not hold: a plain hash would let its
+ * readers guess the body.
+ */
 const hashOf = (request: FastifyRequest, { key }: KeyScope): Buffer =>
   createHmac('sha256', key).update(contentOf(request)).digest();
 
-/** As versions before wrote it; a key is kept for a day. */
+/** The hash of earlier versions. Keys are kept for a day. */
 const formerHashOf = (request: FastifyRequest): Buffer => createHash('sha256').update(contentOf(request)).digest();
 
 interface Answer {
@@ -39,7 +43,7 @@ interface Answer {
   body: unknown;
 }
 
-/** What the first request with this key was answered, when this is a repeat of it. */
+/** The answer to the first request with this key, if this is a retry. */
 async function answeredBefore(
   tx: Transaction,
   scope: KeyScope,
@@ -59,7 +63,7 @@ async function answeredBefore(
   }
 }
 
-/** The ids of what a call touched, as its answer names them. */
+/** The ids that a call touched, taken from its answer. */
 export function idsIn(answer: unknown): KnownIds {
   const { allocation, operation, node, residue, finding } = (answer ?? {}) as {
     allocation?: KnownIds;
@@ -79,12 +83,12 @@ export function idsIn(answer: unknown): KnownIds {
   return { allocation_id, node_id, node_instance_id: node_instance_id ?? node?.node_instance_id, workflow_id };
 }
 
-/** A dry run changes nothing and is as often asked as anything is read; told each time, it would bury what was done. */
-const isLookAhead = ({ body }: FastifyRequest): boolean =>
+/** Dry runs change nothing and are frequent. Recording them would bury the real changes. */
+const isDryRun = ({ body }: FastifyRequest): boolean =>
   (body as { dry_run?: unknown } | null | undefined)?.dry_run === true;
 
-/** Who asked for what, as evidence of its own layer; the change itself has its evidence already. */
-const tellServed = (
+/** Records who called what. The change itself has its own evidence. */
+const recordServed = (
   tx: Transaction,
   request: FastifyRequest,
   person: Person,
@@ -104,7 +108,9 @@ const tellServed = (
     },
   ]);
 
-/** Runs `work` with services that speak to the one transaction, and answers as the first call with this key was answered. */
+/**
+ * Runs `work` with services bound to one transaction. A retry gets the answer of the first call.
+ */
 export async function changeOnce(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -121,19 +127,22 @@ export async function changeOnce(
     const body = await work({
       ...services,
       db: withinTransaction(services.db, tx),
-      // A run that is told of a change before the change is committed would look and find nothing.
+      // Cancel after the commit: a run that wakes earlier would not see the change.
       cancelRun: async (workflow_id, attempt) => {
         afterwards.push(() => services.cancelRun(workflow_id, attempt));
       },
     });
     const answer = { status: body === undefined ? 204 : reply.statusCode, body };
-    if (!isLookAhead(request)) await tellServed(tx, request, person, answer, services);
+    if (!isDryRun(request)) await recordServed(tx, request, person, answer, services);
     if (scope) await keepAnswer(tx, scope, answer.status, body);
     return { answer, again: false };
   });
   for (const act of afterwards)
     await act().catch((error) =>
-      request.log.error({ error, correlation_id: request.correlation_id }, 'a run was not told of a committed change'),
+      request.log.error(
+        { error, correlation_id: request.correlation_id },
+        'could not cancel a run after its change was committed',
+      ),
     );
   reply.status(answer.status);
   if (again) reply.header('idempotency-replayed', 'true');

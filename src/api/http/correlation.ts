@@ -1,4 +1,6 @@
-/** The correlation id is born at the edge: taken from `traceparent` or `X-Correlation-Id`, else made. */
+/**
+ * The correlation id of a request: from `X-Correlation-Id` or `traceparent`, otherwise a new one.
+ */
 import type { FastifyRequest } from 'fastify';
 import { type CorrelationId, newCorrelationId } from '../../base/ids.ts';
 import { parseTraceparent } from '../../base/telemetry/trace.ts';

@@ -4,7 +4,7 @@ import { createCredentialAge } from './credential-age.ts';
 
 const settings = { credential_seconds: 86_400, credential_grace_seconds: 3600 };
 
-test('an expired credential is refused from the first request after a start', () => {
+test('refuses an expired credential, and lets it rotate within the grace period', () => {
   const clock = virtualClock();
   const { isExpired, mayRotate } = createCredentialAge(clock, settings);
   const now_seconds = Math.floor(clock.nowMs() / 1000);
@@ -14,6 +14,6 @@ test('an expired credential is refused from the first request after a start', ()
   expect(mayRotate(now_seconds - 3601)).toBe(false);
 });
 
-test('one that does not age never expires', () => {
+test('never expires a credential without an expiry', () => {
   expect(createCredentialAge(virtualClock(), settings).isExpired(0)).toBe(false);
 });

@@ -1,12 +1,12 @@
-/** How long the credentials of agents hold, and when an expired one is refused. */
+/** How long agent credentials are valid, and when an expired one is refused. */
 import type { Clock } from '../../base/clock.ts';
 import { secondsLater } from '../../base/clock.ts';
 
 export interface CredentialAge {
-  /** Of a credential that is issued now; null where they do not age. */
+  /** Expiry of a credential issued now; null if credentials do not expire. */
   expiryFrom(at: Date): Date | null;
   isExpired(expires_seconds: number): boolean;
-  /** Whether an expired one may still be exchanged for a new one. */
+  /** Whether an expired credential may still be exchanged for a new one. */
   mayRotate(expires_seconds: number): boolean;
 }
 

@@ -1,4 +1,4 @@
-/** How lists that are ordered by id are paged. */
+/** Paging of lists that are ordered by id. */
 import { Compile } from 'typebox/compile';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { Id } from '../../contract/primitives.ts';
@@ -6,7 +6,7 @@ import { defaultPageSize } from '../../store/pg/walk.ts';
 
 const id = Compile(Id);
 
-/** Takes cursor and limit out of a query; what is left are its filters. */
+/** Splits a query into cursor, limit and filters. */
 export function pageOf<Q extends { cursor?: string; limit?: number }>(query: Q | undefined) {
   const { cursor, limit, ...filter } = query ?? ({} as Q);
   if (cursor !== undefined && !id.Check(cursor)) throw new ApiProblem('invalid_cursor');

@@ -1,10 +1,10 @@
 /**
- * What no schema needs to say for itself: that input is plain data which PostgreSQL can hold. NUL and half of a surrogate
- * pair fit neither text nor jsonb; deep nesting and foreign prototypes are never meant well.
+ * Checks what schemas do not: that input is plain data which PostgreSQL can hold. NUL and lone
+ * surrogates fit neither text nor jsonb; deep nesting and foreign prototypes are attacks.
  */
-const mostDepth = 32;
-/** Five times what the fullest batch holds. What is looked at is looked at by the one thread that serves everybody. */
-const mostValues = 50_000;
+const maxDepth = 32;
+/** Five times the largest batch. The check runs on the one thread that serves everybody. */
+const maxValues = 50_000;
 
 export interface Fault {
   path: string;
@@ -22,20 +22,17 @@ function isPlain(value: object): boolean {
   return prototype === Object.prototype || prototype === null;
 }
 
-/** The first thing in `value` that is not plain data, or nothing. */
+/** The first part of `value` that is not plain data, if any. */
 export const faultIn = (value: unknown): Fault | undefined => faultBelow(value, 0, { values: 0 });
 
 function faultBelow(value: unknown, depth: number, seen: { values: number }): Fault | undefined {
-  if (++seen.values > mostValues)
-    return { path: '', message: `is one value too many: there must not be more than ${mostValues}` };
+  if (++seen.values > maxValues) return { path: '', message: `exceeds the limit of ${maxValues} values` };
   if (typeof value === 'string')
-    return isStorable(value)
-      ? undefined
-      : { path: '', message: 'must be text without NUL and without half characters' };
+    return isStorable(value) ? undefined : { path: '', message: 'must be text without NUL and lone surrogates' };
   if (typeof value === 'number')
     return Number.isFinite(value) ? undefined : { path: '', message: 'must be a finite number' };
   if (value === null || typeof value !== 'object') return undefined;
-  if (depth >= mostDepth) return { path: '', message: `must not be nested deeper than ${mostDepth} levels` };
+  if (depth >= maxDepth) return { path: '', message: `must not be nested deeper than ${maxDepth} levels` };
   if (!isPlain(value)) return { path: '', message: 'must be plain data' };
   for (const key of Object.keys(value)) {
     const item = (value as Record<string, unknown>)[key];

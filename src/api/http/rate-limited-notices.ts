@@ -1,16 +1,20 @@
 /**
- * What comes again and again is told the first time, and then the tenth, the hundredth and so on within an hour, with how often it came
- * in between: a flood cannot fill the store, and how large it was is known all the same.
+ * Limits how often the same notice is recorded: the first time, then the tenth, the hundredth and
+ * so on within an hour, each with the number of repeats since. A flood cannot fill the store, and
+ * its size is still known.
  */
 import type { Clock } from '../../base/clock.ts';
 
 const quietMs = 3600_000;
-const mostRemembered = 10_000;
-/** Whoever tries more targets than this within the hour is groping; what follows is told without naming each. */
-export const mostTargets = 200;
+const maxRemembered = 10_000;
+/**
+ * An actor that tries more targets than this within an hour is scanning; further ones are not
+ * named.
+ */
+export const maxTargets = 200;
 
 export interface NoticeEntry {
-  /** How often it came since it was last told; undefined the first time. */
+  /** Repeats since the last entry; undefined the first time. */
   repeats_since_last?: number;
   /** The actor tried so many targets that further ones are only counted. */
   of_many_targets?: true;
@@ -18,7 +22,7 @@ export interface NoticeEntry {
 
 export interface Notice {
   actor: string;
-  /** What was asked for and why it was not given. */
+  /** The request and the reason of its refusal. */
   what: string;
   target: string | null;
 }
@@ -26,23 +30,23 @@ export interface Notice {
 interface Remembered {
   since: number;
   times: number;
-  untold: number;
+  unreported: number;
 }
 
 const isPowerOfTen = (times: number) => /^10*$/.test(String(times));
 
-export interface ToldOnce {
-  /** Answers what to tell, or undefined where it is only counted. */
-  (notice: Notice): NoticeEntry | undefined;
-  /** What should have been told was not recorded: the next of its kind is told again, with the count of both. */
+export interface RateLimitedNotices {
+  /** The entry to record, or undefined if the notice is only counted. */
+  admit(notice: Notice): NoticeEntry | undefined;
+  /** The entry was not recorded: admits the next notice of its kind, with the count of both. */
   undo(notice: Notice, entry: NoticeEntry): void;
 }
 
 const keyOf = ({ actor, what, target }: Notice) => JSON.stringify([actor, what, target]);
 const keyOfMany = ({ actor, what }: Notice) => JSON.stringify([actor, what]);
 
-export function createToldOnce(clock: Clock): ToldOnce {
-  const told = new Map<string, Remembered>();
+export function createRateLimitedNotices(clock: Clock): RateLimitedNotices {
+  const known = new Map<string, Remembered>();
   const targetsOf = new Map<string, { since: number; count: number }>();
   const isFresh = (since: number) => clock.nowMs() - since < quietMs;
 
@@ -53,41 +57,41 @@ export function createToldOnce(clock: Clock): ToldOnce {
       return false;
     }
     before.count++;
-    return before.count > mostTargets;
+    return before.count > maxTargets;
   }
 
   function count(key: string): NoticeEntry | undefined {
-    const before = told.get(key);
+    const before = known.get(key);
     if (before && isFresh(before.since)) {
       before.times++;
-      before.untold++;
+      before.unreported++;
       if (!isPowerOfTen(before.times)) return undefined;
-      const repeats_since_last = before.untold - 1;
-      before.untold = 0;
+      const repeats_since_last = before.unreported - 1;
+      before.unreported = 0;
       return { repeats_since_last };
     }
-    if (told.size >= mostRemembered) {
-      told.clear();
+    if (known.size >= maxRemembered) {
+      known.clear();
       targetsOf.clear();
     }
-    told.set(key, { since: clock.nowMs(), times: 1, untold: 0 });
-    return before ? { repeats_since_last: before.untold } : {};
+    known.set(key, { since: clock.nowMs(), times: 1, unreported: 0 });
+    return before ? { repeats_since_last: before.unreported } : {};
   }
 
-  const tell = (notice: Notice): NoticeEntry | undefined => {
-    const key = keyOf(notice);
-    const known = told.get(key);
-    const isNew = notice.target !== null && !(known && isFresh(known.since));
-    if (!isNew || !triesTooMany(notice.actor)) return count(key);
-    const entry = count(keyOfMany(notice));
-    return entry && { ...entry, of_many_targets: true };
-  };
-  return Object.assign(tell, {
-    undo(notice: Notice, { of_many_targets, repeats_since_last = 0 }: NoticeEntry) {
-      const remembered = told.get(of_many_targets ? keyOfMany(notice) : keyOf(notice));
+  return {
+    admit(notice) {
+      const key = keyOf(notice);
+      const before = known.get(key);
+      const isNew = notice.target !== null && !(before && isFresh(before.since));
+      if (!isNew || !triesTooMany(notice.actor)) return count(key);
+      const entry = count(keyOfMany(notice));
+      return entry && { ...entry, of_many_targets: true };
+    },
+    undo(notice, { of_many_targets, repeats_since_last = 0 }) {
+      const remembered = known.get(of_many_targets ? keyOfMany(notice) : keyOf(notice));
       if (!remembered) return;
       remembered.times = 0;
-      remembered.untold += repeats_since_last + 1;
+      remembered.unreported += repeats_since_last + 1;
     },
-  });
+  };
 }

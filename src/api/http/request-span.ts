@@ -1,4 +1,4 @@
-/** A request as a span, and the ids that it and its log line carry. */
+/** The trace span of a request, and the ids that it and the log line carry. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../../base/clock.ts';
 import type { KnownIds } from '../../base/ids.ts';
@@ -6,13 +6,16 @@ import { newSpanId, parseTraceparent, type Span, traceIdOf, traceparentOf } from
 import { type ProtocolOperation, protocolPath, protocolRoutes } from '../../contract/compat/routes.ts';
 import { type OperationName, routes } from '../../contract/routes.ts';
 
-/** Whoever asked for no trace and is no person says the same thing every few seconds. */
+/**
+ * Traces people's requests, and those whose `traceparent` asks for it. Agents repeat the same calls
+ * every few seconds.
+ */
 export function isTraced(request: FastifyRequest): boolean {
   const parent = parseTraceparent(request.headers.traceparent);
   return request.operation !== null && (parent ? parent.sampled : request.person !== null);
 }
 
-/** The header that tells the caller which span was theirs here. */
+/** Returns the `traceparent` header that names this request's span to the caller. */
 export function beginSpan(request: FastifyRequest): string {
   request.span_id = newSpanId();
   const sampled = parseTraceparent(request.headers.traceparent)?.sampled ?? true;
@@ -35,7 +38,7 @@ function idInAddress(request: FastifyRequest): KnownIds {
 
 const given = (ids: KnownIds): KnownIds => Object.fromEntries(Object.entries(ids).filter(([, id]) => id));
 
-/** The five, as far as they are known: what the caller is, what the address names, what the answer touched. */
+/** The known ids of the caller, of the address and of the answer. */
 export function idsOfRequest(request: FastifyRequest): KnownIds {
   const { node_id, node_instance_id, allocation_id } = request.agent_session ?? {};
   return {
@@ -61,7 +64,7 @@ export function spanOf(request: FastifyRequest, reply: FastifyReply, ids: KnownI
   return {
     trace_id,
     span_id: request.span_id,
-    // A correlation id that was sent along names the trace; a parent of another trace is not ours to hang on.
+    // A correlation id that was sent names the trace; a parent of another trace is not our parent.
     parent_span_id: parent?.trace_id === trace_id ? parent.span_id : null,
     name: request.operation ?? request.method,
     kind: 'server',

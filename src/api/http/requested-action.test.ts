@@ -1,7 +1,6 @@
-/** What is kept of a refused request's body. */
 import type { FastifyRequest } from 'fastify';
 import { expect, test, vi } from 'vitest';
-import { askedFor, dropBody } from './requested-action.ts';
+import { dropBody, requestedAction } from './requested-action.ts';
 
 const refused = (body: unknown) => {
   const resume = vi.fn();
@@ -9,16 +8,16 @@ const refused = (body: unknown) => {
   return { request: request as unknown as FastifyRequest, resume };
 };
 
-test('the body of a refused request is dropped but for what its record names', () => {
+test('drops the body of a refused request except for the fields of its record', () => {
   const { request, resume } = refused({ reason: 'it is idle', dry_run: true, labels: { large: 'x'.repeat(100_000) } });
-  const before = askedFor(request);
+  const before = requestedAction(request);
   dropBody(request);
-  expect(askedFor(request)).toEqual(before);
+  expect(requestedAction(request)).toEqual(before);
   expect(JSON.stringify(request.body).length).toBeLessThan(200);
   expect(resume).toHaveBeenCalledOnce();
 });
 
-test('a reason that is longer than allowed is not kept, and any body can be dropped', () => {
+test('drops a reason that is too long, and bodies of any type', () => {
   for (const body of [{ reason: 'x'.repeat(100_000) }, 'x'.repeat(100_000), [1], null, undefined]) {
     const { request } = refused(body);
     dropBody(request);

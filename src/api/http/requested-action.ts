@@ -1,4 +1,7 @@
-/** What a request asked for, of what, and why: for the record, so that only what has the shape of a name or an id is kept. */
+/**
+ * The action, target and reason of a request, for its record. Keeps only texts shaped like names or
+ * ids.
+ */
 import type { FastifyRequest } from 'fastify';
 import { Compile } from 'typebox/compile';
 import { type KnownIds, kindOfId } from '../../base/ids.ts';
@@ -12,9 +15,9 @@ import { readNode } from '../../store/rows/nodes.ts';
 import { residueRow } from '../../store/rows/residue.ts';
 import type { Person } from './callers.ts';
 
-export interface AskedFor {
+export interface RequestedAction {
   action: string;
-  /** What it was to be done to, as the address named it. */
+  /** The target, as the address names it. */
   target_id: string | null;
   reason: string | null;
   dry_run: boolean;
@@ -26,19 +29,19 @@ const maxReasonLength = 1024;
 const idShape = Compile(Id);
 const named = (value: unknown): string | null => (idShape.Check(value) ? (value as string) : null);
 
-/** Those who are turned away at the door have sent an address that nobody has checked, and a body that nobody has read. */
-export function askedFor({ params, body, operation, method }: FastifyRequest): AskedFor {
+/** A refused request may have an unchecked address and an unread body. */
+export function requestedAction({ params, body, operation, method }: FastifyRequest): RequestedAction {
   const address = (params ?? {}) as Record<string, unknown>;
-  const said = (typeof body === 'object' && body ? body : {}) as Record<string, unknown>;
+  const fields = (typeof body === 'object' && body ? body : {}) as Record<string, unknown>;
   return {
-    action: named(address.action) ?? named(said.action) ?? operation ?? method,
+    action: named(address.action) ?? named(fields.action) ?? operation ?? method,
     target_id: named(address.id) ?? named(address.pool) ?? named(address.name),
-    reason: typeof said.reason === 'string' ? said.reason : null,
-    dry_run: said.dry_run === true,
+    reason: typeof fields.reason === 'string' ? fields.reason : null,
+    dry_run: fields.dry_run === true,
   };
 }
 
-/** Discards the body of a refused request, so that it is not held in memory while the refusal is delayed. */
+/** Discards the body of a refused request, so that it is not held while the refusal is delayed. */
 export function dropBody(request: FastifyRequest): void {
   const { action, reason, dry_run } = (request.body ?? {}) as Record<string, unknown>;
   request.body = {
@@ -58,8 +61,9 @@ const lookups: Record<string, (db: Queryable, id: string) => Promise<object | un
 };
 
 /**
- * The ids of a target that a fact about it carries. A tenant reads the facts of its allocations: who of another tenant tried
- * something there is for the fleet's operators only, so such a fact does not carry the allocation.
+ * The ids that a fact about this target carries. Tenants read the facts of their allocations. If
+ * somebody of another tenant tried something there, only the fleet's operators may see who, so that
+ * fact does not carry the allocation.
  */
 export async function idsOfTarget(target_id: string | null, person: Person | null, db: Queryable): Promise<KnownIds> {
   if (target_id === null || !person) return {};

@@ -61,13 +61,13 @@ describe('the address of a caller', () => {
 });
 
 test('the forwarded name counts only from a trusted proxy', () => {
-  const asked = (remoteAddress: string) => ({
+  const requestFrom = (remoteAddress: string) => ({
     socket: { remoteAddress },
     headers: { host: 'inner.example', 'x-forwarded-host': 'forged.example, outer.example' },
   });
   const proxies = trustedProxies(['10.0.0.0/8']);
-  expect(requestedHost(asked('10.0.0.1'), proxies)).toBe('outer.example');
-  expect(requestedHost(asked('192.0.2.7'), proxies)).toBe('inner.example');
+  expect(requestedHost(requestFrom('10.0.0.1'), proxies)).toBe('outer.example');
+  expect(requestedHost(requestFrom('192.0.2.7'), proxies)).toBe('inner.example');
 });
 
 test.for([

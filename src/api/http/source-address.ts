@@ -1,6 +1,6 @@
 /**
- * Where a request came from. The only reader of X-Forwarded-*: these headers count when a trusted proxy set them, and
- * anybody else's are ignored.
+ * Where a request came from. The only reader of X-Forwarded-*, which it trusts only from trusted
+ * proxies.
  */
 import type { IncomingMessage } from 'node:http';
 import { isIPv6 } from 'node:net';
@@ -9,9 +9,9 @@ import { plainAddress, type TrustedProxies } from '../../base/network/trusted-pr
 
 type Headed = Pick<IncomingMessage, 'headers'> & { socket: { remoteAddress?: string | undefined } };
 
-/** A chain of proxies is never this long; a forged header can be. */
+/** Real proxy chains are shorter; a forged header may be long. */
 const maxHops = 16;
-/** Sockets that have closed have no address any more. */
+/** A closed socket has no address. */
 const unknownAddress = '0.0.0.0';
 
 /** Some proxies append the port: `192.0.2.1:4711`, `[2001:db8::1]:4711`. */
@@ -21,7 +21,10 @@ const withoutPort = (entry: string): string =>
 const forwardedHops = (header: string | string[] | undefined): string[] =>
   [header ?? []].flat().join(',').split(',').slice(-maxHops).reverse();
 
-/** The nearest address that is not one of our proxies. What is no address ends the walk: the last hop before it counts. */
+/**
+ * The nearest address that is not a trusted proxy. An invalid entry ends the walk at the hop before
+ * it.
+ */
 function walk({ headers, socket }: Headed, proxies: TrustedProxies): string {
   let address = plainAddress(socket.remoteAddress ?? '') ?? unknownAddress;
   for (const hop of forwardedHops(headers['x-forwarded-for'])) {
@@ -33,10 +36,10 @@ function walk({ headers, socket }: Headed, proxies: TrustedProxies): string {
   return address;
 }
 
-/** The caller's IP address: for the audit, and for limits on callers that show no credential. */
+/** The caller's IP address, for the audit and for limits on callers without a credential. */
 export const sourceAddress = (request: FastifyRequest): string => walk(request.raw, request.server.proxies);
 
-/** One subscriber has a whole /64 of IPv6, so limits count by that and not by the single address. */
+/** A subscriber usually has a whole IPv6 /64, so limits count per /64. */
 export function networkOf(address: string): string {
   if (!isIPv6(address)) return address;
   const [head = '', tail] = address.split('::');
@@ -51,7 +54,7 @@ export function networkOf(address: string): string {
 
 export const sourceNetwork = (request: FastifyRequest): string => networkOf(sourceAddress(request));
 
-/** The name under which the caller reached us. The nearest proxy's word is the last one in the header. */
+/** The host name that the caller used. The nearest proxy's value is the last in the header. */
 export function requestedHost({ headers, socket }: Headed, proxies: TrustedProxies): string {
   const forwarded = proxies.trusts(socket.remoteAddress)
     ? [headers['x-forwarded-host'] ?? []].flat().at(-1)

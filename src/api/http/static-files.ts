@@ -1,4 +1,4 @@
-/** The console's files and the API's documentation: public, and nothing else is. */
+/** Serves the console's files and the API documentation, the only public pages. */
 import { join } from 'node:path';
 import fastifyStatic from '@fastify/static';
 import fastifySwagger from '@fastify/swagger';
@@ -15,7 +15,7 @@ const contentSecurityPolicy =
 
 export async function serveDocs(app: FastifyInstance, version: string): Promise<void> {
   const document = openapiDocument(version);
-  // Written once: it is large, public and always the same.
+  // Serialized once: it is large and never changes.
   const text = JSON.stringify(document);
   app.get('/openapi.json', async (_, reply) => reply.type('application/json; charset=utf-8').send(text));
   const page = errorPage();
@@ -26,15 +26,15 @@ export async function serveDocs(app: FastifyInstance, version: string): Promise<
   await app.register(fastifySwaggerUi, {
     routePrefix: '/docs',
     staticCSP: true,
-    // The page sets styles on its elements; its scripts stay bound to its own files.
+    // The page needs inline styles; its scripts stay restricted to its own files.
     transformStaticCSP: (policy) => policy.replace("style-src 'self' https:", "style-src 'self' 'unsafe-inline'"),
   });
 }
 
-/** Addresses that belong to programs: what is not there is a problem, not a page. */
+/** Addresses of programs: an unknown one gets a problem, not the console. */
 const programPrefixes = ['/v1', '/docs', '/compat', '/metrics', '/healthz', '/readyz', '/openapi.json'];
 
-/** The console routes in the browser, so every other address that a person opens is its one page. */
+/** The console routes in the browser, so every other address gets its one page. */
 export function isConsolePage(request: FastifyRequest, directory: string | null): boolean {
   const path = pathOf(request);
   return (
@@ -51,8 +51,9 @@ const headersFor = (caching: string) => (reply: { header(name: string, value: st
 };
 
 /**
- * Hashed file names never change, so they may be kept; the page that names them is asked for each time. They are looked up
- * when asked for, so that a console built anew under a running server is served whole.
+ * Files with hashed names are cached forever; the page that names them is revalidated each time.
+ * Files are looked up per request, so that a console rebuilt under a running server is served
+ * whole.
  */
 export async function serveConsole(app: FastifyInstance, directory: string | null): Promise<void> {
   if (directory !== null) {
@@ -75,6 +76,6 @@ export async function serveConsole(app: FastifyInstance, directory: string | nul
   }
   app.setNotFoundHandler((request, reply) => {
     if (isConsolePage(request, directory)) return reply.sendFile('index.html');
-    throw new ApiProblem('not_found', `There is nothing at ${request.method} ${shownPathOf(request)}.`);
+    throw new ApiProblem('not_found', `There is no route ${request.method} ${shownPathOf(request)}.`);
   });
 }

@@ -1,21 +1,20 @@
-/** Requests and replies against their schemas, compiled once. */
+/** Validates requests and replies against their schemas, compiled once. */
 import type { TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { ApiProblem, type ErrorCode } from '../../contract/errors/errors.ts';
 import { notBlank } from '../../contract/primitives.ts';
 import type { Refusal } from '../../contract/route.ts';
 import { faultIn } from './plain-data.ts';
-import { abridged } from './replies/abridged.ts';
 
 export type Check = (value: unknown) => unknown;
 
-const mostErrors = 20;
-/** Names come from the caller: a refusal must not repeat a whole body. */
+const maxErrors = 20;
+/** The caller chooses the names; a refusal must not repeat a whole body. */
 const maxNamedKeys = 10;
 const maxKeyLength = 64;
 const maxPathLength = 256;
 
-const shortened = (text: string, most: number): string => (text.length > most ? `${text.slice(0, most)}…` : text);
+const shortened = (text: string, max: number): string => (text.length > max ? `${text.slice(0, max)}…` : text);
 
 function namesOf(keys: readonly string[]): string {
   const named = keys.slice(0, maxNamedKeys).map((key) => shortened(key, maxKeyLength));
@@ -34,32 +33,34 @@ interface SchemaError {
   params?: unknown;
 }
 
-/** What the validator says is right and helps nobody: which key is unknown, and which values would do, is what one wants to know. */
+/** Names the unknown keys and the allowed values, which the validator's own messages do not. */
 function wordsOf({ keyword, message, params }: SchemaError): string {
   const { additionalProperties, allowedValues } = (params ?? {}) as {
     additionalProperties?: string[];
     allowedValues?: unknown[];
   };
   if (keyword === 'additionalProperties' && additionalProperties?.length)
-    return `has a key that is not known: ${namesOf(additionalProperties)}`;
+    return `has unknown fields: ${namesOf(additionalProperties)}`;
   if (keyword === 'enum' && allowedValues) return `must be one of ${allowedValues.join(', ')}`;
   if (keyword === 'pattern' && (params as { pattern?: unknown } | undefined)?.pattern === notBlank)
     return 'must not be blank';
-  return keyword === 'boolean' ? 'is not a key that is known here' : message;
+  return keyword === 'boolean' ? 'is an unknown field' : message;
 }
 
-/** An unknown key is told of twice, at itself and at what holds it; once will do. */
-function isToldAtTheKey({ keyword, instancePath, params }: SchemaError, errors: SchemaError[]): boolean {
+/**
+ * The validator reports an unknown key at the key and at its parent; this drops the second report.
+ */
+function isReportedAtKey({ keyword, instancePath, params }: SchemaError, errors: SchemaError[]): boolean {
   if (keyword !== 'additionalProperties') return false;
   const { additionalProperties: keys = [] } = (params ?? {}) as { additionalProperties?: string[] };
-  const told = new Set(errors.filter((each) => each.keyword === 'boolean').map((each) => each.instancePath));
-  return keys.length > 0 && keys.every((key) => told.has(`${instancePath}/${key}`));
+  const reported = new Set(errors.filter((each) => each.keyword === 'boolean').map((each) => each.instancePath));
+  return keys.length > 0 && keys.every((key) => reported.has(`${instancePath}/${key}`));
 }
 
 const fieldErrors = (errors: SchemaError[], where: string): FieldError[] =>
   errors
-    .filter((error) => !isToldAtTheKey(error, errors))
-    .slice(0, mostErrors)
+    .filter((error) => !isReportedAtKey(error, errors))
+    .slice(0, maxErrors)
     .map((error) => ({
       path: shortened(`${where}${error.instancePath}`, maxPathLength) || '/',
       message: wordsOf(error),
@@ -70,7 +71,7 @@ const isAt = (pattern: string, pointer: string) => {
   return wanted.length === given.length && wanted.every((part, index) => part === '*' || part === given[index]);
 };
 
-/** The first fault decides, as it is the one that `detail` names. */
+/** The first error decides, since it is the one in `detail`. */
 function codeOf(
   first: { instancePath: string; keyword: string } | undefined,
   refusals: readonly Refusal[],
@@ -87,7 +88,9 @@ const readers: Record<string, (text: string) => unknown> = {
   boolean: (text) => (text === 'true' ? true : text === 'false' ? false : text),
 };
 
-/** Addresses carry text only, so the numbers and booleans in them are read from it; bodies are taken as they are. */
+/**
+ * Addresses carry text only, so numbers and booleans are parsed from it. Bodies stay as they are.
+ */
 function fromText(schema: TSchema, fields: Record<string, unknown>): Record<string, unknown> {
   const { properties = {} } = schema as { properties?: Record<string, { type?: string }> };
   return Object.fromEntries(
@@ -101,7 +104,7 @@ function fromText(schema: TSchema, fields: Record<string, unknown>): Record<stri
 type Validator = ReturnType<typeof Compile<TSchema>>;
 const validators = new WeakMap<TSchema, Validator>();
 
-/** Compiled when it is first needed, and once for everybody who shares the schema. */
+/** Compiled on first use, once per schema. */
 function validatorOf(schema: TSchema): Validator {
   const known = validators.get(schema);
   if (known) return known;
@@ -110,13 +113,27 @@ function validatorOf(schema: TSchema): Validator {
   return made;
 }
 
-/** Of a long list its beginning, which mostly tells; else so much more that nothing is as long as it may be. */
-function firstErrors(validator: Validator, value: unknown): SchemaError[] {
-  const errors = validator.Errors(abridged(value));
-  return errors.length > 0 ? errors : validator.Errors(abridged(value, 5_000));
+const maxItems = 200;
+const maxItemsInList = 20;
+
+/** Naming errors takes the validator many times as long as finding that there are some. */
+function truncated(value: unknown, max = maxItems): unknown {
+  if (value === null || typeof value !== 'object') return value;
+  if (Array.isArray(value)) return value.slice(0, max).map((item) => truncated(item, Math.min(max, maxItemsInList)));
+  const fields = Object.entries(value).slice(0, max);
+  return Object.fromEntries(fields.map(([key, item]) => [key, truncated(item, max)]));
 }
 
-/** Gives back the value when it fits; throws a problem that names every field that does not. */
+/**
+ * Validates the beginning of long lists first, which usually finds the error; then more of them, to
+ * find lists that are too long.
+ */
+function firstErrors(validator: Validator, value: unknown): SchemaError[] {
+  const errors = validator.Errors(truncated(value));
+  return errors.length > 0 ? errors : validator.Errors(truncated(value, 5_000));
+}
+
+/** Returns the value if it matches; throws a problem that names every wrong field. */
 export function compileCheck(
   schema: TSchema,
   where: 'body' | 'query' | 'path',
@@ -141,7 +158,7 @@ export function compileCheck(
   };
 }
 
-/** A reply that does not fit its schema is our defect, found here and not by a client. */
+/** A reply that does not match its schema is our bug; this finds it before a client does. */
 export function compileReply(schema: TSchema): (value: unknown) => void {
   return (value) => {
     const validator = validatorOf(schema);

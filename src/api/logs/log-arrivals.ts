@@ -1,10 +1,10 @@
-/** Wakes whoever follows a node's log when lines of it reach this replica. */
+/** Wakes readers that follow a node's log when lines of it reach this replica. */
 import type { Clock } from '../../base/clock.ts';
 
 export interface LogArrivals {
   announce(node_id: string): void;
-  /** Resolves at the next arrival, or after `mostMs`. */
-  next(node_id: string, mostMs: number): Promise<void>;
+  /** Resolves at the next arrival, or after `maxMs`. */
+  next(node_id: string, maxMs: number): Promise<void>;
 }
 
 export function createLogArrivals(clock: Clock): LogArrivals {
@@ -13,7 +13,7 @@ export function createLogArrivals(clock: Clock): LogArrivals {
     announce(node_id) {
       for (const wake of waiting.get(node_id) ?? []) wake();
     },
-    next: (node_id, mostMs) =>
+    next: (node_id, maxMs) =>
       new Promise((resolve) => {
         const followers = waiting.get(node_id) ?? new Set();
         waiting.set(node_id, followers);
@@ -23,7 +23,7 @@ export function createLogArrivals(clock: Clock): LogArrivals {
           if (followers.size === 0) waiting.delete(node_id);
           resolve();
         };
-        const cancel = clock.after(mostMs, wake);
+        const cancel = clock.after(maxMs, wake);
         followers.add(wake);
       }),
   };

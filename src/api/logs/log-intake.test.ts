@@ -12,7 +12,7 @@ function exchange(node_instance_id: string, bytes: number | null) {
 
 const slowDown = expect.objectContaining({ code: 'logs_slow_down' });
 
-test('what is held is bounded, and room comes back with each exchange that is over', () => {
+test('limits the bytes held, and frees room when a response closes', () => {
   const intake = createLogIntake(megabyte);
   const open = [1, 2, 3, 4].map((i) => exchange(`inst_${i}`, megabyte / 4));
   for (const { request, reply } of open) intake.admit(request, reply, megabyte);
@@ -24,16 +24,16 @@ test('what is held is bounded, and room comes back with each exchange that is ov
   expect(intake.figures().held_bytes).toBe((megabyte * 3) / 4 + 1);
 });
 
-test('a body whose length is not told counts as the longest, and one that alone is too long is let in', () => {
+test('counts a body of unknown length as the longest, and admits a single oversized one', () => {
   const intake = createLogIntake(megabyte);
-  const untold = exchange('inst_1', null);
-  intake.admit(untold.request, untold.reply, 4 * megabyte);
+  const chunked = exchange('inst_1', null);
+  intake.admit(chunked.request, chunked.reply, 4 * megabyte);
   expect(intake.figures().held_bytes).toBe(4 * megabyte);
   const next = exchange('inst_2', 1);
   expect(() => intake.admit(next.request, next.reply, megabyte)).toThrow(slowDown);
 });
 
-test('one node has two batches under way and no more, however much room there is', () => {
+test('admits two batches per node at a time', () => {
   const intake = createLogIntake(megabyte);
   const [first, second, third] = [1, 2, 3].map(() => exchange('inst_1', 1));
   if (!first || !second || !third) throw new Error('three of them');

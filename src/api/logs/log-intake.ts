@@ -1,11 +1,12 @@
 /**
- * How much of what nodes ship a replica holds at once. Asked before a body is read: who is told to come again later keeps the lines on
- * their own disk, so a fleet that comes back all at once costs time and not memory.
+ * Limits the log batches that a replica holds at once, before their bodies are read. A node that is
+ * told to retry keeps its lines on disk, so a fleet that returns all at once costs time, not
+ * memory.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { declaredBytes } from '../http/bodies/declared-size.ts';
-import { whenOver } from '../limits/held/places.ts';
+import { onClose } from '../limits/held/places.ts';
 
 export interface IntakeFigures {
   held_bytes: number;
@@ -13,18 +14,18 @@ export interface IntakeFigures {
 }
 
 export interface LogIntake {
-  /** Throws the problem of who has to wait; otherwise the room is theirs until the exchange is over. */
-  admit(request: FastifyRequest, reply: FastifyReply, mostBytes: number): void;
+  /** Throws 429 if the node has to wait; otherwise holds the room until the response is closed. */
+  admit(request: FastifyRequest, reply: FastifyReply, maxBytes: number): void;
   figures(): IntakeFigures;
 }
 
-const usualMostBytes = 64 * 1024 * 1024;
-/** An agent has one batch under way; a second one is the repeat of a call that it gave up on. */
-const mostOfOneNode = 2;
+const defaultMaxBytes = 64 * 1024 * 1024;
+/** An agent sends one batch at a time; a second is the retry of a call that it gave up. */
+const maxBatchesPerNode = 2;
 const retryAfterSeconds = 1;
 
-export function createLogIntake(mostHeldBytes = usualMostBytes): LogIntake {
-  const underWay = new Map<string, number>();
+export function createLogIntake(maxHeldBytes = defaultMaxBytes): LogIntake {
+  const inProgress = new Map<string, number>();
   let held_bytes = 0;
   let refused = 0;
 
@@ -34,20 +35,20 @@ export function createLogIntake(mostHeldBytes = usualMostBytes): LogIntake {
   };
 
   return {
-    admit(request, reply, mostBytes) {
+    admit(request, reply, maxBytes) {
       const node = request.agent_session?.node_instance_id ?? '';
-      const bytes = declaredBytes(request, mostBytes);
-      const ofNode = underWay.get(node) ?? 0;
-      if (ofNode >= mostOfOneNode) refuse(`${ofNode} batches of this node are under way already.`);
-      if (held_bytes > 0 && held_bytes + bytes > mostHeldBytes)
-        refuse(`${held_bytes} bytes of log lines wait to be stored.`);
+      const bytes = declaredBytes(request, maxBytes);
+      const ofNode = inProgress.get(node) ?? 0;
+      if (ofNode >= maxBatchesPerNode) refuse(`${ofNode} batches of this node are already in progress.`);
+      if (held_bytes > 0 && held_bytes + bytes > maxHeldBytes)
+        refuse(`${held_bytes} bytes of log lines are waiting to be stored.`);
       held_bytes += bytes;
-      underWay.set(node, ofNode + 1);
-      whenOver(reply, () => {
+      inProgress.set(node, ofNode + 1);
+      onClose(reply, () => {
         held_bytes -= bytes;
-        const left = (underWay.get(node) ?? 1) - 1;
-        if (left > 0) underWay.set(node, left);
-        else underWay.delete(node);
+        const left = (inProgress.get(node) ?? 1) - 1;
+        if (left > 0) inProgress.set(node, left);
+        else inProgress.delete(node);
       });
     },
     figures: () => ({ held_bytes, refused }),

@@ -1,4 +1,7 @@
-/** What takes the logs of nodes, joined: who may ship now, who writes, who is woken, and who is sent what was stored. */
+/**
+ * Wires up the logs of nodes: intake limit, writer, wake-up of followers, forwarding of stored
+ * lines.
+ */
 import type { Clock } from '../../base/clock.ts';
 import type { ServerSettings } from '../../base/settings/settings.ts';
 import type { Log } from '../../base/telemetry/log.ts';
@@ -15,7 +18,7 @@ import { createLogIntake } from './log-intake.ts';
 export interface NodeLogs {
   services: Pick<ApiServices, 'arrivals' | 'logs' | 'intake'>;
   figures: Pick<ReplicaFigures, 'intake' | 'forwarders'>;
-  /** Once nothing comes any more: what was begun is finished, and what waits to be sent on has its last try. */
+  /** Call once nothing arrives any more. Finishes pending writes and tries once more to forward. */
   stop(): Promise<void>;
 }
 
@@ -39,8 +42,7 @@ export function openNodeLogs(parts: {
     pool_redactors,
     ...limits,
     ...(forwarders.length > 0 && { onStored }),
-    onError: (error) =>
-      log.error({ error }, 'a part of a log has to be written again, or tidied up when more of it comes'),
+    onError: (error) => log.error({ error }, 'could not write or compact log chunks; will retry'),
   });
   return {
     services: { arrivals: createLogArrivals(clock), logs, intake },

@@ -1,28 +1,28 @@
-/** Tasks as an agent meets them: leased signed, renewed, answered. */
+/** An agent's calls about its tasks: lease, renew, answer. */
 import { now, secondsLater } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { isFenced, type NodeStatus } from '../../lifecycle/model/states.ts';
 import type { AgentSession } from '../../store/agents/agent-sessions.ts';
 import { answerTask, renewLease } from '../../store/agents/tasks.ts';
 import type { Handlers } from '../services.ts';
-import { untilFact } from '../stream/wait-for-fact.ts';
+import { waitForFact } from '../stream/wait-for-fact.ts';
 import { leaseSigned } from '../task-delivery.ts';
 
-/** Where the work of taking it down is still to come. */
-const takenDown: readonly NodeStatus[] = ['draining', 'cleaning'];
+/** Statuses in which teardown tasks may still come. */
+const beingTornDown: readonly NodeStatus[] = ['draining', 'cleaning'];
 
 /**
- * Every fenced node is handed what takes it down and proves it clean, also one that was set aside meanwhile; so it is told that
- * all else is barred only when it has waited for that in vain.
+ * A fenced node still gets the tasks of its release and cleanup, also while quarantined. So it
+ * learns that it is fenced only after it waited without one.
  */
-function refuseBarred({ node_status }: AgentSession): void {
-  if (isFenced(node_status) && !takenDown.includes(node_status))
-    throw new ApiProblem('node_fenced', `The node is ${node_status}; it gets no tasks but those of its release.`);
+function refuseFenced({ node_status }: AgentSession): void {
+  if (isFenced(node_status) && !beingTornDown.includes(node_status))
+    throw new ApiProblem('node_fenced', `The node is ${node_status}; it only gets tasks of its release.`);
 }
 
 const waiting: readonly string[] = ['task.queued', 'task.requeued'];
-/** An earlier poll of the same agent, which the agent gave up, may have been handed the task while this one waits. */
-const handed: readonly string[] = ['task.leased', 'task.redelivered'];
+/** An abandoned earlier poll of the same agent may get the task while this one waits. */
+const delivered: readonly string[] = ['task.leased', 'task.redelivered'];
 
 export const agentTaskHandlers: Pick<Handlers, 'agent-task-next' | 'agent-task-progress' | 'agent-task-result'> = {
   async 'agent-task-next'({ agent, query, request }, services) {
@@ -30,25 +30,25 @@ export const agentTaskHandlers: Pick<Handlers, 'agent-task-next' | 'agent-task-p
     const polled_at = now(services.clock);
     const idle = query?.idle ?? false;
     const until = secondsLater(polled_at, query?.wait ?? 0);
-    const wakes = (kind: string) => waiting.includes(kind) || (idle && handed.includes(kind));
+    const wakes = (kind: string) => waiting.includes(kind) || (idle && delivered.includes(kind));
     for (;;) {
       const at = now(services.clock);
-      // The wait is set up before the look, so that a task that comes in between is not slept through.
+      // Subscribe before leasing, so that a task queued in between is not missed.
       const left = until.getTime() - at.getTime();
       const next =
         left > 0
-          ? untilFact(
+          ? waitForFact(
               services,
               request,
               left,
               (fact) => wakes(fact.kind) && fact.node_instance_id === session.node_instance_id,
             )
           : undefined;
-      // A task that is handed to a closed connection would wait for its lease to end.
+      // A task sent to a closed connection would be stuck until its lease ends.
       const task = request.raw.destroyed ? undefined : await leaseSigned(session, services, { polled_at, idle });
       if (task) return { task };
       if (!next || request.raw.destroyed) {
-        refuseBarred(session);
+        refuseFenced(session);
         return { task: null };
       }
       await next;

@@ -1,4 +1,6 @@
-/** What agents say: registration, heartbeats, logs, boot stages, facts. */
+/**
+ * Calls of agents: registration, heartbeats, logs, boot stages, prerequisites, facts, credentials.
+ */
 import { now } from '../../base/clock.ts';
 import { readBundle } from '../../base/files/agent-bundle.ts';
 import { maxShippedLines, ShippedLine } from '../../contract/agent/agent.ts';
@@ -13,8 +15,8 @@ import { recordOutsideFacts } from '../../store/evidence/evidence.ts';
 import { lastStoredSeq } from '../../store/logs/node-logs.ts';
 import { nodeRow } from '../../store/rows/nodes.ts';
 import { fillAllocationIds } from '../../store/transitions/amend-node.ts';
-import { relaySource, takeBatch, tellRefusedBatch } from '../heartbeats/accept-batch.ts';
-import { takeSingle } from '../heartbeats/accept-beat.ts';
+import { acceptBatch, relaySource, reportRefusedBatch } from '../heartbeats/accept-batch.ts';
+import { acceptSingleBeat } from '../heartbeats/accept-beat.ts';
 import { bearerOf, fencedProblem, RelayRefused, relayOf } from '../http/auth.ts';
 import { sourceNetwork } from '../http/source-address.ts';
 import { compileCheck } from '../http/validation.ts';
@@ -24,11 +26,14 @@ import type { ApiServices, Handlers } from '../services.ts';
 import { refuseReservedKinds } from './reserved-kinds.ts';
 
 const checkLine = compileCheck(ShippedLine, 'body');
-/** Clocks differ a little; a machine that is further ahead than this would put its boot where nobody looks for it. */
-const mostAheadMs = 5 * 60_000;
+/**
+ * Tolerates small clock differences; a boot further in the future would be misplaced on its
+ * timeline.
+ */
+const maxAheadMs = 5 * 60_000;
 
 function refuseFuture(stages: BootStage[], path: string, services: ApiServices): void {
-  const latestMs = services.clock.nowMs() + mostAheadMs;
+  const latestMs = services.clock.nowMs() + maxAheadMs;
   const index = stages.findIndex(({ started_at }) => started_at !== undefined && Date.parse(started_at) > latestMs);
   const stage = stages[index];
   if (!stage) return;
@@ -58,7 +63,7 @@ function parseLines(body: unknown): ShippedLine[] {
   });
 }
 
-/** Whatever an instance says that counts no more, that it does not is the first thing it is told. */
+/** A fenced instance learns that it is fenced before anything about its lines. */
 function linesOfFormer(body: unknown, reason: string): ShippedLine[] {
   try {
     return parseLines(body);
@@ -146,7 +151,7 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
       log_acknowledged_seq,
     };
   },
-  'agent-heartbeat': ({ agent, body }, services) => takeSingle(agent(), body ?? {}, services),
+  'agent-heartbeat': ({ agent, body }, services) => acceptSingleBeat(agent(), body ?? {}, services),
   async 'agent-heartbeats'({ body, request }, services) {
     const address: LookupSource = { kind: 'address', id: sourceNetwork(request) };
     const find = async () => {
@@ -154,12 +159,14 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
         return await relayOf(request, services);
       } catch (error) {
         if (error instanceof RelayRefused && isBeatRefusal(error.code))
-          await tellRefusedBatch(body.beats, { relay: error.relay, code: error.code, source: address }, services);
+          await reportRefusedBatch(body.beats, { relay: error.relay, code: error.code, source: address }, services);
         throw error;
       }
     };
     const relay = request.relay ?? (await find());
-    return { results: await takeBatch(body.beats, { relay, source: relay ? relaySource(relay) : address }, services) };
+    return {
+      results: await acceptBatch(body.beats, { relay, source: relay ? relaySource(relay) : address }, services),
+    };
   },
   async 'agent-logs'({ agent, request }, services) {
     const session = agent();
@@ -167,7 +174,8 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
     const lines = fence.kind === 'fenced' ? linesOfFormer(request.body, fence.reason) : parseLines(request.body);
     const acknowledged_seq = await services.logs.store(session, lines);
     services.arrivals.announce(session.node_id);
-    // What its machine wrote is evidence still; only those who run the fleet are shown it, for it may be nobody's or a former tenant's.
+    // The lines are kept as evidence, visible to the fleet's operators only, since no tenant may
+    // own them.
     if (fence.kind === 'fenced') throw fencedProblem(fence.reason, { acknowledged_seq });
     return { acknowledged_seq };
   },
@@ -204,7 +212,8 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
       node_instance_id,
       correlation_id: own ?? correlation_id,
     }));
-    // Whose machine it is, the row knows: what is remembered may still be the former tenant, who must not see this.
+    // The row knows the current tenant; the cached session may still hold the former one, who must
+    // not see this.
     await services.db.transaction(async (tx) => {
       await fillAllocationIds(tx, facts);
       await recordOutsideFacts(tx, 'node', facts);

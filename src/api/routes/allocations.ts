@@ -35,14 +35,14 @@ async function mustFindOperation(id: string, visibility: Visibility, services: A
   return operation;
 }
 
-/** A caller of the whole fleet may ask for one tenant; a tenant may only name itself. */
+/** A fleet-wide caller may ask for one tenant; a tenant may only name itself. */
 function narrowed(visibility: Visibility, only: string | undefined): Visibility {
   if (only === undefined) return visibility;
   if (!canSee(visibility, only)) throw new ApiProblem('scope_insufficient');
   return tenantOnly(only);
 }
 
-/** What an action did, or would do. */
+/** The effect of an action, or of its dry run. */
 export const predictionWire = <Status extends string>(predicted: Prediction<Status>) => ({
   status: predicted.status,
   deadline_at: predicted.deadline_at?.toISOString() ?? null,
@@ -50,7 +50,7 @@ export const predictionWire = <Status extends string>(predicted: Prediction<Stat
   ...(predicted.fingerprint && { fingerprint: predicted.fingerprint }),
 });
 
-/** The operation that an action queued, if it did. */
+/** The operation that an action queued, if any. */
 export const operationOf = async (
   { workflow_id }: { workflow_id?: string | undefined },
   { visibility }: Person,

@@ -1,4 +1,7 @@
-/** The recorded boots of a pool, what they say of its budgets, what another budget would have done, and setting one. */
+/**
+ * The boots of a pool: samples and survival, what another budget would have done, and setting a
+ * budget.
+ */
 import { now } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
@@ -31,7 +34,6 @@ async function mustExist(name: string, services: ApiServices): Promise<PoolRow> 
   return pool;
 }
 
-/** A machine that does not start in time is failed as one that does not register, and has the same window. */
 const budgetNow = (phase: BudgetPhase, pool: PoolRow, services: ApiServices) =>
   budgetOf(phase, pool.document, services.environment, null);
 
@@ -40,7 +42,7 @@ async function learningOf(pool: PoolRow, services: ApiServices) {
   if (budgets?.policy !== 'learned' || !learned) return null;
   const { aim_seconds, because, stratum, completions, considered_at } = learned;
   const hold = await openBrakeHold(services.db, pool);
-  const frozen = hold ? `the brake holds since ${hold.since.toISOString()}: ${hold.reason}` : null;
+  const frozen = hold ? `the brake has held since ${hold.since.toISOString()}: ${hold.reason}` : null;
   return { aim_seconds, because, stratum, completions, considered_at, frozen };
 }
 
@@ -60,6 +62,7 @@ async function phaseOf(phase: SamplePhase, pool: PoolRow, services: ApiServices)
     phase,
     budget_seconds: budget.seconds,
     budget_source: budget.source,
+    // The same for both phases.
     rescue_seconds: budgetNow('rescue', pool, services).seconds,
     policy: phase === 'provision' ? (pool.document.budgets?.policy ?? 'fixed') : ('fixed' as const),
     learning: phase === 'provision' ? await learningOf(pool, services) : null,
@@ -79,14 +82,14 @@ async function phaseOf(phase: SamplePhase, pool: PoolRow, services: ApiServices)
 }
 
 const policyChange = (from: 'fixed' | 'learned', to: 'fixed' | 'learned'): string =>
-  from === to ? '' : { learned: ', and learns from there on', fixed: ', and learns no more' }[to];
+  from === to ? '' : { learned: '; learning is on', fixed: '; learning is off' }[to];
 
-/** Learning is of the budget to provision alone. */
+/** Only the provision budget can be learned. */
 function mustBeLearnable(phase: SamplePhase, policy: 'fixed' | 'learned' | undefined): void {
   if (phase === 'start' && policy !== undefined)
     throw new ApiProblem('invalid_request', {
-      detail: 'Only the budget to provision can be learned.',
-      errors: [{ path: '/body/policy', message: 'is for the phase provision' }],
+      detail: 'Only the provision budget can be learned.',
+      errors: [{ path: '/body/policy', message: 'is only valid for the phase provision' }],
     });
 }
 
@@ -106,7 +109,7 @@ export const bootHandlers: Pick<Handlers, 'pool-boots' | 'pool-what-if' | 'pool-
       ...pool.document,
       budgets: {
         ...pool.document.budgets,
-        // The budget asked about is the one that counts; of another phase, what was learned still does.
+        // Ask about this budget as a fixed one; the learned value of the other phase stays.
         ...(phase === 'provision' && { policy: 'fixed' }),
         [`${phase}_seconds`]: budget_seconds,
       },
@@ -121,10 +124,10 @@ export const bootHandlers: Pick<Handlers, 'pool-boots' | 'pool-what-if' | 'pool-
       since,
       current_seconds: current.seconds,
     };
-    const { current_false_kill_count, ...told } = await whatIfOnRecord(services.db, question);
+    const { current_false_kill_count, ...counts } = await whatIfOnRecord(services.db, question);
     const steps = estimateSurvival(await newestBootSamples(services.db, pool.name, phase));
     return {
-      ...{ pool: pool.name, phase, budget_seconds, rescue_seconds, ...told },
+      ...{ pool: pool.name, phase, budget_seconds, rescue_seconds, ...counts },
       predicted_false_kill_share: falseKillShare(steps, budget_seconds)?.share ?? null,
       current: {
         budget_seconds: current.seconds,
@@ -145,14 +148,14 @@ export const bootHandlers: Pick<Handlers, 'pool-boots' | 'pool-what-if' | 'pool-
       const policyBefore = document.budgets?.policy ?? 'fixed';
       const budgets = { ...document.budgets, [`${phase}_seconds`]: budget_seconds, ...(policy && { policy }) };
       const { changed, generation } = await declarePool(tx, params.pool, { ...document, budgets }, at);
-      const saidAgain = !changed && phase === 'provision' && (await forgetLearned(tx, params.pool, at));
-      if (!changed && !saidAgain) return;
+      const isRepeated = !changed && phase === 'provision' && (await forgetLearned(tx, params.pool, at));
+      if (!changed && !isRepeated) return;
       await recordEvidence(tx, [
         {
           at,
           layer: 'operator',
           kind: 'pool.budget_set',
-          summary: `pool ${params.pool} gives ${budget_seconds} s to ${phase} instead of ${before.seconds} s${policyChange(policyBefore, budgets.policy ?? 'fixed')}: ${reason}`,
+          summary: `${phase} budget of pool ${params.pool} set to ${budget_seconds} s, was ${before.seconds} s${policyChange(policyBefore, budgets.policy ?? 'fixed')}: ${reason}`,
           data: {
             ...{ pool: params.pool, generation, phase, from_seconds: before.seconds, from_source: before.source },
             ...{ seconds: budget_seconds, policy: budgets.policy ?? 'fixed', reason },

@@ -19,12 +19,15 @@ import type { Database } from '../../store/pg/database.ts';
 import { allocationRow } from '../../store/rows/allocations.ts';
 import type { Handlers } from '../services.ts';
 
-/** About as long as rows wait for their seal. */
+/** About the time until rows are sealed. */
 const sealedInSeconds = 1;
 
 const notSealed = () => new ApiProblem('certificate_not_sealed', { retry_after_seconds: sealedInSeconds });
 
-/** Compares every fact that the certificate rests on with its seal. Returns the place of the release. */
+/**
+ * Compares every fact behind the certificate with its seal. Returns the place of the release in the
+ * chain.
+ */
 async function checkedPlace(db: Database, signer: EvidenceSigner, facts: ReleaseFacts): Promise<SealedPlace> {
   const rows = [facts.released, ...facts.changes, ...facts.proofs, ...facts.machines];
   const checks = await checkSeals(db, signer, rows);
@@ -33,7 +36,7 @@ async function checkedPlace(db: Database, signer: EvidenceSigner, facts: Release
     if (check.state === 'changed')
       throw new ApiProblem(
         'certificate_evidence_changed',
-        `The evidence row ${formatCursor(row)} of layer ${row.layer} is not as it was sealed.`,
+        `The evidence row ${formatCursor(row)} of layer ${row.layer} differs from its seal.`,
       );
     if (check.state === 'key_missing')
       throw new ApiProblem('certificate_key_missing', `The key file does not hold ${check.kid}.`);
@@ -78,7 +81,7 @@ export const certificateHandlers: Pick<Handlers, 'allocation-certificate'> = {
       },
       key.private_key,
     );
-    // The signature is over exact bytes, so they are sent as they are.
+    // The signature covers exact bytes, so they are sent as they are.
     await reply
       .type('application/json; charset=utf-8')
       .header('content-disposition', `attachment; filename="${params.id}.certificate.json"`)

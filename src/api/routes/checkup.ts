@@ -1,4 +1,7 @@
-/** What doctor asks. The judgements are pure and made here, so that every caller is told the same layer. */
+/**
+ * Checkups and pings for doctor. The verdicts are made here, so that every caller gets the same
+ * ones.
+ */
 import { now } from '../../base/clock.ts';
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
 import { faultEntry } from '../../contract/errors/error-entry.ts';
@@ -13,7 +16,7 @@ import { hasAgent } from '../../store/agents/instances.ts';
 import { joinedRow, type NodeRow, readNode } from '../../store/rows/nodes.ts';
 import { poolGeneration } from '../../store/rows/pools.ts';
 import type { ApiServices, Call, Handlers } from '../services.ts';
-import { untilFact } from '../stream/wait-for-fact.ts';
+import { waitForFact } from '../stream/wait-for-fact.ts';
 
 const checkWire = ({ layer, ok, code, detail, owner }: CheckedLayer): LayerCheck => {
   const entry = code === null ? null : faultEntry(code);
@@ -27,7 +30,7 @@ const checkWire = ({ layer, ok, code, detail, owner }: CheckedLayer): LayerCheck
   };
 };
 
-/** Also before it is there: its pool's driver says whether an agent is to come. */
+/** Also known before the machine exists: its pool's driver decides whether an agent will run. */
 async function isAgentless(node: NodeRow, { db, drivers }: ApiServices): Promise<boolean> {
   const pool = await poolGeneration(db, node.pool, node.pool_generation);
   if (drivers.get(pool?.driver ?? '')?.supervision === 'observe') return true;
@@ -58,7 +61,7 @@ const pingWire = ({ task, checks }: PingSeen): Ping => ({
   checks: checks.map(checkWire),
 });
 
-/** Waits for the end of a ping, no longer than was asked for and no longer than the ping itself may take. */
+/** Waits for the end of a ping, at most as long as the caller asked for and the ping may take. */
 async function followPing(
   { request }: Pick<Call<'agent-ping-get'>, 'request'>,
   services: ApiServices,
@@ -71,8 +74,8 @@ async function followPing(
   while (!isPingOver(seen.checks) && !request.raw.destroyed) {
     const left_ms = Math.min(until_ms, seen.task.expires_at.getTime()) - services.clock.nowMs();
     if (until_ms <= services.clock.nowMs()) break;
-    // Set up before the look, so that what comes in between is not slept through.
-    const news = untilFact(services, request, Math.max(1, left_ms), (fact) => fact.data.task_id === task_id);
+    // Subscribe before reading, so that an answer in between is not missed.
+    const news = waitForFact(services, request, Math.max(1, left_ms), (fact) => fact.data.task_id === task_id);
     seen = await readPing(services, task_id, node_instance_id);
     if (isPingOver(seen.checks)) break;
     await news;
@@ -88,7 +91,7 @@ async function mustSee(id: string, visibility: Visibility, services: ApiServices
 }
 
 const instanceOf = (node: { node_instance_id: string | null }): string => {
-  if (node.node_instance_id === null) throw new ApiProblem('action_illegal', 'It has no instance that could be asked.');
+  if (node.node_instance_id === null) throw new ApiProblem('action_illegal', 'The node has no instance to ping.');
   return node.node_instance_id;
 };
 

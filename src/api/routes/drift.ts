@@ -1,4 +1,4 @@
-/** Findings: what disagrees or fails again and again, and what a person decides about it. */
+/** Findings: listed, repaired or accepted; and the verification of rows against evidence. */
 import { iso } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { Finding } from '../../contract/supervision/finding.ts';
@@ -38,7 +38,7 @@ const decided = async (
 const tables = ['nodes', 'allocations'] as const;
 const pageRows = 500;
 
-/** `nodes:node_…`: the table, and the row after which the page begins. */
+/** Cursor `nodes:node_…`: the table, and the row before the page. */
 function placeOf(cursor: string | undefined): { table: ComparedTable; after: string } {
   if (cursor === undefined) return { table: 'nodes', after: '' };
   const [, table, after] = /^(nodes|allocations):([A-Za-z0-9_.:-]{0,128})$/.exec(cursor) ?? [];

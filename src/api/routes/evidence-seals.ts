@@ -12,7 +12,7 @@ function positionFrom(cursor: string | undefined): number {
   return position;
 }
 
-/** Keys of the key file first: those do not depend on the database. */
+/** Keys of the key file first: they do not depend on the database. */
 async function publicKeys({ db, key_ring }: ApiServices) {
   const stored = new Map((await sealedKeys(db)).map((key) => [key.kid, key]));
   const held = evidenceSigner(key_ring)
@@ -37,7 +37,7 @@ async function publicKeys({ db, key_ring }: ApiServices) {
 
 type PublicKeys = Awaited<ReturnType<typeof publicKeys>>;
 
-/** Anybody may ask, so the database is asked at most once in this time. */
+/** The route is public, so the database is queried at most once in this time. */
 const keysKeptMs = 5_000;
 const keptKeys = new WeakMap<Database, { at_ms: number; keys: Promise<PublicKeys> }>();
 
@@ -47,7 +47,7 @@ function recentPublicKeys(services: ApiServices): Promise<PublicKeys> {
   if (kept && nowMs - kept.at_ms < keysKeptMs) return kept.keys;
   const keys = publicKeys(services);
   keptKeys.set(services.db, { at_ms: nowMs, keys });
-  // A failure is not kept: the next caller asks again.
+  // A failure is not cached.
   keys.catch(() => keptKeys.delete(services.db));
   return keys;
 }

@@ -1,4 +1,7 @@
-/** Facts from people and programs: an ingress or a deploy tool adds what it saw to the timeline of a machine. */
+/**
+ * Facts from people and programs: an ingress or a deploy tool adds what it saw to a machine's
+ * timeline.
+ */
 import { now } from '../../base/clock.ts';
 import type { KnownIds } from '../../base/ids.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
@@ -11,8 +14,8 @@ import { refuseReservedKinds } from './reserved-kinds.ts';
 
 const words = {
   allocation_id: 'must name an allocation of yours that is not released',
-  node_id: 'must name a known machine, and one that the allocation holds now',
-  node_instance_id: 'must name the present instance of that machine',
+  node_id: 'must name a known machine that the allocation holds now',
+  node_instance_id: 'must name the current instance of that machine',
   workflow_id: 'must name an operation of yours',
 } as const;
 
@@ -27,7 +30,7 @@ export const evidenceHandlers: Pick<Handlers, 'evidence-create'> = {
       });
     const at = now(services.clock);
     const actor = actorOf(person());
-    // Ordered by the time of arrival; the caller's own time is kept in the data.
+    // Facts are ordered by arrival; the caller's own time goes into the data.
     const factOf = ({ at: reported_at, data, ...fact }: OutsideFact): OutsideRow => ({
       ...(fact as Pick<OutsideFact, 'layer' | 'kind' | 'summary'> & KnownIds),
       at,

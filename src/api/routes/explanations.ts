@@ -39,7 +39,7 @@ async function mustFind(id: string, visibility: Visibility, services: ApiService
   return { row, node: nodeWire(row) };
 }
 
-/** The step that an operation takes on it, as something to wait for. */
+/** The running step of an operation, as something to wait for. */
 function workOf(operation: Operation | undefined): string | null {
   if (operation?.status !== 'running') return null;
   const { label, message } = operation.progress;
@@ -61,11 +61,11 @@ async function slowStagesOf(
   return stages.length === 0 ? [] : slowStages(stages, await usualStages(db, node.pool, node.node_instance_id));
 }
 
-/** In these statuses it matters that boots of the pool have become slower. */
+/** In these statuses, slower boots of the pool are relevant. */
 const boots: readonly NodeStatus[] = ['provisioning', 'starting', 'failed'];
 const phases = ['provision', 'start'] as const;
 
-/** A finding may name the allocation that the node served before, so tenants see none. */
+/** A finding may name an earlier allocation of the node, so tenants see none. */
 async function findingsOn({ node_id, pool, status }: Node, visibility: Visibility, { db }: ApiServices) {
   if (visibility.kind !== 'fleet') return [];
   const alike = boots.includes(status) ? phases.map((phase) => bootSubject({ pool, phase })) : [];
@@ -109,13 +109,13 @@ export const explanationHandlers: Pick<Handlers, ExplanationRoutes> = {
     const { db } = services;
     const { visibility } = person();
     const { row, node } = await mustFind(params.id, visibility, services);
-    // Independent reads, each of which may wait for a connection.
+    // Independent reads; each may wait for a connection.
     const [pool, { holder, stuck, evidence, slow_stages }, residue, operation, findings, subject] = await Promise.all([
       poolGeneration(db, row.pool, row.pool_generation),
       causesOf(node, visibility, services),
-      // Residue may name what another tenant had.
+      // Residue may name another tenant's machine.
       visibility.kind === 'fleet' ? openResidueOf(db, node.node_id) : [],
-      // Operations on the node itself belong to no tenant. Its present tenant sees their progress.
+      // Operations on the node itself belong to no tenant; its current tenant sees their progress.
       node.workflow_id === null ? undefined : readOperation(db, node.workflow_id, wholeFleet, now(services.clock)),
       findingsOn(node, visibility, services),
       nodeSubject(db, node, row.allocation_status),
@@ -124,7 +124,7 @@ export const explanationHandlers: Pick<Handlers, ExplanationRoutes> = {
     const repeated = repeatedFailureIn(findings);
     const agentless = services.drivers.get(pool?.driver ?? '')?.supervision === 'observe';
     const refused_beats = refusedBeats(evidence, node.pool, row, now(services.clock));
-    const told = explain({
+    const explanation = explain({
       node: row satisfies ExplainedNode,
       observe_only: pool?.mode === 'observe',
       agentless,
@@ -149,14 +149,14 @@ export const explanationHandlers: Pick<Handlers, ExplanationRoutes> = {
         at: node.status_since,
         evidence,
       },
-      waiting_for: told.waiting_for,
+      waiting_for: explanation.waiting_for,
       deadline_at: node.deadline_at,
       budget_seconds: node.budget_seconds,
       budget_source: node.budget_source,
       held: node.held,
       would_have: node.would_have,
-      // biome-ignore lint/suspicious/noThenProperty: the wire contract names it so, and nothing awaits this object.
-      next: told.next.map((step) => ({ if: step.if, then: step.leads_to, at: iso(step.at) })),
+      // biome-ignore lint/suspicious/noThenProperty: a wire name; nothing awaits this object.
+      next: explanation.next.map((step) => ({ if: step.if, then: step.leads_to, at: iso(step.at) })),
       progress: operation && operation.finished_at === null ? operation.progress : null,
       slow_stages,
       holder,

@@ -1,13 +1,12 @@
-/** What an id or a name stands for. The command line and the console resolve whatever a person pastes by this. */
+/** Resolves an id or a name that a person pasted into the command line or the console. */
 import { now } from '../../base/clock.ts';
-import type { FoundThing } from '../../contract/fleet/find.ts';
+import { type Found, type FoundThing, type TargetKind, targetKinds } from '../../contract/fleet/find.ts';
 import { readOperations } from '../../store/operations/operations.ts';
 import { readAllocations } from '../../store/rows/allocations.ts';
 import { requestsOf, resolveId } from '../../store/rows/find.ts';
 import { findingRow } from '../../store/rows/findings.ts';
 import { readNodes } from '../../store/rows/nodes.ts';
 import { residueRow } from '../../store/rows/residue.ts';
-import { mainTargetOf } from '../found-target.ts';
 import type { ApiServices, Handlers } from '../services.ts';
 
 const bare = { name: null, node_id: null, node_instance_id: null, allocation_id: null };
@@ -28,6 +27,32 @@ async function leftovers(db: ApiServices['db'], residue: string[], findings: str
     }),
   ]);
   return rows.flat();
+}
+
+type Target = NonNullable<Found['meant']>;
+
+const isTarget = (kind: FoundThing['kind']): kind is TargetKind => targetKinds.some((target) => target === kind);
+
+/** Residue and findings lead to their machine, or to the allocation that left them. */
+function targetsOf({ kind, id, node_id, node_instance_id, allocation_id }: FoundThing): Target[] {
+  if (isTarget(kind)) return [{ kind, id, node_instance_id: kind === 'node' ? node_instance_id : null }];
+  if (node_id) return [{ kind: 'node', id: node_id, node_instance_id: null }];
+  return allocation_id ? [{ kind: 'allocation', id: allocation_id, node_instance_id: null }] : [];
+}
+
+/**
+ * The one thing whose page to open; null if several fit. For a request, the allocation comes before
+ * its operation, and the operation before the machine. For a name, live things come first, since
+ * names are reused.
+ */
+export function mainTargetOf(items: FoundThing[], as_request: boolean): Target | null {
+  const live = items.filter(({ over }) => !over);
+  const targets = (live.length > 0 && !as_request ? live : items).flatMap(targetsOf);
+  for (const kind of targetKinds) {
+    const [first, second] = targets.filter((target) => target.kind === kind);
+    if (first) return second ? null : first;
+  }
+  return null;
 }
 
 export const findHandlers: Pick<Handlers, 'thing-find'> = {

@@ -19,9 +19,11 @@ import type { ApiServices, Handlers } from '../services.ts';
 import { callerOf } from './allocations.ts';
 
 const defaultLimit = 100;
-/** Allows for clocks that differ a little. */
+/** Tolerates small clock differences. */
 const maxAheadSeconds = 5 * 60;
-/** Lines that arrive here wake the reader; lines that reach another replica are found by the next poll. */
+/**
+ * Lines that arrive at this replica wake the reader; the next poll finds lines of other replicas.
+ */
 const followWaitMs = 2_000;
 const followWaits = 12;
 
@@ -31,7 +33,7 @@ async function mustFindNode(id: string, visibility: Visibility, services: ApiSer
   return node;
 }
 
-/** A tenant may read what belongs to its allocations also after the node went to another tenant. */
+/** A tenant may read the records of its allocations even after the node went to another tenant. */
 async function mustBeKnown(id: string, visibility: Visibility, services: ApiServices): Promise<void> {
   if (!(await isKnownNode(services.db, id, visibility))) throw new ApiProblem('node_not_found');
 }
@@ -73,21 +75,21 @@ export const nodeHandlers: Pick<Handlers, NodeRoutes> = {
     const present = now(services.clock);
     if (requested > secondsLater(present, maxAheadSeconds))
       throw new ApiProblem('invalid_request', {
-        detail: `Nobody knows yet how it will stand; here it is ${present.toISOString()}.`,
-        errors: [{ path: '/query/at', message: 'must not lie ahead' }],
+        detail: `The moment is in the future; the server's time is ${present.toISOString()}.`,
+        errors: [{ path: '/query/at', message: 'must not be in the future' }],
       });
-    // A moment slightly ahead counts as the present.
+    // A moment slightly ahead counts as now.
     const at = requested < present ? requested : present;
     const cut = await cutBefore(services.db);
     if (cut && at < cut)
       throw new ApiProblem(
         'evidence_cut',
-        `Evidence from before ${cut.toISOString()} was dropped; ask for a later moment.`,
+        `Retention dropped evidence from before ${cut.toISOString()}; ask for a later moment.`,
       );
     const [stood] = await nodesAt(services.db, [{ id: params.id, at }]);
-    // A tenant sees a machine as it was while the tenant held it.
+    // A tenant sees a machine only as it was while the tenant held it.
     if (!stood || !canSee(person().visibility, stood.tenant))
-      throw new ApiProblem('node_not_found', 'No such node, or it was not there at that moment.');
+      throw new ApiProblem('node_not_found', 'No such node, or it did not exist at that moment.');
     return stood.state;
   },
   async 'node-timeline'({ params, query, person }, services) {
@@ -113,14 +115,14 @@ export const nodeHandlers: Pick<Handlers, NodeRoutes> = {
         limit: limit ?? defaultLimit,
         gone,
       });
-    // Only the first read goes through the whole log; the ones below begin where it ended.
+    // Only the first read searches the whole log; the ones below continue where it ended.
     const endSearch = filter.q || filter.since ? services.places.log_searches.take(person()) : () => {};
     let page = await read().finally(endSearch);
     let next_cursor = page.next_cursor ?? cursor ?? null;
     const isWaiting = () => page.items.length === 0 && page.continue_at === null && !gone();
     for (let waits = 0; follow && isWaiting() && waits < followWaits; waits++) {
       await services.arrivals.next(params.id, followWaitMs);
-      // Lines that did not match are not searched again.
+      // Continue after lines that did not match.
       after = next_cursor === null ? undefined : parseLogCursor(next_cursor);
       page = await read();
       next_cursor = page.next_cursor ?? next_cursor;

@@ -1,4 +1,4 @@
-/** Pools: declared, read, deleted; and the join tokens that let agents in. */
+/** Pools: declared, read, deleted; and their join tokens. */
 import type { TSchema } from 'typebox';
 import { now, secondsLater } from '../../base/clock.ts';
 import { newSecret } from '../../base/credentials/random-secret.ts';
@@ -51,7 +51,7 @@ function checkBudgets({ budgets }: PoolDocument): void {
   const { floor_seconds = 0, ceiling_seconds = Number.POSITIVE_INFINITY } = budgets ?? {};
   if (floor_seconds <= ceiling_seconds) return;
   throw new ApiProblem('invalid_request', {
-    detail: `The floor of its budget, ${floor_seconds} s, is above the ceiling, ${ceiling_seconds} s.`,
+    detail: `The budget floor of ${floor_seconds} s is above the ceiling of ${ceiling_seconds} s.`,
     errors: [{ path: '/body/budgets/floor_seconds', message: 'must not be above ceiling_seconds' }],
   });
 }
@@ -83,13 +83,13 @@ function checkDocument(
   if (!isAdmin) checkPrivileged(before, document, services);
   if (driver.supervision === 'observe' && (document.requires ?? []).length > 0)
     throw new ApiProblem('invalid_request', {
-      detail: `What a pool requires is checked by the agent, and none runs on machines of the driver ${driver.name}.`,
+      detail: `The agent checks requirements, and machines of the driver ${driver.name} run no agent.`,
       errors: [{ path: '/body/requires', message: 'needs a driver whose machines run the agent' }],
     });
   checkSpec(driver.spec_schema, document.spec ?? {});
 }
 
-/** The one place that decides who may set what: every surface declares pools through this route. */
+/** The only check of privileged fields: every client declares pools through this route. */
 function checkPrivileged(before: PoolDocument | undefined, document: PoolDocument, { settings }: ApiServices): void {
   const refused = refusedFields(before, document, settings.operators_may);
   const [first] = refused;
@@ -106,12 +106,12 @@ function checkPrivileged(before: PoolDocument | undefined, document: PoolDocumen
   });
 }
 
-/** A marker that came back stands for what is stored. */
+/** Replaces each mask marker by the stored value. */
 function unmasked(sent: PoolDocument, before: PoolDocument | undefined): PoolDocument {
   const { document, unknown } = unmaskPool(sent, before);
   if (unknown.length > 0)
     throw new ApiProblem('masked_value_unknown', {
-      detail: `${unknown[0]} holds the marker of a masked value, and nothing is stored there.`,
+      detail: `${unknown[0]} holds a mask marker, but no value is stored there.`,
       errors: unknown.map((path) => ({ path, message: 'must be the value itself, or the name of a secret' })),
     });
   return document;
@@ -207,8 +207,8 @@ export const poolHandlers: Pick<Handlers, PoolRoutes> = {
   async 'join-token-create'({ params, body, person, correlation_id }, services) {
     if (body?.no_expiry && body.ttl_seconds !== undefined)
       throw new ApiProblem('invalid_request', {
-        detail: '/body/no_expiry does not go with ttl_seconds.',
-        errors: [{ path: '/body/no_expiry', message: 'does not go with ttl_seconds' }],
+        detail: '/body/no_expiry excludes ttl_seconds.',
+        errors: [{ path: '/body/no_expiry', message: 'excludes ttl_seconds' }],
       });
     const at = now(services.clock);
     const token = newSecret('swj');
@@ -233,7 +233,7 @@ export const poolHandlers: Pick<Handlers, PoolRoutes> = {
           at,
           layer: 'operator',
           kind: 'join_token.created',
-          summary: `a join token for pool ${params.pool} was made`,
+          summary: `a join token for pool ${params.pool} was created`,
           data: { token_id: row.token_id, pool: params.pool },
           actor: actorOf(person()),
           correlation_id,

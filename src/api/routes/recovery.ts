@@ -1,4 +1,4 @@
-/** Bulk recovery: asked for here, followed as an operation. */
+/** Bulk recovery: requested here, followed as an operation. */
 import { now } from '../../base/clock.ts';
 import { requestRecovery } from '../../operations/recovery/recovery-request.ts';
 import { readOperation } from '../../store/operations/operations.ts';

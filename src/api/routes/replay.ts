@@ -1,7 +1,4 @@
-/**
- * A proposed policy against recorded history. Nothing is changed, and nothing is kept of the
- * question.
- */
+/** Replays a proposed policy against recorded history. Changes and stores nothing. */
 import { type Clock, now, pause, secondsLater } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { PoolDocument, ProposedPool } from '../../contract/pool.ts';
@@ -16,15 +13,17 @@ import type { ApiServices, Handlers } from '../services.ts';
 import { checkRuntimeClass } from './pools.ts';
 
 const defaultSeconds = 30 * 86_400;
-/** Of boots, and of facts, shared by the pools; but of each pool enough to say something. */
-const mostOnRecord = 100_000;
-const leastOfEach = 1000;
-const mostListed = 2000;
+/**
+ * Limit on boots and on facts, shared by the pools; each pool gets at least `minRecordsPerPool`.
+ */
+const maxRecords = 100_000;
+const minRecordsPerPool = 1000;
+const maxListed = 2000;
 
-/** Parts that have fields of their own lie over what is there field by field. */
+/** Parts that are merged field by field. */
 const layered = ['budgets', 'heartbeat', 'brake'] as const;
 
-/** A whole document stands for itself, as if it were declared; a part changes what it names. */
+/** A whole document replaces the current one; a partial one changes what it names. */
 export function proposedFor(part: ProposedPool, present: PoolDocument): PoolDocument {
   const { driver } = part;
   if (driver !== undefined) return { ...part, driver };
@@ -32,19 +31,21 @@ export function proposedFor(part: ProposedPool, present: PoolDocument): PoolDocu
   return { ...present, ...part, driver: present.driver, ...Object.fromEntries(fields) };
 }
 
-/** Which document speaks of which pool: one that names it before one that speaks of all. */
+/**
+ * The proposed document of each pool. A document that names the pool wins over one for all pools.
+ */
 async function proposalsOf(policy: readonly ProposedPool[], services: ApiServices): Promise<Map<string, PoolDocument>> {
-  const speaking = new Map<string | undefined, ProposedPool>();
+  const byName = new Map<string | undefined, ProposedPool>();
   for (const [place, part] of policy.entries()) {
-    if (speaking.has(part.name))
+    if (byName.has(part.name))
       throw new ApiProblem('invalid_request', {
-        detail: `Two documents speak of ${part.name === undefined ? 'every pool' : `the pool ${part.name}`}.`,
-        errors: [{ path: `/body/policy/${place}/name`, message: 'must be there once' }],
+        detail: `Two documents are for ${part.name === undefined ? 'every pool' : `the pool ${part.name}`}.`,
+        errors: [{ path: `/body/policy/${place}/name`, message: 'must be unique' }],
       });
     checkRuntimeClass(part.runtime_class, `/body/policy/${place}`, services);
-    speaking.set(part.name, part);
+    byName.set(part.name, part);
   }
-  const forAll = speaking.get(undefined);
+  const forAll = byName.get(undefined);
   const names = new Set([
     ...policy.flatMap(({ name }) => (name === undefined ? [] : [name])),
     ...(forAll ? (await listPools(services.db)).map(({ name }) => name) : []),
@@ -53,7 +54,7 @@ async function proposalsOf(policy: readonly ProposedPool[], services: ApiService
   return new Map(
     [...names].sort().map((name) => {
       const document = present.get(name);
-      const part = speaking.get(name) ?? forAll;
+      const part = byName.get(name) ?? forAll;
       if (!document || !part) throw new ApiProblem('pool_not_found', `There is no pool named ${name}.`);
       if (part.driver !== undefined && part.driver !== document.driver)
         throw new ApiProblem('driver_fixed', `The pool ${name} uses ${document.driver}.`);
@@ -69,7 +70,7 @@ const wire = (pool: string, { otherwise, differences, untold, ...counts }: Repla
   ...counts,
   otherwise: differences.length,
   kinds: Object.entries(otherwise).map(([kind, count]) => ({ kind: kind as DifferenceKind, count })),
-  differences: differences.slice(0, mostListed).map((difference) => ({
+  differences: differences.slice(0, maxListed).map((difference) => ({
     ...difference,
     pool,
     at: difference.at.toISOString(),
@@ -80,8 +81,8 @@ const wire = (pool: string, { otherwise, differences, untold, ...counts }: Repla
 });
 
 /**
- * A replica that stands still for a second doubts its own hearing: after so many steps whoever
- * beats has a turn.
+ * Yield after this many steps: a replica that blocks for a second misses heartbeats and doubts its
+ * own hearing.
  */
 const stepsAtOnce = 1000;
 
@@ -101,12 +102,11 @@ export const replayHandlers: Pick<Handlers, 'policy-replay'> = {
     const until = now(services.clock);
     const since = body.since ? new Date(body.since) : secondsLater(until, -defaultSeconds);
     const proposals = await proposalsOf(body.policy, services);
-    const max_rows = Math.max(leastOfEach, Math.floor(mostOnRecord / proposals.size));
+    const max_rows = Math.max(minRecordsPerPool, Math.floor(maxRecords / proposals.size));
     const pools: ReplayedPool[] = [];
-    // One after the other: each may be as large as what one request is allowed to read.
+    // Sequential: each may be as large as one request may read.
     for (const [pool, document] of proposals) {
-      const asked = { pool, since, until, max_rows };
-      const history = await readHistory(services, asked);
+      const history = await readHistory(services, { pool, since, until, max_rows });
       pools.push(wire(pool, await replayInTurns(history, replayPolicyOf(document, environment), services.clock)));
     }
     return { since: since.toISOString(), until: until.toISOString(), pools };

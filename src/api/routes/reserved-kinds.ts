@@ -1,4 +1,7 @@
-/** Rows, proofs and explanations are read by the kind of a fact, so kinds that the server writes are refused from outside. */
+/**
+ * Refuses facts from outside whose kind only the control plane may write: rows, proofs and
+ * explanations are derived from these kinds.
+ */
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { isReservedKind } from '../../contract/evidence/evidence-kinds.ts';
 

@@ -1,4 +1,4 @@
-/** The residue ledger: read, verified, adopted, deleted. */
+/** The residue ledger: listed, verified, adopted, deleted. */
 import { now } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import {
@@ -16,7 +16,7 @@ import { callerOf } from './allocations.ts';
 
 type Request = (services: ApiServices, id: string, caller: ResidueCaller) => Promise<ResidueTouched>;
 
-const asks =
+const handle =
   (request: Request): Handler<'residue-adopt' | 'residue-delete' | 'residue-verify'> =>
   async (call, services) => {
     const { reason, dry_run = false } = call.body;
@@ -33,7 +33,7 @@ type ResidueRoutes = 'residue-list' | 'residue-adopt' | 'residue-delete' | 'resi
 
 export const residueHandlers: Pick<Handlers, ResidueRoutes> = {
   'residue-list': ({ query }, services) => listResidue(services.db, pageOf(query)),
-  'residue-adopt': asks(adoptResidue),
-  'residue-delete': asks(requestResidueDelete),
-  'residue-verify': asks(requestResidueVerify),
+  'residue-adopt': handle(adoptResidue),
+  'residue-delete': handle(requestResidueDelete),
+  'residue-verify': handle(requestResidueVerify),
 };

@@ -1,4 +1,7 @@
-/** Secrets: stored, listed by name, deleted, encrypted anew. Their values are in no answer and no evidence. */
+/**
+ * Secrets: stored, listed by name, deleted, re-encrypted. Their values are in no answer and no
+ * evidence.
+ */
 import { now } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { type SecretValueProblem, secretValueProblem, shortestSecret } from '../../contract/security/secret-values.ts';
@@ -61,11 +64,12 @@ export const secretHandlers: Pick<Handlers, SecretRoutes> = {
     const at = now(services.clock);
     const { name } = params;
     await services.db.transaction(async (tx) => {
-      // Deleted first: a pool that is declared meanwhile with this secret waits for the row, and is seen here or refused there.
+      // Delete first: a pool declared meanwhile with this secret waits for the row lock, and is
+      // either seen here or refused there.
       if (!(await deleteSecret(tx, name))) throw new ApiProblem('secret_not_found', `There is no secret ${name}.`);
       const used_by = (await poolsBySecret(tx, [name])).get(name) ?? [];
       if (used_by.length > 0 && !query.force)
-        throw new ApiProblem('secret_in_use', `The secret ${name} is named by the pools ${used_by.join(', ')}.`);
+        throw new ApiProblem('secret_in_use', `The secret ${name} is used by the pools ${used_by.join(', ')}.`);
       await recordEvidence(tx, [
         {
           at,
@@ -90,7 +94,7 @@ export const secretHandlers: Pick<Handlers, SecretRoutes> = {
           at,
           layer: 'operator',
           kind: 'secret.rotated',
-          summary: `${done.rotated} secrets were encrypted anew with the key ${kid}`,
+          summary: `${done.rotated} secrets were re-encrypted with the key ${kid}`,
           data: { kid, ...done },
           actor: actorOf(person()),
           correlation_id,

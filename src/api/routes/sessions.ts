@@ -1,4 +1,4 @@
-/** The console's sessions: sign in, sign out, list them, end one. */
+/** The console's sessions: sign in, sign out, list, revoke. */
 import { now } from '../../base/clock.ts';
 import type { Session } from '../../contract/security/token.ts';
 import { listSessions, sessionWire } from '../../store/rows/sign-in/sessions.ts';
@@ -25,7 +25,8 @@ export const sessionHandlers: Pick<Handlers, SessionRoutes> = {
   async 'session-create'({ body, request, reply }, services) {
     const person = await personByToken(body.token, request, services);
     services.rates.admitKnown('sign_in', person.token_id, 'session-create');
-    // Charged and not refused: the rate bounds it, and a tenant over its write limit may still look at its console.
+    // Charged but not refused: the rate limits it, and a tenant over its write limit may still sign
+    // in.
     const db = services.outside.database(services.db, personWriter(person));
     return whoWire(person, await openSession(person, request, reply, { ...services, db }), services);
   },

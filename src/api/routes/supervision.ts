@@ -1,4 +1,4 @@
-/** The rules at work: sweeps, the brake, maintenance windows. */
+/** Supervision: sweeps, the brake, maintenance windows. */
 import { iso, moment, now, secondsBetween } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { Brake, Maintenance } from '../../contract/supervision/supervision.ts';
@@ -31,7 +31,7 @@ const windowWire = ({ created_at: _, ...window }: MaintenanceRow): Maintenance =
 
 async function brakeNow({ db, clock }: ApiServices): Promise<Brake> {
   const at = now(clock);
-  // One after the other: after a resume they are read inside its transaction, which has one connection.
+  // Sequential: after a resume they run inside its transaction, which has one connection.
   const held = await countHeld(db);
   const holds = await newestHolds(db, shownHolds);
   const gaps = await newestGaps(db, shownGaps);
@@ -102,11 +102,11 @@ export const supervisionHandlers: Pick<Handlers, SupervisionRoutes> = {
       });
     if (!window.pool && !window.zone && Object.keys(window.labels).length === 0)
       throw new ApiProblem('invalid_request', {
-        detail: 'Name a pool, a zone or labels: a window over everything would hide every failure.',
+        detail: 'Name a pool, a zone or labels: a window over the whole fleet would hide every failure.',
         errors: [{ path: '/body', message: 'must name pool, zone or labels' }],
       });
     if (window.pool !== null && !(await currentPool(services.db, window.pool)))
-      throw new ApiProblem('pool_not_found', `There is no pool named ${window.pool}; the window would protect nobody.`);
+      throw new ApiProblem('pool_not_found', `There is no pool named ${window.pool}.`);
     return windowWire(await services.db.transaction((tx) => putWindow(tx, window)));
   },
   async 'maintenance-delete'({ params, person }, services) {

@@ -9,9 +9,9 @@ import { createToken, listTokens, relayPrefix, revokeToken, tokenPrefix, tokenWi
 import { actorOf } from '../http/callers.ts';
 import type { Handlers } from '../services.ts';
 
-/** A relay has a pool and no tenant; nobody else has a pool. */
+/** Only relay tokens have a pool, and they have no tenant. */
 const scopeProblem = (key: 'pool' | 'tenant', wanted: boolean) => {
-  const message = wanted ? 'must name a pool for a token of a relay' : 'does not go with this role';
+  const message = wanted ? 'must name a pool for a relay token' : 'is not valid for this role';
   return new ApiProblem('invalid_request', {
     detail: `/body/${key} ${message}.`,
     errors: [{ path: `/body/${key}`, message }],
@@ -27,7 +27,7 @@ export const tokenHandlers: Pick<Handlers, TokenRoutes> = {
     if (isRelay !== (body.pool !== undefined)) throw scopeProblem('pool', isRelay);
     if (isRelay && body.tenant !== undefined) throw scopeProblem('tenant', false);
     if (body.pool !== undefined && !(await currentPool(services.db, body.pool)))
-      throw new ApiProblem('pool_not_found', `There is no pool named ${body.pool}; the relay could speak for nobody.`);
+      throw new ApiProblem('pool_not_found', `There is no pool named ${body.pool}.`);
     const token = newSecret(isRelay ? relayPrefix : tokenPrefix);
     const row = {
       token_id: newTokenId(services.clock),
@@ -45,7 +45,7 @@ export const tokenHandlers: Pick<Handlers, TokenRoutes> = {
           at,
           layer: 'operator',
           kind: 'token.created',
-          summary: `token ${body.name} (${body.role}, ${body.tenant ? `tenant ${body.tenant}` : 'all tenants'}) was made`,
+          summary: `token ${body.name} (${body.role}, ${body.tenant ? `tenant ${body.tenant}` : 'all tenants'}) was created`,
           data: { token_id: row.token_id, role: body.role, tenant: row.tenant, pool: row.pool },
           actor: actorOf(person()),
           correlation_id,

@@ -1,4 +1,3 @@
-/** How long an address has to wait after unknown tokens, and that it costs bounded memory. */
 import { expect, it } from 'vitest';
 import { virtualClock } from '../../base/virtual-clock.ts';
 import { createFailureThrottle } from './failure-throttle.ts';

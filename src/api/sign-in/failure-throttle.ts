@@ -1,12 +1,13 @@
 /**
- * Slows down addresses that send unknown tokens. Only failures are counted and refused: a valid token always works, also from
- * an address that others guess from. What keeps tokens from being guessed is their length.
+ * Slows down addresses that send unknown tokens. Only failures are counted and refused: a valid
+ * token always works, even from an address that guesses. The length of tokens protects against
+ * guessing.
  */
 import type { Clock } from '../../base/clock.ts';
 
 const maxWaitSeconds = 300;
 const forgetAfterMs = 15 * 60_000;
-/** The address that failed longest ago is forgotten first. */
+/** Beyond this, the address that failed longest ago is forgotten. */
 const maxAddresses = 10_000;
 
 interface Failures {
@@ -16,7 +17,7 @@ interface Failures {
 }
 
 export interface FailureThrottle {
-  /** Counts a failure. Returns how long the address has to wait, undefined while it need not. */
+  /** Counts a failure. Returns how many seconds the address has to wait; undefined for none. */
   failed(address: string): number | undefined;
   size(): number;
 }
@@ -29,7 +30,7 @@ export function createFailureThrottle(clock: Clock, allowed: number): FailureThr
     byAddress.delete(address);
     const failures =
       known && nowMs - known.last_ms < forgetAfterMs ? known : { count: 0, last_ms: nowMs, wait_until_ms: 0 };
-    // Inserted again at the end, so that the first key is the one that failed longest ago.
+    // Re-inserted at the end, so that the first key is the one that failed longest ago.
     byAddress.set(address, failures);
     const [oldest] = byAddress.keys();
     if (byAddress.size > maxAddresses && oldest !== undefined) byAddress.delete(oldest);
@@ -41,7 +42,8 @@ export function createFailureThrottle(clock: Clock, allowed: number): FailureThr
       const nowMs = clock.monotonicMs();
       const failures = failuresOf(address, nowMs);
       failures.last_ms = nowMs;
-      // Failures during the wait do not lengthen it: a program with a wrong token is not locked out further and further.
+      // Failures during the wait do not lengthen it, so that a program with a wrong token is not
+      // locked out for longer and longer.
       if (nowMs >= failures.wait_until_ms) {
         failures.count++;
         if (failures.count <= allowed) return undefined;

@@ -1,4 +1,4 @@
-/** What the server keeps beside the look-up of a token: failures by address, and the last use of each token. */
+/** State beside the look-up of tokens: failures by address, and the last use of each token. */
 import type { Clock } from '../../base/clock.ts';
 import type { Queryable } from '../../store/pg/database.ts';
 import { createTokenUses } from '../../store/rows/sign-in/token-uses.ts';
@@ -13,7 +13,7 @@ export function openTokenChecks(options: {
   parts: AsyncDisposableStack;
 }): Pick<ApiServices, 'tokenFailures' | 'tokenUses'> {
   const { db, clock, settings, onError, parts } = options;
-  const tokenUses = createTokenUses(db, clock, onError('the last use of tokens was not recorded'));
+  const tokenUses = createTokenUses(db, clock, onError('could not record the last use of tokens'));
   parts.defer(() => tokenUses.stop());
   return { tokenFailures: createFailureThrottle(clock, settings.token_failures), tokenUses };
 }

@@ -1,4 +1,7 @@
-/** The console's session cookie: a random secret whose row in the store says whose session it is and when it ends. */
+/**
+ * The console's session cookie: a random secret. Its row in the store holds the owner and the
+ * expiry.
+ */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { now, secondsLater } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
@@ -15,7 +18,9 @@ import { sourceAddress } from '../http/source-address.ts';
 import type { ApiServices } from '../services.ts';
 
 const plainName = 'slipway_session';
-/** Browsers take a cookie of this name only over TLS, for the whole site and from this very host. */
+/**
+ * Browsers accept a cookie of this name only over TLS, for the whole site and from this very host.
+ */
 const hostName = `__Host-${plainName}`;
 
 const nameFor = ({ settings }: Pick<ApiServices, 'settings'>) => (settings.secure_cookies ? hostName : plainName);
@@ -25,7 +30,7 @@ export const sessionSecretOf = (request: FastifyRequest, services: ApiServices):
 
 const maxTouchSeconds = 60;
 
-/** Its last use is written at most once a minute, or more often where sessions end sooner. */
+/** Writes the last use at most once a minute, or more often if sessions end sooner. */
 async function noteUse({ session_id, session_used_at }: FoundSession, at: Date, services: ApiServices): Promise<void> {
   const everySeconds = Math.min(maxTouchSeconds, services.settings.session_idle_seconds / 4);
   if (secondsLater(session_used_at, everySeconds) <= at) await touchSession(services.db, session_id, at);
@@ -34,7 +39,7 @@ async function noteUse({ session_id, session_used_at }: FoundSession, at: Date, 
 export const idleSince = (at: Date, { settings }: Pick<ApiServices, 'settings'>): Date =>
   secondsLater(at, -settings.session_idle_seconds);
 
-/** Looked up for each request, so that one that ended anywhere opens nothing here. */
+/** Looked up for each request, so that a session ended on another replica is refused here. */
 export async function findSession(secret: string, services: ApiServices): Promise<FoundSession> {
   const found = await sessionBySecret(services.db, secret);
   if (!found) throw new ApiProblem('token_unknown', 'This session has ended; sign in again.');
@@ -45,7 +50,7 @@ export async function findSession(secret: string, services: ApiServices): Promis
   return found;
 }
 
-/** Signs in: makes a session and hands its secret out as a cookie. */
+/** Signs in: creates a session and sets its secret as a cookie. */
 export async function openSession(
   person: Person,
   request: FastifyRequest,
@@ -91,13 +96,13 @@ export async function openSession(
   return expires_at;
 }
 
-/** Under both names: a server that got TLS since may have given the other one. */
+/** Both names: the server may have gained or lost TLS since the cookie was set. */
 export function clearSessionCookies(reply: FastifyReply): void {
   reply.clearCookie(plainName, { path: '/' });
   reply.clearCookie(hostName, { path: '/', secure: true });
 }
 
-/** Ends a session at once, on every replica; its open streams end with the fact. */
+/** Ends a session at once, on every replica; the fact ends its open streams. */
 export async function endSession(
   id: string,
   ended: { by: Person; cause: 'sign_out' | 'revocation'; correlation_id: FastifyRequest['correlation_id'] },

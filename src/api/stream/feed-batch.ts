@@ -1,4 +1,4 @@
-/** Facts from the evidence tail, with the current shape of what they are about. */
+/** Facts from the evidence tail, with the current state of what they are about. */
 import type { Allocation } from '../../contract/allocation.ts';
 import type { Evidence } from '../../contract/evidence/evidence.ts';
 import type { Node } from '../../contract/node.ts';
@@ -9,6 +9,6 @@ export interface FeedBatch {
   nodes: Map<string, Node>;
   allocations: Map<string, Allocation>;
   operations: Map<string, Operation>;
-  /** Operations whose progress moved with the time alone; no fact tells of it. */
+  /** Operations whose progress changed with time alone, without a fact. */
   moved?: string[];
 }

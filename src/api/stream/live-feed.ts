@@ -1,6 +1,7 @@
 /**
- * The live feed of one replica: facts from the evidence tail, joined once with the current shape of what they are about,
- * and shown to its audience in commit order. A thousand readers cost the database no more than one.
+ * The live feed of one replica: facts from the evidence tail, joined once with the current state of
+ * what they are about, and shown to all readers in commit order. The database cost does not grow
+ * with readers.
  */
 import type { Clock } from '../../base/clock.ts';
 import { now } from '../../base/clock.ts';
@@ -15,37 +16,41 @@ import type { FeedBatch } from './feed-batch.ts';
 import { startProgressTicks } from './progress-ticks.ts';
 import { type AudienceFigures, createAudience, type StreamReader } from './stream-audience.ts';
 
-/** Since the start of this replica; seconds are summed over batches. */
+/** Since the start of this replica. Seconds are summed over batches. */
 export interface FeedFigures extends AudienceFigures {
   batches: number;
   facts: number;
-  /** Readers who were let go because they did not keep up. */
+  /** Readers dropped because they did not keep up. */
   dropped: number;
-  /** From a fact's own time until the tail had it. */
+  /** From the time of a fact until the tail read it. */
   tail_seconds: number;
-  /** Gathering what comes together. */
+  /** Waiting for more facts of the same batch. Named as the label of its metric. */
   gather_seconds: number;
   join_seconds: number;
 }
 
 export interface LiveFeed {
-  /** From now on the reader is shown what comes. Returns the way to end it. */
+  /** Adds a reader of everything from now on. Returns how to remove it. */
   add(reader: StreamReader): () => void;
   readers(): number;
-  /** Every fact up to here was shown or is being shown; who begins here gets the next batch as a whole. */
+  /**
+   * Every fact up to here was shown or is being shown; a reader that starts here gets the next
+   * batch whole.
+   */
   position(): string;
   noteDropped(): void;
   figures(): FeedFigures;
-  /** The same joining, for facts read from the store to catch up. */
+  /** The same join, for facts read from the store to catch up. */
   join(facts: Evidence[]): Promise<FeedBatch>;
   stop(): void;
 }
 
 /**
- * Facts that come together are joined and sent together; a person does not notice, the database and the sockets do. What serving the
- * last ones took is left to everything else before the next, within bounds: pieces that no longer fit a socket's buffer are slower than more of them.
+ * Delay that batches facts, to save queries and socket writes; people do not notice it. It follows
+ * the time that the last batch took, within bounds: batches that exceed a socket's buffer are
+ * slower than more batches.
  */
-const gatherMs = { least: 5, most: 10 };
+const batchMs = { min: 5, max: 10 };
 const retryMs = 1_000;
 
 const idsOf = (facts: Evidence[], key: 'node_id' | 'allocation_id' | 'workflow_id') => [
@@ -61,10 +66,10 @@ export function createLiveFeed(options: {
   const { db, tail, clock } = options;
   const audience = createAudience(clock);
   const spent = { batches: 0, facts: 0, dropped: 0, tail_seconds: 0, gather_seconds: 0, join_seconds: 0 };
-  let gathered: Evidence[] = [];
+  let pending: Evidence[] = [];
   let position = '';
-  let gatheredSinceMs = 0;
-  let restMs = gatherMs.least;
+  let pendingSinceMs = 0;
+  let restMs = batchMs.min;
   let scheduled: (() => void) | undefined;
   let delivering = false;
 
@@ -92,28 +97,31 @@ export function createLiveFeed(options: {
     })),
   });
 
-  /** One batch after the other, and one that failed again before the next: readers drop what comes out of order. */
+  /**
+   * Delivers one batch at a time and retries a failed one first: readers skip facts that arrive out
+   * of order.
+   */
   const deliver = async () => {
     delivering = true;
-    const facts = gathered;
-    gathered = [];
+    const facts = pending;
+    pending = [];
     position = facts.at(-1)?.cursor ?? position;
-    const sinceMs = gatheredSinceMs;
+    const sinceMs = pendingSinceMs;
     const beganMs = clock.monotonicMs();
     try {
       const batch = await join(facts);
       const joinedMs = clock.monotonicMs();
       await audience.show(batch);
       const shownMs = clock.monotonicMs();
-      restMs = Math.min(Math.max(shownMs - beganMs, gatherMs.least), gatherMs.most);
+      restMs = Math.min(Math.max(shownMs - beganMs, batchMs.min), batchMs.max);
       spent.batches++;
       spent.facts += facts.length;
       spent.gather_seconds += (beganMs - sinceMs) / 1000;
       spent.join_seconds += (joinedMs - beganMs) / 1000;
-      if (gathered.length > 0) schedule(restMs);
+      if (pending.length > 0) schedule(restMs);
     } catch (error) {
       options.onError(error);
-      gathered = [...facts, ...gathered];
+      pending = [...facts, ...pending];
       schedule(retryMs);
     }
     delivering = false;
@@ -145,11 +153,11 @@ export function createLiveFeed(options: {
       position = fact.cursor;
       return;
     }
-    if (gathered.length === 0) {
-      gatheredSinceMs = clock.monotonicMs();
+    if (pending.length === 0) {
+      pendingSinceMs = clock.monotonicMs();
       spent.tail_seconds += Math.max(0, clock.nowMs() - Date.parse(fact.at)) / 1000;
     }
-    gathered.push(fact);
+    pending.push(fact);
     if (!scheduled && !delivering) schedule(restMs);
   });
 

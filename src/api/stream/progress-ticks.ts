@@ -1,7 +1,7 @@
 /**
- * In a long step nothing is told for minutes, and still the bar moves, the time left runs down, and at some point it stands still for
- * longer than it should. Whoever watches a stream is shown that as well: running operations are looked at in turn, a few at a time,
- * and those whose progress has moved with the time are sent on. Nothing is written, and without readers nothing is asked.
+ * Sends progress to stream readers during long steps, which write no facts for minutes while the
+ * bar, the time left and the stall mark change. Checks the running operations a few at a time and
+ * sends those whose progress changed. Writes nothing, and queries nothing without readers.
  */
 import { type Clock, now } from '../../base/clock.ts';
 import type { Operation } from '../../contract/operation.ts';
@@ -11,11 +11,11 @@ import { readOperations } from '../../store/operations/operations.ts';
 import type { Queryable } from '../../store/pg/database.ts';
 
 const everyMs = 2_000;
-/** So that a fleet that boots in droves floods nobody: each then comes round less often. */
-const atATime = 20;
+/** With many running operations each is checked less often, so that readers are not flooded. */
+const perTick = 20;
 
-/** What a person sees of it. */
-const seenOf = ({ progress }: Operation) =>
+/** The part of the progress that a person sees. */
+const visibleProgress = ({ progress }: Operation) =>
   `${Math.floor(progress.percent)} ${progress.stalled} ${Math.floor((progress.slower_than ?? 0) * 20)}`;
 
 export function startProgressTicks(options: {
@@ -27,7 +27,7 @@ export function startProgressTicks(options: {
 }): () => void {
   const { db, clock } = options;
   let after = '';
-  /** What was seen of each in the last round, and in the one that is under way. */
+  /** The visible progress of each operation in the last round, and in the current one. */
   let before = new Map<string, string>();
   let round = new Map<string, string>();
   let cancel = () => {};
@@ -35,16 +35,16 @@ export function startProgressTicks(options: {
 
   const hasMoved = (operation: Operation): boolean => {
     const last = before.get(operation.workflow_id);
-    return last !== undefined && last !== seenOf(operation);
+    return last !== undefined && last !== visibleProgress(operation);
   };
 
-  const look = async () => {
-    const ids = await runningOperations(db, after, atATime);
+  const checkSome = async () => {
+    const ids = await runningOperations(db, after, perTick);
     const operations = await readOperations(db, ids, wholeFleet, now(clock));
     const moved = operations.filter(hasMoved);
-    for (const each of operations) round.set(each.workflow_id, seenOf(each));
+    for (const each of operations) round.set(each.workflow_id, visibleProgress(each));
     after = ids.at(-1) ?? '';
-    if (ids.length < atATime) {
+    if (ids.length < perTick) {
       after = '';
       before = round;
       round = new Map();
@@ -54,7 +54,7 @@ export function startProgressTicks(options: {
 
   const tick = async () => {
     try {
-      if (options.hasReaders()) await look();
+      if (options.hasReaders()) await checkSome();
       else before.clear();
     } catch (error) {
       options.onError(error);

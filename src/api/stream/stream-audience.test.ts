@@ -59,14 +59,14 @@ const facts = [
   factOf(3, { node_id: 'n', summary: 'of a node' }),
 ];
 
-test('who asks the same is handed the same bytes, and every fact is written once, whoever gets it', async () => {
+test('shares bytes between readers with the same filter, and serializes each fact once', async () => {
   const audience = createAudience(virtualClock());
   const all = Array.from({ length: 50 }, () => readerOf());
   const tenants = ['acme', 'globex'].map((tenant) => readerOf({ visibility: tenantOnly(tenant) }));
   const node = readerOf({ node_id: 'n' });
   const other = readerOf({ node_id: 'another' });
   for (const { reader } of [...all, ...tenants, node, other]) audience.add(reader);
-  expect(audience.figures()).toMatchObject({ readers: 54, questions: 5 });
+  expect(audience.figures()).toMatchObject({ readers: 54, filters: 5 });
   written = 0;
   await audience.show(batchOf(...facts));
   expect(written).toBe(3);
@@ -83,7 +83,7 @@ test('who asks the same is handed the same bytes, and every fact is written once
   ]);
 });
 
-test('a session that ends takes its own streams with it, and no others of the same token', async () => {
+test('ends the streams of an ended session, but not others of the same token', async () => {
   const audience = createAudience(virtualClock());
   const [gone, other, bearer] = [readerOf({}, 'token', 'gone'), readerOf({}, 'token', 'other'), readerOf({}, 'token')];
   for (const { reader } of [gone, other, bearer]) audience.add(reader);
@@ -91,7 +91,7 @@ test('a session that ends takes its own streams with it, and no others of the sa
   expect([gone, other, bearer].map(({ ended }) => ended.length)).toEqual([1, 0, 0]);
 });
 
-test('a token that is revoked ends its own streams only, and who has left is shown nothing', async () => {
+test('ends the streams of a revoked token, and shows nothing to readers that left', async () => {
   const audience = createAudience(virtualClock());
   const [revoked, kept, gone] = [readerOf({}, 'revoked'), readerOf({}, 'kept'), readerOf({}, 'gone')];
   audience.add(revoked.reader);
@@ -108,13 +108,13 @@ test('a token that is revoked ends its own streams only, and who has left is sho
   expect(audience.readers()).toBe(2);
 });
 
-test('the busier it is, the more is gathered before the next is sent', async () => {
+test('batches more facts the longer the last batch took', async () => {
   const clock = virtualClock();
-  const tellers: ((fact: Evidence) => void)[] = [];
+  const subscribers: ((fact: Evidence) => void)[] = [];
   const none = () => undefined;
   const tail = {
-    subscribeAll(tell: (fact: Evidence) => void) {
-      tellers.push(tell);
+    subscribeAll(onFact: (fact: Evidence) => void) {
+      subscribers.push(onFact);
       return none;
     },
     ...{ subscribe: () => none, nudge: none, poke: none, position: () => '7-0', stop: async () => undefined },
@@ -131,21 +131,21 @@ test('the busier it is, the more is gathered before the next is sent', async () 
   const feed = createLiveFeed({ db, tail, clock, onError: (error) => expect(error).toBeUndefined() });
   const { reader, pieces } = readerOf();
   feed.add(reader);
-  const tell = (seq: number) => {
-    for (const each of tellers) each(factOf(seq, {}));
+  const publish = (seq: number) => {
+    for (const each of subscribers) each(factOf(seq, {}));
   };
   const seen = () => pieces.map(({ first, last }) => `${first.seq}-${last.seq}`);
-  tell(1);
+  publish(1);
   await clock.advance(10);
   expect(seen(), 'calm').toEqual(['1-1']);
   slowMs = 40;
-  tell(2);
+  publish(2);
   await clock.advance(20);
-  tell(3);
-  expect(feed.position(), 'who begins now gets the next batch whole').toBe('7-2');
+  publish(3);
+  expect(feed.position(), 'a reader that starts now gets the next batch whole').toBe('7-2');
   await clock.advance(30);
-  tell(4);
-  expect(seen(), 'it rests for a moment before the next').toEqual(['1-1', '2-2']);
+  publish(4);
+  expect(seen(), 'it waits before the next batch').toEqual(['1-1', '2-2']);
   await clock.advance(100);
   expect(seen()).toEqual(['1-1', '2-2', '3-4']);
   feed.stop();

@@ -1,26 +1,27 @@
 /**
- * Everybody who reads this replica's stream, by what they ask. A batch is written once for each question and the same bytes go to
- * all who ask it, so a reader more costs a write, and one who is stuck holds nothing that the others do not hold as well.
+ * The readers of this replica's stream, grouped by filter. A batch is rendered once per filter and
+ * its readers share the bytes, so one more reader costs one socket write and a stuck one no extra
+ * memory.
  */
 import { type Clock, pause } from '../../base/clock.ts';
 import { type Cursor, parseCursor, startCursor } from '../../store/evidence/evidence.ts';
 import type { FeedBatch } from './feed-batch.ts';
-import { audienceKey, renderer, type Wanted } from './stream-events.ts';
+import { filterKey, renderer, type Wanted } from './stream-events.ts';
 
-/** A batch as those who ask the same get it. */
+/** A batch as rendered for one filter. */
 export interface Piece {
   batch: FeedBatch;
-  /** Its first and its last fact. */
+  /** The cursors of its first and last fact. */
   first: Cursor;
   last: Cursor;
-  /** Null where it holds nothing that was asked for. */
+  /** Null if the batch holds nothing for this filter. */
   bytes: Buffer | null;
 }
 
 export interface StreamReader {
   wanted: Wanted;
   token_id: string;
-  /** Null where it was opened with a bearer token. */
+  /** Null for a bearer token. */
   session_id: string | null;
   take(piece: Piece): void;
   end(): void;
@@ -28,16 +29,16 @@ export interface StreamReader {
 
 export interface AudienceFigures {
   readers: number;
-  questions: number;
+  filters: number;
   bytes: number;
   render_seconds: number;
   write_seconds: number;
 }
 
-/** For longer than this nothing else waits while readers are written to. */
-const breathAfterMs = 5;
+/** Yields to other work after writing to readers for this long. */
+const yieldAfterMs = 5;
 
-/** The ids of tokens and sessions that ended: their open streams end with them. */
+/** The ids of tokens and sessions that ended, which end their open streams. */
 const endedIn = ({ facts }: FeedBatch): Set<unknown> =>
   new Set(
     facts.flatMap(({ kind, data }) => {
@@ -50,7 +51,7 @@ const cursorOf = (batch: FeedBatch, place: 0 | -1): Cursor =>
   parseCursor(batch.facts.at(place)?.cursor ?? '') ?? startCursor;
 
 export function createAudience(clock: Clock) {
-  const questions = new Map<string, Set<StreamReader>>();
+  const filters = new Map<string, Set<StreamReader>>();
   const spent = { bytes: 0, render_seconds: 0, write_seconds: 0 };
   let readers = 0;
 
@@ -65,23 +66,23 @@ export function createAudience(clock: Clock) {
 
   return {
     add(reader: StreamReader): () => void {
-      const key = audienceKey(reader.wanted);
-      const same = questions.get(key) ?? new Set();
-      questions.set(key, same.add(reader));
+      const key = filterKey(reader.wanted);
+      const same = filters.get(key) ?? new Set();
+      filters.set(key, same.add(reader));
       readers++;
       return () => {
         if (!same.delete(reader)) return;
         readers--;
-        if (same.size === 0 && questions.get(key) === same) questions.delete(key);
+        if (same.size === 0 && filters.get(key) === same) filters.delete(key);
       };
     },
 
-    /** To be awaited before the next: what comes out of order is lost on readers. */
+    /** Await it before showing the next batch: readers skip facts that arrive out of order. */
     async show(batch: FeedBatch): Promise<void> {
       const ended = endedIn(batch);
       const pieceFor = piecesOf(batch);
-      let breathedMs = clock.monotonicMs();
-      for (const same of questions.values()) {
+      let yieldedMs = clock.monotonicMs();
+      for (const same of filters.values()) {
         let piece: Piece | undefined;
         for (const reader of same) {
           const beganMs = clock.monotonicMs();
@@ -93,14 +94,14 @@ export function createAudience(clock: Clock) {
           spent.bytes += piece.bytes?.length ?? 0;
           spent.render_seconds += (renderedMs - beganMs) / 1000;
           spent.write_seconds += (writtenMs - renderedMs) / 1000;
-          if (writtenMs - breathedMs < breathAfterMs) continue;
+          if (writtenMs - yieldedMs < yieldAfterMs) continue;
           await pause(clock, 0);
-          breathedMs = clock.monotonicMs();
+          yieldedMs = clock.monotonicMs();
         }
       }
     },
 
     readers: () => readers,
-    figures: (): AudienceFigures => ({ readers, questions: questions.size, ...spent }),
+    figures: (): AudienceFigures => ({ readers, filters: filters.size, ...spent }),
   };
 }

@@ -1,4 +1,7 @@
-/** Which facts a reader of the stream gets, and their wire format. Text for several readers is written once. */
+/**
+ * Which facts a stream reader gets, and their wire format. Text shared by readers is serialized
+ * once.
+ */
 
 import type { Evidence } from '../../contract/evidence/evidence.ts';
 import { canSee, type Visibility } from '../../lifecycle/visibility.ts';
@@ -13,8 +16,8 @@ export interface Wanted {
   pool?: string;
 }
 
-/** Readers with the same key are sent the same bytes. */
-export const audienceKey = ({ topics, visibility, node_id, allocation_id, workflow_id, pool }: Wanted): string =>
+/** Readers with the same key share the same bytes. */
+export const filterKey = ({ topics, visibility, node_id, allocation_id, workflow_id, pool }: Wanted): string =>
   JSON.stringify([[...topics].toSorted(), visibility, node_id, allocation_id, workflow_id, pool]);
 
 const isVisible = (allocation_id: string | null, batch: FeedBatch, { visibility }: Wanted): boolean =>
@@ -38,8 +41,8 @@ function isWanted(fact: About, batch: FeedBatch, wanted: Wanted): boolean {
 }
 
 /**
- * The current state of what facts are about. Each names the allocation it belongs to now, and that is checked too: a node
- * may have gone to another tenant since the fact was recorded.
+ * The current state of what facts are about. Each names the allocation it belongs to now, and that
+ * is checked too: a node may have gone to another tenant since the fact was recorded.
  */
 const shapes = [
   { topic: 'nodes', name: 'node', key: 'node_id', of: (batch: FeedBatch) => batch.nodes },
@@ -63,8 +66,8 @@ function writtenOnce() {
 }
 
 /**
- * Renders a batch for one reader; empty where it wants nothing of it. Current states come first, then the facts with their
- * cursors: a reader that disconnects in between gets the facts again.
+ * Renders a batch for one reader; empty if it wants nothing of it. Current states come first, then
+ * the facts with their cursors: a reader that disconnects in between gets the facts again.
  */
 export function renderer(batch: FeedBatch): (wanted: Wanted) => string {
   const written = writtenOnce();

@@ -1,4 +1,4 @@
-/** A stream that catches up has a bounded time for it, by a clock that the test moves. */
+/** The time limit of a stream that catches up, on a virtual clock. */
 import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
 import { testStore } from '../../../test/support/store.ts';
@@ -11,10 +11,10 @@ import { testFleet } from '../../store/testing/fleet.ts';
 import type { ApiServices } from '../services.ts';
 import { streamOpen } from './stream.ts';
 
-/** More facts than one page of a stream, of which the first fills the buffer of a reader that takes nothing. */
+/** More facts than one page; the first page fills the buffer of a reader that does not read. */
 const facts = 600;
 
-/** What `streamOpen` uses of a response, in front of a reader that takes something only when the test does. */
+/** The parts of a response that `streamOpen` uses, read only when the test reads. */
 const slowResponse = () =>
   Object.assign(new PassThrough({ highWaterMark: 1024 }), { socket: null, removeHeader() {}, writeHead() {} });
 
@@ -67,7 +67,7 @@ async function catchingUp() {
   return { clock, response, counts, done, close: store.close };
 }
 
-test('a reader that is too slow to catch up is let go after 60 s, and its place is free', async () => {
+test('drops a reader that takes more than 60 s to catch up, and frees its place', async () => {
   const { clock, response, counts, done, close } = await catchingUp();
   try {
     await clock.advance(59_000);
@@ -76,14 +76,14 @@ test('a reader that is too slow to catch up is let go after 60 s, and its place 
     await clock.advance(2_000);
     expect(response.destroyed).toBe(true);
     await done;
-    // The bound ended it, and not its stalls, which are counted.
+    // The time limit ended it, not the stall limit, which would be counted.
     expect(counts).toEqual({ held: 0, dropped: 0 });
   } finally {
     await close();
   }
 });
 
-test('a reader that has caught up in time stays', async () => {
+test('keeps a reader that caught up in time', async () => {
   const { clock, response, counts, done, close } = await catchingUp();
   try {
     response.resume();

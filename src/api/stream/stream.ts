@@ -1,4 +1,7 @@
-/** `GET /v1/stream`: live changes as server-sent events, resumed by cursor without loss or repeats. */
+/**
+ * `GET /v1/stream`: live changes as server-sent events, resumed by cursor without loss or
+ * duplicates.
+ */
 import type { Writable } from 'node:stream';
 import { now } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
@@ -20,18 +23,18 @@ import type { Piece } from './stream-audience.ts';
 import { position, renderer, type Wanted } from './stream-events.ts';
 
 const aliveEveryMs = 5_000;
-/** How often an open stream asks whether its session has been idle for too long; that leaves no fact. */
+/** How often an open stream checks whether its session has timed out; a timeout leaves no fact. */
 const sessionCheckMs = 60_000;
 const catchUpBatch = 500;
-/** A reader this far behind is let go; it comes back with its cursor and slows nobody down. */
-const mostUnsentBytes = 4 * 1024 * 1024;
-/** So is one that has taken nothing for this many signs of life. */
-const mostStalls = 12;
+/** A reader this far behind is dropped. It resumes from its cursor and slows nobody down. */
+const maxUnsentBytes = 4 * 1024 * 1024;
+/** So is one that read nothing during this many keep-alives. */
+const maxStalls = 12;
 const maxCatchUpMs = 60_000;
 
 const drained = (out: Writable): Promise<void> =>
   new Promise((resolve) => {
-    // It closed before anybody listened, and says so only once.
+    // The close event may have passed already.
     if (out.destroyed) resolve();
     const end = () => {
       out.off('drain', end).off('close', end);
@@ -41,19 +44,19 @@ const drained = (out: Writable): Promise<void> =>
   });
 
 /**
- * One reader. Until it has caught up it reads from the store at its own pace and live batches are only noted; from then on
- * it gets them as they come. What it has had is never sent again, whichever way it comes.
+ * One reader. Until it has caught up it reads from the store at its own pace and only notes that
+ * live batches came; then it gets the live batches. A fact is never sent twice.
  */
 function openReader(out: Writable, person: Person, start: Cursor, wanted: Wanted, services: ApiServices) {
   const { feed, clock } = services;
   let reached = start;
-  /** What the reader itself knows of that, and would resume from. */
-  let told = start;
+  /** The last cursor that the reader was sent, from which it would resume. */
+  let sent = start;
   let live = false;
   let missed = false;
   let stalls = 0;
 
-  const letGo = () => {
+  const drop = () => {
     feed.noteDropped();
     out.destroy();
   };
@@ -62,7 +65,7 @@ function openReader(out: Writable, person: Person, start: Cursor, wanted: Wanted
     reached = last;
     const text = renderer(batch)(wanted);
     if (text === '') return true;
-    told = last;
+    sent = last;
     return out.write(text);
   };
 
@@ -70,7 +73,7 @@ function openReader(out: Writable, person: Person, start: Cursor, wanted: Wanted
     if (isAfter(first, reached)) {
       reached = last;
       if (!bytes) return;
-      told = last;
+      sent = last;
       out.write(bytes);
     } else if (isAfter(last, reached)) {
       const facts = batch.facts.filter((fact) => isAfter(parseCursor(fact.cursor) ?? reached, reached));
@@ -78,10 +81,10 @@ function openReader(out: Writable, person: Person, start: Cursor, wanted: Wanted
     }
   };
 
-  /** It is told where it stands also past what it did not want, so that a resume does not read that again. */
+  /** Sends the position past skipped facts too, so that a resume does not read them again. */
   const showPosition = () => {
-    if (told !== reached) out.write(position(formatCursor(reached)));
-    told = reached;
+    if (sent !== reached) out.write(position(formatCursor(reached)));
+    sent = reached;
   };
 
   const leave = feed.add({
@@ -91,9 +94,9 @@ function openReader(out: Writable, person: Person, start: Cursor, wanted: Wanted
     end: () => out.destroy(),
     take(piece) {
       if (!live) missed ||= piece.bytes !== null && !piece.batch.moved;
-      else if (out.writableLength > mostUnsentBytes) letGo();
+      else if (out.writableLength > maxUnsentBytes) drop();
       else if (!piece.batch.moved) takeFacts(piece);
-      // Who is behind anyway is not burdened with what the next look shows as well.
+      // A reader that is behind skips progress ticks; the next tick repeats them.
       else if (piece.bytes && !out.writableNeedDrain) out.write(piece.bytes);
     },
   });
@@ -107,30 +110,32 @@ function openReader(out: Writable, person: Person, start: Cursor, wanted: Wanted
     if (!(await isSessionOpen(services.db, session_id, idleSince(now(clock), services)))) out.destroy();
   };
 
-  /** Ends a stream that nobody reads or may read any more, and tells the others, now and then, that we are still here. */
-  const showLife = () => {
+  /** Ends streams that are stuck or no longer permitted, and sends keep-alives on the others. */
+  const keepAlive = () => {
     stalls = out.writableNeedDrain ? stalls + 1 : 0;
-    if (stalls > mostStalls) letGo();
+    if (stalls > maxStalls) drop();
     else if (person.expires_at && person.expires_at <= now(clock)) out.destroy();
     else {
       showPosition();
       out.write(': alive\n\n');
       endWithSession().catch((error) => services.log.warn({ error }, 'could not check the session of a stream'));
-      cancel = clock.after(aliveEveryMs, showLife);
+      cancel = clock.after(aliveEveryMs, keepAlive);
     }
   };
-  let cancel = clock.after(aliveEveryMs, showLife);
+  let cancel = clock.after(aliveEveryMs, keepAlive);
   out.on('close', () => {
     leave();
     cancel();
   });
 
   return {
-    /** For one that begins where the feed is: nothing can be missing. */
+    /** For a reader that starts at the feed's position: nothing can be missing. */
     beginHere() {
       live = true;
     },
-    /** `first` was read before this reader was added to the feed, so at least one more page is read. */
+    /**
+     * `first` was read before this reader was added to the feed, so at least one more page is read.
+     */
     async catchUp(first: VisiblePage) {
       let page = first;
       do {
@@ -154,12 +159,13 @@ export const streamOpen: Handler<'stream-open'> = async ({ query, person, reques
     topics: new Set((query?.topics ?? 'nodes,allocations,operations,evidence').split(',')),
     visibility: person().visibility,
   };
-  const asked = String(request.headers['last-event-id'] ?? query?.cursor ?? '');
-  const given = asked === '' ? undefined : parseCursor(asked);
-  if (asked !== '' && !given) throw new ApiProblem('invalid_cursor');
+  const requested = String(request.headers['last-event-id'] ?? query?.cursor ?? '');
+  const given = requested === '' ? undefined : parseCursor(requested);
+  if (requested !== '' && !given) throw new ApiProblem('invalid_cursor');
   services.places.streams.hold(person(), reply);
   const start = given ?? parseCursor(services.feed.position()) ?? startCursor;
-  // After a restart everybody resumes, so one page is only charged; longer ones are limited.
+  // After a restart every reader resumes, so one page is only charged; longer catch-ups are
+  // limited.
   if (given) services.rates.chargePage(request, catchUpBatch);
   const first = given && (await readVisibleAfter(services.db, given, wanted, catchUpBatch));
   const endCatchUp = first?.more ? services.places.catch_ups.take(person()) : () => {};
@@ -167,11 +173,12 @@ export const streamOpen: Handler<'stream-open'> = async ({ query, person, reques
   reply.hijack();
   const response = reply.raw;
   if (response.destroyed) {
-    // The caller left while the page was read; its close event has passed.
+    // The caller disconnected while the page was read; the close event has passed.
     endCatchUp();
     return undefined;
   }
-  // It ends with its connection, so nothing has to be counted into chunks, and the same bytes do for every reader.
+  // The stream ends with its connection, so it needs no chunked encoding and readers can share
+  // bytes.
   response.removeHeader('transfer-encoding');
   response.writeHead(200, {
     'content-type': 'text/event-stream; charset=utf-8',
@@ -182,13 +189,13 @@ export const streamOpen: Handler<'stream-open'> = async ({ query, person, reques
     'x-correlation-id': request.correlation_id,
   });
   response.write(`retry: 1000\n${position(formatCursor(start))}`);
-  // Once the head has gone the body needs nothing that the response would add, which holds every piece back for a turn.
+  // After the head, write to the socket: the response object would delay every write by a turn.
   const reader = openReader(response.socket ?? response, person(), start, wanted, services);
   if (!first) {
     reader.beginHere();
     return undefined;
   }
-  // A reader that is too slow for this resumes from where it came to, and others had a turn.
+  // A reader that is too slow resumes later from its cursor, so that others get its place.
   const cancel = services.clock.after(maxCatchUpMs, () => response.destroy());
   try {
     await reader.catchUp(first);

@@ -1,12 +1,15 @@
-/** Waits, within bounds, until the evidence tail brings a fact that somebody waits for; long polls hang on this and ask no database. */
+/**
+ * Waits until the evidence tail brings a wanted fact, the time is over or the caller disconnects.
+ * Long polls use this instead of querying the database.
+ */
 import type { FastifyRequest } from 'fastify';
 import type { Evidence } from '../../contract/evidence/evidence.ts';
 import type { ApiServices } from '../services.ts';
 
-export function untilFact(
+export function waitForFact(
   services: Pick<ApiServices, 'tail' | 'clock'>,
   request: FastifyRequest,
-  mostMs: number,
+  maxMs: number,
   wanted: (fact: Evidence) => boolean,
 ): Promise<void> {
   return new Promise((resolve) => {
@@ -19,7 +22,7 @@ export function untilFact(
     const unsubscribe = services.tail.subscribe((fact) => {
       if (wanted(fact)) end();
     });
-    const cancel = services.clock.after(mostMs, end);
+    const cancel = services.clock.after(maxMs, end);
     request.raw.socket.once('close', end);
   });
 }

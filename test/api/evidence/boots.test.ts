@@ -161,11 +161,11 @@ describe('a budget', () => {
     await server.client.call('pool-budget', { params: { pool: 'taught' }, body });
     const deed = await deedOn('taught', 720);
     expect(deed.data).toMatchObject({ pool: 'taught', from_source: 'learned', from_seconds: 600, seconds: 720 });
-    expect(deed.summary).toBe('pool taught gives 720 s to provision instead of 600 s: the mirror is slow today');
+    expect(deed.summary).toBe('provision budget of pool taught set to 720 s, was 600 s: the mirror is slow today');
     const fixed = { ...body, budget_seconds: 900, policy: 'fixed' as const };
     await server.client.call('pool-budget', { params: { pool: 'taught' }, body: fixed });
     expect((await deedOn('taught', 900)).summary).toMatch(
-      /^pool taught gives 900 s .*, and learns no more: the mirror is slow today$/,
+      /^provision budget of pool taught set to 900 s, .*; learning is off: the mirror is slow today$/,
     );
   });
 

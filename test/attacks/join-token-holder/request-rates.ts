@@ -12,7 +12,7 @@ export const requestRateAttacks: Attack[] = [
     without: [
       {
         file: 'src/api/compat/serve.ts',
-        find: 'else if (whom.joined && !isOfMachine(route))',
+        find: 'else if (admitted.joined && !isOfMachine(route))',
         replace: 'else if (whom.joined && !isOfMachine(route) && false)',
       },
     ],

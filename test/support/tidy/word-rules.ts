@@ -7,6 +7,7 @@ const rewritten = [
   'console/',
   'scripts/',
   'src/agent/',
+  'src/api/',
   'src/base/',
   'src/contract/',
   'src/doctor/',
@@ -34,7 +35,7 @@ const rewritten = [
 ];
 
 /** `meant` is a field of the wire contract there. */
-const waiting = ['src/contract/fleet/find.ts', 'console/src/features/find/FindPage.tsx'];
+const waiting = ['src/contract/fleet/find.ts', 'src/api/routes/find.ts', 'console/src/features/find/FindPage.tsx'];
 
 const applies = (path: string) =>
   isCode(path) && !isGenerated(path) && rewritten.some((place) => path.startsWith(place)) && !waiting.includes(path);

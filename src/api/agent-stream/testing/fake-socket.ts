@@ -1,4 +1,4 @@
-/** A WebSocket without a network: what was sent, and how it was closed. */
+/** A WebSocket without a network: records what was sent and how it was closed. */
 import { EventEmitter } from 'node:events';
 
 export class FakeSocket extends EventEmitter {

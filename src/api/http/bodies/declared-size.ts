@@ -1,4 +1,4 @@
-/** How large a body will be, as far as its headers say: for limits that apply before it is read. */
+/** The size of a body: declared by the headers before it is read, measured afterwards. */
 import type { FastifyRequest } from 'fastify';
 
 /** A chunked body may become as large as the route allows. */
@@ -8,7 +8,7 @@ export function declaredBytes({ headers }: Pick<FastifyRequest, 'headers'>, maxB
   return headers['transfer-encoding'] === undefined ? 0 : maxBytes;
 }
 
-/** After the body was read. The text of a chunked one is not kept, so its content is measured. */
+/** After the body was read. The text of a chunked body is not kept, so its content is measured. */
 export function receivedBytes({ headers, body }: Pick<FastifyRequest, 'headers' | 'body'>): number {
   if (headers['transfer-encoding'] === undefined) return Number(headers['content-length']) || 0;
   return Buffer.byteLength(typeof body === 'string' ? body : JSON.stringify(body ?? null));

@@ -1,6 +1,6 @@
 /**
- * Which content types a route reads, and how. Each set of types has a scope of its own with only its parsers, so that the
- * server refuses every other type before it reads a byte of the body.
+ * The content types that routes read, and their parsers. Each set of types has a Fastify scope with
+ * only its own parsers, so that the server refuses other types before reading the body.
  */
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { ApiProblem } from '../../../contract/errors/errors.ts';
@@ -11,12 +11,11 @@ const json = 'application/json';
 const ndjson = 'application/x-ndjson';
 const plainText = 'text/plain';
 const yaml = 'application/yaml';
-/** Other names of YAML in use. */
 const alsoYaml = ['text/yaml', 'application/x-yaml'];
 
 export const jsonOnly: readonly string[] = [json];
 
-/** A route that ships lines reads nothing else. */
+/** A route for NDJSON lines reads nothing else. */
 export const typesReadBy = ({ also_reads = [] }: RouteDeclaration): readonly string[] =>
   also_reads.includes(ndjson) ? also_reads : [json, ...also_reads];
 
@@ -37,7 +36,7 @@ const parsers: Record<string, (scope: FastifyInstance) => void> = {
     ),
 };
 
-/** From here on the scope reads these types and no others. */
+/** Makes the scope read these types only. */
 export function readTypes(scope: FastifyInstance, types: readonly string[]): void {
   scope.removeAllContentTypeParsers();
   for (const type of types) {
@@ -52,7 +51,10 @@ const isEmpty = (body: unknown) =>
 
 const typeOf = (request: FastifyRequest) => request.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase();
 
-/** Says which types the route reads; Fastify would only say that this one is not read. Runs before the body is read. */
+/**
+ * Runs before the body is read. The message names the types that the route reads, which Fastify's
+ * own does not.
+ */
 export function checkContentType(request: FastifyRequest, route: RouteDeclaration): void {
   const given = typeOf(request);
   if (!given || route.method === 'GET') return;
@@ -71,7 +73,7 @@ export function refuseUnwantedBody(request: FastifyRequest, route: RouteDeclarat
   if (takesNoBody(route) && !isEmpty(request.body)) throw new ApiProblem('invalid_request', 'This call takes no body.');
 }
 
-/** After this the body is what the route describes, in whichever form it came. */
+/** Converts a plain text body to the form that the route describes. */
 export function readTextBody(request: FastifyRequest, route: RouteDeclaration): void {
   if (route.reads_text && typeOf(request) === plainText) request.body = route.reads_text(String(request.body ?? ''));
 }

@@ -1,4 +1,7 @@
-/** What YAML is read as, and what is refused. How its cost grows is tested in test/api/input/linear-input.test.ts. */
+/**
+ * How YAML is read, and which texts are refused. How its cost grows:
+ * test/api/input/linear-input.test.ts.
+ */
 import { expect, it } from 'vitest';
 import { hostileYaml } from '../../../../test/api/support/hostile-input.ts';
 import { expectLinear } from '../../../../test/support/growth.ts';
@@ -54,12 +57,12 @@ it('names the line of a mistake', () => {
   expect(() => readYaml('driver: external\nzone: [a\n')).toThrow(/line 3/);
 });
 
-it('refuses what is longer than its limit, and reads what is not', () => {
+it('refuses a text over the size limit, and reads one just below it', () => {
   expect(codeOf(`a: ${'x'.repeat(maxYamlBytes)}`)).toBe('body_too_large');
   expect(codeOf(`a: ${'x'.repeat(maxYamlBytes - 3)}`)).toBe('read');
 });
 
-// The limits on size and tokens hide what the parser's options cost, so the parser is measured without them.
+// The limits on size and tokens hide the cost of the parser itself, so it is measured without them.
 it.for(['many keys', 'closing brackets'])('parses %s in linear time by itself', async (what) => {
   await expectLinear(what, 40_000, (size) => hostileYaml[what]?.(size) ?? '', parseWithoutStacks);
 });

@@ -1,6 +1,7 @@
 /**
- * Reads YAML in time linear to its length. The library looks for duplicate keys and formats errors in quadratic time, so
- * both are switched off; duplicate keys are refused here. What it costs per token is bounded before it parses.
+ * Reads YAML in time linear to its length. The library checks duplicate keys and formats errors in
+ * quadratic time, so both are switched off and duplicate keys are refused here. Limits on tokens,
+ * depth and aliases bound its cost before it parses.
  */
 import { isScalar, Lexer, parseDocument, visit } from 'yaml';
 import { ApiProblem } from '../../../contract/errors/errors.ts';
@@ -16,7 +17,7 @@ const scalarMark = '\u001f';
 
 const invalid = (why: string) => new ApiProblem('malformed_json', `The body is not valid YAML: ${why}`);
 
-/** Counts what the parser would spend time or stack on. */
+/** Refuses texts on which the parser would spend too much time or stack. */
 function checkTokens(text: string): void {
   let tokens = 0;
   let aliases = 0;
@@ -37,7 +38,10 @@ function checkTokens(text: string): void {
   }
 }
 
-/** The library makes an error for each mistake; without their stacks a text full of them costs a fifth. */
+/**
+ * The library creates an error per mistake. Without stack traces a text full of mistakes costs a
+ * fifth.
+ */
 export function parseWithoutStacks(text: string) {
   const before = Error.stackTraceLimit;
   Error.stackTraceLimit = 0;

@@ -1,4 +1,4 @@
-/** The page that a problem's `type` leads to: every code of the catalogue, under its own anchor. */
+/** The page that a problem's `type` links to: every code of the catalogue, under its own anchor. */
 import type { FaultEntry } from '../../../contract/errors/error-entry.ts';
 import { errorCatalogue } from '../../../contract/errors/errors.ts';
 import { pathFaults } from '../../../contract/errors/path-faults.ts';

@@ -1,11 +1,10 @@
-/** Which refusals count against the caller. */
 import { expect, test } from 'vitest';
 import { ApiProblem } from '../../../contract/errors/errors.ts';
 import { countsAsRefused } from './problem-reply.ts';
 
 const retry_after_seconds = 1;
 
-test('a caller that is told to come back is not counted as refused, unless it asked too often', () => {
+test('counts a refusal against the caller unless it was told to retry later or the fault is ours', () => {
   expect(countsAsRefused(new ApiProblem('enrollment_pending', { retry_after_seconds }))).toBe(false);
   expect(countsAsRefused(new ApiProblem('idempotency_in_progress', { retry_after_seconds }))).toBe(false);
   expect(countsAsRefused(new ApiProblem('rate_limited', { retry_after_seconds }))).toBe(true);

@@ -1,4 +1,7 @@
-/** Turns every error into a problem of the catalogue. What is not an operating error is a defect: logged whole, told in one sentence. */
+/**
+ * Turns every error into a problem of the catalogue. An unexpected error is logged in full and
+ * answered as `internal_error`.
+ */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { ApiProblem, type ErrorCode, errorCatalogue } from '../../../contract/errors/errors.ts';
 import type { Problem } from '../../../contract/errors/problem.ts';
@@ -6,7 +9,7 @@ import { problemBody } from '../../../contract/errors/problem-body.ts';
 import { StoreUnavailable } from '../../../store/pg/database.ts';
 import { reportUndocumented } from './undocumented.ts';
 
-/** The framework's own refusals, by its codes. */
+/** Fastify's own errors, by code. */
 const frameworkCodes: Record<string, ErrorCode> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
   FST_ERR_CTP_BODY_TOO_LARGE: 'body_too_large',
@@ -34,8 +37,9 @@ function asProblem(error: unknown): ApiProblem | undefined {
 }
 
 /**
- * Whether a refusal counts against its caller: not where the fault is ours, and not where the caller only came too early and
- * was told when to come back. A 429 counts, since a flood that ignores it has to be slowed down.
+ * Whether a refusal counts against its caller: not if the fault is ours, and not if the caller only
+ * came too early and was told when to retry. A 429 counts, so that a flood that ignores it is
+ * slowed down.
  */
 export function countsAsRefused(error: unknown): boolean {
   const problem = asProblem(error);
@@ -44,14 +48,14 @@ export function countsAsRefused(error: unknown): boolean {
   return status === 429 || (status < 500 && problem.extras.retry_after_seconds === undefined);
 }
 
-/** A defect is logged whole here, and told in one sentence. */
+/** Logs an unexpected error in full; the caller only gets `internal_error`. */
 export function problemOf(
   error: unknown,
-  asked: Pick<FastifyRequest, 'correlation_id' | 'operation'> & { log: Pick<FastifyRequest['log'], 'error'> },
+  request: Pick<FastifyRequest, 'correlation_id' | 'operation'> & { log: Pick<FastifyRequest['log'], 'error'> },
 ): { problem: ApiProblem; body: Problem } {
   const known = asProblem(error);
-  const { correlation_id, operation } = asked;
-  if (!known) asked.log.error({ error, correlation_id, operation }, 'a request met a defect');
+  const { correlation_id, operation } = request;
+  if (!known) request.log.error({ error, correlation_id, operation }, 'a request failed unexpectedly');
   const problem = known ?? new ApiProblem('internal_error');
   return { problem, body: problemBody(problem, correlation_id) };
 }

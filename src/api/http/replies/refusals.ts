@@ -1,6 +1,6 @@
 /**
- * Whoever was kept out, and what was asked for and not done, is evidence: who wanted what of which thing, why, and why not. The first
- * of its kind is a row, repeats are counted.
+ * Records denied callers and refused changes as evidence, with actor, target and reason. The first
+ * of a kind is a row; repeats are counted.
  */
 import type { FastifyRequest } from 'fastify';
 import { now } from '../../../base/clock.ts';
@@ -12,55 +12,59 @@ import type { Transaction } from '../../../store/pg/database.ts';
 import { refusalWriter } from '../../limits/quotas/writers.ts';
 import type { ApiServices } from '../../services.ts';
 import { actorOf } from '../callers.ts';
-import { createToldOnce } from '../rate-limited-notices.ts';
-import { askedFor, idsOfTarget } from '../requested-action.ts';
+import { createRateLimitedNotices } from '../rate-limited-notices.ts';
+import { idsOfTarget, requestedAction } from '../requested-action.ts';
 import { sourceAddress } from '../source-address.ts';
 
-/** Somebody was kept out: by who they are, or by the fence around their machine. */
+/** The caller was denied: by its identity, or by the fence of its machine. */
 function isDenial({ code }: ApiProblem): boolean {
   const { owner_layer, detail_layer }: ErrorEntry = errorCatalogue[code];
   return owner_layer === 'auth' || detail_layer === 'fence';
 }
 
-/** These are about how it was asked for, and the same request may still be served. */
-const aboutTheAsking: readonly ErrorCode[] = ['idempotency_mismatch', 'idempotency_in_progress'];
+/** These concern the retry, not the change; the same request may still be served. */
+const idempotencyCodes: readonly ErrorCode[] = ['idempotency_mismatch', 'idempotency_in_progress'];
 
-/** Asked by POST only because it does not fit an address. */
-function isQuestion({ operation }: FastifyRequest): boolean {
+/** Some reads use POST because the question does not fit into an address. */
+function isReadOnly({ operation }: FastifyRequest): boolean {
   if (operation === null || !(operation in routes)) return false;
   const route: RouteDeclaration = routes[operation as OperationName];
   return route.reads_only === true;
 }
 
-/** A person wanted a change, and how things stand is in its way; what is another tenant's is not there for them. */
+/**
+ * A person requested a change and the current state forbids it. To a tenant, another tenant's
+ * things do not exist: 404.
+ */
 function isRefusal(request: FastifyRequest, { code }: ApiProblem): boolean {
   const { status } = errorCatalogue[code];
-  if (!request.person || request.method === 'GET' || isQuestion(request) || aboutTheAsking.includes(code)) return false;
+  if (!request.person || request.method === 'GET' || isReadOnly(request) || idempotencyCodes.includes(code))
+    return false;
   if (status === 404) return true;
-  // A dry run asks what would be; being told that it would be refused is its answer.
-  return status === 409 && !askedFor(request).dry_run;
+  // For a dry run, the refusal is the answer.
+  return status === 409 && !requestedAction(request).dry_run;
 }
 
-/** Every opening of the sign-in page asks whether somebody is signed in; that nobody is, is its answer. */
-const onlyAskedWhoItIs = ({ operation }: FastifyRequest, { code }: ApiProblem) =>
+/** The sign-in page checks each time whether a session exists; that none does is no refusal. */
+const isSignInCheck = ({ operation }: FastifyRequest, { code }: ApiProblem) =>
   operation === 'session-get' && code === 'token_missing';
 
 export function createRefusalRecorder(
   services: ApiServices,
 ): (request: FastifyRequest, problem: ApiProblem) => Promise<void> {
-  const toldOnce = createToldOnce(services.clock);
+  const notices = createRateLimitedNotices(services.clock);
   return async (request, problem) => {
     const denied = isDenial(problem);
-    if ((!denied && !isRefusal(request, problem)) || onlyAskedWhoItIs(request, problem)) return;
+    if ((!denied && !isRefusal(request, problem)) || isSignInCheck(request, problem)) return;
     const { person, agent_session, operation } = request;
     const address = sourceAddress(request);
     const actor = person ? actorOf(person) : { kind: 'address', id: address, name: address };
-    const { action, target_id, reason } = askedFor(request);
+    const { action, target_id, reason } = requestedAction(request);
     const { code, message } = problem;
-    // What stands in the way may change while the target and the code stay the same, and then it is news.
+    // A new reason is news, even if target and code stay the same.
     const what = [operation, action, code, ...(denied ? [] : [message])].join(' ');
     const notice = { actor: actor.id, what, target: target_id };
-    const entry = toldOnce(notice);
+    const entry = notices.admit(notice);
     if (!entry) return;
     const target = entry.of_many_targets ? null : target_id;
     const fact: Fact = {
@@ -78,9 +82,9 @@ export function createRefusalRecorder(
       Object.assign(fact, await idsOfTarget(target, person, tx));
     };
     const isRecorded = await services.outside.record(refusalWriter(request), [fact], completeIds).catch((error) => {
-      toldOnce.undo(notice, entry);
+      notices.undo(notice, entry);
       throw error;
     });
-    if (!isRecorded) toldOnce.undo(notice, entry);
+    if (!isRecorded) notices.undo(notice, entry);
   };
 }

@@ -1,9 +1,11 @@
-/** A problem that its route does not document is our defect: clients were told that it cannot happen. */
+/**
+ * Finds problems that a route answers but does not document. Clients rely on the documented list.
+ */
 import type { FastifyRequest } from 'fastify';
 import type { ErrorCode } from '../../../contract/errors/errors.ts';
 import { documentedProblems } from '../../../contract/openapi/problems.ts';
 
-/** Logs the defect; the caller still gets the problem. */
+/** Only logs it; the caller still gets the problem. */
 export function reportUndocumented(
   { operation, correlation_id, log }: FastifyRequest,
   { code }: { code: ErrorCode },

@@ -1,4 +1,3 @@
-/** How much is read for callers that are not known yet, by one source and in all. */
 import { EventEmitter } from 'node:events';
 import { expect, test } from 'vitest';
 import { trustedProxies } from '../../../base/network/trusted-proxies.ts';
@@ -35,7 +34,7 @@ function scene() {
 
 const refused = expect.objectContaining({ code: 'rate_limited' });
 
-test('one source has a part, and large bodies leave room for small ones', () => {
+test('limits each source, and keeps room for small bodies', () => {
   const { open, budget } = scene();
   open('192.0.2.1', null);
   expect(() => open('192.0.2.1', 1)).toThrow(refused);
@@ -47,7 +46,7 @@ test('one source has a part, and large bodies leave room for small ones', () => 
   expect(budget.heldBytes()).toBe(100);
 });
 
-test('room comes back when the handler has ended, or when the caller leaves before that', async () => {
+test('frees room when the handler ends, or when the caller disconnects before it starts', async () => {
   const { open, budget } = scene();
   const left = open('192.0.2.1', 10);
   left.raw.emit('close');
@@ -56,14 +55,14 @@ test('room comes back when the handler has ended, or when the caller leaves befo
   const served = open('192.0.2.1', 10);
   const answer = serve(served.request, async () => {
     served.raw.emit('close');
-    expect(budget.heldBytes(), 'its handler goes on').toBe(10);
+    expect(budget.heldBytes(), 'its handler still runs').toBe(10);
     return 'served';
   });
   expect(await answer).toBe('served');
   expect(budget.heldBytes()).toBe(0);
 });
 
-test('a body that is not there in time is given up, one that is being served is not', async () => {
+test('gives up a body that arrives too slowly, but not a request being served', async () => {
   const { open, late, clock } = scene();
   const slow = open('192.0.2.1', 10);
   open('192.0.2.2', 10, { raw: { headers: {}, socket: { remoteAddress: '192.0.2.2' }, complete: true } });

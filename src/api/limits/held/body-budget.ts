@@ -1,6 +1,7 @@
 /**
- * How much of bodies this replica reads at once for callers that it does not know yet: their credential is in the body. One
- * source has a part of it, large bodies leave room for small ones, and a body that arrives slowly is given up.
+ * Limits the bodies that this replica reads at once for callers it cannot identify yet, because
+ * their credential is in the body. Each source has a share, large bodies leave room for small ones,
+ * and a body that arrives too slowly is given up.
  */
 import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -11,7 +12,7 @@ import { sourceNetwork } from '../../http/source-address.ts';
 import { holdUntilServed } from './until-served.ts';
 
 export interface BodyBudget {
-  /** Before the body is read. Throws 429 where there is no room for it. */
+  /** Call before the body is read. Throws 429 if there is no room for it. */
   admit(request: FastifyRequest, reply: FastifyReply, maxBytes: number): void;
   heldBytes(): number;
 }
@@ -21,7 +22,7 @@ const mb = 1024 * kb;
 const usualLimits = {
   total_bytes: 64 * mb,
   source_bytes: 16 * mb,
-  /** Sign-ins and most registrations are small; large batches cannot take this room from them. */
+  /** Sign-ins and most registrations are small; large batches cannot take this room. */
   small_body_bytes: 16 * kb,
   for_small_bytes: 16 * mb,
   deadline_ms: 20_000,
@@ -49,7 +50,7 @@ export function createBodyBudget(
   return {
     admit(request, reply, maxBytes) {
       const bytes = declaredBytes(request, maxBytes);
-      // The token of a relay is checked before its batch is read.
+      // A relay's token is checked before its batch is read.
       if (bytes === 0 || request.relay) return;
       const source = sourceNetwork(request);
       const room = limits.total_bytes - (bytes > limits.small_body_bytes ? limits.for_small_bytes : 0);

@@ -1,4 +1,6 @@
-/** Which connections are kept when there are too many, on a real HTTP server with small caps. */
+/**
+ * Which connections are closed when there are too many, on a real HTTP server with small limits.
+ */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
@@ -23,7 +25,10 @@ let notices: number;
 let clients: Socket[];
 let held: ServerResponse[];
 
-/** `/known` shows a credential; `/held` too, and is not answered; `/busy` shows none and is not answered; `/tasks` waits for tasks. */
+/**
+ * `/known` shows a credential; `/held` too, and is not answered; `/busy` shows none and is not
+ * answered; `/tasks` waits for tasks.
+ */
 function serve(request: IncomingMessage, response: ServerResponse): void {
   if (request.url === '/busy') return;
   if (request.url !== '/') markIdentified(request.socket);
@@ -62,7 +67,7 @@ afterEach(() => {
   server.close();
 });
 
-/** Counted before the next one comes. */
+/** Resolves once the server has counted the connection. */
 async function client(path?: string): Promise<Socket & { heard: string }> {
   const counted = once(server, 'connection');
   const socket = Object.assign(connect((server.address() as AddressInfo).port, '127.0.0.1'), { heard: '' });
@@ -93,7 +98,7 @@ const many = async (count: number, path?: string) => {
 };
 const closed = (sockets: Socket[]) => sockets.filter((socket) => socket.closed || socket.readableEnded).length;
 
-test('a connection that shows nothing gives way to newer ones of its source, and that is noticed once', async () => {
+test('closes the oldest connections without a credential of a source, and reports it once', async () => {
   const silent = await many(5);
   await until('the two oldest to be closed', () => closed(silent) === 2);
   expect(closed(silent.slice(2))).toBe(0);
@@ -101,14 +106,14 @@ test('a connection that shows nothing gives way to newer ones of its source, and
   expect(notices).toBe(1);
 });
 
-test('connections with a credential are not counted by source, and outlast any number that shows none', async () => {
+test('keeps connections with a credential, however many come without one', async () => {
   const known = await many(7, '/known');
   await many(30);
   expect(closed(known)).toBe(0);
   for (const each of known) expect(await ask(each, '/known')).toContain('served');
 });
 
-test('behind a trusted proxy only all of them count', async () => {
+test('applies only the total limit behind a trusted proxy', async () => {
   server.close();
   await open(true);
   const silent = await many(8);
@@ -116,7 +121,7 @@ test('behind a trusted proxy only all of them count', async () => {
   expect(connections.figures()).toMatchObject({ open: 6, closed_unknown: 2 });
 });
 
-test('where all are busy, the reserve serves short requests and lets no machine wait in it', async () => {
+test('serves short requests from the reserve, and refuses long waits there', async () => {
   const held = await many(8, '/held');
   const short = await client('/known');
   expect(short.heard).toContain('served');
@@ -125,7 +130,7 @@ test('where all are busy, the reserve serves short requests and lets no machine 
   expect(closed(held)).toBe(0);
 });
 
-test('an idle connection makes room before anybody is refused', async () => {
+test('closes an idle connection before refusing a new one', async () => {
   const idle = await many(2, '/known');
   await many(6, '/held');
   const served = await client('/known');
@@ -134,7 +139,7 @@ test('an idle connection makes room before anybody is refused', async () => {
   expect(connections.figures()).toMatchObject({ closed_idle: 1, refused: 0 });
 });
 
-test('when all others are busy, the new connection is closed and the others stay', async () => {
+test('closes the new connection when all others are busy', async () => {
   const known = await many(6, '/held');
   await many(3, '/busy');
   held[0]?.end('served');
@@ -145,7 +150,7 @@ test('when all others are busy, the new connection is closed and the others stay
   expect(connections.figures()).toMatchObject({ open: 9, closed_unknown: 1, closed_idle: 0, refused: 0 });
 });
 
-test('the caps follow the limit of open files', () => {
+test('derives the limits from the number of open files', () => {
   expect(connectionCaps(600)).toEqual({ total: 472, reserved: 23, unknown: 236, unknown_source: 59 });
   expect(connectionCaps(20_000)).toMatchObject({ total: 18_000, unknown_source: 2_250 });
   expect(connectionCaps(10).total).toBe(64);

@@ -1,7 +1,8 @@
 /**
- * Which connections are kept when there are more than this process may have open. A connection that has shown no credential
- * gives way to newer ones, so slow clients cannot keep others out; many machines behind one address show theirs at once and
- * are not counted. Idle connections come next. The last part is kept for short requests and for people.
+ * Decides which connections to close when more are open than this process may hold. First the
+ * oldest without a credential, so that slow clients cannot keep others out; machines behind one
+ * address identify themselves at once and are not counted. Then idle ones. The rest is reserved for
+ * short requests and for people.
  */
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
@@ -15,14 +16,16 @@ import { networkOf } from '../../http/source-address.ts';
 export interface ConnectionCaps {
   /** All connections. */
   total: number;
-  /** Of these, kept for short requests and people: no agent waits for tasks or streams here. */
+  /** Of these, reserved for short requests and people: no agent waits for tasks or streams here. */
   reserved: number;
-  /** Connections without a credential, in total and per address. Beyond that, the oldest one is closed. */
+  /**
+   * Connections without a credential, in total and per address. Beyond that, the oldest is closed.
+   */
   unknown: number;
   unknown_source: number;
 }
 
-/** For the database, logs, child processes and whatever else the server opens itself. */
+/** For the database, logs, child processes and other files of the server itself. */
 const ownFiles = 128;
 
 export function connectionCaps(openFiles: number): ConnectionCaps {
@@ -43,26 +46,26 @@ export interface ConnectionFigures {
 }
 
 export interface Connections {
-  /** Counts what connects to this server from now on. */
+  /** Counts the connections to this server from now on. */
   watch(server: Server): void;
   figures(): ConnectionFigures;
 }
 
-/** What is known of a connection; on the socket that requests come by, so that a request costs no look-up. */
+/** The state of a connection, stored on its socket so that a request costs no look-up. */
 const state = Symbol('connection');
 interface Connection {
-  /** Node keeps the response that is under way here, and null in between. */
+  /** Node's current response on this socket; null between requests. */
   socket: Socket & { _httpMessage?: { req?: { complete?: boolean } } | null };
   source: string;
   hasCredential: boolean;
-  /** It holds a place of the reserve. */
+  /** It uses one of the reserved connections. */
   isReserved: boolean;
   /** A stream: never idle. */
   isUpgraded: boolean;
 }
 type Counted = { [state]?: Connection };
 
-/** A request on this connection has shown a credential that is good. */
+/** Marks a connection on which a request showed a valid credential. */
 export function markIdentified(socket: object): void {
   const connection = (socket as Counted)[state];
   if (connection) connection.hasCredential = true;
@@ -70,23 +73,23 @@ export function markIdentified(socket: object): void {
 
 const isReserved = (socket: object): boolean => (socket as Counted)[state]?.isReserved ?? false;
 
-/** Machines wait here for a long time; the reserve is not for that. */
+/** Long waits of machines, which the reserve is not for. */
 const holds: readonly OperationName[] = ['agent-task-next', 'agent-stream'];
 const retryAfterSeconds = 5;
 
-/** Once it is known who asks. */
+/** Call this once the caller is identified. */
 export function admitOnConnection({ raw, person, agent_session, relay }: FastifyRequest, name: OperationName): void {
   if (person || agent_session || relay) markIdentified(raw.socket);
   if (holds.includes(name) && isReserved(raw.socket))
     throw new ApiProblem('rate_limited', {
-      detail: 'This replica has no connection left that may be held open.',
+      detail: 'This replica has no connection left for long waits.',
       retry_after_seconds: retryAfterSeconds,
     });
 }
 
 const noticeEveryMs = 10_000;
-/** So many are looked at for an idle one; busy ones go to the end of the queue. */
-const maxLooks = 256;
+/** Connections examined per search for an idle one; busy ones move to the end of the queue. */
+const maxExamined = 256;
 
 export function createConnections(needs: {
   clock: Clock;
@@ -128,11 +131,11 @@ export function createConnections(needs: {
     onPressure({ ...figures(), caps, source: connection.source });
   };
 
-  /** The oldest that has shown nothing and waits for nobody but its client: a whole request is ours to answer. */
+  /** The oldest connection without a credential that is not waiting for our answer. */
   const oldestUnknown = (queue: Set<Connection>): Connection | undefined => {
-    let looks = 0;
+    let examined = 0;
     for (const connection of queue) {
-      if (looks++ >= maxLooks) return undefined;
+      if (examined++ >= maxExamined) return undefined;
       if (connection.hasCredential) forgetUnknown(connection);
       else if (connection.socket._httpMessage?.req?.complete) {
         queue.delete(connection);
@@ -141,18 +144,18 @@ export function createConnections(needs: {
     }
     return undefined;
   };
-  const closeUnknownBeyond = (queue: Set<Connection>, most: number) => {
-    while (queue.size > most) {
+  const closeUnknownBeyond = (queue: Set<Connection>, max: number) => {
+    while (queue.size > max) {
       const oldest = oldestUnknown(queue);
-      if (!oldest || queue.size <= most) return;
+      if (!oldest || queue.size <= max) return;
       close(oldest, 'closed_unknown');
     }
   };
 
   const oldestIdle = (except: Connection): Connection | undefined => {
-    let looks = 0;
+    let examined = 0;
     for (const connection of all) {
-      if (looks++ >= maxLooks) return undefined;
+      if (examined++ >= maxExamined) return undefined;
       const isIdle = !connection.isUpgraded && connection.socket._httpMessage == null;
       if (isIdle && connection !== except) return connection;
       all.delete(connection);
@@ -173,7 +176,7 @@ export function createConnections(needs: {
 
   const onConnection = (socket: Socket) => {
     const address = plainAddress(socket.remoteAddress ?? '') ?? '';
-    // Everybody behind a trusted proxy has its address.
+    // All callers behind a trusted proxy share its address.
     const source = proxies.trusts(address) ? '' : networkOf(address);
     const connection = { socket, source, hasCredential: false, isReserved: false, isUpgraded: false };
     (socket as Counted)[state] = connection;
@@ -191,14 +194,14 @@ export function createConnections(needs: {
       closeUnknownBeyond(same, caps.unknown_source);
     }
     closeUnknownBeyond(unknown, caps.unknown);
-    // If all others are busy, the new connection was closed itself, and no other has to be.
+    // If all others are busy, the new connection itself was closed and no other has to be.
     if (all.has(connection)) makeRoom(connection);
   };
 
   return {
     watch(server) {
       server.on('connection', onConnection);
-      // Requests come by the socket that decrypts.
+      // With TLS, requests arrive on the decrypting socket.
       server.on('secureConnection', (socket: Socket) => {
         const connection = byPeer.get(peerOf(socket));
         if (!connection) return;
@@ -209,7 +212,7 @@ export function createConnections(needs: {
         const connection = (socket as Counted)[state];
         if (connection) connection.isUpgraded = true;
       });
-      // What was served from the reserve makes room for the next.
+      // A reserved connection serves one request and closes.
       server.prependListener('request', ({ socket }, response) => {
         if (isReserved(socket)) response.shouldKeepAlive = false;
       });

@@ -1,4 +1,3 @@
-/** Who gets a place while others hold some. */
 import { EventEmitter } from 'node:events';
 import type { FastifyReply } from 'fastify';
 import { expect, it } from 'vitest';
@@ -15,7 +14,7 @@ const byShares = {
 function scene(shares: Shares = byShares) {
   const places = createPlaces('event streams', shares);
   const open: EventEmitter[] = [];
-  /** Holds as many as it gets. */
+  /** Takes places until it is refused; returns how many it got. */
   const fill = (token_id: string, tenant: string | null): number => {
     const visibility = tenant === null ? wholeFleet : tenantOnly(tenant);
     for (let got = 0; ; got++) {
@@ -33,7 +32,7 @@ function scene(shares: Shares = byShares) {
   return { places, fill, open };
 }
 
-it('goes by token, by tenant and by all tenants, and keeps the rest for the fleet', () => {
+it('limits tokens, tenants and all tenants together, and keeps the rest for the fleet', () => {
   const { fill } = scene();
   expect(fill('a1', 'acme'), 'one token').toBe(3);
   expect(fill('a2', 'acme'), 'one tenant').toBe(1);
@@ -42,15 +41,15 @@ it('goes by token, by tenant and by all tenants, and keeps the rest for the flee
   expect(fill('f2', null), 'the fleet, by all there is').toBe(1);
 });
 
-it('keeps the last part for tenants that hold few, however many the others would take', () => {
+it('keeps a part for tenants that hold few', () => {
   const { fill } = scene({ ...byShares, kept: 3, few: 2 });
   expect(fill('a1', 'acme')).toBe(3);
-  expect(fill('a2', 'acme'), 'beyond the kept part it has enough').toBe(0);
+  expect(fill('a2', 'acme'), 'the kept part is not for it').toBe(0);
   expect(fill('g1', 'globex'), 'a newcomer gets a few').toBe(2);
   expect(fill('i1', 'initech'), 'until all is gone').toBe(1);
 });
 
-it('takes back a place once, however often it is given back', () => {
+it('frees a place once, however often it is given back', () => {
   const { places } = scene();
   const giveBack = places.take({ token_id: 'a', name: 'a', visibility: tenantOnly('acme') });
   places.take({ token_id: 'a', name: 'a', visibility: tenantOnly('acme') });
@@ -59,7 +58,7 @@ it('takes back a place once, however often it is given back', () => {
   expect(places.held()).toBe(1);
 });
 
-it('gives a place back when its exchange ends', () => {
+it('frees a place when its response closes', () => {
   const { fill, open, places } = scene();
   fill('a1', 'acme');
   open.pop()?.emit('close');
@@ -69,7 +68,7 @@ it('gives a place back when its exchange ends', () => {
   expect(places.held()).toBe(0);
 });
 
-it('holds nothing for a caller that has left before it got its place', () => {
+it('holds no place for a caller that has disconnected', () => {
   const { places } = scene();
   const raw = Object.assign(new EventEmitter(), { closed: true });
   places.hold(

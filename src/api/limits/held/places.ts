@@ -1,7 +1,7 @@
 /**
- * How many connections and long calls of people this replica holds at once. One token, one tenant and all tenants together
- * have a share each; the rest is for the people who run the fleet. The last part of the tenants' share is kept for tenants
- * that hold few, so that a few large tenants cannot shut the others out.
+ * Limits the connections and long calls that people hold on this replica. Tokens, tenants and all
+ * tenants together have a share each; the rest is for the fleet's operators. Part of the tenants'
+ * share is kept for tenants that hold few, so that large tenants cannot shut the others out.
  */
 import type { FastifyReply } from 'fastify';
 import { ApiProblem } from '../../../contract/errors/errors.ts';
@@ -15,22 +15,24 @@ export interface Shares {
   /** Of `all_tenants`, this many are for tenants that hold fewer than `few`. */
   kept: number;
   few: number;
-  /** How long places are usually held: retrying sooner frees none. */
+  /** How long places are usually held; retrying sooner frees none. */
   retry_after_seconds: number;
 }
 
 type Holder = Pick<Person, 'token_id' | 'name' | 'visibility'>;
 
 export interface Places {
-  /** Takes a place, or throws the problem of a caller that has to wait. Returns the way to give it back. */
+  /** Takes a place or throws 429. Returns how to give it back. */
   take(holder: Holder): () => void;
-  /** Takes a place until the exchange is over. */
+  /** Takes a place until the response is closed. */
   hold(holder: Holder, reply: FastifyReply): void;
   held(): number;
 }
 
-/** A call may have ended while its caller was looked up; then the event has passed already. */
-export function whenOver({ raw }: FastifyReply, act: () => void): void {
+/**
+ * The response may have closed while the caller was looked up; then the event has passed already.
+ */
+export function onClose({ raw }: FastifyReply, act: () => void): void {
   if (raw.closed || raw.destroyed) act();
   else raw.once('close', act);
 }
@@ -44,7 +46,7 @@ function countOf(counts: Map<string, number>, key: string) {
   return { now: () => counts.get(key) ?? 0, change };
 }
 
-/** `what` names in the plural what is held, for the message. */
+/** `what` is the plural noun for the message. */
 export function createPlaces(what: string, shares: Shares): Places {
   const byToken = new Map<string, number>();
   const byTenant = new Map<string, number>();
@@ -52,8 +54,8 @@ export function createPlaces(what: string, shares: Shares): Places {
   let ofTenants = 0;
 
   const { retry_after_seconds } = shares;
-  const refuse = (who: string, most: number) => {
-    const detail = `${who} reached its limit of ${most} ${what}. Close some, or try again later.`;
+  const refuse = (who: string, max: number) => {
+    const detail = `${who} reached its limit of ${max} ${what}. Close some, or try again later.`;
     throw new ApiProblem('rate_limited', { detail, retry_after_seconds });
   };
 
@@ -84,30 +86,32 @@ export function createPlaces(what: string, shares: Shares): Places {
 
   return {
     take,
-    hold: (holder, reply) => whenOver(reply, take(holder)),
+    hold: (holder, reply) => onClose(reply, take(holder)),
     held: () => total,
   };
 }
 
-/** Beyond a thousand and some a replica would serve its readers late; the next ones try again, or another replica. */
+/**
+ * With more readers a replica would serve them late. Further ones retry, or use another replica.
+ */
 export const streamShares: Shares = {
   ...{ total: 1_200, all_tenants: 800, one_tenant: 300, one_token: 200 },
   ...{ kept: 200, few: 10, retry_after_seconds: 15 },
 };
 
-/** Each looks at the store every two seconds. */
+/** Each polls the store every two seconds. */
 const logFollowShares: Shares = {
   ...{ total: 400, all_tenants: 250, one_tenant: 100, one_token: 50 },
   ...{ kept: 60, few: 5, retry_after_seconds: 15 },
 };
 
-/** Each reads one page after the other; together they must leave connections of the store to everything else. */
+/** Each reads page after page; together they must leave database connections to the rest. */
 const catchUpShares: Shares = {
   ...{ total: 12, all_tenants: 8, one_tenant: 4, one_token: 3 },
   ...{ kept: 3, few: 1, retry_after_seconds: 5 },
 };
 
-/** Each unpacks up to 32 MB of lines on the thread that serves everybody. */
+/** Each unpacks up to 32 MB of lines on the one thread that serves everybody. */
 const logSearchShares: Shares = {
   ...{ total: 24, all_tenants: 16, one_tenant: 6, one_token: 4 },
   ...{ kept: 4, few: 1, retry_after_seconds: 2 },

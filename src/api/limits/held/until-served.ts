@@ -1,10 +1,11 @@
 /**
- * What a request holds until it is served: room for its body, a reservation for what it writes. Released when its handler has
- * ended, or when the caller leaves before the handler began. A handler goes on after its caller has left, and so does the hold.
+ * Releases what a request holds (room for its body, a write reservation) once its handler has
+ * ended, or when the caller disconnects before the handler starts. A handler goes on after its
+ * caller has disconnected, and so does the hold.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { ApiProblem } from '../../../contract/errors/errors.ts';
-import { whenOver } from './places.ts';
+import { onClose } from './places.ts';
 
 interface Held {
   state: 'waiting' | 'serving' | 'released';
@@ -26,17 +27,17 @@ export function holdUntilServed(request: FastifyRequest, reply: FastifyReply, re
   }
   const held: Held = { state: 'waiting', releases: [release] };
   heldBy.set(request, held);
-  whenOver(reply, () => {
+  onClose(reply, () => {
     if (held.state === 'waiting') releaseAll(held);
   });
 }
 
-/** Runs the handler of a request, then releases what it holds. */
+/** Runs the handler of a request, then releases what the request holds. */
 export async function serve<Answer>(request: FastifyRequest, handle: () => Promise<Answer>): Promise<Answer> {
   const held = heldBy.get(request);
   if (!held) return handle();
   if (held.state === 'released')
-    throw new ApiProblem('request_timeout', 'The caller left before its request was served.');
+    throw new ApiProblem('request_timeout', 'The caller disconnected before its request was served.');
   held.state = 'serving';
   try {
     return await handle();

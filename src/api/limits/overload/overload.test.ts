@@ -12,7 +12,7 @@ function watched(beat_rate = 100) {
     beat_rate,
     beats: { added: () => heard.added, storedAfterMs: () => heard.behind },
   });
-  /** So many beats in each half of a second. */
+  /** `beats` per half second. */
   const pass = async (seconds: number, beats = 0) => {
     for (let half = 0; half < seconds * 2; half++) {
       heard.added += beats;
@@ -22,7 +22,7 @@ function watched(beat_rate = 100) {
   return { overload, heard, pass };
 }
 
-test('a moment of much is no overload, and a few seconds of it are', async () => {
+test('sheds after a few seconds of high load, not after a moment', async () => {
   const { overload, pass } = watched();
   await pass(10, 50);
   expect(overload.shedding()).toMatchObject({ reads: false, beats: false });
@@ -31,11 +31,11 @@ test('a moment of much is no overload, and a few seconds of it are', async () =>
   await pass(10, 250);
   expect(overload.shedding()).toMatchObject({ reads: true, beats: true });
   await pass(20, 50);
-  expect(overload.shedding(), 'and it is over').toEqual({ reads: false, beats: false, stretch: 1 });
+  expect(overload.shedding(), 'it is over').toEqual({ reads: false, beats: false, stretch: 1 });
   overload.stop();
 });
 
-test('lists are refused first and the overview last, but never Attention and a single node', async () => {
+test('refuses lists first and the overview last, but never Attention and single nodes', async () => {
   const { overload, heard, pass } = watched();
   const admits = (name: OperationName, query = {}) => {
     try {
@@ -46,7 +46,7 @@ test('lists are refused first and the overview last, but never Attention and a s
       return false;
     }
   };
-  const asked = () => ({
+  const admitted = () => ({
     lists: admits('node-list', { status: 'ready' }) || admits('fleet-get') || admits('timeline-get'),
     overview: admits('overview-get'),
     one: admits('node-get') && admits('node-explain') && admits('node-list', { ids: 'node_1' }),
@@ -56,20 +56,20 @@ test('lists are refused first and the overview last, but never Attention and a s
       attentionStatuses.operations.every((status) => admits('operation-list', { status })) &&
       (['brake-get', 'sweep-list', 'pool-list', 'residue-list', 'drift-list'] as const).every((name) => admits(name)),
   });
-  expect(asked()).toEqual({ lists: true, overview: true, one: true, attention: true });
+  expect(admitted()).toEqual({ lists: true, overview: true, one: true, attention: true });
   heard.behind = 3_000;
   await pass(10);
   expect(overload.shedding()).toMatchObject({ reads: true, beats: false });
-  expect(asked()).toEqual({ lists: false, overview: true, one: true, attention: true });
+  expect(admitted()).toEqual({ lists: false, overview: true, one: true, attention: true });
   heard.behind = 6_000;
   await pass(20);
   expect(overload.shedding()).toMatchObject({ reads: true, beats: true });
-  expect(asked()).toEqual({ lists: false, overview: false, one: true, attention: true });
+  expect(admitted()).toEqual({ lists: false, overview: false, one: true, attention: true });
   expect(overload.figures()).toMatchObject({ reads_shed: 7, beats_shed: 0 });
   overload.stop();
 });
 
-test('one flush that was late by an outage is no overload', async () => {
+test('does not shed after one late flush', async () => {
   const { overload, heard, pass } = watched();
   heard.behind = 60_000;
   await pass(0.5);
@@ -80,7 +80,7 @@ test('one flush that was late by an outage is no overload', async () => {
   overload.stop();
 });
 
-test('nor is a minute in which the process itself was stopped, but a loop that stays late is', async () => {
+test('does not shed after a suspended minute, but while the loop stays late', async () => {
   const clock = virtualClock();
   let stoppedMs = 0;
   const { shedding, stop } = watchOverload({
@@ -91,7 +91,7 @@ test('nor is a minute in which the process itself was stopped, but a loop that s
   stoppedMs = 60_000;
   await clock.advance(500);
   expect(shedding()).toMatchObject({ reads: false, beats: false });
-  for (let looks = 0; looks < 10; looks++) {
+  for (let samples = 0; samples < 10; samples++) {
     stoppedMs += 3_000;
     await clock.advance(500);
   }
@@ -99,7 +99,7 @@ test('nor is a minute in which the process itself was stopped, but a loop that s
   stop();
 });
 
-test('a beat that is put off is told when to come again', () => {
+test('tells a shed heartbeat when to come again', () => {
   const { overload } = watched();
   const { code, extras } = overload.slowDown(41.5);
   expect({ code, ...extras }).toEqual({

@@ -1,6 +1,7 @@
 /**
- * How hard this replica has it, looked at twice a second and smoothed over a few: a pause of the collector or one slow
- * statement is no overload. What follows from it is decided in `lifecycle/limits/overload.ts`.
+ * Measures the strain on this replica twice a second, smoothed over a few seconds: a garbage
+ * collection or one slow statement is no overload. `lifecycle/limits/overload.ts` decides what to
+ * shed.
  */
 import type { Clock } from '../../../base/clock.ts';
 import { ApiProblem } from '../../../contract/errors/errors.ts';
@@ -18,33 +19,36 @@ export interface OverloadFigures extends ReplicaLoad {
 
 export interface Overload {
   shedding(): Shedding;
-  /** The problem of a beat that was heard, and whose machine is to beat seldomer; it is counted. */
+  /**
+   * The problem for a heartbeat that was accepted, from a machine that should send fewer. Counts
+   * it.
+   */
   slowDown(heartbeat_interval_seconds: number): ApiProblem;
-  /** Throws the problem of a question that can wait, while there is no time for it. */
+  /** Throws `server_busy` for a read that can wait, during an overload. */
   admitRead(operation: OperationName, query: Record<string, unknown>): void;
   figures(): OverloadFigures;
   stop(): void;
 }
 
 const everyMs = 500;
-/** Of what was and what is, so much is what is: after a few seconds the past no longer counts. */
+/** Weight of the newest sample in the moving average. */
 const share = 0.2;
-/** What was stored after an outage was late by all of it; that is over when it is known. */
-const mostLateMs = 6_000;
-/** A process that was stopped for a minute has it no harder afterwards: one look alone, however late, sheds nothing. */
-const mostLagMs = 4_000;
-const readAgainSeconds = 5;
+/** Caps one late flush: after an outage the delay covers all of it and is already over. */
+const maxLateMs = 6_000;
+/** Caps one late sample: a process that was suspended for a minute is not overloaded. */
+const maxLagMs = 4_000;
+const readRetrySeconds = 5;
 
-const tooMuch =
+const begins =
   'overloaded: refusing lists first, then plain heartbeats; Attention, single nodes and changes are served';
-const enough = 'nothing is put off any more';
+const ends = 'overload is over';
 const isShedding = ({ reads, beats }: Shedding) => reads || beats;
 
 export function watchOverload(needs: {
   clock: Clock;
   beats: Pick<HeartbeatBuffer, 'added' | 'storedAfterMs'>;
   beat_rate: number;
-  /** Told when it begins to put off what can wait, and when that is over. */
+  /** Called when shedding begins and when it ends. */
   onChange?(how: string, strain: ReplicaLoad): void;
 }): Overload {
   const { clock, beats, beat_rate, onChange } = needs;
@@ -53,23 +57,23 @@ export function watchOverload(needs: {
   let beats_shed = 0;
   let reads_shed = 0;
   let added = beats.added();
-  let lookedMs = clock.monotonicMs();
+  let sampledMs = clock.monotonicMs();
   let cancel: (() => void) | undefined;
 
   const smooth = (before: number, present: number) => before + share * (present - before);
-  const look = () => {
-    const elapsedMs = Math.max(1, clock.monotonicMs() - lookedMs);
-    lookedMs += elapsedMs;
-    strain.loop_lag_ms = smooth(strain.loop_lag_ms, Math.min(Math.max(0, elapsedMs - everyMs), mostLagMs));
-    strain.behind_ms = smooth(strain.behind_ms, Math.min(beats.storedAfterMs(), mostLateMs));
+  const sample = () => {
+    const elapsedMs = Math.max(1, clock.monotonicMs() - sampledMs);
+    sampledMs += elapsedMs;
+    strain.loop_lag_ms = smooth(strain.loop_lag_ms, Math.min(Math.max(0, elapsedMs - everyMs), maxLagMs));
+    strain.behind_ms = smooth(strain.behind_ms, Math.min(beats.storedAfterMs(), maxLateMs));
     strain.beats_per_second = smooth(strain.beats_per_second, ((beats.added() - added) * 1000) / elapsedMs);
     added = beats.added();
     const before = shedding;
     shedding = decideShedding(strain);
-    if (isShedding(shedding) !== isShedding(before)) onChange?.(isShedding(shedding) ? tooMuch : enough, { ...strain });
-    cancel = clock.after(everyMs, look);
+    if (isShedding(shedding) !== isShedding(before)) onChange?.(isShedding(shedding) ? begins : ends, { ...strain });
+    cancel = clock.after(everyMs, sample);
   };
-  cancel = clock.after(everyMs, look);
+  cancel = clock.after(everyMs, sample);
 
   return {
     shedding: () => shedding,
@@ -83,7 +87,7 @@ export function watchOverload(needs: {
       const turn = readTurn(operation, query);
       if (turn === 'never' || (turn === 'last' && !shedding.beats)) return;
       reads_shed++;
-      throw new ApiProblem('server_busy', { retry_after_seconds: readAgainSeconds });
+      throw new ApiProblem('server_busy', { retry_after_seconds: readRetrySeconds });
     },
     figures: () => ({ ...strain, shedding, beats: beats.added(), beats_shed, reads_shed }),
     stop: () => cancel?.(),

@@ -1,14 +1,14 @@
 /**
- * Which reads an overloaded replica refuses, and in which order. Changes, registrations and beats have their own rules
- * (docs/decisions/0022). A read that is in no line does not compile.
+ * Which reads an overloaded replica refuses, and in which order. Changes, registrations and
+ * heartbeats have their own rules (docs/decisions/0022). A read without an entry does not compile.
  */
 import type { OperationName, Routes } from '../../../contract/routes.ts';
 import { attentionStatuses } from '../../../lifecycle/explain/attention.ts';
 
 /**
- * - first: refused as soon as there is too much to do; reads much, and may be a little old
- * - last: refused only when plain beats are put off too
- * - never: what a person needs to see what is wrong, and what machines and probes need
+ * - first: refused at the start of an overload; reads much, and a stale copy will do
+ * - last: refused only when plain heartbeats are shed too
+ * - never: needed by people to see what is wrong, by machines or by probes
  */
 export type Turn = 'first' | 'last' | 'never';
 
@@ -24,7 +24,7 @@ export const readOrder: Record<ReadName, Turn> = {
   'pool-boots': 'first',
   'overview-get': 'last',
 
-  // One thing.
+  // Single things.
   'node-get': 'never',
   'node-explain': 'never',
   'node-actions': 'never',
@@ -47,7 +47,7 @@ export const readOrder: Record<ReadName, Turn> = {
   'residue-list': 'never',
   'drift-list': 'never',
   'fleet-count': 'never',
-  // The server itself, and who may use it.
+  // The server itself, and its users.
   'health-get': 'never',
   'readiness-get': 'never',
   'metrics-get': 'never',
@@ -59,7 +59,7 @@ export const readOrder: Record<ReadName, Turn> = {
   'secret-list': 'never',
   'maintenance-list': 'never',
   'key-list': 'never',
-  // Bounded by places of their own, or asked for by hand.
+  // Limited separately, or run by hand.
   'stream-open': 'never',
   'evidence-verify': 'never',
   'evidence-export': 'never',
@@ -73,14 +73,14 @@ export const readOrder: Record<ReadName, Turn> = {
   'agent-task-keys': 'never',
 };
 
-/** The lists that Attention is made of, by the status they ask for. */
+/** The lists behind Attention, by the status they ask for. */
 const attentionLists: Partial<Record<OperationName, readonly string[]>> = {
   'node-list': attentionStatuses.nodes,
   'allocation-list': attentionStatuses.allocations,
   'operation-list': attentionStatuses.operations,
 };
 
-/** Before it is validated. */
+/** Not validated yet. */
 type Query = Record<string, unknown>;
 
 const isOfAttention = (name: OperationName, { status }: Query) =>

@@ -1,4 +1,4 @@
-/** Token buckets by key, in memory and bounded: the balance of each writer, in rows and in bytes. */
+/** Token buckets by key, in memory and bounded: the balance of each writer in rows and bytes. */
 import type { Clock } from '../../../base/clock.ts';
 import type { WriteQuota } from '../../../lifecycle/limits/limits.ts';
 
@@ -14,11 +14,11 @@ interface Balance {
 
 export interface Accounts {
   /**
-   * Writing is paid for afterwards, so a balance may go below zero, but by no more than one full allowance. Negative amounts
-   * are refunds.
+   * Writing is charged afterwards, so a balance may go below zero, but by no more than one full
+   * allowance. Negative amounts are refunds.
    */
   charge(key: string, quota: WriteQuota, rows: number, bytes: number): void;
-  /** Holds an amount for a write in progress until it is released, so that concurrent writes cannot spend it twice. */
+  /** Holds an amount for a write in progress, so that concurrent writes cannot spend it twice. */
   reserve(key: string, quota: WriteQuota, rows: number, bytes: number): void;
   release(key: string, rows: number, bytes: number): void;
   inProgress(key: string): number;
@@ -30,11 +30,12 @@ export interface Accounts {
 }
 
 const reservedSeconds = 1;
-/** About 20 MB. A balance that is full again needs no entry, so only this many busy writers are told apart. */
+/** About 20 MB. A full balance needs no entry, so this limits only the number of busy writers. */
 const maxAccounts = 100_000;
 
 export function createAccounts(clock: Clock): Accounts {
-  // A Map iterates in order of insertion; entries are re-inserted when charged, so the first is the least recently used.
+  // A Map iterates in insertion order and charging re-inserts, so the first entry is the least
+  // recently used.
   const balances = new Map<string, Balance>();
 
   const refilled = (before: Balance | undefined, quota: WriteQuota, atMs: number): Balance => {
@@ -76,7 +77,7 @@ export function createAccounts(clock: Clock): Accounts {
     release(key, rows, bytes) {
       const balance = balances.get(key);
       if (!balance) return;
-      // The entry may have been evicted and made anew since the reservation.
+      // The entry may have been evicted and recreated since the reservation.
       balance.reserved_rows = Math.max(0, balance.reserved_rows - rows);
       balance.reserved_bytes = Math.max(0, balance.reserved_bytes - bytes);
       balance.in_progress = Math.max(0, balance.in_progress - 1);

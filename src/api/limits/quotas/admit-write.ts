@@ -1,4 +1,7 @@
-/** The limit on writing, at the edge of the routes: reserves before the body is read, and charges what the request stores. */
+/**
+ * Applies the write limit to routes: reserves before the body is read, and charges what the request
+ * stores.
+ */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { RouteDeclaration } from '../../../contract/route.ts';
 import type { OperationName } from '../../../contract/routes.ts';
@@ -8,15 +11,15 @@ import { holdUntilServed } from '../held/until-served.ts';
 import type { Amount } from './outside-writes.ts';
 import { instanceWriter, tenantWriter, type Writer } from './writers.ts';
 
-/** Limited in other ways: reports by `deferred-reports.ts`, log lines by the room they have per node. */
+/** Limited elsewhere: status reports by `deferred-reports.ts`, log lines by their size per node. */
 const limitedElsewhere: ReadonlySet<OperationName> = new Set([
   'agent-heartbeat',
   'agent-logs',
   'agent-stream',
 ] as const);
 /**
- * Charged, but never refused. Results answer tasks of ours, so there are no more of them than tasks, and a release waits for
- * them. Rotations have a request rate of their own.
+ * Charged, but never refused. Results answer our own tasks, so they are bounded by these, and a
+ * release waits for them. Rotations have a request rate of their own.
  */
 const neverRefused: ReadonlySet<OperationName> = new Set([
   'agent-task-progress',
@@ -24,16 +27,16 @@ const neverRefused: ReadonlySet<OperationName> = new Set([
   'agent-credential-rotate',
 ] as const);
 
-/** What the operations that a request starts write until they are over, about. */
+/** About what the operation started by a request writes until it ends. */
 const laterCost: Partial<Record<OperationName, { rows: number; bytes: number }>> = {
   'allocation-create': { rows: 20, bytes: 16 * 1024 },
-  // That the new credential is in use is recorded when it is first shown.
+  // The first use of the new credential is recorded.
   'agent-credential-rotate': { rows: 1, bytes: 256 },
   'allocation-release': { rows: 40, bytes: 32 * 1024 },
 };
-/** Kept for a day, with the sealed answer. */
+/** The key is kept for a day, with the encrypted answer. */
 const idempotencyBytes = 2 * 1024;
-/** For the estimate before a body is read; its rows are charged exactly afterwards. */
+/** For the estimate before the body is read; the rows are charged exactly afterwards. */
 const bodyBytesPerRow = 256;
 
 const writers = new WeakMap<FastifyRequest, Writer>();
@@ -43,7 +46,9 @@ function writerOf({ agent_session, person }: FastifyRequest, name: OperationName
   return person && tenantWriter(person);
 }
 
-/** What a request stores besides its evidence, and what the operation that it starts will write. */
+/**
+ * The rows and bytes that a request stores besides its evidence, and that its operation will write.
+ */
 function costOf(request: FastifyRequest, name: OperationName, bodyBytes: number): Amount {
   const { rows = 0, bytes = 0 } = laterCost[name] ?? {};
   const kept = request.headers['idempotency-key'] === undefined ? 0 : idempotencyBytes;
@@ -74,14 +79,17 @@ export function admitWrite(
   holdUntilServed(request, reply, outside.reserve(writer, expected));
 }
 
-/** Services whose evidence is charged to the caller, for callers that are limited. */
+/** For limited callers: services that charge evidence to the caller. */
 export function chargedServices(request: FastifyRequest, services: ApiServices): ApiServices {
   const writer = writers.get(request);
   if (!writer) return services;
   return { ...services, db: services.outside.database(services.db, writer) };
 }
 
-/** Once a request is served: what it stored besides evidence, and what it started will write. A refused one stored nothing. */
+/**
+ * Charges, after a request was served, what it stored besides evidence and what its operation will
+ * write. A refused request stored nothing.
+ */
 export function chargeLater(request: FastifyRequest, name: OperationName, { outside }: ApiServices): void {
   const writer = writers.get(request);
   if (!writer) return;

@@ -1,6 +1,6 @@
 /**
- * Reports what the limits dropped or refused: per window one fact for each machine and tenant, and one for all source
- * addresses together, since anybody can have many of those.
+ * Records what the limits dropped or refused: per window one fact for each machine and tenant, and
+ * one for all source addresses together, since anybody can have many of those.
  */
 import { type Clock, now } from '../../../base/clock.ts';
 import type { NodeInstanceId } from '../../../base/ids.ts';
@@ -10,7 +10,7 @@ import type { Database } from '../../../store/pg/database.ts';
 import { fillAllocationIds } from '../../../store/transitions/amend-node.ts';
 import type { Writer } from './writers.ts';
 
-/** Facts that were not recorded; requests that got 429; reports of a status of which only the newest was kept. */
+/** Facts not recorded; requests answered 429; status reports replaced by a newer one. */
 export type Loss = 'facts_dropped' | 'requests_refused' | 'reports_coalesced';
 export type Losses = Record<Loss, number>;
 
@@ -20,7 +20,7 @@ export interface DropReports {
   stop(): Promise<void>;
 }
 
-/** A window names so many writers one by one; the rest share a fact. */
+/** Writers named per window; the rest share a fact. */
 const maxNamed = 1_000;
 const maxSources = 10;
 
@@ -44,7 +44,7 @@ export function createDropReports(options: {
 }): DropReports {
   const { db, clock, window_seconds, onError } = options;
   const totals = new Map<Writer['kind'], Losses>();
-  /** Those that are named, and those that share a fact: all addresses, and whoever finds no room. */
+  /** Named writers, and those that share a fact: all addresses, and writers beyond the limit. */
   let named = new Map<string, { writer: Writer; losses: Losses }>();
   let shared = { losses: nothing(), sources: new Map<string, number>() };
   let cancel: (() => void) | undefined;
@@ -60,11 +60,16 @@ export function createDropReports(options: {
   const sharedFact = (): Fact[] => {
     const { losses, sources } = shared;
     if (inWords(losses) === '') return [];
-    const most = [...sources].toSorted(([, a], [, b]) => b - a).slice(0, maxSources);
+    const busiest = [...sources].toSorted(([, a], [, b]) => b - a).slice(0, maxSources);
     return [
       factOf(losses, {
         summary: `callers over their write limit in the last ${window_seconds} s: ${inWords(losses)}`,
-        data: { ...losses, window_seconds, of: 'address', sources: most.map(([source, times]) => ({ source, times })) },
+        data: {
+          ...losses,
+          window_seconds,
+          of: 'address',
+          sources: busiest.map(([source, times]) => ({ source, times })),
+        },
       }),
     ];
   };

@@ -1,10 +1,10 @@
-/** The limits on callers of one replica, opened and closed together. */
+/** Opens and closes the limits on callers of one replica. */
 import type { Clock } from '../../../base/clock.ts';
 import type { NodeInstanceId } from '../../../base/ids.ts';
 import type { LimitSettings } from '../../../lifecycle/limits/limits.ts';
 import type { EvidenceTail } from '../../../store/evidence/tail.ts';
 import type { Database } from '../../../store/pg/database.ts';
-import { createRefusedBeats, type TellRefusedBeat } from '../../heartbeats/refused-beats.ts';
+import { createRefusedBeats, type ReportRefusedBeat } from '../../heartbeats/refused-beats.ts';
 import { createDeferredReports, type DeferredReports } from './deferred-reports.ts';
 import { createOutsideWrites, type OutsideWrites } from './outside-writes.ts';
 import { createRequestRates, type RequestRates } from './request-rates.ts';
@@ -13,7 +13,7 @@ export interface Limits {
   outside: OutsideWrites;
   deferred: DeferredReports;
   rates: RequestRates;
-  tellRefusedBeat: TellRefusedBeat;
+  reportRefusedBeat: ReportRefusedBeat;
 }
 
 export function openLimits(options: {
@@ -25,20 +25,20 @@ export function openLimits(options: {
   parts: AsyncDisposableStack;
 }): Limits {
   const { db, clock, limits, parts } = options;
-  const onError = options.onError('dropped facts could not be reported');
+  const onError = options.onError('could not report dropped facts');
   const outside = createOutsideWrites({ db, clock, limits, onError });
   options.tail.subscribe(({ kind, node_instance_id }) => {
-    // An allocation is assigned its machine.
+    // A machine was assigned to an allocation.
     if (kind === 'allocation.provisioning' && node_instance_id)
       outside.resetInstance(node_instance_id as NodeInstanceId);
   });
   const deferred = createDeferredReports(clock);
-  const refusedBeats = createRefusedBeats(db, clock, outside, options.onError('refused beats could not be recorded'));
+  const refusedBeats = createRefusedBeats(db, clock, outside, options.onError('could not record refused heartbeats'));
   parts.defer(async () => {
     deferred.stop();
     await refusedBeats.stop();
     await outside.stop();
   });
   const rates = createRequestRates(clock, limits.requests);
-  return { outside, deferred, rates, tellRefusedBeat: refusedBeats.tell };
+  return { outside, deferred, rates, reportRefusedBeat: refusedBeats.report };
 }

@@ -1,4 +1,4 @@
-/** Limits on a real store and a virtual clock: what is recorded, what is dropped, and the fact that says so. */
+/** Write limits on a real store and a virtual clock. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { testStore } from '../../../../test/support/store.ts';
 import { now } from '../../../base/clock.ts';
@@ -61,7 +61,7 @@ function outside() {
   return { clock, writes, fact, recorded, errors };
 }
 
-test('facts beyond the limit are dropped, and one fact per window says how many', async () => {
+test('drops facts beyond the limit, and records how many once per window', async () => {
   const { clock, writes, fact, recorded, errors } = outside();
   for (let times = 0; times < 25; times++) await writes.record(machine('drop'), [fact('drop')]);
   expect(await recorded('drop')).toBe(10);
@@ -76,7 +76,7 @@ test('facts beyond the limit are dropped, and one fact per window says how many'
   expect(errors).toEqual([]);
 });
 
-test('an allowance refills, and one writer does not use another one’s', async () => {
+test('refills allowances, and keeps those of writers apart', async () => {
   const { clock, writes, fact, recorded } = outside();
   for (let times = 0; times < 12; times++) await writes.record(machine('a'), [fact('a')]);
   await writes.record(machine('b'), [fact('b')]);
@@ -88,7 +88,7 @@ test('an allowance refills, and one writer does not use another one’s', async 
   await writes.stop();
 });
 
-test('many addresses share a ceiling and one report', async () => {
+test('limits all addresses together, and reports them in one fact', async () => {
   const { clock, writes, fact, recorded } = outside();
   for (let source = 0; source < 20; source++) await writes.record(address(`192.0.2.${source}`), [fact('many')]);
   expect(await recorded('many')).toBe(6);
@@ -103,7 +103,7 @@ test('many addresses share a ceiling and one report', async () => {
   expect(reports[0]?.data.sources).toHaveLength(10);
 });
 
-test('evidence written through a charged database is paid for, in a transaction as well', async () => {
+test('charges evidence written through a charged database, also in a transaction', async () => {
   const { writes, fact } = outside();
   const db = writes.database(store.db, machine('paid'));
   await recordEvidence(db, Array(5).fill(fact('paid')));
@@ -112,7 +112,7 @@ test('evidence written through a charged database is paid for, in a transaction 
   await writes.stop();
 });
 
-test('bytes are limited like rows', async () => {
+test('limits bytes as well as rows', async () => {
   const { writes } = outside();
   writes.charge(machine('bytes'), 1, 100_000);
   expect(() => writes.reserve(machine('bytes'), small)).toThrow(
@@ -121,7 +121,7 @@ test('bytes are limited like rows', async () => {
   await writes.stop();
 });
 
-test('concurrent writes reserve what they are about to write, and give back what they do not', async () => {
+test('reserves for concurrent writes, and releases what they did not use', async () => {
   const { writes } = outside();
   const writer = machine('concurrent');
   const releases = [4, 4, 4].map((rows) => writes.tryReserve(writer, { rows, bytes: 0 }));
@@ -129,7 +129,7 @@ test('concurrent writes reserve what they are about to write, and give back what
   expect(() => writes.reserve(writer, small)).toThrow(expect.objectContaining({ code: 'write_limit_reached' }));
   for (const release of releases) {
     release?.();
-    // A second release must not give back what others hold.
+    // A second release must not free what others hold.
     release?.();
   }
   expect(writes.waitSeconds(writer)).toBe(0);
@@ -140,7 +140,7 @@ test('concurrent writes reserve what they are about to write, and give back what
   await writes.stop();
 });
 
-test('a writer has a limited number of writes in progress', async () => {
+test('limits the writes in progress of one writer', async () => {
   const { writes } = outside();
   const nothing = { rows: 0, bytes: 0 };
   const max = maxWritesInProgress.instance ?? 0;
@@ -155,7 +155,7 @@ test('a writer has a limited number of writes in progress', async () => {
   await writes.stop();
 });
 
-test('accounts are bounded', () => {
+test('bounds the number of accounts', () => {
   const accounts = createAccounts(virtualClock());
   const quota = limits.instance;
   for (let key = 0; key < 100_100; key++) accounts.charge(String(key), quota, 20, 0);
@@ -164,7 +164,7 @@ test('accounts are bounded', () => {
   expect(accounts.waitSeconds('100099', quota)).toBeGreaterThan(0);
 });
 
-test('of deferred reports the newest is recorded, once there is allowance', async () => {
+test('records the newest deferred report once there is allowance', async () => {
   const clock = virtualClock();
   const deferred = createDeferredReports(clock);
   const id = 'inst_flap' as NodeInstanceId;
@@ -195,7 +195,7 @@ test('of deferred reports the newest is recorded, once there is allowance', asyn
   expect(recorded).toHaveLength(1);
 });
 
-test('deferred reports are replaced and not merged, and keep their own time of receipt', async () => {
+test('replaces deferred reports without merging, and keeps the time of receipt', async () => {
   const clock = virtualClock();
   const deferred = createDeferredReports(clock);
   const id = 'inst_merge' as NodeInstanceId;
@@ -216,7 +216,7 @@ test('deferred reports are replaced and not merged, and keep their own time of r
   expect(recorded).toEqual([{ beat: { status: 'ready' }, received_at }]);
 });
 
-test('a machine that goes to another tenant has its full allowance, whatever was written before', async () => {
+test('gives a machine its full allowance when it goes to another tenant', async () => {
   const { writes, fact } = outside();
   const db = writes.database(store.db, machine('reused'));
   await recordEvidence(db, Array(20).fill(fact('reused')));
@@ -226,7 +226,7 @@ test('a machine that goes to another tenant has its full allowance, whatever was
   await writes.stop();
 });
 
-test('a debt is never larger than one full allowance', () => {
+test('limits debt to one full allowance', () => {
   const clock = virtualClock();
   const accounts = createAccounts(clock);
   const quota = { rows: 10, rows_per_second: 1, bytes: 1_000, bytes_per_second: 100 };
@@ -234,7 +234,7 @@ test('a debt is never larger than one full allowance', () => {
   expect(accounts.waitSeconds('one', quota)).toBeLessThanOrEqual(12);
 });
 
-test('what is only reserved is free again in a moment, and takes nothing from what everybody has', () => {
+test('does not take reservations from the shared allowance', () => {
   const { writes } = outside();
   const release = writes.reserve(machine('reserving'), { rows: 3_000_000, bytes: 0 });
   expect(writes.waitSeconds(machine('reserving'))).toBe(1);

@@ -1,6 +1,7 @@
 /**
- * The limit on evidence that comes from outside. Everything that a caller causes to be written is charged to it where
- * evidence is written (`recordEvidence`); a caller without allowance gets 429, and facts that nobody waits for are dropped.
+ * Limits the evidence that callers cause. All of it is charged where evidence is written
+ * (`recordEvidence`). A caller without allowance gets 429; facts that no caller waits for are
+ * dropped.
  */
 import type { Clock } from '../../../base/clock.ts';
 import type { NodeInstanceId } from '../../../base/ids.ts';
@@ -20,28 +21,38 @@ export interface Amount {
 }
 
 export interface OutsideWrites {
-  /** How long until the writer has allowance; 0: it has some. */
+  /** Seconds until the writer has allowance; 0: it has some. */
   waitSeconds(writer: Writer): number;
   /**
-   * Reserves the expected amount for a write that begins now; the caller releases it when the write has been charged or
-   * has failed. Throws 429 for a writer without allowance, or with too many writes in progress.
+   * Reserves the expected amount for a write that begins now; the caller releases it once the write
+   * was charged or has failed. Throws 429 for a writer without allowance, or with too many writes
+   * in progress.
    */
   reserve(writer: Writer, expected: Amount): () => void;
-  /** As `reserve`; undefined where that throws. */
+  /** As `reserve`, but returns undefined instead of throwing. */
   tryReserve(writer: Writer, expected: Amount): (() => void) | undefined;
   /** Reserves while `work` runs; throws as `reserve` does. */
   whileReserved<Result>(writer: Writer, expected: Amount, work: () => Promise<Result>): Promise<Result>;
-  /** What is stored besides evidence: a request's own rows, and what an operation will write for it later. */
+  /**
+   * Charges what is stored besides evidence: a request's own rows, and later writes of its
+   * operation.
+   */
   charge(writer: Writer, rows: number, bytes: number): void;
-  /** Evidence written through it is charged to the writer. */
+  /** Charges evidence written through this database to the writer. */
   database(db: Database, writer: Writer): Database;
-  /** Whether facts that nobody waits for may be recorded. Those that may are charged, the others are counted as dropped. */
+  /**
+   * Whether facts that no caller waits for may be recorded. Charges them, or counts them as
+   * dropped.
+   */
   allows(writer: Writer, facts: readonly Fact[]): boolean;
-  /** Records facts that nobody waits for; false where they were dropped. `prepare` completes them in the same transaction. */
+  /**
+   * Records facts that no caller waits for; false if they were dropped. `prepare` completes them in
+   * the same transaction.
+   */
   record(writer: Writer, facts: Fact[], prepare?: Prepare): Promise<boolean>;
-  /** The machine goes to another tenant, who must not pay for what the former one wrote. */
+  /** Call when the machine goes to another tenant, who must not pay for earlier writes. */
   resetInstance(id: NodeInstanceId): void;
-  /** A report of a status was put off, because a newer one may follow. */
+  /** Counts a status report that was deferred, since a newer one may replace it. */
   countCoalesced(writer: Writer): void;
   figures(): OutsideFigures;
   stop(): Promise<void>;
@@ -52,9 +63,9 @@ export interface OutsideFigures {
   losses: ReadonlyMap<Writer['kind'], Losses>;
 }
 
-/** A caller that comes back too early is told again, and one that comes back at all must not wait for an hour. */
+/** A caller that retries too early is refused again; none should wait for an hour. */
 const maxRetrySeconds = 60;
-/** Until one of its writes in progress has ended. */
+/** Until one of its writes in progress ends. */
 const busyRetrySeconds = 1;
 
 export function createOutsideWrites(options: {

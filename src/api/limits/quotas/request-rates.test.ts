@@ -28,7 +28,7 @@ function rates() {
   const given = createRequestRates(clock, limits);
   const headers: Record<string, string> = {};
   const reply = { header: (name: string, value: string) => Object.assign(headers, { [name]: value }) };
-  /** Whether the refusal was sent without a wait. */
+  /** Whether the refusal was sent without delay. */
   const isSentAtOnce = async (request: FastifyRequest) => {
     let sent = false;
     const sending = given.holdRefusal(request, reply as unknown as FastifyReply).then(() => {
@@ -41,7 +41,7 @@ function rates() {
   return { ...given, clock, headers, isSentAtOnce };
 }
 
-test('a tenant over its rate gets 429 until time has passed; others and the fleet’s own tokens do not', async () => {
+test('limits a tenant over its rate for a while, but no other tenant and no fleet token', async () => {
   const { admit, clock } = rates();
   const ask = (who: FastifyRequest) => admit(who, 'node-get', routes['node-get']);
   for (let times = 0; times < 5; times++) ask(tenant('loud'));
@@ -52,7 +52,7 @@ test('a tenant over its rate gets 429 until time has passed; others and the flee
   ask(tenant('loud'));
 });
 
-test('who is refused too often is answered late, and only that caller', async () => {
+test('delays refusals to a caller that is refused too often, and to no other', async () => {
   const { clock, isSentAtOnce } = rates();
   const stranger = caller({});
   for (let times = 0; times < 3; times++) expect((await isSentAtOnce(stranger)).atOnce).toBe(true);
@@ -64,7 +64,7 @@ test('who is refused too often is answered late, and only that caller', async ()
   await late.sending;
 });
 
-test('only so many answers are held; beyond that the connection is closed', async () => {
+test('closes the connection when too many answers are delayed', async () => {
   const { isSentAtOnce, headers } = rates();
   const stranger = caller({});
   for (let times = 0; times < 3 + 128; times++) await isSentAtOnce(stranger);
@@ -73,7 +73,7 @@ test('only so many answers are held; beyond that the connection is closed', asyn
   expect(headers).toEqual({ connection: 'close' });
 });
 
-test('a beat is held only for a machine that beats more than fifty times in a second', () => {
+test('delays heartbeats of a machine only beyond fifty per second', () => {
   const { beatHoldMs } = rates();
   const session = { assigned_at_seconds: 10 } as AgentSession;
   for (let beat = 2; beat <= 50; beat++) expect(beatHoldMs(session, 9_500)).toBe(0);
@@ -81,7 +81,7 @@ test('a beat is held only for a machine that beats more than fifty times in a se
   expect(beatHoldMs(session, 10_500), 'in the next second').toBe(0);
 });
 
-test('a long reply counts as many requests, and a page is paid for before it is read', async () => {
+test('charges a long reply as many requests, and a page before it is read', async () => {
   const { admit, chargeReply, clock } = rates();
   const ask = (query: object) => {
     const request = Object.assign(tenant('loud'), { query });
@@ -89,17 +89,18 @@ test('a long reply counts as many requests, and a page is paid for before it is 
     return request;
   };
   const refused = expect.objectContaining({ code: 'rate_limited' });
-  // Fifty items are estimated at five requests, which is the whole allowance; the reply was short, so four come back.
+  // Fifty items are estimated at five requests, the whole allowance. The reply was short: four come
+  // back.
   const short = ask({ limit: '50' });
   expect(() => ask({ limit: '1' })).toThrow(refused);
   chargeReply(short, 900);
   const long = ask({ limit: '1' });
-  // The fifth of a second that has passed is not enough for a reply of a hundred kilobytes.
+  // A fifth of a second does not refill the cost of a reply of 100 KB.
   chargeReply(long, 100 * 1024);
   await clock.advance(200);
   expect(() => ask({ limit: '1' })).toThrow(refused);
   await clock.advance(10_000);
-  // A refused request was never charged, so its reply gives nothing back.
+  // A refused request was not charged, so its reply refunds nothing.
   for (let times = 0; times < 5; times++) ask({ limit: '1' });
   const over = Object.assign(tenant('loud'), { query: { limit: '500' } });
   expect(() => admit(over, 'node-list', routes['node-list'])).toThrow(refused);
@@ -107,14 +108,14 @@ test('a long reply counts as many requests, and a page is paid for before it is 
   expect(() => ask({ limit: '1' })).toThrow(refused);
 });
 
-test('a call that starts an operation counts as five requests', () => {
+test('charges a call that starts an operation as five requests', () => {
   const { admit } = rates();
   const create = () => admit(tenant('loud'), 'allocation-create', routes['allocation-create']);
   create();
   expect(create).toThrow(expect.objectContaining({ code: 'rate_limited' }));
 });
 
-test('a page that is read besides the reply counts', () => {
+test('charges a page that is read besides the reply', () => {
   const { admit, chargePage } = rates();
   const request = tenant('resuming');
   admit(request, 'node-get', routes['node-get']);
@@ -124,7 +125,7 @@ test('a page that is read besides the reply counts', () => {
   );
 });
 
-test('the size of a reply is not charged to an address, which many machines may share', () => {
+test('does not charge the size of a reply to an address', () => {
   const { admit, chargeReply } = rates();
   for (let times = 0; times < 50; times++) {
     const request = caller({});

@@ -1,6 +1,6 @@
 /**
- * How often one caller may ask, so that a flood takes no more than its share. A caller over its rate gets 429; and whoever
- * is refused too often is answered late, which slows a flood down without refusing anybody who shares its address.
+ * Limits how often one caller may call. A caller over its rate gets 429; one that is refused too
+ * often is answered late, which slows a flood without refusing others at the same address.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Clock, pause } from '../../../base/clock.ts';
@@ -17,38 +17,49 @@ import { createAccounts } from './accounts.ts';
 
 type Kind = (typeof requestKinds)[number];
 
-/** Where a batch of beats came from. */
+/** Where a batch of heartbeats came from. */
 export interface LookupSource {
   kind: 'address' | 'relay';
   id: string;
 }
 
 export interface RequestRates {
-  /** Throws 429 for a caller over its rate. Callers without a credential are limited only where none is needed. */
+  /**
+   * Throws 429 for a caller over its rate. Callers without a credential are limited only on public
+   * routes.
+   */
   admit(request: FastifyRequest, name: OperationName, route: RouteDeclaration): void;
-  /** As `admit`, for a caller that is known by what its body holds. With `request`, its reply counts as well. */
+  /**
+   * As `admit`, for a caller that its body identifies. With `request`, its reply is charged as
+   * well.
+   */
   admitKnown(kind: Kind, key: string, name: OperationName | ProtocolOperation, request?: FastifyRequest): void;
   /**
-   * Begins the look-up of credentials that this replica does not know. The result is called with the number that no machine
-   * has. Undefined for a source that has shown too many of those.
+   * Begins the look-up of credentials that this replica does not know. Call the result with the
+   * number that turned out unknown. Undefined for a source that showed too many of those.
    */
   beginLookup(source: LookupSource, credentials: number): ((unknown: number) => void) | undefined;
-  /** Replaces the estimate of a page by the size of the reply: a long one takes as much time as many short ones. */
+  /**
+   * Replaces the estimate for a page by the size of the reply: a long reply costs as much as many
+   * short ones.
+   */
   chargeReply(request: FastifyRequest, bytes: number): void;
-  /** Charges a page that a request has read besides its reply. */
+  /** Charges a page that a request read besides its reply. */
   chargePage(request: FastifyRequest, items: number): void;
-  /** Waits before a refusal is sent, for a caller that was refused too often. */
+  /** Delays a refusal to a caller that was refused too often. */
   holdRefusal(request: FastifyRequest, reply: FastifyReply): Promise<void>;
-  /** How long to wait before a beat is answered: 0 but for a machine that beats many times a second. */
+  /** Delay before a heartbeat is answered: 0 unless the machine sends many per second. */
   beatHoldMs(session: AgentSession, nowMs: number): number;
   figures(): { held: number; limited: number };
 }
 
 const healthChecks: readonly OperationName[] = ['health-get', 'readiness-get'];
-/** A reply of this size takes the server about as long as a request does by itself. */
+/** A reply of this size costs the server about as much as a request. */
 const bytesPerRequest = 16 * 1024;
 const usualItemBytes = 1536;
-/** What counts as several requests: a whole operation when it is asked for, and what is long to compute or to list. */
+/**
+ * Calls that count as several requests: they start an operation, or are slow to compute or list.
+ */
 const callCosts: Partial<Record<OperationName | ProtocolOperation, number>> = {
   'allocation-create': 5,
   'allocation-release': 5,
@@ -57,24 +68,24 @@ const callCosts: Partial<Record<OperationName | ProtocolOperation, number>> = {
   'agentfield-node-list': 20,
 };
 const requestsOf = (bytes: number) => Math.max(1, Math.ceil(bytes / bytesPerRequest));
-/** How long a page was asked for; 0 where the reply is no page. A wrong limit is refused later. */
+/** The requested page length; 0 if the reply is no page. A wrong limit is refused later. */
 function pageItems({ query }: FastifyRequest, route: RouteDeclaration): number {
   if (!Object.hasOwn((route.query as { properties?: object } | undefined)?.properties ?? {}, 'limit')) return 0;
   const limit = Number((query as { limit?: string }).limit);
   return limit > 0 ? Math.min(limit, maxPageItems) : defaultPageSize;
 }
-/** Counted apart from the caller's other requests. */
+/** Counted separately from the caller's other requests. */
 const ownRates: Partial<Record<OperationName, Kind>> = { 'agent-credential-rotate': 'rotation' };
-/** In the message, where the kind does not name the caller. */
+/** For the message, if the kind is no name for the caller. */
 const callersOf: Partial<Record<Kind, string>> = { instance: 'machine', sign_in: 'token', join_token: 'join token' };
 const maxRetrySeconds = 60;
 const holdMs = 1_000;
-const maxHeldOfOne = 128;
+const maxHeldPerCaller = 128;
 const maxHeld = 4_000;
-/** No agent beats so often; tests come to twenty. */
+/** No agent sends that many; tests send twenty. */
 const maxBeatsPerSecond = 50;
 
-/** An account of rows alone. */
+/** A quota in rows only. */
 const quotaOf = ({ burst, per_second }: RequestRate) => ({
   ...{ rows: burst, rows_per_second: per_second, bytes: 1, bytes_per_second: 1 },
 });
@@ -86,15 +97,17 @@ export function createRequestRates(clock: Clock, limits: RateSettings): RequestR
     ReturnType<typeof quotaOf>
   >;
   const held = new Map<string, number>();
-  let heldInAll = 0;
+  let heldTotal = 0;
   let limited = 0;
   let beatsOf = new Map<AgentSession, number>();
   let second = 0;
 
-  /** What requests were charged before they were served. Those of addresses are not here: several callers share one. */
+  /**
+   * The charges before a request is served. Addresses are left out: several callers may share one.
+   */
   const charged = new WeakMap<FastifyRequest, { key: string; kind: Kind; requests: number; isPage: boolean }>();
 
-  /** Undefined for tokens that see all tenants: they run the fleet. */
+  /** Undefined for fleet-wide tokens, which run the fleet and are not limited. */
   const callerOf = (request: FastifyRequest): { kind: Kind; key: string } | undefined => {
     const { agent_session, person, relay } = request;
     if (agent_session) return { kind: 'instance', key: agent_session.node_instance_id };
@@ -102,13 +115,13 @@ export function createRequestRates(clock: Clock, limits: RateSettings): RequestR
     if (visibility) return visibility.kind === 'fleet' ? undefined : { kind: 'tenant', key: visibility.tenant };
     return relay ? undefined : { kind: 'address', key: sourceNetwork(request) };
   };
-  /** How long the caller has to wait; 0: it was charged. */
+  /** Seconds to wait; 0: the caller was charged. */
   const waitSeconds = (key: string, quota: ReturnType<typeof quotaOf>, requests = 1): number => {
     const seconds = accounts.waitSeconds(key, quota);
     if (seconds === 0) accounts.charge(key, quota, requests, 0);
     return seconds;
   };
-  /** Charges one request, and says whether there was allowance for it. */
+  /** Charges one request; false without allowance. */
   const take = (key: string, quota: ReturnType<typeof quotaOf>): boolean => waitSeconds(key, quota) === 0;
 
   const refuse = (name: OperationName | ProtocolOperation, kind: Kind, seconds: number): never => {
@@ -131,7 +144,8 @@ export function createRequestRates(clock: Clock, limits: RateSettings): RequestR
       const key = `unknown_credential ${kind} ${id}`;
       const quota = quotas.unknown_credential;
       if (accounts.waitSeconds(key, quota) > 0) return undefined;
-      // A relay is known: after a restart of this replica it brings many machines at once that have to be looked up.
+      // After a restart of this replica, a relay brings many machines at once that have to be
+      // looked up.
       const reserved = kind === 'relay' ? 0 : credentials;
       accounts.reserve(key, quota, reserved, 0);
       return (unknown) => {
@@ -140,7 +154,8 @@ export function createRequestRates(clock: Clock, limits: RateSettings): RequestR
       };
     },
     admit(request, name, route) {
-      // Log lines have a limit of their own, in bytes. Health checks share their address with whoever is behind it.
+      // Log lines have their own limit in bytes. Health checks share their address with other
+      // callers.
       if (route.shares_log_intake || healthChecks.includes(name)) return;
       const caller = callerOf(request);
       if (!caller || (caller.kind === 'address' && route.access.kind !== 'public')) return;
@@ -169,22 +184,22 @@ export function createRequestRates(clock: Clock, limits: RateSettings): RequestR
       const key = `${caller.kind} ${caller.key}`;
       if (take(`refused ${key}`, quotas.refused)) return;
       const ofCaller = held.get(key) ?? 0;
-      if (ofCaller >= maxHeldOfOne || heldInAll >= maxHeld) {
+      if (ofCaller >= maxHeldPerCaller || heldTotal >= maxHeld) {
         reply.header('connection', 'close');
         return;
       }
       held.set(key, ofCaller + 1);
-      heldInAll++;
-      // Spread: refusals that are sent together are followed by requests that come together.
+      heldTotal++;
+      // Random delay: refusals sent together cause requests that arrive together.
       await pause(clock, holdMs * (1 + Math.random()));
-      heldInAll--;
+      heldTotal--;
       const left = (held.get(key) ?? 1) - 1;
       if (left > 0) held.set(key, left);
       else held.delete(key);
     },
     beatHoldMs(session, nowMs) {
       const present = Math.ceil(nowMs / 1000);
-      // Answered for the last time in an earlier second: nearly every beat ends here.
+      // Nearly every heartbeat ends here: the last answer was in an earlier second.
       if (session.assigned_at_seconds !== present) return 0;
       if (second !== present) {
         second = present;
@@ -194,6 +209,6 @@ export function createRequestRates(clock: Clock, limits: RateSettings): RequestR
       beatsOf.set(session, beats);
       return beats > maxBeatsPerSecond ? holdMs : 0;
     },
-    figures: () => ({ held: heldInAll, limited }),
+    figures: () => ({ held: heldTotal, limited }),
   };
 }

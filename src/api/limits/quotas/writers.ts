@@ -1,4 +1,4 @@
-/** Who causes evidence from outside, and by which allowances that is limited. */
+/** The callers that cause evidence, and the allowances that limit them. */
 import { createHash } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
 import type { NodeId, NodeInstanceId } from '../../../base/ids.ts';
@@ -11,23 +11,26 @@ import { actorOf, type Person } from '../../http/callers.ts';
 import { sourceAddress, sourceNetwork } from '../../http/source-address.ts';
 
 export interface Writer {
-  /** Of whom it is reported that something was dropped. */
+  /** The writer named in reports about dropped facts. */
   kind: 'instance' | 'join_token' | 'tenant' | 'relay' | 'address';
   id: string;
-  /** The allowances it draws on, besides that of everybody. */
+  /** The allowances it draws on, besides the shared one. */
   draws: readonly { kind: QuotaKind; key: string }[];
   node_id?: NodeId;
   node_instance_id?: NodeInstanceId;
   actor?: Actor;
 }
 
-export const instanceWriter = (whose: { node_id: NodeId; node_instance_id: NodeInstanceId }): Writer => {
-  const { node_id, node_instance_id } = whose;
+export const instanceWriter = (instance: { node_id: NodeId; node_instance_id: NodeInstanceId }): Writer => {
+  const { node_id, node_instance_id } = instance;
   const draws = [{ kind: 'instance', key: node_instance_id }] as const;
   return { kind: 'instance', id: node_instance_id, draws, node_id, node_instance_id };
 };
 
-/** By token and name, so that a machine that joins in a loop does not keep the others of its pool from joining. */
+/**
+ * By token and name, so that one machine that joins in a loop does not block the others of its
+ * pool.
+ */
 export function joinWriter(join_token: string, name: string): Writer {
   const id = createHash('sha256').update(join_token).digest('base64url').slice(0, 16);
   const draws = [
@@ -37,7 +40,7 @@ export function joinWriter(join_token: string, name: string): Writer {
   return { kind: 'join_token', id, draws };
 }
 
-/** Fleet-wide tokens run the fleet and are not limited; null for them. */
+/** Null for fleet-wide tokens, which run the fleet and are not limited. */
 export const tenantWriter = (person: Person): Writer | null =>
   person.visibility.kind === 'fleet'
     ? null
@@ -68,7 +71,10 @@ export function addressWriter(request: FastifyRequest): Writer {
 /** About what a registration writes; reserved until the exact amount is charged. */
 export const registrationCost = { rows: 5, bytes: 4 * 1024 };
 
-/** Who pays for a registration: the instance where it can be known without asking the store, else the join token, else the address. */
+/**
+ * The writer charged for a registration: the instance if it is known without a query, else the join
+ * token, else the address.
+ */
 export function registrationWriter(
   request: FastifyRequest,
   { enrollment_token, join_token, name }: RegisterRequest,
@@ -81,13 +87,13 @@ export function registrationWriter(
   return join_token ? joinWriter(join_token, name ?? '') : addressWriter(request);
 }
 
-/** For what is limited for fleet-wide tokens as well, each by itself. */
+/** For writes that are limited for fleet-wide tokens as well, per token. */
 export function personWriter(person: Person): Writer {
   const key = person.visibility.kind === 'fleet' ? `token ${person.token_id}` : person.visibility.tenant;
   return { kind: 'tenant', id: key, draws: [{ kind: 'tenant', key }], actor: actorOf(person) };
 }
 
-/** Who pays for the record of a refused request. */
+/** The writer charged for the record of a refused request. */
 export function refusalWriter(request: FastifyRequest): Writer {
   const { person, agent_session, relay } = request;
   if (agent_session) return instanceWriter(agent_session);

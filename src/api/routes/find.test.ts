@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { FoundThing } from '../contract/fleet/find.ts';
-import { mainTargetOf } from './found-target.ts';
+import type { FoundThing } from '../../contract/fleet/find.ts';
+import { mainTargetOf } from './find.ts';
 
 const thing = (fields: Partial<FoundThing>): FoundThing => ({
   ...{ kind: 'node', id: 'node_1', name: 'web', status: 'ready', over: false },
@@ -10,12 +10,12 @@ const thing = (fields: Partial<FoundThing>): FoundThing => ({
 const retired = thing({ id: 'node_2', node_id: 'node_2', status: 'retired', over: true });
 const idOf = (items: FoundThing[], as_request = false) => mainTargetOf(items, as_request)?.id;
 
-test('a name is the machine that bears it now, not one that bore it', () => {
+test('prefers the machine that has the name now to one that had it', () => {
   expect(idOf([retired, thing({})])).toBe('node_1');
   expect(idOf([retired])).toBe('node_2');
 });
 
-test('a request is the claim it was about, before its operation and its machine, and also when that is over', () => {
+test('resolves a request to its allocation before its operation and its machine, even a released one', () => {
   const operation = thing({ kind: 'operation', id: 'op_1' });
   const allocation = thing({ kind: 'allocation', id: 'alloc_1', over: true });
   expect(idOf([thing({}), operation, allocation], true)).toBe('alloc_1');
@@ -23,7 +23,7 @@ test('a request is the claim it was about, before its operation and its machine,
   expect(idOf([thing({}), retired], true)).toBeUndefined();
 });
 
-test('an instance is its machine, and the instance is kept', () => {
+test('resolves an instance to its machine, and keeps the instance', () => {
   expect(mainTargetOf([thing({ node_instance_id: 'inst_1' })], false)).toEqual({
     kind: 'node',
     id: 'node_1',
@@ -31,12 +31,12 @@ test('an instance is its machine, and the instance is kept', () => {
   });
 });
 
-test('residue and findings lead to their machine, or to the allocation that left them', () => {
+test('resolves residue and findings to their machine, or to the allocation that left them', () => {
   expect(idOf([thing({ kind: 'residue', id: 'res_1' })])).toBe('node_1');
   expect(idOf([thing({ kind: 'finding', id: 'find_1', node_id: null, allocation_id: 'alloc_1' })])).toBe('alloc_1');
   expect(idOf([thing({ kind: 'residue', id: 'res_1', node_id: null })])).toBeUndefined();
 });
 
-test('of several alike none is meant', () => {
+test('resolves to nothing if several things of a kind fit', () => {
   expect(idOf([thing({}), thing({ id: 'node_3' })])).toBeUndefined();
 });
