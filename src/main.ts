@@ -2,7 +2,7 @@
 import { systemClock } from './base/clock.ts';
 import { readSettings, SettingsError, serverUsage } from './base/settings/settings.ts';
 import { createLog } from './base/telemetry/log.ts';
-import { welcome } from './cli/render/local/welcome.ts';
+import { welcome } from './cli/render/welcome.ts';
 import { readServerFile } from './contract/server-file.ts';
 import { startFailureMessage } from './operations/runtime/server-start.ts';
 import { redactorOf, startServer } from './server/start-server.ts';

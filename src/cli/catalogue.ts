@@ -67,9 +67,9 @@ export const catalogue: { heading: string; commands: Record<string, Loading> }[]
   {
     heading: 'Programs:',
     commands: {
-      serve: async () => (await import('./commands/local/elsewhere.ts')).makeServe,
-      agent: async () => (await import('./commands/local/elsewhere.ts')).makeAgent,
-      relay: async () => (await import('./commands/local/elsewhere.ts')).makeRelay,
+      serve: async () => (await import('./commands/local/programs.ts')).makeServe,
+      agent: async () => (await import('./commands/local/programs.ts')).makeAgent,
+      relay: async () => (await import('./commands/local/programs.ts')).makeRelay,
     },
   },
 ];

@@ -1,7 +1,7 @@
 /** `--wait`: shows the progress of one thing until it is settled, the time is up, or the person has seen enough. */
 
 import { isPassing, type Session } from '../connection/session.ts';
-import { closingLines, unfinishedLines } from '../render/allocations/closing.ts';
+import { closingLines, unfinishedLines } from '../render/allocations/outcome.ts';
 import { type Bar, changeLine, elapsedNow, raiseBar } from '../render/allocations/progress.ts';
 import { stepLines, viewOf, type Waiting, waitingLines } from '../render/allocations/waiting.ts';
 import { elapsed, taken } from '../render/text/duration.ts';

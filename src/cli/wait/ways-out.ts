@@ -1,7 +1,7 @@
 /** What a person may do about a release that failed, as the server offers it to this token, each with the command that does it. */
 import { RequestRefused } from '../../contract/client.ts';
 import type { Session } from '../connection/session.ts';
-import type { ClosingContext } from '../render/allocations/closing.ts';
+import type { ClosingContext } from '../render/allocations/outcome.ts';
 import { isReleaseFailed } from '../render/allocations/release-failure.ts';
 import { openActionLines } from '../render/machines/actions.ts';
 import type { Subject } from './subject.ts';

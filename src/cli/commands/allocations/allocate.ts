@@ -1,7 +1,7 @@
 /** `slipway allocate`: claims a machine of a pool. */
 import { randomUUID } from 'node:crypto';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
-import { hintLines } from '../../render/allocations/closing.ts';
+import { hintLines } from '../../render/allocations/outcome.ts';
 import { duration, labels, timeoutWaitOption, waitOption } from '../../terminal/option-values.ts';
 import { printJson, printLines } from '../../terminal/terminal.ts';
 import { nothingKnown } from '../../wait/subject.ts';

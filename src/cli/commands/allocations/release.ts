@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
 import { namedAllocation } from '../../names/named-allocation.ts';
-import { hintLines } from '../../render/allocations/closing.ts';
+import { hintLines } from '../../render/allocations/outcome.ts';
 import { timeoutWaitOption, waitOption } from '../../terminal/option-values.ts';
 import { printJson, printLines } from '../../terminal/terminal.ts';
 import { nothingKnown } from '../../wait/subject.ts';

@@ -1,9 +1,9 @@
 /** `slipway actions`: what may be done about a machine or an allocation now, what not, and why not. */
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
+import { nodeBehind } from '../../connection/resolve-id.ts';
 import type { Session } from '../../connection/session.ts';
 import { namedThing } from '../../names/named-thing.ts';
-import { nodeBehind } from '../../names/node-behind.ts';
-import { hintLines } from '../../render/allocations/closing.ts';
+import { hintLines } from '../../render/allocations/outcome.ts';
 import { actionLines } from '../../render/machines/actions.ts';
 import { fitOf, printJson, printLines } from '../../terminal/terminal.ts';
 import { kindOfId } from '../../wait/subject.ts';

@@ -2,8 +2,8 @@
 import type { Evidence } from '../../../contract/evidence/evidence.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
 import { collect } from '../../connection/pages.ts';
+import { nodeBehind } from '../../connection/resolve-id.ts';
 import type { Session } from '../../connection/session.ts';
-import { nodeBehind } from '../../names/node-behind.ts';
 import { diagnosticsLines, type KnownOfMachine } from '../../render/machines/diagnostics.ts';
 import { count } from '../../terminal/option-values.ts';
 import { fitOf, printJson, printLines } from '../../terminal/terminal.ts';

@@ -3,15 +3,15 @@ import type { Allocation } from '../../../contract/allocation.ts';
 import { RequestRefused } from '../../../contract/client.ts';
 import type { Node } from '../../../contract/node.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
-import type { Session } from '../../connection/session.ts';
 import {
   hasNoMachine,
   isAllocation,
   type Machineless,
   type NodeBehind,
   whatIsBehind,
-} from '../../names/node-behind.ts';
-import type { ClosingContext } from '../../render/allocations/closing.ts';
+} from '../../connection/resolve-id.ts';
+import type { Session } from '../../connection/session.ts';
+import type { ClosingContext } from '../../render/allocations/outcome.ts';
 import { pastAllocationLines } from '../../render/allocations/past-allocation.ts';
 import { openActionLines } from '../../render/machines/actions.ts';
 import { explanationLines } from '../../render/machines/explanation.ts';

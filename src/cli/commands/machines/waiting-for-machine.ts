@@ -2,7 +2,7 @@
 import type { Allocation } from '../../../contract/allocation.ts';
 import { RequestRefused } from '../../../contract/client.ts';
 import type { Session } from '../../connection/session.ts';
-import type { ClosingContext } from '../../render/allocations/closing.ts';
+import type { ClosingContext } from '../../render/allocations/outcome.ts';
 import { type PoolStanding, waitingAllocationLines } from '../../render/allocations/waiting-allocation.ts';
 
 /** A tenant sees its own things, and not the fleet. */

@@ -5,7 +5,7 @@ import type { WhatIf } from '../../../contract/supervision/boots.ts';
 import { headlineOf, inSeconds } from '../../../lifecycle/boots/what-if-words.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
 import type { Session } from '../../connection/session.ts';
-import { hintLines } from '../../render/allocations/closing.ts';
+import { hintLines } from '../../render/allocations/outcome.ts';
 import { parseDuration } from '../../render/text/duration.ts';
 import { wrap } from '../../render/text/text.ts';
 import { CliFailure } from '../../terminal/failure.ts';

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { Option } from 'commander';
 import { moment as momentAt } from '../../../base/clock.ts';
 import { type Cli, type MakeCommand, SlipwayCommand } from '../../command.ts';
-import { hintLines } from '../../render/allocations/closing.ts';
+import { hintLines } from '../../render/allocations/outcome.ts';
 import { coverage, maintenanceColumns } from '../../render/supervision/maintenance.ts';
 import { momentAndDistance } from '../../render/text/duration.ts';
 import { CliFailure } from '../../terminal/failure.ts';

@@ -5,7 +5,7 @@ import type { Residue } from '../../../contract/supervision/residue.ts';
 import { type ResidueStatus, residueStatuses } from '../../../lifecycle/findings/residue.ts';
 import { type Cli, type MakeCommand, SlipwayCommand } from '../../command.ts';
 import { collect } from '../../connection/pages.ts';
-import { hintLines } from '../../render/allocations/closing.ts';
+import { hintLines } from '../../render/allocations/outcome.ts';
 import { residueColumns } from '../../render/supervision/residue.ts';
 import { printable } from '../../render/text/text.ts';
 import { dryRunOption, limitOption } from '../../terminal/option-values.ts';

@@ -8,7 +8,7 @@ import { ageSince, momentAndDistance, relative, taken } from '../text/duration.t
 import { allocationTones } from '../text/palette.ts';
 import { type Fact, renderFacts } from '../text/table.ts';
 import { printable } from '../text/text.ts';
-import { type ClosingContext, hintLines } from './closing.ts';
+import { type ClosingContext, hintLines } from './outcome.ts';
 
 const between = (from: string | null, to: string | null) =>
   from && to ? taken((Date.parse(to) - Date.parse(from)) / 1000) : null;

@@ -3,7 +3,7 @@ import type { Recovery, RecoveryRequest } from '../../../contract/supervision/re
 import { bulkAction, isBulkAction } from '../../../lifecycle/actions/recovery.ts';
 import type { Paint } from '../text/palette.ts';
 import { flow, printable } from '../text/text.ts';
-import { hintLines } from './closing.ts';
+import { hintLines } from './outcome.ts';
 
 interface Context {
   paint: Paint;

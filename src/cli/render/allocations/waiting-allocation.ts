@@ -14,7 +14,7 @@ import { titleLine } from '../machines/node.ts';
 import { ageSince, momentInFull, relative, secondsSince } from '../text/duration.ts';
 import { allocationTones } from '../text/palette.ts';
 import { printable } from '../text/text.ts';
-import { type ClosingContext, hintLines } from './closing.ts';
+import { type ClosingContext, hintLines } from './outcome.ts';
 
 /**
  * How the pool stands; `unseen` to whoever may not look at the fleet, `gone` where it was deleted

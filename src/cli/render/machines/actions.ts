@@ -4,7 +4,7 @@ import type { NodeActed } from '../../../contract/supervision/explanation.ts';
 import type { Offer } from '../../../lifecycle/actions/action-table.ts';
 import type { NodeActionName } from '../../../lifecycle/actions/actions.ts';
 import type { AllocationActionName } from '../../../lifecycle/actions/allocation-actions.ts';
-import { type ClosingContext, hintLines } from '../allocations/closing.ts';
+import { type ClosingContext, hintLines } from '../allocations/outcome.ts';
 import { momentAndDistance, momentsInFull } from '../text/duration.ts';
 import { renderFacts } from '../text/table.ts';
 import { printable } from '../text/text.ts';

@@ -2,7 +2,7 @@
 import type { Evidence } from '../../../contract/evidence/evidence.ts';
 import type { Operation } from '../../../contract/operation.ts';
 import { type Diagnostics, readDiagnostics, sizeWords } from '../../../lifecycle/findings/diagnostics.ts';
-import { type ClosingContext, hintLines } from '../allocations/closing.ts';
+import { type ClosingContext, hintLines } from '../allocations/outcome.ts';
 import { elapsed, momentAndDistance } from '../text/duration.ts';
 import { type Column, renderFacts, renderTable } from '../text/table.ts';
 import { printable, wrap } from '../text/text.ts';

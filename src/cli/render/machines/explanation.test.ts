@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { Explanation } from '../../../contract/supervision/explanation.ts';
 import { sampleEvidence, sampleIds, sampleNode, sampleProgress } from '../../testing/samples.ts';
 import { sampleExplanation, sampleFinding, sampleHeld, sampleNext } from '../../testing/supervision-samples.ts';
-import type { ClosingContext } from '../allocations/closing.ts';
+import type { ClosingContext } from '../allocations/outcome.ts';
 import { plain } from '../text/palette.ts';
 import { explanationLines } from './explanation.ts';
 

@@ -7,7 +7,7 @@ import type { BudgetSource, Node } from '../../../contract/node.ts';
 import type { Progress } from '../../../contract/progress.ts';
 import type { Explanation } from '../../../contract/supervision/explanation.ts';
 import type { Finding } from '../../../contract/supervision/finding.ts';
-import { type ClosingContext, hintLines } from '../allocations/closing.ts';
+import { type ClosingContext, hintLines } from '../allocations/outcome.ts';
 import { progressLines, raiseBar } from '../allocations/progress.ts';
 import { failedReleaseSentences, isReleaseFailed, type ReleaseFailure } from '../allocations/release-failure.ts';
 import { statementOf } from '../evidence/evidence.ts';

@@ -3,7 +3,7 @@ import type { BootPhase, PoolBoots } from '../../../contract/supervision/boots.t
 import { stratumWords } from '../../../lifecycle/boots/learned-budget.ts';
 import { hasArrived } from '../../../lifecycle/boots/survival.ts';
 import { inSeconds, sourceWords, tooSlowWords } from '../../../lifecycle/boots/what-if-words.ts';
-import { type ClosingContext, hintLines } from '../allocations/closing.ts';
+import { type ClosingContext, hintLines } from '../allocations/outcome.ts';
 import { momentsInFull, relative } from '../text/duration.ts';
 import { type Fact, renderFacts } from '../text/table.ts';
 import { printable, wrap } from '../text/text.ts';

@@ -1,7 +1,7 @@
 /** What a proposed policy would have decided otherwise: how much in one line, then each with its node, then what cannot be told. */
 import type { ReplayDifference, ReplayedPool, ReplayReply } from '../../../contract/supervision/replay.ts';
 import { type DifferenceKind, differenceKinds } from '../../../lifecycle/replay/difference.ts';
-import { hintLines } from '../allocations/closing.ts';
+import { hintLines } from '../allocations/outcome.ts';
 import { elapsed, momentInFull, momentsInFull, usual } from '../text/duration.ts';
 import type { Tone } from '../text/palette.ts';
 import { type Column, type Fit, renderTable } from '../text/table.ts';

@@ -8,7 +8,7 @@ import {
   stuckSentence,
   undecidedSentence,
 } from '../../../lifecycle/boots/what-if-words.ts';
-import { type ClosingContext, hintLines } from '../allocations/closing.ts';
+import { type ClosingContext, hintLines } from '../allocations/outcome.ts';
 import { momentInFull, relative } from '../text/duration.ts';
 import { type Column, renderTable } from '../text/table.ts';
 import { wrap } from '../text/text.ts';

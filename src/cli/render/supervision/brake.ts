@@ -1,6 +1,6 @@
 /** What the brake holds, what the control plane missed itself, and where somebody works: for a person on call. */
 import type { Brake } from '../../../contract/supervision/supervision.ts';
-import { type ClosingContext, hintLines } from '../allocations/closing.ts';
+import { type ClosingContext, hintLines } from '../allocations/outcome.ts';
 import { age, ageSince, momentInFull, relative, secondsSince, taken } from '../text/duration.ts';
 import { type Column, type Fact, renderFacts, renderTable } from '../text/table.ts';
 import { printable, wrap } from '../text/text.ts';

@@ -1,6 +1,6 @@
 /** Findings as a person reads them: what, since when, and both sides beside each other. */
 import type { Finding, FindingDecided, RowDifference } from '../../../contract/supervision/finding.ts';
-import type { ClosingContext } from '../allocations/closing.ts';
+import type { ClosingContext } from '../allocations/outcome.ts';
 import { momentsInFull, relative, usual } from '../text/duration.ts';
 import type { Column } from '../text/table.ts';
 import { printable } from '../text/text.ts';

@@ -1,6 +1,6 @@
 /** What a server says to whoever started it by hand: where it is, how to sign in, what to try. */
 import { dirname, resolve } from 'node:path';
-import { defaultServer } from '../../connection/settings.ts';
+import { defaultServer } from '../connection/settings.ts';
 
 export interface Started {
   url: string;

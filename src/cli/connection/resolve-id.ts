@@ -1,10 +1,10 @@
 /** The machine that a person means: named by its own id, by an allocation or operation that is on it, or by anything that leads to one. */
 import type { Allocation } from '../../contract/allocation.ts';
 import type { Operation } from '../../contract/operation.ts';
-import type { Session } from '../connection/session.ts';
+import { namedThing } from '../names/named-thing.ts';
 import { printable } from '../render/text/text.ts';
 import { CliFailure } from '../terminal/failure.ts';
-import { namedThing } from './named-thing.ts';
+import type { Session } from './session.ts';
 
 export interface NodeBehind {
   node_id: string;
