@@ -1,11 +1,14 @@
-/** Every command, by its name and under its heading. One is loaded when it is named: most of what a start costs is loading. */
+/**
+ * Every command by name and heading. Commands load on demand, because loading dominates the
+ * start-up time.
+ */
 import type { MakeCommand } from './command.ts';
 
-type Loading = () => Promise<MakeCommand>;
+type LoadCommand = () => Promise<MakeCommand>;
 
-export const catalogue: { heading: string; commands: Record<string, Loading> }[] = [
+export const catalogue: { heading: string; commands: Record<string, LoadCommand> }[] = [
   {
-    heading: 'Machines up and down:',
+    heading: 'Bring machines up and down:',
     commands: {
       allocate: async () => (await import('./commands/allocations/allocate.ts')).makeAllocate,
       release: async () => (await import('./commands/allocations/release.ts')).makeRelease,
@@ -13,7 +16,7 @@ export const catalogue: { heading: string; commands: Record<string, Loading> }[]
     },
   },
   {
-    heading: 'What there is, and what happened:',
+    heading: 'Inspect:',
     commands: {
       nodes: async () => (await import('./commands/machines/nodes.ts')).makeNodes,
       node: async () => (await import('./commands/machines/node.ts')).makeNode,
@@ -37,7 +40,7 @@ export const catalogue: { heading: string; commands: Record<string, Loading> }[]
     },
   },
   {
-    heading: 'What you can do about it:',
+    heading: 'Act:',
     commands: {
       actions: async () => (await import('./commands/machines/actions.ts')).makeActions,
       act: async () => (await import('./commands/machines/act.ts')).makeAct,
@@ -51,7 +54,7 @@ export const catalogue: { heading: string; commands: Record<string, Loading> }[]
     },
   },
   {
-    heading: 'Setting up:',
+    heading: 'Set up:',
     commands: {
       pools: async () => (await import('./commands/pools/pools.ts')).makePools,
       apply: async () => (await import('./commands/pools/apply.ts')).makeApply,
@@ -76,11 +79,11 @@ export const catalogue: { heading: string; commands: Record<string, Loading> }[]
 
 const names = new Set(catalogue.flatMap(({ commands }) => Object.keys(commands)));
 
-/** Completions name all the others. */
-const namesAll = 'completion';
+/** Its scripts name every command, so it needs them all. */
+const needsAll = 'completion';
 
-const needed = ([first = '']: readonly string[]): ReadonlySet<string> =>
-  names.has(first) && first !== namesAll ? new Set([first]) : names;
+const namesToLoad = ([first = '']: readonly string[]): ReadonlySet<string> =>
+  names.has(first) && first !== needsAll ? new Set([first]) : names;
 
 export interface CommandGroup {
   heading: string;
@@ -88,11 +91,11 @@ export interface CommandGroup {
 }
 
 /**
- * What these words need: the command that they begin with, alone. Everything, where they begin otherwise: the help, and the
- * guess at what was meant, are made from all of them, and after a flag only commander knows which word is the command.
+ * Loads only the first word's command if it names one. Otherwise loads all of them: help and
+ * "did you mean" need them, and after a flag only commander knows which word is the command.
  */
 export async function loadCommands(words: readonly string[]): Promise<CommandGroup[]> {
-  const wanted = needed(words);
+  const wanted = namesToLoad(words);
   const loading = catalogue.map(async ({ heading, commands }) => {
     const loads = Object.entries(commands).flatMap(([name, load]) => (wanted.has(name) ? [load()] : []));
     return { heading, commands: await Promise.all(loads) };

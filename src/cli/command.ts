@@ -1,17 +1,19 @@
-/** What a command is given, and what it gives back. The commands know no process: main.ts joins them to one. */
+/**
+ * The interface between commands and the program. Commands never touch the process; main.ts does.
+ */
 import { Command, type Option } from 'commander';
 import type { Session } from './connection/session.ts';
 import type { ExitName } from './terminal/exit-codes.ts';
 import type { Terminal } from './terminal/terminal.ts';
 
-/** Nothing returned means that it worked. */
+/** Undefined means success. */
 export type Work<Options> = (session: Session, options: Options, args: string[]) => Promise<ExitName | undefined>;
 
 export interface Cli {
   terminal: Terminal;
   /**
-   * Makes an action of a command: opens the session from the flags, and reports the outcome as the exit status. `server` is for
-   * a command that may name one in its arguments; it then counts as if it stood in --server.
+   * Makes the action of a command: opens the session from the flags and turns the result into the
+   * exit status. `server` reads a server address from the arguments; it overrides --server.
    */
   run<Options>(
     work: Work<Options>,
@@ -26,18 +28,19 @@ const variable = (...words: string[]) =>
     .toUpperCase();
 
 /**
- * A command whose flags all have an environment variable: `allocate --timeout-wait` is SLIPWAY_ALLOCATE_TIMEOUT_WAIT.
- * Named when a flag is added, because commander looks for the variable only of flags that had one by then.
+ * A command whose flags all have an environment variable: `allocate --timeout-wait` is
+ * SLIPWAY_ALLOCATE_TIMEOUT_WAIT. Commander reads a variable only if it is set when the flag is
+ * added.
  */
 export class SlipwayCommand extends Command {
   readonly words: string[];
   readonly exampleLines: string[] = [];
-  /** The words that lead to it, like `tokens create`. */
+  /** The full name, like `tokens create`. */
   constructor(words: string) {
     super(words.slice(words.lastIndexOf(' ') + 1));
     this.words = words.split(' ');
   }
-  /** Command lines that show its use, in `--help` and in the reference. */
+  /** Example command lines for `--help` and the reference. */
   examples(...lines: string[]): this {
     this.exampleLines.push(...lines);
     return this.addHelpText('after', ['', 'Examples:', ...lines.map((line) => `  ${line}`)].join('\n'));

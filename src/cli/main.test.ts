@@ -1,4 +1,4 @@
-/** The command as a program meets it: what it declares, its settings, its tokens and its help. */
+/** Commands end to end against a scripted server: apply, settings, tokens and help. */
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -27,7 +27,7 @@ describe('apply', () => {
     server.on('pool-put', ({ params }) => ({ body: samplePool({ name: params.pool ?? '' }) }));
   });
 
-  test('declares each document of a file or of standard input', async () => {
+  test('declares each document of a file and of standard input', async () => {
     for (const run of [
       slipway(['apply', '-f', file('two.yaml', twoPools)]),
       slipway(['apply', '-f', '-'], { input: twoPools }),
@@ -46,7 +46,7 @@ describe('apply', () => {
     expect(first?.headers['idempotency-key']).toBeTruthy();
   });
 
-  test('says what changed', async () => {
+  test('reports whether a pool changed', async () => {
     server.on('pool-get', () => ({ body: samplePool({ generation: 1 }) }));
     const yaml = file('one.yaml', 'name: gpu\ndriver: local\n');
     expect((await slipway(['apply', '-f', yaml])).stdout).toBe('✔ pool gpu unchanged (generation 1)\n');
@@ -58,8 +58,8 @@ describe('apply', () => {
     ['broken', 'name: [gpu', 'is not valid YAML'],
     ['a list', '- name: gpu', 'is not a pool'],
     ['nameless', 'name: ok\ndriver: local\n---\ndriver: local', 'document 2 has no name'],
-    ['empty', '# nothing\n', 'there is no pool document'],
-  ])('a %s file is a usage error, and nothing is sent', async (name, text, message) => {
+    ['empty', '# nothing\n', 'it holds no pool document'],
+  ])('refuses a file that is %s and sends nothing', async (name, text, message) => {
     const { code, stderr } = await slipway(['apply', '-f', file(`${name}.yaml`, text)]);
     expect(code).toBe(2);
     expect(stderr).toContain(message);
@@ -68,7 +68,7 @@ describe('apply', () => {
 });
 
 describe('settings', () => {
-  test('every flag is also an environment variable, and a refusal there counts as unset', async () => {
+  test('reads every flag from its environment variable, and false values as unset', async () => {
     const { code } = await slipway(['nodes'], { env: { SLIPWAY_NODES_POOL: 'gpu', SLIPWAY_NODES_STATUS: 'ready' } });
     expect(code).toBe(0);
     expect(server.callsOf('node-list')[0]?.query).toMatchObject({ pool: 'gpu', status: 'ready' });
@@ -77,7 +77,7 @@ describe('settings', () => {
     expect((await slipway(['pools'], { env: { SLIPWAY_JSON: '0' } })).stdout).toContain('There are no pools');
   });
 
-  test('a data directory without a token is named as it was given, with what to do', async () => {
+  test('names a data directory without a token as it was typed, with a remedy', async () => {
     const env = { SLIPWAY_TOKEN: '' };
     const { code, stderr } = await slipway(['nodes', '--data-dir', './no-server-here'], { env });
     expect(code).toBe(4);
@@ -85,13 +85,13 @@ describe('settings', () => {
     expect(stderr).toMatch(/What to do: Start the server with that data directory first.*SLIPWAY_TOKEN/);
   });
 
-  test('one correlation id goes with every call', async () => {
+  test('sends one correlation id with every call', async () => {
     await slipway(['nodes']);
     const ids = new Set(server.calls.map(({ headers }) => headers['x-correlation-id']));
     expect([...ids]).toEqual([expect.stringMatching(/^[0-9a-f]{32}$/)]);
   });
 
-  test('what was typed to reach the server is in the commands to copy, a token never', async () => {
+  test('repeats the typed connection flags in suggested commands, but never a token', async () => {
     const token = file('token', 'test-token\n');
     const args = ['nodes', '--server', server.url, '--token-file', token];
     const { stdout } = await runCli(args, { env: { SLIPWAY_TOKEN: '' } });
@@ -112,7 +112,7 @@ describe('tokens', () => {
     expires_at: null,
     last_used_at: null,
   };
-  test('a new one alone goes to stdout', async () => {
+  test('prints only the new token to stdout', async () => {
     server.on('token-create', () => ({ status: 201, body: { ...token, token: 'secret' } }));
     const { code, stdout, stderr } = await slipway([
       'tokens',
@@ -128,22 +128,22 @@ describe('tokens', () => {
     expect(stderr).toContain('tok_1 ci: operator, all tenants, never expires');
     expect(server.callsOf('token-create')[0]?.body).toEqual({ name: 'ci', role: 'operator', ttl_seconds: 2_592_000 });
   });
-  test('an empty tenant is sent, so that the server refuses it instead of making a token for all tenants', async () => {
+  test('sends an empty tenant, so that the server refuses it', async () => {
     server.on('token-create', () => ({ status: 201, body: { ...token, token: 'secret' } }));
     await slipway(['tokens', 'create', '--name', 'ci', '--role', 'operator', '--tenant', '']);
     expect(server.callsOf('token-create')[0]?.body).toEqual({ name: 'ci', role: 'operator', tenant: '' });
   });
-  test('are listed by default and deleted by id', async () => {
+  test('lists tokens by default and deletes one by id', async () => {
     server.on('token-list', () => ({ body: { items: [token], next_cursor: null } }));
     server.on('token-delete', () => ({ status: 204, body: '' }));
     expect((await slipway(['tokens'])).stdout).toMatch(/^tok_1 +ci +operator +\(all\) +never +never/m);
     expect(await slipway(['tokens', 'delete', 'tok_1'])).toMatchObject({
       code: 0,
-      stdout: '✔ tok_1 ci is revoked: whoever shows it is refused from now on\n',
+      stdout: '✔ tok_1 ci is revoked and refused from now on\n',
     });
     expect(server.callsOf('token-delete')[0]?.params).toEqual({ id: 'tok_1' });
   });
-  test('sessions of the console are listed and ended by id', async () => {
+  test('lists console sessions and ends one by id', async () => {
     const session = {
       session_id: 'sess_1',
       token_id: 'tok_1',
@@ -166,14 +166,14 @@ describe('tokens', () => {
     expect(await slipway(['sessions', 'revoke', 'sess_1'])).toMatchObject({ code: 0, stdout: '✔ sess_1 has ended\n' });
     expect(server.callsOf('session-revoke')[0]?.params).toEqual({ id: 'sess_1' });
   });
-  test('to revoke that of a relay says what becomes of its machines', async () => {
+  test('warns about the machines of a relay whose token is revoked', async () => {
     const relay = { ...token, name: 'rack-7', role: 'relay', pool: 'metal' };
     server.on('token-list', () => ({ body: { items: [relay], next_cursor: null } }));
     server.on('token-delete', () => ({ status: 204, body: '' }));
     const { stdout } = await slipway(['tokens', 'revoke', 'tok_1']);
     expect(stdout).toMatch(/tok_1 rack-7 is revoked.*\n.*machines behind it go offline.*--role relay --pool metal/);
   });
-  test('a join token is made for a pool', async () => {
+  test('creates a join token for a pool', async () => {
     const reply = {
       token_id: 'tok_2',
       pool: 'fleet',
@@ -195,7 +195,7 @@ describe('help', () => {
   beforeAll(async () => {
     help = (await runCli(['--help'])).stdout;
   });
-  test('names every command, the programs that are started elsewhere, and the exit status', () => {
+  test('names every command, the three programs and each exit status', () => {
     for (const name of [
       'allocate',
       'release',
@@ -212,7 +212,7 @@ describe('help', () => {
     for (const code of [0, 1, 2, 3, 4, 5, 130]) expect(help).toMatch(new RegExp(`^  ${code} +[-\\w]`, 'm'));
     expect(help).toContain('every user of this host can read it');
   });
-  test('works without a server and ends with 0', async () => {
+  test('works without a server: exit 0', async () => {
     for (const args of [['--help'], ['allocate', '--help'], ['help', 'logs'], ['--version']])
       expect((await runCli(args)).code).toBe(0);
   });

@@ -1,4 +1,4 @@
-/** The `slipway` command: joins the command line to this process, and nothing else does. */
+/** The entry point of the `slipway` command: connects the command line to this process. */
 import { setDefaultCACertificates } from 'node:tls';
 import { loadCommands } from './catalogue.ts';
 import { runCommandLine } from './run.ts';
@@ -13,12 +13,12 @@ const interrupt = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM'] as const)
   process.on(signal, () => {
     if (!interrupt.signal.aborted) return interrupt.abort();
-    // The second one is not asked to wait for anything.
+    // The second signal ends the process at once.
     if (terminal.out.interactive) terminal.out.write(showCursor);
     process.exit(exitCodes.interrupted.code);
   });
 
-// `slipway nodes | head`: the reader has what it wanted.
+// `slipway nodes | head`: the reader closed the pipe.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error;
   process.exit(exitCodes.ok.code);

@@ -1,33 +1,33 @@
-/** The command line's own declarations: the variables and the completions are made from them. */
+/** The declared commands and flags, and what is generated from them: variables and completions. */
 import { spawnSync } from 'node:child_process';
 import type { Command } from 'commander';
 import { describe, expect, test } from 'vitest';
 import { catalogue, loadCommands } from './catalogue.ts';
-import { createProgram, forgetRefusals } from './program.ts';
-import { completionScripts } from './render/local/completion.ts';
+import { completionScripts } from './commands/local/completion.ts';
+import { createProgram, dropFalseVariables } from './program.ts';
 import { silentCli } from './testing/silent-cli.ts';
 
 const program = createProgram(silentCli, '1.2.3', await loadCommands([]));
 const everyCommand = (command: Command): Command[] => [command, ...command.commands.flatMap(everyCommand)];
 
-test('every flag has a variable of its own', () => {
+test('gives every flag its own environment variable', () => {
   const options = everyCommand(program).flatMap((command) =>
     command.options.filter(({ long }) => long !== '--version'),
   );
-  // All commands on the key file of a server share that server's own variable.
+  // The key commands share the server's variable for its key file.
   const names = options.map(({ envVar }) => envVar).filter((name) => name !== 'SLIPWAY_KEY_FILE');
   expect(names.every((name) => name?.startsWith('SLIPWAY_'))).toBe(true);
   expect(new Set(names).size).toBe(names.length);
   expect(names).toContain('SLIPWAY_TOKENS_CREATE_ROLE');
 });
 
-test('a variable that says no is forgotten where the flag has no value, and only there', () => {
+test('drops a false variable of a boolean flag only', () => {
   const environment = { SLIPWAY_JSON: 'false', SLIPWAY_DEBUG: '1', SLIPWAY_ALLOCATE_WAIT: '', SLIPWAY_NODES_POOL: '0' };
-  forgetRefusals(program, environment);
+  dropFalseVariables(program, environment);
   expect(environment).toEqual({ SLIPWAY_DEBUG: '1', SLIPWAY_NODES_POOL: '0' });
 });
 
-test('every command stands in the catalogue under its own name', async () => {
+test('lists every command under its own name', async () => {
   for (const { commands } of catalogue)
     for (const [name, load] of Object.entries(commands)) expect((await load())(silentCli).name()).toBe(name);
 });
@@ -40,17 +40,17 @@ test.each([
   [['--help', 'nodes'], program.commands.length],
   [['--server', 'watch', 'nodes'], program.commands.length],
   [['nods'], program.commands.length],
-])('%j loads %d commands', async (words, count) => {
+])('loads for %j %d commands', async (words, count) => {
   expect((await loadCommands(words)).flatMap(({ commands }) => commands)).toHaveLength(count);
 });
 
 describe('completion', () => {
   const script = completionScripts.bash(program).join('\n');
-  /** Asks a real bash what it would offer after these words. */
+  /** The completions that a real bash offers after these words. */
   const offered = (...words: string[]) => {
     const line = words.map((word) => `'${word}'`).join(' ');
-    const ask = `${script}\nCOMP_WORDS=(${line}); COMP_CWORD=${words.length - 1}; _slipway; printf '%s\\n' "\${COMPREPLY[@]}"`;
-    const { stdout, stderr, status } = spawnSync('bash', ['--norc', '-c', ask], { encoding: 'utf8' });
+    const input = `${script}\nCOMP_WORDS=(${line}); COMP_CWORD=${words.length - 1}; _slipway; printf '%s\\n' "\${COMPREPLY[@]}"`;
+    const { stdout, stderr, status } = spawnSync('bash', ['--norc', '-c', input], { encoding: 'utf8' });
     expect({ stderr, status }).toEqual({ stderr: '', status: 0 });
     return stdout.split('\n').filter(Boolean);
   };
@@ -70,11 +70,11 @@ describe('completion', () => {
     [['slipway', 'brake', 're'], ['resume']],
     [['slipway', 'maintenance', 'start', 'x', '--un'], ['--until']],
     [['slipway', 'release', 'alloc_1', '--server', ''], []],
-  ])('bash offers for %j: %j', (words, expected) => {
+  ])('completes %j in bash to %j', (words, expected) => {
     expect(offered(...words)).toEqual(expected);
   });
 
-  test('zsh uses the same, fish has every command and flag', () => {
+  test('reuses the bash script for zsh, and lists every command and flag for fish', () => {
     expect(completionScripts.zsh(program).join('\n')).toContain('bashcompinit');
     const fish = completionScripts.fish(program).join('\n');
     for (const command of everyCommand(program).slice(1)) expect(fish).toContain(` -a ${command.name()} `);

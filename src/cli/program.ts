@@ -1,4 +1,4 @@
-/** The command line as a whole: every command, the flags they share, and the environment variable of each flag. */
+/** Builds the whole command line: commands, shared flags and help. */
 import { Command, Option } from 'commander';
 import { insecureHttpFlag, insecureHttpVariable } from '../base/network/insecure-http.ts';
 import type { CommandGroup } from './catalogue.ts';
@@ -21,56 +21,57 @@ export interface SharedOptions {
 
 const sharedOptions = () => [
   new Option('--server <url>', 'the server').env('SLIPWAY_SERVER').default(defaultServer),
-  new Option('--token-file <file>', 'a file that holds your token; - reads standard input').env('SLIPWAY_TOKEN_FILE'),
+  new Option('--token-file <file>', 'a file with your token; - reads standard input').env('SLIPWAY_TOKEN_FILE'),
   new Option('--token <token>', 'your token; every user of this host can read it here, so prefer the variable').env(
     'SLIPWAY_TOKEN',
   ),
-  new Option('--data-dir <dir>', 'the data directory of a server on this host, for its admin.token').env(
+  new Option('--data-dir <dir>', 'the data directory of a server on this host, to use its admin.token').env(
     'SLIPWAY_DATA_DIR',
   ),
-  new Option('--ca <file>', 'a certificate authority to trust besides the usual ones (PEM)').env('SLIPWAY_CA'),
-  new Option(`--${insecureHttpFlag}`, 'send your token to another host also over http://').env(insecureHttpVariable),
-  new Option('--json', 'print JSON: one document, or one object a line for what goes on').env('SLIPWAY_JSON'),
+  new Option('--ca <file>', 'a certificate authority to trust in addition to the default ones (PEM)').env('SLIPWAY_CA'),
+  new Option(`--${insecureHttpFlag}`, 'allow sending your token to another host over http://').env(
+    insecureHttpVariable,
+  ),
+  new Option('--json', 'print JSON: one document, or one object per line for streams').env('SLIPWAY_JSON'),
   new Option('--debug', 'print stack traces').env('SLIPWAY_DEBUG'),
 ];
 
 const everyCommand = (command: Command): Command[] => [command, ...command.commands.flatMap(everyCommand)];
 
-/** Before these a boolean flag's variable is as good as unset; commander would only see that it is there. */
-const saysNo = /^(0|false|no|off|)$/i;
+const isFalse = /^(0|false|no|off|)$/i;
 
-export function forgetRefusals(program: Command, environment: Record<string, string | undefined>): void {
+/** Commander takes any value of a boolean flag's variable as true, so false values are removed. */
+export function dropFalseVariables(program: Command, environment: Record<string, string | undefined>): void {
   for (const { options } of everyCommand(program))
     for (const { envVar, required, optional } of options)
-      if (envVar && !required && !optional && saysNo.test(environment[envVar] ?? 'unset')) delete environment[envVar];
+      if (envVar && !required && !optional && isFalse.test(environment[envVar] ?? 'unset')) delete environment[envVar];
 }
 
 export const exitCodeLines = (): string[] =>
   Object.values(exitCodes).map(({ code, means }) => `  ${String(code).padEnd(5)}${means}`);
 
 const tokenHelp =
-  'The token is taken from --token-file, --token, SLIPWAY_TOKEN_FILE, SLIPWAY_TOKEN, SLIPWAY_ADMIN_TOKEN, else from ' +
+  'The token comes from --token-file, --token, SLIPWAY_TOKEN_FILE, SLIPWAY_TOKEN or SLIPWAY_ADMIN_TOKEN, or else from ' +
   'admin.token in the data directory: --data-dir, .slipway here, or .slipway in the clone.';
-const variableHelp =
-  'Every flag has an environment variable: SLIPWAY_, the command, the flag; like SLIPWAY_ALLOCATE_POOL.';
+const variableHelp = 'Every flag has an environment variable: SLIPWAY_<COMMAND>_<FLAG>, like SLIPWAY_ALLOCATE_POOL.';
 
 const closingHelp = (width: number) =>
   ['', ...wrap(tokenHelp, width), ...wrap(variableHelp, width), '', 'Exit status:', ...exitCodeLines()].join('\n');
 
-const widestHelp = 110;
+const maxHelpColumns = 110;
 
 export function createProgram(cli: Cli, version: string, groups: readonly CommandGroup[]): Command {
   const program = new Command('slipway')
-    .description('Bring machines up, see what they do and why, take them down again.')
+    .description('Bring machines up, see what they do and why, and take them down.')
     .version(version, '-V, --version', 'print the version')
     .addHelpCommand(
       new Command('help')
         .argument('[command]')
         .helpOption(false)
         .description('Show the help of a command.')
-        .helpGroup('Setting up:'),
+        .helpGroup('Set up:'),
     )
-    .addHelpText('after', () => closingHelp(Math.min(cli.terminal.out.columns(), widestHelp)));
+    .addHelpText('after', () => closingHelp(Math.min(cli.terminal.out.columns(), maxHelpColumns)));
   for (const option of sharedOptions()) program.addOption(option);
   for (const { heading, commands } of groups) {
     program.commandsGroup(heading);
@@ -81,14 +82,14 @@ export function createProgram(cli: Cli, version: string, groups: readonly Comman
     command.showHelpAfterError(`See ${[...pathOf(command), '--help'].join(' ')}`);
     command.configureHelp({
       showGlobalOptions: true,
-      // Named once below for all of them; here they would drown what a flag does.
+      // Leaves out each flag's variable; the closing help explains their names.
       optionDescription: (option) => describeOption(option),
     });
     command.configureOutput({
       writeOut: (text) => cli.terminal.out.write(text),
       writeErr: (text) => cli.terminal.err.write(text),
-      getOutHelpWidth: () => Math.min(cli.terminal.out.columns(), widestHelp),
-      getErrHelpWidth: () => Math.min(cli.terminal.err.columns(), widestHelp),
+      getOutHelpWidth: () => Math.min(cli.terminal.out.columns(), maxHelpColumns),
+      getErrHelpWidth: () => Math.min(cli.terminal.err.columns(), maxHelpColumns),
     });
   }
   return program;

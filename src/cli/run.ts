@@ -1,4 +1,4 @@
-/** One run of the command line: from its words to its exit status. It knows no process; main.ts joins it to one. */
+/** Runs one command line, from its words to its exit status, without touching the process. */
 import { existsSync, readFileSync } from 'node:fs';
 import { delimiter, join, relative, resolve } from 'node:path';
 import { inspect } from 'node:util';
@@ -11,10 +11,9 @@ import type { CommandGroup } from './catalogue.ts';
 import type { Cli, Work } from './command.ts';
 import { openSession, type Session } from './connection/session.ts';
 import { type Given, resolveConnection } from './connection/settings.ts';
-import { createProgram, forgetRefusals, type SharedOptions } from './program.ts';
-import { failureJson, failureLines } from './render/text/failure.ts';
+import { createProgram, dropFalseVariables, type SharedOptions } from './program.ts';
 import { type ExitName, exitCodes } from './terminal/exit-codes.ts';
-import { isNamedThing, reportFailure } from './terminal/failure.ts';
+import { failureJson, failureLines, isId, reportFailure } from './terminal/failure.ts';
 import { fitOf, printJson, printLines, type Terminal } from './terminal/terminal.ts';
 
 const clone = resolve(import.meta.dirname, '../..');
@@ -22,19 +21,22 @@ const { version } = JSON.parse(readFileSync(join(clone, 'package.json'), 'utf8')
 
 export interface Host {
   words: string[];
-  /** At least those that the words need. */
+  /** Must include the command that the words name. */
   commands: readonly CommandGroup[];
-  /** Commander reads the variables of flags from `process.env`, so it must be that. */
+  /** Must be `process.env`: commander reads the variables of flags from there. */
   environment: Record<string, string | undefined>;
   working_directory: string;
   terminal: Terminal;
-  /** From here on these authorities are trusted, and no others, wherever nothing else is said. */
+  /** Replaces the default certificate authorities. */
   trust(certificates: string[]): void;
-  /** Aborted when the person wants it to end. */
+  /** Aborted by Ctrl-C. */
   signal: AbortSignal;
 }
 
-/** How a person here would start us: by name where we are installed, else by the way to the clone. */
+/**
+ * The name that starts this command from here: `slipway` if installed, or else the path into the
+ * clone.
+ */
 function ownName({ environment, working_directory }: Host): string {
   const installed = (environment.PATH ?? '')
     .split(delimiter)
@@ -46,7 +48,7 @@ function ownName({ environment, working_directory }: Host): string {
 
 const connectionFlags = { server: '--server', ca: '--ca', tokenFile: '--token-file', dataDir: '--data-dir' } as const;
 
-/** Repeats where to call, if that was typed: the line is then right as it stands. A token is never repeated. */
+/** Repeats the typed connection flags, so that the line works as it is. Never repeats a token. */
 const commandLineOf = (program: Command, host: Host) => {
   const typed = Object.entries(connectionFlags).flatMap(([key, flag]) =>
     program.getOptionValueSource(key) === 'cli' ? [flag, String(program.getOptionValue(key))] : [],
@@ -62,11 +64,11 @@ function given(program: Command, key: keyof SharedOptions): Given | undefined {
 
 const flagsOf = (command: Command | null) => command?.options.flatMap(({ long }) => long ?? []) ?? [];
 
-/** What was named by its name, where the command takes an id. */
+/** The first argument, if the command takes an id there. */
 const nameIn = (command: Command | null): string | null =>
   command?.registeredArguments[0]?.name() === 'id' ? (command.args[0] ?? null) : null;
 
-/** Answers the exit status. */
+/** Returns the exit status. */
 export async function runCommandLine(host: Host): Promise<number> {
   const { environment, working_directory, terminal, signal } = host;
   const correlation_id = newCorrelationId();
@@ -119,7 +121,7 @@ export async function runCommandLine(host: Host): Promise<number> {
     },
   };
   const program = createProgram(cli, String(version), host.commands);
-  forgetRefusals(program, environment);
+  dropFalseVariables(program, environment);
 
   try {
     await program.parseAsync(host.words, { from: 'user' });
@@ -130,7 +132,7 @@ export async function runCommandLine(host: Host): Promise<number> {
       server,
       correlation_id,
       looked_in,
-      id: host.words.find(isNamedThing) ?? nameIn(ran),
+      id: host.words.find(isId) ?? nameIn(ran),
       flags: flagsOf(ran),
       commandLine: commandLineOf(program, host),
     });

@@ -1,3 +1,4 @@
+/** Reading server-sent events, reconnecting and resuming, on a virtual clock. */
 import { expect, test } from 'vitest';
 import { virtualClock } from '../../base/virtual-clock.ts';
 import { deadAfterMs, type Heard, quietAfterMs, readEvents, type StreamChange, streamChanges } from './event-stream.ts';
@@ -16,7 +17,7 @@ async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
 
 const event = (id: string, name: string, data: string): Heard => ({ type: 'event', event: { id, event: name, data } });
 
-test('reads events, comments, several data lines and every kind of line end', async () => {
+test('reads events, comments, multi-line data and every line ending', async () => {
   const body = inChunks(
     ': hello\n\nid: 1-1\nevent: node\ndata: {"a":\ndata: 1}\n\n',
     'data:x\r\n\r\nid:1-2\rdata: y\r\r',
@@ -29,7 +30,7 @@ test('reads events, comments, several data lines and every kind of line end', as
   ]);
 });
 
-test('does not care where the network cuts', async () => {
+test('reads the same event wherever the network splits it', async () => {
   const whole = bytes('id: 7-1\r\nevent: node\r\ndata: Zürich ✔\r\n\r\n');
   for (let cut = 0; cut <= whole.length; cut++) {
     const heard = await all(readEvents(inChunks(whole.subarray(0, cut), whole.subarray(cut))));
@@ -37,11 +38,11 @@ test('does not care where the network cuts', async () => {
   }
 });
 
-test('drops an event that the end of the connection cut off', async () => {
+test('drops an event cut off by the end of the connection', async () => {
   expect(await all(readEvents(inChunks('data: done\n\ndata: half\n')))).toEqual([event('', 'message', 'done')]);
 });
 
-/** A stream whose reader takes each change as it comes, on a clock that the test moves. */
+/** Reads a stream to `seen`, on a clock that the test moves. */
 function reading(open: (last: string, signal: AbortSignal, attempt: number) => AsyncIterable<Uint8Array>) {
   const clock = virtualClock();
   const stop = new AbortController();
@@ -67,7 +68,7 @@ async function* forever(signal: AbortSignal, ...first: string[]) {
   await new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('aborted'))));
 }
 
-test('opens again behind the last event it saw', async () => {
+test('resumes after the last event it saw', async () => {
   const { clock, seen, resumed, stop } = reading((_, signal, attempt) => {
     if (attempt === 1) return inChunks('id: 1-5\ndata: a\n\n');
     if (attempt === 2) throw new Error('refused');
@@ -86,7 +87,7 @@ test('opens again behind the last event it saw', async () => {
   ]);
 });
 
-test('says when it is quiet, and gives a dead connection up', async () => {
+test('reports silence and gives up a dead connection', async () => {
   const { clock, seen, resumed, stop } = reading((_, signal) => forever(signal));
   await clock.advance(quietAfterMs);
   expect(seen.map((change) => change.type)).toEqual(['open', 'quiet']);
@@ -96,7 +97,7 @@ test('says when it is quiet, and gives a dead connection up', async () => {
   expect(resumed.length).toBeGreaterThan(1);
 });
 
-test('heartbeats keep a connection, but do not make up for news', async () => {
+test('keeps a connection with heartbeats open, and still reports silence', async () => {
   const beats = 2 * Math.ceil(deadAfterMs / 1000);
   const { clock, seen, stop } = reading((_, signal) =>
     (async function* () {
@@ -114,7 +115,7 @@ test('heartbeats keep a connection, but do not make up for news', async () => {
   await stopped;
 });
 
-test('ends when it is told to, leaving no timer behind', async () => {
+test('ends on abort and leaves no timer behind', async () => {
   const { clock, stop } = reading((_, signal) => forever(signal));
   await clock.advance(100);
   await stop();

@@ -1,11 +1,8 @@
-/**
- * Server-sent events over fetch: reading them, and keeping them coming. Owns reconnecting and resuming; knows nothing of
- * what the events mean.
- */
+/** Reads server-sent events over fetch, reconnects and resumes. Does not interpret the events. */
 import { type Clock, pause } from '../../base/clock.ts';
 
 export interface ServerEvent {
-  /** The cursor to resume behind; empty when the event carried none. */
+  /** The cursor to resume after; empty if the event has none. */
   id: string;
   event: string;
   data: string;
@@ -13,7 +10,7 @@ export interface ServerEvent {
 
 export type Heard = { type: 'event'; event: ServerEvent } | { type: 'heartbeat' };
 
-/** Cuts a body into lines as the format defines them: ended by LF, CR or CRLF, possibly split anywhere in between. */
+/** Splits a body into lines that end in LF, CR or CRLF. A chunk may end anywhere. */
 async function* linesOf(body: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   let rest = '';
@@ -21,7 +18,7 @@ async function* linesOf(body: AsyncIterable<Uint8Array>): AsyncGenerator<string>
   for await (const chunk of body) {
     const text = decoder.decode(chunk, { stream: true });
     if (text === '') continue;
-    // The LF of a CRLF that was cut in two belongs to the line that has already been handed out.
+    // The LF of a CRLF split across two chunks belongs to a line that was already yielded.
     const fresh = afterReturn && text.startsWith('\n') ? text.slice(1) : text;
     afterReturn = text.endsWith('\r');
     const lines = (rest + fresh).split(/\r\n|\r|\n/);
@@ -30,7 +27,9 @@ async function* linesOf(body: AsyncIterable<Uint8Array>): AsyncGenerator<string>
   }
 }
 
-/** An event that the connection's end cut off is dropped, as the format demands: resuming brings it again. */
+/**
+ * Drops an event cut off by the end of the connection, as the format demands. Resuming repeats it.
+ */
 export async function* readEvents(body: AsyncIterable<Uint8Array>): AsyncGenerator<Heard> {
   let id = '';
   let event = '';
@@ -58,7 +57,9 @@ export async function* readEvents(body: AsyncIterable<Uint8Array>): AsyncGenerat
 export type StreamChange =
   | { type: 'open' }
   | { type: 'event'; event: ServerEvent }
-  /** Connected, but nothing new for a while: a proxy may be holding events back, so the reader should look for itself. */
+  /**
+   * Connected, but no event for a while. A proxy may hold events back, so the reader should poll.
+   */
   | { type: 'quiet' }
   | { type: 'closed'; because: unknown };
 
@@ -70,12 +71,14 @@ export interface StreamSource {
 
 export const quietAfterMs = 2_000;
 export const reconnectAfterMs = 1_000;
-/** The server sends a comment far more often than this; silence beyond it means that the connection is dead. */
+/**
+ * The server sends a comment far more often than this, so longer silence means a dead connection.
+ */
 export const deadAfterMs = 45_000;
 
 /**
- * Never ends by itself: a closed stream is opened again behind the last event seen, once a second, until the signal
- * fires. The reader decides when it has waited long enough.
+ * Runs until the signal fires: opens a closed stream again after the last event seen, once a
+ * second. The reader decides when to give up.
  */
 export async function* streamChanges(source: StreamSource): AsyncGenerator<StreamChange> {
   const { clock, signal } = source;
@@ -102,8 +105,8 @@ export async function* streamChanges(source: StreamSource): AsyncGenerator<Strea
 }
 
 /**
- * Adds `quiet` marks to what is heard, and gives up on a connection on which not even a heartbeat comes. A heartbeat says
- * that the connection lives, not that there is nothing new, so it does not put a mark off.
+ * Adds `quiet` marks, and gives up a connection without heartbeats. A heartbeat shows that the
+ * connection lives, not that there is no news, so it does not delay a mark.
  */
 async function* withQuiet(heard: AsyncGenerator<Heard>, clock: Clock): AsyncGenerator<Heard | { type: 'quiet' }> {
   let lastHeardMs = clock.monotonicMs();
@@ -116,7 +119,7 @@ async function* withQuiet(heard: AsyncGenerator<Heard>, clock: Clock): AsyncGene
     if (winner === undefined) {
       lastNewsMs = clock.monotonicMs();
       if (lastNewsMs - lastHeardMs > deadAfterMs) {
-        // The read that is still open ends with the connection; nobody waits for it any more.
+        // The pending read ends with the connection; its error no longer matters.
         next.catch(() => undefined);
         throw new Error('the stream went silent');
       }

@@ -1,9 +1,9 @@
-/** Lists of any length, fetched page by page. */
+/** Fetches lists of any length, page by page. */
 import type { Page } from '../../contract/primitives.ts';
 
 export interface Listing<T> {
   items: T[];
-  /** There is more than was asked for. */
+  /** The list has more than `limit` items. */
   truncated: boolean;
 }
 
@@ -26,8 +26,8 @@ export async function collect<T>(fetchPage: FetchPage<T>, limit: number): Promis
 }
 
 /**
- * One listing from several, newest first. A list takes one status as its filter, and what is over outnumbers what lives;
- * so the living are asked for status by status instead of being searched among the dead.
+ * Merges several lists, newest first. A list filters by one status, and ended items far outnumber
+ * live ones, so the live ones are fetched status by status.
  */
 export async function collectEach<T extends { created_at: string }, Key>(
   keys: readonly Key[],

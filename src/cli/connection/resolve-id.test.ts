@@ -1,4 +1,4 @@
-/** What is done about a word that carries none of the prefixes: the server finds what it means, and a person hears when it cannot. */
+/** Resolving names, and ids without one of our prefixes, through the server. */
 import { beforeEach, expect, test } from 'vitest';
 import type { Found, FoundThing } from '../../contract/fleet/find.ts';
 import { runCli } from '../testing/run-cli.ts';
@@ -24,14 +24,14 @@ async function watched(word: string, found: Partial<Found>) {
   return runCli(['watch', word], { server: server.url });
 }
 
-test('what is meant is asked for, wherever its id came from', async () => {
+test('resolves the id of an instance to its node', async () => {
   const meant = { kind: 'node', id: 'node_1', node_instance_id: 'inst_1' } as const;
   expect((await watched('inst_1', { items: [thing({})], meant })).code).toBe(0);
   expect(server.callsOf('thing-find')[0]?.query).toEqual({ id: 'inst_1' });
   expect(server.callsOf('node-get')[0]?.params).toEqual({ id: 'node_1' });
 });
 
-test('several are named, so that one can be chosen: exit 2', async () => {
+test('lists the candidates of an ambiguous name: exit 2', async () => {
   const items = [thing({}), thing({ id: 'node_2', status: 'failed' })];
   const { code, stderr } = await watched('web', { items });
   expect(code).toBe(2);
@@ -39,7 +39,7 @@ test('several are named, so that one can be chosen: exit 2', async () => {
   expect(stderr).toContain('node_1 (node, ready), node_2 (node, failed)');
 });
 
-test('what nobody has, and a request that touched nothing, are said to be that: exit 1', async () => {
+test('reports an unknown name, and a request that touched no machine: exit 1', async () => {
   expect(await watched('web', { known: false })).toMatchObject({
     code: 1,
     stderr: expect.stringContaining('Nothing is known about web'),
@@ -50,7 +50,7 @@ test('what nobody has, and a request that touched nothing, are said to be that: 
   });
 });
 
-test('a release takes a name as everything else does, and one of a machine for what is on it', async () => {
+test('releases by the name of an allocation, and by the id of its machine', async () => {
   const allocation = sampleAllocation({ allocation_id: 'alloc_1', status: 'releasing' });
   server.on('allocation-release', () => ({ status: 202, body: { allocation, operation: null } }));
   const meant = { kind: 'allocation', id: 'alloc_1', node_instance_id: null } as const;
@@ -61,7 +61,7 @@ test('a release takes a name as everything else does, and one of a machine for w
   expect(server.callsOf('allocation-release').map(({ params }) => params.id)).toEqual(['alloc_1', 'alloc_1']);
 });
 
-test('what cannot be done names the command that says what can, also where a name was given', async () => {
+test('names the actions command when an action by name is refused', async () => {
   const meant = { kind: 'node', id: 'node_1', node_instance_id: null } as const;
   server.on('thing-find', () => ({ body: { known: true, as_request: false, items: [], meant, requests: [] } }));
   server.refuse('node-act', { code: 'action_illegal', status: 409 });

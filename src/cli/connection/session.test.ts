@@ -1,4 +1,4 @@
-/** How a command waits for a server that has no time, when waiting takes none. */
+/** How a command retries while the server is busy, on a clock whose waits end at once. */
 import { expect, test } from 'vitest';
 import { systemClock } from '../../base/clock.ts';
 import { newCorrelationId } from '../../base/ids.ts';
@@ -6,9 +6,9 @@ import type { Terminal } from '../terminal/terminal.ts';
 import { ScriptedServer, testToken } from '../testing/scripted-server.ts';
 import { openSession } from './session.ts';
 
-test('it asks a few times, never waits longer than a few seconds, and says of each wait how often is left', async () => {
+test('retries four times, waits at most 5 s each, and prints the tries left', async () => {
   const server = await new ScriptedServer().start();
-  server.refuse('pool-list', { code: 'server_busy', status: 503, title: 'No time', retry_after_seconds: 60 });
+  server.refuse('pool-list', { code: 'server_busy', retry_after_seconds: 60 });
   const said: string[] = [];
   const waited: number[] = [];
   let passedMs = 0;
@@ -19,7 +19,7 @@ test('it asks a few times, never waits longer than a few seconds, and says of ea
       ...systemClock,
       monotonicMs: () => passedMs,
       after(delayMs, run) {
-        // The bound of a call passes as it does; a wait is over at once.
+        // The timeout of a call keeps its real time; a wait ends at once.
         if (delayMs === 30_000) return systemClock.after(delayMs, run);
         waited.push(delayMs / 1000);
         passedMs += delayMs;
@@ -35,9 +35,9 @@ test('it asks a few times, never waits longer than a few seconds, and says of ea
   await server.stop();
   expect(waited).toEqual([5, 5, 5, 5]);
   expect(said.join('').trim().split('\n')).toEqual([
-    '… No time. Asking again in 5 s, 4 times at most.',
-    '… No time. Asking again in 5 s, 3 times at most.',
-    '… No time. Asking again in 5 s, 2 times at most.',
-    '… No time. Asking again in 5 s, for the last time.',
+    '… Server overloaded. Retrying in 5 s, 4 tries left.',
+    '… Server overloaded. Retrying in 5 s, 3 tries left.',
+    '… Server overloaded. Retrying in 5 s, 2 tries left.',
+    '… Server overloaded. Retrying in 5 s, 1 try left.',
   ]);
 });

@@ -1,3 +1,4 @@
+/** From which place the token comes, and to which servers it is sent. */
 import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -22,7 +23,7 @@ const tokenFor = (input: Partial<ConnectionInput>, environment = {}, working_dir
 const flag = (value: string) => ({ value, source: 'flag' as const });
 const variable = (value: string) => ({ value, source: 'environment' as const });
 
-test('the token comes from the nearest place', () => {
+test('prefers flags over the environment, and both over admin.token', () => {
   const admin = { SLIPWAY_ADMIN_TOKEN: 'from-admin' };
   const file = join(root, 'token');
   expect(tokenFor({ token_file: flag(file), token: flag('typed') }, admin)).toBe('from-file');
@@ -36,7 +37,7 @@ test('the token comes from the nearest place', () => {
   expect(tokenFor({ data_dir: flag(join(root, 'nowhere')) })).toBeUndefined();
 });
 
-test('a directory that holds no token is named as it was given, and only where one was looked for', () => {
+test('names the searched directory that holds no token, as it was typed', () => {
   const lookedIn = (input: Partial<ConnectionInput>, working_directory = join(root, 'bare')) =>
     resolveConnection(
       { server: defaultServer, ...input },
@@ -50,14 +51,14 @@ test('a directory that holds no token is named as it was given, and only where o
   expect(lookedIn({ token: variable('set') })).toBeUndefined();
 });
 
-test('a token that was only found is not sent to another host', () => {
+test('does not send a found admin token to another host', () => {
   expect(tokenFor({ server: 'http://slipway.example.com' })).toBeUndefined();
   expect(tokenFor({ server: 'http://localhost:7070' })).toBe('from-here');
   expect(tokenFor({ server: 'http://[::1]:7070' })).toBe('from-here');
   expect(tokenFor({ server: 'https://slipway.example.com', token: variable('set') })).toBe('set');
 });
 
-test('a token file that is missing or holds more than a token is named', () => {
+test('refuses a token file that is missing or holds more than one token', () => {
   expect(() => tokenFor({ token_file: flag(join(root, 'none')) })).toThrow(/token file .*none cannot be read/);
   expect(() => tokenFor({ token_file: flag(join(root, 'two')) })).toThrow(/does not hold one token/);
 });
@@ -66,17 +67,17 @@ test.each([
   ['http://127.0.0.1:7070/', 'http://127.0.0.1:7070'],
   ['localhost:7071', 'http://localhost:7071'],
   ['https://slipway.example.com/base/', 'https://slipway.example.com/base'],
-])('%s is the server %s', (text, server) => expect(normalizeServer(text)).toBe(server));
+])('reads %s as the server %s', (text, server) => expect(normalizeServer(text)).toBe(server));
 
-test.each(['', 'ftp://x', 'http://', 'http://user:pw@host', 'a b'])('%j is no server', (text) => {
+test.each(['', 'ftp://x', 'http://', 'http://user:pw@host', 'a b'])('refuses %j as a server', (text) => {
   expect(() => normalizeServer(text)).toThrow(/is not an address/);
 });
 
-test('a token is sent to another host only over TLS, or where somebody says so', () => {
+test('sends a token to another host only over TLS, unless a flag allows it', () => {
   const input = { server: 'http://slipway.example.com', token: variable('set') };
-  expect(() => tokenFor(input)).toThrow(/not https, so the token is not sent/);
+  expect(() => tokenFor(input)).toThrow(/without TLS, so your token is not sent/);
   expect(() => tokenFor({ ...input, data_dir: flag(join(root, 'named')), token: undefined as never })).toThrow(
-    /not https/,
+    /without TLS/,
   );
   expect(tokenFor({ ...input, allow_insecure_http: true })).toBe('set');
   expect(tokenFor({ ...input, server: 'http://127.0.0.1:7070' })).toBe('set');

@@ -1,7 +1,4 @@
-/**
- * Which server, and with which token. Reads files, never a clock or the network; prints nothing, so that no token can
- * reach a screen from here.
- */
+/** Resolves the server, the token and the trusted authority from flags, environment and files. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { insecureHttpRemedy, insecureHttpWhy, isLoopbackUrl, isSentInClear } from '../../base/network/insecure-http.ts';
@@ -9,7 +6,7 @@ import { CliFailure } from '../terminal/failure.ts';
 
 export const defaultServer = 'http://127.0.0.1:7070';
 
-/** How a value reached us; a flag was typed just now and so outranks what the environment has said all along. */
+/** A flag takes precedence over the environment. */
 export type Source = 'flag' | 'environment';
 export interface Given {
   value: string;
@@ -18,7 +15,7 @@ export interface Given {
 
 export interface ConnectionInput {
   server: string;
-  /** A file. */
+  /** The path of a PEM file. */
   ca?: string | undefined;
   token?: Given;
   token_file?: Given;
@@ -35,9 +32,9 @@ export interface Surroundings {
 export interface Connection {
   server: string;
   token: string | undefined;
-  /** PEM, trusted besides the usual authorities. */
+  /** PEM, trusted in addition to the default authorities. */
   ca: string | null;
-  /** The data directory, as it was given, in which a token was looked for in vain. */
+  /** The data directory that holds no token, as it was typed. */
   looked_in?: string;
 }
 
@@ -62,7 +59,7 @@ function readNamed(path: string | number, what: string, remedy: string): string 
   }
 }
 
-/** Refused here: a file without a certificate would be trusted for nothing, without a word. */
+/** Refuses a file without a certificate: Node ignores it silently. */
 function readAuthority(path: string): string {
   const remedy = 'Name the certificate of the authority, in PEM, with --ca or SLIPWAY_CA.';
   const pem = readNamed(path, 'certificate file', remedy);
@@ -86,7 +83,7 @@ function readToken(path: string): string {
 
 const usualDirectory = '.slipway';
 
-/** A server's own data directory: the one that was named, else the one here, else the clone's. */
+/** Looks in the named data directory, or else in .slipway here and in the clone. */
 function adminTokenFile(input: ConnectionInput, surroundings: Surroundings): string | undefined {
   const directories = input.data_dir
     ? [input.data_dir.value]
@@ -99,7 +96,7 @@ export function resolveConnection(input: ConnectionInput, surroundings: Surround
   const ca = input.ca ? readAuthority(input.ca) : null;
   const token = resolveToken(server, input, surroundings);
   if (token !== undefined && isSentInClear(server) && !input.allow_insecure_http)
-    throw new CliFailure('usage', `${server} is another host and not https, so the token is not sent there`, {
+    throw new CliFailure('usage', `${server} is another host without TLS, so your token is not sent there`, {
       why: insecureHttpWhy,
       remedy: insecureHttpRemedy,
     });
@@ -107,11 +104,11 @@ export function resolveConnection(input: ConnectionInput, surroundings: Surround
   return { server, token, ca, ...(looked && { looked_in: input.data_dir?.value ?? usualDirectory }) };
 }
 
-/** A token that was merely found belongs to this host's server; it is not shown to a stranger's. */
+/** The admin token found on this host is never sent to a server on another host. */
 const looksInDirectory = (server: string, input: ConnectionInput) =>
   isLoopbackUrl(server) || input.data_dir !== undefined;
 
-/** First come, first served: a token typed or named for this call, the environment's, then the server's own file. */
+/** The order: flags, the environment, then the server's admin.token. */
 function resolveToken(server: string, input: ConnectionInput, surroundings: Surroundings): string | undefined {
   const { token, token_file } = input;
   const { environment } = surroundings;

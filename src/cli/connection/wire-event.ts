@@ -1,4 +1,4 @@
-/** What an event of the stream is about. */
+/** Turns an event of the stream into the object it carries. */
 import type { Allocation } from '../../contract/allocation.ts';
 import type { Node } from '../../contract/node.ts';
 import type { Operation } from '../../contract/operation.ts';
@@ -9,17 +9,17 @@ export type WireEvent =
   | { kind: 'node'; node: Node }
   | { kind: 'operation'; operation: Operation };
 
-/** The server checks what it sends against the contract; here it only has to be the kind of object that is meant. */
-const names = <T>(data: unknown, key: keyof T & string): data is T =>
+/** The server validates events against the contract, so checking the key is enough. */
+const carries = <T>(data: unknown, key: keyof T & string): data is T =>
   typeof data === 'object' && data !== null && key in data && 'status' in data;
 
-/** Null for what this version knows nothing about. */
+/** Null for events that this version does not know. */
 export function readWireEvent(event: ServerEvent): WireEvent | null {
   const data: unknown = JSON.parse(event.data);
-  if (event.event === 'allocation' && names<Allocation>(data, 'allocation_id'))
+  if (event.event === 'allocation' && carries<Allocation>(data, 'allocation_id'))
     return { kind: 'allocation', allocation: data };
-  if (event.event === 'node' && names<Node>(data, 'node_id')) return { kind: 'node', node: data };
-  if (event.event === 'operation' && names<Operation>(data, 'workflow_id'))
+  if (event.event === 'node' && carries<Node>(data, 'node_id')) return { kind: 'node', node: data };
+  if (event.event === 'operation' && carries<Operation>(data, 'workflow_id'))
     return { kind: 'operation', operation: data };
   return null;
 }

@@ -1,4 +1,4 @@
-/** What a server says to whoever started it by hand: where it is, how to sign in, what to try. */
+/** The text that a server prints when started by hand: its address, how to sign in, what to try. */
 import { dirname, resolve } from 'node:path';
 import { defaultServer } from '../connection/settings.ts';
 
@@ -7,7 +7,7 @@ export interface Started {
   admin_token_path: string;
 }
 
-/** The command a newcomer can paste as it stands, whatever the port and the data directory. */
+/** A command that works as it is, whatever the port and the data directory. */
 function tryCommand(server: Started): string {
   const where = server.url === defaultServer ? '' : ` --server ${server.url}`;
   const directory = dirname(server.admin_token_path);

@@ -1,17 +1,20 @@
-/** What the exit status of every command means; `--help` and docs/reference/cli.md are made from this table. */
+/**
+ * The meaning of each exit status. `--help` and docs/reference/cli.md are generated from this
+ * table.
+ */
 
 export const exitCodes = {
-  ok: { code: 0, means: 'It worked.' },
+  ok: { code: 0, means: 'Success.' },
   failed: {
     code: 1,
     means:
-      'It was tried and failed: an allocation, a release, an operation, the server itself; or nothing is known about that id; or the store is not what its evidence says.',
+      'Failure: an allocation, a release, an operation or the server failed, the id is unknown, or the store differs from its evidence.',
   },
-  usage: { code: 2, means: 'The command line, a file or a setting is wrong; nothing was sent.' },
-  unreachable: { code: 3, means: 'No Slipway server answered, or it is not ready to.' },
-  refused: { code: 4, means: 'The server answered no: not allowed, not found, or not in this state.' },
-  timed_out: { code: 5, means: '--timeout-wait passed first; what was waited for goes on.' },
-  interrupted: { code: 130, means: 'Ctrl-C ended the waiting; what was waited for goes on.' },
+  usage: { code: 2, means: 'Usage error: the command line, a file or a setting is invalid. Nothing was sent.' },
+  unreachable: { code: 3, means: 'No Slipway server answered, or it is not ready.' },
+  refused: { code: 4, means: 'The server refused: not allowed, not found, or not in this state.' },
+  timed_out: { code: 5, means: '--timeout-wait passed; the operation continues on the server.' },
+  interrupted: { code: 130, means: 'Ctrl-C ended the wait; the operation continues on the server.' },
 } as const;
 
 export type ExitName = keyof typeof exitCodes;

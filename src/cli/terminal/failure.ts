@@ -1,12 +1,17 @@
-/** Everything that can go wrong, as one report: what, why, what to do, and under which correlation id. */
+/**
+ * Turns every error into one report (reason, remedy, correlation id), and the report into text or
+ * JSON.
+ */
 import { filledRemedy, RequestRefused, ServerUnreachable } from '../../contract/client.ts';
 import { type ErrorCode, type ErrorEntry, errorCatalogue } from '../../contract/errors/errors.ts';
 import { errorName, faultOfError, pathFaults } from '../../contract/errors/path-faults.ts';
 import type { Problem } from '../../contract/errors/problem.ts';
+import type { Fit } from '../render/text/table.ts';
+import { flow, printable, wrap } from '../render/text/text.ts';
 import { kindOfId } from '../wait/subject.ts';
-import type { ExitName } from './exit-codes.ts';
+import { type ExitName, exitCodes } from './exit-codes.ts';
 
-/** An operating error of the CLI itself. */
+/** An error that the CLI detects itself. */
 export class CliFailure extends Error {
   override name = 'CliFailure';
   readonly exit: ExitName;
@@ -20,7 +25,7 @@ export class CliFailure extends Error {
   }
 }
 
-/** The person pressed Ctrl-C; not an error, but it must leave every await on the way out. */
+/** Ctrl-C: not a failure, but it must unwind every await. */
 export class Interrupted extends Error {
   override name = 'Interrupted';
 }
@@ -37,15 +42,15 @@ export interface FailureReport {
   status: number | null;
 }
 
-/** What the invocation knew; each is null before it was settled. */
+/** The state of the command when it failed; null for what was not resolved yet. */
 export interface FailureContext {
   server: string | null;
   correlation_id: string | null;
-  /** The data directory in which a token was looked for in vain. */
+  /** The data directory that holds no token. */
   looked_in?: string | undefined;
-  /** The node, allocation, operation, finding or residue that was named. */
+  /** The node, allocation, operation, finding or residue in the arguments. */
   id: string | null;
-  /** Those of the command that ran, like `--reason`. */
+  /** The flags of the command, like `--reason`. */
   flags: readonly string[];
   commandLine(...words: string[]): string;
 }
@@ -60,21 +65,23 @@ function exitOfProblem(problem: Problem): ExitName {
 const whereTokensComeFrom =
   'Give a token with --token-file or SLIPWAY_TOKEN; on the server’s own host, --data-dir finds its admin.token.';
 
-/** The server only knows that no token came; here it is known where one was expected. */
+/** Only the CLI knows which directory it searched for a token. */
 const noTokenIn = (directory: string) => ({
   why: `No token was given, and there is no admin.token in ${directory}.`,
-  remedy: `Start the server with that data directory first, or name the one it has with --data-dir; else give a token with --token-file, --token or SLIPWAY_TOKEN.`,
+  remedy: `Start the server with that data directory first, or name its directory with --data-dir. Or give a token with --token-file, --token or SLIPWAY_TOKEN.`,
 });
 
-/** What nobody lists actions for, by the prefix of its id: the command that shows what is open of it. */
+/**
+ * Findings and residue have no `actions`; by the prefix of the id, the command that lists the open
+ * ones.
+ */
 const lists: Record<string, string> = { find: 'drift', res: 'residue' };
 const listOf = (id: string | null): string | undefined => lists[id?.slice(0, id.indexOf('_')) ?? ''];
 
-/** Whether a word of the command line is an id that advice can be about. */
-export const isNamedThing = (word: string): boolean => kindOfId(word) !== null || listOf(word) !== undefined;
+export const isId = (word: string): boolean => kindOfId(word) !== null || listOf(word) !== undefined;
 
-/** The catalogue speaks to every client; here it is known how a person at this prompt can follow it. */
-const remediesHere: Partial<
+/** The catalogue advises every client; these remedies name the command to type. */
+const cliRemedies: Partial<
   Record<ErrorCode, (commandLine: FailureContext['commandLine'], id: string | null) => string>
 > = {
   token_missing: () => whereTokensComeFrom,
@@ -83,16 +90,16 @@ const remediesHere: Partial<
   role_insufficient: () => 'Use a token with that role: --token-file or SLIPWAY_TOKEN.',
   action_illegal: (commandLine, id) => {
     const list = listOf(id);
-    if (list) return `It may be settled by now. See what is still open: ${commandLine(list)}`;
-    return `See what is open now, and why the rest is not: ${commandLine('actions', id ?? '<id>')}`;
+    if (list) return `It may be settled already. List the open ones: ${commandLine(list)}`;
+    return `See which actions are open now, and why the others are not: ${commandLine('actions', id ?? '<id>')}`;
   },
-  pool_not_found: (commandLine) => `See which there are: ${commandLine('pools')}`,
-  node_not_found: (commandLine) => `See which there are: ${commandLine('nodes', '--all')}`,
-  allocation_not_found: (commandLine) => `See which there are: ${commandLine('allocations', '--all')}`,
-  operation_not_found: (commandLine) => `See which there are: ${commandLine('operations')}`,
-  hold_not_found: (commandLine) => `See what is held: ${commandLine('brake')}`,
-  maintenance_not_found: (commandLine) => `See which there are: ${commandLine('maintenance')}`,
-  token_not_found: (commandLine) => `See which there are: ${commandLine('tokens')}`,
+  pool_not_found: (commandLine) => `List the pools: ${commandLine('pools')}`,
+  node_not_found: (commandLine) => `List the nodes: ${commandLine('nodes', '--all')}`,
+  allocation_not_found: (commandLine) => `List the allocations: ${commandLine('allocations', '--all')}`,
+  operation_not_found: (commandLine) => `List the operations: ${commandLine('operations')}`,
+  hold_not_found: (commandLine) => `List the holds: ${commandLine('brake')}`,
+  maintenance_not_found: (commandLine) => `List the windows: ${commandLine('maintenance')}`,
+  token_not_found: (commandLine) => `List the tokens: ${commandLine('tokens')}`,
 };
 
 const isCatalogued = (code: string): code is ErrorCode => Object.hasOwn(errorCatalogue, code);
@@ -100,14 +107,14 @@ const isCatalogued = (code: string): code is ErrorCode => Object.hasOwn(errorCat
 function remedyOf(problem: Problem, { commandLine, id }: FailureContext): string | null {
   if (!isCatalogued(problem.code)) return null;
   const entry: ErrorEntry = errorCatalogue[problem.code];
-  return filledRemedy(remediesHere[problem.code]?.(commandLine, id) ?? entry.remedy, problem);
+  return filledRemedy(cliRemedies[problem.code]?.(commandLine, id) ?? entry.remedy, problem);
 }
 
-/** The fields that the detail does not already name. */
+/** Empty if the detail already contains every message. */
 const furtherErrors = ({ detail, errors = [] }: Problem) =>
   errors.every(({ message }) => detail.includes(message)) ? [] : errors;
 
-/** Fields whose flag has another name. */
+/** Fields of a request whose flag has another name. */
 const flagsByField: Record<string, string> = {
   budget_seconds: '--budget',
   drain_then: '--then',
@@ -117,14 +124,14 @@ const flagsByField: Record<string, string> = {
   stop_after_failures: '--stop-after',
 };
 
-/** Who typed a flag does not know the field of the body that it became. */
-const namingFlags = (text: string, { flags }: FailureContext) =>
+/** Replaces a field of the request body by the flag that the user typed. */
+const withFlagNames = (text: string, { flags }: FailureContext) =>
   text.replaceAll(/\/body(?:\/filter)?\/([a-z_]+)/g, (path, field: string) => {
     const flag = flagsByField[field] ?? `--${field.replaceAll('_', '-')}`;
     return flags.includes(flag) ? flag : path;
   });
 
-/** The innermost cause names the layer that failed; what stands around it only says that a call did. */
+/** The innermost cause names the layer that failed; the outer ones only say that a call did. */
 export function rootCause(error: unknown): string | null {
   if (error instanceof AggregateError && error.errors.length > 0) return rootCause(error.errors[0]);
   if (!(error instanceof Error)) return null;
@@ -142,9 +149,9 @@ export function reportFailure(error: unknown, context: FailureContext): FailureR
       exit: exitOfProblem(problem),
       code: problem.code,
       what: problem.title,
-      why: problem.detail === problem.title ? null : namingFlags(problem.detail, context),
+      why: problem.detail === problem.title ? null : withFlagNames(problem.detail, context),
       remedy: remedyOf(problem, context),
-      errors: furtherErrors(problem).map((error) => ({ ...error, path: namingFlags(error.path, context) })),
+      errors: furtherErrors(problem).map((error) => ({ ...error, path: withFlagNames(error.path, context) })),
       owner_layer: problem.owner_layer,
       correlation_id: problem.correlation_id,
       status: problem.status,
@@ -160,7 +167,7 @@ export function reportFailure(error: unknown, context: FailureContext): FailureR
       owner_layer: name === null ? null : pathFaults[faultOfError(name)].owner_layer,
       what: `No Slipway server answers at ${context.server ?? 'that address'}`,
       why: rootCause(error),
-      remedy: `Start one with \`npm start\`, or name another with --server or SLIPWAY_SERVER; ${context.commandLine('doctor')} says which layer fails.`,
+      remedy: `Start one with \`npm start\`, or name another with --server or SLIPWAY_SERVER. To find the layer that fails: ${context.commandLine('doctor')}`,
       correlation_id: context.correlation_id,
     };
   }
@@ -168,9 +175,42 @@ export function reportFailure(error: unknown, context: FailureContext): FailureR
     ...local,
     exit: 'failed',
     code: 'defect',
-    what: 'The slipway command made a mistake',
+    what: 'Internal error in the slipway command',
     why: error instanceof Error ? error.message : String(error),
-    remedy: 'Run it again with --debug and report what that prints.',
+    remedy: 'Run it again with --debug and report the output.',
     correlation_id: context.correlation_id,
   };
 }
+
+const indent = '  ';
+
+export function failureLines(report: FailureReport, fit: Fit): string[] {
+  const { paint } = fit;
+  const inside = (text: string) => wrap(printable(text), fit.width - indent.length).map((line) => indent + line);
+  const facts = [
+    report.status === null ? null : report.code,
+    report.owner_layer && `owner: ${report.owner_layer}`,
+    report.correlation_id && `correlation_id ${report.correlation_id}`,
+  ].filter((fact): fact is string => typeof fact === 'string' && fact !== '');
+  return [
+    `${paint('bad', '✖')} ${paint('strong', printable(report.what))}`,
+    ...(report.why ? inside(report.why) : []),
+    ...report.errors.flatMap(({ path, message }) => inside(`${path || '(body)'}: ${message}`)),
+    ...(report.remedy ? inside(`What to do: ${report.remedy}`) : []),
+    ...flow(facts, fit.width - indent.length).map((line) => paint('quiet', indent + line)),
+  ];
+}
+
+export const failureJson = (report: FailureReport) => ({
+  error: {
+    code: report.code,
+    title: report.what,
+    detail: report.why,
+    remedy: report.remedy,
+    ...(report.errors.length > 0 && { errors: report.errors }),
+    owner_layer: report.owner_layer,
+    correlation_id: report.correlation_id,
+    status: report.status,
+    exit_code: exitCodes[report.exit].code,
+  },
+});

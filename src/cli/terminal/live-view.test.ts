@@ -1,9 +1,10 @@
+/** Redrawing a block of lines, on a screen in memory. */
 import { expect, test } from 'vitest';
 import { virtualClock } from '../../base/virtual-clock.ts';
 import { screenSurface } from '../testing/screen.ts';
 import { openLiveView } from './live-view.ts';
 
-test('redraws in place, once for a burst, and each second without one', async () => {
+test('redraws in place, once per burst, and once a second without changes', async () => {
   const clock = virtualClock();
   const screen = screenSurface({ columns: 40, rows: 10 });
   let composed = 0;
@@ -21,7 +22,7 @@ test('redraws in place, once for a burst, and each second without one', async ()
   expect(screen.cursorHidden()).toBe(false);
 });
 
-test('a block that shrinks leaves nothing behind, and what stood above stays', async () => {
+test('clears the rest of a block that shrinks and keeps the lines above', async () => {
   const clock = virtualClock();
   const screen = screenSurface({ columns: 40, rows: 10 });
   screen.write('$ before\n');
@@ -35,7 +36,7 @@ test('a block that shrinks leaves nothing behind, and what stood above stays', a
   expect(screen.lines()).toEqual(['$ before', 'x']);
 });
 
-test('is never higher than the window', () => {
+test('cuts the block to the height of the window', () => {
   const screen = screenSurface({ columns: 40, rows: 4 });
   const view = openLiveView(screen, virtualClock(), () => ['1', '2', '3', '4', '5']);
   expect(screen.lines()).toEqual(['1', '2', '3']);

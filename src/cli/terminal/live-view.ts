@@ -1,13 +1,13 @@
-/** A block of lines at the bottom of the terminal that is redrawn in place until it is closed. */
+/** A block of lines at the bottom of the terminal, redrawn in place until it is closed. */
 import type { Clock } from '../../base/clock.ts';
 import { safeLine } from '../render/text/palette.ts';
 import { displayWidth } from '../render/text/text.ts';
 import type { Surface } from './terminal.ts';
 
 export interface LiveView {
-  /** Something changed; it is drawn at the next tick, so that a burst of news costs one redraw. */
+  /** Redraws at the next tick, so that a burst of changes costs one redraw. */
   touch(): void;
-  /** Leaves the given lines in place of the block, or what it last showed. */
+  /** Replaces the block by these lines, or leaves a last redraw. */
   close(lines?: string[]): void;
 }
 
@@ -18,7 +18,7 @@ const clearBelow = '\x1b[J';
 const up = (rows: number) => (rows > 0 ? `\x1b[${rows}A` : '');
 
 const tickMs = 200;
-/** Counters run in whole seconds. */
+/** Counters on the screen show whole seconds. */
 const ticksPerRedraw = 5;
 
 export function openLiveView(surface: Surface, clock: Clock, compose: () => string[]): LiveView {
@@ -26,7 +26,7 @@ export function openLiveView(surface: Surface, clock: Clock, compose: () => stri
   let changed = true;
   let ticks = 0;
 
-  // A narrower window has since broken long lines in two; counting that is what keeps the redraw in its place.
+  // After a resize a long line may take several rows; the redraw must go up over all of them.
   const rowsTaken = () =>
     shown.reduce((rows, line) => rows + Math.max(1, Math.ceil(displayWidth(line) / surface.columns())), 0);
 
@@ -39,7 +39,7 @@ export function openLiveView(surface: Surface, clock: Clock, compose: () => stri
   const redraw = () => {
     changed = false;
     ticks = 0;
-    // What has scrolled out of the window cannot be redrawn, so the block must not be higher than it.
+    // Lines that scrolled out of the window cannot be redrawn, so the block must fit in it.
     draw(compose().slice(0, Math.max(1, surface.rows() - 1)));
   };
 

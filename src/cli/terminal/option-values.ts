@@ -1,4 +1,6 @@
-/** How the values of flags are read; a wrong one ends as a usage error that says what is expected. */
+/**
+ * Parsers for the values of flags. An invalid value is a usage error that names the expected form.
+ */
 import { InvalidArgumentError, Option } from 'commander';
 import { type Clock, moment as momentAt } from '../../base/clock.ts';
 import type { SamplePhase } from '../../lifecycle/boots/boot-samples.ts';
@@ -10,7 +12,7 @@ export function duration(text: string): number {
   return seconds;
 }
 
-/** A moment with its zone; one without would mean another time on every desk. */
+/** Requires a time zone: a local time means another moment on each computer. */
 export function moment(text: string): string {
   const ms = /(Z|[+-]\d\d:?\d\d)$/.test(text) ? Date.parse(text) : Number.NaN;
   if (Number.isNaN(ms)) throw new InvalidArgumentError('Expected a moment with its zone, like 2026-01-31T14:00:00Z.');
@@ -23,7 +25,7 @@ export function count(text: string): number {
   return value;
 }
 
-/** A comma separates two labels only where another `key=` follows, so values may contain commas. */
+/** A comma separates labels only before another `key=`, so values may contain commas. */
 const betweenLabels = /,(?=[A-Za-z0-9][A-Za-z0-9._/-]*=)/;
 
 export function labels(text: string, before: Record<string, string> = {}): Record<string, string> {
@@ -39,16 +41,16 @@ export function labels(text: string, before: Record<string, string> = {}): Recor
 export const timeoutWaitOption = (where = 'with --wait') =>
   new Option('--timeout-wait <time>', `${where}: stop waiting after this time, with exit status 5`).argParser(duration);
 
-export const waitOption = () => new Option('-w, --wait', 'show its progress until it is settled');
+export const waitOption = () => new Option('-w, --wait', 'show progress until it settles');
 
-/** Nothing is done, so nobody has to say why; the server wants a word all the same, and keeps none of a dry run. */
+/** The server requires a reason even for a dry run, and does not store it. */
 export const dryRunOption = (says: string) =>
   new Option('--dry-run', `${says}; needs no --reason`).implies({ reason: 'only to see what would come of it' });
 
 export const limitOption = (fallback: number) =>
   new Option('--limit <n>', 'how many to show at most').argParser(count).default(fallback);
 
-/** A moment, or so long ago. */
+/** A moment, or a duration before now. */
 export type Since = { at: string } | { seconds_ago: number };
 
 export function momentOrAgo(text: string): Since {
@@ -60,9 +62,9 @@ export function momentOrAgo(text: string): Since {
   return { at: momentAt(ms).toISOString() };
 }
 
-/** `otherwise`: how far back it goes where nobody says so. */
+/** `otherwise` describes the default. */
 export const sinceOption = (otherwise = '') =>
-  new Option('--since <time>', `only after this moment, or for so long: 15m, 2h${otherwise}`).argParser(momentOrAgo);
+  new Option('--since <time>', `only after this moment, or this long ago: 15m, 2h${otherwise}`).argParser(momentOrAgo);
 
 export const startOf = (from: Since | undefined, clock: Clock): string | undefined =>
   from && ('at' in from ? from.at : momentAt(clock.nowMs() - from.seconds_ago * 1000).toISOString());
@@ -72,7 +74,7 @@ export interface PhaseOption {
 }
 
 export const phaseOption = (says: string) =>
-  new Option('--phase <phase>', `${says}. provision: until it registers; start: from there until it is ready`).choices([
+  new Option('--phase <phase>', `${says}. provision: until it registers; start: from then until it is ready`).choices([
     'provision',
     'start',
   ]);

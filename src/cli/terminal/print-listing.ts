@@ -1,5 +1,4 @@
-/** Prints a listing: a table for a person, one document for a program. */
-
+/** Prints a listing: a table, or one JSON document with --json. */
 import type { Listing } from '../connection/pages.ts';
 import type { Session } from '../connection/session.ts';
 import { type Column, renderTable } from '../render/text/table.ts';
@@ -7,7 +6,7 @@ import { fitOf, printJson, printLines } from './terminal.ts';
 
 export interface ListingView<Row> {
   columns: Column<Row>[];
-  /** Said instead of an empty table, with what to do next. */
+  /** Printed instead of an empty table, with the next command. */
   empty: string;
   /** `3 nodes: 2 ready, 1 failed` */
   summary?(rows: Row[]): string;
@@ -24,9 +23,9 @@ export function printListing<Row>(session: Session, listing: Listing<Row>, view:
     return;
   }
   printLines(out, renderTable(view.columns, listing.items, fitOf(out)));
-  // Below a table that a program reads there must be nothing but the table.
+  // A program that reads the table must find nothing else after it.
   if (out.interactive && view.summary) printLines(out, ['', out.paint('quiet', view.summary(listing.items))]);
-  if (listing.truncated) printLines(err, [err.paint('warn', 'There are more; raise --limit to see them.')]);
+  if (listing.truncated) printLines(err, [err.paint('warn', 'There are more. Raise --limit to see them.')]);
 }
 
 /** `3 nodes: 2 ready, 1 failed` */

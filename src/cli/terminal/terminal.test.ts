@@ -1,4 +1,4 @@
-/** What of a text from outside reaches a terminal. */
+/** Control sequences in text from machines never reach the terminal. */
 import { expect, test } from 'vitest';
 import { coloured, type Paint, plain } from '../render/text/palette.ts';
 import { printJson, printLines, type Surface } from './terminal.ts';
@@ -23,7 +23,7 @@ const attacks = [
   'backwards \u202efdp.exe',
 ];
 
-test.each(attacks)('escapes in a line from a machine are gone, and our own colours stay: %j', (attack) => {
+test.each(attacks)('removes escapes in a line from a machine and keeps our colours: %j', (attack) => {
   const line = `${coloured('bad', 'failed')}: ${attack} ${coloured('quiet', 'because')}`;
   const text = written(coloured, (surface) => printLines(surface, [line]));
   expect(text.startsWith('\x1b[31mfailed\x1b[0m: ')).toBe(true);
@@ -32,12 +32,12 @@ test.each(attacks)('escapes in a line from a machine are gone, and our own colou
   expect(rest).not.toMatch(/[\p{Cc}\u202a-\u202e]/u);
 });
 
-test('without colours no sequence at all is printed', () => {
+test('prints no escape sequence without colours', () => {
   const text = written(plain, (surface) => printLines(surface, ['a \x1b[31mred\x1b[0m', 'two\nlines']));
   expect(text).toBe('a red\ntwo\nlines\n');
 });
 
-test('JSON holds the same text, escaped', () => {
+test('escapes control characters in JSON', () => {
   const value = { detail: attacks.join('\n') };
   const text = written(plain, (surface) => printJson(surface, value));
   expect(JSON.parse(text)).toEqual(value);

@@ -1,10 +1,10 @@
-/** The two streams a command may write to, and what is known about each. Decides once whether there are colours. */
+/** Standard output and standard error as surfaces: size, colours, redraws, and safe printing. */
 import type { WriteStream } from 'node:tty';
 import { coloured, type Paint, plain, safeLine } from '../render/text/palette.ts';
 
 export interface Surface {
   write(text: string): void;
-  /** Unbounded where nobody looks, so that nothing is cut from what a program reads. */
+  /** Infinite for a pipe, so that nothing is cut from what a program reads. */
   columns(): number;
   rows(): number;
   /** Whether lines can be redrawn in place. */
@@ -41,11 +41,13 @@ export const printLines = (surface: Surface, lines: string[]): void => {
   if (lines.length > 0) surface.write(`${lines.map((line) => safeLine(line, surface.paint)).join('\n')}\n`);
 };
 
-/** JSON leaves these as they are: DEL, the C1 controls, which some terminals obey, and marks that turn the writing direction. */
+/**
+ * JSON.stringify leaves these unescaped: DEL, C1 controls and marks that change the text direction.
+ */
 const unsafeInJson = /[\u{7f}-\u{9f}\u{2028}-\u{202e}\u{2066}-\u{2069}]/gu;
 const escaped = (mark: string) => `\\u${mark.charCodeAt(0).toString(16).padStart(4, '0')}`;
 
-/** The same value to every parser, and nothing in it that a terminal acts on. */
+/** Escapes everything that a terminal acts on; parsers read the same value. */
 const jsonText = (value: unknown, indent?: number): string =>
   (JSON.stringify(value, null, indent) ?? 'null').replace(unsafeInJson, escaped);
 

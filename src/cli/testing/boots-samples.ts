@@ -1,4 +1,7 @@
-/** Recorded boots on the wire for tests: thirty-nine quick ones, a slow healthy one and one that never came. Valid by the contract, as samples.test.ts checks. */
+/**
+ * Recorded boots for tests: 39 quick ones, a slow healthy one and a stuck one. Valid by the
+ * contract.
+ */
 import type { BootPhase, BootSample, PoolBoots, WhatIf } from '../../contract/supervision/boots.ts';
 import { bandedCompletion, estimateSurvival } from '../../lifecycle/boots/survival.ts';
 import { falseKillShare } from '../../lifecycle/boots/what-if.ts';
@@ -17,7 +20,7 @@ export const sampleBoot = (seconds: number, fields: Partial<BootSample> = {}): B
   ...fields,
 });
 
-/** Launched 14:51:01, registered 14:58:04. */
+/** The slow boot of the spec: launched 14:51:01, registered 14:58:04. */
 export const slowHealthyBoot = sampleBoot(423, { node_id: sampleIds.node_id, at: at(5) });
 export const stuckBoot = sampleBoot(720, { node_id: 'node_stuck', outcome: 'timed_out', at: at(3) });
 
@@ -55,7 +58,7 @@ export const sampleBootPhase = (fields: Partial<BootPhase> = {}): BootPhase => (
   ...fields,
 });
 
-/** Before its first boot. */
+/** A phase without a recorded boot. */
 export const emptyBootPhase: BootPhase = sampleBootPhase({
   phase: 'start',
   budget_seconds: 120,
@@ -85,7 +88,7 @@ export const samplePoolBoots = (fields: Partial<PoolBoots> = {}): PoolBoots => (
   ...fields,
 });
 
-/** With an operator's 400 s. */
+/** The answer for a proposed budget of 400 s. */
 export const sampleWhatIf = (fields: Partial<WhatIf> = {}): WhatIf => ({
   pool: 'gpu',
   phase: 'provision',

@@ -1,4 +1,7 @@
-/** Runs the real command: as a child process that a test can watch and interrupt, or, many times cheaper, in the test's own process. */
+/**
+ * Runs the real command: as a child process that a test can interrupt, or much faster in the test's
+ * process.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
@@ -17,7 +20,7 @@ export interface Finished {
 }
 
 export interface RunningCli {
-  /** Resolves once stdout contains the text; rejects when the command ends without it. */
+  /** Resolves once stdout contains the text; rejects if the command ends without it. */
   printed(text: string): Promise<void>;
   interrupt(): void;
   finished: Promise<Finished>;
@@ -30,7 +33,7 @@ export interface CliOptions {
   cwd?: string;
 }
 
-/** Nothing of the developer's own settings may reach a test. */
+/** Keeps the developer's own settings out of the test. */
 const environmentFor = ({ server, env }: CliOptions) => ({
   PATH: process.env.PATH,
   NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
@@ -73,7 +76,7 @@ export function startCli(args: string[], options: CliOptions = {}): RunningCli {
   };
 }
 
-/** A stream that is no terminal, as a program that reads it would give it. */
+/** A pipe, as a program that reads the output gives it. */
 function pipe(): { surface: Surface; text(): string } {
   let text = '';
   const surface: Surface = {
@@ -94,7 +97,7 @@ async function runHere(words: string[], options: CliOptions): Promise<Finished> 
   const environment = environmentFor(options);
   const commands = await loadCommands(words);
   const own = process.env;
-  // The variables of flags are read before anything is waited for, and always from here.
+  // Commander reads the variables from process.env synchronously, before the first await.
   process.env = environment;
   const ended = runCommandLine({
     words,
@@ -102,7 +105,7 @@ async function runHere(words: string[], options: CliOptions): Promise<Finished> 
     environment,
     working_directory: process.cwd(),
     terminal: { out: out.surface, err: err.surface },
-    // Trust is a process's; a command that has to have it changed needs one of its own.
+    // Trusted authorities belong to the process; a test of --ca must use startCli.
     trust: () => {},
     signal: new AbortController().signal,
   });
@@ -110,6 +113,6 @@ async function runHere(words: string[], options: CliOptions): Promise<Finished> 
   return { code: await ended, stdout: out.text(), stderr: err.text() };
 }
 
-/** A process of its own is needed only where something is read from it or it stands somewhere else. */
+/** Starts a process only for standard input or another working directory. */
 export const runCli = (args: string[], options: CliOptions = {}): Promise<Finished> =>
   options.input === undefined && options.cwd === undefined ? runHere(args, options) : startCli(args, options).finished;

@@ -1,3 +1,4 @@
+/** Every sample matches the schema of the contract. */
 import { Value } from 'typebox/value';
 import { expect, test } from 'vitest';
 import { Allocation } from '../../contract/allocation.ts';
@@ -51,6 +52,6 @@ test.each([
   ['boots', PoolBoots, samplePoolBoots({ phases: [sampleBootPhase({ learning: sampleLearning() })] })],
   ['answer to what if', WhatIf, sampleWhatIf()],
   ['decision on a finding', FindingDecided, sampleDecided()],
-])('the sample %s is what the contract says', (_, schema, sample) => {
+])('the sample %s matches the contract', (_, schema, sample) => {
   expect([...Value.Errors(schema, sample)]).toEqual([]);
 });

@@ -1,5 +1,6 @@
-/** Wire objects for tests: valid by the contract (samples.test.ts checks), with the fields a test cares about replaced. */
+/** Wire objects for tests, valid by the contract (samples.test.ts checks that). */
 import type { Allocation } from '../../contract/allocation.ts';
+import { type ErrorCode, errorCatalogue } from '../../contract/errors/errors.ts';
 import type { Problem } from '../../contract/errors/problem.ts';
 import type { Evidence } from '../../contract/evidence/evidence.ts';
 import type { LogLine, Node } from '../../contract/node.ts';
@@ -171,13 +172,20 @@ export const sampleLogLine = (fields: Partial<LogLine> = {}): LogLine => ({
   ...fields,
 });
 
-export const sampleProblem = (fields: Partial<Problem> = {}): Problem => ({
-  type: '/docs/errors#pool_not_found',
-  title: 'There is no such pool',
-  status: 404,
-  code: 'pool_not_found',
-  owner_layer: 'request',
-  detail: 'no pool is named gpu',
-  correlation_id: sampleIds.correlation_id,
-  ...fields,
-});
+/** A refusal with the status, title and owner that the error catalogue has for its code. */
+export function sampleProblem(fields: Partial<Problem> = {}): Problem {
+  const { code = 'pool_not_found' } = fields;
+  const { status, title, owner_layer } = Object.hasOwn(errorCatalogue, code)
+    ? errorCatalogue[code as ErrorCode]
+    : { status: 500, title: code, owner_layer: 'control_plane' as const };
+  return {
+    type: `/docs/errors#${code}`,
+    title,
+    status,
+    code,
+    owner_layer,
+    detail: 'no pool is named gpu',
+    correlation_id: sampleIds.correlation_id,
+    ...fields,
+  };
+}

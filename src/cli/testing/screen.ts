@@ -1,4 +1,6 @@
-/** A terminal in memory: it obeys the few control sequences we send, so that tests see what a person would. */
+/**
+ * A terminal in memory that interprets the control sequences we send, so that tests see the screen.
+ */
 import { plain } from '../render/text/palette.ts';
 import type { Surface } from '../terminal/terminal.ts';
 

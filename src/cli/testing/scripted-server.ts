@@ -1,6 +1,6 @@
 /**
- * A server for the CLI's own tests: contract-shaped answers from memory, real HTTP, a real event stream with resume. The
- * test is the control plane: it publishes changes, refuses calls, cuts streams and restarts the server on its port.
+ * A scripted server for tests of the CLI: real HTTP, answers from memory, an event stream with
+ * resume. The test publishes changes, refuses calls and restarts the server on its port.
  */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -61,7 +61,7 @@ export class ScriptedServer {
     return this;
   }
 
-  /** As a killed process would: every connection is cut at once. */
+  /** Cuts every connection at once, like a killed process. */
   async stop(): Promise<void> {
     this.server.close();
     this.server.closeAllConnections();

@@ -1,4 +1,4 @@
-/** A program that is looked at and never run: the reference page and the completions are made from it. */
+/** A Cli that is never run, to generate the reference page and the completions from the program. */
 import type { Cli } from '../command.ts';
 import { plain } from '../render/text/palette.ts';
 import type { Surface } from '../terminal/terminal.ts';

@@ -1,18 +1,21 @@
-/** More wire objects for tests: explanations, the brake and the rules at work. Valid by the contract, as samples.test.ts checks. */
+/**
+ * Wire objects of supervision for tests: explanations, brake, sweeps, findings, residue. Valid by
+ * the contract.
+ */
 import type { AllocationActed } from '../../contract/allocation-action.ts';
 import type { Held } from '../../contract/node.ts';
 import type { Explanation, NodeActed } from '../../contract/supervision/explanation.ts';
 import type { Finding, FindingDecided } from '../../contract/supervision/finding.ts';
 import type { Residue } from '../../contract/supervision/residue.ts';
 import type { Brake, Maintenance } from '../../contract/supervision/supervision.ts';
-import type { SweepRun } from '../render/supervision/sweep.ts';
+import type { SweepRun } from '../commands/supervision/sweeps.ts';
 import { sampleAllocation, sampleEvidence, sampleIds, sampleNode } from './samples.ts';
 
 const at = (minute: number) => `2026-01-01T12:${String(minute).padStart(2, '0')}:00.000Z`;
 
 export const sampleNext = (condition: string, leads_to: string, at: string | null): Explanation['next'][number] => ({
   if: condition,
-  // biome-ignore lint/suspicious/noThenProperty: the wire contract names it so, and nothing awaits this object.
+  // biome-ignore lint/suspicious/noThenProperty: a name of the wire contract; nothing awaits it.
   then: leads_to,
   at,
 });
@@ -98,7 +101,7 @@ export const sampleWindow = (fields: Partial<Maintenance> = {}): Maintenance => 
   ...fields,
 });
 
-/** Nothing is held; the present is ten minutes past the start of the samples. */
+/** Nothing is held. "Now" is ten minutes after the start of the samples. */
 export const sampleBrake = (fields: Partial<Brake> = {}): Brake => ({
   at: at(10),
   holding: false,

@@ -1,4 +1,4 @@
-/** The same against a real server: a pool whose first machine fails, and one whose machines all fail. */
+/** `allocate --wait` with several attempts, against a real server. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -27,7 +27,7 @@ afterAll(async () => {
 const allocate = (pool: string) =>
   startCli(['allocate', '--pool', pool, '--wait'], { server: server.url, env: { SLIPWAY_TOKEN: server.token } });
 
-test('allocate --wait ends well when the second machine comes up', async () => {
+test('succeeds when the second machine comes up', async () => {
   const mark = join(files, 'tried');
   const setup = `test -e ${mark} || { touch ${mark}; exit 5; }`;
   await declarePool(server.client, 'stubborn', { attempts: 3, spec: { setup } });
@@ -37,7 +37,7 @@ test('allocate --wait ends well when the second machine comes up', async () => {
   expect(code).toBe(0);
 });
 
-test('allocate --wait ends as failed only after the last attempt', async () => {
+test('fails only after the last attempt', async () => {
   await declarePool(server.client, 'hopeless', { attempts: 2, spec: { setup: 'exit 6' } });
   const { code, stdout } = await allocate('hopeless').finished;
   expect(code).toBe(1);

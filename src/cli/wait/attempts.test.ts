@@ -1,4 +1,7 @@
-/** `--wait` on a pool that tries several machines by itself: one that failed is no answer while the next is on its way. */
+/**
+ * `--wait` on a pool that tries several machines: a failed attempt is not the outcome while the
+ * next one runs.
+ */
 import { beforeEach, expect, test } from 'vitest';
 import type { Allocation } from '../../contract/allocation.ts';
 import type { Progress } from '../../contract/progress.ts';
@@ -38,13 +41,14 @@ const follows = 'set-up ended with code 5; attempt 2 of 2 follows';
 
 const allocate = () => startCli(['allocate', '--pool', 'stubborn', '--wait'], { server: server.url });
 
-test('goes on over the failed first machine, says so, and ends with the second', async () => {
+test('reports the failed first machine and ends with the second', async () => {
   const cli = allocate();
   await cli.printed('Step 1/3 · Launching');
   server.publish({ kind: 'allocation', allocation: failed({ progress: progressAt(first, 5, {}) }) });
   operate(first, 5, { label: 'Saving its evidence', step: 2 });
   await cli.printed('Saving its evidence');
-  // As the server sends it: allocations before operations, and the next try is named before the last one ends.
+  // As the server sends it: allocations before operations, the next attempt before the end of the
+  // last.
   const queued = { status: 'queued', label: 'Removing the former' } as const;
   server.operations.set(second, operationAt(second, 6, queued));
   server.publish({
@@ -64,7 +68,7 @@ test('goes on over the failed first machine, says so, and ends with the second',
   expect(stdout).toContain(`✔ ${id} is active after 12s`);
 });
 
-test('ends as failed when the last one failed, and names the last reason once', async () => {
+test('fails when the last attempt fails, and prints its reason once', async () => {
   const cli = allocate();
   await cli.printed('Step 1/3');
   server.operations.set(second, operationAt(second, 6, { status: 'queued' }));
@@ -79,10 +83,10 @@ test('ends as failed when the last one failed, and names the last reason once', 
   expect(stdout.split('set-up ended with code 6')).toHaveLength(2);
 });
 
-test('an end that was seen just before the next try was named is asked about once more', async () => {
+test('fetches the allocation once more when an attempt ends before the next is named', async () => {
   const cli = allocate();
   await cli.printed('Step 1/3');
-  // What a poll sees when the try ends between its two questions: the old name, and the end of what it names.
+  // A poll whose attempt ends between its two requests sees the old operation id and its end.
   server.operations.set(second, operationAt(second, 6, { status: 'queued' }));
   server.on('allocation-get', () => ({ body: failed({ workflow_id: second, reason: follows }) }));
   operate(first, 7, { status: 'failed' });

@@ -1,3 +1,4 @@
+/** The order of the live table, how events update it, and how it fits the window. */
 import { expect, test } from 'vitest';
 import { fleetLines } from '../render/machines/fleet.ts';
 import { plain } from '../render/text/palette.ts';
@@ -10,7 +11,7 @@ import {
   sampleProgress,
   sampleStart,
 } from '../testing/samples.ts';
-import { type Fleet, fleetOf, learnFleet, nodesInOrder, unplacedAllocations } from './fleet.ts';
+import { applyEvent, type Fleet, fleetOf, nodesInOrder, unplacedAllocations } from './fleet.ts';
 
 const reason = 'could not be proven clean within 900 s: its directory is still there and belongs to another user';
 const verdict = { rule: 'clean-deadline', reason, at: sampleStart };
@@ -26,13 +27,13 @@ const fleet = (): Fleet =>
   );
 const view = { server: 'http://here', connection: 'live', nowMs: Date.parse(sampleStart) + 60_000, rows: 40 };
 
-test('what needs a person stands first, then what moves', () => {
+test('sorts nodes that need attention first, then those in transition', () => {
   expect(nodesInOrder(fleet()).map(({ node_id }) => node_id)).toEqual(['node_b', 'node_c', 'node_a']);
 });
 
-test('a machine that cannot be given back stands before all others, with the reason', () => {
+test('sorts a machine whose release failed first, with the reason', () => {
   const live = fleet();
-  learnFleet(live, {
+  applyEvent(live, {
     kind: 'allocation',
     allocation: sampleAllocation({ status: 'release_failed', reason: 'clean exited with code 3' }),
   });
@@ -48,17 +49,17 @@ test('a machine that cannot be given back stands before all others, with the rea
   );
 });
 
-test('shows what is being done, why a thing stands still, and who waits without a machine', () => {
+test('shows progress, reasons and allocations without a machine', () => {
   const lines = fleetLines(fleet(), view, { width: 90, paint: plain });
   expect(lines.slice(0, 2)).toEqual(['http://here · live', '3 nodes: 1 quarantined, 1 provisioning, 1 ready']);
   const text = lines.join('\n');
   expect(text).toContain('2/3 Registering 45 %');
-  // Too long for its column, and there is room below its row.
+  // The reason is too long for its column, and there is room below its row.
   expect(text.replaceAll(/\s+/g, ' ')).toContain(reason);
   expect(text).toMatch(/Without a machine:\nALLOCATION .*\nalloc_\S+ +local +requested .*waiting for capacity/s);
 });
 
-test('fits any window', () => {
+test('fits every window size', () => {
   for (const width of [60, 80, 120])
     for (const rows of [12, 24, 50]) {
       const lines = fleetLines(fleet(), { ...view, rows }, { width, paint: plain });
@@ -67,14 +68,14 @@ test('fits any window', () => {
     }
 });
 
-test('events keep it up to date; an operation that ended is no longer at work', () => {
+test('applies events, and drops an operation that ended', () => {
   const live = fleet();
-  learnFleet(live, { kind: 'node', node: sampleNode({ node_id: 'node_c', status: 'ready' }) });
-  learnFleet(live, {
+  applyEvent(live, { kind: 'node', node: sampleNode({ node_id: 'node_c', status: 'ready' }) });
+  applyEvent(live, {
     kind: 'operation',
     operation: sampleOperation({ progress: sampleProgress({ status: 'succeeded' }) }),
   });
-  learnFleet(live, { kind: 'allocation', allocation: sampleAllocation({ status: 'released', node_id: null }) });
+  applyEvent(live, { kind: 'allocation', allocation: sampleAllocation({ status: 'released', node_id: null }) });
   expect(live.nodes.get('node_c')?.status).toBe('ready');
   expect(live.operations.size).toBe(0);
   expect(unplacedAllocations(live)).toEqual([]);

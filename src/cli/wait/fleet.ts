@@ -1,4 +1,4 @@
-/** The living fleet as `watch` holds it: taken whole now and then, and kept up to date by events in between. Pure. */
+/** The live fleet as `watch` shows it: fetched on connect, then updated by events. Pure. */
 import type { Allocation } from '../../contract/allocation.ts';
 import type { Node } from '../../contract/node.ts';
 import type { Operation } from '../../contract/operation.ts';
@@ -20,15 +20,15 @@ export function fleetOf(nodes: Node[], allocations: Allocation[], operations: Op
   };
 }
 
-/** Takes an event in. What ended while we watched stays in the table, so that its end is seen. */
-export function learnFleet(fleet: Fleet, event: WireEvent): void {
+/** Nodes and allocations that end stay in the table, so that the user sees their end. */
+export function applyEvent(fleet: Fleet, event: WireEvent): void {
   if (event.kind === 'node') fleet.nodes.set(event.node.node_id, event.node);
   else if (event.kind === 'allocation') fleet.allocations.set(event.allocation.allocation_id, event.allocation);
   else if (isOver(event.operation.progress)) fleet.operations.delete(event.operation.workflow_id);
   else fleet.operations.set(event.operation.workflow_id, event.operation);
 }
 
-/** What needs a person stands first, then what moves, then what serves; so that a small window shows what matters. */
+/** Nodes that need attention come first, so that a small window shows them. */
 const ranks: Record<NodeStatus, number> = {
   quarantined: 0,
   failed: 1,
@@ -42,23 +42,22 @@ const ranks: Record<NodeStatus, number> = {
   retired: 9,
 };
 
-/** A machine that cannot be given back needs a person as much as one that is set aside. */
 export const isStuckInRelease = (fleet: Fleet, node: Node): boolean =>
   node.allocation_id !== null && fleet.allocations.get(node.allocation_id)?.status === 'release_failed';
 
 const rankOf = (fleet: Fleet, node: Node) =>
   node.held !== null || isStuckInRelease(fleet, node) ? -1 : ranks[node.status];
 
-/** Ids sort by birth, so the order inside a rank never jumps. */
+/** Ids sort by creation time, so the order within a rank is stable. */
 export const nodesInOrder = (fleet: Fleet): Node[] =>
   [...fleet.nodes.values()].sort((a, b) => rankOf(fleet, a) - rankOf(fleet, b) || (a.node_id < b.node_id ? 1 : -1));
 
-/** Allocations that no machine's row speaks for. */
+/** Allocations without a row in the table of nodes. */
 export const unplacedAllocations = (fleet: Fleet): Allocation[] =>
   [...fleet.allocations.values()].filter(
     ({ node_id, status }) => status !== 'released' && (node_id === null || !fleet.nodes.has(node_id)),
   );
 
-/** The operation at work on a node, if one is. */
+/** The operation in progress on a node, if any. */
 export const operationOn = (fleet: Fleet, node: Node): Operation | undefined =>
   node.workflow_id === null ? undefined : fleet.operations.get(node.workflow_id);

@@ -2,12 +2,19 @@ import { describe, expect, test } from 'vitest';
 import type { Operation } from '../../contract/operation.ts';
 import type { Progress } from '../../contract/progress.ts';
 import { sampleAllocation, sampleIds, sampleNode, sampleOperation, sampleProgress } from '../testing/samples.ts';
-import { settlementOf } from './settlement.ts';
-import { kindOfId, learnAllocation, learnNode, learnOperation, nothingKnown, setbackOf } from './subject.ts';
+import {
+  kindOfId,
+  mergeAllocation,
+  mergeNode,
+  mergeOperation,
+  nothingKnown,
+  setbackOf,
+  settlementOf,
+} from './subject.ts';
 
 const at = (second: number) => `2026-01-01T12:00:${String(second).padStart(2, '0')}.000Z`;
 
-test('an id says what it names', () => {
+test('reads the kind of a thing from its id', () => {
   expect([sampleIds.allocation_id, sampleIds.node_id, sampleIds.workflow_id, 'gpu', 'x_1'].map(kindOfId)).toEqual([
     'allocation',
     'node',
@@ -17,42 +24,42 @@ test('an id says what it names', () => {
   ]);
 });
 
-describe('news', () => {
-  test('that is older than what is known changes nothing', () => {
-    const known = learnAllocation(nothingKnown, sampleAllocation({ status: 'active', status_since: at(9) }));
-    expect(learnAllocation(known, sampleAllocation({ status_since: at(3) }))).toBe(known);
-    const node = learnNode(nothingKnown, sampleNode({ status_since: at(9) }));
-    expect(learnNode(node, sampleNode({ status: 'starting', status_since: at(3) }))).toBe(node);
+describe('merging updates', () => {
+  test('ignores an older update', () => {
+    const known = mergeAllocation(nothingKnown, sampleAllocation({ status: 'active', status_since: at(9) }));
+    expect(mergeAllocation(known, sampleAllocation({ status_since: at(3) }))).toBe(known);
+    const node = mergeNode(nothingKnown, sampleNode({ status_since: at(9) }));
+    expect(mergeNode(node, sampleNode({ status: 'starting', status_since: at(3) }))).toBe(node);
     const later = sampleOperation({ progress: sampleProgress({ percent: 80, updated_at: at(8) }) });
-    const running = learnOperation(nothingKnown, later);
-    expect(learnOperation(running, sampleOperation())).toBe(running);
+    const running = mergeOperation(nothingKnown, later);
+    expect(mergeOperation(running, sampleOperation())).toBe(running);
   });
-  test('of another thing is not mixed in', () => {
-    const known = learnAllocation(nothingKnown, sampleAllocation());
-    expect(learnAllocation(known, sampleAllocation({ allocation_id: 'alloc_2', status_since: at(9) }))).toBe(known);
+  test('ignores an update of another allocation', () => {
+    const known = mergeAllocation(nothingKnown, sampleAllocation());
+    expect(mergeAllocation(known, sampleAllocation({ allocation_id: 'alloc_2', status_since: at(9) }))).toBe(known);
   });
-  test('of a later operation replaces the earlier one', () => {
-    const provision = learnOperation(nothingKnown, sampleOperation());
+  test('replaces an operation by a later one', () => {
+    const provision = mergeOperation(nothingKnown, sampleOperation());
     const release = sampleOperation({ workflow_id: 'op_2', created_at: at(30) });
-    expect(learnOperation(provision, release).operation?.workflow_id).toBe('op_2');
-    expect(learnOperation(learnOperation(provision, release), sampleOperation()).operation?.workflow_id).toBe('op_2');
+    expect(mergeOperation(provision, release).operation?.workflow_id).toBe('op_2');
+    expect(mergeOperation(mergeOperation(provision, release), sampleOperation()).operation?.workflow_id).toBe('op_2');
   });
 });
 
-test('a setback is told while the try that was asked for after it goes on, and not of one that simply failed', () => {
+test('reports a setback only while a later attempt runs', () => {
   const allocation = sampleAllocation({
     status: 'failed',
     status_since: at(5),
     reason: 'boom; attempt 2 of 2 follows',
   });
-  const told = (operation: Operation | null) => setbackOf({ ...nothingKnown, allocation, operation });
-  expect(told(sampleOperation({ created_at: at(5) }))).toBe('boom; attempt 2 of 2 follows');
-  expect(told(sampleOperation({ created_at: at(4) }))).toBeNull();
-  expect(told(sampleOperation({ created_at: at(5), progress: sampleProgress({ status: 'failed' }) }))).toBeNull();
-  expect(told(null)).toBeNull();
+  const setback = (operation: Operation | null) => setbackOf({ ...nothingKnown, allocation, operation });
+  expect(setback(sampleOperation({ created_at: at(5) }))).toBe('boom; attempt 2 of 2 follows');
+  expect(setback(sampleOperation({ created_at: at(4) }))).toBeNull();
+  expect(setback(sampleOperation({ created_at: at(5), progress: sampleProgress({ status: 'failed' }) }))).toBeNull();
+  expect(setback(null)).toBeNull();
 });
 
-describe('a waiting is over', () => {
+describe('a wait', () => {
   const allocation = (status: Parameters<typeof sampleAllocation>[0]) => ({
     ...nothingKnown,
     allocation: sampleAllocation(status),
@@ -70,14 +77,14 @@ describe('a waiting is over', () => {
     ['release', 'release_failed', 'failed'],
     ['settle', 'released', 'ok'],
     ['settle', 'release_failed', 'failed'],
-  ] as const)('for %s at %s: %s', (goal, status, end) => {
+  ] as const)('for %s at %s ends with %s', (goal, status, end) => {
     expect(settlementOf(allocation({ status }), goal)).toBe(end);
   });
-  test('not while a repeated release is still being tried', () => {
+  test('goes on while a release is retried', () => {
     const trying = { ...allocation({ status: 'release_failed' }), operation: sampleOperation() };
     expect(settlementOf(trying, 'release')).toBeNull();
   });
-  test('not while the operation on a failed one is open, or a newer one that only the allocation names', () => {
+  test('goes on while an operation is open on a failed allocation, also one that only the allocation names', () => {
     const ended = sampleOperation({ status: 'failed', progress: sampleProgress({ status: 'failed' }) });
     const failed = (operation: Operation | null, named: Progress | null) => ({
       ...nothingKnown,
@@ -89,12 +96,12 @@ describe('a waiting is over', () => {
       expect(settlementOf(failed(sampleOperation(), null), goal)).toBeNull();
       expect(settlementOf(failed(ended, next('queued')), goal)).toBeNull();
       expect(settlementOf(failed(null, next('running')), goal)).toBeNull();
-      // What the allocation says about the very operation whose end is known is old.
+      // The operation has ended, so the progress that the allocation shows of it is stale.
       expect(settlementOf(failed(ended, sampleProgress()), goal)).toBe('failed');
       expect(settlementOf(failed(ended, next('failed')), goal)).toBe('failed');
     }
   });
-  test('for nodes and operations by their own status', () => {
+  test('ends for nodes and operations by their own status', () => {
     expect(settlementOf({ ...nothingKnown, node: sampleNode({ status: 'starting' }) }, 'settle')).toBeNull();
     expect(settlementOf({ ...nothingKnown, node: sampleNode({ status: 'quarantined' }) }, 'settle')).toBe('failed');
     expect(settlementOf({ ...nothingKnown, operation: sampleOperation() }, 'settle')).toBeNull();

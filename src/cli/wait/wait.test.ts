@@ -1,4 +1,4 @@
-/** Waiting, through the real command and on a screen: progress, endings, restarts, time-outs, Ctrl-C. */
+/** Waiting, by the real command and on a screen: progress, outcomes, restarts, timeouts, Ctrl-C. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../base/clock.ts';
 import { newCorrelationId } from '../../base/ids.ts';
@@ -48,7 +48,7 @@ const options = (): CliOptions => ({ server: server.url });
 const allocate = (...more: string[]) => startCli(['allocate', '--pool', 'local', '--wait', ...more], options());
 
 describe('allocate --wait', () => {
-  test('prints one line a change and ends with the time and the next command', async () => {
+  test('prints one line per change, then the duration and the next commands', async () => {
     const cli = allocate();
     await cli.printed('Step 1/3 · Launching');
     progress(registering);
@@ -75,7 +75,7 @@ describe('allocate --wait', () => {
     );
   });
 
-  test('a failure says why, by which rule, who owns it and what to do: exit 1', async () => {
+  test('prints the reason, rule, owner and next commands of a failure: exit 1', async () => {
     const cli = allocate();
     await cli.printed('Step 1/3');
     const reason = 'provisioning timed out: launched but never registered (waited 720 s, budget from pool)';
@@ -93,14 +93,14 @@ describe('allocate --wait', () => {
     expect(stdout).toMatch(new RegExp(`Give it up: +\\S*slipway release ${id}`));
   });
 
-  test('survives a server that is restarted in the middle, and resumes behind the last event', async () => {
+  test('survives a server restart and resumes after the last event', async () => {
     const cli = allocate();
     await cli.printed('Step 1/3');
     progress(registering);
     await cli.printed('Step 2/3');
     await server.stop();
     await cli.printed('no answer');
-    // Happens while nobody listens: only resuming or asking can bring it.
+    // It happens while the stream is down: only resuming or polling finds it.
     become({ status: 'active', active_at: second(9) });
     await server.start();
     const { code, stdout } = await cli.finished;
@@ -109,7 +109,7 @@ describe('allocate --wait', () => {
     expect(server.callsOf('stream-open').at(-1)?.headers['last-event-id']).toBe('1-1');
   });
 
-  test('asks each second where there is no stream', async () => {
+  test('polls each second without a stream', async () => {
     server.refuse('stream-open', { code: 'not_found', status: 404 });
     const cli = allocate();
     await cli.printed('Step 1/3');
@@ -117,14 +117,14 @@ describe('allocate --wait', () => {
     expect((await cli.finished).code).toBe(0);
   });
 
-  test('--timeout-wait ends the waiting, not the work: exit 5', async () => {
+  test('--timeout-wait ends the wait, not the operation: exit 5', async () => {
     const { code, stdout } = await allocate('--timeout-wait', '0.6').finished;
     expect(code).toBe(5);
-    expect(stdout).toContain(`! Not settled within 0.6s: ${id} is provisioning, and goes on`);
+    expect(stdout).toContain(`! Not settled within 0.6s: ${id} is provisioning and continues`);
     expect(stdout).toMatch(new RegExp(`Follow it again: +\\S*slipway watch ${id}`));
   });
 
-  test('Ctrl-C too: exit 130, without an error', async () => {
+  test('Ctrl-C ends the wait without an error: exit 130', async () => {
     const cli = allocate();
     await cli.printed('Step 1/3');
     cli.interrupt();
@@ -133,7 +133,7 @@ describe('allocate --wait', () => {
     expect(stdout).toContain('Stopped waiting');
   });
 
-  test('--json prints nothing but the end', async () => {
+  test('--json prints only the final document', async () => {
     const cli = allocate('--json');
     become({ status: 'active', active_at: second(3) });
     const { code, stdout, stderr } = await cli.finished;
@@ -143,7 +143,7 @@ describe('allocate --wait', () => {
     expect(document.operation.workflow_id).toBe(sampleIds.workflow_id);
   });
 
-  test('what was asked for reaches the server, once', async () => {
+  test('sends the flags to the server, once', async () => {
     const more = ['--name', 'mine', '--label', 'a=1', '--label', 'b=x,y', '--timeout', '10m'];
     await runCli(['allocate', '--pool', 'local', ...more], options());
     const [call, again] = server.callsOf('allocation-create');
@@ -164,12 +164,12 @@ describe('release --wait', () => {
       status: 202,
       body: { allocation: server.allocations.get(id), operation: server.operations.get(sampleIds.workflow_id) },
     }));
-    // The reply may still show the allocation as it stood before the release began.
+    // The reply may still show the allocation before the release began.
     server.allocations.set(id, sampleAllocation({ status: 'active' }));
   });
   const release = (...more: string[]) => startCli(['release', id, '--wait', ...more], options());
 
-  test('ends when it is released, with its proof', async () => {
+  test('ends with the proof of the release', async () => {
     const cli = release('--reason', 'done with it');
     await cli.printed('Step 1/3');
     progress({ status: 'succeeded', message: 'the process and its directory are gone' });
@@ -180,7 +180,7 @@ describe('release --wait', () => {
     expect(server.callsOf('allocation-release')[0]?.body).toEqual({ reason: 'done with it' });
   });
 
-  test('one that was forced and ended without proof is no success without a word', async () => {
+  test('warns about a forced release without proof', async () => {
     const reason = 'released by force (the tenant cannot wait) without proof: nobody answers';
     const item = { ...sampleResidue, allocation_id: id };
     server.on('residue-list', () => ({
@@ -201,7 +201,7 @@ describe('release --wait', () => {
     expect(stdout).not.toContain('✔');
   });
 
-  test('a release that failed says that it is tried again: exit 1', async () => {
+  test('prints when a failed release is retried, and the open actions: exit 1', async () => {
     const cli = release();
     await cli.printed('Step 1/3');
     progress({ status: 'failed' });
@@ -225,23 +225,23 @@ describe('release --wait', () => {
     const { code, stdout } = await cli.finished;
     expect(code).toBe(1);
     expect(stdout).toMatch(
-      /clean failed: exit 1\n {2}It is tried again in 4m \d\ds \(try 2\)\. That goes on until it works;/,
+      /clean failed: exit 1\n {2}Slipway retries it in 4m \d\ds \(try 2\)\. It retries until the release succeeds;/,
     );
-    for (const way of [`explain ${id}`, `logs ${id}`, `release ${id} --wait`, `act ${id} force-release --reason "…"`])
-      expect(stdout).toMatch(new RegExp(`slipway ${way}\n`));
+    for (const words of [`explain ${id}`, `logs ${id}`, `release ${id} --wait`, `act ${id} force-release --reason "…"`])
+      expect(stdout).toMatch(new RegExp(`slipway ${words}\n`));
     expect(stdout).not.toContain('extend-deadline');
   });
 });
 
 describe('watch', () => {
-  test('an allocation that is settled is shown and left', async () => {
+  test('prints a settled allocation and ends', async () => {
     server.allocations.set(id, sampleAllocation({ status: 'active', active_at: second(3) }));
     const { code, stdout } = await runCli(['watch', id], options());
     expect(code).toBe(0);
     expect(stdout).toContain(`✔ ${id} is active after 3.0s`);
   });
 
-  test('an operation to its end: exit 1 where it failed', async () => {
+  test('follows an operation to its failure: exit 1', async () => {
     const cli = startCli(['watch', sampleIds.workflow_id], options());
     await cli.printed('Step 1/3');
     const error = {
@@ -260,11 +260,11 @@ describe('watch', () => {
     expect(stdout).toContain('gpu-driver is missing\n  prerequisite_missing · step register · owner: node');
   });
 
-  test('an id that is unknown is an error and not a wait', async () => {
+  test('refuses an unknown id instead of waiting', async () => {
     expect(await runCli(['watch', 'node_unknown'], options())).toMatchObject({ code: 4, stdout: '' });
   });
 
-  test('the fleet into a pipe: one line for each change, and none for what stayed the same', async () => {
+  test('prints the fleet into a pipe, one line per change and none for repeats', async () => {
     const cli = startCli(['watch'], options());
     await expect.poll(() => server.callsOf('stream-open').length, { timeout: 20_000 }).toBe(1);
     for (const status of ['provisioning', 'provisioning', 'active'] as const) {
@@ -274,7 +274,7 @@ describe('watch', () => {
     await cli.printed('active');
     cli.interrupt();
     const { stdout, stderr } = await cli.finished;
-    expect(stderr).toContain('one line for each change');
+    expect(stderr).toContain('one line per change');
     const lines = stdout
       .trim()
       .split('\n')
@@ -283,7 +283,7 @@ describe('watch', () => {
     expect(lines.filter((line) => line.startsWith('op_'))).toHaveLength(1);
   });
 
-  test('the fleet, one JSON object a line, until Ctrl-C', async () => {
+  test('prints the fleet as one JSON object per line until Ctrl-C', async () => {
     const cli = startCli(['watch', '--json', '--pool', 'local'], options());
     await expect.poll(() => server.callsOf('stream-open').length, { timeout: 20_000 }).toBe(1);
     become({ status: 'active' });
@@ -296,7 +296,7 @@ describe('watch', () => {
   });
 });
 
-test('logs -f goes on behind the cursor until Ctrl-C', async () => {
+test('logs -f continues after the cursor until Ctrl-C', async () => {
   const line = (seq: number) => ({
     node_instance_id: sampleIds.node_instance_id,
     seq,
@@ -318,7 +318,7 @@ test('logs -f goes on behind the cursor until Ctrl-C', async () => {
 });
 
 describe('on a screen', () => {
-  test('the block is redrawn in place and leaves steps and the ending', async () => {
+  test('redraws the block in place and leaves the steps and the outcome', async () => {
     const screen = screenSurface({ columns: 72, rows: 24 });
     const session = openSession({
       connection: { server: server.url, token: testToken, ca: null },

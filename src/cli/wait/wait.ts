@@ -1,20 +1,19 @@
-/** `--wait`: shows the progress of one thing until it is settled, the time is up, or the person has seen enough. */
-
-import { isPassing, type Session } from '../connection/session.ts';
-import { closingLines, unfinishedLines } from '../render/allocations/outcome.ts';
-import { type Bar, changeLine, elapsedNow, raiseBar } from '../render/allocations/progress.ts';
-import { stepLines, viewOf, type Waiting, waitingLines } from '../render/allocations/waiting.ts';
-import { elapsed, taken } from '../render/text/duration.ts';
-import { printable } from '../render/text/text.ts';
+/** `--wait`: shows the progress of one subject until it settles, the timeout passes, or Ctrl-C. */
+import { RequestRefused } from '../../contract/client.ts';
+import type { Residue } from '../../contract/supervision/residue.ts';
+import { collect } from '../connection/pages.ts';
+import { isTransient, type Session } from '../connection/session.ts';
+import { outcomeLines, unfinishedLines } from '../render/allocations/outcome.ts';
+import { isReleaseFailed } from '../render/allocations/release-failure.ts';
+import { openActionLines } from '../render/machines/actions.ts';
+import { taken } from '../render/text/duration.ts';
+import type { RenderContext } from '../render/text/hints.ts';
 import type { ExitName } from '../terminal/exit-codes.ts';
 import { Interrupted } from '../terminal/failure.ts';
-import { openLiveView } from '../terminal/live-view.ts';
-import { fitOf, printLines, type Surface } from '../terminal/terminal.ts';
-import { follow, look, type Sighting } from './follow.ts';
-import { leftBehind } from './left-behind.ts';
-import { type Goal, settlementOf } from './settlement.ts';
-import { progressOf, type Subject, setbackOf, type Target } from './subject.ts';
-import { waysOut } from './ways-out.ts';
+import { fitOf, printLines } from '../terminal/terminal.ts';
+import { type Display, displayFor } from './display.ts';
+import { fetchSubject, follow } from './follow.ts';
+import { type Goal, type Subject, settlementOf, type Target } from './subject.ts';
 
 export interface WaitRequest {
   target: Target;
@@ -28,83 +27,24 @@ export interface Waited {
   subject: Subject;
 }
 
-/** Shows sightings; redrawn in place for a person, one line a change for a log. */
-interface Display {
-  show(sighting: Sighting): void;
-  close(): void;
-}
-
-const silent: Display = { show() {}, close() {} };
-
-function liveDisplay(surface: Surface, session: Session, known: Subject): Display {
-  const { clock } = session;
-  let bar: Bar | null = null;
-  let sighting: Sighting = { subject: known, link: 'live' };
-  let seenMs = clock.monotonicMs();
-  const waiting = (): Waiting => {
-    const progress = progressOf(sighting.subject);
-    bar = progress && raiseBar(bar, progress);
-    return { ...sighting, bar, seen_seconds_ago: (clock.monotonicMs() - seenMs) / 1000 };
-  };
-  const view = openLiveView(surface, clock, () => waitingLines(waiting(), fitOf(surface)));
-  return {
-    show(next) {
-      if (next.link !== 'lost') seenMs = clock.monotonicMs();
-      sighting = next;
-      view.touch();
-    },
-    close: () => view.close(stepLines(sighting.subject, fitOf(surface))),
-  };
-}
-
-function lineDisplay(surface: Surface): Display {
-  let last = '';
-  let lastSetback: string | null = null;
-  const say = (line: string, prefix: string) => {
-    if (line === '' || line === last) return;
-    last = line;
-    printLines(surface, [`${prefix.padStart(7)}  ${line}`]);
-  };
-  return {
-    show({ subject, link }) {
-      if (link === 'lost') return say('no answer; trying again, the work goes on without us', '');
-      const view = viewOf({ subject, link, bar: null, seen_seconds_ago: 0 });
-      if (!view) return;
-      const setback = setbackOf(subject);
-      if (setback !== null && setback !== lastSetback) say(`! ${printable(setback)}`, '');
-      lastSetback = setback;
-      say(changeLine(view), elapsed(elapsedNow(view)));
-    },
-    close() {},
-  };
-}
-
-function displayFor(session: Session, known: Subject): Display {
-  const { out, err } = session.terminal;
-  // With --json the document alone goes to stdout; a person may still watch on stderr.
-  const surface = session.json ? err : out;
-  if (surface.interactive) return liveDisplay(surface, session, known);
-  return session.json ? silent : lineDisplay(surface);
-}
-
 /**
- * An allocation whose operation ended in failure is asked for once more before that is believed. Its next try is queued
- * before the last one ends; so who saw the end and then finds no other operation named, knows that there is none.
+ * Fetches a failed allocation once more before reporting the failure. The server queues the next
+ * attempt before it ends the last one, so an unchanged operation id means that no attempt follows.
  */
 async function confirmed(session: Session, { target, goal }: WaitRequest, seen: Subject, signal: AbortSignal) {
   let subject = seen;
   let exit = settlementOf(subject, goal);
   while (exit === 'failed' && subject.allocation?.status === 'failed') {
-    const tried = subject.allocation.workflow_id;
+    const failed_workflow_id = subject.allocation.workflow_id;
     try {
-      subject = await look(session, target, subject, signal);
+      subject = await fetchSubject(session, target, subject, signal);
     } catch (error) {
       if (error instanceof Interrupted) return { subject, exit: null };
-      if (!isPassing(error)) throw error;
+      if (!isTransient(error)) throw error;
       break;
     }
     exit = settlementOf(subject, goal);
-    if (subject.allocation?.workflow_id === tried) break;
+    if (subject.allocation?.workflow_id === failed_workflow_id) break;
   }
   return { subject, exit };
 }
@@ -113,10 +53,10 @@ async function settle(
   session: Session,
   request: WaitRequest,
   display: Display,
-  timeUp: AbortSignal,
+  timeout: AbortSignal,
 ): Promise<Waited | Subject> {
   let subject = request.known;
-  const signal = AbortSignal.any([session.signal, timeUp]);
+  const signal = AbortSignal.any([session.signal, timeout]);
   for await (const sighting of follow(session, request.target, subject, signal)) {
     display.show(sighting);
     const { exit, ...latest } = await confirmed(session, request, sighting.subject, signal);
@@ -126,15 +66,58 @@ async function settle(
   return subject;
 }
 
+async function unlessRefused<T>(called: Promise<T>): Promise<T | undefined> {
+  try {
+    return await called;
+  } catch (error) {
+    if (error instanceof RequestRefused) return undefined;
+    throw error;
+  }
+}
+
+/** The allocation whose release may have been forced. An ordinary release ends only with proof. */
+function mayBeForced({ allocation, operation }: Subject): string | null {
+  if (!allocation) return operation?.kind === 'allocation-force-release' ? operation.allocation_id : null;
+  const isOrdinary = allocation.progress?.kind === 'allocation-release';
+  return allocation.status === 'released' && !isOrdinary ? allocation.allocation_id : null;
+}
+
+/** A forced release may still end with proof, so only the recorded cause decides. */
+async function isForced(session: Session, allocation_id: string): Promise<boolean> {
+  const query = { allocation_id, kind: 'allocation.released', limit: 1 };
+  const page = await unlessRefused(session.call('timeline-get', { query }));
+  return page?.items[0]?.data.by === 'force-release';
+}
+
+const maxResidue = 2000;
+
+/** Undefined if the release is proven. Zero if the token may not read the residue ledger. */
+async function countResidue(session: Session, subject: Subject): Promise<number | undefined> {
+  const id = mayBeForced(subject);
+  if (id === null || !(await isForced(session, id))) return undefined;
+  const ledger = await unlessRefused(
+    collect<Residue>((paging) => session.call('residue-list', { query: { ...paging, status: 'open' } }), maxResidue),
+  );
+  return ledger?.items.filter(({ allocation_id }) => allocation_id === id).length ?? 0;
+}
+
+/** The actions that the server offers to this token after a failed release. */
+async function openActions(session: Session, { allocation }: Subject, context: RenderContext): Promise<string[]> {
+  if (!allocation || !isReleaseFailed(allocation)) return [];
+  const id = allocation.allocation_id;
+  const offered = await unlessRefused(session.call('allocation-actions', { params: { id } }));
+  return offered ? openActionLines(id, offered.items, context) : [];
+}
+
 export async function waitUntilSettled(session: Session, request: WaitRequest): Promise<Waited> {
   const { clock, terminal, json } = session;
-  const timeUp = new AbortController();
+  const timeout = new AbortController();
   const { timeout_seconds, target } = request;
-  const cancel = timeout_seconds === null ? () => {} : clock.after(timeout_seconds * 1000, () => timeUp.abort());
+  const cancel = timeout_seconds === null ? () => {} : clock.after(timeout_seconds * 1000, () => timeout.abort());
   const display = displayFor(session, request.known);
   let outcome: Waited | Subject;
   try {
-    outcome = await settle(session, request, display, timeUp.signal);
+    outcome = await settle(session, request, display, timeout.signal);
   } finally {
     cancel();
     display.close();
@@ -143,10 +126,10 @@ export async function waitUntilSettled(session: Session, request: WaitRequest): 
   const context = { ...fitOf(surface), nowMs: clock.nowMs(), commandLine: session.commandLine };
   if ('exit' in outcome) {
     if (!json) {
-      const left_behind = await leftBehind(session, outcome.subject);
-      const ways_out = await waysOut(session, outcome.subject, context);
-      const closing = { ...context, ways_out, ...(left_behind !== undefined && { left_behind }) };
-      printLines(surface, closingLines(outcome.subject, outcome.exit, closing));
+      const residue_count = await countResidue(session, outcome.subject);
+      const open_actions = await openActions(session, outcome.subject, context);
+      const closing = { ...context, open_actions, ...(residue_count !== undefined && { residue_count }) };
+      printLines(surface, outcomeLines(outcome.subject, outcome.exit, closing));
     }
     return outcome;
   }

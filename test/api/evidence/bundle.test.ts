@@ -94,7 +94,7 @@ it('holds everything that is known, and no secret', async () => {
     for (const [name, text] of files) expect(text.includes(secret), `${what} in ${name}`).toBe(false);
 
   const again = await bundle(machine.node_id, world.token, path);
-  expect(again).toMatchObject({ code: 1, stderr: expect.stringContaining('could not be written') });
+  expect(again).toMatchObject({ code: 1, stderr: expect.stringContaining('Cannot write the bundle') });
 });
 
 it('hides the values of an environment, whatever they are called', async () => {

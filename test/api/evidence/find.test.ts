@@ -102,7 +102,7 @@ describe('on the command line', () => {
     });
     expect(ofTenant).not.toMatch(/has \d machines|globex/);
     expect(await explained(world.token)).toContain(
-      `Pool ${externalPool} has 2 machines: 2 are held by other allocations. Its machines are not made by Slipway`,
+      `Pool ${externalPool} has 2 machines: 2 are held by other allocations. Slipway does not launch its machines`,
     );
     await client.call('allocation-release', { params: { id } });
   });

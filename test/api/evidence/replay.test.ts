@@ -190,7 +190,7 @@ describe('a replay', () => {
       env: { SLIPWAY_TOKEN: server.token },
     });
     expect(code).toBe(0);
-    expect(stdout).toContain('✖ build: 8 of 12 decisions would have been otherwise');
+    expect(stdout).toContain('✖ build: 8 of 12 decisions would differ');
     expect(stdout).toContain('– 2 boots given up though they arrived');
   });
 

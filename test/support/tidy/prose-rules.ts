@@ -73,7 +73,7 @@ const allowed: Record<string, string> = {
   'src/cli/terminal/failure.ts': 'leaves out what the detail already says',
   'console/src/features/audit/words.ts': 'leaves out a reason that the summary already says',
   'console/src/ui/time/times.ts': 'shows moments in local time',
-  'src/cli/render/evidence/audit.ts': 'names the target once',
+  'src/cli/commands/evidence/audit.ts': 'names the target once',
   'src/contract/client.ts': 'fills a placeholder of the error catalogue',
   'src/doctor/examine.ts': 'fills a placeholder of the error catalogue',
   'src/relay/batcher.ts': 'ends the sentence once',

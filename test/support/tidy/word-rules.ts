@@ -9,6 +9,7 @@ const rewritten = [
   'src/agent/',
   'src/api/',
   'src/base/',
+  'src/cli/',
   'src/contract/',
   'src/doctor/',
   'src/drivers/',
@@ -35,7 +36,14 @@ const rewritten = [
 ];
 
 /** `meant` is a field of the wire contract there. */
-const waiting = ['src/contract/fleet/find.ts', 'src/api/routes/find.ts', 'console/src/features/find/FindPage.tsx'];
+const waiting = [
+  'src/api/routes/find.ts',
+  'src/contract/fleet/find.ts',
+  'src/cli/connection/resolve-id.ts',
+  'src/cli/connection/resolve-id.test.ts',
+  'src/cli/testing/scripted-server.ts',
+  'console/src/features/find/FindPage.tsx',
+];
 
 const applies = (path: string) =>
   isCode(path) && !isGenerated(path) && rewritten.some((place) => path.startsWith(place)) && !waiting.includes(path);

@@ -1,7 +1,7 @@
 /** `slipway allocate`: claims a machine of a pool. */
 import { randomUUID } from 'node:crypto';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
-import { hintLines } from '../../render/allocations/outcome.ts';
+import { hintLines } from '../../render/text/hints.ts';
 import { duration, labels, timeoutWaitOption, waitOption } from '../../terminal/option-values.ts';
 import { printJson, printLines } from '../../terminal/terminal.ts';
 import { nothingKnown } from '../../wait/subject.ts';
@@ -20,9 +20,9 @@ export const makeAllocate: MakeCommand = (cli) =>
   new SlipwayCommand('allocate')
     .description('Claim a machine of a pool.')
     .requiredOption('-p, --pool <pool>', 'the pool to take it from')
-    .option('-n, --name <name>', 'a name of your own for it')
-    .option('-l, --label <key=value>', 'a label; may be given several times', labels)
-    .option('-t, --timeout <time>', 'how long its machine may take to come up; the pool’s ceiling bounds it', duration)
+    .option('-n, --name <name>', 'your name for the allocation')
+    .option('-l, --label <key=value>', 'a label; may be repeated', labels)
+    .option('-t, --timeout <time>', 'how long its machine may take to come up, within the limit of the pool', duration)
     .addOption(waitOption())
     .addOption(timeoutWaitOption())
     .examples(

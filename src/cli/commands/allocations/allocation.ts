@@ -1,15 +1,15 @@
-/** `slipway allocation`: all about one claim. */
+/** `slipway allocation`: shows one allocation in full. */
 import type { Allocation } from '../../../contract/allocation.ts';
 import { RequestRefused } from '../../../contract/client.ts';
 import type { Node } from '../../../contract/node.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
+import { resolveAllocation } from '../../connection/resolve-id.ts';
 import type { Session } from '../../connection/session.ts';
-import { namedAllocation } from '../../names/named-allocation.ts';
 import { allocationLines, requestLines } from '../../render/allocations/allocation.ts';
 import { openActionLines } from '../../render/machines/actions.ts';
 import { fitOf, printJson, printLines } from '../../terminal/terminal.ts';
 
-/** Null where it has none; one that a tenant may not see any more is none of its either. */
+/** Null if it has no machine, or if the tenant may no longer see it. */
 async function machineOf(session: Session, { status, node_id }: Allocation): Promise<Node | null> {
   if (status !== 'active' || node_id === null) return null;
   try {
@@ -23,10 +23,10 @@ async function machineOf(session: Session, { status, node_id }: Allocation): Pro
 export const makeAllocation: MakeCommand = (cli) =>
   new SlipwayCommand('allocation')
     .description('Show one allocation: its status and why, its machine, its deadline, and what you can do about it.')
-    .argument('<id>', 'the allocation, by its id or name, or whatever leads to it')
+    .argument('<id>', 'an allocation, by its id or name, or its node or operation')
     .action(
       cli.run(async (session, _, [word = '']) => {
-        const id = await namedAllocation(session, word);
+        const id = await resolveAllocation(session, word);
         const allocation = await session.call('allocation-get', { params: { id } });
         const { out } = session.terminal;
         if (session.json) {

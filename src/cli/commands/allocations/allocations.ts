@@ -1,4 +1,4 @@
-/** `slipway allocations`: who holds what. */
+/** `slipway allocations`: lists allocations. */
 import { Option } from 'commander';
 import type { Allocation } from '../../../contract/allocation.ts';
 import { type AllocationStatus, allocationStatuses, allocationStatusNames } from '../../../lifecycle/model/states.ts';
@@ -18,11 +18,15 @@ export interface AllocationFilter {
   limit: number;
 }
 
-const living = allocationStatusNames.filter((status) => allocationStatuses[status].class !== 'terminal');
+const liveStatuses = allocationStatusNames.filter((status) => allocationStatuses[status].class !== 'terminal');
 
 export function listAllocations(session: Session, filter: AllocationFilter) {
   const { pool, label, tenant } = filter;
-  const chosen: (AllocationStatus | undefined)[] = filter.status ? [filter.status] : filter.all ? [undefined] : living;
+  const chosen: (AllocationStatus | undefined)[] = filter.status
+    ? [filter.status]
+    : filter.all
+      ? [undefined]
+      : liveStatuses;
   return collectEach<Allocation, AllocationStatus | undefined>(
     chosen,
     (status) => (paging) =>
@@ -46,7 +50,7 @@ export const makeAllocations: MakeCommand = (cli) =>
     .addOption(new Option('-s, --status <status>', 'only those in this status').choices(allocationStatusNames))
     .option('-l, --label <key=value>', 'only those with this label')
     .option('--tenant <tenant>', 'only those of this tenant')
-    .option('-a, --all', 'released ones too')
+    .option('-a, --all', 'include released ones')
     .addOption(limitOption(500))
     .action(
       cli.run<AllocationFilter>(async (session, filter) => {
@@ -55,7 +59,7 @@ export const makeAllocations: MakeCommand = (cli) =>
           columns: allocationColumns(session.clock.nowMs()),
           empty: narrowed
             ? 'No allocation matches.'
-            : `There are no allocations. Make one: ${session.commandLine('allocate', '--pool', 'local', '--wait')}`,
+            : `There are no allocations. Claim a machine: ${session.commandLine('allocate', '--pool', 'local', '--wait')}`,
           summary: (rows) => countByStatus('allocation', rows),
         });
         return undefined;

@@ -4,8 +4,8 @@ import { pause } from '../../../base/clock.ts';
 import { RequestRefused } from '../../../contract/client.ts';
 import { certificateText } from '../../../contract/evidence/integrity/certificate.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
+import { resolveAllocation } from '../../connection/resolve-id.ts';
 import type { Session } from '../../connection/session.ts';
-import { namedAllocation } from '../../names/named-allocation.ts';
 import { CliFailure } from '../../terminal/failure.ts';
 import { printJson, printLines } from '../../terminal/terminal.ts';
 
@@ -13,7 +13,7 @@ interface Options {
   output?: string;
 }
 
-/** Rows are sealed within about a second of the release. */
+/** Evidence is sealed about one second after the release. */
 const maxTries = 15;
 
 async function fetchCertificate(session: Session, id: string) {
@@ -28,11 +28,11 @@ async function fetchCertificate(session: Session, id: string) {
   }
 }
 
-function keep(path: string, text: string): void {
+function writeNew(path: string, text: string): void {
   try {
     writeFileSync(path, text, { flag: 'wx' });
   } catch (error) {
-    throw new CliFailure('failed', `The certificate could not be written to ${path}`, {
+    throw new CliFailure('failed', `Cannot write the certificate to ${path}`, {
       why: error instanceof Error ? error.message : String(error),
       remedy: 'Name another file with --output.',
       cause: error,
@@ -40,21 +40,21 @@ function keep(path: string, text: string): void {
   }
 }
 
-const says = {
+const proofSentences = {
   proven: 'The release is proven.',
-  unproven: 'Released by force: no proof exists. The certificate names what may be left.',
-  no_machine: 'No machine had to be taken down.',
+  unproven: 'Released by force: no proof exists. The certificate lists the residue.',
+  no_machine: 'No machine had to be torn down.',
 } as const;
 
 export const makeCertificate: MakeCommand = (cli) =>
   new SlipwayCommand('certificate')
     .description('Write the signed certificate of a released allocation: what ran, when, and how its end was proven.')
     .argument('<allocation>', 'an allocation')
-    .option('-o, --output <file>', 'where to; by default ALLOCATION.certificate.json here, - for standard output')
+    .option('-o, --output <file>', 'the file to write; default ALLOCATION.certificate.json; - for standard output')
     .examples('slipway certificate alloc_…', 'slipway verify alloc_….certificate.json --public-key slipway.pem')
     .action(
       cli.run<Options>(async (session, { output }, [word = '']) => {
-        const certificate = await fetchCertificate(session, await namedAllocation(session, word));
+        const certificate = await fetchCertificate(session, await resolveAllocation(session, word));
         const text = certificateText(certificate);
         const { out } = session.terminal;
         if (output === '-') {
@@ -62,9 +62,9 @@ export const makeCertificate: MakeCommand = (cli) =>
           return undefined;
         }
         const path = output ?? `${certificate.allocation_id}.certificate.json`;
-        keep(path, text);
+        writeNew(path, text);
         if (session.json) printJson(out, { path, release: certificate.release, kid: certificate.kid });
-        else printLines(out, [`${out.paint('good', '✔')} ${path}`, `  ${says[certificate.release]}`]);
+        else printLines(out, [`${out.paint('good', '✔')} ${path}`, `  ${proofSentences[certificate.release]}`]);
         return undefined;
       }),
     );

@@ -1,4 +1,4 @@
-/** `slipway operations`: what is being done, and what was. */
+/** `slipway operations`: lists running and finished operations. */
 import { Option } from 'commander';
 import type { Operation } from '../../../contract/operation.ts';
 import { type OperationStatus, operationStatuses } from '../../../lifecycle/model/states.ts';

@@ -1,8 +1,8 @@
-/** `slipway release`: gives an allocation back, or cancels one that is not in use yet. */
+/** `slipway release`: gives an allocation back, or cancels one that is not active yet. */
 import { randomUUID } from 'node:crypto';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
-import { namedAllocation } from '../../names/named-allocation.ts';
-import { hintLines } from '../../render/allocations/outcome.ts';
+import { resolveAllocation } from '../../connection/resolve-id.ts';
+import { hintLines } from '../../render/text/hints.ts';
 import { timeoutWaitOption, waitOption } from '../../terminal/option-values.ts';
 import { printJson, printLines } from '../../terminal/terminal.ts';
 import { nothingKnown } from '../../wait/subject.ts';
@@ -16,17 +16,15 @@ interface Options {
 
 export const makeRelease: MakeCommand = (cli) =>
   new SlipwayCommand('release')
-    .description(
-      'Give an allocation back. One that is not active yet is cancelled, one that failed to release is tried again.',
-    )
-    .argument('<id>', 'the allocation, by its id or name, or whatever leads to it')
+    .description('Give an allocation back. This cancels one that is not active yet, and retries a release that failed.')
+    .argument('<id>', 'an allocation, by its id or name, or its node or operation')
     .option('-r, --reason <text>', 'why; kept as evidence')
     .addOption(waitOption())
     .addOption(timeoutWaitOption())
     .examples('slipway release alloc_… --wait', 'slipway release alloc_… --reason "experiment over"')
     .action(
       cli.run<Options>(async (session, options, [word = '']) => {
-        const id = await namedAllocation(session, word);
+        const id = await resolveAllocation(session, word);
         const reply = await session.call('allocation-release', {
           params: { id },
           ...(options.reason !== undefined && { body: { reason: options.reason } }),

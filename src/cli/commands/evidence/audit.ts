@@ -1,11 +1,24 @@
-/** `slipway audit`: who did what, and who was refused what, in the order of time. */
+/** `slipway audit`: shows who did what and who was refused, oldest first. */
 import type { Evidence } from '../../../contract/evidence/evidence.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
 import { collect } from '../../connection/pages.ts';
-import { namingTarget } from '../../render/evidence/audit.ts';
-import { inOrderOfTime, timelineLines } from '../../render/evidence/evidence.ts';
+import { sortByTime, timelineLines } from '../../render/evidence/evidence.ts';
 import { limitOption, type Since, sinceOption, startOf } from '../../terminal/option-values.ts';
 import { fitOf, printJson, printLines } from '../../terminal/terminal.ts';
+
+/**
+ * Calls name their target in the path parameters, actions in `target_id`, other facts by their ids.
+ */
+function targetOf({ data, node_id, allocation_id, workflow_id }: Evidence): string | null {
+  const address = (data.params ?? {}) as Record<string, unknown>;
+  const names = [data.target_id, address.id, address.pool, address.name, data.residue_id, data.finding_id];
+  return [...names, node_id, allocation_id, workflow_id].find((name) => typeof name === 'string') as string | null;
+}
+
+function withTarget(fact: Evidence): Evidence {
+  const target = targetOf(fact);
+  return !target || fact.summary.includes(target) ? fact : { ...fact, summary: `${target}  ${fact.summary}` };
+}
 
 interface Options {
   target?: string;
@@ -23,7 +36,7 @@ export const makeAudit: MakeCommand = (cli) =>
     .option('--target <id>', 'only about this node, allocation, operation, residue, finding, pool or token')
     .option('--actor <who>', 'only by this token (its id or name) or address')
     .option('--action <action>', 'only this action, or calls of this operation id')
-    .option('--code <code>', 'only what was refused by this error code')
+    .option('--code <code>', 'only refusals with this error code')
     .option('--kind <kind>', 'only of this kind: action.done, action.refused, request.denied, request.served, …')
     .addOption(sinceOption())
     .addOption(limitOption(200))
@@ -47,10 +60,10 @@ export const makeAudit: MakeCommand = (cli) =>
         items.reverse();
         const { out, err } = session.terminal;
         if (session.json) printJson(out, { items, truncated });
-        else if (items.length === 0) printLines(out, ['Nothing that matches was done or refused.']);
-        else printLines(out, timelineLines(inOrderOfTime(items).map(namingTarget), fitOf(out)));
+        else if (items.length === 0) printLines(out, ['No matching action or refusal is recorded.']);
+        else printLines(out, timelineLines(sortByTime(items).map(withTarget), fitOf(out)));
         if (truncated && !session.json)
-          printLines(err, [err.paint('warn', 'There is more, and older; raise --limit to see it.')]);
+          printLines(err, [err.paint('warn', 'There are older entries. Raise --limit to see them.')]);
         return undefined;
       }),
     );

@@ -1,5 +1,4 @@
-/** What goes into an incident bundle: each part is a name and a question to the server, asked with the caller's own rights. */
-
+/** The parts of an incident bundle: each has a name and is fetched with the caller's own token. */
 import { RequestRefused } from '../../../contract/client.ts';
 import type { LogLine, LogPage } from '../../../contract/node.ts';
 import { maskPool } from '../../../contract/pool-fields/masked.ts';
@@ -7,42 +6,42 @@ import { collect } from '../../connection/pages.ts';
 import type { Session } from '../../connection/session.ts';
 import { fieldOfId } from '../machines/timeline.ts';
 
-/** Whom the bundle is about; what is null is not known, or not visible to the caller. */
+/** The subject of the bundle. Null means unknown, or not visible to the caller. */
 export interface Subjects {
   id: string;
   node_id: string | null;
   allocation_id: string | null;
   workflow_id: string | null;
   pool: string | null;
-  /** Facts and lines before it are left out. */
+  /** Leaves out older facts and log lines. */
   since: string | null;
 }
 
 export interface Part {
   name: string;
   says: string;
-  /** A document, or lines; null where there is nothing of the kind. */
-  ask(session: Session, about: Subjects): Promise<{ lines: unknown[]; cut: boolean } | object | null>;
+  /** A document, or lines; null if there is none. */
+  fetch(session: Session, about: Subjects): Promise<{ lines: unknown[]; cut: boolean } | object | null>;
 }
 
-const mostFacts = 20_000;
-const mostLines = 50_000;
+const maxFacts = 20_000;
+const maxLines = 50_000;
 const pageLines = 500;
 
-/** From the oldest on, page by page; of more than a bundle holds, the last lines are still there, and the middle is left out. */
+/** Oldest first. If there are too many lines, leaves out the middle and keeps the last page. */
 async function logsOf(session: Session, id: string, since: string | null): Promise<{ lines: LogLine[]; cut: boolean }> {
   const lines: LogLine[] = [];
-  const ask = (more: { cursor?: string; tail?: boolean }): Promise<LogPage> =>
+  const fetchPage = (more: { cursor?: string; tail?: boolean }): Promise<LogPage> =>
     session.call('node-logs', { params: { id }, query: { limit: pageLines, ...(since && { since }), ...more } });
   let cursor: string | null = null;
-  while (lines.length < mostLines) {
-    const page: LogPage = await ask(cursor ? { cursor } : {});
+  while (lines.length < maxLines) {
+    const page: LogPage = await fetchPage(cursor ? { cursor } : {});
     lines.push(...page.items);
     const isEnd = page.items.length === 0 && !page.continue_at;
     if (isEnd || page.next_cursor === null || page.next_cursor === cursor) return { lines, cut: false };
     cursor = page.next_cursor;
   }
-  const last = await ask({ tail: true });
+  const last = await fetchPage({ tail: true });
   return { lines: [...lines, ...last.items], cut: true };
 }
 
@@ -50,65 +49,69 @@ async function timelineOf(session: Session, id: string, since: string | null) {
   const query = { [fieldOfId(id)]: id, order: 'newest' as const, ...(since && { since }) };
   const { items, truncated } = await collect(
     (paging) => session.call('timeline-get', { query: { ...query, ...paging } }),
-    mostFacts,
+    maxFacts,
   );
   return { lines: items.reverse(), cut: truncated };
 }
 
 const aboutNode =
-  (ask: (session: Session, id: string, since: string | null) => ReturnType<Part['ask']>): Part['ask'] =>
+  (fetch: (session: Session, id: string, since: string | null) => ReturnType<Part['fetch']>): Part['fetch'] =>
   async (session, { node_id, since }) =>
-    node_id === null ? null : ask(session, node_id, since);
+    node_id === null ? null : fetch(session, node_id, since);
 
 export const parts: readonly Part[] = [
   {
     name: 'timeline.ndjson',
-    says: 'evidence of every layer, oldest first; origin says whose statement each is',
-    ask: (session, { node_id, id, since }) => timelineOf(session, node_id ?? id, since),
+    says: 'evidence of every layer, oldest first; origin names its source',
+    fetch: (session, { node_id, id, since }) => timelineOf(session, node_id ?? id, since),
   },
-  { name: 'logs.ndjson', says: 'what the machine wrote, every instance', ask: aboutNode(logsOf) },
+  { name: 'logs.ndjson', says: 'the log of every instance', fetch: aboutNode(logsOf) },
   {
     name: 'explain.json',
-    says: 'where it stands, why, and what comes next',
-    ask: aboutNode((session, id) => session.call('node-explain', { params: { id } })),
+    says: 'its status, why, and what happens next',
+    fetch: aboutNode((session, id) => session.call('node-explain', { params: { id } })),
   },
   {
     name: 'node.json',
     says: 'the node',
-    ask: aboutNode((session, id) => session.call('node-get', { params: { id } })),
+    fetch: aboutNode((session, id) => session.call('node-get', { params: { id } })),
   },
   {
     name: 'checkup.json',
-    says: 'how it stands with the server, layer by layer',
-    ask: aboutNode((session, id) => session.call('node-checkup', { params: { id } })),
+    says: 'its connection to the server, layer by layer',
+    fetch: aboutNode((session, id) => session.call('node-checkup', { params: { id } })),
   },
   {
     name: 'boot.json',
     says: 'its boot stages',
-    ask: aboutNode((session, id) => session.call('node-boot', { params: { id } })),
+    fetch: aboutNode((session, id) => session.call('node-boot', { params: { id } })),
   },
   {
     name: 'allocation.json',
     says: 'the allocation',
-    ask: async (session, { allocation_id: id }) => (id ? session.call('allocation-get', { params: { id } }) : null),
+    fetch: async (session, { allocation_id: id }) => (id ? session.call('allocation-get', { params: { id } }) : null),
   },
   {
     name: 'operation.json',
     says: 'the last operation, with its steps',
-    ask: async (session, { workflow_id: id }) => (id ? session.call('operation-get', { params: { id } }) : null),
+    fetch: async (session, { workflow_id: id }) => (id ? session.call('operation-get', { params: { id } }) : null),
   },
   {
     name: 'pool.json',
     says: 'the pool’s document, with its environment, scripts and commands masked',
-    ask: async (session, { pool }) => (pool ? maskPool(await session.call('pool-get', { params: { pool } })) : null),
+    fetch: async (session, { pool }) => (pool ? maskPool(await session.call('pool-get', { params: { pool } })) : null),
   },
-  { name: 'server/settings.json', says: 'versions and settings', ask: (session) => session.call('settings-get', {}) },
-  { name: 'server/overview.json', says: 'counts and replicas', ask: (session) => session.call('overview-get', {}) },
-  { name: 'server/sweeps.json', says: 'the rules at work', ask: (session) => session.call('sweep-list', {}) },
-  { name: 'server/brake.json', says: 'what is held back', ask: (session) => session.call('brake-get', {}) },
+  { name: 'server/settings.json', says: 'versions and settings', fetch: (session) => session.call('settings-get', {}) },
+  { name: 'server/overview.json', says: 'counts and replicas', fetch: (session) => session.call('overview-get', {}) },
+  {
+    name: 'server/sweeps.json',
+    says: 'the sweeps and their last runs',
+    fetch: (session) => session.call('sweep-list', {}),
+  },
+  { name: 'server/brake.json', says: 'the verdicts held back', fetch: (session) => session.call('brake-get', {}) },
 ];
 
-/** Who may not see a part gets a bundle without it, which says so; anything else that fails is told, too. */
+/** A refused part is left out, and the bundle says why. Other errors fail the command. */
 export const whyMissing = (error: unknown): string => {
   if (!(error instanceof RequestRefused)) throw error;
   return `${error.problem.code}: ${error.problem.detail}`;

@@ -1,23 +1,133 @@
-/** `slipway bundle`: all that is known about an incident, without secrets, as one file to attach to a ticket. */
+/** `slipway bundle`: writes everything about an incident, redacted, to one archive for a ticket. */
 import { writeFileSync } from 'node:fs';
 import { now } from '../../../base/clock.ts';
+import { type Entry, packed } from '../../../base/files/tar.ts';
+import { createRedactor, type Redactor, redactionMark } from '../../../base/redaction/redact.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
+import { resolveThing } from '../../connection/resolve-id.ts';
+import type { Session } from '../../connection/session.ts';
 import { CliFailure } from '../../terminal/failure.ts';
 import { type Since, sinceOption, startOf } from '../../terminal/option-values.ts';
 import { fitOf, printJson, printLines } from '../../terminal/terminal.ts';
-import { makeBundle } from './incident-bundle.ts';
+import { kindOfId } from '../../wait/subject.ts';
+import { type Part, parts, type Subjects, whyMissing } from './bundle-parts.ts';
+
+interface Listed {
+  name: string;
+  says: string;
+  bytes: number;
+  /** Some lines were left out. */
+  cut: boolean;
+  /** Why the part is missing. */
+  missing: string | null;
+}
+
+interface Bundle {
+  archive: Buffer;
+  listed: Listed[];
+}
+
+/** Looks up the related ids, as far as the caller may see them. */
+async function subjectsOf(session: Session, id: string): Promise<Omit<Subjects, 'since'>> {
+  const unknown = { id, node_id: null, allocation_id: null, workflow_id: null, pool: null };
+  const kind = kindOfId(id);
+  if (kind === 'node') {
+    const { node_id, allocation_id, workflow_id, pool } = await session.call('node-get', { params: { id } });
+    return { id, node_id, allocation_id, workflow_id, pool };
+  }
+  if (kind === 'allocation') {
+    const { allocation_id, node_id, workflow_id, pool } = await session.call('allocation-get', { params: { id } });
+    return { id, node_id, allocation_id, workflow_id, pool };
+  }
+  if (kind === 'operation') {
+    const { workflow_id, node_id, allocation_id } = await session.call('operation-get', { params: { id } });
+    return { ...unknown, workflow_id, node_id, allocation_id };
+  }
+  const { as_request } = await session.call('thing-find', { query: { id } });
+  return as_request ? unknown : subjectsOf(session, (await resolveThing(session, id)).id);
+}
+
+/** Environment variables may hold any secret, so every value is redacted. */
+function withoutEnvironment(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutEnvironment);
+  if (typeof value !== 'object' || value === null) return value;
+  const hidden = (env: object) => Object.fromEntries(Object.keys(env).map((name) => [name, redactionMark]));
+  return Object.fromEntries(
+    Object.entries(value).map(([key, inner]) => [
+      key,
+      key === 'env' && typeof inner === 'object' && inner !== null ? hidden(inner) : withoutEnvironment(inner),
+    ]),
+  );
+}
+
+const isLines = (content: object): content is { lines: unknown[]; cut: boolean } =>
+  'lines' in content && 'cut' in content;
+
+function bodyOf(content: object, redact: Redactor): Buffer {
+  const clean = (value: unknown) => redact.value(withoutEnvironment(value));
+  // Redacts all lines together: a private key spans several of them.
+  const text = isLines(content)
+    ? (clean(content.lines) as unknown[]).map((line) => `${JSON.stringify(line)}\n`).join('')
+    : `${JSON.stringify(clean(content), null, 2)}\n`;
+  return Buffer.from(text);
+}
+
+async function entryOf(
+  part: Part,
+  session: Session,
+  about: Subjects,
+  redact: Redactor,
+): Promise<[Entry | null, Listed]> {
+  const { name, says } = part;
+  const absent = (missing: string): [null, Listed] => [null, { name, says, bytes: 0, cut: false, missing }];
+  try {
+    const content = await part.fetch(session, about);
+    if (content === null) return absent('there is none');
+    const body = bodyOf(content, redact);
+    return [
+      { name, body },
+      { name, says, bytes: body.length, cut: isLines(content) && content.cut, missing: null },
+    ];
+  } catch (error) {
+    return absent(redact.text(whyMissing(error)));
+  }
+}
+
+async function makeBundle(
+  session: Session,
+  id: string,
+  { since, versions }: { since: string | null; versions: Record<string, string> },
+): Promise<Bundle> {
+  const { token } = session.connection;
+  const redact = createRedactor([], token ? [token] : []);
+  const about = { ...(await subjectsOf(session, id)), since };
+  const at = now(session.clock);
+  const entries: Entry[] = [];
+  const listed: Listed[] = [];
+  for (const part of parts) {
+    const [entry, line] = await entryOf(part, session, about, redact);
+    if (entry) entries.push(entry);
+    listed.push(line);
+  }
+  const made = { made_at: at.toISOString(), correlation_id: session.correlation_id, server: session.server };
+  const contents = { ...made, ...about, versions, files: listed };
+  const first = { name: 'bundle.json', body: bodyOf(contents, redact) };
+  const folder = `slipway-${id.replaceAll(/[^\w.-]/g, '-').slice(0, 48)}`;
+  const all = [first, ...entries].map((entry) => ({ ...entry, name: `${folder}/${entry.name}` }));
+  return { archive: packed(all, at), listed };
+}
 
 interface Options {
   output?: string;
   since?: Since;
 }
 
-/** Nobody else on this host reads it, and nothing that is there is written over. */
-function keep(path: string, archive: Buffer): void {
+/** Readable by this user only. Never overwrites a file. */
+function writeNew(path: string, archive: Buffer): void {
   try {
     writeFileSync(path, archive, { mode: 0o600, flag: 'wx' });
   } catch (error) {
-    throw new CliFailure('failed', `The bundle could not be written to ${path}`, {
+    throw new CliFailure('failed', `Cannot write the bundle to ${path}`, {
       why: error instanceof Error ? error.message : String(error),
       remedy: 'Name another file with --output.',
       cause: error,
@@ -30,10 +140,10 @@ const size = (bytes: number) => (bytes < 10_240 ? `${bytes} B` : `${Math.round(b
 export const makeBundleCommand: MakeCommand = (cli) =>
   new SlipwayCommand('bundle')
     .description(
-      'Write one archive about a thing to attach to a ticket: timeline, logs, explanation, versions and settings, with secrets struck out.',
+      'Write one redacted archive to attach to a ticket: timeline, logs, explanation, versions and settings.',
     )
     .argument('<id>', 'a node, an allocation, an operation or a correlation id')
-    .option('-o, --output <file>', 'where to; by default slipway-ID-TIME.tar.gz here')
+    .option('-o, --output <file>', 'the file to write; default slipway-ID-TIME.tar.gz')
     .addOption(sinceOption())
     .examples('slipway bundle node_…', 'slipway bundle alloc_… -o incident.tar.gz')
     .action(
@@ -47,7 +157,7 @@ export const makeBundleCommand: MakeCommand = (cli) =>
           .toISOString()
           .replaceAll(/[-:]|\.\d+/g, '');
         const path = output ?? `slipway-${id.replaceAll(/[^\w.-]/g, '-')}-${stamp}.tar.gz`;
-        keep(path, archive);
+        writeNew(path, archive);
         const { out } = session.terminal;
         const { paint } = fitOf(out);
         if (session.json) printJson(out, { path, bytes: archive.length, files: listed });
@@ -55,10 +165,10 @@ export const makeBundleCommand: MakeCommand = (cli) =>
           printLines(out, [
             `${paint('good', '✔')} ${path}, ${size(archive.length)}`,
             ...listed.map(({ name, says, bytes, cut, missing }) => {
-              const what = missing ?? `${size(bytes)}${cut ? ', not all of it' : ''}, ${says}`;
+              const what = missing ?? `${size(bytes)}${cut ? ', incomplete' : ''}, ${says}`;
               return `  ${paint(missing ? 'quiet' : undefined, `${name.padEnd(22)} ${what}`)}`;
             }),
-            '  Secrets were struck out; have a look yourself before you send it on.',
+            '  Secrets are redacted. Check it yourself before you share it.',
           ]);
         return undefined;
       }),

@@ -8,7 +8,7 @@ import { type ExportRecord, jsonLine } from '../../../contract/evidence/integrit
 import { syslogLine } from '../../../contract/evidence/integrity/syslog.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
 import { streamChanges } from '../../connection/event-stream.ts';
-import { isPassing, type Session } from '../../connection/session.ts';
+import { isTransient, type Session } from '../../connection/session.ts';
 import { CliFailure, Interrupted } from '../../terminal/failure.ts';
 import { momentOrAgo, type Since, startOf } from '../../terminal/option-values.ts';
 import { printLines } from '../../terminal/terminal.ts';
@@ -23,9 +23,9 @@ interface Options {
   output: string;
 }
 
-/** Rows are sealed about a second after they were written. */
+/** Rows are sealed about one second after they are written. */
 const sealedAfterMs = 1_500;
-/** Where no event came. */
+/** Polls without an event too. */
 const pollMs = 10_000;
 
 const cursorOrTime = (text: string): From => {
@@ -43,7 +43,7 @@ function writerTo(output: string, out: { write(text: string): void }): { write(t
     const file = openSync(output, 'a', 0o600);
     return { write: (text) => void writeSync(file, text), close: () => closeSync(file) };
   } catch (error) {
-    throw new CliFailure('failed', `${output} cannot be written`, {
+    throw new CliFailure('failed', `Cannot write to ${output}`, {
       why: error instanceof Error ? error.message : String(error),
       remedy: 'Name another file with --output.',
       cause: error,
@@ -61,41 +61,43 @@ function queryFrom(since: From | undefined, clock: Clock): Record<string, string
   return 'cursor' in since ? { since_cursor: since.cursor } : { since: startOf(since, clock) ?? '' };
 }
 
-/** Writes everything that is sealed by now. Returns where to go on. */
+/** Writes everything that is sealed so far. Returns the cursor to continue from. */
 async function drain(
   session: Session,
   query: Record<string, string>,
   write: (records: ExportRecord[]) => void,
 ): Promise<{ next: string; records: number }> {
-  let asked = query;
+  let next = query;
   for (let records = 0; ; ) {
-    const page = await session.call('evidence-export', { query: asked });
+    const page = await session.call('evidence-export', { query: next });
     write(page.items as ExportRecord[]);
     records += page.items.length;
-    asked = { cursor: page.resume_cursor };
+    next = { cursor: page.resume_cursor };
     if (page.next_cursor === null) return { next: page.resume_cursor, records };
   }
 }
 
-/** Events only say that there is something new; they are read as they come, or the server would drop a slow reader. */
+/**
+ * Events only wake the export. They are read continuously, because the server drops slow readers.
+ */
 async function followOn(session: Session, from: string, onWake: (cursor: string) => Promise<string>): Promise<void> {
   const { clock, signal } = session;
-  let news = Promise.withResolvers<void>();
+  let wake = Promise.withResolvers<void>();
   const open = (last: string, within: AbortSignal) => session.openStream({ topics: 'evidence' }, last, within);
   const listening = (async () => {
-    for await (const _change of streamChanges({ clock, signal, open })) news.resolve();
+    for await (const _change of streamChanges({ clock, signal, open })) wake.resolve();
   })();
   let cursor = from;
   while (!signal.aborted) {
-    await Promise.race([news.promise, listening, pause(clock, pollMs, signal)]);
-    news = Promise.withResolvers();
+    await Promise.race([wake.promise, listening, pause(clock, pollMs, signal)]);
+    wake = Promise.withResolvers();
     await pause(clock, sealedAfterMs, signal);
     if (signal.aborted) break;
     try {
       cursor = await onWake(cursor);
     } catch (error) {
-      // A server that is away comes back; what was missed is read then.
-      if (!isPassing(error) && !(error instanceof Interrupted)) throw error;
+      // The next pass continues from the same cursor once the server is back.
+      if (!isTransient(error) && !(error instanceof Interrupted)) throw error;
     }
   }
   await listening;
@@ -112,11 +114,11 @@ export const makeExport: MakeCommand = (cli) =>
         .default('jsonl'),
     )
     .addOption(
-      new Option('--since <from>', 'after this cursor, or from this time on; begins with a whole checkpoint').argParser(
+      new Option('--since <from>', 'after this cursor, or from this time on; starts at a whole checkpoint').argParser(
         cursorOrTime,
       ),
     )
-    .option('-f, --follow', 'go on with what is sealed from now on, until Ctrl-C')
+    .option('-f, --follow', 'continue with newly sealed evidence until Ctrl-C')
     .option('-o, --output <file>', 'append to this file; - for standard output', '-')
     .examples(
       'slipway export --output evidence.jsonl',

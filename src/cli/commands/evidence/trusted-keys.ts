@@ -1,4 +1,4 @@
-/** The public keys that a command verifies with: from files of the person's own, or those of the server's key file. */
+/** The public keys to verify with: from the user's files, or else from the server. */
 import type { KeyObject } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { fromKeyList, readPublicKeys } from '../../../contract/evidence/integrity/public-keys.ts';
@@ -7,7 +7,7 @@ import { CliFailure } from '../../terminal/failure.ts';
 
 export interface TrustedKeys {
   keys: KeyObject[];
-  /** Whether the person brought them. Otherwise they come from the server that is being verified. */
+  /** The user gave them. Otherwise they come from the server that is being verified. */
   pinned: boolean;
 }
 
@@ -16,9 +16,9 @@ export function keysFromFiles(files: readonly string[]): KeyObject[] {
     try {
       return readPublicKeys(readFileSync(file, 'utf8'));
     } catch (error) {
-      throw new CliFailure('usage', `The public key file ${file} cannot be used`, {
+      throw new CliFailure('usage', `Cannot use the public key file ${file}`, {
         why: error instanceof Error ? error.message : String(error),
-        remedy: 'Give a file as `slipway keys public` writes it: PEM or JSON.',
+        remedy: 'Give a PEM or JSON file as `slipway keys public` prints it.',
         cause: error,
       });
     }
@@ -28,6 +28,6 @@ export function keysFromFiles(files: readonly string[]): KeyObject[] {
 export async function trustedKeys(session: Session, files: readonly string[]): Promise<TrustedKeys> {
   if (files.length > 0) return { keys: keysFromFiles(files), pinned: true };
   const { keys } = await session.call('key-list', {});
-  // The others are rows of the database, which may be what somebody changed.
+  // Keys outside the key file come from the database, which may have been tampered with.
   return { keys: fromKeyList(keys.filter(({ held }) => held)), pinned: false };
 }

@@ -1,4 +1,4 @@
-/** How faults of sealed evidence are paired, listed and counted. */
+/** Pairing, listing and counting the faults of sealed evidence. */
 import { beforeEach, expect, test } from 'vitest';
 import type { EvidenceFault } from '../../../contract/evidence/evidence-seals.ts';
 import { runCli } from '../../testing/run-cli.ts';
@@ -15,7 +15,7 @@ const fault = (code: EvidenceFault['code'], cursor: string, hash: string): Evide
   checkpoint: null,
 });
 
-test('a row that is missing here and too many there was moved', () => {
+test('pairs a deleted and an inserted row as one moved row', () => {
   const moved = [
     fault('row_inserted', '9-9', 'aa'),
     fault('row_deleted', '1-1', 'aa'),
@@ -33,7 +33,7 @@ beforeEach(async () => {
   return () => server.stop();
 });
 
-test('the first faults of a partition are named and the rest are counted', async () => {
+test('lists the first faults of a partition and counts the rest', async () => {
   const items = Array.from({ length: 30 }, (_, i) => fault('row_deleted', `1-${i}`, String(i)));
   const verified = { compared: 0, untold: 0, items: [], miscounted: [], next_cursor: null };
   server.on('store-verify', () => ({ body: verified }));
@@ -49,7 +49,7 @@ test('the first faults of a partition are named and the rest are counted', async
   expect(evidence.faults).toHaveLength(3);
 });
 
-test('a public key file that holds none is refused before anything is asked', async () => {
+test('refuses a public key file without a key', async () => {
   server.on('store-verify', () => ({ body: { compared: 0, untold: 0, items: [], miscounted: [], next_cursor: null } }));
   const { code, stderr } = await runCli(['verify-store', '--public-key', import.meta.filename], { server: server.url });
   expect(code).toBe(2);

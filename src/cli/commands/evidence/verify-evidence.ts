@@ -1,4 +1,4 @@
-/** Walks every checkpoint of the server and collects what differs: a bounded number of faults a partition, the rest counted. */
+/** Walks every checkpoint and collects faults: a bounded number per partition, the rest counted. */
 import type { EvidenceFault } from '../../../contract/evidence/evidence-seals.ts';
 import { walkChain } from '../../../contract/evidence/integrity/walk-chain.ts';
 import type { Session } from '../../connection/session.ts';
@@ -7,7 +7,7 @@ import { type TrustedKeys, trustedKeys } from './trusted-keys.ts';
 export interface EvidenceReport {
   rows: number;
   faults: EvidenceFault[];
-  /** Faults by partition that are not listed. */
+  /** The number of faults beyond the limit, by partition. */
   unlisted: Record<string, number>;
   cut_rows: number;
   unsealed: { rows: number; oldest_at: string | null };
@@ -15,15 +15,15 @@ export interface EvidenceReport {
   head: { position: number; hash: string } | null;
   signed_by: string[];
   pinned: boolean;
-  /** How many keys signatures were checked with. */
+  /** The number of keys that signatures were checked with. */
   trusted_keys: number;
 }
 
 const chainName = 'checkpoints';
-/** Of deletions and insertions, to recognise a row that was moved far. */
+/** Kept to pair the deletion and the insertion of a row that was moved far. */
 const maxRemembered = 10_000;
 
-/** A row that is missing in one place and too many in another was moved. Its insertion is then no fault of its own. */
+/** A row deleted in one place and inserted in another was moved: one fault instead of two. */
 export function pairMoved(faults: readonly EvidenceFault[]): EvidenceFault[] {
   const inserted = new Map<string, EvidenceFault[]>();
   for (const fault of faults)

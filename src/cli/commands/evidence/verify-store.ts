@@ -1,4 +1,7 @@
-/** `slipway verify-store`: checks rows against their evidence, counts against the rows, and evidence against its signed checkpoints. */
+/**
+ * `slipway verify-store`: checks rows against evidence, counts against rows, evidence against
+ * checkpoints.
+ */
 import { Option } from 'commander';
 import type { RowDifference, UnretiredNode, WrongCount } from '../../../contract/supervision/finding.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
@@ -12,26 +15,25 @@ import { verifyEvidence } from './verify-evidence.ts';
 const counted = (count: number, one: string, many: string) =>
   `${count.toLocaleString('en')} ${count === 1 ? one : many}`;
 
-function verdictOn(compared: number, untold: number, differing: number): string {
-  const told = compared - untold;
-  const besides = untold > 0 ? ` Of ${counted(untold, 'other', 'others')} no evidence is left.` : '';
-  if (differing === 0)
-    return told === 1
-      ? `The one row there is, is what its evidence says.${besides}`
-      : `All ${counted(told, 'row', 'rows')} are what their evidence says.${besides}`;
-  return `${counted(differing, 'row', 'rows')} of ${told.toLocaleString('en')} did not come by the door.${besides}`;
+/** `untold` rows have no evidence left. */
+function summaryOf(compared: number, untold: number, differing: number): string {
+  const checked = compared - untold;
+  const besides = untold > 0 ? ` ${counted(untold, 'other row has', 'other rows have')} no evidence left.` : '';
+  const verb = checked === 1 ? 'row matches its' : 'rows match their';
+  if (differing === 0) return `${checked.toLocaleString('en')} ${verb} evidence.${besides}`;
+  const differ = differing === 1 ? 'differs from its' : 'differ from their';
+  return `${counted(differing, 'row', 'rows')} of ${checked.toLocaleString('en')} ${differ} evidence.${besides}`;
 }
 
-const saysOf = ({ of, pool, status, counted, there_are }: WrongCount) =>
-  `Counted are ${counted} ${of} ${status}${pool === null ? '' : ` in ${pool}`}, and there are ${there_are}; the server puts that right within the hour.`;
+const countLine = ({ of, pool, status, counted, there_are }: WrongCount) =>
+  `The count of ${of} ${status}${pool === null ? '' : ` in ${pool}`} is ${counted}, but there are ${there_are}. The server corrects it within one hour.`;
 
-/** What, why and what to do. */
 const unretiredLines = (nodes: UnretiredNode[]): string[] => [
   ...nodes.map(
     ({ node_id, pool, status, proof, proven_at, allocation_id }) =>
-      `${node_id} in ${pool} is ${status}, but its machine is proven ${provenWords[proof]} since ${proven_at}${allocation_id ? ` (last served ${allocation_id})` : ''}.`,
+      `${node_id} in ${pool} is ${status}, but its machine is proven ${provenWords[proof]} since ${proven_at}${allocation_id ? ` (last held by ${allocation_id})` : ''}.`,
   ),
-  'An earlier version left these nodes behind; each takes up a slot in its pool. The server retires them within two drift passes. If one remains, run `slipway drift`, then `slipway drift repair ID`.',
+  'An earlier version left these nodes behind; each takes a slot in its pool. The server retires them within two drift passes. If one remains, run `slipway drift`, then `slipway drift repair ID`.',
 ];
 
 const provenWords: Record<UnretiredNode['proof'], string> = { absent: 'gone', revoked: 'cut off' };
@@ -44,7 +46,7 @@ interface Options {
 
 const collect = (value: string, former: string[]): string[] => [...former, value];
 
-/** How far it is, on a terminal: one line that is redrawn. */
+/** One line, redrawn in place on a terminal. */
 function progressOn({ interactive, write }: Surface): { show(rows: number): void; clear(): void } {
   return {
     show: (rows) => interactive && write(`\r${rows.toLocaleString('en')} evidence rows checked `),
@@ -100,14 +102,14 @@ export const makeVerifyStore: MakeCommand = (cli) =>
         if (session.json) printJson(out, { compared, untold, differing, unretired, miscounted, evidence });
         else {
           if (differing.length > 0) printLines(out, [...renderTable(differenceColumns, differing, fitOf(out)), '']);
-          printLines(out, [verdictOn(compared, untold, differing.length)]);
+          printLines(out, [summaryOf(compared, untold, differing.length)]);
           if (differing.length > 0)
             printLines(out, [
-              'Somebody wrote past the door. `slipway drift` has a finding for each row that differs within two passes: repair brings the row to its evidence, accept keeps it. What is missing, only a backup can bring back.',
+              'These rows were changed outside a transition. Within two passes `slipway drift` has a finding for each: repair restores the row from its evidence, accept keeps it. Only a backup restores missing rows.',
             ]);
         }
         if (unretired.length > 0 && !session.json) printLines(out, unretiredLines(unretired));
-        if (miscounted.length > 0 && !session.json) printLines(out, miscounted.map(saysOf));
+        if (miscounted.length > 0 && !session.json) printLines(out, miscounted.map(countLine));
         if (!session.json) printLines(out, reportLines(evidence));
         const tampered = evidence.faults.length + Object.keys(evidence.unlisted).length;
         return differing.length + unretired.length + miscounted.length + tampered > 0 ? 'failed' : undefined;

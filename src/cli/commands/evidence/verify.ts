@@ -20,10 +20,10 @@ const shownFaults = 50;
 
 const collect = (value: string, former: string[]): string[] => [...former, value];
 
-const why: Record<Extract<CertificateCheck, { valid: false }>['why'], string> = {
-  not_a_certificate: 'it is not a release certificate, and no export',
-  not_canonical: 'its bytes are not those that were issued',
-  not_signed: 'no key that you trust signed it',
+const invalidReasons: Record<Extract<CertificateCheck, { valid: false }>['why'], string> = {
+  not_a_certificate: 'it is neither a release certificate nor an export',
+  not_canonical: 'its bytes differ from those that were issued',
+  not_signed: 'no trusted key signed it',
 };
 
 const linesOf = (file: string): AsyncIterable<string> =>
@@ -38,7 +38,7 @@ function refuseUnreadable(file: string): void {
   try {
     if (statSync(file).isFile()) return;
   } catch (error) {
-    throw new CliFailure('usage', `${file} cannot be read`, {
+    throw new CliFailure('usage', `Cannot read ${file}`, {
       why: error instanceof Error ? error.message : String(error),
       cause: error,
     });
@@ -47,13 +47,13 @@ function refuseUnreadable(file: string): void {
 }
 
 function certificateLines(check: CertificateCheck, { pinned }: TrustedKeys): string[] {
-  if (!check.valid) return [`INVALID: ${why[check.why]}.`];
+  if (!check.valid) return [`INVALID: ${invalidReasons[check.why]}.`];
   const { allocation_id, tenant, pool, released_at, release, proofs, residue, kid, installation } = check.certificate;
   const end =
     release === 'proven'
       ? `proven by ${proofs.map(({ kind, by }) => `${kind} (${by})`).join(', ')}`
       : release === 'no_machine'
-        ? 'no machine had to be taken down'
+        ? 'no machine had to be torn down'
         : `without proof; ${residue.length} left: ${residue.map(({ kind, resource }) => `${kind} ${resource}`).join(', ')}`;
   return [
     `Valid: ${allocation_id} of tenant ${tenant} in pool ${pool}, released ${released_at}, ${end}.`,
@@ -71,11 +71,11 @@ function exportLines(verdict: ExportVerdict): string[] {
   return [
     ...faults.slice(0, shownFaults).map(faultLine),
     ...(hidden > 0 ? [`${hidden.toLocaleString('en')} more faults.`] : []),
-    ...(unreadable > 0 ? [`${unreadable.toLocaleString('en')} lines are no records.`] : []),
+    ...(unreadable > 0 ? [`${unreadable.toLocaleString('en')} lines are not records.`] : []),
     ...(uncovered > 0
       ? [`${uncovered.toLocaleString('en')} rows at the end have no checkpoint: the file is cut off.`]
       : []),
-    `${isIntact(verdict) ? 'Valid' : 'INVALID'}: ${rows.toLocaleString('en')} rows as sealed, in ${checkpoints.toLocaleString('en')} checkpoints from ${from ?? 'none'} on.`,
+    `${isIntact(verdict) ? 'Valid' : 'INVALID'}: ${rows.toLocaleString('en')} rows as sealed, in ${checkpoints.toLocaleString('en')} checkpoints from ${from ?? 'none'}.`,
     ...(head ? [`Head: checkpoint ${head.position}, ${head.hash}.`] : []),
   ];
 }
@@ -83,11 +83,11 @@ function exportLines(verdict: ExportVerdict): string[] {
 export const makeVerify: MakeCommand = (cli) =>
   new SlipwayCommand('verify')
     .description(
-      'Check a release certificate or an export (jsonl): offline with --public-key, else with the keys of the server. Ends with 1 when anything differs.',
+      'Check a release certificate or an export (jsonl): offline with --public-key, or else with the keys of the server. Exits with 1 if anything differs.',
     )
     .argument('<file>', 'a certificate or an export')
     .option('--public-key <file>', 'a public key (PEM or JSON) kept elsewhere; may be repeated', collect, [])
-    .option('--expect-head <hash>', 'of an export: a head that must be in it')
+    .option('--expect-head <hash>', 'for an export: a head that it must contain')
     .examples(
       'slipway verify alloc_….certificate.json --public-key slipway.pem',
       'slipway verify evidence.jsonl --public-key slipway.pem',

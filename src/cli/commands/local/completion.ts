@@ -1,8 +1,147 @@
-/** `slipway completion`: what a shell needs to complete our commands and flags. */
-import { Argument, type Command } from 'commander';
+/**
+ * `slipway completion`: prints a completion script for a shell, generated from the commands, so
+ * that it misses no command and no flag.
+ */
+import { Argument, type Command, type Option } from 'commander';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
-import { completionScripts, isShell, shells } from '../../render/local/completion.ts';
 import { printLines } from '../../terminal/terminal.ts';
+
+const shells = ['bash', 'zsh', 'fish'] as const;
+type Shell = (typeof shells)[number];
+const isShell = (text: string): text is Shell => shells.some((shell) => shell === text);
+
+interface KnownCommand {
+  /** The names that lead to the command, without the program's own. */
+  path: string[];
+  description: string;
+  subcommands: { name: string; description: string }[];
+  options: { flags: string[]; description: string; takes_value: boolean; choices: string[] }[];
+  /** The allowed values of its arguments. */
+  choices: string[];
+}
+
+const describeOption = (option: Option) => ({
+  flags: [option.short, option.long].filter((flag): flag is string => typeof flag === 'string'),
+  description: option.description,
+  takes_value: option.required || option.optional,
+  choices: [...(option.argChoices ?? [])],
+});
+
+const isVisible = (command: Command) => command.name() !== 'help';
+
+/** Every command with everything that may follow it; shared flags may stand anywhere. */
+function knownCommands(program: Command): KnownCommand[] {
+  const walk = (command: Command, path: string[]): KnownCommand[] => {
+    const subcommands = command.commands.filter(isVisible);
+    const options = command === program ? command.options : [...command.options, ...program.options];
+    return [
+      {
+        path,
+        description: command.description(),
+        subcommands: subcommands.map((sub) => ({ name: sub.name(), description: sub.description() })),
+        options: options.filter((option) => !option.hidden).map(describeOption),
+        choices: command.registeredArguments.flatMap(({ argChoices }) => argChoices ?? []),
+      },
+      ...subcommands.flatMap((sub) => walk(sub, [...path, sub.name()])),
+    ];
+  };
+  return walk(program, []);
+}
+
+const wordsOf = (known: KnownCommand) => [
+  ...known.subcommands.map(({ name }) => name),
+  ...known.choices,
+  ...known.options.flatMap(({ flags }) => flags.filter((flag) => flag.startsWith('--'))),
+  '--help',
+];
+
+const fileFlags = new Set(['--file', '-f', '--token-file', '--data-dir']);
+
+/** The script looks values up by command and flag, and words by command. */
+function bash(program: Command): string[] {
+  const all = knownCommands(program);
+  const byPath = all.map((known) => `    '${known.path.join(' ')}') words='${wordsOf(known).join(' ')}' ;;`);
+  const byFlag = all.flatMap((known) =>
+    known.options.flatMap(({ flags, choices, takes_value }) => {
+      if (!takes_value) return [];
+      const patterns = flags.map((flag) => `'${known.path.join(' ')} ${flag}'`).join('|');
+      if (choices.length > 0) return [`    ${patterns}) words='${choices.join(' ')}' ;;`];
+      // `logs -f` takes no file, but this code handles only flags that take a value.
+      return [`    ${patterns}) ${flags.some((flag) => fileFlags.has(flag)) ? 'files=1' : 'return'} ;;`];
+    }),
+  );
+  const groups = all.filter(({ subcommands }) => subcommands.length > 0).map(({ path }) => `'${path.join(' ')}'`);
+  return [
+    '# bash completion for slipway',
+    '_slipway() {',
+    `  local cur=\${COMP_WORDS[COMP_CWORD]} prev=\${COMP_WORDS[COMP_CWORD-1]} path='' word words='' files='' i`,
+    '  COMPREPLY=()',
+    '  for ((i = 1; i < COMP_CWORD; i++)); do',
+    `    word=\${COMP_WORDS[i]}`,
+    '    case $word in -*) continue ;; esac',
+    `    case $path in ${groups.join('|')}) path="\${path:+$path }$word" ;; *) break ;; esac`,
+    '  done',
+    '  case "$path $prev" in',
+    ...byFlag,
+    '  esac',
+    '  if [[ -n $files ]]; then COMPREPLY=($(compgen -f -- "$cur")); return; fi',
+    '  if [[ -z $words ]]; then case "$path" in',
+    ...byPath,
+    '  esac; fi',
+    '  COMPREPLY=($(compgen -W "$words" -- "$cur"))',
+    '}',
+    'complete -F _slipway slipway ./bin/slipway',
+  ];
+}
+
+/** zsh can run bash completions. */
+const zsh = (program: Command): string[] => [
+  '# zsh completion for slipway',
+  'autoload -U +X bashcompinit && bashcompinit',
+  ...bash(program).slice(1),
+];
+
+const quoted = (text: string) => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
+
+function fish(program: Command): string[] {
+  const all = knownCommands(program);
+  return [
+    '# fish completion for slipway',
+    'complete -c slipway -f',
+    ...all.flatMap(({ path, subcommands, options, choices }) => {
+      const names = subcommands.map(({ name }) => name).join(' ');
+      const seen = path.map((word) => `__fish_seen_subcommand_from ${word}`).join('; and ');
+      const open = names === '' ? '' : `not __fish_seen_subcommand_from ${names}`;
+      const here = [seen, open].filter(Boolean).join('; and ');
+      const own =
+        path.length === 0 ? options : options.filter(({ flags }) => !programFlags(program).has(flags.at(-1) ?? ''));
+      const where = path.length === 0 ? '' : ` -n ${quoted(seen)}`;
+      return [
+        ...subcommands.map(
+          ({ name, description }) => `complete -c slipway -n ${quoted(here)} -a ${name} -d ${quoted(description)}`,
+        ),
+        ...choices.map((choice) => `complete -c slipway -n ${quoted(seen)} -a ${choice}`),
+        ...own.map(
+          (option) =>
+            `complete -c slipway${where}${fishFlags(option.flags)}${fishValue(option)} -d ${quoted(option.description)}`,
+        ),
+      ];
+    }),
+  ];
+}
+
+const programFlags = (program: Command) => new Set(program.options.map((option) => option.long ?? ''));
+
+const fishFlags = (flags: string[]) =>
+  flags.map((flag) => (flag.startsWith('--') ? ` -l ${flag.slice(2)}` : ` -s ${flag.slice(1)}`)).join('');
+
+const fishValue = ({ takes_value, choices, flags }: KnownCommand['options'][number]) => {
+  if (!takes_value) return '';
+  if (choices.length > 0) return ` -x -a ${quoted(choices.join(' '))}`;
+  return flags.some((flag) => fileFlags.has(flag)) ? ' -r -F' : ' -x';
+};
+
+export const completionScripts: Record<Shell, (program: Command) => string[]> = { bash, zsh, fish };
 
 export const makeCompletion: MakeCommand = (cli) =>
   new SlipwayCommand('completion')
@@ -13,7 +152,7 @@ export const makeCompletion: MakeCommand = (cli) =>
       'source <(slipway completion zsh)',
       'slipway completion fish > ~/.config/fish/completions/slipway.fish',
     )
-    // It asks no server anything, so it opens no session and needs no token.
+    // Needs no server, so it opens no session.
     .action((shell: string, _options: unknown, command: Command) => {
       const program = command.parent;
       if (program && isShell(shell)) printLines(cli.terminal.out, completionScripts[shell](program));

@@ -1,12 +1,12 @@
 /**
- * `slipway serve`, `slipway agent` and `slipway relay` are programs of their own, which bin/slipway starts before this one is reached.
- * They stand here so that `--help` and the completions name them.
+ * `slipway serve`, `agent` and `relay`: separate programs that bin/slipway starts before this one.
+ * They are declared here so that help and completions list them.
  */
 import { Command } from 'commander';
 import type { MakeCommand } from '../../command.ts';
 import { CliFailure } from '../../terminal/failure.ts';
 
-const elsewhere =
+const separateProgram =
   (name: string, description: string, entry: string): MakeCommand =>
   () =>
     new Command(name)
@@ -15,23 +15,23 @@ const elsewhere =
       .allowExcessArguments()
       .helpOption(false)
       .action(() => {
-        throw new CliFailure('usage', `slipway ${name} is started through bin/slipway`, {
+        throw new CliFailure('usage', `Start slipway ${name} with bin/slipway`, {
           remedy: `Run ./bin/slipway ${name}, or node ${entry}.`,
         });
       });
 
-export const makeServe = elsewhere(
+export const makeServe = separateProgram(
   'serve',
-  'Run the server (the same as npm start); slipway serve --help shows its flags.',
+  'Run the server, as npm start does; slipway serve --help shows its flags.',
   'src/main.ts',
 );
-export const makeAgent = elsewhere(
+export const makeAgent = separateProgram(
   'agent',
-  'Run the agent of a node; slipway agent --help shows its flags. On the machine, slipway agent doctor says which layer fails on the way to its server.',
+  'Run the agent of a node; slipway agent --help shows its flags. On a machine, slipway agent doctor finds the layer that fails on the way to its server.',
   'src/agent/main.ts',
 );
-export const makeRelay = elsewhere(
+export const makeRelay = separateProgram(
   'relay',
-  'Run a relay, which gathers the heartbeats of a rack and passes on all else; slipway relay --help shows its flags.',
+  'Run a relay, which batches the heartbeats of a rack and forwards everything else; slipway relay --help shows its flags.',
   'src/relay/main.ts',
 );

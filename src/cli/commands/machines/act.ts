@@ -1,12 +1,11 @@
-/** `slipway act`: does something about a machine or an allocation, with a reason that is kept. */
+/** `slipway act`: runs an action on a node or an allocation, with a recorded reason. */
 import { randomUUID } from 'node:crypto';
 import { Argument, Option } from 'commander';
 import { type NodeActionName, nodeActionNames } from '../../../lifecycle/actions/actions.ts';
 import { type AllocationActionName, allocationActionNames } from '../../../lifecycle/actions/allocation-actions.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
-import { nodeBehind } from '../../connection/resolve-id.ts';
+import { resolveNode, resolveThing } from '../../connection/resolve-id.ts';
 import type { Session } from '../../connection/session.ts';
-import { namedThing } from '../../names/named-thing.ts';
 import { type ActionName, actedLines, enrolLines } from '../../render/machines/actions.ts';
 import { CliFailure } from '../../terminal/failure.ts';
 import { dryRunOption, duration } from '../../terminal/option-values.ts';
@@ -32,17 +31,17 @@ interface ActionBody {
   fingerprint?: string;
 }
 
-/** An allocation is acted on itself; what only a machine takes is done to the machine behind it. */
+/** Runs the action on the allocation if it has it, or else on its machine. */
 async function act(session: Session, word: string, action: string, body: ActionBody, then: Options['then']) {
   const idempotency_key = randomUUID();
-  const { kind, id } = await namedThing(session, word);
+  const { kind, id } = await resolveThing(session, word);
   if (kind === 'allocation' && isForAllocations(action))
     return session.call('allocation-act', { params: { id, action }, body, idempotency_key });
   if (!isForNodes(action))
-    throw new CliFailure('usage', `${action} is for allocations, and ${id} is none`, {
-      remedy: `See what can be done about it: ${session.commandLine('actions', id)}`,
+    throw new CliFailure('usage', `${action} is an action on allocations, but ${id} is not an allocation`, {
+      remedy: `See what you can do about it: ${session.commandLine('actions', id)}`,
     });
-  const { node_id } = await nodeBehind(session, id, `it cannot be told to ${action}`);
+  const { node_id } = await resolveNode(session, id, `${action} is not possible`);
   const nodeBody = { ...body, ...(then && { drain_then: then }) };
   return session.call('node-act', { params: { id: node_id, action }, body: nodeBody, idempotency_key });
 }
@@ -50,18 +49,18 @@ async function act(session: Session, word: string, action: string, body: ActionB
 export const makeAct: MakeCommand = (cli) =>
   new SlipwayCommand('act')
     .description(
-      'Do something about a node or an allocation. It is refused where it is not open; slipway actions says what is.',
+      'Run an action on a node or an allocation. slipway actions lists the open ones; the others are refused.',
     )
-    .argument('<id>', 'the allocation, the node, or an operation on it')
+    .argument('<id>', 'an allocation, a node, or an operation on one')
     .addArgument(new Argument('<action>', 'what to do').choices(names))
-    .requiredOption('-r, --reason <text>', 'why; kept as evidence under your name')
+    .requiredOption('-r, --reason <text>', 'why; recorded as evidence under your name')
     .option('--seconds <time>', 'extend-deadline: by how much, like 600 or 10m', duration)
-    .addOption(new Option('--then <end>', 'drain: what becomes of it once it is empty').choices(['hold', 'retire']))
+    .addOption(new Option('--then <end>', 'drain: what to do once it is empty').choices(['hold', 'retire']))
     .option(
       '--fingerprint <hex>',
       'accept-key: fingerprint of the key to accept. --dry-run shows it; compare it with the machine first',
     )
-    .addOption(dryRunOption('only say what would come of it'))
+    .addOption(dryRunOption('only show the effect'))
     .examples(
       'slipway act node_… extend-deadline --seconds 10m --reason "the image is large today"',
       'slipway act node_… drain --then retire --reason "the host is replaced"',

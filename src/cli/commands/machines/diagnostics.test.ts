@@ -1,4 +1,4 @@
-/** What was collected of a machine, as a tired person reads it. */
+/** `slipway diagnostics`, and the hints that lead to it. */
 import { beforeEach, expect, test } from 'vitest';
 import { runCli } from '../../testing/run-cli.ts';
 import { sampleEvidence, sampleIds, sampleNode, sampleOperation, sampleProgress } from '../../testing/samples.ts';
@@ -37,7 +37,7 @@ const older = sampleEvidence({
   summary: 'long past',
 });
 
-test('shows host, processes, boot, last lines and what the provider keeps, and the last probe', async () => {
+test('shows host, processes, boot stages, last lines, console and last probe', async () => {
   server.on('timeline-get', ({ query }) => ({
     body: { items: query.kind === 'evidence.frozen' ? [fromProvider, fromAgent, older] : [], next_cursor: null },
   }));
@@ -46,21 +46,21 @@ test('shows host, processes, boot, last lines and what the provider keeps, and t
   server.on('operation-list', () => ({ body: { items: [probe], next_cursor: null } }));
   const { code, stdout } = await slipway('diagnostics', node_id, '--lines', '1');
   expect(code).toBe(0);
-  for (const told of [
+  for (const line of [
     /last probe +It lives: its agent took a task/,
     /host +rack-7/,
     /load +0.50 0.25 0.10/,
     /4711 +D +5 MiB +train --epochs 9/,
     /network +2s/,
-    /Its last lines\n.*… 1 earlier.*\n {2}stderr {2}disk full\n/,
+    /Last lines\n.*… 1 earlier.*\n {2}stderr {2}disk full\n/,
     /console\n.*… 1 earlier.*\n {2}kernel panic\n/,
-    /Collect anew: .*act \S+ collect-diagnostics/,
+    /Collect again: .*act \S+ collect-diagnostics/,
   ])
-    expect(stdout).toMatch(told);
-  expect(stdout, 'what was collected another time is not mixed in').not.toContain('long past');
+    expect(stdout).toMatch(line);
+  expect(stdout, 'leaves out earlier collections').not.toContain('long past');
 });
 
-test('says what could not be had, and that nothing was collected yet', async () => {
+test('reports what could not be collected, and that nothing was collected yet', async () => {
   server.on('operation-list', () => ({ body: { items: [], next_cursor: null } }));
   const missing = sampleEvidence({
     ...{ layer: 'workflow', kind: 'evidence.missing', workflow_id, data: {} },
@@ -71,11 +71,11 @@ test('says what could not be had, and that nothing was collected yet', async () 
   }));
   expect((await slipway('diagnostics', node_id)).stdout).toContain('could not be had: its agent is silent');
   server.on('timeline-get', () => ({ body: { items: [], next_cursor: null } }));
-  expect((await slipway('diagnostics', node_id)).stdout).toContain('Nothing was collected of it yet.');
+  expect((await slipway('diagnostics', node_id)).stdout).toContain('Nothing was collected yet.');
 });
 
-test.each(['collect-diagnostics', 'probe'])('who asks to %s is told where to read what came of it', async (action) => {
+test.each(['collect-diagnostics', 'probe'])('%s prints the command that shows the result', async (action) => {
   server.on('node-act', () => ({ body: sampleActed({ operation: sampleOperation() }) }));
   const { stdout } = await slipway('act', node_id, action, '--reason', 'odd');
-  expect(stdout).toMatch(new RegExp(`Read what came of it: +\\S*slipway diagnostics ${node_id}`));
+  expect(stdout).toMatch(new RegExp(`See the result: +\\S*slipway diagnostics ${node_id}`));
 });

@@ -1,14 +1,16 @@
-/** `slipway diagnostics`: what was last collected of a machine, and how it answered when it was last asked whether it lives. */
+/** `slipway diagnostics`: shows what was last collected from a machine, and its last probe. */
 import type { Evidence } from '../../../contract/evidence/evidence.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
 import { collect } from '../../connection/pages.ts';
-import { nodeBehind } from '../../connection/resolve-id.ts';
+import { resolveNode } from '../../connection/resolve-id.ts';
 import type { Session } from '../../connection/session.ts';
-import { diagnosticsLines, type KnownOfMachine } from '../../render/machines/diagnostics.ts';
+import { type Diagnostics, diagnosticsLines } from '../../render/machines/diagnostics.ts';
 import { count } from '../../terminal/option-values.ts';
 import { fitOf, printJson, printLines } from '../../terminal/terminal.ts';
 
-/** The newest from its agent and from its provider: both are told, or said to be missing, in one go. */
+/**
+ * The newest collection: one operation records the parts of agent and provider, present or missing.
+ */
 async function newestCollected(session: Session, node_id: string): Promise<Evidence[]> {
   const read = async (kind: string) => {
     const query = { node_id, kind, order: 'newest' } as const;
@@ -27,19 +29,19 @@ async function newestCollected(session: Session, node_id: string): Promise<Evide
 export const makeDiagnostics: MakeCommand = (cli) =>
   new SlipwayCommand('diagnostics')
     .description(
-      'Show what was last collected of a machine: its host, what runs, its last lines, what its provider keeps.',
+      'Show what was last collected from a machine: its host, processes, last log lines, and what its provider has.',
     )
-    .argument('<id>', 'the node, or an allocation or operation on it')
-    .option('--lines <n>', 'how many of its last lines to show', count, 20)
+    .argument('<id>', 'a node, or an allocation or operation on it')
+    .option('--lines <n>', 'how many of the last lines to show', count, 20)
     .examples('slipway diagnostics node_…', 'slipway diagnostics alloc_… --lines 200')
     .action(
       cli.run<{ lines: number }>(async (session, { lines }, [id = '']) => {
-        const { node_id } = await nodeBehind(session, id, 'nothing was collected of it');
+        const { node_id } = await resolveNode(session, id, 'nothing was collected');
         await session.call('node-get', { params: { id: node_id } });
         const collected = await newestCollected(session, node_id);
         const query = { node_id, kind: 'node-probe', limit: 1 };
         const probe = (await session.call('operation-list', { query })).items[0] ?? null;
-        const known: KnownOfMachine = { node_id, collected, probe };
+        const known: NodeDiagnostics = { node_id, collected, probe };
         const { out } = session.terminal;
         const context = { ...fitOf(out), nowMs: session.clock.nowMs(), commandLine: session.commandLine };
         if (session.json) printJson(out, known);

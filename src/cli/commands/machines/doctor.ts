@@ -1,4 +1,4 @@
-/** `slipway doctor`: which layer fails first between here and a machine, and what to do about it. */
+/** `slipway doctor`: finds the first layer that fails between here and a machine, with a remedy. */
 import { InvalidArgumentError } from 'commander';
 import type { Allocation } from '../../../contract/allocation.ts';
 import { RequestRefused, ServerUnreachable } from '../../../contract/client.ts';
@@ -6,7 +6,7 @@ import type { LayerReport, Patient } from '../../../doctor/examination.ts';
 import { examine } from '../../../doctor/examine.ts';
 import { closingLines, examinationJson, exitOf, layerLine } from '../../../doctor/render.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
-import { isAllocation, nodeBehind } from '../../connection/resolve-id.ts';
+import { isAllocation, resolveNode } from '../../connection/resolve-id.ts';
 import type { Session } from '../../connection/session.ts';
 import { momentInFull } from '../../render/text/duration.ts';
 import { printable, wrap } from '../../render/text/text.ts';
@@ -19,40 +19,40 @@ interface Options {
   patience: number;
 }
 
-const mostPatienceSeconds = 60;
+const maxPatienceSeconds = 60;
 
 function patience(text: string): number {
   const seconds = duration(text);
-  if (seconds <= 0 || seconds > mostPatienceSeconds)
-    throw new InvalidArgumentError(`More than 0 and at most ${mostPatienceSeconds} seconds.`);
+  if (seconds <= 0 || seconds > maxPatienceSeconds)
+    throw new InvalidArgumentError(`Expected more than 0 s and at most ${maxPatienceSeconds} s.`);
   return seconds;
 }
 
-/** An address rather than an id: it names a scheme, a port or a domain. */
+/** An address has a scheme, a port or a domain; an id does not. */
 const isAddress = (text: string) => kindOfId(text) === null && /^[a-z]+:\/\/|[.:]|^localhost$/i.test(text);
 
-const nothingToExamine = (session: Session, { allocation_id, released_at, reason }: Allocation) =>
+const releasedFailure = (session: Session, { allocation_id, released_at, reason }: Allocation) =>
   new CliFailure('failed', `${allocation_id} is released, so it has no machine to examine`, {
     why: `It was given back${released_at ? ` at ${momentInFull(released_at)}` : ''}${reason ? `: ${printable(reason)}` : '.'}`,
-    remedy: `See what became of it: ${session.commandLine('explain', allocation_id)}`,
+    remedy: `See what happened to it: ${session.commandLine('explain', allocation_id)}`,
   });
 
-/** Null where the server cannot be asked which machine is behind it: then the examination ends before one is needed. */
-async function nodeNamed(session: Session, id: string): Promise<string | null> {
+/** Null if the server cannot be asked: the examination then fails at an earlier layer. */
+async function nodeToExamine(session: Session, id: string): Promise<string | null> {
   if (kindOfId(id) === 'node') return id;
   try {
-    const { node_id, through } = await nodeBehind(session, id, 'there is nothing behind the server to examine');
-    if (isAllocation(through) && through.status === 'released') throw nothingToExamine(session, through);
+    const { node_id, through } = await resolveNode(session, id, 'there is no machine to examine');
+    if (isAllocation(through) && through.status === 'released') throw releasedFailure(session, through);
     return node_id;
   } catch (error) {
-    const unasked =
+    const cannotAsk =
       error instanceof ServerUnreachable || (error instanceof RequestRefused && error.problem.status === 401);
-    if (unasked) return null;
+    if (cannotAsk) return null;
     throw error;
   }
 }
 
-async function examineAndTell(session: Session, patient: Patient): Promise<LayerReport[]> {
+async function examineAndPrint(session: Session, patient: Patient): Promise<LayerReport[]> {
   const { out } = session.terminal;
   const fit = fitOf(out);
   const reports: LayerReport[] = [];
@@ -66,10 +66,10 @@ async function examineAndTell(session: Session, patient: Patient): Promise<Layer
 export const makeDoctor: MakeCommand = (cli) =>
   new SlipwayCommand('doctor')
     .description(
-      'Find the first layer that fails between here and a machine: the name, the connection, TLS and who vouches for it, who answers, ' +
-        'the token, then the node’s fence and heartbeat, and a ping that its agent has to claim and answer.',
+      'Find the first layer that fails between here and a machine: DNS, TCP, TLS and its certificate, HTTP, ' +
+        'the token, then the node’s fence and heartbeat, and a ping that its agent must claim and answer.',
     )
-    .argument('[id|url]', 'any id or name that leads to a machine, or the address of a server; nothing: --server')
+    .argument('[id|url]', 'any id or name of a machine, or the address of a server; default --server')
     .option('--patience <time>', 'how long each layer may take', patience, 10)
     .examples(
       'slipway doctor',
@@ -80,9 +80,9 @@ export const makeDoctor: MakeCommand = (cli) =>
     .action(
       cli.run<Options>(
         async (session, options, [what = '']) => {
-          const id = what === '' || isAddress(what) ? null : await nodeNamed(session, what);
+          const id = what === '' || isAddress(what) ? null : await nodeToExamine(session, what);
           const { token = null, ca } = session.connection;
-          const reports = await examineAndTell(session, {
+          const reports = await examineAndPrint(session, {
             url: new URL(session.server),
             ca,
             known_keys: null,

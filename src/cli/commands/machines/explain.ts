@@ -1,36 +1,43 @@
-/** `slipway explain`: why a machine stands where it stands, and what happens next; of what has none yet, why; of what has none any more, what became of it. */
+/**
+ * `slipway explain`: why a machine has its status and what happens next; why an allocation has no
+ * machine yet; or what happened to one that is over.
+ */
 import type { Allocation } from '../../../contract/allocation.ts';
 import { RequestRefused } from '../../../contract/client.ts';
 import type { Node } from '../../../contract/node.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
 import {
-  hasNoMachine,
   isAllocation,
-  type Machineless,
-  type NodeBehind,
-  whatIsBehind,
+  noMachineYet,
+  type ResolvedNode,
+  resolveNodeIfAny,
+  type WithoutMachine,
 } from '../../connection/resolve-id.ts';
 import type { Session } from '../../connection/session.ts';
-import type { ClosingContext } from '../../render/allocations/outcome.ts';
 import { pastAllocationLines } from '../../render/allocations/past-allocation.ts';
+import { type PoolStanding, waitingAllocationLines } from '../../render/allocations/waiting-allocation.ts';
 import { openActionLines } from '../../render/machines/actions.ts';
 import { explanationLines } from '../../render/machines/explanation.ts';
+import type { RenderContext } from '../../render/text/hints.ts';
 import { printable } from '../../render/text/text.ts';
 import { fitOf, printJson, printLines } from '../../terminal/terminal.ts';
-import { waitingForMachine } from './waiting-for-machine.ts';
 
-/** Who named something else than the machine wants to hear of it as well. */
-function throughLine({ through, node_id, node_instance_id }: NodeBehind, node: Node): string[] {
+/** Says how the id that was given leads to this machine. */
+function throughLine({ through, node_id, node_instance_id }: ResolvedNode, node: Node): string[] {
   if (node_instance_id && node_instance_id !== node.node_instance_id)
-    return [`${node_instance_id} is a former instance of ${node_id}, which stands so now:`, ''];
+    return [`${node_instance_id} is a former instance of ${node_id}. The node now:`, ''];
   if (!through) return [];
   const id = isAllocation(through) ? through.allocation_id : through.workflow_id;
   const reason = isAllocation(through) && through.reason ? `: ${printable(through.reason)}` : '';
   return [`${id} is ${through.status}${reason}`, `Its machine is ${node_id}:`, ''];
 }
 
-/** Of a machine that is gone nothing is open any more; of the allocation that it leaves behind there is. */
-async function leftToDo(session: Session, { through }: NodeBehind, context: ClosingContext): Promise<string[]> {
+/** A retired machine has no open actions, but its allocation may. */
+async function allocationActions(
+  session: Session,
+  { through }: ResolvedNode,
+  context: RenderContext,
+): Promise<string[]> {
   if (!isAllocation(through)) return [];
   const id = through.allocation_id;
   const { items } = await session.call('allocation-actions', { params: { id } });
@@ -38,28 +45,28 @@ async function leftToDo(session: Session, { through }: NodeBehind, context: Clos
   return open.length > 0 ? ['', context.paint('strong', 'What you can do about the allocation'), ...open] : [];
 }
 
-/** The fact by which it began to be given back; whoever asked for that stands in it. */
-async function askedBack(session: Session, allocation_id: string) {
-  // The first one: a release that failed is begun again, and that is no longer the asking.
+/** The request to release it, with its actor. */
+async function releaseRequest(session: Session, allocation_id: string) {
+  // The first fact: a retried release writes another one.
   const query = { allocation_id, kind: 'allocation.releasing', order: 'oldest', limit: 1 } as const;
   return (await session.call('timeline-get', { query })).items[0] ?? null;
 }
 
-/** A machine that is not to be seen any more may have served an allocation that is. */
-async function pastOf(session: Session, { through, node_id }: NodeBehind): Promise<Allocation | null> {
+/** The caller may still see the allocation of a machine that it may no longer see. */
+async function pastAllocation(session: Session, { through, node_id }: ResolvedNode): Promise<Allocation | null> {
   if (isAllocation(through)) return through;
   const found = await session.call('thing-find', { query: { id: through?.allocation_id ?? node_id } });
   const id = found.items.find(({ kind }) => kind === 'allocation')?.id;
   return id === undefined ? null : session.call('allocation-get', { params: { id } });
 }
 
-const contextOf = (session: Session): ClosingContext => ({
+const contextOf = (session: Session): RenderContext => ({
   ...fitOf(session.terminal.out),
   nowMs: session.clock.nowMs(),
   commandLine: session.commandLine,
 });
 
-/** Null where it is not to be seen any more. */
+/** Null if the caller may no longer see it. */
 async function machineOf(session: Session, { node_id }: Allocation): Promise<Node | null> {
   if (node_id === null) return null;
   try {
@@ -70,30 +77,55 @@ async function machineOf(session: Session, { node_id }: Allocation): Promise<Nod
   }
 }
 
-async function tellPast(session: Session, allocation: Allocation): Promise<void> {
+async function explainPast(session: Session, allocation: Allocation): Promise<void> {
   const { out } = session.terminal;
   if (session.json) return printJson(out, allocation);
-  const asked = await askedBack(session, allocation.allocation_id);
+  const request = await releaseRequest(session, allocation.allocation_id);
   const machine = await machineOf(session, allocation);
-  printLines(out, pastAllocationLines(allocation, { asked, machine }, contextOf(session)));
+  printLines(out, pastAllocationLines(allocation, { request, machine }, contextOf(session)));
 }
 
-/** It still waits for a machine, or ended before it had one. */
-async function tellMachineless(session: Session, behind: Machineless): Promise<void> {
+/** A tenant may not read the pool. */
+const standingByCode: Record<string, PoolStanding> = { scope_insufficient: 'unseen', pool_not_found: 'gone' };
+
+async function standingOf(session: Session, pool: string): Promise<PoolStanding> {
+  try {
+    const [found, { items }] = await Promise.all([
+      session.call('pool-get', { params: { pool } }),
+      session.call('fleet-count', {}),
+    ]);
+    return { pool: found, counts: items };
+  } catch (error) {
+    const standing = error instanceof RequestRefused ? standingByCode[error.problem.code] : undefined;
+    if (standing === undefined) throw error;
+    return standing;
+  }
+}
+
+async function waitingLines(session: Session, allocation: Allocation, context: RenderContext): Promise<string[]> {
+  const [standing, { items: actions }] = await Promise.all([
+    standingOf(session, allocation.pool),
+    session.call('allocation-actions', { params: { id: allocation.allocation_id } }),
+  ]);
+  return waitingAllocationLines(allocation, { standing, actions }, context);
+}
+
+/** The allocation waits for a machine, or ended before it had one. */
+async function explainWithoutMachine(session: Session, behind: WithoutMachine): Promise<void> {
   const { through } = behind;
   const id = through.allocation_id;
   const allocation =
     isAllocation(through) || id === null ? through : await session.call('allocation-get', { params: { id } });
-  // An operation that never had a machine says nothing of the one that its allocation has by now.
+  // The machine that the allocation has now is not the subject of this operation.
   if (!isAllocation(allocation) || allocation.node_id !== null)
-    throw hasNoMachine(session, behind, 'there is nothing to explain');
-  if (allocation.status !== 'requested') return tellPast(session, allocation);
+    throw noMachineYet(session, behind, 'there is nothing to explain');
+  if (allocation.status !== 'requested') return explainPast(session, allocation);
   const { out } = session.terminal;
   if (session.json) return printJson(out, allocation);
-  printLines(out, await waitingForMachine(session, allocation, contextOf(session)));
+  printLines(out, await waitingLines(session, allocation, contextOf(session)));
 }
 
-async function tellNode(session: Session, behind: NodeBehind): Promise<void> {
+async function explainNode(session: Session, behind: ResolvedNode): Promise<void> {
   const params = { id: behind.node_id };
   const [explanation, node] = await Promise.all([
     session.call('node-explain', { params }),
@@ -105,35 +137,35 @@ async function tellNode(session: Session, behind: NodeBehind): Promise<void> {
   printLines(out, [
     ...throughLine(behind, node),
     ...explanationLines(explanation, node, context),
-    ...(node.status === 'retired' ? await leftToDo(session, behind, context) : []),
+    ...(node.status === 'retired' ? await allocationActions(session, behind, context) : []),
   ]);
 }
 
 export const makeExplain: MakeCommand = (cli) =>
   new SlipwayCommand('explain')
     .description(
-      'Say why a node stands where it stands, what it waits for, what happens next and what you can do; of an allocation that has no machine yet, why there is none; of one that is over, what became of it.',
+      'Explain why a node has its status, what it waits for, what happens next and what you can do. For an allocation without a machine, explain why; for one that is over, what happened.',
     )
     .argument('<id>', 'any id or name: a node, an allocation, an operation, an instance, a correlation id')
     .examples('slipway explain node_…', 'slipway explain alloc_…', 'slipway explain inst_…')
     .action(
       cli.run(async (session, _, [id = '']) => {
-        const behind = await whatIsBehind(session, id);
+        const behind = await resolveNodeIfAny(session, id);
         if (behind.node_id === null) {
-          await tellMachineless(session, behind);
+          await explainWithoutMachine(session, behind);
           return;
         }
         if (isAllocation(behind.through) && behind.through.status === 'released') {
-          await tellPast(session, behind.through);
+          await explainPast(session, behind.through);
           return;
         }
         try {
-          await tellNode(session, behind);
+          await explainNode(session, behind);
         } catch (error) {
           if (!(error instanceof RequestRefused) || error.problem.code !== 'node_not_found') throw error;
-          const past = await pastOf(session, behind);
+          const past = await pastAllocation(session, behind);
           if (!past) throw error;
-          await tellPast(session, past);
+          await explainPast(session, past);
         }
       }),
     );

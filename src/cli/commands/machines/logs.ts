@@ -1,12 +1,15 @@
-/** `slipway logs`: what a machine and its command wrote, every incarnation, also after it is gone. */
+/**
+ * `slipway logs`: shows the log of a machine and its command, every instance, also after it is
+ * gone.
+ */
 import { InvalidArgumentError } from 'commander';
 import { pause } from '../../../base/clock.ts';
 import type { LogLine, LogPage } from '../../../contract/node.ts';
 import { readDiagnostics } from '../../../lifecycle/findings/diagnostics.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
 import { collect } from '../../connection/pages.ts';
-import { isAllocation, nodeBehind } from '../../connection/resolve-id.ts';
-import { isPassing, type Session } from '../../connection/session.ts';
+import { isAllocation, resolveNode } from '../../connection/resolve-id.ts';
+import { isTransient, type Session } from '../../connection/session.ts';
 import { logLines, noHeading } from '../../render/evidence/evidence.ts';
 import { momentInFull } from '../../render/text/duration.ts';
 import { printable } from '../../render/text/text.ts';
@@ -20,74 +23,75 @@ interface Options {
   grep?: string;
 }
 
-/** Which lines are meant: a machine that is handed on has those of others as well. */
-interface Asked {
+/** Selects lines: a reused machine also has the lines of other allocations. */
+interface LogFilter {
   q?: string;
   allocation_id?: string;
   instance?: string;
 }
 
-/** The server holds a follow call open for half a minute; this leaves it time to answer. */
-const followBoundSeconds = 60;
+/** The server holds a follow call open for 30 s. */
+const followTimeoutSeconds = 60;
 const largestPage = 500;
 const pauseMs = 1_000;
 
 function tail(text: string): number {
   const lines = count(text);
-  if (lines > largestPage) throw new InvalidArgumentError(`At most ${largestPage}; --grep finds older lines.`);
+  if (lines > largestPage)
+    throw new InvalidArgumentError(`Expected at most ${largestPage}. Use --grep to find older lines.`);
   return lines;
 }
 
 type Show = (lines: LogLine[]) => void;
 
-/** Reads on behind the cursor until Ctrl-C; a server that is restarted in between is waited for. */
-async function followLogs(session: Session, id: string, asked: Asked, from: string | null, show: Show) {
+/** Continues after the cursor until Ctrl-C, also across a server restart. */
+async function followLogs(session: Session, id: string, filter: LogFilter, from: string | null, show: Show) {
   let cursor = from;
-  let told = false;
+  let isLost = false;
   while (!session.signal.aborted) {
     try {
       const query = {
         follow: true,
         limit: largestPage,
         ...(cursor && { cursor }),
-        ...asked,
+        ...filter,
       };
-      const bound = { seconds: followBoundSeconds, impatient: true } as const;
-      const page = await session.call('node-logs', { params: { id }, query }, bound);
+      const options = { timeout_seconds: followTimeoutSeconds, no_retry: true } as const;
+      const page = await session.call('node-logs', { params: { id }, query }, options);
       show(page.items);
-      told = false;
-      // Without a cursor the same page would come again at once.
+      isLost = false;
+      // Without a cursor the next call returns the same page at once.
       if (page.next_cursor === null) await pause(session.clock, pauseMs, session.signal);
       cursor = page.next_cursor ?? cursor;
     } catch (error) {
       if (error instanceof Interrupted) return;
-      if (!isPassing(error)) throw error;
+      if (!isTransient(error)) throw error;
       const { err } = session.terminal;
-      if (!told) printLines(err, [err.paint('warn', '! connection lost, trying again')]);
-      told = true;
+      if (!isLost) printLines(err, [err.paint('warn', '! connection lost, retrying')]);
+      isLost = true;
       await pause(session.clock, pauseMs, session.signal);
     }
   }
 }
 
-/** The last lines. A search through a long log takes several calls, and the person is told that it goes on. */
-async function readTail(session: Session, id: string, asked: Asked, most: number): Promise<LogPage> {
+/** The last lines. A search through a long log takes several calls and is announced. */
+async function readTail(session: Session, id: string, filter: LogFilter, maxLines: number): Promise<LogPage> {
   const { err } = session.terminal;
   const read = (limit: number, before?: string) =>
-    session.call('node-logs', { params: { id }, query: { tail: true, limit, ...(before && { before }), ...asked } });
-  const newest = await read(most);
+    session.call('node-logs', { params: { id }, query: { tail: true, limit, ...(before && { before }), ...filter } });
+  const newest = await read(maxLines);
   let [items, continue_at] = [newest.items, newest.continue_at];
-  if (continue_at && items.length < most) printLines(err, ['Searching older lines. Ctrl-C ends it.']);
-  while (continue_at && items.length < most) {
-    const older = await read(most - items.length, continue_at);
+  if (continue_at && items.length < maxLines) printLines(err, ['Searching older lines. Ctrl-C ends it.']);
+  while (continue_at && items.length < maxLines) {
+    const older = await read(maxLines - items.length, continue_at);
     items = [...older.items, ...items];
     continue_at = older.continue_at;
   }
   return { ...newest, items, continue_at };
 }
 
-/** Lines that were shown are not shown again, whichever page they come with. */
-function shower(session: Session): Show {
+/** Prints each line once, even if pages overlap. */
+function makeShow(session: Session): Show {
   const { out } = session.terminal;
   const last = new Map<string, number>();
   let heading = noHeading;
@@ -103,14 +107,14 @@ function shower(session: Session): Show {
   };
 }
 
-/** What a machine wrote that never got as far as sending it, as its provider found it when the machine was given up. */
-async function leftOnMachine(
+/** Log lines that the provider found on a failed machine that never sent any. */
+async function linesFromProvider(
   session: Session,
   node_id: string,
-  { allocation_id }: Asked,
+  { allocation_id }: LogFilter,
 ): Promise<{ at: string; lines: LogLine[] } | undefined> {
-  const whose = { node_id, ...(allocation_id && { allocation_id }) };
-  const query = { ...whose, kind: 'evidence.frozen', layer: 'provider', order: 'newest' } as const;
+  const subject = { node_id, ...(allocation_id && { allocation_id }) };
+  const query = { ...subject, kind: 'evidence.frozen', layer: 'provider', order: 'newest' } as const;
   const found = await collect((paging) => session.call('timeline-get', { query: { ...query, ...paging } }), 1);
   const [fact] = found.items;
   if (!fact) return undefined;
@@ -121,49 +125,49 @@ async function leftOnMachine(
   };
 }
 
-/** A person looks here first; where nothing was sent, what was found on the machine is the answer. */
-async function tellLeft(session: Session, node_id: string, asked: Asked, { grep, tail }: Options): Promise<void> {
+/** If the machine sent nothing, prints what the provider found on it. */
+async function printFromProvider(session: Session, node_id: string, filter: LogFilter, { grep, tail }: Options) {
   const { out, err } = session.terminal;
-  const left = await leftOnMachine(session, node_id, asked);
-  const lines = (left?.lines ?? []).filter(({ line }) => grep === undefined || line.includes(grep)).slice(-tail);
-  if (left && lines.length > 0) {
-    const found = `${node_id} sent nothing. This was found on the machine (${momentInFull(left.at)}):`;
+  const collected = await linesFromProvider(session, node_id, filter);
+  const lines = (collected?.lines ?? []).filter(({ line }) => grep === undefined || line.includes(grep)).slice(-tail);
+  if (collected && lines.length > 0) {
+    const found = `${node_id} sent nothing. This was found on the machine (${momentInFull(collected.at)}):`;
     printLines(err, [err.paint('warn', found)]);
     printLines(out, logLines(lines, noHeading, fitOf(out)).lines);
   } else if (grep) printLines(err, [`No line of ${node_id} contains ${printable(grep)}.`]);
   else
     printLines(err, [
-      `${node_id} has not written anything yet.`,
-      `What its provider keeps of it:  ${session.commandLine('diagnostics', node_id)}`,
+      `${node_id} has not logged anything yet.`,
+      `See what its provider has:  ${session.commandLine('diagnostics', node_id)}`,
     ]);
 }
 
 export const makeLogs: MakeCommand = (cli) =>
   new SlipwayCommand('logs')
     .description(
-      'Show the logs of a node: its set-up, its agent and its command, every instance, kept after it is gone.',
+      'Show the logs of a node: its setup, its agent and its command, every instance, also after it is gone.',
     )
     .argument(
       '<id>',
-      'any id or name: a node, one instance of it, an operation or request on it; of an allocation, what was written while it had the machine',
+      'any id or name: a node, an instance, an operation or a request; for an allocation, the lines from its time on the machine',
     )
-    .option('-f, --follow', 'go on with new lines until Ctrl-C')
+    .option('-f, --follow', 'continue with new lines until Ctrl-C')
     .option('--tail <n>', 'how many of the last lines to show', tail, 200)
     .option('-g, --grep <text>', 'only lines that contain this')
     .examples('slipway logs node_… -f', 'slipway logs alloc_… --tail 50', 'slipway logs inst_…')
     .action(
       cli.run<Options>(async (session, options, [id = '']) => {
-        const { node_id, node_instance_id, through } = await nodeBehind(session, id, 'there are no logs');
-        const show = shower(session);
-        const asked: Asked = {
+        const { node_id, node_instance_id, through } = await resolveNode(session, id, 'there are no logs');
+        const show = makeShow(session);
+        const filter: LogFilter = {
           ...(options.grep && { q: options.grep }),
           ...(isAllocation(through) && { allocation_id: through.allocation_id }),
           ...(node_instance_id && { instance: node_instance_id }),
         };
-        const page = await readTail(session, node_id, asked, options.tail);
+        const page = await readTail(session, node_id, filter, options.tail);
         show(page.items);
-        if (options.follow) await followLogs(session, node_id, asked, page.next_cursor, show);
-        else if (page.items.length === 0 && !session.json) await tellLeft(session, node_id, asked, options);
+        if (options.follow) await followLogs(session, node_id, filter, page.next_cursor, show);
+        else if (page.items.length === 0 && !session.json) await printFromProvider(session, node_id, filter, options);
         return undefined;
       }),
     );

@@ -1,20 +1,19 @@
-/** `slipway node`: all about one machine. */
+/** `slipway node`: shows one node in full, now or at an earlier moment. */
 import { Option } from 'commander';
 import { RequestRefused } from '../../../contract/client.ts';
 import type { NodeState } from '../../../contract/node.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
-import { nodeBehind } from '../../connection/resolve-id.ts';
+import { resolveNode } from '../../connection/resolve-id.ts';
 import type { Session } from '../../connection/session.ts';
 import { whatToDo } from '../../render/machines/explanation.ts';
-import { nodeLines } from '../../render/machines/node.ts';
-import { stateLines } from '../../render/machines/node-state.ts';
+import { nodeLines, stateLines } from '../../render/machines/node.ts';
 import { momentInFull } from '../../render/text/duration.ts';
 import { CliFailure } from '../../terminal/failure.ts';
 import { momentOrAgo, type Since, startOf } from '../../terminal/option-values.ts';
 import { fitOf, printJson, printLines } from '../../terminal/terminal.ts';
 
-/** A node that is there now and was not then is no unknown node. */
-async function stateThen(session: Session, id: string, at: string): Promise<NodeState> {
+/** Distinguishes an unknown node from one that did not exist at that moment. */
+async function stateAt(session: Session, id: string, at: string): Promise<NodeState> {
   try {
     return await session.call('node-state', { params: { id }, query: { at } });
   } catch (error) {
@@ -22,8 +21,8 @@ async function stateThen(session: Session, id: string, at: string): Promise<Node
     const { created_at } = await session.call('node-get', { params: { id } });
     if (Date.parse(created_at) <= Date.parse(at)) throw error;
     throw new CliFailure('refused', `${id} did not exist then`, {
-      why: `It was made at ${momentInFull(created_at)}; you asked for ${momentInFull(at)}.`,
-      remedy: `Ask for a later moment, or read all of it: ${session.commandLine('timeline', id)}`,
+      why: `It was created at ${momentInFull(created_at)}; you asked for ${momentInFull(at)}.`,
+      remedy: `Choose a later moment, or see its whole history: ${session.commandLine('timeline', id)}`,
       cause: error,
     });
   }
@@ -32,15 +31,15 @@ async function stateThen(session: Session, id: string, at: string): Promise<Node
 export const makeNode: MakeCommand = (cli) =>
   new SlipwayCommand('node')
     .description('Show one node: its status and why, its deadline, what it and its provider say, and what you can do.')
-    .argument('<id>', 'the node by its id or name, or whatever leads to it')
-    .addOption(new Option('--at <time>', 'as it stood at this moment, or so long ago: 15m, 2h').argParser(momentOrAgo))
+    .argument('<id>', 'a node, by its id or name, or an allocation or operation on it')
+    .addOption(new Option('--at <time>', 'its state at this moment, or this long ago: 15m, 2h').argParser(momentOrAgo))
     .examples('slipway node node_…', 'slipway node node_… --at 2h')
     .action(
       cli.run<{ at?: Since }>(async (session, options, [word = '']) => {
-        const { node_id: id } = await nodeBehind(session, word, 'there is none to show');
+        const { node_id: id } = await resolveNode(session, word, 'there is no node to show');
         const at = startOf(options.at, session.clock);
         if (at !== undefined) {
-          const state = await stateThen(session, id, at);
+          const state = await stateAt(session, id, at);
           const { out } = session.terminal;
           if (session.json) printJson(out, state);
           else printLines(out, stateLines(state, fitOf(out)));
@@ -52,11 +51,11 @@ export const makeNode: MakeCommand = (cli) =>
           printJson(out, node);
           return undefined;
         }
-        const told = await session.call('node-explain', { params: { id } });
+        const explanation = await session.call('node-explain', { params: { id } });
         const context = { ...fitOf(out), nowMs: session.clock.nowMs(), commandLine: session.commandLine };
-        const open = whatToDo(told, context);
+        const open = whatToDo(explanation, context);
         printLines(out, [
-          ...nodeLines(node, told, context.nowMs, context),
+          ...nodeLines(node, explanation, context.nowMs, context),
           ...(open.length > 0 ? ['', context.paint('strong', 'What you can do'), ...open] : []),
         ]);
         return undefined;

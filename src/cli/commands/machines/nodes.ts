@@ -1,4 +1,4 @@
-/** `slipway nodes`: the machines that live. */
+/** `slipway nodes`: lists nodes. */
 import { Option } from 'commander';
 import type { Allocation } from '../../../contract/allocation.ts';
 import type { Node } from '../../../contract/node.ts';
@@ -19,11 +19,11 @@ export interface NodeFilter {
   limit: number;
 }
 
-const living = nodeStatusNames.filter((status) => nodeStatuses[status].class !== 'terminal');
+const liveStatuses = nodeStatusNames.filter((status) => nodeStatuses[status].class !== 'terminal');
 
 export function listNodes(session: Session, filter: NodeFilter) {
   const { pool, query, held } = filter;
-  const chosen: (NodeStatus | undefined)[] = filter.status ? [filter.status] : filter.all ? [undefined] : living;
+  const chosen: (NodeStatus | undefined)[] = filter.status ? [filter.status] : filter.all ? [undefined] : liveStatuses;
   return collectEach<Node, NodeStatus | undefined>(
     chosen,
     (status) => (paging) =>
@@ -40,7 +40,7 @@ export function listNodes(session: Session, filter: NodeFilter) {
   );
 }
 
-/** The releases that failed, where one of the machines may wait for such a one. */
+/** Fetches failed releases, if one of the nodes may wait for its retry. */
 async function failedReleases(session: Session, nodes: Node[]): Promise<Map<string, Allocation>> {
   const waiting = nodes.filter(({ status, allocation_id }) => status === 'cleaning' && allocation_id !== null);
   if (waiting.length === 0 || session.json) return new Map();
@@ -49,13 +49,12 @@ async function failedReleases(session: Session, nodes: Node[]): Promise<Map<stri
   const { items } = await collect<Allocation>(
     (paging) =>
       session.call('allocation-list', { query: { ...paging, status: 'release_failed', ...(pool && { pool }) } }),
-    mostFailedReleases,
+    maxFailedReleases,
   );
   return new Map(items.map((allocation) => [allocation.allocation_id, allocation]));
 }
 
-/** Beyond so many a table is no place to read of each. */
-const mostFailedReleases = 2000;
+const maxFailedReleases = 2000;
 
 export const makeNodes: MakeCommand = (cli) =>
   new SlipwayCommand('nodes')
@@ -63,8 +62,8 @@ export const makeNodes: MakeCommand = (cli) =>
     .option('-p, --pool <pool>', 'only those of this pool')
     .addOption(new Option('-s, --status <status>', 'only those in this status').choices(nodeStatusNames))
     .option('-q, --query <text>', 'only those whose id or name contains this')
-    .option('--held', 'only those whose verdict is held back')
-    .option('-a, --all', 'retired ones too')
+    .option('--held', 'only those with a held verdict')
+    .option('-a, --all', 'include retired ones')
     .addOption(limitOption(500))
     .examples('slipway nodes --status failed', 'slipway nodes --json')
     .action(

@@ -1,4 +1,4 @@
-/** What there is, as a program meets it: lists, one thing in full, timelines and logs. */
+/** Commands that read: lists, one thing in full, timelines, the audit and logs. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { LogLine } from '../../../contract/node.ts';
 import { runCli } from '../../testing/run-cli.ts';
@@ -22,7 +22,7 @@ beforeEach(async () => {
 const slipway = (args: string[]) => runCli(args, { server: server.url });
 
 describe('lists', () => {
-  test('nodes are a table in full, without colours, when a program reads it', async () => {
+  test('print nodes into a pipe as a full table without colours', async () => {
     server.nodes.set('1', sampleNode({ name: 'local-1', zone: 'eu-1' }));
     server.nodes.set('2', sampleNode({ node_id: 'node_2', name: 'gone', status: 'retired' }));
     const { code, stdout, stderr } = await slipway(['nodes']);
@@ -37,7 +37,7 @@ describe('lists', () => {
     expect(rest).toEqual([]);
   });
 
-  test('filters are handed to the server, and one status is asked for once', async () => {
+  test('send the filters to the server, in one call for one status', async () => {
     const { code, stdout } = await slipway(['nodes', '--pool', 'gpu', '--status', 'failed', '-q', 'web']);
     expect({ code, stdout }).toEqual({ code: 0, stdout: 'No node matches.\n' });
     expect(server.callsOf('node-list').map(({ query }) => query)).toEqual([
@@ -45,7 +45,7 @@ describe('lists', () => {
     ]);
   });
 
-  test('--json is one document, wherever the flag stands', async () => {
+  test('print one document with --json, wherever the flag stands', async () => {
     server.allocations.set('1', sampleAllocation({ status: 'active' }));
     for (const args of [
       ['--json', 'allocations'],
@@ -56,7 +56,7 @@ describe('lists', () => {
     }
   });
 
-  test('pages are joined up to the limit, and more is said', async () => {
+  test('join pages up to the limit, and say that there are more', async () => {
     server.on('operation-list', ({ query }) => ({
       body: {
         items: [sampleOperation({ workflow_id: `op_${query.cursor ?? 'first'}` })],
@@ -70,26 +70,26 @@ describe('lists', () => {
       'op_xx',
     ]);
     expect(stderr).toBe('');
-    expect((await slipway(['operations', '--limit', '1'])).stderr).toContain('raise --limit');
+    expect((await slipway(['operations', '--limit', '1'])).stderr).toContain('Raise --limit');
   });
 
-  test('an empty fleet says what to do', async () => {
+  test('suggest a command for an empty fleet', async () => {
     expect((await slipway(['nodes'])).stdout).toMatch(
       /^There are no nodes. Bring one up: .*allocate --pool local --wait\n$/,
     );
   });
 });
 
-describe('one thing in full', () => {
-  test('a node with its verdict', async () => {
+describe('one thing', () => {
+  test('shows a node with its verdict', async () => {
     const verdict = { rule: 'provision-deadline', reason: 'launched but never registered', at: '2026-01-01T12:00:00Z' };
-    const verdictTold = { rule: verdict.rule, verdict: verdict.reason };
+    const explained = { rule: verdict.rule, verdict: verdict.reason };
     server.nodes.set(
       sampleIds.node_id,
       sampleNode({ status: 'failed', fenced: true, fence_reason: 'failed', verdict }),
     );
     server.on('node-explain', () => ({
-      body: sampleExplanation({ status: 'failed', because: { ...sampleExplanation().because, ...verdictTold } }),
+      body: sampleExplanation({ status: 'failed', because: { ...sampleExplanation().because, ...explained } }),
     }));
     const { code, stdout } = await slipway(['node', sampleIds.node_id]);
     expect(code).toBe(0);
@@ -99,7 +99,7 @@ describe('one thing in full', () => {
     expect(stdout).toMatch(/What you can do\n.*\n.*slipway act \S+ extend-deadline/);
   });
 
-  test('a node as it stood then', async () => {
+  test('shows a node at an earlier moment', async () => {
     const verdict = { rule: 'liveness', reason: 'no heartbeat for 12 s', at: '2026-01-01T11:59:00Z' };
     const { occupancy: _, last_seen_at: __, reported: ___, ...written } = sampleNode({ status: 'offline', verdict });
     const at = '2026-01-01T12:00:00.000Z';
@@ -108,24 +108,24 @@ describe('one thing in full', () => {
     const { code, stdout } = await slipway(['node', sampleIds.node_id, '--at', '2026-01-01T12:00:00Z']);
     expect(code).toBe(0);
     expect(stdout).toContain(`${sampleIds.node_id}  local-1  offline for 1m`);
-    expect(stdout).toContain('As it stood at 2026-01-01 12:00:00Z, from evidence.');
+    expect(stdout).toContain('At 2026-01-01 12:00:00Z, from evidence.');
     expect(stdout).toMatch(/because +no heartbeat for 12 s {2}\[liveness, 1m.* ago\]/);
     expect(server.callsOf('node-state')[0]?.query).toEqual({ at });
     expect(JSON.parse((await slipway(['node', sampleIds.node_id, '--at', '2h', '--json'])).stdout)).toMatchObject({
       at,
     });
     expect((await slipway(['node', sampleIds.node_id, '--at', 'noon'])).code).toBe(2);
-    server.refuse('node-state', { code: 'node_not_found', status: 404, title: 'There is no such node' });
+    server.refuse('node-state', { code: 'node_not_found' });
     server.nodes.set(sampleIds.node_id, sampleNode({ created_at: '2026-01-01T11:00:00Z' }));
     const before = await slipway(['node', sampleIds.node_id, '--at', '2026-01-01T10:00:00Z']);
     expect(before).toMatchObject({ code: 4, stdout: '' });
     expect(before.stderr).toContain(`${sampleIds.node_id} did not exist then`);
-    expect(before.stderr).toContain('It was made at 2026-01-01 11:00:00Z');
+    expect(before.stderr).toContain('It was created at 2026-01-01 11:00:00Z');
     const after = await slipway(['node', sampleIds.node_id, '--at', '2026-01-01T12:00:00Z']);
-    expect(after.stderr).toContain('There is no such node');
+    expect(after.stderr).toContain('Node not found');
   });
 
-  test('a node that was set aside: why, by whom, who uses it, and what was left behind', async () => {
+  test('shows why and by whom a node was quarantined, its holder and its residue', async () => {
     server.nodes.set(sampleIds.node_id, sampleNode({ status: 'quarantined', deadline_at: null }));
     const evidence = [
       sampleEvidence({ kind: 'node.quarantined', actor: { kind: 'token', id: 'tok_1', name: 'night shift' } }),
@@ -134,16 +134,16 @@ describe('one thing in full', () => {
     const { allocation_id, name, status, status_since, reason, owner_layer, release_tries, retry_at } =
       sampleAllocation({ status: 'active' });
     const holder = { allocation_id, name, status, status_since, reason, owner_layer, release_tries, retry_at };
-    const told = sampleExplanation({ status: 'quarantined', because, holder, residue: ['residue_1'] });
-    server.on('node-explain', () => ({ body: told }));
+    const explanation = sampleExplanation({ status: 'quarantined', because, holder, residue: ['residue_1'] });
+    server.on('node-explain', () => ({ body: explanation }));
     const { stdout } = await slipway(['node', sampleIds.node_id]);
     expect(stdout).toMatch(/because +it smells {2}\[quarantine, .*\]\n +by +night shift\n/);
-    expect(stdout).toMatch(new RegExp(`Release what uses it: +\\S*slipway release ${allocation_id}\\n`));
+    expect(stdout).toMatch(new RegExp(`Release its allocation: +\\S*slipway release ${allocation_id}\\n`));
     for (const way of ['verify', 'delete', 'adopt'])
       expect(stdout).toMatch(new RegExp(`slipway residue ${way} residue_1 --reason "…"`));
   });
 
-  test('nodes name what failed of a release, and when it is tried again', async () => {
+  test('nodes show a failed release and its next try', async () => {
     const { allocation_id } = sampleIds;
     server.nodes.set(sampleIds.node_id, sampleNode({ status: 'cleaning', allocation_id }));
     server.allocations.set(
@@ -163,14 +163,14 @@ describe('one thing in full', () => {
     );
   });
 
-  test('an operation with its steps', async () => {
+  test('shows an operation with its steps', async () => {
     server.operations.set(sampleIds.workflow_id, sampleOperation());
     const { stdout } = await slipway(['operation', sampleIds.workflow_id]);
     expect(stdout).toMatch(/◐ +1 Launching +running .*1 s/);
     expect(stdout).toMatch(/○ +2 Registering +pending +2 s/);
   });
 
-  test('a timeline by any id, oldest first, with who did it', async () => {
+  test('shows a timeline by any id, oldest first, with the actors', async () => {
     server.on('timeline-get', () => ({
       body: {
         items: [
@@ -197,7 +197,7 @@ describe('one thing in full', () => {
     expect(Date.parse(second?.query.since ?? '')).toBeGreaterThan(Date.parse('2026-01-01'));
   });
 
-  test('the audit, by what it is about, who, what and why not', async () => {
+  test('shows the audit, filtered by target, actor, action and code', async () => {
     const actor = { kind: 'token', id: 'tok_1', name: 'ops' };
     server.on('audit-list', () => ({
       body: {
@@ -209,8 +209,8 @@ describe('one thing in full', () => {
         next_cursor: null,
       },
     }));
-    const asked = ['--target', 'node_1', '--actor', 'ops', '--action', 'retire', '--code', 'action_illegal'];
-    const { stdout } = await slipway(['audit', ...asked]);
+    const filters = ['--target', 'node_1', '--actor', 'ops', '--action', 'retire', '--code', 'action_illegal'];
+    const { stdout } = await slipway(['audit', ...filters]);
     expect(stdout).toContain('action.refused  node_1  no — by ops\n');
     expect(stdout).toContain('request.served  gpu  yes — by ops\n');
     expect(stdout).toContain('token.created   tok_9 was made — by ops\n');
@@ -222,7 +222,7 @@ describe('one thing in full', () => {
     });
   });
 
-  test('evidence stands in the order of time, also where a transaction that began first ended last', async () => {
+  test('sorts evidence by time, although it arrives in commit order', async () => {
     const fact = (second: number) =>
       sampleEvidence({ at: `2026-01-01T12:00:0${second}.000Z`, summary: `fact ${second}` });
     server.on('timeline-get', () => ({ body: { items: [fact(3), fact(1), fact(2)], next_cursor: null } }));
@@ -230,7 +230,7 @@ describe('one thing in full', () => {
     expect([...stdout.matchAll(/fact \d/g)].join()).toBe('fact 1,fact 2,fact 3');
   });
 
-  test('a timeline of an id that nobody knows is an error, one that the filters emptied is not', async () => {
+  test('fails for an unknown id, but not if the filters match nothing', async () => {
     server.on('timeline-get', () => ({ body: { items: [], next_cursor: null } }));
     for (const more of [[], ['--json'], ['--layer', 'rule']]) {
       const { code, stdout, stderr } = await slipway(['timeline', 'nope', ...more]);
@@ -242,11 +242,11 @@ describe('one thing in full', () => {
     }));
     expect(await slipway(['timeline', sampleIds.node_id, '--layer', 'rule'])).toMatchObject({
       code: 0,
-      stdout: `There is evidence about ${sampleIds.node_id}, but none that matches.\n`,
+      stdout: `No evidence about ${sampleIds.node_id} matches the filters.\n`,
     });
   });
 
-  test('logs of the machine behind an allocation, harmless to the terminal', async () => {
+  test('prints the logs of an allocation, without control sequences', async () => {
     server.allocations.set(sampleIds.allocation_id, sampleAllocation());
     const registered = JSON.stringify({ level: 'warn', msg: 'registered', node_id: sampleIds.node_id, tries: 2 });
     const lines = [
@@ -260,7 +260,7 @@ describe('one thing in full', () => {
     );
     expect(server.callsOf('node-logs')[0]).toMatchObject({
       params: { id: sampleIds.node_id },
-      // The machine may have been handed on since.
+      // Another allocation may have the machine now.
       query: { tail: 'true', limit: '5', allocation_id: sampleIds.allocation_id },
     });
     server.on('node-logs', () => ({ body: { items: [], next_cursor: null } }));
@@ -269,7 +269,7 @@ describe('one thing in full', () => {
     expect(stderr).toBe(`No line of ${sampleIds.node_id} contains panic.\n`);
   });
 
-  test('a search that the server stopped goes on, and says so', async () => {
+  test('continues a search that the server interrupted, and says so', async () => {
     const pages: Record<string, { items: LogLine[]; next_cursor: string; continue_at: string | null }> = {
       '': { items: [sampleLogLine({ seq: 9, line: 'panic: late' })], next_cursor: 'i-9', continue_at: 'i-5' },
       'i-5': { items: [], next_cursor: 'i-5', continue_at: 'i-2' },
@@ -281,7 +281,7 @@ describe('one thing in full', () => {
     expect(stdout.match(/panic: \w+/g)).toEqual(['panic: early', 'panic: late']);
   });
 
-  test('logs of a machine that never sent any: what was found on it when it was given up', async () => {
+  test('prints the lines found on a machine that never sent any', async () => {
     server.on('node-logs', () => ({ body: { items: [], next_cursor: null } }));
     const kept = (line: string) => JSON.stringify({ seq: 1, at: '2026-01-01T12:00:00.000Z', stream: 'setup', line });
     const attachments = [{ name: 'node.log', text: `${kept('fetching')}\n${kept('the mirror is away')}\n` }];

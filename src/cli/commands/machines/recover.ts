@@ -1,4 +1,7 @@
-/** `slipway recover`: does one thing to many, canary first, at a capped rate, and stops when it fails. */
+/**
+ * `slipway recover`: runs one action on many machines: a canary first, then the rest at a capped
+ * rate.
+ */
 import { randomUUID } from 'node:crypto';
 import { Option } from 'commander';
 import type { Recovery, RecoveryRequest } from '../../../contract/supervision/recovery.ts';
@@ -6,11 +9,13 @@ import {
   type BulkActionName,
   bulkAction,
   bulkActionNames,
+  isBulkAction,
   recoverableStatuses,
   recoveryDefaults,
 } from '../../../lifecycle/actions/recovery.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
-import { recoveryLines } from '../../render/allocations/recovery.ts';
+import { hintLines, type RenderContext } from '../../render/text/hints.ts';
+import { flow, printable } from '../../render/text/text.ts';
 import { CliFailure } from '../../terminal/failure.ts';
 import { count, dryRunOption, duration, labels, timeoutWaitOption, waitOption } from '../../terminal/option-values.ts';
 import { fitOf, printJson, printLines } from '../../terminal/terminal.ts';
@@ -33,18 +38,18 @@ interface Options {
   timeoutWait?: number;
 }
 
-/** What one does about a status, unless told otherwise. */
-const usualActions: Record<string, BulkActionName> = {
+/** The default action for each status. */
+const defaultActions: Record<string, BulkActionName> = {
   release_failed: 'retry-release',
   failed: 'retry',
   quarantined: 'reactivate',
 };
 
 function actionOf({ action, status }: Options): BulkActionName {
-  const usual = status === undefined ? undefined : usualActions[status];
-  if (action ?? usual) return (action ?? usual) as BulkActionName;
-  throw new CliFailure('usage', 'A recovery must say what to do', {
-    remedy: `Name a status that has a usual way back (${Object.keys(usualActions).join(', ')}), or an --action.`,
+  const chosen = action ?? (status === undefined ? undefined : defaultActions[status]);
+  if (chosen) return chosen;
+  throw new CliFailure('usage', 'A recovery needs an action', {
+    remedy: `Name an --action, or a status that has a default one (${Object.keys(defaultActions).join(', ')}).`,
   });
 }
 
@@ -64,34 +69,80 @@ const requestOf = (options: Options): RecoveryRequest => ({
   ...(options.dryRun && { dry_run: true }),
 });
 
-const actionHelp = `what to do: ${bulkActionNames.map((name) => `${name} ${bulkAction(name).does}`).join('; ')}`;
+const actionHelp = `the action: ${bulkActionNames.map((name) => `${name} ${bulkAction(name).does}`).join('; ')}`;
+
+const does = (action: string) => (isBulkAction(action) ? bulkAction(action).does : action);
+
+type Context = Omit<RenderContext, 'nowMs'>;
+
+/** Each reason with its count and some ids. */
+const skippedLines = ({ not_eligible }: Recovery, { paint, width }: Context): string[] =>
+  not_eligible.flatMap(({ why_not, count, first }) => {
+    const more = count > first.length ? [`and ${count - first.length} more`] : [];
+    return [
+      ...flow([`${count} ${count === 1 ? 'is' : 'are'} skipped: ${printable(why_not)}`], width - 2).map(
+        (line) => `  ${paint('warn', line)}`,
+      ),
+      ...flow([...first.map(printable), ...more], width - 4).map((line) => `    ${paint('quiet', line)}`),
+    ];
+  });
+
+function recoveryLines(recovery: Recovery, request: RecoveryRequest, context: Context): string[] {
+  const { paint, width, commandLine } = context;
+  const { matched, eligible, first, operation } = recovery;
+  if (matched === 0)
+    return [`${paint('good', '✔')} ${paint('strong', 'Nothing to recover')}: nothing matches the filter`];
+  if (eligible === 0)
+    return [
+      `${paint('bad', '✖')} ${paint('strong', `Nothing was started`)}: ${request.action} is open for none of the ${matched} that match`,
+      ...skippedLines(recovery, context),
+    ];
+  const howMany = eligible === matched ? String(matched) : `${eligible} of ${matched}`;
+  const pace = `canary ${request.canary}, then at most ${request.per_minute} per minute; stops after ${request.stop_after_failures} failures`;
+  const more = eligible > first.length ? [`and ${eligible - first.length} more`] : [];
+  const ids = flow([...first.map(printable), ...more], width - 2).map((line) => `  ${paint('quiet', line)}`);
+  if (!operation)
+    return [
+      paint('strong', `Would recover ${howMany}: ${does(request.action)}; nothing was changed`),
+      `  ${pace}`,
+      ...ids,
+      ...skippedLines(recovery, context),
+    ];
+  return [
+    `${paint('good', '✔')} ${paint('strong', `${operation.workflow_id} recovers ${howMany}`)}: ${does(request.action)}`,
+    `  ${pace}`,
+    ...ids,
+    ...skippedLines(recovery, context),
+    ...hintLines([['Follow it', commandLine('watch', operation.workflow_id)]], paint),
+  ];
+}
 
 export const makeRecover: MakeCommand = (cli) =>
   new SlipwayCommand('recover')
-    .description('Do one thing to many: the canary first, the rest at a capped rate; it stops when it fails.')
-    .addOption(new Option('-s, --status <status>', 'what stands there').choices(recoverableStatuses))
+    .description('Run one action on many machines: a canary first, then the rest at a capped rate. Stops on failures.')
+    .addOption(new Option('-s, --status <status>', 'only those in this status').choices(recoverableStatuses))
     .addOption(new Option('--action <action>', actionHelp).choices(bulkActionNames))
-    .option('-p, --pool <pool>', 'of this pool')
-    .option('--zone <zone>', 'in this zone')
-    .option('-l, --label <key=value>', 'with this label; may be given several times', labels)
-    .option('--older-than <time>', 'only what has stood there for so long, like 10m', duration)
-    .requiredOption('-r, --reason <text>', 'why; kept as evidence under your name')
+    .option('-p, --pool <pool>', 'only those of this pool')
+    .option('--zone <zone>', 'only those in this zone')
+    .option('-l, --label <key=value>', 'only those with this label; may be repeated', labels)
+    .option('--older-than <time>', 'only those in their status for at least this long, like 10m', duration)
+    .requiredOption('-r, --reason <text>', 'why; recorded as evidence under your name')
     .addOption(
-      new Option('--canary <n>', 'how many go first; the rest follows if all of them recovered')
+      new Option('--canary <n>', 'how many go first; the rest follows if all of them recover')
         .argParser(count)
         .default(recoveryDefaults.canary),
     )
     .addOption(
-      new Option('--per-minute <n>', 'how many at most in a minute')
+      new Option('--per-minute <n>', 'how many at most per minute')
         .argParser(count)
         .default(recoveryDefaults.per_minute),
     )
     .addOption(
-      new Option('--stop-after <n>', 'after how many failures the rest is left untouched')
+      new Option('--stop-after <n>', 'stop after this many failures')
         .argParser(count)
         .default(recoveryDefaults.stop_after_failures),
     )
-    .addOption(dryRunOption('only say how many it would touch, which first, and which not and why'))
+    .addOption(dryRunOption('only show how many it would touch, the first of them, and which are skipped and why'))
     .addOption(waitOption())
     .addOption(timeoutWaitOption())
     .examples(
@@ -109,7 +160,7 @@ export const makeRecover: MakeCommand = (cli) =>
         if (!session.json)
           printLines(out, recoveryLines(recovery, body, { ...fitOf(out), commandLine: session.commandLine }));
         else if (!isFollowed) printJson(out, recovery);
-        // Asked for something, and nothing of it was begun.
+        // Things match the filter, but the action is open for none of them.
         if (!isFollowed) return recovery.matched > 0 && recovery.eligible === 0 ? 'refused' : undefined;
         const { exit, subject } = await waitUntilSettled(session, {
           target: { kind: 'operation', id: operation.workflow_id },

@@ -1,12 +1,12 @@
-/** `slipway timeline`: everything that is known about a thing, from every layer, in the order of time. */
+/** `slipway timeline`: shows the evidence about a thing from every layer, oldest first. */
 import { Option } from 'commander';
 import type { Evidence, EvidenceLayer } from '../../../contract/evidence/evidence.ts';
 import { evidenceLayers } from '../../../contract/evidence/evidence-layers.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
 import { collect } from '../../connection/pages.ts';
+import { resolveThing, unknownId } from '../../connection/resolve-id.ts';
 import type { Session } from '../../connection/session.ts';
-import { namedThing, nothingKnownAbout } from '../../names/named-thing.ts';
-import { inOrderOfTime, timelineLines } from '../../render/evidence/evidence.ts';
+import { sortByTime, timelineLines } from '../../render/evidence/evidence.ts';
 import { limitOption, type Since, sinceOption, startOf } from '../../terminal/option-values.ts';
 import { fitOf, printJson, printLines } from '../../terminal/terminal.ts';
 
@@ -25,26 +25,26 @@ const fields: Record<string, IdField> = {
   op: 'workflow_id',
 };
 
-/** What carries none of our prefixes came from outside: a correlation id. */
+/** An id without one of our prefixes is a correlation id. */
 export const fieldOfId = (id: string): IdField => fields[id.slice(0, id.indexOf('_'))] ?? 'correlation_id';
 
-/** An id that nobody knows is a mistake of the person, who must hear of it; filters that let nothing through are not. */
-async function mustBeKnown(session: Session, id: string): Promise<void> {
+/** An unknown id is an error; filters that match nothing are not. */
+async function requireKnown(session: Session, id: string): Promise<void> {
   const { items } = await collect<Evidence>(
     (paging) => session.call('timeline-get', { query: { [fieldOfId(id)]: id, ...paging } }),
     1,
   );
-  if (items.length === 0) throw nothingKnownAbout(session, id);
+  if (items.length === 0) throw unknownId(session, id);
 }
 
-/** A correlation id as we make them. */
+/** A correlation id in our own format. */
 const traceId = /^[0-9a-f]{32}$/;
 
-/** What is neither of the five ids is a name, or an id that leads to one of them. */
-async function idMeant(session: Session, word: string): Promise<string> {
+/** Anything else is a name, or an id that the server resolves. */
+async function resolveSubject(session: Session, word: string): Promise<string> {
   if (fieldOfId(word) !== 'correlation_id' || traceId.test(word)) return word;
   const { as_request } = await session.call('thing-find', { query: { id: word } });
-  return as_request ? word : (await namedThing(session, word)).id;
+  return as_request ? word : (await resolveThing(session, word)).id;
 }
 
 export const makeTimeline: MakeCommand = (cli) =>
@@ -58,14 +58,14 @@ export const makeTimeline: MakeCommand = (cli) =>
     .examples('slipway timeline alloc_…', 'slipway timeline node_… --layer rule --since 2h')
     .action(
       cli.run<Options>(async (session, { layer, kind, since, limit }, [word = '']) => {
-        const id = await idMeant(session, word);
+        const id = await resolveSubject(session, word);
         const start = startOf(since, session.clock);
         const query = {
           [fieldOfId(id)]: id,
           ...(layer && { layer }),
           ...(kind && { kind }),
           ...(start && { since: start }),
-          // The newest are asked for, so that a limit leaves out what is long past; they are shown in the order of time.
+          // A limit must leave out the oldest facts, so the newest are fetched and then reversed.
           order: 'newest' as const,
         };
         const { items, truncated } = await collect<Evidence>(
@@ -73,13 +73,13 @@ export const makeTimeline: MakeCommand = (cli) =>
           limit,
         );
         items.reverse();
-        if (items.length === 0) await mustBeKnown(session, id);
+        if (items.length === 0) await requireKnown(session, id);
         const { out, err } = session.terminal;
         if (session.json) printJson(out, { items, truncated });
-        else if (items.length === 0) printLines(out, [`There is evidence about ${id}, but none that matches.`]);
-        else printLines(out, timelineLines(inOrderOfTime(items), fitOf(out)));
+        else if (items.length === 0) printLines(out, [`No evidence about ${id} matches the filters.`]);
+        else printLines(out, timelineLines(sortByTime(items), fitOf(out)));
         if (truncated && !session.json)
-          printLines(err, [err.paint('warn', 'There is older evidence; raise --limit to see it.')]);
+          printLines(err, [err.paint('warn', 'There is older evidence. Raise --limit to see it.')]);
         return undefined;
       }),
     );

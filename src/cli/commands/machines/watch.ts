@@ -1,19 +1,23 @@
-/** `slipway watch`: the fleet as a live table, or the progress of one thing. */
+/**
+ * `slipway watch`: the fleet as a live table or one line per change, or one thing until it settles.
+ */
 import { RequestRefused } from '../../../contract/client.ts';
 import type { Operation } from '../../../contract/operation.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
 import { streamChanges } from '../../connection/event-stream.ts';
 import { collect } from '../../connection/pages.ts';
-import { isPassing, type Session } from '../../connection/session.ts';
-import { readWireEvent } from '../../connection/wire-event.ts';
-import { namedThing } from '../../names/named-thing.ts';
-import { eventLine } from '../../render/machines/event-line.ts';
+import { resolveThing } from '../../connection/resolve-id.ts';
+import { isTransient, type Session } from '../../connection/session.ts';
+import { readWireEvent, type WireEvent } from '../../connection/wire-event.ts';
+import { changeLine } from '../../render/allocations/progress.ts';
 import { fleetLines } from '../../render/machines/fleet.ts';
+import { momentInFull } from '../../render/text/duration.ts';
+import { printable } from '../../render/text/text.ts';
 import { openLiveView } from '../../terminal/live-view.ts';
 import { timeoutWaitOption } from '../../terminal/option-values.ts';
 import { fitOf, printJsonLine, printLines } from '../../terminal/terminal.ts';
-import { type Fleet, fleetOf, learnFleet } from '../../wait/fleet.ts';
-import { look } from '../../wait/follow.ts';
+import { applyEvent, type Fleet, fleetOf } from '../../wait/fleet.ts';
+import { fetchSubject } from '../../wait/follow.ts';
 import { nothingKnown } from '../../wait/subject.ts';
 import { waitUntilSettled } from '../../wait/wait.ts';
 import { listAllocations } from '../allocations/allocations.ts';
@@ -24,16 +28,16 @@ interface Options {
   timeoutWait?: number;
 }
 
-const mostShown = 5_000;
-const atWork = ['queued', 'running', 'cancelling'] as const;
+const maxShown = 5_000;
+const openStatuses = ['queued', 'running', 'cancelling'] as const;
 
-async function wholeFleet(session: Session, { pool }: Options): Promise<Fleet> {
-  const filter = { limit: mostShown, ...(pool && { pool }) };
+async function fetchFleet(session: Session, { pool }: Options): Promise<Fleet> {
+  const filter = { limit: maxShown, ...(pool && { pool }) };
   const [nodes, allocations, ...operations] = await Promise.all([
     listNodes(session, filter),
     listAllocations(session, filter),
-    ...atWork.map((status) =>
-      collect<Operation>((paging) => session.call('operation-list', { query: { status, ...paging } }), mostShown),
+    ...openStatuses.map((status) =>
+      collect<Operation>((paging) => session.call('operation-list', { query: { status, ...paging } }), maxShown),
     ),
   ]);
   return fleetOf(
@@ -51,15 +55,15 @@ const changesOf = (session: Session, { pool }: Options) =>
       session.openStream({ topics: 'nodes,allocations,operations', ...(pool && { pool }) }, last, signal),
   });
 
-/** A stream that is refused will be refused again; one that is only gone comes back. */
+/** A refused stream stays refused; a lost connection may come back. */
 const giveUpIfRefused = (because: unknown) => {
-  if (because instanceof RequestRefused && !isPassing(because)) throw because;
+  if (because instanceof RequestRefused && !isTransient(because)) throw because;
 };
 
 async function watchTable(session: Session, options: Options): Promise<void> {
   const { clock } = session;
   const { out } = session.terminal;
-  let fleet = await wholeFleet(session, options);
+  let fleet = await fetchFleet(session, options);
   let connection = 'connecting';
   const compose = () =>
     fleetLines(fleet, { server: session.server, connection, nowMs: clock.nowMs(), rows: out.rows() }, fitOf(out));
@@ -67,14 +71,14 @@ async function watchTable(session: Session, options: Options): Promise<void> {
   try {
     for await (const change of changesOf(session, options)) {
       if (change.type === 'event') {
-        const news = readWireEvent(change.event);
-        if (news) learnFleet(fleet, news);
+        const event = readWireEvent(change.event);
+        if (event) applyEvent(fleet, event);
       } else if (change.type === 'open') {
         connection = 'live';
-        fleet = await wholeFleet(session, options);
+        fleet = await fetchFleet(session, options);
       } else if (change.type === 'closed') {
         giveUpIfRefused(change.because);
-        connection = 'connection lost, trying again';
+        connection = 'connection lost, retrying';
       }
       view.touch();
     }
@@ -83,35 +87,65 @@ async function watchTable(session: Session, options: Options): Promise<void> {
   }
 }
 
+interface EventLine {
+  id: string;
+  at: string;
+  text: string;
+}
+
+const joinPieces = (...pieces: (string | null | undefined)[]) => pieces.filter(Boolean).join('  ');
+
+function eventLine(event: WireEvent): EventLine {
+  if (event.kind === 'node') {
+    const { node_id, name, status, status_since, verdict } = event.node;
+    return {
+      id: node_id,
+      at: momentInFull(status_since),
+      text: joinPieces(node_id, name, status, printable(verdict?.reason ?? '')),
+    };
+  }
+  if (event.kind === 'allocation') {
+    const { allocation_id, name, status, status_since, reason } = event.allocation;
+    return {
+      id: allocation_id,
+      at: momentInFull(status_since),
+      text: joinPieces(allocation_id, name, status, printable(reason ?? '')),
+    };
+  }
+  const { workflow_id, kind, status, progress } = event.operation;
+  const step = changeLine({ progress, bar: null });
+  return { id: workflow_id, at: momentInFull(progress.updated_at), text: joinPieces(workflow_id, kind, status, step) };
+}
+
 async function watchLines(session: Session, options: Options): Promise<void> {
   const { out, err } = session.terminal;
   let lost = false;
-  // A thing is told again with every fact about it; what a person reads of it may be the same as before.
-  const told = new Map<string, string>();
-  if (!session.json) printLines(err, [err.paint('quiet', 'Watching: one line for each change; Ctrl-C ends.')]);
+  // The stream sends a thing again with every fact about it; equal lines are printed once.
+  const printed = new Map<string, string>();
+  if (!session.json) printLines(err, [err.paint('quiet', 'Watching: one line per change. Ctrl-C ends.')]);
   for await (const change of changesOf(session, options)) {
     if (change.type === 'closed') {
       giveUpIfRefused(change.because);
-      if (!lost) printLines(err, [err.paint('warn', '! connection lost, trying again')]);
+      if (!lost) printLines(err, [err.paint('warn', '! connection lost, retrying')]);
       lost = true;
     } else lost = false;
-    const news = change.type === 'event' ? readWireEvent(change.event) : null;
-    if (change.type !== 'event' || !news) continue;
+    const wireEvent = change.type === 'event' ? readWireEvent(change.event) : null;
+    if (change.type !== 'event' || !wireEvent) continue;
     const { id, event, data } = change.event;
     if (session.json) printJsonLine(out, { event, cursor: id, data: JSON.parse(data) });
     else {
-      const { id: about, at, text } = eventLine(news);
-      if (text !== told.get(about)) printLines(out, [`${at}  ${text}`]);
-      told.set(about, text);
+      const { id: about, at, text } = eventLine(wireEvent);
+      if (text !== printed.get(about)) printLines(out, [`${at}  ${text}`]);
+      printed.set(about, text);
     }
   }
 }
 
 async function watchOne(session: Session, word: string, options: Options) {
-  const { kind, id } = await namedThing(session, word);
+  const { kind, id } = await resolveThing(session, word);
   const target = { kind, id };
-  // Asked for once before anything is drawn, so that a mistyped id is an error and not a wait.
-  const known = await look(session, target, nothingKnown, session.signal);
+  // Fetches it before drawing, so that a mistyped id is an error and not a wait.
+  const known = await fetchSubject(session, target, nothingKnown, session.signal);
   const { exit, subject } = await waitUntilSettled(session, {
     target,
     goal: 'settle',
@@ -124,8 +158,8 @@ async function watchOne(session: Session, word: string, options: Options) {
 
 export const makeWatch: MakeCommand = (cli) =>
   new SlipwayCommand('watch')
-    .description('Watch the fleet as a live table, or one thing until it is settled.')
-    .argument('[id]', 'a node, an allocation or an operation; any other id or name that leads to one')
+    .description('Watch the fleet as a live table, or one thing until it settles.')
+    .argument('[id]', 'any id or name of a node, an allocation or an operation')
     .option('-p, --pool <pool>', 'without an id: only this pool')
     .addOption(timeoutWaitOption('with an id'))
     .examples('slipway watch', 'slipway watch alloc_…', 'slipway watch --json --pool gpu')

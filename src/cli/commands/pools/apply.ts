@@ -49,7 +49,7 @@ export const makeApply: MakeCommand = (cli) =>
     .examples('slipway apply -f pools.yaml', 'generate-pools | slipway apply -f -')
     .action(
       cli.run<Options>(async (session, { file }) => {
-        // All are read before the first is sent: a slip in the last one must not leave the first half done.
+        // Reads every file first, so that an invalid last document sends nothing.
         const declared = file.flatMap((path) => readPoolDocuments(readText(path), path));
         const { out } = session.terminal;
         const applied: { change: Change; pool: Pool }[] = [];

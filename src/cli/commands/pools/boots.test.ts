@@ -1,4 +1,4 @@
-/** How long boots take, what another budget would have done, and setting one, as a program meets the commands. */
+/** `slipway boots`, `what-if` and `budget` against a scripted server. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { emptyBootPhase, samplePoolBoots, sampleWhatIf } from '../../testing/boots-samples.ts';
 import { runCli } from '../../testing/run-cli.ts';
@@ -16,20 +16,20 @@ beforeEach(async () => {
 const slipway = (...args: string[]) => runCli(args, { server: server.url });
 
 describe('boots', () => {
-  test('both phases, without pictures where nobody looks', async () => {
+  test('prints both phases into a pipe, without plots', async () => {
     const { code, stdout } = await slipway('boots', 'gpu');
     expect(code).toBe(0);
-    expect(stdout).toMatch(/^gpu · provision, from launch until it registers\n {2}on record/);
-    expect(stdout).toContain('\ngpu · start, from there until it is ready\n  No boot is on record yet.\n');
+    expect(stdout).toMatch(/^gpu · provision, from launch until it registers\n {2}recorded/);
+    expect(stdout).toContain('\ngpu · start, from then until it is ready\n  No boot is recorded yet.\n');
     expect(stdout).not.toMatch(/[┃░]/);
     expect(server.callsOf('pool-boots')[0]?.params).toEqual({ pool: 'gpu' });
   });
-  test('one phase, and as a document', async () => {
+  test('prints one phase, as text and as JSON', async () => {
     expect((await slipway('boots', 'gpu', '--phase', 'start')).stdout).not.toContain('provision');
     const { stdout } = await slipway('boots', 'gpu', '--phase', 'start', '--json');
     expect(JSON.parse(stdout)).toEqual(samplePoolBoots({ phases: [emptyBootPhase] }));
   });
-  test('a phase that there is not is a usage error', async () => {
+  test('refuses an unknown phase', async () => {
     expect(await slipway('boots', 'gpu', '--phase', 'lunch')).toMatchObject({
       code: 2,
       stderr: expect.stringContaining('provision, start'),
@@ -38,7 +38,7 @@ describe('boots', () => {
 });
 
 describe('what-if', () => {
-  test('an operator’s 400 s would have killed the slow healthy boot: it is named', async () => {
+  test('names the slow healthy boot that 400 s would have failed', async () => {
     const { code, stdout } = await slipway('what-if', 'gpu', '--budget', '400');
     expect(code).toBe(0);
     expect(stdout).toMatch(
@@ -48,7 +48,7 @@ describe('what-if', () => {
     expect(stdout).toContain('The one that was stuck would have been found 320 s sooner.');
     expect(server.callsOf('pool-what-if')[0]).toMatchObject({ params: { pool: 'gpu' }, body: { budget_seconds: 400 } });
   });
-  test('of another phase, since a time; as a document', async () => {
+  test('sends phase and time, and prints JSON', async () => {
     const { stdout } = await slipway('what-if', 'gpu', '-b', '1m', '--phase', 'start', '--since', '30d', '--json');
     expect(JSON.parse(stdout)).toEqual(sampleWhatIf());
     expect(server.callsOf('pool-what-if')[0]?.body).toEqual({
@@ -57,18 +57,18 @@ describe('what-if', () => {
       since: expect.stringMatching(/^\d{4}-.*Z$/),
     });
   });
-  test('without a budget there is no question: exit 2', async () => {
+  test('requires a budget: exit 2', async () => {
     expect((await slipway('what-if', 'gpu')).code).toBe(2);
     expect(server.calls).toEqual([]);
   });
 });
 
 describe('budget', () => {
-  test('is set once, with its reason, and says from when on', async () => {
+  test('sends the budget once, with its reason', async () => {
     const { code, stdout } = await slipway('budget', 'gpu', '10m', '--reason', 'quick since the new image');
     expect(code).toBe(0);
     expect(stdout).toMatch(
-      /^✔ Machines of gpu have 600 s to register, from the next boot on\n {2}It stays until somebody changes it\.\n/,
+      /^✔ Machines of gpu have 600 s to register, from the next boot on\n {2}It stays until someone changes it\.\n/,
     );
     const [call] = server.callsOf('pool-budget');
     expect(call).toMatchObject({
@@ -78,26 +78,26 @@ describe('budget', () => {
     expect(call?.body).not.toHaveProperty('policy');
     expect(call?.headers['idempotency-key']).toBeTruthy();
   });
-  test('that would have given up boots which arrived says so, and how it is taken back', async () => {
+  test('warns if the budget would have failed healthy boots, and prints the undo command', async () => {
     const { code, stdout } = await slipway('budget', 'gpu', '400', '-r', 'x');
     expect(code).toBe(0);
     expect(stdout).toMatch(/^ {2}! With 400 s, 1 of 41 boots would have been given up although it arrived/m);
-    expect(stdout).toMatch(/Take it back: +\S+ budget gpu 720 --phase provision --reason "…"\n/);
+    expect(stdout).toMatch(/Undo it: +\S+ budget gpu 720 --phase provision --reason "…"\n/);
     server.on('pool-what-if', () => ({ body: sampleWhatIf({ false_kill_count: 0 }) }));
-    expect((await slipway('budget', 'gpu', '800', '-r', 'x')).stdout).not.toContain('Take it back');
+    expect((await slipway('budget', 'gpu', '800', '-r', 'x')).stdout).not.toContain('Undo it');
   });
-  test('with another policy says what moves it', async () => {
+  test('explains the learned policy', async () => {
     const budgets = { provision_seconds: 600, policy: 'learned' } as const;
     server.on('pool-budget', () => ({ body: samplePool({ name: 'gpu', budgets }) }));
     const { stdout } = await slipway('budget', 'gpu', '600', '--policy', 'learned', '-r', 'let boots find it');
-    expect(stdout).toContain('A new number stands for a day; then boots move it, by at most 25 % a day.\n');
-    expect(stdout).toMatch(/Keep it there: +\S+ budget gpu 600 --policy fixed --reason "…"\n/);
+    expect(stdout).toContain('It stays for one day; then recorded boots move it, by at most 25 % a day.\n');
+    expect(stdout).toMatch(/Keep it fixed: +\S+ budget gpu 600 --policy fixed --reason "…"\n/);
     expect(server.callsOf('pool-budget')[0]?.body).toMatchObject({ policy: 'learned' });
   });
-  test('is not set without a reason, nor to what is no time: exit 2', async () => {
+  test('requires a reason and a valid time: exit 2', async () => {
     expect((await slipway('budget', 'gpu', '600')).code).toBe(2);
     const { code, stderr } = await slipway('budget', 'gpu', 'soon', '-r', 'x');
-    expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining('soon is no budget') });
+    expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining('soon is not a valid budget') });
     expect(server.calls).toEqual([]);
   });
 });

@@ -1,4 +1,4 @@
-/** `slipway boots`: how long the boots of a pool take, the budget they have, and why it is what it is. */
+/** `slipway boots`: shows how long the boots of a pool take, their budget, and what moved it. */
 import type { PoolBoots } from '../../../contract/supervision/boots.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
 import { bootsLines } from '../../render/pools/boots.ts';
@@ -7,7 +7,7 @@ import { fitOf, printJson, printLines } from '../../terminal/terminal.ts';
 
 export const makeBoots: MakeCommand = (cli) =>
   new SlipwayCommand('boots')
-    .description('Show how long the boots of a pool take, the budget they have, and what moved it.')
+    .description('Show how long the boots of a pool take, their budget, and what moved it.')
     .argument('<pool>', 'the pool')
     .addOption(phaseOption('only this phase; without it, both'))
     .examples('slipway boots gpu', 'slipway boots gpu --phase start')

@@ -1,4 +1,4 @@
-/** `slipway replay`, as a person and a program meet it. */
+/** The request and the text of `slipway replay`. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -81,16 +81,16 @@ const file = (text: string): string => {
 };
 const slipway = (...args: string[]) => runCli(['replay', ...args], { server: server.url });
 
-test('what is said to a person is what the contract says', () => {
+test('the sample matches the contract', () => {
   expect([...Value.Errors(ReplayReply, reply(pool()))]).toEqual([]);
 });
 
 describe('the command', () => {
-  test('sends the documents as they are, several of them, and the time', async () => {
+  test('sends all documents as they are, and the time', async () => {
     const path = file('name: gpu\nbudgets: {provision_seconds: 900}\n---\nbrake: {fraction: 0.5}\n');
     const { code, stdout } = await slipway('--policy', path, '--since', '2026-01-01T00:00:00Z');
     expect(code).toBe(0);
-    expect(stdout).toContain('3 of 342 decisions would have been otherwise');
+    expect(stdout).toContain('3 of 342 decisions would differ');
     expect(stdout).not.toContain('slipway apply');
     expect(server.callsOf('policy-replay').map(({ body }) => body)).toEqual([
       {
@@ -100,38 +100,38 @@ describe('the command', () => {
     ]);
   });
 
-  test('says how to set a policy that could be', async () => {
+  test('suggests to apply a complete policy', async () => {
     const path = file('{"name": "gpu", "driver": "external"}');
     expect((await slipway('--policy', path)).stdout).toContain(`slipway apply -f ${path}`);
   });
 
-  test('--json is the answer itself', async () => {
+  test('prints the answer itself with --json', async () => {
     const { stdout } = await slipway('--policy', file('name: gpu'), '--json');
     expect(JSON.parse(stdout)).toEqual(reply(pool()));
   });
 
-  test('without a file, with one that is not there, or with one that is none, asks nothing: exit 2', async () => {
+  test('refuses a missing or invalid file and sends nothing: exit 2', async () => {
     expect((await slipway()).code).toBe(2);
     expect(await slipway('--policy', join(directory, 'none'))).toMatchObject({ code: 2, stdout: '' });
     for (const text of ['name: [', '- gpu', '']) expect((await slipway('--policy', file(text))).code).toBe(2);
     expect(server.calls).toEqual([]);
   });
 
-  test('a policy that the server refuses is told with its code: exit 4', async () => {
+  test('prints the refusal of the server: exit 4', async () => {
     server.refuse('policy-replay', { code: 'pool_not_found', status: 404, detail: 'There is no pool named gpu.' });
     const { code, stderr } = await slipway('--policy', file('name: gpu'));
     expect({ code, stderr }).toMatchObject({ code: 4, stderr: expect.stringContaining('There is no pool named gpu.') });
   });
 });
 
-describe('a person reads', () => {
-  test('how much, the spared first and by how much the others moved; then each with its node; then what cannot be told', () => {
+describe('the text', () => {
+  test('shows the number of differences, each with its node, and what cannot be judged', () => {
     expect(shown(reply(pool()))).toMatchInlineSnapshot(`
       "From 2025-12-02 00:00:00Z to 2026-01-01 01:00:00Z. Nothing was changed.
 
-      ! gpu: 3 of 342 decisions would have been otherwise (340 boot phases, 2 absences on record):
+      ! gpu: 3 of 342 decisions would differ (340 boot phases, 2 absences recorded):
         – 1 boot not given up
-        – 2 stuck ones found later by 4 min in the mean
+        – 2 stuck ones found later by 4 min on average
 
         WHEN                  NODE    RULE                WAS     WOULD BE
         2026-01-01 00:12:00Z  node_1  provision-deadline  failed  starting 1m 20s later
@@ -141,28 +141,26 @@ describe('a person reads', () => {
         2026-01-01 00:12:00Z  node_3  provision-deadline  failed  failed 5m 00s later
           ↳ waited 900 s, budget of 900 s from pool (not certain)
 
-        Could not be told:
+        Could not be judged:
         – 4: Something else decided on these. (a, b, c, …)
 
         Look at one:  timeline node_1"
     `);
   });
 
-  test('that nothing would have been otherwise, or that nothing is on record', () => {
+  test('says that no decision would differ, or that nothing is recorded', () => {
     const same = pool({ otherwise: 0, kinds: [], differences: [], untold: [] });
-    expect(shown(reply(same))).toContain(
-      '✔ gpu: nothing would have been decided otherwise (340 boot phases, 2 absences',
-    );
-    expect(shown(reply(pool({ ...same, decisions: 0 })))).toContain('· gpu: nothing is on record.');
+    expect(shown(reply(same))).toContain('✔ gpu: no decision would differ (340 boot phases, 2 absences');
+    expect(shown(reply(pool({ ...same, decisions: 0 })))).toContain('· gpu: nothing is recorded.');
   });
 
-  test('the newest ones, and how many there are besides', () => {
+  test('shows the newest ones and counts the rest', () => {
     const text = shown(reply(pool({ otherwise: 5000 })), { limit: 2 });
     expect(text).not.toContain('node_3');
     expect(text).toContain('… and 4998 more; see --limit, or --json');
   });
 
-  test('what would have been for the worse above the rest, and a mark that says so', () => {
+  test('sorts and marks differences for the worse first', () => {
     const bad = difference({ kind: 'boot_lost', would_be: { verdict: 'held', at: null, reason: 'later' } });
     const kinds: ReplayedPool['kinds'] = [{ kind: 'boot_lost', count: 1 }];
     const differences = [stuck('node_2', '2026-01-01T00:15:00.000Z'), bad];

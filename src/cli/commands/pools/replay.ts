@@ -1,4 +1,4 @@
-/** `slipway replay`: recorded history against a proposed policy. */
+/** `slipway replay`: judges recorded history by a proposed policy. */
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
 import { replayLines } from '../../render/pools/replay.ts';
 import { limitOption, type Since, sinceOption, startOf } from '../../terminal/option-values.ts';
@@ -11,17 +11,17 @@ interface Options {
   limit: number;
 }
 
-/** A hundred thousand boots, and as many verdicts, are read and judged. */
-const longestSeconds = 300;
+/** The server may judge a hundred thousand boots and as many verdicts. */
+const timeout_seconds = 300;
 
 export const makeReplay: MakeCommand = (cli) =>
   new SlipwayCommand('replay')
-    .description('Show what a proposed policy would have decided otherwise in recorded history. Changes nothing.')
+    .description('Show what a proposed policy would have decided differently in recorded history. Changes nothing.')
     .requiredOption(
       '--policy <file>',
-      'pool documents, as apply takes them, or the part that would change; one without a name speaks of every pool; - reads standard input',
+      'pool documents as for apply, or only the fields that change; without a name, for every pool; - reads standard input',
     )
-    .addOption(sinceOption('; without it, 30 days'))
+    .addOption(sinceOption('; default 30 days'))
     .addOption(limitOption(25))
     .examples('slipway replay --policy pools.yaml', 'slipway replay --policy pools.yaml --since 7d --json')
     .action(
@@ -31,7 +31,7 @@ export const makeReplay: MakeCommand = (cli) =>
         const reply = await session.call(
           'policy-replay',
           { body: { policy, ...(since && { since }) } },
-          { seconds: longestSeconds },
+          { timeout_seconds },
         );
         const { out } = session.terminal;
         if (session.json) {

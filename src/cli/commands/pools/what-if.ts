@@ -1,4 +1,4 @@
-/** `slipway what-if`: what another budget would have done to the boots on record. It changes nothing. */
+/** `slipway what-if`: tests another budget against the recorded boots. */
 import type { WhatIf } from '../../../contract/supervision/boots.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
 import { whatIfLines } from '../../render/pools/what-if.ts';
@@ -20,12 +20,12 @@ interface Options extends PhaseOption {
 export const makeWhatIf: MakeCommand = (cli) =>
   new SlipwayCommand('what-if')
     .description(
-      'Ask what another budget would have done: which boots it would have given up although they arrived, and how much sooner stuck ones would have been found. Nothing is changed.',
+      'Test another budget against recorded boots: which healthy boots it would have failed, and how much sooner it would have found stuck ones. Changes nothing.',
     )
     .argument('<pool>', 'the pool')
-    .requiredOption('-b, --budget <time>', 'the budget to ask about, like 600 or 10m', duration)
-    .addOption(phaseOption('of this phase; without it, provision'))
-    .addOption(sinceOption('; without it, all on record'))
+    .requiredOption('-b, --budget <time>', 'the budget to test, like 600 or 10m', duration)
+    .addOption(phaseOption('the phase; default provision'))
+    .addOption(sinceOption('; default all recorded boots'))
     .examples('slipway what-if gpu --budget 600', 'slipway what-if gpu --budget 90s --phase start --since 30d')
     .action(
       cli.run<Options>(async (session, { budget, phase, since }, [pool = '']) => {

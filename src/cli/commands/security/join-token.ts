@@ -1,4 +1,4 @@
-/** `slipway join-token`: lets machines join a pool by themselves. */
+/** `slipway join-token`: creates a token by which machines join a pool. */
 import { randomUUID } from 'node:crypto';
 import { type Cli, type MakeCommand, SlipwayCommand } from '../../command.ts';
 import { relative } from '../../render/text/duration.ts';
@@ -13,10 +13,10 @@ interface Options {
 
 const makeCreate = (cli: Cli) =>
   new SlipwayCommand('join-token create')
-    .description('Make a join token. It is shown once.')
+    .description('Create a join token. It is shown once.')
     .argument('<pool>', 'the pool that agents may join with it')
     .option('--ttl <time>', 'how long it is valid: 12h, 7d', duration)
-    .option('--never-expires', 'valid until it is revoked; for machines that beat with it')
+    .option('--never-expires', 'valid until it is revoked; for machines that send heartbeats with it')
     .option('--max-uses <n>', 'how many machines may join with it', count)
     .examples('slipway join-token create fleet --ttl 7d --max-uses 50')
     .action(
@@ -39,7 +39,7 @@ const makeCreate = (cli: Cli) =>
         const uses = reply.max_uses === null ? 'any number of machines' : `at most ${reply.max_uses} machines`;
         printLines(err, [
           `${err.paint('good', '✔')} ${err.paint('strong', reply.token_id)} for pool ${reply.pool}: ${uses}, ${end}`,
-          '  Keep it now; it is not shown again. Give it to the agents that shall join.',
+          '  Save it now; it is not shown again. Give it to the agents that join the pool.',
         ]);
         printLines(out, [reply.token ?? '']);
         return undefined;
@@ -47,4 +47,4 @@ const makeCreate = (cli: Cli) =>
     );
 
 export const makeJoinToken: MakeCommand = (cli) =>
-  new SlipwayCommand('join-token').description('Let machines join a pool by themselves.').addCommand(makeCreate(cli));
+  new SlipwayCommand('join-token').description('Let machines join a pool.').addCommand(makeCreate(cli));

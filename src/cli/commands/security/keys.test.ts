@@ -1,4 +1,4 @@
-/** `slipway keys` works on a file of this host without a server, except for `rotate-tasks`. */
+/** `slipway keys` works on a local file without a server, except for `rotate-tasks`. */
 import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ beforeEach(() => {
 afterEach(() => rmSync(directory, { recursive: true, force: true }));
 const keys = (...args: string[]) => runCli(['keys', ...args], { server: nowhere });
 
-test('rotates the key file of a data directory, and lists ids but never keys', async () => {
+test('rotates the key file of a data directory and lists ids, never keys', async () => {
   const path = join(directory, 'keys.json');
   const first = openKeyRing(path, systemClock).current;
   const rotated = await keys('rotate', '--data-dir', directory);
@@ -35,7 +35,7 @@ test('reads the same variable as the server', async () => {
   expect(stdout).toContain(kid);
 });
 
-test('explains a missing file, and a file that others can read', async () => {
+test('refuses a missing file, and a file that others can read', async () => {
   const missing = await keys('rotate', '--data-dir', directory);
   expect(missing.code).toBe(2);
   expect(missing.stderr).toContain('--key-file');
@@ -49,7 +49,7 @@ test('explains a missing file, and a file that others can read', async () => {
   expect(readFileSync(path, 'utf8')).toBe(before);
 });
 
-test('rotate-tasks says when the new task key signs and how long the former one is accepted', async () => {
+test('prints when the new task key signs and how long agents accept the former one', async () => {
   const server = await new ScriptedServer().start();
   onTestFinished(() => server.stop());
   const body = {

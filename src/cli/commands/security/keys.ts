@@ -1,4 +1,7 @@
-/** `slipway keys`: the key file of a server on this host, without a session; and the key that signs tasks, by the server. */
+/**
+ * `slipway keys`: the key file of a server on this host, without a session; and the task key, by
+ * the server.
+ */
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { type Command, Option } from 'commander';
@@ -23,7 +26,7 @@ function onKeyFile<T>(path: string, work: (path: string) => T): T {
     return work(path);
   } catch (error) {
     if (error instanceof SettingsError) throw new CliFailure('failed', error.message, { cause: error });
-    throw new CliFailure('usage', `The key file ${path} cannot be read`, {
+    throw new CliFailure('usage', `Cannot read the key file ${path}`, {
       why: error instanceof Error ? error.message : String(error),
       remedy: 'Run this on the server’s host, and name the file with --key-file or its directory with --data-dir.',
       cause: error,
@@ -54,7 +57,7 @@ const makeList = (cli: Cli) =>
 const makeRotate = (cli: Cli) =>
   withKeyFile(new SlipwayCommand('keys rotate'))
     .description(
-      'Add a key and make it the current one. Running servers pick it up. Older keys stay, to decrypt and verify what they made.',
+      'Add a key and make it the current one. Running servers pick it up. Older keys stay, to decrypt and verify older data.',
     )
     .examples('slipway keys rotate --data-dir /var/lib/slipway')
     .action((_: unknown, command: Command) => {
@@ -72,7 +75,9 @@ const makeRotate = (cli: Cli) =>
 
 const makeRotateTasks = (cli: Cli) =>
   new SlipwayCommand('keys rotate-tasks')
-    .description('Announce the next key that signs tasks for agents. It signs once every agent had time to learn it.')
+    .description(
+      'Announce the next key that signs tasks for agents. It signs once every agent has had time to learn it.',
+    )
     .action(
       cli.run(async (session) => {
         const rotated = await session.call('task-key-rotate', { idempotency_key: randomUUID() });

@@ -1,4 +1,7 @@
-/** `slipway secrets`: values that pools name in their environment. A value is read from standard input or a file, never from argv. */
+/**
+ * `slipway secrets`: values for the environment of pools. Reads a value from a file, never from
+ * argv.
+ */
 import { randomUUID } from 'node:crypto';
 import type { Secret } from '../../../contract/security/secret.ts';
 import { type Cli, type MakeCommand, SlipwayCommand } from '../../command.ts';
@@ -31,13 +34,13 @@ const makeList = (cli: Cli) =>
     }),
   );
 
-/** Files and pipes end in a line break that is no part of the value. */
+/** The final line break of a file or a pipe is not part of the value. */
 const valueIn = (text: string): string => text.replace(/\r?\n$/, '');
 
 const makeSet = (cli: Cli) =>
   new SlipwayCommand('secrets set')
-    .description('Store a secret, or give it a new value. The value is read from standard input or a file.')
-    .argument('<name>', 'as pools name it: {secret: NAME}')
+    .description('Store a secret, or give it a new value. Reads the value from standard input or a file.')
+    .argument('<name>', 'the name that pools use: {secret: NAME}')
     .option('-f, --file <file>', 'a file with the value; - reads standard input', '-')
     .examples('slipway secrets set db-password < password.txt', 'slipway secrets set tls-key --file key.pem')
     .action(
@@ -57,7 +60,7 @@ const makeSet = (cli: Cli) =>
         else
           printLines(out, [
             `${out.paint('good', '✔')} secret ${out.paint('strong', name)} is stored (version ${secret.version})`,
-            '  Machines that are up keep the value they were launched with.',
+            '  Running machines keep the value they were launched with.',
           ]);
         return undefined;
       }),
@@ -67,7 +70,7 @@ const makeDelete = (cli: Cli) =>
   new SlipwayCommand('secrets delete')
     .description('Delete a secret. Refused while a pool names it.')
     .argument('<name>', 'the secret, from the list')
-    .option('--force', 'delete it although pools name it; their launches fail')
+    .option('--force', 'delete it even if pools name it; their launches then fail')
     .action(
       cli.run<{ force?: boolean }>(async (session, { force }, [name = '']) => {
         await session.call('secret-delete', {
@@ -84,7 +87,7 @@ const makeDelete = (cli: Cli) =>
 
 const makeRotate = (cli: Cli) =>
   new SlipwayCommand('secrets rotate')
-    .description('Encrypt every secret anew with the current key. Add a key first: slipway keys rotate.')
+    .description('Encrypt every secret again with the current key. Add a key first: slipway keys rotate.')
     .action(
       cli.run(async (session) => {
         const rotation = await session.call('secret-rotate', { idempotency_key: randomUUID() });
@@ -92,9 +95,9 @@ const makeRotate = (cli: Cli) =>
         if (session.json) printJson(out, rotation);
         else
           printLines(out, [
-            `${out.paint('good', '✔')} ${rotation.rotated} secrets are encrypted anew with ${rotation.kid}`,
+            `${out.paint('good', '✔')} ${rotation.rotated} secrets are encrypted with ${rotation.kid}`,
             ...(rotation.unreadable.length > 0
-              ? [`  Their key is not in this server’s key file: ${rotation.unreadable.join(', ')}`]
+              ? [`  Not rotated, because their key is not in this server’s key file: ${rotation.unreadable.join(', ')}`]
               : []),
           ]);
         return undefined;

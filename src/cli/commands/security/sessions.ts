@@ -1,4 +1,4 @@
-/** `slipway sessions`: who is signed in to the console. */
+/** `slipway sessions`: lists and ends console sessions. */
 import { randomUUID } from 'node:crypto';
 import type { ConsoleSession } from '../../../contract/security/token.ts';
 import { type Cli, type MakeCommand, SlipwayCommand } from '../../command.ts';
@@ -10,7 +10,7 @@ import { printJson, printLines } from '../../terminal/terminal.ts';
 
 const maxListed = 2_000;
 
-const sooner = ({ expires_at, idle_expires_at }: ConsoleSession) =>
+const endOf = ({ expires_at, idle_expires_at }: ConsoleSession) =>
   Date.parse(idle_expires_at) < Date.parse(expires_at) ? idle_expires_at : expires_at;
 
 const columns = (nowMs: number): Column<ConsoleSession>[] => [
@@ -19,7 +19,7 @@ const columns = (nowMs: number): Column<ConsoleSession>[] => [
   { title: 'ROLE', value: ({ role }) => role },
   { title: 'FROM', value: ({ address }) => address ?? '' },
   { title: 'LAST USE', value: ({ last_used_at }) => ageSince(last_used_at, nowMs), align: 'right' },
-  { title: 'ENDS', value: (session) => relative(sooner(session), nowMs) },
+  { title: 'ENDS', value: (session) => relative(endOf(session), nowMs) },
   { title: 'BROWSER', value: ({ user_agent }) => user_agent ?? '', shrinks_to: 10, drop: 1 },
 ];
 

@@ -1,12 +1,12 @@
-/** `slipway tokens`: who may talk to the server. */
+/** `slipway tokens`: lists, creates and revokes the tokens of people and programs. */
 import { randomUUID } from 'node:crypto';
 import { Option } from 'commander';
 import { tokenRoles } from '../../../contract/security/roles.ts';
 import type { Token, TokenRole } from '../../../contract/security/token.ts';
 import { type Cli, type MakeCommand, SlipwayCommand } from '../../command.ts';
 import type { Session } from '../../connection/session.ts';
-import { tokenColumns } from '../../render/security/token.ts';
-import { relative } from '../../render/text/duration.ts';
+import { ageSince, relative } from '../../render/text/duration.ts';
+import type { Column } from '../../render/text/table.ts';
 import { printable } from '../../render/text/text.ts';
 import { duration } from '../../terminal/option-values.ts';
 import { printListing } from '../../terminal/print-listing.ts';
@@ -21,6 +21,20 @@ interface CreateOptions {
 }
 
 const scopeOf = ({ tenant, pool }: Token) => (pool ? `pool ${pool}` : tenant ? `tenant ${tenant}` : 'all tenants');
+
+const tokenColumns = (nowMs: number): Column<Token>[] => [
+  { title: 'TOKEN', value: (token) => token.token_id },
+  { title: 'NAME', value: (token) => token.name, shrinks_to: 10 },
+  { title: 'ROLE', value: (token) => token.role },
+  { title: 'TENANT', value: ({ tenant, pool }) => (pool ? `pool ${pool}` : (tenant ?? '(all)')), shrinks_to: 8 },
+  { title: 'LAST USED', value: (token) => (token.last_used_at ? relative(token.last_used_at, nowMs) : 'never') },
+  {
+    title: 'EXPIRES',
+    value: (token) => (token.expires_at ? relative(token.expires_at, nowMs) : 'never'),
+    tone: (token) => (token.expires_at && Date.parse(token.expires_at) < nowMs ? 'bad' : undefined),
+  },
+  { title: 'AGE', value: (token) => ageSince(token.created_at, nowMs), align: 'right', drop: 1 },
+];
 
 const makeList = (cli: Cli) =>
   new SlipwayCommand('tokens list').description('List the tokens, without their secrets.').action(
@@ -37,12 +51,12 @@ const makeList = (cli: Cli) =>
 
 const makeCreate = (cli: Cli) =>
   new SlipwayCommand('tokens create')
-    .description('Make a token. It is shown once.')
+    .description('Create a token. It is shown once.')
     .requiredOption('-n, --name <name>', 'what it is for')
     .addOption(new Option('-r, --role <role>', 'what it may do').choices(tokenRoles).makeOptionMandatory())
     .option('--tenant <tenant>', 'only this tenant’s allocations; without it, everything')
-    .option('--pool <pool>', 'of a relay: the pool whose beats it may pass on')
-    .option('--ttl <time>', 'how long it holds: 12h, 30d; without it, until it is deleted', duration)
+    .option('--pool <pool>', 'for the role relay: the pool whose heartbeats it may forward')
+    .option('--ttl <time>', 'how long it is valid: 12h, 30d; without it, until it is deleted', duration)
     .examples(
       'slipway tokens create --name ci --role operator --tenant team-a --ttl 30d > ci.token',
       'slipway tokens create --name rack-7 --role relay --pool metal > relay.token',
@@ -52,7 +66,8 @@ const makeCreate = (cli: Cli) =>
         const body = {
           name,
           role,
-          // An empty value, as from an unset variable, is the server's to refuse: without a tenant the token sees everything.
+          // Sends an empty tenant (an unset variable) too: the server refuses it. Without a tenant
+          // the token sees everything.
           ...(tenant !== undefined && { tenant }),
           ...(pool !== undefined && { pool }),
           ...(ttl !== undefined && { ttl_seconds: ttl }),
@@ -65,10 +80,10 @@ const makeCreate = (cli: Cli) =>
         }
         const scope = scopeOf(token);
         const end = token.expires_at ? `expires ${relative(token.expires_at, session.clock.nowMs())}` : 'never expires';
-        // The secret alone goes to stdout, so that it can be sent into a file without ever being seen.
+        // Only the secret goes to stdout, so that it can be redirected to a file unseen.
         printLines(err, [
           `${err.paint('good', '✔')} ${err.paint('strong', token.token_id)} ${token.name}: ${token.role}, ${scope}, ${end}`,
-          `  Keep it now; it is not shown again. ${token.pool ? 'Give it to slipway relay' : 'Use it as SLIPWAY_TOKEN or'} with --token-file.`,
+          `  Save it now; it is not shown again. ${token.pool ? 'Give it to slipway relay' : 'Use it as SLIPWAY_TOKEN or'} with --token-file.`,
         ]);
         printLines(out, [token.token ?? '']);
         return undefined;
@@ -78,23 +93,23 @@ const makeCreate = (cli: Cli) =>
 function revokedLines(id: string, token: Token | undefined, { terminal, commandLine }: Session): string[] {
   const { paint } = terminal.out;
   const named = token ? `${id} ${printable(token.name)}` : id;
-  const revoked = `${paint('good', '✔')} ${named} is revoked: whoever shows it is refused from now on`;
+  const revoked = `${paint('good', '✔')} ${named} is revoked and refused from now on`;
   if (!token?.pool) return [revoked];
   const another = commandLine('tokens', 'create', '--name', 'NAME', '--role', 'relay', '--pool', token.pool);
   return [
     revoked,
-    `  Its relay passes on no more beats, and the machines behind it go offline unless it gets another: ${another}`,
+    `  Its relay can forward no more heartbeats, and the machines behind it go offline. Create another: ${another}`,
   ];
 }
 
 const makeDelete = (cli: Cli) =>
   new SlipwayCommand('tokens delete')
     .alias('revoke')
-    .description('Revoke a token; it stops working at once.')
+    .description('Revoke a token. It stops working at once.')
     .argument('<id>', 'the token’s id, from the list')
     .action(
       cli.run(async (session, _, [id = '']) => {
-        // Afterwards it is not listed any more, and what it was for is what matters then.
+        // Reads its name and pool first: a revoked token is no longer listed.
         const { items } = await session.call('token-list', {});
         await session.call('token-delete', { params: { id }, idempotency_key: randomUUID() });
         const { out } = session.terminal;
@@ -114,7 +129,7 @@ const makeDelete = (cli: Cli) =>
 
 export const makeTokens: MakeCommand = (cli) =>
   new SlipwayCommand('tokens')
-    .description('List, make and revoke tokens of people and programs.')
+    .description('List, create and revoke the tokens of people and programs.')
     .addCommand(makeList(cli), { isDefault: true })
     .addCommand(makeCreate(cli))
     .addCommand(makeDelete(cli));

@@ -1,4 +1,4 @@
-/** `slipway brake`: what is held back, by what and until when; and the way to let it go on. */
+/** `slipway brake`: shows what is held back, why and until when, and releases holds. */
 import { randomUUID } from 'node:crypto';
 import { type Cli, type MakeCommand, SlipwayCommand } from '../../command.ts';
 import type { Session } from '../../connection/session.ts';
@@ -18,7 +18,7 @@ const contextOf = (session: Session) => ({
 
 const makeShow = (cli: Cli) =>
   new SlipwayCommand('brake show')
-    .description('Show what is held back, why and until when, maintenance, and when the control plane itself was away.')
+    .description('Show held verdicts, why and until when, maintenance windows, and gaps of the control plane.')
     .action(
       cli.run(async (session) => {
         const brake = await session.call('brake-get', {});
@@ -30,8 +30,8 @@ const makeShow = (cli: Cli) =>
 
 const makeResume = (cli: Cli) =>
   new SlipwayCommand('brake resume')
-    .description('Let held verdicts go on at once: those of one hold, or all. Maintenance windows are not touched.')
-    .requiredOption('-r, --reason <text>', 'why; kept as evidence under your name')
+    .description('Release held verdicts at once: those of one hold, or all. Maintenance windows stay.')
+    .requiredOption('-r, --reason <text>', 'why; recorded as evidence under your name')
     .option('--hold <id>', 'only this hold, from slipway brake')
     .examples('slipway brake resume --hold hold_… --reason "the rack is really gone"')
     .action(
@@ -45,7 +45,7 @@ const makeResume = (cli: Cli) =>
           printJson(out, brake);
           return;
         }
-        const what = hold === undefined ? 'Nothing is held by the brake any more' : `${hold} is let go`;
+        const what = hold === undefined ? 'The brake holds nothing now' : `${hold} is released`;
         printLines(out, [
           `${out.paint('good', '✔')} ${out.paint('strong', `${what}; the rules decide again within seconds`)}`,
         ]);
@@ -55,6 +55,6 @@ const makeResume = (cli: Cli) =>
 
 export const makeBrake: MakeCommand = (cli) =>
   new SlipwayCommand('brake')
-    .description('See what is held back and let it go on.')
+    .description('Show what the brake holds back, and release it.')
     .addCommand(makeShow(cli), { isDefault: true })
     .addCommand(makeResume(cli));

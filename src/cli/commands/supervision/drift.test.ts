@@ -1,4 +1,4 @@
-/** Findings, as a program meets the commands. */
+/** `slipway drift` and `slipway verify-store` against a scripted server. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { runCli } from '../../testing/run-cli.ts';
 import { sampleIds, sampleNode } from '../../testing/samples.ts';
@@ -14,22 +14,22 @@ beforeEach(async () => {
 const slipway = (...args: string[]) => runCli(args, { server: server.url });
 
 describe('drift', () => {
-  test('open findings with both sides', async () => {
+  test('lists open findings with both sides', async () => {
     server.on('drift-list', () => ({ body: { items: [sampleFinding()], next_cursor: null } }));
     const { code, stdout } = await slipway('drift');
     expect(code).toBe(0);
     expect(stdout).toContain('find_1');
     expect(stdout.replaceAll(/\s+/g, ' ')).toContain(
-      'we hold status ready, status_since 2026-01-01 12:02:00Z; found state absent, driver local',
+      'our record: status ready, status_since 2026-01-01 12:02:00Z; found: state absent, driver local',
     );
     expect(server.callsOf('drift-list')[0]?.query).not.toHaveProperty('status');
   });
-  test('nothing found is said', async () => {
+  test('says that there are no findings', async () => {
     server.on('drift-list', () => ({ body: { items: [], next_cursor: null } }));
-    expect((await slipway('drift')).stdout).toBe('Nothing is found: what we hold is what is there.\n');
+    expect((await slipway('drift')).stdout).toBe('No open findings: our records match the machines.\n');
     expect((await slipway('drift', 'list', '--status', 'accepted')).stdout).toBe('No finding is accepted.\n');
   });
-  test('a decision with its reason, or only what would come of it', async () => {
+  test('repairs with a reason, and accepts as a dry run without one', async () => {
     server.on('drift-repair', () => ({ body: sampleDecided() }));
     server.on('drift-accept', () => ({ body: sampleDecided({ dry_run: true }) }));
     const done = await slipway('drift', 'repair', 'find_1', '--reason', 'the rack was sold');
@@ -39,14 +39,14 @@ describe('drift', () => {
       body: { reason: 'the rack was sold' },
     });
     const predicted = await slipway('drift', 'accept', 'find_1', '--dry-run');
-    expect(predicted.stdout).toMatch(/^○ Nothing was done\. To accept find_1 would mean: /);
+    expect(predicted.stdout).toMatch(/^○ Dry run: nothing was done\. accept find_1 would mean: /);
     expect(server.callsOf('drift-accept')[0]?.body).toEqual({ reason: expect.any(String), dry_run: true });
     expect((await slipway('drift', 'repair', 'find_1')).code).toBe(2);
-    server.refuse('drift-repair', { code: 'action_illegal', status: 409, title: 'That cannot be done in this state' });
+    server.refuse('drift-repair', { code: 'action_illegal' });
     const { stderr } = await slipway('drift', 'repair', 'find_1', '--reason', 'x');
-    expect(stderr).toMatch(/See what is still open: \S*slipway drift\n/);
+    expect(stderr).toMatch(/List the open ones: \S*slipway drift\n/);
   });
-  test('a store that is what its evidence says, and one that is not', async () => {
+  test('verify-store reports differing rows, wrong counts and nodes left behind', async () => {
     const page = { compared: 500, untold: 0, items: [], next_cursor: 'nodes:node_9' };
     const apart = {
       subject: 'alloc_1',
@@ -66,16 +66,15 @@ describe('drift', () => {
     const sound = await slipway('verify-store');
     expect(sound).toMatchObject({
       code: 0,
-      stdout:
-        'All 502 rows are what their evidence says. Of 1 other no evidence is left.\nNo evidence is sealed yet.\n',
+      stdout: '502 rows match their evidence. 1 other row has no evidence left.\nNo evidence is sealed yet.\n',
     });
     expect(server.callsOf('store-verify').map(({ query }) => query.cursor)).toEqual([undefined, 'nodes:node_9']);
     last = { ...last, items: [apart] };
     const broken = await slipway('verify-store');
     expect(broken.code).toBe(1);
-    const said = broken.stdout.replaceAll(/\s+/g, ' ');
-    expect(said).toContain('the row says status active, name a; its evidence status failed, name none');
-    expect(said).toContain('1 row of 502 did not come by the door.');
+    const text = broken.stdout.replaceAll(/\s+/g, ' ');
+    expect(text).toContain('row: status active, name a; evidence: status failed, name none');
+    expect(text).toContain('1 row of 502 differs from its evidence.');
     last = {
       ...last,
       items: [],
@@ -83,20 +82,20 @@ describe('drift', () => {
     };
     const off = await slipway('verify-store');
     expect(off.code).toBe(1);
-    expect(off.stdout).toContain('Counted are 4 nodes ready in p, and there are 3');
+    expect(off.stdout).toContain('The count of nodes ready in p is 4, but there are 3.');
     const ghost = { node_id: 'node_7', pool: 'p', status: 'quarantined', status_since: at, allocation_id: 'alloc_7' };
     last = { ...last, miscounted: [], unretired: [{ ...ghost, proof: 'absent', proven_at: at }] };
     const left = await slipway('verify-store');
     expect(left.code).toBe(1);
     expect(left.stdout).toContain(
-      `node_7 in p is quarantined, but its machine is proven gone since ${at} (last served alloc_7).`,
+      `node_7 in p is quarantined, but its machine is proven gone since ${at} (last held by alloc_7).`,
     );
     expect(left.stdout).toContain('The server retires them within two drift passes.');
     last = { ...last, items: [apart] };
     const { compared, differing } = JSON.parse((await slipway('verify-store', '--json')).stdout);
     expect({ compared, differing }).toEqual({ compared: 503, differing: [apart] });
   });
-  test('an explanation names what was found', async () => {
+  test('explain shows the findings of a node', async () => {
     server.on('node-explain', () => ({ body: sampleExplanation({ findings: [sampleFinding()] }) }));
     const { stdout } = await slipway('explain', sampleIds.node_id);
     expect(stdout).toContain('! Found: its provider shows nothing of the machine any more');

@@ -1,4 +1,4 @@
-/** `slipway drift`: what disagrees, fails again and again or became slower, with both sides, and what you decide about it. */
+/** `slipway drift`: lists findings with both sides, and repairs or accepts them. */
 import { randomUUID } from 'node:crypto';
 import { Option } from 'commander';
 import { findingKinds, findingStatuses } from '../../../lifecycle/findings/findings.ts';
@@ -18,7 +18,7 @@ interface ListOptions {
 
 const makeList = (cli: Cli) =>
   new SlipwayCommand('drift list')
-    .description('List findings with both sides, newest first: the open ones, unless a status is named.')
+    .description('List findings with both sides, newest first; without --status, the open ones.')
     .option('-p, --pool <pool>', 'only those of this pool')
     .addOption(new Option('-k, --kind <kind>', 'only those of this kind').choices([...findingKinds]))
     .addOption(new Option('-s, --status <status>', 'those in this status').choices([...findingStatuses]))
@@ -32,7 +32,7 @@ const makeList = (cli: Cli) =>
         );
         printListing(session, findings, {
           columns: findingColumns(session.clock.nowMs()),
-          empty: status ? `No finding is ${status}.` : 'Nothing is found: what we hold is what is there.',
+          empty: status ? `No finding is ${status}.` : 'No open findings: our records match the machines.',
           summary: (rows) => countByStatus('finding', rows),
         });
         return undefined;
@@ -48,8 +48,8 @@ const makeDecision = (cli: Cli, verb: 'repair' | 'accept', description: string, 
   new SlipwayCommand(`drift ${verb}`)
     .description(description)
     .argument('<id>', 'the finding')
-    .requiredOption('-r, --reason <text>', 'why; kept as evidence under your name')
-    .addOption(dryRunOption('only say what would come of it'))
+    .requiredOption('-r, --reason <text>', 'why; recorded as evidence under your name')
+    .addOption(dryRunOption('only show the effect'))
     .examples(example)
     .action(
       cli.run<DecideOptions>(async (session, { reason, dryRun }, [id = '']) => {
@@ -68,14 +68,14 @@ const makeDecision = (cli: Cli, verb: 'repair' | 'accept', description: string, 
 export const makeDrift: MakeCommand = (cli) =>
   new SlipwayCommand('drift')
     .description(
-      'See where what we hold and what is there disagree, what fails again and again, and boots that became slower.',
+      'Show where our records and the machines disagree, what fails repeatedly, and boots that became slower.',
     )
     .addCommand(makeList(cli), { isDefault: true })
     .addCommand(
       makeDecision(
         cli,
         'repair',
-        'Take a machine that is gone down with proof, or bring a row to what its evidence says.',
+        'Retire the node of a missing machine with proof, or restore a row from its evidence.',
         'slipway drift repair find_… --dry-run',
       ),
     )
@@ -83,7 +83,7 @@ export const makeDrift: MakeCommand = (cli) =>
       makeDecision(
         cli,
         'accept',
-        'Say that it is known; of a row, that it holds as it stands.',
+        'Acknowledge a finding; for a row, keep it as it is.',
         'slipway drift accept find_… --reason "moved by hand, see the change log"',
       ),
     );

@@ -1,11 +1,11 @@
-/** `slipway maintenance`: times in which nobody is given up, because somebody works on the machines. */
+/** `slipway maintenance`: declares windows in which verdicts pause for the machines they cover. */
 import { randomUUID } from 'node:crypto';
 import { Option } from 'commander';
 import { moment as momentAt } from '../../../base/clock.ts';
 import { type Cli, type MakeCommand, SlipwayCommand } from '../../command.ts';
-import { hintLines } from '../../render/allocations/outcome.ts';
 import { coverage, maintenanceColumns } from '../../render/supervision/maintenance.ts';
 import { momentAndDistance } from '../../render/text/duration.ts';
+import { hintLines } from '../../render/text/hints.ts';
 import { CliFailure } from '../../terminal/failure.ts';
 import { duration, labels, moment } from '../../terminal/option-values.ts';
 import { printListing } from '../../terminal/print-listing.ts';
@@ -22,7 +22,7 @@ interface StartOptions {
 }
 
 const makeList = (cli: Cli) =>
-  new SlipwayCommand('maintenance list').description('List the windows that are open or will be.').action(
+  new SlipwayCommand('maintenance list').description('List open and planned windows.').action(
     cli.run(async (session) => {
       const { items } = await session.call('maintenance-list', {});
       printListing(
@@ -30,51 +30,48 @@ const makeList = (cli: Cli) =>
         { items, truncated: false },
         {
           columns: maintenanceColumns(session.clock.nowMs()),
-          empty: 'No maintenance window is open or planned: every rule decides everywhere.',
+          empty: 'No maintenance window is open or planned.',
         },
       );
       return undefined;
     }),
   );
 
-/** What can be seen to be missing here is said before anything is sent. */
 function endOf({ until, for: seconds, from }: StartOptions, nowMs: number): string {
   if (until !== undefined) return until;
   if (seconds === undefined)
     throw new CliFailure('usage', 'A maintenance window needs an end', {
-      remedy: 'Say --for 2h, or --until 2026-01-31T14:00:00Z.',
+      remedy: 'Add --for 2h, or --until 2026-01-31T14:00:00Z.',
     });
   return momentAt((from === undefined ? nowMs : Date.parse(from)) + seconds * 1000).toISOString();
 }
 
-function mustNameSomebody({ pool, zone, label }: StartOptions): void {
+function requireScope({ pool, zone, label }: StartOptions): void {
   if (pool !== undefined || zone !== undefined || label !== undefined) return;
-  throw new CliFailure('usage', 'A maintenance window must say which machines', {
-    why: 'One over everything would hide every failure.',
-    remedy: 'Name them with --pool, --zone or --label; together they narrow it.',
+  throw new CliFailure('usage', 'A maintenance window must name its machines', {
+    why: 'A window over the whole fleet would hide every failure.',
+    remedy: 'Name them with --pool, --zone or --label. A machine must match all of them.',
   });
 }
 
 const makeStart = (cli: Cli) =>
   new SlipwayCommand('maintenance start')
-    .description(
-      'Hold verdicts that would give machines up, until a time. Under a name that is taken, the window is replaced.',
-    )
+    .description('Pause verdicts for machines until a time. A window with the same name is replaced.')
     .argument('<name>', 'a name for the window')
     .option('-p, --pool <pool>', 'machines of this pool')
     .option('--zone <zone>', 'machines in this zone')
-    .option('-l, --label <key=value>', 'machines with this label; may be given several times', labels)
-    .option('--from <moment>', 'when it begins; without it, now', moment)
+    .option('-l, --label <key=value>', 'machines with this label; may be repeated', labels)
+    .option('--from <moment>', 'when it begins; default now', moment)
     .addOption(
       new Option('--until <moment>', 'when it ends, like 2026-01-31T14:00:00Z').argParser(moment).conflicts('for'),
     )
     .option('--for <time>', 'how long it lasts, like 45m or 2h', duration)
-    .requiredOption('-r, --reason <text>', 'why; everybody who asks about a held machine reads it')
+    .requiredOption('-r, --reason <text>', 'why; shown with every held machine')
     .examples('slipway maintenance start switch-upgrade --zone eu-1 --for 2h --reason "new switch in rack 7"')
     .action(
       cli.run<StartOptions>(async (session, options, [name = '']) => {
         const { pool, zone, label, from, reason } = options;
-        mustNameSomebody(options);
+        requireScope(options);
         const nowMs = session.clock.nowMs();
         const window = await session.call('maintenance-put', {
           params: { name },
@@ -95,7 +92,7 @@ const makeStart = (cli: Cli) =>
         }
         const begins = from === undefined ? '' : ` from ${momentAndDistance(window.starts_at, nowMs)}`;
         printLines(out, [
-          `${out.paint('good', '✔')} ${out.paint('strong', window.name)}: nobody of ${coverage(window)} is given up${begins} until ${momentAndDistance(window.ends_at, nowMs)}`,
+          `${out.paint('good', '✔')} ${out.paint('strong', window.name)}: verdicts pause for ${coverage(window)}${begins} until ${momentAndDistance(window.ends_at, nowMs)}`,
           ...hintLines([['End it sooner', session.commandLine('maintenance', 'end', window.name)]], out.paint),
         ]);
         return undefined;
@@ -104,22 +101,21 @@ const makeStart = (cli: Cli) =>
 
 const makeEnd = (cli: Cli) =>
   new SlipwayCommand('maintenance end')
-    .description('End a maintenance window now; what was held is decided again within seconds.')
+    .description('End a maintenance window now. The rules decide again within seconds.')
     .argument('<name>', 'the window')
     .action(
       cli.run(async (session, _, [name = '']) => {
         await session.call('maintenance-delete', { params: { name }, idempotency_key: randomUUID() });
         const { out } = session.terminal;
         if (session.json) printJson(out, { name, ended: true });
-        else
-          printLines(out, [`${out.paint('good', '✔')} ${name} is over; what it held is decided again within seconds`]);
+        else printLines(out, [`${out.paint('good', '✔')} ${name} has ended; the rules decide again within seconds`]);
         return undefined;
       }),
     );
 
 export const makeMaintenance: MakeCommand = (cli) =>
   new SlipwayCommand('maintenance')
-    .description('Say where somebody works, so that nobody there is given up.')
+    .description('Declare a maintenance window; verdicts pause for the machines it covers.')
     .addCommand(makeList(cli), { isDefault: true })
     .addCommand(makeStart(cli))
     .addCommand(makeEnd(cli));

@@ -1,4 +1,4 @@
-/** The residue ledger as a program meets its commands. */
+/** `slipway residue` against a scripted server. */
 import { beforeEach, expect, test } from 'vitest';
 import { runCli } from '../../testing/run-cli.ts';
 import { sampleIds, sampleOperation } from '../../testing/samples.ts';
@@ -15,21 +15,21 @@ beforeEach(async () => {
 });
 const slipway = (...args: string[]) => runCli(args, { server: server.url });
 
-test('shows what is open, with what was last seen of it', async () => {
+test('lists open entries with what was last seen', async () => {
   const { code, stdout } = await slipway('residue');
   expect(code).toBe(0);
-  for (const told of ['res_1', 'force-release', 'directory', '1.5/h', 'still there on host rack-7'])
-    expect(stdout).toContain(told);
+  for (const cell of ['res_1', 'force-release', 'directory', '1.5/h', 'still there on host rack-7'])
+    expect(stdout).toContain(cell);
   expect(server.callsOf('residue-list').map(({ query }) => query.status)).toEqual(['open']);
 });
 
-test('--all asks for what is over as well, and says so where nothing is left', async () => {
+test('--all includes settled entries, and an empty ledger is said', async () => {
   server.on('residue-list', () => ({ body: { items: [], next_cursor: null } }));
-  expect((await slipway('residue', '--all')).stdout).toContain('Nothing is left behind.');
+  expect((await slipway('residue', '--all')).stdout).toContain('There is no residue.');
   expect(server.callsOf('residue-list').map(({ query }) => query.status)).toEqual([undefined]);
 });
 
-test.for(['verify', 'adopt', 'delete'] as const)('%s hands the reason on', async (deed) => {
+test.for(['verify', 'adopt', 'delete'] as const)('%s sends the reason', async (deed) => {
   const operation = deed === 'adopt' ? null : sampleOperation();
   server.on(`residue-${deed}`, () => ({
     body: { residue: entry, operation, dry_run: false, predicts: { says: 'it is looked at' } },
@@ -42,15 +42,15 @@ test.for(['verify', 'adopt', 'delete'] as const)('%s hands the reason on', async
   expect(call).toMatchObject({ params: { id: 'res_1' }, body: { reason: 'because' } });
 });
 
-test('nothing is done without a reason: exit 2', async () => {
+test('requires a reason: exit 2', async () => {
   expect((await slipway('residue', 'delete', 'res_1')).code).toBe(2);
   expect(server.callsOf('residue-delete')).toEqual([]);
 });
 
-test('a dry run says what would come of it, and that nothing was done', async () => {
+test('a dry run prints the effect', async () => {
   const predicts = { says: 'it is destroyed and proven gone' };
   server.on('residue-delete', () => ({ body: { residue: entry, operation: null, dry_run: true, predicts } }));
   const { stdout } = await slipway('residue', 'delete', 'res_1', '--dry-run');
-  expect(stdout).toBe('○ Nothing was done. To delete res_1 would mean: it is destroyed and proven gone\n');
+  expect(stdout).toBe('○ Dry run: nothing was done. delete res_1 would mean: it is destroyed and proven gone\n');
   expect(server.callsOf('residue-delete')[0]?.body).toEqual({ reason: expect.any(String), dry_run: true });
 });

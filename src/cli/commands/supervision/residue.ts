@@ -1,16 +1,42 @@
-/** `slipway residue`: what is left upstream without a live owner, and what can be done about it. */
+/**
+ * `slipway residue`: lists what forced releases may have left behind, and verifies, adopts or
+ * deletes it.
+ */
 import { randomUUID } from 'node:crypto';
 import { Option } from 'commander';
 import type { Residue } from '../../../contract/supervision/residue.ts';
 import { type ResidueStatus, residueStatuses } from '../../../lifecycle/findings/residue.ts';
 import { type Cli, type MakeCommand, SlipwayCommand } from '../../command.ts';
 import { collect } from '../../connection/pages.ts';
-import { hintLines } from '../../render/allocations/outcome.ts';
-import { residueColumns } from '../../render/supervision/residue.ts';
+import { ageSince } from '../../render/text/duration.ts';
+import { hintLines } from '../../render/text/hints.ts';
+import type { Column } from '../../render/text/table.ts';
 import { printable } from '../../render/text/text.ts';
 import { dryRunOption, limitOption } from '../../terminal/option-values.ts';
 import { countByStatus, printListing } from '../../terminal/print-listing.ts';
 import { printJson, printLines } from '../../terminal/terminal.ts';
+
+const cost = ({ cost_per_hour }: Residue) => (cost_per_hour === null ? '' : `${cost_per_hour}/h`);
+
+const lastSeen = ({ status, seen, settled_reason, settled_by, reason }: Residue) =>
+  printable(
+    status === 'open'
+      ? (seen ?? reason)
+      : [settled_reason ?? seen, settled_by && `by ${settled_by.name}`].filter(Boolean).join(', '),
+  );
+
+const residueColumns = (nowMs: number): Column<Residue>[] => [
+  { title: 'RESIDUE', value: (row) => row.residue_id },
+  { title: 'STATUS', value: (row) => row.status, tone: (row) => (row.status === 'open' ? 'warn' : 'quiet') },
+  { title: 'WHY', value: (row) => row.why },
+  { title: 'WHAT', value: (row) => printable(`${row.kind} ${row.resource}`), shrinks_to: 16 },
+  { title: 'POOL', value: (row) => row.pool ?? '', drop: 6, optional: true },
+  { title: 'HOST', value: (row) => printable(row.host ?? ''), drop: 8, optional: true },
+  { title: 'COST', value: cost, align: 'right', optional: true },
+  { title: 'AGE', value: (row) => ageSince(row.since, nowMs), align: 'right' },
+  { title: 'LOOKED', value: (row) => ageSince(row.verified_at, nowMs), align: 'right', drop: 7, optional: true },
+  { title: 'SAYS', value: lastSeen, drop: 5, below: true },
+];
 
 interface ListOptions {
   status?: ResidueStatus;
@@ -21,10 +47,10 @@ interface ListOptions {
 
 const makeList = (cli: Cli) =>
   new SlipwayCommand('residue list')
-    .description('List what is left upstream without a live owner, newest first; without --all, what is still open.')
+    .description('List residue, newest first; without --all, only open entries.')
     .addOption(new Option('-s, --status <status>', 'only those in this status').choices(residueStatuses))
     .option('-p, --pool <pool>', 'only those of this pool')
-    .option('-a, --all', 'also what is gone or was taken over')
+    .option('-a, --all', 'include what is gone or adopted')
     .addOption(limitOption(50))
     .action(
       cli.run<ListOptions>(async (session, { status, pool, all, limit }) => {
@@ -36,44 +62,44 @@ const makeList = (cli: Cli) =>
         );
         printListing(session, listing, {
           columns: residueColumns(session.clock.nowMs()),
-          empty: 'Nothing is left behind.',
+          empty: 'There is no residue.',
           summary: (rows) => countByStatus('entry', rows),
         });
         return undefined;
       }),
     );
 
-interface Deed {
+interface ResidueAction {
   does: string;
   done: string;
   example: string;
 }
 
-const deeds = {
+const residueActions = {
   verify: {
-    does: 'Look now whether it is still there.',
-    done: 'is being looked at',
+    does: 'Check now whether it is still there.',
+    done: 'is being checked',
     example: 'slipway residue verify res_… --reason "the mount was repaired"',
   },
   adopt: {
-    does: 'Take it over under your name; from then on it is yours, and nobody counts it as left behind.',
+    does: 'Take it over under your name. It no longer counts as residue.',
     done: 'is yours now',
     example: 'slipway residue adopt res_… --reason "kept for the investigation"',
   },
   delete: {
-    does: 'Destroy what carries our tags, and prove it gone.',
-    done: 'is being destroyed',
-    example: 'slipway residue delete res_… --reason "nobody misses it"',
+    does: 'Delete what carries our tags, and prove it gone.',
+    done: 'is being deleted',
+    example: 'slipway residue delete res_… --reason "no longer needed"',
   },
-} as const satisfies Record<string, Deed>;
+} as const satisfies Record<string, ResidueAction>;
 
-const makeDeed = (cli: Cli, name: keyof typeof deeds) => {
-  const { does, done, example } = deeds[name];
+const makeAction = (cli: Cli, name: keyof typeof residueActions) => {
+  const { does, done, example } = residueActions[name];
   return new SlipwayCommand(`residue ${name}`)
     .description(does)
     .argument('<id>', 'the entry, from slipway residue')
-    .requiredOption('-r, --reason <text>', 'why; kept as evidence under your name')
-    .addOption(dryRunOption('only say what would come of it'))
+    .requiredOption('-r, --reason <text>', 'why; recorded as evidence under your name')
+    .addOption(dryRunOption('only show the effect'))
     .examples(example)
     .action(
       cli.run<{ reason: string; dryRun?: boolean }>(async (session, { reason, dryRun }, [id = '']) => {
@@ -88,10 +114,10 @@ const makeDeed = (cli: Cli, name: keyof typeof deeds) => {
           return undefined;
         }
         const { residue, operation, dry_run, predicts } = acted;
-        const says = printable(predicts.says);
+        const effect = printable(predicts.says);
         if (dry_run) {
           printLines(out, [
-            `${out.paint('warn', '○')} ${out.paint('strong', 'Nothing was done.')} To ${name} ${residue.residue_id} would mean: ${says}`,
+            `${out.paint('warn', '○')} ${out.paint('strong', 'Dry run: nothing was done.')} ${name} ${residue.residue_id} would mean: ${effect}`,
           ]);
           return undefined;
         }
@@ -108,8 +134,8 @@ const makeDeed = (cli: Cli, name: keyof typeof deeds) => {
 
 export const makeResidue: MakeCommand = (cli) =>
   new SlipwayCommand('residue')
-    .description('See what is left upstream without a live owner; verify, adopt or delete it.')
+    .description('Show what forced releases may have left behind; verify, adopt or delete it.')
     .addCommand(makeList(cli), { isDefault: true })
-    .addCommand(makeDeed(cli, 'verify'))
-    .addCommand(makeDeed(cli, 'adopt'))
-    .addCommand(makeDeed(cli, 'delete'));
+    .addCommand(makeAction(cli, 'verify'))
+    .addCommand(makeAction(cli, 'adopt'))
+    .addCommand(makeAction(cli, 'delete'));

@@ -1,12 +1,55 @@
-/** `slipway sweeps`: whether the rules run, and what they did. */
+/** `slipway sweeps`: lists the sweeps of a replica with their last runs. */
+import type { Static } from 'typebox';
+import type { SweepRun as SweepRunSchema } from '../../../contract/supervision/supervision.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
-import { sweepColumns } from '../../render/supervision/sweep.ts';
-import { renderTable } from '../../render/text/table.ts';
+import { relative, taken } from '../../render/text/duration.ts';
+import { type Column, renderTable } from '../../render/text/table.ts';
+import { printable } from '../../render/text/text.ts';
 import { fitOf, printJson, printLines } from '../../terminal/terminal.ts';
+
+export type SweepRun = Static<typeof SweepRunSchema>;
+
+const counted = (count: number) => (count === 0 ? '' : String(count));
+
+const trouble = (sweep: SweepRun, nowMs: number): string => {
+  if (sweep.error)
+    return `failed ${sweep.failed_at ? relative(sweep.failed_at, nowMs) : ''}: ${printable(sweep.error)}`;
+  return sweep.waiting ? 'waits: this replica may have missed heartbeats' : '';
+};
+
+const took = (seconds: number) => (seconds < 1 ? `${Math.max(1, Math.round(seconds * 1000))} ms` : taken(seconds));
+
+const sweepColumns = (nowMs: number): Column<SweepRun>[] => [
+  { title: 'RULE', value: (sweep) => sweep.name, tone: (sweep) => (sweep.error ? 'bad' : undefined) },
+  { title: 'LAST RUN', value: ({ last_run_at }) => (last_run_at ? relative(last_run_at, nowMs) : 'not yet') },
+  {
+    title: 'TOOK',
+    value: ({ last_seconds }) => (last_seconds === null ? '' : took(last_seconds)),
+    align: 'right',
+    drop: 7,
+  },
+  {
+    title: 'LATE BY',
+    value: ({ lateness_seconds }) => (lateness_seconds === null ? '' : taken(lateness_seconds)),
+    align: 'right',
+  },
+  { title: 'DECIDED', value: ({ decided }) => counted(decided), align: 'right' },
+  { title: 'HELD', value: ({ held }) => counted(held), align: 'right' },
+  { title: 'WOULD HAVE', value: ({ would_have }) => counted(would_have), align: 'right', drop: 6 },
+  { title: 'RUNS', value: ({ runs }) => String(runs), align: 'right', drop: 8 },
+  {
+    title: 'TROUBLE',
+    value: (sweep) => trouble(sweep, nowMs),
+    drop: 5,
+    below: true,
+    optional: true,
+    tone: () => 'bad',
+  },
+];
 
 export const makeSweeps: MakeCommand = (cli) =>
   new SlipwayCommand('sweeps')
-    .description('List the rules at work on the replica that answers: last run, lateness, what each decided and held.')
+    .description('List the sweeps of the replica that answers: last run, lateness, verdicts given and held.')
     .action(
       cli.run(async (session) => {
         const runs = await session.call('sweep-list', {});

@@ -1,4 +1,4 @@
-/** Allocations as a person reads them. */
+/** Allocations as text: table columns, and one in full. */
 import type { Allocation } from '../../../contract/allocation.ts';
 import type { FoundRequest } from '../../../contract/fleet/find.ts';
 import type { Node } from '../../../contract/node.ts';
@@ -11,7 +11,9 @@ import { printable, truncate } from '../text/text.ts';
 import { isOver } from './progress.ts';
 import { failedReleaseConcern, isReleaseFailed, nextTrySentence } from './release-failure.ts';
 
-/** What it is doing, or why it stands still. That one is in use because its machine came up needs no word. */
+/**
+ * Its progress, or why it does not proceed. Empty for an active one without a particular reason.
+ */
 export function allocationConcern(allocation: Allocation, nowMs: number): string {
   const { progress, reason, status, verdict } = allocation;
   if (progress && !isOver(progress))
@@ -32,27 +34,28 @@ export const allocationColumns = (nowMs: number): Column<Allocation>[] => [
   { title: 'TENANT', value: (row) => row.tenant, shrinks_to: 6, drop: 7 },
 ];
 
-/** Where its machine stands, where that is not what the allocation says. */
-const machineOf = (machine: Node, nowMs: number) =>
+const machineStatus = (machine: Node, nowMs: number) =>
   [`${machine.status} for ${ageSince(machine.status_since, nowMs)}`, printable(machine.verdict?.reason ?? '')]
     .filter(Boolean)
     .join(': ');
 
-/** Every request that touched it, oldest first. One is the allocation's own, which is told with its facts. */
+/**
+ * Every request that touched it, oldest first. A single one is the allocation's own, shown above.
+ */
 export function requestLines(requests: FoundRequest[], nowMs: number, { paint, width }: Fit): string[] {
   if (requests.length < 2) return [];
   return [
     '',
     paint('strong', 'Requests that touched it'),
     ...requests.map(({ correlation_id, at, summary, actor }) => {
-      const told = `${relative(at, nowMs)}  ${printable(summary)}${actor ? ` — by ${printable(actor)}` : ''}`;
-      return `  ${correlation_id}  ${truncate(told, width - correlation_id.length - 4)}`;
+      const text = `${relative(at, nowMs)}  ${printable(summary)}${actor ? ` — by ${printable(actor)}` : ''}`;
+      return `  ${correlation_id}  ${truncate(text, width - correlation_id.length - 4)}`;
     }),
   ];
 }
 
 export function allocationLines(allocation: Allocation, machine: Node | null, nowMs: number, fit: Fit): string[] {
-  // That its machine was ready once is no reason any more.
+  // Its reason says that the machine became ready, which is no longer true.
   const outdated = allocation.status === 'active' && machine !== null && machine.status !== 'ready';
   const { verdict, budget_seconds, budget_source } = allocation;
   const budget = budget_seconds === null ? '' : ` · budget ${budget_seconds} s from ${budget_source}`;
@@ -60,7 +63,7 @@ export function allocationLines(allocation: Allocation, machine: Node | null, no
     ['pool', allocation.pool],
     ['tenant', allocation.tenant],
     ['node', allocation.node_id],
-    ['its machine', outdated && machine ? machineOf(machine, nowMs) : null, 'warn'],
+    ['its machine', outdated && machine ? machineStatus(machine, nowMs) : null, 'warn'],
     ['endpoint', allocation.endpoint && printable(allocation.endpoint)],
     ['operation', allocation.workflow_id],
     ['because', outdated || allocation.reason === verdict?.reason ? null : printable(allocation.reason ?? '')],

@@ -1,4 +1,4 @@
-/** Operations as a person reads them: in a table, and one with its steps. */
+/** Operations as text: table columns, and one with its steps. */
 import type { Operation, Step } from '../../../contract/operation.ts';
 import { titleLine } from '../machines/node.ts';
 import { ageSince, momentAndDistance, relative, secondsSince, taken, usual } from '../text/duration.ts';
@@ -29,7 +29,7 @@ export const operationColumns = (nowMs: number): Column<Operation>[] => [
   { title: 'TOOK', value: (row) => took(row, nowMs), align: 'right' },
   { title: 'AGE', value: (row) => ageSince(row.created_at, nowMs), align: 'right', drop: 6 },
   { title: 'WHY', value: (row) => printable(row.error?.message ?? ''), drop: 5, below: true, optional: true },
-  // What it is about goes below its row where there is no room beside it; it is never left out.
+  // Its subject is never dropped: without room it goes below the row.
   { title: 'ON', value: (row) => row.allocation_id ?? row.node_id ?? '', drop: 7, below: true, optional: true },
 ];
 
@@ -55,7 +55,7 @@ export function operationLines(operation: Operation, nowMs: number, fit: Fit): s
     ['node', operation.node_id],
     ['by', operation.actor && printable(operation.actor.name)],
     ['attempt', operation.attempt > 1 ? String(operation.attempt) : null],
-    ['says', printable(operation.progress.message)],
+    ['message', printable(operation.progress.message)],
     ['error', error && `${printable(error.message)}  [${error.code}, owner: ${error.owner_layer}]`, 'bad'],
     ['created', momentAndDistance(operation.created_at, nowMs)],
     ['finished', momentAndDistance(operation.finished_at, nowMs)],

@@ -1,4 +1,4 @@
-/** The last words of a waiting: how it ended, how long it took, and the next command. */
+/** How a wait ended: the outcome, how long it took, and the next commands. */
 import type { Allocation } from '../../../contract/allocation.ts';
 import type { Node } from '../../../contract/node.ts';
 import type { Operation } from '../../../contract/operation.ts';
@@ -6,30 +6,19 @@ import { hasEnded } from '../../../lifecycle/deadlines/rescue-window.ts';
 import type { ExitName } from '../../terminal/exit-codes.ts';
 import type { Subject, Target } from '../../wait/subject.ts';
 import { momentInFull, relative, taken } from '../text/duration.ts';
+import { type Hint, hintLines, type RenderContext } from '../text/hints.ts';
 import type { Paint } from '../text/palette.ts';
-import { flow, pad, printable, wrap } from '../text/text.ts';
+import { flow, printable, wrap } from '../text/text.ts';
 import { nextTrySentence } from './release-failure.ts';
 
-export interface ClosingContext {
-  /** What a forced release left on the residue ledger, where it ended without proof. */
-  left_behind?: number;
-  /** What may be done about a release that failed, each with its command. */
-  ways_out?: string[];
-  paint: Paint;
-  width: number;
-  nowMs: number;
-  commandLine(...words: string[]): string;
+export interface OutcomeContext extends RenderContext {
+  /** The number of residue entries, if a forced release ended without proof. */
+  residue_count?: number;
+  /** The open actions on an allocation whose release failed, as lines. */
+  open_actions?: string[];
 }
-
-type Hint = [purpose: string, command: string];
 
 const indent = '  ';
-
-/** Purposes in one column, so that the commands stand under each other and can be copied whole. */
-export function hintLines(hints: Hint[], paint: Paint): string[] {
-  const width = Math.max(0, ...hints.map(([purpose]) => purpose.length));
-  return hints.map(([purpose, command]) => `${indent}${paint('quiet', pad(`${purpose}:`, width + 1))}  ${command}`);
-}
 
 const good = (paint: Paint, text: string) => `${paint('good', '✔')} ${paint('strong', text)}`;
 const doubtful = (paint: Paint, text: string) => `${paint('warn', '!')} ${paint('strong', text)}`;
@@ -43,14 +32,14 @@ const between = (from: string | null | undefined, to: string | null | undefined)
 
 const after = (seconds: number | null) => (seconds === null ? '' : ` after ${taken(seconds)}`);
 
-function whose(parts: (string | null | undefined | false)[], { paint, width }: ClosingContext): string[] {
+function detailLines(parts: (string | null | undefined | false)[], { paint, width }: RenderContext): string[] {
   const known = parts.filter((part): part is string => typeof part === 'string' && part !== '');
   return flow(known, width - indent.length).map((line) => paint('quiet', indent + line));
 }
 
-/** Under the correlation id of what was tried, where that is known: the allocation's own is that of its first request. */
-function blame(allocation: Allocation, operation: Operation | null, context: ClosingContext): string[] {
-  return whose(
+/** Prefers the operation's correlation id: the allocation's is that of its first request. */
+function ownerLines(allocation: Allocation, operation: Operation | null, context: RenderContext): string[] {
+  return detailLines(
     [
       allocation.verdict && `rule ${allocation.verdict.rule}`,
       allocation.owner_layer && `owner: ${allocation.owner_layer}`,
@@ -63,18 +52,23 @@ function blame(allocation: Allocation, operation: Operation | null, context: Clo
 const withoutProof = (
   text: string,
   why: string | null | undefined,
-  left: number,
-  context: ClosingContext,
+  residue_count: number,
+  context: RenderContext,
 ): string[] => [
   doubtful(context.paint, text),
   ...inside(why, context.width),
   ...hintLines(
-    [[`${left === 1 ? '1 entry' : `${left} entries`} on the residue ledger`, context.commandLine('residue')]],
+    [
+      [
+        `${residue_count === 1 ? '1 entry' : `${residue_count} entries`} on the residue ledger`,
+        context.commandLine('residue'),
+      ],
+    ],
     context.paint,
   ),
 ];
 
-type AllocationEnd = (allocation: Allocation, operation: Operation | null, context: ClosingContext) => string[];
+type AllocationEnd = (allocation: Allocation, operation: Operation | null, context: OutcomeContext) => string[];
 
 const allocationEnds: Partial<Record<Allocation['status'], AllocationEnd>> = {
   active: (allocation, _, { paint, commandLine }) => {
@@ -95,14 +89,9 @@ const allocationEnds: Partial<Record<Allocation['status'], AllocationEnd>> = {
   released: (allocation, operation, context) => {
     const { paint, width } = context;
     const seconds = between(operation?.created_at, allocation.released_at ?? operation?.finished_at);
-    if (context.left_behind !== undefined) {
-      const id = allocation.allocation_id;
-      return withoutProof(
-        `${id} is released without proof${after(seconds)}`,
-        allocation.reason,
-        context.left_behind,
-        context,
-      );
+    if (context.residue_count !== undefined) {
+      const text = `${allocation.allocation_id} is released without proof${after(seconds)}`;
+      return withoutProof(text, allocation.reason, context.residue_count, context);
     }
     return [
       good(paint, `${allocation.allocation_id} is released${after(seconds)}`),
@@ -115,13 +104,13 @@ const allocationEnds: Partial<Record<Allocation['status'], AllocationEnd>> = {
     const why = allocation.reason ?? allocation.verdict?.reason ?? operation?.error?.message;
     const rescue =
       !hasEnded(allocation) && allocation.deadline_at && Date.parse(allocation.deadline_at) > nowMs
-        ? `It can still come back by itself until ${momentInFull(allocation.deadline_at)} (${relative(allocation.deadline_at, nowMs)}).`
+        ? `Its machine can still come up until ${momentInFull(allocation.deadline_at)} (${relative(allocation.deadline_at, nowMs)}).`
         : null;
     return [
       bad(paint, `${id} failed${after(between(allocation.created_at, allocation.status_since))}`),
       ...inside(why, width),
       ...inside(rescue, width),
-      ...blame(allocation, operation, context),
+      ...ownerLines(allocation, operation, context),
       ...hintLines(
         [
           ...(allocation.node_id ? [['Why, and what next', commandLine('explain', id)] satisfies Hint] : []),
@@ -141,10 +130,10 @@ const allocationEnds: Partial<Record<Allocation['status'], AllocationEnd>> = {
       bad(paint, `${id} could not be released${after(between(operation?.created_at, allocation.status_since))}`),
       ...inside(why, width),
       ...inside(
-        `${nextTrySentence(allocation, nowMs) ?? 'It is tried again.'} That goes on until it works; the machine stays fenced off meanwhile.`,
+        `${nextTrySentence(allocation, nowMs) ?? 'Slipway tries again.'} It retries until the release succeeds; the machine stays fenced until then.`,
         width,
       ),
-      ...blame(allocation, operation, context),
+      ...ownerLines(allocation, operation, context),
       ...hintLines(
         [
           ['Why, and what next', commandLine('explain', id)],
@@ -154,35 +143,35 @@ const allocationEnds: Partial<Record<Allocation['status'], AllocationEnd>> = {
         ],
         paint,
       ),
-      ...(context.ways_out?.length ? ['', paint('strong', 'What else you can do'), ...context.ways_out] : []),
+      ...(context.open_actions?.length ? ['', paint('strong', 'What else you can do'), ...context.open_actions] : []),
     ];
   },
 };
 
-function nodeEnd(node: Node, exit: ExitName, context: ClosingContext): string[] {
+function nodeEnd(node: Node, exit: ExitName, context: RenderContext): string[] {
   const { paint, width, commandLine } = context;
   const text = `${node.node_id} is ${node.status}`;
   if (exit === 'ok') return [good(paint, text), ...inside(node.verdict?.reason, width)];
   return [
     bad(paint, text),
     ...inside(node.verdict?.reason ?? node.fence_reason, width),
-    ...whose([node.verdict && `rule ${node.verdict.rule}`], context),
+    ...detailLines([node.verdict && `rule ${node.verdict.rule}`], context),
     ...hintLines([['See what happened', commandLine('timeline', node.node_id)]], paint),
   ];
 }
 
-function operationEnd(operation: Operation, exit: ExitName, context: ClosingContext): string[] {
+function operationEnd(operation: Operation, exit: ExitName, context: OutcomeContext): string[] {
   const { paint, width, commandLine } = context;
   const seconds = between(operation.created_at, operation.finished_at);
   const text = `${operation.workflow_id} (${operation.kind}) ${operation.status}${after(seconds)}`;
-  const says = operation.progress.message;
-  if (context.left_behind !== undefined) return withoutProof(text, says, context.left_behind, context);
-  if (exit === 'ok') return [good(paint, text), ...inside(says, width)];
+  const { message } = operation.progress;
+  if (context.residue_count !== undefined) return withoutProof(text, message, context.residue_count, context);
+  if (exit === 'ok') return [good(paint, text), ...inside(message, width)];
   const { error } = operation;
   return [
     bad(paint, text),
     ...inside(error?.message, width),
-    ...whose(
+    ...detailLines(
       [
         error?.code,
         error?.step && `step ${error.step}`,
@@ -203,7 +192,7 @@ function operationEnd(operation: Operation, exit: ExitName, context: ClosingCont
   ];
 }
 
-export function closingLines(subject: Subject, exit: ExitName, context: ClosingContext): string[] {
+export function outcomeLines(subject: Subject, exit: ExitName, context: OutcomeContext): string[] {
   const { allocation, node, operation } = subject;
   if (allocation) return allocationEnds[allocation.status]?.(allocation, operation, context) ?? [];
   if (node) return nodeEnd(node, exit, context);
@@ -213,11 +202,11 @@ export function closingLines(subject: Subject, exit: ExitName, context: ClosingC
 const statusOf = ({ allocation, node, operation }: Subject) =>
   allocation?.status ?? node?.status ?? operation?.status ?? 'not seen yet';
 
-/** The waiting ended before the thing did. */
-export function unfinishedLines(subject: Subject, target: Target, because: string, context: ClosingContext): string[] {
+/** The wait ended by timeout or Ctrl-C, before the subject settled. */
+export function unfinishedLines(subject: Subject, target: Target, because: string, context: RenderContext): string[] {
   const { paint, commandLine } = context;
   return [
-    `${paint('warn', '!')} ${paint('strong', `${because}: ${target.id} is ${statusOf(subject)}, and goes on`)}`,
+    `${paint('warn', '!')} ${paint('strong', `${because}: ${target.id} is ${statusOf(subject)} and continues`)}`,
     ...hintLines(
       [
         ['Follow it again', commandLine('watch', target.id)],

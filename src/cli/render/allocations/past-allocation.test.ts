@@ -1,3 +1,4 @@
+/** The text of an allocation that is over. */
 import { expect, test } from 'vitest';
 import { sampleAllocation, sampleEvidence, sampleIds, sampleNode } from '../../testing/samples.ts';
 import { plain } from '../text/palette.ts';
@@ -11,18 +12,18 @@ const context = {
   commandLine: (...words: string[]) => ['slipway', ...words].join(' '),
 };
 const released = sampleAllocation({ status: 'released', active_at: at(0), released_at: at(20), status_since: at(20) });
-const asked = sampleEvidence({ kind: 'allocation.releasing', at: at(9) });
+const request = sampleEvidence({ kind: 'allocation.releasing', at: at(9) });
 
-test('what a forced release could not prove clean is not said to be given back, nor its failing release to be use', () => {
+test('shows a forced release without proof as quarantined, and counts use until its request', () => {
   const verdict = { rule: 'force-release', reason: 'released by force without proof', at: at(20) };
   const machine = sampleNode({ status: 'quarantined', verdict });
-  const text = pastAllocationLines(released, { asked, machine }, context).join('\n');
+  const text = pastAllocationLines(released, { request, machine }, context).join('\n');
   expect(text).toContain(`${sampleIds.node_id}, quarantined and not given back: released by force without proof`);
   expect(text).toMatch(/in use +for 9m/);
   expect(text).toContain(`slipway explain ${sampleIds.node_id}`);
 });
 
-test('a machine that serves others or is gone was given back', () => {
+test('shows a machine that is reused or gone as given back', () => {
   for (const machine of [sampleNode({ status: 'ready' }), null])
-    expect(pastAllocationLines(released, { asked, machine }, context).join('\n')).toContain('given back');
+    expect(pastAllocationLines(released, { request, machine }, context).join('\n')).toContain('given back');
 });

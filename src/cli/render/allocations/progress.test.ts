@@ -1,3 +1,4 @@
+/** The text of progress: headline, bar, outlook, chips, and how they fit the terminal. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { sampleProgress } from '../../testing/samples.ts';
@@ -34,7 +35,7 @@ const registering = sampleProgress({
 });
 
 describe('the headline', () => {
-  test('says step, label, usual duration and time in this step', () => {
+  test('shows step, label, usual duration and time in this step', () => {
     const expected = { p50_seconds: 2, p90_seconds: 5, samples: 40 };
     expect(headline(view({ ...registering, expected }))).toBe('Step 3/5 · Registering (usually 2–5 s) · 4s');
     const few = { ...expected, p90_seconds: 2.1, samples: 3 };
@@ -44,14 +45,14 @@ describe('the headline', () => {
       'Step 3/5 · Registering (usually 2 s, seen 3 times) · 4s',
     );
   });
-  test('counts on between two messages', () => {
+  test('counts on between two updates', () => {
     expect(headline(view(registering, { seen_seconds_ago: 61 }))).toBe('Step 3/5 · Registering · 1m 05s');
   });
-  test('stands still once the operation is over', () => {
+  test('stops once the operation is over', () => {
     const over = { ...registering, status: 'succeeded' as const };
     expect(headline(view(over, { seen_seconds_ago: 61 }))).toBe('Step 3/5 · Registering · 4s');
   });
-  test('does with the four fields a reader may rely on', () => {
+  test('needs only the four guaranteed fields', () => {
     const bare = { workflow_id: 'op_1', status: 'running', phase: 'register', elapsed_seconds: 7 } as const;
     expect(progressLines(view(bare), { width: 80, paint: plain })).toEqual(['register · 7s', '7s so far']);
     expect(changeLine(view(bare))).toBe('register');
@@ -59,7 +60,7 @@ describe('the headline', () => {
 });
 
 describe('the bar', () => {
-  test('never goes backwards, whatever arrives', () => {
+  test('never goes back', () => {
     const arrivals = fc.array(fc.double({ min: 0, max: 100, noNaN: true }), { minLength: 1 });
     fc.assert(
       fc.property(arrivals, (percents) => {
@@ -80,7 +81,7 @@ describe('the bar', () => {
       },
     );
   });
-  test('is full only when it is done', () => {
+  test('is full only at 100 %', () => {
     expect(barLine(99.9, 10, plain, 'busy')).toBe('━━━━━━━━━╸');
     expect(barLine(100, 10, plain, 'busy')).toBe('━━━━━━━━━━');
     expect(barLine(0, 10, plain, 'busy')).toBe('──────────');
@@ -88,28 +89,28 @@ describe('the bar', () => {
   });
 });
 
-describe('the outlook is honest', () => {
+describe('the outlook', () => {
   const expected = { p50_seconds: 3, p90_seconds: 5, samples: 40 };
   test.each<[string, Partial<ReadableProgress>, number, string]>([
-    ['an estimate', { eta_seconds: 3, expected }, 0, 'about 3s left'],
-    ['it runs down', { eta_seconds: 3, expected }, 2, 'about 1s left'],
-    ['and does not pretend when it has run out', { eta_seconds: 3, expected }, 9, 'should be done by now'],
-    ['no estimate', { eta_seconds: null, expected }, 0, ''],
-    ['no history', { eta_seconds: null, expected: null }, 0, ''],
+    ['shows an estimate', { eta_seconds: 3, expected }, 0, 'about 3s left'],
+    ['counts it down', { eta_seconds: 3, expected }, 2, 'about 1s left'],
+    ['admits that it has passed', { eta_seconds: 3, expected }, 9, 'should be done by now'],
+    ['is empty without an estimate', { eta_seconds: null, expected }, 0, ''],
+    ['is empty without history', { eta_seconds: null, expected: null }, 0, ''],
     [
-      'slow',
+      'names a slow step',
       { eta_seconds: 1, expected, slower_than: 0.928 },
       0,
       'about 1s left · slower than 92 % of earlier runs of this step',
     ],
-    ['not slow', { eta_seconds: 1, expected, slower_than: 0.2 }, 0, 'about 1s left'],
+    ['leaves out a normal step', { eta_seconds: 1, expected, slower_than: 0.2 }, 0, 'about 1s left'],
     [
-      'stalled',
+      'names a stalled step',
       { eta_seconds: null, expected: null, stalled: true },
       0,
-      'stalled: nothing has moved for longer than it usually takes',
+      'stalled: no progress for longer than usual',
     ],
-    ['retry', { eta_seconds: null, expected: null, retry_after_seconds: 30 }, 10, 'next try in 20s'],
+    ['counts down to a retry', { eta_seconds: null, expected: null, retry_after_seconds: 30 }, 10, 'next try in 20s'],
   ])('%s', (_, fields, seen_seconds_ago, text) => {
     expect(outlook(view({ ...registering, ...fields }, { seen_seconds_ago }))).toBe(text);
   });
@@ -121,26 +122,26 @@ describe('chips', () => {
     { name: 'agent', kind: 'agent', state: 'registering', tone: 'busy' as const, detail: 'try 2' },
     { name: 'workers', kind: 'pod', state: 'failed', tone: 'bad' as const, count: 3 },
   ];
-  test('say their state in words and by a mark, never by colour alone', () => {
+  test('show their state by words and a mark, never by colour alone', () => {
     expect(chipLines(parts, 80, plain)).toEqual(['✔ machine up   ◐ agent registering (try 2)   ✖ workers ×3 failed']);
   });
   test('count the nodes of a pool as nodes', () => {
     const pool = { name: 'blastpool', kind: 'pool', state: 'Creating', tone: 'busy' as const, count: 10 };
     expect(chipLines([pool], 80, plain)).toEqual(['◐ blastpool Creating 10n']);
   });
-  test('take another line where there is no room', () => {
+  test('wrap onto another line', () => {
     expect(chipLines(parts, 30, plain)).toEqual(['✔ machine up', '◐ agent registering (try 2)', '✖ workers ×3 failed']);
   });
 });
 
-test('the block fits any width', () => {
+test('fits every width', () => {
   const full = { ...registering, message: 'x'.repeat(300), eta_seconds: 12, slower_than: 0.95 };
   for (const width of [20, 40, 60, 80, 200])
     for (const line of progressLines(view(full), { width, paint: plain }))
       expect(displayWidth(line), `${width}: ${line}`).toBeLessThanOrEqual(width);
 });
 
-test('a message from a machine cannot steer the terminal', () => {
+test('removes control sequences from the message of a machine', () => {
   const evil = { ...registering, message: 'ok\x1b[2J\x1b]0;owned\x07 done\nfake line' };
   const lines = progressLines(view(evil), { width: 80, paint: plain });
   expect(lines.join('\n')).not.toContain('\x1b');

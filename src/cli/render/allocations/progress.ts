@@ -1,6 +1,6 @@
 /**
- * The progress of an operation as a person reads it. The server computes the object; here it is only put into words.
- * A reader may rely on `workflow_id, status, phase` and `elapsed_seconds` alone, so every other field may be missing.
+ * Progress of an operation as text. The server computes it. Only `workflow_id`, `status`, `phase`
+ * and `elapsed_seconds` are guaranteed; every other field may be missing.
  */
 import type { Progress, ProgressPart } from '../../../contract/progress.ts';
 import { elapsed, usualRange } from '../text/duration.ts';
@@ -12,13 +12,13 @@ export type ReadableProgress = Pick<Progress, 'workflow_id' | 'status' | 'phase'
 
 export interface ProgressView {
   progress: ReadableProgress;
-  /** How long ago the object was received; its counters run on by that much. */
+  /** Age of the object; its counters run on by this. */
   seen_seconds_ago: number;
-  /** What the bar showed last; see `raiseBar`. */
+  /** The last state of the bar; see `raiseBar`. */
   bar: Bar | null;
 }
 
-/** What a bar has shown. It belongs to one operation: another one starts again at the left. */
+/** The state of a bar. Each operation starts a new one. */
 export interface Bar {
   workflow_id: string;
   percent: number;
@@ -27,7 +27,7 @@ export interface Bar {
 const ended: Partial<Record<Progress['status'], true>> = { succeeded: true, failed: true, cancelled: true };
 export const isOver = (progress: Pick<Progress, 'status'>): boolean => ended[progress.status] === true;
 
-/** A bar never goes backwards: a late or replayed object, or a retried step, leaves it where it was. */
+/** A bar never goes back: a late or repeated object, or a retried step, leaves it in place. */
 export function raiseBar(bar: Bar | null, progress: ReadableProgress): Bar | null {
   if (progress.percent === undefined) return bar?.workflow_id === progress.workflow_id ? bar : null;
   const before = bar?.workflow_id === progress.workflow_id ? bar.percent : 0;
@@ -47,14 +47,14 @@ const stepName = (progress: ReadableProgress) => printable(progress.label || pro
 const stepNumber = ({ step, total_steps }: ReadableProgress) =>
   step && total_steps ? `Step ${step}/${total_steps}` : '';
 
-const joined = (...pieces: (string | false | null | undefined)[]) => pieces.filter(Boolean).join(' · ');
+const joinPieces = (...pieces: (string | false | null | undefined)[]) => pieces.filter(Boolean).join(' · ');
 
-/** Below this many runs an expectation says how little it stands on. */
+/** With fewer runs the expectation names their number. */
 const fewSamples = 10;
 
 const times = (samples: number) => (samples === 1 ? 'once' : `${samples} times`);
 
-/** ` (usually 2–5 s)` from what its pool recorded; ` (5–10 min)` where only its provider is known for it. */
+/** ` (usually 2–5 s)` from recorded runs; ` (5–10 min)` from the provider's typical times. */
 function expectation({ expected }: ReadableProgress): string {
   if (!expected) return '';
   const { p50_seconds, p90_seconds, samples } = expected;
@@ -65,7 +65,7 @@ function expectation({ expected }: ReadableProgress): string {
 
 /** `Step 3/5 · Registering (usually 2–5 s) · 4s` */
 export const headline = (view: ProgressView): string =>
-  joined(
+  joinPieces(
     stepNumber(view.progress),
     stepName(view.progress) + expectation(view.progress),
     elapsed(stepElapsedNow(view)),
@@ -75,7 +75,7 @@ const filled = '━';
 const partial = '╸';
 const empty = '─';
 
-/** A line of `width` columns; half a column counts. Only a finished one is full. */
+/** Draws half columns too. Only a finished operation fills the bar. */
 export function barLine(percent: number, width: number, paint: Paint, tone: Tone): string {
   const halves = Math.min(percent >= 100 ? width * 2 : width * 2 - 1, Math.floor((percent / 100) * width * 2));
   const full = Math.floor(halves / 2);
@@ -83,7 +83,7 @@ export function barLine(percent: number, width: number, paint: Paint, tone: Tone
   return paint(tone, done) + paint('quiet', empty.repeat(width - full - (halves % 2)));
 }
 
-/** When it may be done, and how far that is to be believed. */
+/** The estimated end, and how reliable it is. */
 export function outlook(view: ProgressView): string {
   const { progress } = view;
   if (isOver(progress)) return '';
@@ -92,7 +92,7 @@ export function outlook(view: ProgressView): string {
     const left = progress.retry_after_seconds - running(view);
     pieces.push(left >= 1 ? `next try in ${elapsed(left)}` : 'trying again');
   }
-  if (progress.stalled) pieces.push('stalled: nothing has moved for longer than it usually takes');
+  if (progress.stalled) pieces.push('stalled: no progress for longer than usual');
   if (progress.eta_seconds !== null && progress.eta_seconds !== undefined) {
     const left = progress.eta_seconds - running(view);
     pieces.push(left >= 1 ? `about ${elapsed(left)} left` : 'should be done by now');
@@ -118,7 +118,7 @@ function chip(part: ProgressPart): { text: string; tone: Tone } {
   return { text: printable(`${mark} ${part.name}${count} ${part.state}${nodes}${detail}`), tone };
 }
 
-/** Chips side by side, on as many lines as they need. */
+/** Wraps the chips onto as many lines as they need. */
 export function chipLines(parts: ProgressPart[], width: number, paint: Paint): string[] {
   const lines: string[] = [];
   let line = '';
@@ -139,9 +139,9 @@ export function chipLines(parts: ProgressPart[], width: number, paint: Paint): s
 }
 
 const barTones: Partial<Record<Progress['status'], Tone>> = { failed: 'bad', succeeded: 'good', cancelled: 'quiet' };
-const longestBar = 30;
+const maxBarColumns = 30;
 
-/** The block that is redrawn in place: headline, bar with time and outlook, message, chips. */
+/** The block that is redrawn in place: headline, bar, message and chips. */
 export function progressLines(view: ProgressView, fit: { width: number; paint: Paint }): string[] {
   const { progress, bar } = view;
   const { paint, width } = fit;
@@ -151,21 +151,21 @@ export function progressLines(view: ProgressView, fit: { width: number; paint: P
   const so_far = isOver(progress) ? '' : `${elapsed(elapsedNow(view))} so far`;
   if (bar) {
     const percent = `${Math.floor(bar.percent)} %`.padStart(5);
-    const barWidth = Math.max(5, Math.min(longestBar, width - 30));
-    const rest = truncate(joined(so_far, outlook(view)), width - barWidth - percent.length - 3);
+    const barWidth = Math.max(5, Math.min(maxBarColumns, width - 30));
+    const rest = truncate(joinPieces(so_far, outlook(view)), width - barWidth - percent.length - 3);
     lines.push(`${barLine(bar.percent, barWidth, paint, tone)} ${percent}  ${paint('quiet', rest)}`.trimEnd());
-  } else lines.push(paint('quiet', truncate(joined(so_far, outlook(view)), width)));
+  } else lines.push(paint('quiet', truncate(joinPieces(so_far, outlook(view)), width)));
 
   const message = printable(progress.error?.message ?? progress.message ?? '');
   if (message) lines.push(paint(progress.error ? 'bad' : undefined, truncate(message, width)));
   return [...lines.filter((line) => line !== ''), ...chipLines(progress.parts ?? [], width, paint)];
 }
 
-/** One line for a log that cannot be redrawn; the same line again means that nothing a reader cares about has changed. */
+/** One line for output that cannot be redrawn. An equal line means no visible change. */
 export function changeLine(view: Omit<ProgressView, 'seen_seconds_ago'>): string {
   const { progress } = view;
-  const waiting = progress.retry_after_seconds === undefined ? '' : 'will be tried again';
-  return joined(
+  const waiting = progress.retry_after_seconds === undefined ? '' : 'waits to retry';
+  return joinPieces(
     stepNumber(progress),
     stepName(progress) + (isOver(progress) ? '' : expectation(progress)),
     progress.stalled && 'stalled',

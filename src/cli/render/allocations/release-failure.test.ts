@@ -1,3 +1,4 @@
+/** How a failed release is shown in sentences, tables and an allocation. */
 import { expect, test } from 'vitest';
 import { sampleAllocation, sampleNode, sampleProgress } from '../../testing/samples.ts';
 import { nodeConcern } from '../machines/node.ts';
@@ -25,33 +26,33 @@ const overdue = {
   reason: 'its release is overdue (waited 60 s)',
 } as const;
 
-test('what failed, whose problem it is, and when it is tried again', () => {
+test('shows step, owner, reason and next try', () => {
   expect(failedReleaseSentences(failed, nowMs)).toBe(
     'Its release failed 31s ago at step clean (owner node): clean exited with code 1. ' +
-      'It is tried again in 4m 31s (try 2). Remove the cause, or retry-release now.',
+      'Slipway retries it in 4m 31s (try 2). Remove the cause, or run retry-release now.',
   );
   expect(failedReleaseSentences(overdue, nowMs)).toMatch(
-    /^Its release failed 31s ago \(owner workflow\): its release is overdue \(waited 60 s\)\. It is tried again in /,
+    /^Its release failed 31s ago \(owner workflow\): its release is overdue \(waited 60 s\)\. Slipway retries it in /,
   );
   expect(failedReleaseSentences({ ...failed, retry_at: failed.status_since }, nowMs)).toContain(
-    'It is tried again now (try 2).',
+    'Slipway retries it now (try 2).',
   );
 });
 
-test('in a line of a table', () => {
+test('fits into a table cell', () => {
   expect(failedReleaseConcern(failed, nowMs)).toBe('release failed at clean: clean exited with code 1; next try in 4m');
   expect(failedReleaseConcern({ ...overdue, retry_at: failed.status_since }, nowMs)).toBe(
     'release failed: its release is overdue (waited 60 s); next try now',
   );
 });
 
-test('a machine that waits for the next try shows no deadline of the last one', () => {
+test('hides the deadline of the last try while the machine waits for the next', () => {
   const node = sampleNode({ status: 'cleaning', deadline_at: '2026-01-01T12:00:30.000Z' });
   expect(nodeConcern(node, nowMs)).toBe('overdue');
   expect(nodeConcern(node, nowMs, failed)).toBe(failedReleaseConcern(failed, nowMs));
 });
 
-test('an allocation in use says where its machine stands, and not that it was ready once', () => {
+test('shows the status of the machine instead of an outdated reason', () => {
   const active = sampleAllocation({ status: 'active', reason: 'node gpu-3 is ready' });
   const shown = (status: 'ready' | 'draining') =>
     allocationLines(active, sampleNode({ status, status_since: failed.status_since }), nowMs, {
@@ -63,8 +64,8 @@ test('an allocation in use says where its machine stands, and not that it was re
   expect(shown('ready')).toMatch(/because +node gpu-3 is ready/);
 });
 
-test('all about the allocation tells the next try', () => {
+test('shows the next try with the allocation', () => {
   expect(allocationLines(failed, null, nowMs, { width: 100, paint: plain }).join('\n')).toMatch(
-    /next try +It is tried again in 4m 31s \(try 2\)\./,
+    /next try +Slipway retries it in 4m 31s \(try 2\)\./,
   );
 });

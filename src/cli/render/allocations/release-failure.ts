@@ -1,18 +1,15 @@
-/** A release that failed, in words: where and whose problem it is, and when it is tried again. */
+/** A failed release as text: the step, the owner, and the next try. */
 import type { Allocation } from '../../../contract/allocation.ts';
 import { age, elapsed, relative, secondsSince } from '../text/duration.ts';
 import { printable } from '../text/text.ts';
 
-/** Where a release failed. */
 export interface ReleaseFailure {
   step: string | null;
   owner_layer: string;
   message: string;
 }
 
-/**
- * The fields that an allocation and an explanation share, and what each knows of the failed step.
- */
+/** The fields that an allocation and an explanation share, and where each has the failed step. */
 export type FailedRelease = Pick<
   Allocation,
   'allocation_id' | 'status' | 'status_since' | 'reason' | 'owner_layer' | 'release_tries' | 'retry_at'
@@ -24,7 +21,7 @@ export type FailedRelease = Pick<
 export const isReleaseFailed = (holder: Pick<Allocation, 'status'> | null | undefined): boolean =>
   holder?.status === 'release_failed';
 
-/** Of a release that ran out of time, or of an older server, only the reason is known. */
+/** A release that timed out, and older servers, give only the reason. */
 function whereAndWhy({ progress, failure = progress?.error, reason, owner_layer }: FailedRelease): {
   step: string | null;
   owner: string;
@@ -40,11 +37,11 @@ function whereAndWhy({ progress, failure = progress?.error, reason, owner_layer 
 
 const ended = (text: string) => (/[.!?]$/.test(text) ? text : `${text}.`);
 
-/** `It is tried again in 4m 31s (try 2).` */
+/** `Slipway retries it in 4m 31s (try 2).` */
 export function nextTrySentence({ retry_at, release_tries }: FailedRelease, nowMs: number): string | null {
   if (retry_at === null) return null;
   const left = -secondsSince(retry_at, nowMs);
-  return `It is tried again ${left >= 1 ? `in ${elapsed(left)}` : 'now'} (try ${release_tries + 1}).`;
+  return `Slipway retries it ${left >= 1 ? `in ${elapsed(left)}` : 'now'} (try ${release_tries + 1}).`;
 }
 
 export function failedReleaseSentences(failed: FailedRelease, nowMs: number): string {
@@ -53,13 +50,13 @@ export function failedReleaseSentences(failed: FailedRelease, nowMs: number): st
   return [
     ended(`Its release failed ${relative(failed.status_since, nowMs)}${at}${owner}: ${text}`),
     nextTrySentence(failed, nowMs),
-    'Remove the cause, or retry-release now.',
+    'Remove the cause, or run retry-release now.',
   ]
     .filter((part) => part !== null)
     .join(' ');
 }
 
-/** In a line of a table: `release failed at clean: …; next try in 4m`. */
+/** For a table: `release failed at clean: …; next try in 4m`. */
 export function failedReleaseConcern(failed: FailedRelease, nowMs: number): string {
   const { step, text } = whereAndWhy(failed);
   const why = `release failed${step === null ? '' : ` at ${step}`}: ${text}`;

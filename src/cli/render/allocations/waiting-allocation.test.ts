@@ -1,3 +1,4 @@
+/** The text of an allocation that waits for a machine. */
 import { expect, test } from 'vitest';
 import type { FleetCounts } from '../../../contract/fleet/fleet.ts';
 import type { Pool } from '../../../contract/pool.ts';
@@ -20,45 +21,45 @@ const counted = (counts: Partial<Record<NodeStatus, number>>, pool = 'gpu'): Fle
   Object.entries(counts).map(([status, nodes]) => ({
     ...{ pool, zone: null, status: status as NodeStatus, nodes, held: 0 },
   }));
-const told = (standing: PoolStanding, allocation = waiting) =>
+const shown = (standing: PoolStanding, allocation = waiting) =>
   waitingAllocationLines(allocation, { standing, actions: [] }, context).join('\n');
-const toldOf = (pool: Partial<Pool>, counts: FleetCounts['items'] = []) =>
-  told({ pool: samplePool({ name: 'gpu', ...pool }), counts });
+const shownFor = (pool: Partial<Pool>, counts: FleetCounts['items'] = []) =>
+  shown({ pool: samplePool({ name: 'gpu', ...pool }), counts });
 
-test('why none is free, by who holds them and how the others stand, and nothing of other pools', () => {
+test('counts held machines and the statuses of the others, of this pool only', () => {
   const counts = [
     ...counted({ ready: 2, degraded: 1, starting: 1, offline: 2, quarantined: 1 }),
     ...counted({ ready: 7, failed: 7 }, 'other'),
   ];
-  expect(toldOf({ nodes: { live: 7, free: 0 } }, counts)).toContain(
+  expect(shownFor({ nodes: { live: 7, free: 0 } }, counts)).toContain(
     'Pool gpu has 7 machines: 3 are held by other allocations, 1 is starting, 2 are offline, 1 is quarantined.',
   );
-  expect(toldOf({ nodes: { live: 2, free: 1 } }, counted({ ready: 2 }))).toContain(
-    'Pool gpu has 2 machines: 1 is held by other allocations, 1 is held by nobody, but degraded, with something left',
+  expect(shownFor({ nodes: { live: 2, free: 1 } }, counted({ ready: 2 }))).toContain(
+    'Pool gpu has 2 machines: 1 is held by other allocations, 1 is free, but degraded, with residue',
   );
-  expect(toldOf({ nodes: { live: 0, free: 0 } })).toContain('Pool gpu has no machine.');
+  expect(shownFor({ nodes: { live: 0, free: 0 } })).toContain('Pool gpu has no machine.');
 });
 
 test.for<[string, Partial<Pool>, string, string]>([
-  ['external', { driver: 'external', max_nodes: 1 }, 'somebody must bring one', 'slipway join-token create gpu'],
+  ['external', { driver: 'external', max_nodes: 1 }, 'a machine must join', 'slipway join-token create gpu'],
   ['paused', { paused: true }, 'The pool is paused', 'slipway apply -f pools.yaml'],
-  ['full', { max_nodes: 1 }, 'It may have 1 at most (max_nodes)', 'Raise max_nodes'],
+  ['full', { max_nodes: 1 }, 'It may have at most 1 (max_nodes)', 'Raise max_nodes'],
   ['not full', { max_nodes: 2 }, 'There is room for a new machine', 'slipway brake'],
   ['without a limit', {}, 'There is room for a new machine', 'slipway brake'],
-])('whether a pool that is %s will have more, and the way out', ([, pool, says, way_out]) => {
-  const text = toldOf({ nodes: { live: 1, free: 0 }, ...pool }, counted({ ready: 1 }));
+])('says whether a pool that is %s gets more machines, with a hint', ([, pool, says, hint]) => {
+  const text = shownFor({ nodes: { live: 1, free: 0 }, ...pool }, counted({ ready: 1 }));
   expect(text).toContain(says);
-  expect(text).toContain(way_out);
+  expect(text).toContain(hint);
   expect(text).toContain('slipway allocations --pool gpu');
 });
 
-test('until when it waits', () => {
-  expect(told('unseen')).toContain('It is given up in 15m, at 2026-01-01 12:45:00Z, if');
-  expect(told('unseen', { ...waiting, deadline_at: null })).not.toContain('given up');
+test('shows the deadline of the wait', () => {
+  expect(shown('unseen')).toContain('Without a machine it fails in 15m, at 2026-01-01 12:45:00Z.');
+  expect(shown('unseen', { ...waiting, deadline_at: null })).not.toContain('it fails');
 });
 
-test('a pool that is not to be seen, or is gone, is not guessed at', () => {
-  expect(told('unseen')).toMatch(/How pool gpu stands is seen by the operators of the fleet/);
-  expect(told('unseen')).not.toContain('--pool');
-  expect(told('gone')).toMatch(/There is no pool gpu any more\.(.|\n)*slipway apply -f pools\.yaml/);
+test('says that the pool is not visible, or gone', () => {
+  expect(shown('unseen')).toContain('Your token may not read pool gpu');
+  expect(shown('unseen')).not.toContain('--pool');
+  expect(shown('gone')).toMatch(/Pool gpu no longer exists\.(.|\n)*slipway apply -f pools\.yaml/);
 });

@@ -1,6 +1,6 @@
 /**
- * What an allocation waits for that has no machine yet: why none of its pool is free, whether there
- * will be more, and what one can do.
+ * An allocation that waits for a machine: why none is free, whether more will come, what you can
+ * do.
  */
 import type { Allocation } from '../../../contract/allocation.ts';
 import type { FleetCounts } from '../../../contract/fleet/fleet.ts';
@@ -12,14 +12,11 @@ import { openActionLines } from '../machines/actions.ts';
 import { paragraph, readable, section, sentence, waitingSentence } from '../machines/explanation.ts';
 import { titleLine } from '../machines/node.ts';
 import { ageSince, momentInFull, relative, secondsSince } from '../text/duration.ts';
+import { type Hint, hintLines, type RenderContext } from '../text/hints.ts';
 import { allocationTones } from '../text/palette.ts';
 import { printable } from '../text/text.ts';
-import { type ClosingContext, hintLines } from './outcome.ts';
 
-/**
- * How the pool stands; `unseen` to whoever may not look at the fleet, `gone` where it was deleted
- * meanwhile.
- */
+/** The state of the pool; `unseen` if the token may not read it, `gone` if it was deleted. */
 export type PoolStanding = { pool: Pool; counts: FleetCounts['items'] } | 'unseen' | 'gone';
 
 export interface WaitingFacts {
@@ -27,9 +24,7 @@ export interface WaitingFacts {
   actions: Offer<AllocationActionName>[];
 }
 
-type Hint = [purpose: string, command: string];
-
-/** Those that are up are told by who holds them. */
+/** Nodes that are up are counted by their holder instead. */
 const notUp: Partial<Record<NodeStatus, string>> = {
   provisioning: 'being brought up',
   starting: 'starting',
@@ -52,8 +47,8 @@ function whyNoneIsFree(pool: Pool, counts: FleetCounts['items']): string {
   const parts = [
     ...are(Math.max(0, inStatus('ready', 'degraded') - free), 'held by other allocations'),
     ...Object.entries(notUp).flatMap(([status, words]) => are(inStatus(status as NodeStatus), words)),
-    // Held by nobody, and still not to be had: why of each is told by the machine itself.
-    ...are(free, 'held by nobody, but degraded, with something left on it, or the turn of somebody who asked before'),
+    // Free, but not available to this allocation; each machine shows why.
+    ...are(free, 'free, but degraded, with residue, or reserved for an earlier request'),
   ];
   const size = live === 1 ? '1 machine' : `${live} machines`;
   return `Pool ${pool.name} has ${size}${parts.length > 0 ? `: ${parts.join(', ')}` : ''}.`;
@@ -64,41 +59,41 @@ interface Growth {
   hints: Hint[];
 }
 
-/** Whether the pool will have more machines, and who sees to it. */
-function growthOf({ name, driver, paused, max_nodes, nodes }: Pool, { commandLine }: ClosingContext): Growth {
+/** Whether the pool will get more machines, and how. */
+function growthOf({ name, driver, paused, max_nodes, nodes }: Pool, { commandLine }: RenderContext): Growth {
   const change = commandLine('apply', '-f', 'pools.yaml');
   if (driver === 'external')
     return {
-      says: 'Its machines are not made by Slipway: somebody must bring one, or one must be given back.',
+      says: 'Slipway does not launch its machines: a machine must join, or an allocation must be released.',
       hints: [['Let a machine join', commandLine('join-token', 'create', name)]],
     };
   if (paused)
     return {
-      says: 'The pool is paused, so no new machine is made for it.',
+      says: 'The pool is paused, so no new machine is launched.',
       hints: [['Unpause the pool (paused: false)', change]],
     };
   if (max_nodes !== undefined && nodes.live >= max_nodes)
     return {
-      says: `It may have ${max_nodes} at most (max_nodes), so one must be given back, or the limit be raised.`,
+      says: `It may have at most ${max_nodes} (max_nodes): an allocation must be released, or the limit raised.`,
       hints: [['Raise max_nodes', change]],
     };
   return {
-    says: 'There is room for a new machine, which is made when its turn comes and nothing holds launches back.',
-    hints: [['See whether launches are held back', commandLine('brake')]],
+    says: 'There is room for a new machine. Slipway launches it in turn, unless the brake holds launches back.',
+    hints: [['See whether the brake holds launches back', commandLine('brake')]],
   };
 }
 
-function poolWords(allocation: Allocation, standing: PoolStanding, context: ClosingContext): Growth {
+function poolText(allocation: Allocation, standing: PoolStanding, context: RenderContext): Growth {
   const { commandLine } = context;
   const name = printable(allocation.pool);
   if (standing === 'unseen')
     return {
-      says: `How pool ${name} stands is seen by the operators of the fleet; ask them if it takes long.`,
+      says: `Your token may not read pool ${name}; ask an operator if it takes long.`,
       hints: [],
     };
   if (standing === 'gone')
     return {
-      says: `There is no pool ${name} any more.`,
+      says: `Pool ${name} no longer exists.`,
       hints: [['Declare the pool again', commandLine('apply', '-f', 'pools.yaml')]],
     };
   const growth = growthOf(standing.pool, context);
@@ -107,7 +102,7 @@ function poolWords(allocation: Allocation, standing: PoolStanding, context: Clos
     hints: [
       ...growth.hints,
       ['See its machines', commandLine('nodes', '--pool', name)],
-      ['See who holds them and who waits', commandLine('allocations', '--pool', name)],
+      ['See its allocations', commandLine('allocations', '--pool', name)],
     ],
   };
 }
@@ -115,26 +110,26 @@ function poolWords(allocation: Allocation, standing: PoolStanding, context: Clos
 function deadlineSentence({ deadline_at }: Allocation, nowMs: number): string {
   if (!deadline_at) return '';
   const when = secondsSince(deadline_at, nowMs) < 0 ? relative(deadline_at, nowMs) : 'now';
-  return `It is given up ${when}, at ${momentInFull(deadline_at)}, if it has none by then.`;
+  return `Without a machine it fails ${when}, at ${momentInFull(deadline_at)}.`;
 }
 
 export function waitingAllocationLines(
   allocation: Allocation,
   { standing, actions }: WaitingFacts,
-  context: ClosingContext,
+  context: RenderContext,
 ): string[] {
   const { nowMs, commandLine, paint } = context;
   const { allocation_id: id, name, pool, status, status_since, progress } = allocation;
-  const words = poolWords(allocation, standing, context);
+  const poolFacts = poolText(allocation, standing, context);
   const story = [
     'It has no machine yet.',
     progress?.message ? sentence(`Now: ${readable(progress.message)}`) : waitingSentence(`a machine of pool ${pool}`),
-    words.says,
+    poolFacts.says,
     deadlineSentence(allocation, nowMs),
   ];
   const hints: Hint[] = [
     ['Follow it until it has one', commandLine('watch', id)],
-    ...words.hints,
+    ...poolFacts.hints,
     ['See what happened', commandLine('timeline', id)],
   ];
   return [

@@ -1,8 +1,8 @@
-/** Renders what verification of sealed evidence found. */
+/** The result of verifying sealed evidence, as text. */
 import type { EvidenceFault } from '../../../contract/evidence/evidence-seals.ts';
 import type { EvidenceReport } from '../../commands/evidence/verify-evidence.ts';
 
-const says: Record<EvidenceFault['code'], (fault: EvidenceFault) => string> = {
+const faultText: Record<EvidenceFault['code'], (fault: EvidenceFault) => string> = {
   row_deleted: ({ cursor }) => `row ${cursor} was deleted`,
   row_changed: ({ cursor }) => `row ${cursor} was changed`,
   row_moved: ({ cursor, moved_to }) => `row ${cursor} was moved to ${moved_to}`,
@@ -11,27 +11,27 @@ const says: Record<EvidenceFault['code'], (fault: EvidenceFault) => string> = {
     `rows ${cursor} to ${until}: rows and the list of checkpoint ${checkpoint} were changed together`,
   segment_list_changed: ({ cursor, until, checkpoint }) =>
     `rows ${cursor} to ${until} are intact, but the list of checkpoint ${checkpoint} was changed`,
-  checkpoint_unreadable: ({ checkpoint }) => `checkpoint ${checkpoint ?? 1} is no checkpoint any more`,
+  checkpoint_unreadable: ({ checkpoint }) => `checkpoint ${checkpoint ?? 1} is unreadable`,
   checkpoint_missing: ({ checkpoint, cursor, until }) =>
     `checkpoint ${checkpoint} is missing; rows after ${cursor} up to ${until} cannot be checked`,
   checkpoint_unsigned: ({ checkpoint }) => `checkpoint ${checkpoint} is not signed by a key you trust`,
   checkpoint_unlinked: ({ checkpoint }) => `checkpoint ${checkpoint} does not follow the one before it`,
-  checkpoint_lost: ({ checkpoint }) => `checkpoint ${checkpoint} was replaced: a server had seen another one`,
+  checkpoint_lost: ({ checkpoint }) => `checkpoint ${checkpoint} was replaced: a server has seen another one`,
   segment_unlinked: ({ checkpoint, cursor }) => `checkpoint ${checkpoint} does not continue the chain at row ${cursor}`,
   cut_incomplete: ({ checkpoint }) =>
-    `the cut at checkpoint ${checkpoint} dropped another number of rows than were sealed`,
-  head_missing: () => 'the head that you expect is not in the chain: newer checkpoints were removed or replaced',
+    `the cut at checkpoint ${checkpoint} removed a different number of rows than were sealed`,
+  head_missing: () => 'the expected head is not in the chain: newer checkpoints were removed or replaced',
 };
 
 export const faultLine = (fault: EvidenceFault): string =>
-  `${fault.partition ?? 'checkpoints'}: ${says[fault.code](fault)}`;
+  `${fault.partition ?? 'checkpoints'}: ${faultText[fault.code](fault)}`;
 
 const counted = (count: number, noun: string) => `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : 's'}`;
 
-/** Follows a result that was not verified with keys of the person's own. */
+/** Printed if the user gave no keys. */
 export const keysFromServer = 'The keys come from the server itself. To verify independently, pass --public-key.';
 
-/** What the result rests on. */
+/** Which keys the result relies on. */
 function trustLines({ signed_by, pinned, trusted_keys }: EvidenceReport): string[] {
   const signed = `Signed by ${signed_by.join(', ')}`;
   if (pinned) return [`${signed}: checked with your public keys.`];
@@ -52,13 +52,13 @@ export function reportLines(report: EvidenceReport): string[] {
     ...more,
     ...(total > 0 ? [`Evidence does not match its checkpoints: ${counted(total, 'fault')}.`] : []),
     `${counted(rows, 'evidence row')} ${rows === 1 ? 'is' : 'are'} as sealed, in ${counted(head.position, 'checkpoint')} since ${sealed_from}.`,
-    ...(cut_rows > 0 ? [`${counted(cut_rows, 'row')} went with signed retention cuts.`] : []),
+    ...(cut_rows > 0 ? [`${counted(cut_rows, 'row')} removed by signed retention cuts.`] : []),
     ...(unsealed.rows > 0
       ? [
           `${counted(unsealed.rows, 'newest row')} ${unsealed.rows === 1 ? 'is' : 'are'} not sealed yet, so nothing protects ${unsealed.rows === 1 ? 'it' : 'them'}.`,
         ]
       : []),
     ...trustLines(report),
-    `Head: ${head.hash}. Keep it elsewhere; --expect-head finds out if newer checkpoints disappear.`,
+    `Head: ${head.hash}. Save it elsewhere; --expect-head then detects removed checkpoints.`,
   ];
 }

@@ -1,3 +1,4 @@
+/** The source of each statement in a timeline, and that text from machines stays harmless. */
 import { describe, expect, it } from 'vitest';
 import { printJson, printJsonLine, type Surface } from '../../terminal/terminal.ts';
 import { sampleEvidence } from '../../testing/samples.ts';
@@ -10,7 +11,7 @@ const lastLine = (fact: Parameters<typeof sampleEvidence>[0]) =>
   timelineLines([sampleEvidence(fact)], fit).at(-1) ?? '';
 
 describe('a timeline', () => {
-  it('marks what a machine or an outside program states, and nothing of ours', () => {
+  it('marks statements of machines and outside programs, but not our own', () => {
     const actor = { kind: 'token', id: 'tok_1', name: 'ci-bot' };
     expect(lastLine({ summary: 'it is fine', origin: 'internal', actor })).toMatch(/ {2}it is fine — by ci-bot$/);
     expect(lastLine({ summary: 'it is fine', origin: 'node' })).toContain('[machine says] it is fine');
@@ -21,7 +22,7 @@ describe('a timeline', () => {
     expect(lastLine({ summary: 'it is fine', origin: 'person', actor })).toMatch(/\[reported by ci-bot\] it is fine$/);
   });
 
-  it('passes no escape sequence on', () => {
+  it('removes escape sequences', () => {
     const hostile = '\x1b]0;title\x07\x1b[2Jfine\r\u009b31m\u202ekcab';
     const actor = { kind: 'token', id: 'tok_1', name: 'bot\x1b[2J' };
     for (const origin of ['node', 'person', 'internal'] as const)
@@ -29,7 +30,7 @@ describe('a timeline', () => {
   });
 });
 
-it('JSON has nothing that a terminal acts on, and the same value', () => {
+it('prints JSON without anything that a terminal acts on', () => {
   const written: string[] = [];
   const surface = { write: (text: string) => written.push(text) } as unknown as Surface;
   const value = { summary: '\x1b[2J \u009b31m \x7f \u202ekcab', kept: 'Grüße 🚢' };

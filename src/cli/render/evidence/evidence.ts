@@ -1,4 +1,4 @@
-/** Evidence and log lines as a person reads them: one below the other in the order of time, all in UTC. */
+/** Evidence and log lines as text, oldest first, in UTC. */
 import type { Evidence } from '../../../contract/evidence/evidence.ts';
 import type { LogLine } from '../../../contract/node.ts';
 import { originLabel } from '../../../lifecycle/explain/evidence-origins.ts';
@@ -11,7 +11,7 @@ const timeOf = (at: string) => at.slice(11, 23).replace('Z', '').padEnd(12, ' ')
 
 const layerTones: Partial<Record<Evidence['layer'], Tone>> = { rule: 'warn', operator: 'strong', transport: 'bad' };
 
-/** What the next line must not repeat. */
+/** The last printed heading, to print the next one only if it changes. */
 export interface Heading {
   day: string;
   instance: string;
@@ -20,19 +20,19 @@ export const noHeading: Heading = { day: '', instance: '' };
 
 const ruler = (text: string, { paint }: Fit) => paint('quiet', `── ${text} ──`);
 
-/** By their own time. They come in the order of their commits, and who began first may have ended last. */
-export const inOrderOfTime = (items: Evidence[]): Evidence[] =>
+/** Facts arrive in commit order, which may differ from their time. */
+export const sortByTime = (items: Evidence[]): Evidence[] =>
   items.toSorted((one, other) => Date.parse(one.at) - Date.parse(other.at));
 
-/** Marks what others say, so that it is not taken for what the control plane knows. */
+/** Marks statements of machines and outside programs, to tell them from what Slipway knows. */
 export function statementOf(item: Pick<Evidence, 'summary' | 'origin' | 'layer' | 'actor'>): string {
   const label = originLabel(item);
   const by = item.actor && item.origin !== 'person' ? ` — by ${item.actor.name}` : '';
   return printable(`${label === null ? '' : `[${label}] `}${item.summary}${by}`);
 }
 
-/** The least room a summary gets before it is left to run over the edge. */
-const narrowestSummary = 20;
+/** In a narrower window the summary runs over the edge. */
+const minSummaryColumns = 20;
 
 export function timelineLines(items: Evidence[], fit: Fit): string[] {
   const kindWidth = Math.max(0, ...items.map(({ kind }) => displayWidth(kind)));
@@ -41,7 +41,7 @@ export function timelineLines(items: Evidence[], fit: Fit): string[] {
   let heading = noHeading;
   return items.flatMap((item) => {
     const text = statementOf(item);
-    const [first = '', ...rest] = wrap(text, Math.max(narrowestSummary, fit.width - left));
+    const [first = '', ...rest] = wrap(text, Math.max(minSummaryColumns, fit.width - left));
     const prefix = `${fit.paint('quiet', timeOf(item.at))}  ${fit.paint(layerTones[item.layer], pad(item.layer, layerWidth))}`;
     const lines = [`${prefix}  ${pad(item.kind, kindWidth)}  ${first}`, ...rest.map((line) => ' '.repeat(left) + line)];
     const opening = dayOf(item.at) === heading.day ? [] : [ruler(`${dayOf(item.at)} (UTC)`, fit)];
@@ -52,8 +52,8 @@ export function timelineLines(items: Evidence[], fit: Fit): string[] {
 
 const streamTones: Record<string, Tone> = { stderr: 'warn', agent: 'quiet', setup: 'busy', clean: 'busy' };
 
-/** The ruler above and the columns before it already say these. */
-const saidElsewhere = new Set([
+/** Shown in the heading and the columns already. */
+const shownElsewhere = new Set([
   'at',
   'msg',
   'level',
@@ -64,25 +64,25 @@ const saidElsewhere = new Set([
   'workflow_id',
 ]);
 
-/** An agent writes its own lines as JSON, for programs; a person gets the message and what it is about. */
+/** The agent logs JSON; shows its message and fields as text. */
 function agentText(line: string): string {
   if (!line.startsWith('{')) return line;
   let record: Record<string, unknown>;
   try {
     record = JSON.parse(line);
   } catch {
-    // Not ours after all, or cut: shown as it came.
+    // Not a line of the agent, or cut off: shown as it is.
     return line;
   }
   if (typeof record.msg !== 'string') return line;
   const level = record.level === 'info' || typeof record.level !== 'string' ? '' : `${record.level}: `;
   const details = Object.entries(record)
-    .filter(([key]) => !saidElsewhere.has(key))
+    .filter(([key]) => !shownElsewhere.has(key))
     .map(([key, value]) => `${key}=${typeof value === 'string' ? value : JSON.stringify(value)}`);
   return [`${level}${record.msg}`, ...details].join('  ');
 }
 
-/** Log lines, with a ruler where the day or the machine's incarnation changes. */
+/** Prints a heading when the day or the instance changes. */
 export function logLines(items: LogLine[], heading: Heading, fit: Fit): { lines: string[]; heading: Heading } {
   let current = heading;
   const lines = items.flatMap((item) => {

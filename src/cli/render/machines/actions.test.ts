@@ -1,3 +1,4 @@
+/** The text of an action that has begun. */
 import { expect, test } from 'vitest';
 import { sampleAllocation, sampleOperation } from '../../testing/samples.ts';
 import { sampleAllocationActed } from '../../testing/supervision-samples.ts';
@@ -11,7 +12,7 @@ const context = {
   commandLine: (...words: string[]) => ['slipway', ...words].join(' '),
 };
 
-test('what has begun is told as that, and not by the failure and the deadline that it leaves behind', () => {
+test('shows a pending action without the deadline of the old status', () => {
   const deadline_at = '2026-01-01T12:12:00.000Z';
   const acted = sampleAllocationActed({
     allocation: sampleAllocation({ status: 'failed', deadline_at }),

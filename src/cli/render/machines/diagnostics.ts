@@ -1,17 +1,17 @@
-/** What was collected of a machine, for somebody who wants to know what went on there. */
+/** The diagnostics collected from a machine, as text. */
 import type { Evidence } from '../../../contract/evidence/evidence.ts';
 import type { Operation } from '../../../contract/operation.ts';
 import { type Diagnostics, readDiagnostics, sizeWords } from '../../../lifecycle/findings/diagnostics.ts';
-import { type ClosingContext, hintLines } from '../allocations/outcome.ts';
 import { elapsed, momentAndDistance } from '../text/duration.ts';
+import { hintLines, type RenderContext } from '../text/hints.ts';
 import { type Column, renderFacts, renderTable } from '../text/table.ts';
 import { printable, wrap } from '../text/text.ts';
 
-export interface KnownOfMachine {
+export interface NodeDiagnostics {
   node_id: string;
-  /** Of the last time that it was collected. */
+  /** The facts of the last collection. */
   collected: Evidence[];
-  /** The last time that somebody asked whether it lives. */
+  /** The last probe by a person. */
   probe: Operation | null;
 }
 
@@ -34,19 +34,18 @@ const stageColumns: Column<Diagnostics['boot_stages'][number]>[] = [
   { title: 'TOOK', value: ({ seconds }) => (seconds === null ? '' : elapsed(seconds)), align: 'right' },
 ];
 
-/** Text as it came, the last of it, one below the other. */
-const lastLines = (all: string[], most: number, { paint }: ClosingContext): string[] => [
-  ...(all.length > most ? [paint('quiet', `${indent}… ${all.length - most} earlier; --lines shows more`)] : []),
-  ...all.slice(-most).map((line) => indent + printable(line)),
+const lastLines = (all: string[], maxLines: number, { paint }: RenderContext): string[] => [
+  ...(all.length > maxLines ? [paint('quiet', `${indent}… ${all.length - maxLines} earlier; --lines shows more`)] : []),
+  ...all.slice(-maxLines).map((line) => indent + printable(line)),
 ];
 
-const under = (title: string, lines: string[], { paint }: ClosingContext) =>
+const under = (title: string, lines: string[], { paint }: RenderContext) =>
   lines.length > 0 ? ['', paint('strong', title), ...lines] : [];
 
-const table = <Row>(columns: Column<Row>[], rows: Row[], context: ClosingContext) =>
+const table = <Row>(columns: Column<Row>[], rows: Row[], context: RenderContext) =>
   rows.length > 0 ? renderTable(columns, rows, context) : [];
 
-function factLines(fact: Evidence, most: number, context: ClosingContext): string[] {
+function factLines(fact: Evidence, maxLines: number, context: RenderContext): string[] {
   const { host, processes, boot_stages, lines, attachments } = readDiagnostics(fact.data);
   const isMissing = fact.kind === 'evidence.missing';
   const who = fact.layer === 'provider' ? 'Its provider' : 'Its agent';
@@ -64,39 +63,39 @@ function factLines(fact: Evidence, most: number, context: ClosingContext): strin
       ],
       context,
     ),
-    ...under('What runs', table(processColumns, processes, context), context),
-    ...under('How it booted', table(stageColumns, boot_stages, context), context),
+    ...under('Processes', table(processColumns, processes, context), context),
+    ...under('Boot stages', table(stageColumns, boot_stages, context), context),
     ...under(
-      'Its last lines',
+      'Last lines',
       lastLines(
         lines.map(({ stream, line }) => `${stream}  ${line}`),
-        most,
+        maxLines,
         context,
       ),
       context,
     ),
     ...attachments.flatMap(({ name, text }) =>
-      under(printable(name), lastLines(text.trimEnd().split('\n'), most, context), context),
+      under(printable(name), lastLines(text.trimEnd().split('\n'), maxLines, context), context),
     ),
   ];
 }
 
-function probeLines(probe: Operation | null, context: ClosingContext): string[] {
-  if (!probe) return renderFacts([['last probe', 'nobody has asked it by hand']], context);
+function probeLines(probe: Operation | null, context: RenderContext): string[] {
+  if (!probe) return renderFacts([['last probe', 'never']], context);
   const says = probe.error?.message ?? probe.progress.message;
   return renderFacts(
     [
       ['last probe', printable(says || probe.status)],
-      ['asked', momentAndDistance(probe.created_at, context.nowMs)],
+      ['probed', momentAndDistance(probe.created_at, context.nowMs)],
     ],
     context,
   );
 }
 
 export function diagnosticsLines(
-  { node_id, collected, probe }: KnownOfMachine,
-  most: number,
-  context: ClosingContext,
+  { node_id, collected, probe }: NodeDiagnostics,
+  maxLines: number,
+  context: RenderContext,
 ): string[] {
   const { paint, commandLine } = context;
   const again = (action: string) => commandLine('act', node_id, action, '--reason', '"…"');
@@ -104,13 +103,13 @@ export function diagnosticsLines(
     paint('strong', node_id),
     ...probeLines(probe, context),
     ...(collected.length > 0
-      ? collected.flatMap((fact) => factLines(fact, most, context))
-      : ['', 'Nothing was collected of it yet.']),
+      ? collected.flatMap((fact) => factLines(fact, maxLines, context))
+      : ['', 'Nothing was collected yet.']),
     '',
     ...hintLines(
       [
-        ['Collect anew', again('collect-diagnostics')],
-        ['Ask whether it lives', again('probe')],
+        ['Collect again', again('collect-diagnostics')],
+        ['Probe it', again('probe')],
       ],
       paint,
     ),

@@ -1,13 +1,14 @@
+/** The text of an explanation. */
 import { describe, expect, test } from 'vitest';
 import type { Explanation } from '../../../contract/supervision/explanation.ts';
 import { sampleEvidence, sampleIds, sampleNode, sampleProgress } from '../../testing/samples.ts';
 import { sampleExplanation, sampleFinding, sampleHeld, sampleNext } from '../../testing/supervision-samples.ts';
-import type { ClosingContext } from '../allocations/outcome.ts';
+import type { RenderContext } from '../text/hints.ts';
 import { plain } from '../text/palette.ts';
 import { explanationLines } from './explanation.ts';
 
 const now = '2026-01-01T12:10:00.000Z';
-const context = (width: number): ClosingContext => ({
+const context = (width: number): RenderContext => ({
   paint: plain,
   width,
   nowMs: Date.parse(now),
@@ -15,46 +16,46 @@ const context = (width: number): ClosingContext => ({
 });
 const id = sampleIds.node_id;
 
-const told = (fields: Partial<Explanation> = {}, width = 80): string => {
+const shown = (fields: Partial<Explanation> = {}, width = 80): string => {
   const explanation = sampleExplanation(fields);
   const node = sampleNode({ status: explanation.status, held: explanation.held, name: 'gpu-3' });
   return explanationLines(explanation, node, context(width)).join('\n');
 };
 
-test('what it is and since when, because, what it waits for, what next and when, and the commands', () => {
-  expect(told()).toBe(
+test('shows status, reason, deadline, next steps, evidence and commands', () => {
+  expect(shown()).toBe(
     [
       `${id}  gpu-3  offline for 8m`,
       '  Silent; it may come back until its deadline. It became offline 8m ago: it has',
       '  been silent for 42 s (allowed: 30 s) [liveness, owner: node]. It waits for a',
-      '  heartbeat. It has 40m left, until 2026-01-01 12:50:00Z. It was given 1h 00m',
-      '  for this, as its pool says. It was last heard of 10m ago.',
+      '  heartbeat. It has 40m left, until 2026-01-01 12:50:00Z. Its budget is 1h 00m,',
+      '  set by its pool. Its last heartbeat was 10m ago.',
       '',
       '  What happens next',
       '    any time  if it beats again → back to what it was',
       '    in 40m    if it stays silent until then → failed, by offline-deadline',
       '',
-      '  What this rests on',
+      '  Evidence',
       '    8m ago  ready → offline: silent',
       '',
       '  What you can do',
       '    Gives it more time:',
       `      slipway act ${id} extend-deadline --seconds 10m --reason "…"`,
-      `    See all that happened:  slipway timeline ${id}`,
-      `    Read its logs:          slipway logs ${id}`,
+      `    See its history:  slipway timeline ${id}`,
+      `    Read its logs:    slipway logs ${id}`,
     ].join('\n'),
   );
 });
 
-test('what is being done with it, in the words of whoever waits for it', () => {
+test('shows the operation in progress', () => {
   const expected = { p50_seconds: 300, p90_seconds: 600, samples: 40 };
   const work = { step: 3, total_steps: 5, label: 'Creating', percent: 42, step_elapsed_seconds: 252, expected };
-  const text = told({ progress: sampleProgress({ ...work, message: 'AKS state: Creating', slower_than: 0.62 }) }, 100);
-  expect(text).toContain('  What is being done\n  Step 3/5 · Creating (usually 5–10 min) · 4m 12s\n');
+  const text = shown({ progress: sampleProgress({ ...work, message: 'AKS state: Creating', slower_than: 0.62 }) }, 100);
+  expect(text).toContain('  In progress\n  Step 3/5 · Creating (usually 5–10 min) · 4m 12s\n');
   expect(text).toMatch(/━+╸?─+ +42 % .*slower than 62 % of earlier runs of this step\n {2}AKS state: Creating\n/);
 });
 
-describe('a verdict that did not take effect comes first', () => {
+describe('starts with a verdict that did not take effect', () => {
   const ready = {
     status: 'ready',
     means: 'Up and serving.',
@@ -68,36 +69,36 @@ describe('a verdict that did not take effect comes first', () => {
   ];
 
   test.each([
-    ['mass-failure', 'because too many machines turned bad at once: 8 of 12 machines'],
-    ['self-fault', 'because the control plane is not sure of its own hearing: 8 of 12'],
-    ['maintenance', 'because somebody works there: 8 of 12 machines'],
+    ['mass-failure', 'because too many machines failed at once: 8 of 12 machines'],
+    ['self-fault', 'because the control plane may have missed heartbeats: 8 of 12'],
+    ['maintenance', 'because a maintenance window is open: 8 of 12 machines'],
   ] as const)('held by %s', (kind, because) => {
-    const text = told({ ...ready, next: due, held: sampleHeld({ kind }) }, Number.POSITIVE_INFINITY);
+    const text = shown({ ...ready, next: due, held: sampleHeld({ kind }) }, Number.POSITIVE_INFINITY);
     expect(text).toContain('! It is still ready only because a verdict is held back: liveness would make it offline.');
     expect(text).toContain(`Held for 6m, ${because}`);
     expect(text).toContain('until 2026-01-01 12:54:00Z (in 44m); then liveness decides again.');
-    expect(text).toContain('See all that is held:   slipway brake\n');
-    // A silent machine is not called well, and what is due already is not announced.
+    expect(text).toContain('See all held verdicts:  slipway brake\n');
+    // Leaves out the meaning of `ready`, and a step that is already due.
     expect(text).not.toContain('Up and serving');
-    expect(text.split('What happens next')[1]?.split('What this rests on')[0]?.trim()).toBe(
+    expect(text.split('What happens next')[1]?.split('Evidence')[0]?.trim()).toBe(
       'any time  if 50 % of its work fails → degraded',
     );
   });
 
-  test('only observed', () => {
+  test('observed only', () => {
     const would_have = { rule: 'liveness', to: 'offline', reason: 'it is silent', at: '2026-01-01T12:05:00.000Z' };
-    const text = told({ ...ready, waiting_for: null, would_have, next: due }, Number.POSITIVE_INFINITY);
+    const text = shown({ ...ready, waiting_for: null, would_have, next: due }, Number.POSITIVE_INFINITY);
     expect(text).toContain(
-      '! Its pool is only observed, so nothing was changed: 5m ago liveness would have made it offline, because it is silent.',
+      '! Its pool is observe-only, so nothing was changed: 5m ago liveness would have made it offline, because it is silent.',
     );
     expect(text).not.toContain('Up and serving');
     expect(text).not.toContain('it says nothing until then');
   });
 });
 
-test('a deadline that has passed is overdue, and its step is due', () => {
+test('shows a passed deadline as overdue', () => {
   const past = '2026-01-01T12:09:30.000Z';
-  const text = told(
+  const text = shown(
     { deadline_at: past, next: [sampleNext('it does not', 'cleaning', past)] },
     Number.POSITIVE_INFINITY,
   );
@@ -105,23 +106,23 @@ test('a deadline that has passed is overdue, and its step is due', () => {
   expect(text).toContain('due 30s ago  if it does not → cleaning');
 });
 
-test('a step that is being taken is named as such, and a machine that nobody decided on has no because', () => {
+test('names the step it waits for, and shows no reason without a verdict', () => {
   const because = { rule: null, verdict: null, owner: null, at: '2026-01-01T12:02:00.000Z', evidence: [] };
-  const wide = (fields: Partial<Explanation>) => told({ because, ...fields }, Number.POSITIVE_INFINITY);
+  const wide = (fields: Partial<Explanation>) => shown({ because, ...fields }, Number.POSITIVE_INFINITY);
   expect(wide({ waiting_for: 'the step “Launching”: 2 of 3 disks' })).toContain(
     'It waits for the step “Launching”: 2 of 3 disks.',
   );
   expect(wide({})).toContain('It became offline 8m ago. It waits');
-  expect(told({ because })).not.toContain('What this rests on');
+  expect(shown({ because })).not.toContain('Evidence');
 });
 
-test('evidence is told in the order of time, by whom, and the same kind again only once', () => {
+test('shows evidence oldest first, with actors, and groups facts of one kind', () => {
   const fact = (minute: string, kind: string, summary: string) =>
     sampleEvidence({ at: `2026-01-01T12:0${minute}:00.000Z`, kind, summary });
   const moved = (minute: string) => fact(minute, 'node.deadline_moved', `until 2026-01-01T12:5${minute}:00.000Z`);
   const by = { ...fact('8', 'node.quarantined', 'set aside'), actor: { kind: 'token', id: 't', name: 'ops' } };
   const evidence = [by, moved('7'), moved('6'), moved('5'), fact('2', 'node.offline', 'went silent')];
-  const text = told({ because: { rule: 'liveness', verdict: 'silent', owner: 'node', at: now, evidence } });
+  const text = shown({ because: { rule: 'liveness', verdict: 'silent', owner: 'node', at: now, evidence } });
   expect(text).toContain(
     [
       '    8m ago  went silent',
@@ -131,23 +132,23 @@ test('evidence is told in the order of time, by whom, and the same kind again on
   );
 });
 
-test('slow stages are named, and what a machine says cannot move the cursor', () => {
+test('names slow boot stages, without control sequences', () => {
   const slow_stages = [
     { name: 'pull', seconds: 107, usual_seconds: 20, says: 'pull took 107 s, usually 20 s' },
     { name: 'evil', seconds: 9, usual_seconds: null, says: '\u001b[2Jevil took 9 s' },
   ];
-  const text = told({ slow_stages });
-  expect(text).toContain('  Slow in its boot\n    pull took 107 s, usually 20 s; evil took 9 s\n');
+  const text = shown({ slow_stages });
+  expect(text).toContain('  Slow boot stages\n    pull took 107 s, usually 20 s; evil took 9 s\n');
   expect(text).not.toContain('\u001b');
 });
 
-test('what only a change of the pool mends is not offered for repair; the change comes before every action', () => {
+test('suggests a change of the pool first for repeated failures, and no repair', () => {
   const theirs = { failures: 3, newest: [] };
   const ours = { failures_allowed: 2, window_seconds: 86_400 };
   const failing = sampleFinding({ kind: 'repeat-failure', what: 'node_provisions', ours, theirs });
-  const text = told({ findings: [failing] });
+  const text = shown({ findings: [failing] });
   expect(text).toMatch(/What you can do\n +Change its pool first, then retry: +slipway apply -f pools.yaml\n/);
   expect(text).toContain('slipway drift accept find_1 --reason "…"');
   expect(text).not.toContain('drift repair');
-  expect(told({ findings: [sampleFinding()] })).toContain('slipway drift repair find_1');
+  expect(shown({ findings: [sampleFinding()] })).toContain('slipway drift repair find_1');
 });

@@ -1,18 +1,15 @@
-/**
- * Why a machine stands where it stands and what comes next, for somebody who was asleep a minute
- * ago.
- */
+/** An explanation as text: why a machine has its status, what happens next, what you can do. */
 import type { Evidence } from '../../../contract/evidence/evidence.ts';
 import type { BudgetSource, Node } from '../../../contract/node.ts';
 import type { Progress } from '../../../contract/progress.ts';
 import type { Explanation } from '../../../contract/supervision/explanation.ts';
 import type { Finding } from '../../../contract/supervision/finding.ts';
-import { type ClosingContext, hintLines } from '../allocations/outcome.ts';
 import { progressLines, raiseBar } from '../allocations/progress.ts';
 import { failedReleaseSentences, isReleaseFailed, type ReleaseFailure } from '../allocations/release-failure.ts';
 import { statementOf } from '../evidence/evidence.ts';
 import { bothSides } from '../supervision/finding.ts';
 import { age, ageSince, elapsed, momentInFull, momentsInFull, relative, secondsSince } from '../text/duration.ts';
+import { hintLines, type RenderContext } from '../text/hints.ts';
 import type { Tone } from '../text/palette.ts';
 import { type Fact, renderFacts } from '../text/table.ts';
 import { printable, wrap } from '../text/text.ts';
@@ -24,16 +21,16 @@ const indent = '  ';
 
 export const sentence = (text: string) => (/[.!?]$/.test(text) ? text : `${text}.`);
 
-export const paragraph = (text: string, { width, paint }: ClosingContext, tone?: Tone): string[] =>
+export const paragraph = (text: string, { width, paint }: RenderContext, tone?: Tone): string[] =>
   wrap(printable(text), width - indent.length).map((line) => indent + paint(tone, line));
 
 export const readable = (text: string) => momentsInFull(printable(text));
 
-const budgetWords: Record<BudgetSource, string> = {
-  allocation: 'as its allocation asked',
-  learned: 'as learned from the boots of its pool',
-  pool: 'as its pool says',
-  class: 'as its runtime class says',
+const budgetSources: Record<BudgetSource, string> = {
+  allocation: 'set by its allocation',
+  learned: 'learned from the boots of its pool',
+  pool: 'set by its pool',
+  class: 'set by its runtime class',
   default: 'the server’s default',
 };
 
@@ -42,7 +39,7 @@ function deadlineSentence({ deadline_at, budget_seconds, budget_source }: Explan
   const given =
     budget_seconds === null || budget_source === null
       ? ''
-      : ` It was given ${elapsed(budget_seconds)} for this, ${budgetWords[budget_source]}.`;
+      : ` Its budget is ${elapsed(budget_seconds)}, ${budgetSources[budget_source]}.`;
   const left = secondsSince(deadline_at, nowMs);
   const until = `until ${momentInFull(deadline_at)}`;
   return left < 0 ? `It has ${age(-left)} left, ${until}.${given}` : `It is ${age(left)} overdue, ${until}.${given}`;
@@ -50,28 +47,28 @@ function deadlineSentence({ deadline_at, budget_seconds, budget_source }: Explan
 
 export const waitingSentence = (waiting_for: string): string => sentence(`It waits for ${readable(waiting_for)}`);
 
-/** Its verdict did not take effect, so what its status means is not how it is. */
+/** A held or observed verdict: the meaning of its status may not be true. */
 const isInDoubt = ({ held, would_have }: Explanation) => held !== null || would_have !== null;
 
-/** It waits for the next try of its release, which is told with what failed. */
+/** It waits for the next try of its release. */
 const isStuck = ({ status, holder }: Explanation) => status === 'cleaning' && isReleaseFailed(holder);
 
-/** What to do first about a machine that is set aside: it is done to what stands in the way. */
-const firstHints = ({ holder, residue, status }: Explanation, { commandLine }: ClosingContext): [string, string][] => {
+/** A quarantined machine first needs its allocation released and its residue settled. */
+const firstHints = ({ holder, residue, status }: Explanation, { commandLine }: RenderContext): [string, string][] => {
   const uses = status === 'quarantined' && holder && !['failed', 'released'].includes(holder.status);
   return [
     ...(uses
-      ? [['Release what uses it', commandLine('release', holder.allocation_id)] satisfies [string, string]]
+      ? [['Release its allocation', commandLine('release', holder.allocation_id)] satisfies [string, string]]
       : []),
-    ...residue.flatMap((rest): [string, string][] => [
-      ['See whether it is still there', commandLine('residue', 'verify', rest, '--reason', '"…"')],
-      ['Destroy what is left', commandLine('residue', 'delete', rest, '--reason', '"…"')],
-      ['Take it over', commandLine('residue', 'adopt', rest, '--reason', '"…"')],
+    ...residue.flatMap((id): [string, string][] => [
+      ['Check its residue', commandLine('residue', 'verify', id, '--reason', '"…"')],
+      ['Delete its residue', commandLine('residue', 'delete', id, '--reason', '"…"')],
+      ['Adopt its residue', commandLine('residue', 'adopt', id, '--reason', '"…"')],
     ]),
   ];
 };
 
-/** Older servers recorded no message apart from the reason. */
+/** Older servers recorded only the reason. */
 function releaseFailureIn({ because }: Explanation): ReleaseFailure | null {
   const fact = because.evidence.find(({ kind }) => kind === 'allocation.release_failed');
   const { stage, owner_layer, message } = (fact?.data.evidence ?? {}) as Record<string, unknown>;
@@ -79,36 +76,36 @@ function releaseFailureIn({ because }: Explanation): ReleaseFailure | null {
   return { step: stage, owner_layer, message };
 }
 
-function story(told: Explanation, node: Node, nowMs: number): string {
-  const { because, status } = told;
-  const cited = [because.rule, because.owner && !isStuck(told) && `owner: ${because.owner}`].filter(Boolean).join(', ');
+function summary(explanation: Explanation, node: Node, nowMs: number): string {
+  const { because, status } = explanation;
+  const cited = [because.rule, because.owner && !isStuck(explanation) && `owner: ${because.owner}`]
+    .filter(Boolean)
+    .join(', ');
   const by = cited && ` [${cited}]`;
   const became = `It became ${status} ${relative(because.at, nowMs)}`;
   const failure =
-    told.holder &&
-    isReleaseFailed(told.holder) &&
-    failedReleaseSentences({ ...told.holder, failure: releaseFailureIn(told) }, nowMs);
+    explanation.holder &&
+    isReleaseFailed(explanation.holder) &&
+    failedReleaseSentences({ ...explanation.holder, failure: releaseFailureIn(explanation) }, nowMs);
   return [
-    // What failed comes first; of one in release, what its status means adds nothing to that.
+    // The failure comes first; it makes the meaning of `cleaning` redundant.
     failure,
-    !isInDoubt(told) && !isStuck(told) && told.means,
-    sentence(because.verdict && !isStuck(told) ? `${became}: ${readable(because.verdict)}${by}` : became + by),
-    // A hold is told apart, and says this itself.
-    told.waiting_for && !told.held && !isStuck(told) && waitingSentence(told.waiting_for),
-    deadlineSentence(told, nowMs),
-    node.last_seen_at && `It was last heard of ${relative(node.last_seen_at, nowMs)}.`,
+    !isInDoubt(explanation) && !isStuck(explanation) && explanation.means,
+    sentence(because.verdict && !isStuck(explanation) ? `${became}: ${readable(because.verdict)}${by}` : became + by),
+    // The paragraph about a hold already says it.
+    explanation.waiting_for && !explanation.held && !isStuck(explanation) && waitingSentence(explanation.waiting_for),
+    deadlineSentence(explanation, nowMs),
+    node.last_seen_at && `Its last heartbeat was ${relative(node.last_seen_at, nowMs)}.`,
   ]
     .filter(Boolean)
     .join(' ');
 }
 
-/**
- * The moment of a verdict that is held back or only observed has passed, and the end of a hold is
- * told with the hold.
- */
-const stillToCome = (told: Explanation, nowMs: number) =>
-  told.next.filter(
-    ({ at }) => at === null || !isInDoubt(told) || (secondsSince(at, nowMs) < 0 && at !== told.held?.held_until),
+/** Leaves out the passed moment of a held or observed verdict, and the end of the hold itself. */
+const upcomingSteps = (explanation: Explanation, nowMs: number) =>
+  explanation.next.filter(
+    ({ at }) =>
+      at === null || !isInDoubt(explanation) || (secondsSince(at, nowMs) < 0 && at !== explanation.held?.held_until),
   );
 
 const whenOf = (at: string | null, nowMs: number) => {
@@ -116,13 +113,10 @@ const whenOf = (at: string | null, nowMs: number) => {
   return secondsSince(at, nowMs) < 0 ? relative(at, nowMs) : `due ${relative(at, nowMs)}`;
 };
 
-const nextFacts = (told: Explanation, nowMs: number): Fact[] =>
-  stillToCome(told, nowMs).map((step) => [whenOf(step.at, nowMs), readable(`if ${step.if} → ${step.then}`)]);
+const nextFacts = (explanation: Explanation, nowMs: number): Fact[] =>
+  upcomingSteps(explanation, nowMs).map((step) => [whenOf(step.at, nowMs), readable(`if ${step.if} → ${step.then}`)]);
 
-/**
- * Facts of one kind that follow one another are one line: the last of them, and how many there
- * were.
- */
+/** Groups consecutive facts of one kind: the last one and their count. */
 function runsOf(evidence: Evidence[]): { last: Evidence; count: number }[] {
   const runs: { last: Evidence; count: number }[] = [];
   for (const fact of evidence) {
@@ -141,38 +135,38 @@ const evidenceFacts = (evidence: Evidence[], nowMs: number): Fact[] =>
     momentsInFull(statementOf(last)) + (count > 1 ? `  (the last of ${count})` : ''),
   ]);
 
-export function section(title: string, lines: string[], { paint }: ClosingContext): string[] {
+export function section(title: string, lines: string[], { paint }: RenderContext): string[] {
   return lines.length === 0 ? [] : ['', indent + paint('strong', title), ...lines.map((line) => indent + line)];
 }
 
-/** What only a change of the pool mends cannot be repaired; it can be changed, or be known of. */
-const decidingHints = ({ kind, finding_id }: Finding, { commandLine }: ClosingContext): [string, string] =>
+/** Only drift can be repaired; other findings need a change of the pool, or are accepted. */
+const findingHint = ({ kind, finding_id }: Finding, { commandLine }: RenderContext): [string, string] =>
   kind === 'drift'
-    ? ['Decide on what was found', commandLine('drift', 'repair', finding_id, '--reason', '"…"', '--dry-run')]
-    : ['Say that you know of it', commandLine('drift', 'accept', finding_id, '--reason', '"…"')];
+    ? ['Preview the repair', commandLine('drift', 'repair', finding_id, '--reason', '"…"', '--dry-run')]
+    : ['Accept the finding', commandLine('drift', 'accept', finding_id, '--reason', '"…"')];
 
-const changeHint = ({ findings }: Explanation, { commandLine }: ClosingContext): [string, string][] =>
+const changeHint = ({ findings }: Explanation, { commandLine }: RenderContext): [string, string][] =>
   findings.some(({ kind }) => kind === 'repeat-failure')
     ? [['Change its pool first, then retry', commandLine('apply', '-f', 'pools.yaml')]]
     : [];
 
-export const whatToDo = (told: Explanation, context: ClosingContext): string[] => [
-  ...hintLines(changeHint(told, context), context.paint),
-  ...openActionLines(told.node_id, told.actions, context),
+export const whatToDo = (explanation: Explanation, context: RenderContext): string[] => [
+  ...hintLines(changeHint(explanation, context), context.paint),
+  ...openActionLines(explanation.node_id, explanation.actions, context),
   ...hintLines(
     [
-      ...firstHints(told, context),
-      ...(told.held ? [['See all that is held', context.commandLine('brake')] satisfies [string, string]] : []),
-      ...told.findings.map((finding) => decidingHints(finding, context)),
-      ['See all that happened', context.commandLine('timeline', told.node_id)],
-      ['Read its logs', context.commandLine('logs', told.node_id)],
+      ...firstHints(explanation, context),
+      ...(explanation.held ? [['See all held verdicts', context.commandLine('brake')] satisfies [string, string]] : []),
+      ...explanation.findings.map((finding) => findingHint(finding, context)),
+      ['See its history', context.commandLine('timeline', explanation.node_id)],
+      ['Read its logs', context.commandLine('logs', explanation.node_id)],
     ],
     context.paint,
   ),
 ];
 
-/** The same words and the same bar as for whoever waits for it. */
-const workLines = (progress: Progress | null, fit: ClosingContext): string[] =>
+/** The same text and bar as for --wait. */
+const workLines = (progress: Progress | null, fit: RenderContext): string[] =>
   progress ? progressLines({ progress, bar: raiseBar(null, progress), seen_seconds_ago: 0 }, fit) : [];
 
 const foundWhere: Record<Finding['kind'], string> = {
@@ -184,29 +178,29 @@ const foundWhere: Record<Finding['kind'], string> = {
   token: 'Found',
 };
 
-export function explanationLines(told: Explanation, node: Node, context: ClosingContext): string[] {
+export function explanationLines(explanation: Explanation, node: Node, context: RenderContext): string[] {
   const { nowMs } = context;
   const fit = { ...context, width: context.width - indent.length };
-  const since = `for ${ageSince(told.status_since, nowMs)}`;
+  const since = `for ${ageSince(explanation.status_since, nowMs)}`;
   const careful = [
-    ...(told.held ? heldSentences(told.held, told.status, nowMs) : []),
-    ...(told.would_have ? [wouldHaveSentence(told.would_have, nowMs)] : []),
-    ...told.findings.map((finding) => sentence(`${foundWhere[finding.kind]}: ${bothSides(finding)}`)),
+    ...(explanation.held ? heldSentences(explanation.held, explanation.status, nowMs) : []),
+    ...(explanation.would_have ? [wouldHaveSentence(explanation.would_have, nowMs)] : []),
+    ...explanation.findings.map((finding) => sentence(`${foundWhere[finding.kind]}: ${bothSides(finding)}`)),
   ];
   return [
-    titleLine(told.node_id, node.name, told.status, nodeTone(node), since, fit),
+    titleLine(explanation.node_id, node.name, explanation.status, nodeTone(node), since, fit),
     ...(careful.length > 0 ? [...paragraph(`! ${careful.join(' ')}`, context, 'warn'), ''] : []),
-    ...paragraph(story(told, node, nowMs), context),
-    ...section('What is being done', workLines(told.progress, fit), context),
-    ...section('What happens next', renderFacts(nextFacts(told, nowMs), fit), context),
-    ...section('What this rests on', renderFacts(evidenceFacts(told.because.evidence, nowMs), fit), context),
+    ...paragraph(summary(explanation, node, nowMs), context),
+    ...section('In progress', workLines(explanation.progress, fit), context),
+    ...section('What happens next', renderFacts(nextFacts(explanation, nowMs), fit), context),
+    ...section('Evidence', renderFacts(evidenceFacts(explanation.because.evidence, nowMs), fit), context),
     ...section(
-      'Slow in its boot',
-      paragraph(told.slow_stages.map(({ says }) => says).join('; '), fit).filter(isSaid),
+      'Slow boot stages',
+      paragraph(explanation.slow_stages.map(({ says }) => says).join('; '), fit).filter(isNotBlank),
       context,
     ),
-    ...section('What you can do', whatToDo(told, context), context),
+    ...section('What you can do', whatToDo(explanation, context), context),
   ];
 }
 
-const isSaid = (line: string) => line.trim() !== '';
+const isNotBlank = (line: string) => line.trim() !== '';

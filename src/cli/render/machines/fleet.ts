@@ -1,4 +1,4 @@
-/** The live table of `watch`. */
+/** The live table of `slipway watch`. */
 import type { Node } from '../../../contract/node.ts';
 import { countByStatus } from '../../terminal/print-listing.ts';
 import { type Fleet, isStuckInRelease, nodesInOrder, operationOn, unplacedAllocations } from '../../wait/fleet.ts';
@@ -11,13 +11,13 @@ import { nodeConcern, nodeTone } from './node.ts';
 
 export interface FleetView {
   server: string;
-  /** `live`, or what is wrong with the connection. */
+  /** `live`, or the state of the connection. */
   connection: string;
   nowMs: number;
   rows: number;
 }
 
-/** What is being done with a node, or else why it stands where it stands. */
+/** The progress of its operation, or why it has its status. */
 function doing(fleet: Fleet, node: Node, nowMs: number): string {
   const allocation = node.allocation_id === null ? undefined : fleet.allocations.get(node.allocation_id);
   if (allocation && isStuckInRelease(fleet, node)) return failedReleaseConcern(allocation, nowMs);
@@ -28,7 +28,7 @@ function doing(fleet: Fleet, node: Node, nowMs: number): string {
   return concern ? `${step} · ${concern}` : step;
 }
 
-/** A reason too long for its column is cut, or stands whole under its row where the window is high enough for that. */
+/** With `whole`, a long reason goes below its row; otherwise it is cut. */
 const columns = (fleet: Fleet, nowMs: number, whole: boolean): Column<Node>[] => [
   { title: 'NODE', value: (node) => node.node_id },
   { title: 'NAME', value: (node) => node.name, shrinks_to: 8, drop: 3 },
@@ -44,7 +44,7 @@ const columns = (fleet: Fleet, nowMs: number, whole: boolean): Column<Node>[] =>
   { title: 'ALLOCATION', value: (node) => node.allocation_id ?? '', drop: 7, optional: true },
 ];
 
-/** As many lines as there is room for; the last says how many are missing. */
+/** Cuts the lines to the room; the last one says how many are missing. */
 function clip(lines: string[], room: number, paint: Fit['paint']): string[] {
   if (lines.length <= room) return lines;
   const kept = Math.max(1, room - 1);
@@ -57,7 +57,9 @@ function nodeTable(fleet: Fleet, nodes: Node[], nowMs: number, room: number, fit
   return whole.length <= room ? whole : clip(renderTable(columns(fleet, nowMs, false), nodes, fit), room, fit.paint);
 }
 
-/** Lines around the tables: title, counts, two blank ones, the foot, and the one the cursor stands on. */
+/**
+ * Lines around the tables: title, counts, two blank lines, the foot, and the line of the cursor.
+ */
 const frame = 6;
 
 export function fleetLines(fleet: Fleet, view: FleetView, fit: Fit): string[] {

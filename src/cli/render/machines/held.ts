@@ -1,29 +1,29 @@
-/** Verdicts that did not take effect, in words: held back by the brake or by maintenance, or only observed. */
+/** Verdicts that did not take effect, as text: held back, or recorded by an observe-only pool. */
 import type { Held, WouldHave } from '../../../contract/node.ts';
 import { ageSince, momentAndDistance, momentInFull, relative } from '../text/duration.ts';
 import { printable } from '../text/text.ts';
 
-const keptBy: Record<Held['kind'], string> = {
-  'mass-failure': 'too many machines turned bad at once',
-  'self-fault': 'the control plane is not sure of its own hearing',
-  maintenance: 'somebody works there',
-  'provider-away': 'nobody can look at it',
+const causes: Record<Held['kind'], string> = {
+  'mass-failure': 'too many machines failed at once',
+  'self-fault': 'the control plane may have missed heartbeats',
+  maintenance: 'a maintenance window is open',
+  'provider-away': 'its provider does not answer',
 };
 
-const why = (held: Held) => `${keptBy[held.kind]}: ${printable(held.reason)}`;
+const why = (held: Held) => `${causes[held.kind]}: ${printable(held.reason)}`;
 
-/** In a line of a table. */
+/** For a table. */
 export const heldConcern = (held: Held): string => `held, would be ${held.to}: ${printable(held.reason)}`;
 
 export const wouldHaveConcern = (verdict: WouldHave): string =>
-  `only observed, would be ${verdict.to}: ${printable(verdict.reason)}`;
+  `observed only, would be ${verdict.to}: ${printable(verdict.reason)}`;
 
-/** In one line of all about a machine. */
+/** For the facts of one node. */
 export const heldFact = (held: Held, nowMs: number): string =>
   `would be ${held.to}, but ${why(held)}; held until ${momentAndDistance(held.held_until, nowMs)}  [${held.rule}]`;
 
 export const wouldHaveFact = (verdict: WouldHave, nowMs: number): string =>
-  `been ${verdict.to}, but its pool is only observed: ${printable(verdict.reason)}  [${verdict.rule}, ${relative(verdict.at, nowMs)}]`;
+  `been ${verdict.to}, but its pool is observe-only: ${printable(verdict.reason)}  [${verdict.rule}, ${relative(verdict.at, nowMs)}]`;
 
 export const heldSentences = (held: Held, status: string, nowMs: number): string[] => [
   `It is still ${status} only because a verdict is held back: ${held.rule} would make it ${held.to}.`,
@@ -32,5 +32,5 @@ export const heldSentences = (held: Held, status: string, nowMs: number): string
 ];
 
 export const wouldHaveSentence = (verdict: WouldHave, nowMs: number): string =>
-  `Its pool is only observed, so nothing was changed: ${relative(verdict.at, nowMs)} ${verdict.rule} would have made it ` +
+  `Its pool is observe-only, so nothing was changed: ${relative(verdict.at, nowMs)} ${verdict.rule} would have made it ` +
   `${verdict.to}, because ${printable(verdict.reason)}.`;

@@ -1,6 +1,5 @@
-/** Nodes as a person reads them. */
-
-import type { Node } from '../../../contract/node.ts';
+/** Nodes as text: table columns, one in full, and one at an earlier moment. */
+import type { Node, NodeState } from '../../../contract/node.ts';
 import type { Explanation } from '../../../contract/supervision/explanation.ts';
 import { nodeStatuses, shownOccupancy } from '../../../lifecycle/model/states.ts';
 import {
@@ -9,24 +8,24 @@ import {
   isReleaseFailed,
   nextTrySentence,
 } from '../allocations/release-failure.ts';
-import { age, ageSince, momentAndDistance, relative, secondsSince } from '../text/duration.ts';
+import { age, ageSince, momentAndDistance, momentInFull, relative, secondsSince } from '../text/duration.ts';
 import { nodeTones, type Tone } from '../text/palette.ts';
 import { type Column, type Fact, type Fit, renderFacts } from '../text/table.ts';
 import { printable } from '../text/text.ts';
 import { heldConcern, heldFact, wouldHaveConcern, wouldHaveFact } from './held.ts';
 
-/** Statuses that a verdict explains; elsewhere an old verdict is history. */
-const explained = new Set<Node['status']>(['offline', 'failed', 'degraded', 'quarantined', 'draining']);
+/** Statuses that a verdict explains; in others a verdict is outdated. */
+const explainedByVerdict = new Set<Node['status']>(['offline', 'failed', 'degraded', 'quarantined', 'draining']);
 
 /**
- * Why it stands where it stands, where that needs a word. Of one whose release failed that is what failed: its deadline is that
- * of a try which is over.
+ * Why it has its status, if that needs explaining. After a failed release, its deadline is
+ * outdated.
  */
 export function nodeConcern(node: Node, nowMs: number, failed?: FailedRelease): string {
   if (node.held) return heldConcern(node.held);
   if (node.would_have) return wouldHaveConcern(node.would_have);
   if (failed && node.status === 'cleaning') return failedReleaseConcern(failed, nowMs);
-  if (explained.has(node.status) && node.verdict) return printable(node.verdict.reason);
+  if (explainedByVerdict.has(node.status) && node.verdict) return printable(node.verdict.reason);
   const deadline = node.deadline_at;
   const left = deadline ? -secondsSince(deadline, nowMs) : null;
   return [
@@ -37,7 +36,7 @@ export function nodeConcern(node: Node, nowMs: number, failed?: FailedRelease): 
     .join(', ');
 }
 
-/** A machine whose verdict is held back is not as well as its status says. */
+/** A held verdict may mean that its status is not true. */
 export const nodeTone = ({ status, held }: Node): Tone => (held ? 'warn' : nodeTones[status]);
 
 export const nodeColumns = (nowMs: number, failedReleases: ReadonlyMap<string, FailedRelease>): Column<Node>[] => [
@@ -59,8 +58,8 @@ export const nodeColumns = (nowMs: number, failedReleases: ReadonlyMap<string, F
   { title: 'ZONE', value: (node) => node.zone ?? '', drop: 8, optional: true },
 ];
 
-/** `reported` is the node's own word and may hold anything. */
-const claims = (reported: Node['reported']) =>
+/** The node's own report; it may contain anything. */
+const reportText = (reported: Node['reported']) =>
   reported &&
   Object.entries(reported)
     .map(([key, value]) => `${key} ${typeof value === 'string' ? value : JSON.stringify(value)}`)
@@ -74,13 +73,14 @@ export const labelText = (labels: Record<string, string>): string =>
 export const titleLine = (id: string, name: string | null, status: string, tone: Tone, since: string, { paint }: Fit) =>
   `${paint('strong', id)}${name ? `  ${printable(name)}` : ''}  ${paint(tone, status)} ${since}`;
 
-/** Who brought it where it stands, where that was a person. */
+/** The actor that gave it its status, if any. */
 const setBy = ({ because, status }: Explanation): string | null =>
   because.evidence.find(({ kind }) => kind === `node.${status}`)?.actor?.name ?? null;
 
-export function nodeLines(node: Node, told: Explanation, nowMs: number, fit: Fit): string[] {
-  const failed = told.holder && isReleaseFailed(told.holder) ? told.holder : null;
-  const by = setBy(told);
+export function nodeLines(node: Node, explanation: Explanation, nowMs: number, fit: Fit): string[] {
+  const { because, holder } = explanation;
+  const failed = holder && isReleaseFailed(holder) ? holder : null;
+  const by = setBy(explanation);
   const budget = node.budget_seconds === null ? '' : ` · budget ${node.budget_seconds} s from ${node.budget_source}`;
   const facts: Fact[] = [
     ['pool', node.pool + (node.zone ? `  zone ${node.zone}` : '')],
@@ -88,23 +88,19 @@ export function nodeLines(node: Node, told: Explanation, nowMs: number, fit: Fit
     ['allocation', node.allocation_id],
     ['operation', node.workflow_id],
     ['instance', node.node_instance_id],
-    [
-      'because',
-      told.because.verdict &&
-        `${printable(told.because.verdict)}  [${told.because.rule}, ${relative(told.because.at, nowMs)}]`,
-    ],
+    ['because', because.verdict && `${printable(because.verdict)}  [${because.rule}, ${relative(because.at, nowMs)}]`],
     ['by', by && printable(by)],
     ['release', failed && failedReleaseConcern({ ...failed, retry_at: null }, nowMs), 'bad'],
-    ['owner', told.because.owner],
+    ['owner', because.owner],
     ['next try', failed && nextTrySentence(failed, nowMs)],
     ['fenced', node.fenced ? printable(node.fence_reason ?? 'yes') : null, 'warn'],
     ['held', node.held && heldFact(node.held, nowMs), 'warn'],
     ['would have', node.would_have && wouldHaveFact(node.would_have, nowMs), 'warn'],
     ['waits for', node.waiting_for && printable(node.waiting_for)],
-    ['deadline', told.deadline_at && momentAndDistance(told.deadline_at, nowMs) + budget],
+    ['deadline', explanation.deadline_at && momentAndDistance(explanation.deadline_at, nowMs) + budget],
     ['last seen', momentAndDistance(node.last_seen_at, nowMs)],
     ['registered', momentAndDistance(node.registered_at, nowMs)],
-    ['it says', claims(node.reported) && printable(claims(node.reported) ?? '')],
+    ['report', reportText(node.reported) && printable(reportText(node.reported) ?? '')],
     ['upstream', node.observed && `${printable(node.observed.state)}  (seen ${relative(node.observed.at, nowMs)})`],
     ['endpoint', node.endpoint && printable(node.endpoint)],
     ['restarts', node.restarts > 0 ? String(node.restarts) : null],
@@ -115,6 +111,34 @@ export function nodeLines(node: Node, told: Explanation, nowMs: number, fit: Fit
   return [
     titleLine(node.node_id, node.name, node.status, nodeTones[node.status], since, fit),
     fit.paint('quiet', `  ${nodeStatuses[node.status].means}`),
+    ...renderFacts(facts, fit),
+  ];
+}
+
+/** A node at an earlier moment. Distances count from that moment. */
+export function stateLines(state: NodeState, fit: Fit): string[] {
+  const thenMs = Date.parse(state.at);
+  const { verdict } = state;
+  const facts: Fact[] = [
+    ['pool', state.pool + (state.zone ? `  zone ${state.zone}` : '')],
+    ['allocation', state.allocation_id],
+    ['operation', state.workflow_id],
+    ['instance', state.node_instance_id],
+    ['because', verdict && `${printable(verdict.reason)}  [${verdict.rule}, ${relative(verdict.at, thenMs)}]`],
+    ['fenced', state.fenced ? printable(state.fence_reason ?? 'yes') : null, 'warn'],
+    ['held', state.held && heldFact(state.held, thenMs), 'warn'],
+    ['would have', state.would_have && wouldHaveFact(state.would_have, thenMs), 'warn'],
+    ['waits for', state.waiting_for && printable(state.waiting_for)],
+    ['deadline', momentAndDistance(state.deadline_at, thenMs)],
+    ['registered', momentAndDistance(state.registered_at, thenMs)],
+    ['report', state.reported_status],
+    ['upstream', state.observed && `${printable(state.observed.state)}  (seen ${relative(state.observed.at, thenMs)})`],
+    ['endpoint', state.endpoint && printable(state.endpoint)],
+  ];
+  const since = `for ${ageSince(state.status_since, thenMs)}`;
+  return [
+    titleLine(state.node_id, state.name, state.status, nodeTones[state.status], since, fit),
+    fit.paint('quiet', `  At ${momentInFull(state.at)}, from evidence.`),
     ...renderFacts(facts, fit),
   ];
 }

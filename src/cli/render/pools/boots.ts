@@ -1,22 +1,22 @@
-/** How long the boots of a pool take and what budget they have, for a person: a plot where somebody looks, and what it comes to. */
+/** The recorded boots of a pool as text: a plot on a terminal, percentiles, and the budget. */
 import type { BootPhase, PoolBoots } from '../../../contract/supervision/boots.ts';
 import { stratumWords } from '../../../lifecycle/boots/learned-budget.ts';
 import { hasArrived } from '../../../lifecycle/boots/survival.ts';
 import { inSeconds, sourceWords, tooSlowWords } from '../../../lifecycle/boots/what-if-words.ts';
-import { type ClosingContext, hintLines } from '../allocations/outcome.ts';
 import { momentsInFull, relative } from '../text/duration.ts';
+import { hintLines, type RenderContext } from '../text/hints.ts';
 import { type Fact, renderFacts } from '../text/table.ts';
 import { printable, wrap } from '../text/text.ts';
 import { survivalPlot } from './survival-plot.ts';
 
-export interface BootsContext extends ClosingContext {
-  /** Whether somebody looks: what a program reads has no pictures in it. */
+export interface BootsContext extends RenderContext {
+  /** Draws plots; false for a pipe. */
   draws: boolean;
 }
 
-const phaseWords: Record<BootPhase['phase'], string> = {
+const phaseSpans: Record<BootPhase['phase'], string> = {
   provision: 'from launch until it registers',
-  start: 'from there until it is ready',
+  start: 'from then until it is ready',
 };
 
 const tallPlot = 12;
@@ -29,8 +29,8 @@ const quantileNames: [Quantile, string][] = [
   ['p99', '99 of 100 within'],
 ];
 
-/** The slowest are few: where the boots on record end before the band does, only its near end is known. */
-function bandWords(low_seconds: number | null, high_seconds: number | null): string {
+/** With few slow boots the upper end of the band is unknown. */
+function bandText(low_seconds: number | null, high_seconds: number | null): string {
   if (low_seconds === null) return '';
   const low = inSeconds(low_seconds);
   return `(95 % sure: ${high_seconds === null ? `at least ${low}` : `${low} to ${inSeconds(high_seconds)}`})`;
@@ -40,7 +40,7 @@ function quantileFact(phase: BootPhase, quantile: Quantile, name: string): Fact 
   const seconds = phase[`${quantile}_seconds`];
   if (seconds === null) return [name, null];
   const { low_seconds, high_seconds } = phase.bands[quantile];
-  return [name, [inSeconds(seconds), bandWords(low_seconds, high_seconds)].join('  ').trimEnd()];
+  return [name, [inSeconds(seconds), bandText(low_seconds, high_seconds)].join('  ').trimEnd()];
 }
 
 function tooSlow({ predicted_false_kill_share: predicted, samples }: BootPhase): Fact {
@@ -49,17 +49,17 @@ function tooSlow({ predicted_false_kill_share: predicted, samples }: BootPhase):
   return ['too slow for it', words, predicted.share > 0.01 ? 'warn' : undefined];
 }
 
-const budgetWords = ({ budget_seconds, budget_source, rescue_seconds }: BootPhase): string =>
-  `${inSeconds(budget_seconds)}, ${sourceWords[budget_source]}; who comes up to ${inSeconds(rescue_seconds)} later is rescued`;
+const budgetText = ({ budget_seconds, budget_source, rescue_seconds }: BootPhase): string =>
+  `${inSeconds(budget_seconds)}, ${sourceWords[budget_source]}; a boot up to ${inSeconds(rescue_seconds)} later is rescued`;
 
-/** What moves the budget, or that nothing does. */
-function policyFacts({ policy, learning, budget_seconds }: BootPhase, { nowMs }: ClosingContext): Fact[] {
-  if (policy === 'fixed') return [['policy', 'fixed: it stays until somebody changes it']];
-  if (!learning) return [['policy', 'learned: boots move it; they have not been asked yet']];
+/** The policy of the budget, and what it learned from. */
+function policyFacts({ policy, learning, budget_seconds }: BootPhase, { nowMs }: RenderContext): Fact[] {
+  if (policy === 'fixed') return [['policy', 'fixed: it stays until someone changes it']];
+  if (!learning) return [['policy', 'learned: recorded boots move it; not computed yet']];
   const { aim_seconds, because, stratum, considered_at, frozen } = learning;
-  const aim = aim_seconds === budget_seconds ? '' : `; on its way to ${inSeconds(aim_seconds)}`;
+  const aim = aim_seconds === budget_seconds ? '' : `; moving to ${inSeconds(aim_seconds)}`;
   return [
-    ['policy', `learned: boots move it, by at most 25 % a day${aim}`],
+    ['policy', `learned: recorded boots move it, by at most 25 % a day${aim}`],
     ['because', printable(because)],
     ['learned from', stratum && stratumWords[stratum]],
     ['considered', relative(considered_at, nowMs)],
@@ -67,32 +67,31 @@ function policyFacts({ policy, learning, budget_seconds }: BootPhase, { nowMs }:
   ];
 }
 
-function sinceChange({ since_change: { at, boots, late, killed } }: BootPhase, { nowMs }: ClosingContext): Fact {
-  const parts = [`${boots} ${boots === 1 ? 'boot' : 'boots'}`, `${late} late`, `${killed} given up for good`];
+function sinceChange({ since_change: { at, boots, late, killed } }: BootPhase, { nowMs }: RenderContext): Fact {
+  const parts = [`${boots} ${boots === 1 ? 'boot' : 'boots'}`, `${late} late`, `${killed} failed for good`];
   return ['since it changed', `${parts.join(', ')}  (${relative(at, nowMs)})`, late + killed > 0 ? 'warn' : undefined];
 }
 
-const countWords = ({ samples, running }: BootPhase): string => {
-  const recorded = samples.length === 1 ? 'the only boot on record' : `the newest ${samples.length} boots`;
-  return running === 0 ? recorded : `${recorded}, and ${running} on the way now`;
+const countText = ({ samples, running }: BootPhase): string => {
+  const recorded = samples.length === 1 ? '1 boot' : `the newest ${samples.length} boots`;
+  return running === 0 ? recorded : `${recorded}, and ${running} in progress`;
 };
 
-const everyMove = (pool: string, commandLine: BootsContext['commandLine']): [string, string] => [
-  'See every move of it',
+const historyHint = (pool: string, commandLine: BootsContext['commandLine']): [string, string] => [
+  'See its changes',
   commandLine('audit', '--target', pool, '--kind', 'budget.learned'),
 ];
 
 function phaseLines(pool: string, phase: BootPhase, rows: number, context: BootsContext): string[] {
   const { paint, width, commandLine } = context;
-  const title = `${paint('strong', `${pool} · ${phase.phase}`)}, ${phaseWords[phase.phase]}`;
+  const title = `${paint('strong', `${pool} · ${phase.phase}`)}, ${phaseSpans[phase.phase]}`;
   if (phase.samples.length === 0)
     return [
       title,
-      ...wrap(
-        `No boot is on record yet${phase.running > 0 ? `; ${phase.running} on the way now` : ''}.`,
-        width - 2,
-      ).map((line) => `  ${line}`),
-      ...renderFacts([['budget', budgetWords(phase)], ...policyFacts(phase, context)], context),
+      ...wrap(`No boot is recorded yet${phase.running > 0 ? `; ${phase.running} in progress` : ''}.`, width - 2).map(
+        (line) => `  ${line}`,
+      ),
+      ...renderFacts([['budget', budgetText(phase)], ...policyFacts(phase, context)], context),
     ];
   const { survival, budget_seconds } = phase;
   const seconds = phase.samples.map((sample) => sample.seconds);
@@ -103,9 +102,9 @@ function phaseLines(pool: string, phase: BootPhase, rows: number, context: Boots
     ...(context.draws ? ['', ...survivalPlot({ survival, seconds, budget_seconds }, rows, context), ''] : []),
     ...renderFacts(
       [
-        ['on record', countWords(phase)],
+        ['recorded', countText(phase)],
         ...quantileNames.map(([quantile, name]) => quantileFact(phase, quantile, name)),
-        ['budget', budgetWords(phase)],
+        ['budget', budgetText(phase)],
         tooSlow(phase),
         sinceChange(phase, context),
         ...policyFacts(phase, context),
@@ -115,18 +114,18 @@ function phaseLines(pool: string, phase: BootPhase, rows: number, context: Boots
     ...hintLines(
       [
         ['Try another budget', commandLine('what-if', pool, '--budget', String(Math.max(1, tried)), ...forPhase)],
-        ...(phase.policy === 'learned' ? [everyMove(pool, commandLine)] : []),
+        ...(phase.policy === 'learned' ? [historyHint(pool, commandLine)] : []),
       ],
       paint,
     ),
   ];
 }
 
-const legend = 'curve: the share of boots still on its way · ░ where it lies with 95 % confidence · ┃ the budget';
+const legend = 'curve: the share of boots in progress · ░ its 95 % confidence band · ┃ the budget';
 
-function makeLine({ make: { image, since, generation } }: PoolBoots, { nowMs }: ClosingContext): string {
+function makeLine({ make: { image, since, generation } }: PoolBoots, { nowMs }: RenderContext): string {
   const what = image === null ? 'its image, spec and class' : `image ${printable(image)}, its spec and class`;
-  return `What the pool makes (${what}) was last changed ${relative(since, nowMs)}, by generation ${generation}.`;
+  return `The pool (${what}) last changed ${relative(since, nowMs)}, with generation ${generation}.`;
 }
 
 export function bootsLines(boots: PoolBoots, phases: readonly BootPhase[], context: BootsContext): string[] {

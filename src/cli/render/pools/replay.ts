@@ -1,17 +1,17 @@
-/** What a proposed policy would have decided otherwise: how much in one line, then each with its node, then what cannot be told. */
+/** A replay as text: how many decisions differ, each with its node, and what cannot be judged. */
 import type { ReplayDifference, ReplayedPool, ReplayReply } from '../../../contract/supervision/replay.ts';
 import { type DifferenceKind, differenceKinds } from '../../../lifecycle/replay/difference.ts';
-import { hintLines } from '../allocations/outcome.ts';
 import { elapsed, momentInFull, momentsInFull, usual } from '../text/duration.ts';
+import { hintLines } from '../text/hints.ts';
 import type { Tone } from '../text/palette.ts';
 import { type Column, type Fit, renderTable } from '../text/table.ts';
 import { printable, wrap } from '../text/text.ts';
 
 interface ReplayContext extends Fit {
-  /** How many to show of each pool. */
+  /** The maximum per pool. */
   limit: number;
   commandLine(...words: string[]): string;
-  /** The file, where it could be applied as it is. */
+  /** The file, if `slipway apply` would accept it. */
   file: string | null;
 }
 
@@ -23,28 +23,28 @@ const tones: Record<(typeof differenceKinds)[DifferenceKind]['weight'], Tone | u
 
 const weightOf = ({ kind }: { kind: DifferenceKind }) => differenceKinds[kind].weight;
 
-/** By how much it would have been decided later; below nothing, sooner. */
+/** How much later it would have been decided; negative if sooner. */
 const laterBy = ({ was, would_be }: ReplayDifference): number | null =>
   was.at && would_be.at ? (Date.parse(would_be.at) - Date.parse(was.at)) / 1000 : null;
 
-/** A difference of time alone says of how much. */
-function byHowMuch(kind: DifferenceKind, differences: readonly ReplayDifference[]): string {
+/** The mean shift of verdicts that differ only in time. */
+function meanShift(kind: DifferenceKind, differences: readonly ReplayDifference[]): string {
   const alike = differences.filter((each) => each.kind === kind && each.was.verdict === each.would_be.verdict);
   const moves = alike.map(laterBy).filter((seconds) => seconds !== null);
   if (moves.length === 0) return '';
   const mean = moves.reduce((sum, seconds) => sum + Math.abs(seconds), 0) / moves.length;
-  return moves.length === 1 ? ` by ${usual(mean)}` : ` by ${usual(mean)} in the mean`;
+  return moves.length === 1 ? ` by ${usual(mean)}` : ` by ${usual(mean)} on average`;
 }
 
-const gravest = ['bad', 'good', 'even'];
-const byGravity = (a: { kind: DifferenceKind }, b: { kind: DifferenceKind }) =>
-  gravest.indexOf(weightOf(a)) - gravest.indexOf(weightOf(b));
+const worstFirst = ['bad', 'good', 'even'];
+const byWeight = (a: { kind: DifferenceKind }, b: { kind: DifferenceKind }) =>
+  worstFirst.indexOf(weightOf(a)) - worstFirst.indexOf(weightOf(b));
 
 function totals({ kinds, differences }: ReplayedPool): string[] {
-  const ordered = kinds.toSorted((a, b) => byGravity(a, b) || b.count - a.count);
+  const ordered = kinds.toSorted((a, b) => byWeight(a, b) || b.count - a.count);
   return ordered.map(({ kind, count }) => {
     const { one, many } = differenceKinds[kind];
-    return `${count} ${count === 1 ? one : many}${byHowMuch(kind, differences)}`;
+    return `${count} ${count === 1 ? one : many}${meanShift(kind, differences)}`;
   });
 }
 
@@ -53,21 +53,20 @@ const counted = (count: number, one: string) => `${count} ${one}${count === 1 ? 
 function headline(pool: ReplayedPool, { paint, width }: ReplayContext): string[] {
   const { decisions, otherwise, boots, absences } = pool;
   const name = paint('strong', pool.pool);
-  if (decisions === 0) return [`${paint('quiet', '·')} ${name}: nothing is on record.`];
+  if (decisions === 0) return [`${paint('quiet', '·')} ${name}: nothing is recorded.`];
   const record = `${counted(boots, 'boot phase')}, ${counted(absences, 'absence')}`;
-  if (otherwise === 0)
-    return [`${paint('good', '✔')} ${name}: nothing would have been decided otherwise (${record} on record).`];
+  if (otherwise === 0) return [`${paint('good', '✔')} ${name}: no decision would differ (${record} recorded).`];
   const isBad = pool.kinds.some((each) => weightOf(each) === 'bad');
-  const sum = `${otherwise} of ${counted(decisions, 'decision')} would have been otherwise`;
+  const sum = `${otherwise} of ${counted(decisions, 'decision')} would differ`;
   return [
-    `${isBad ? paint('bad', '✖') : paint('warn', '!')} ${name}: ${paint('strong', sum)} (${record} on record):`,
+    `${isBad ? paint('bad', '✖') : paint('warn', '!')} ${name}: ${paint('strong', sum)} (${record} recorded):`,
     ...totals(pool).flatMap((total) =>
       wrap(total, width - 4).map((line, i) => (i === 0 ? `  – ${line}` : `    ${line}`)),
     ),
   ];
 }
 
-/** `failed 6m 00s later`: what, and how far from when it was decided in truth. */
+/** `failed 6m 00s later`: the verdict, and its distance from the actual one. */
 function wouldBe(difference: ReplayDifference): string {
   const { verdict } = difference.would_be;
   const later = laterBy(difference);
@@ -91,8 +90,8 @@ function table(pool: ReplayedPool, context: ReplayContext): string[] {
   if (pool.differences.length === 0) return [];
   const { paint, width, limit } = context;
   const left = pool.otherwise - Math.min(limit, pool.differences.length);
-  // What nobody wants stands above the rest, and of each the newest first.
-  const shown = pool.differences.toSorted(byGravity).slice(0, limit);
+  // The sort is stable, so within a weight the newest stay first.
+  const shown = pool.differences.toSorted(byWeight).slice(0, limit);
   const rows = renderTable(columns, shown, { paint, width: width - 2 });
   return [
     '',
@@ -101,26 +100,26 @@ function table(pool: ReplayedPool, context: ReplayContext): string[] {
   ];
 }
 
-const mostNamed = 3;
+const maxNamed = 3;
 
-function untoldLines({ untold }: ReplayedPool, { paint, width }: ReplayContext): string[] {
+function unjudgedLines({ untold }: ReplayedPool, { paint, width }: ReplayContext): string[] {
   if (untold.length === 0) return [];
   const lines = untold.flatMap(({ count, says, node_ids }) => {
-    const named = node_ids.slice(0, mostNamed).join(', ');
-    const whose = named && ` (${named}${(count ?? 0) > mostNamed ? ', …' : ''})`;
-    const text = `${count === null ? '' : `${count}: `}${says}${whose}`;
+    const named = node_ids.slice(0, maxNamed).join(', ');
+    const nodes = named && ` (${named}${(count ?? 0) > maxNamed ? ', …' : ''})`;
+    const text = `${count === null ? '' : `${count}: `}${says}${nodes}`;
     return wrap(text, width - 4).map((line, i) => (i === 0 ? `  – ${line}` : `    ${line}`));
   });
-  return ['', `  ${paint('strong', 'Could not be told:')}`, ...lines];
+  return ['', `  ${paint('strong', 'Could not be judged:')}`, ...lines];
 }
 
 export function replayLines({ since, until, pools }: ReplayReply, context: ReplayContext): string[] {
   const { paint, commandLine, file } = context;
-  const [first] = pools.flatMap(({ differences }) => differences).toSorted(byGravity);
+  const [first] = pools.flatMap(({ differences }) => differences).toSorted(byWeight);
   const span = `From ${momentInFull(since)} to ${momentInFull(until)}. Nothing was changed.`;
   const hints: [string, string][] = [
     ...(first ? [['Look at one', commandLine('timeline', first.node_id)] satisfies [string, string]] : []),
-    ...(file === null ? [] : [['Set it', commandLine('apply', '-f', file)] satisfies [string, string]]),
+    ...(file === null ? [] : [['Apply it', commandLine('apply', '-f', file)] satisfies [string, string]]),
   ];
   return [
     paint('quiet', span),
@@ -128,7 +127,7 @@ export function replayLines({ since, until, pools }: ReplayReply, context: Repla
       '',
       ...headline(pool, context),
       ...table(pool, context),
-      ...untoldLines(pool, context),
+      ...unjudgedLines(pool, context),
     ]),
     ...(hints.length > 0 ? ['', ...hintLines(hints, paint)] : []),
   ];

@@ -1,3 +1,4 @@
+/** The text of a tested budget. */
 import { expect, test } from 'vitest';
 import type { WhatIf } from '../../../contract/supervision/boots.ts';
 import { sampleBoot, sampleWhatIf } from '../../testing/boots-samples.ts';
@@ -12,20 +13,20 @@ const shown = (fields: Partial<WhatIf> = {}) =>
     commandLine: (...words) => ['slipway', ...words].join(' '),
   });
 
-test('the answer first, then whom it concerns, then what to do', () => {
+test('shows the summary, the affected boots and the next commands', () => {
   expect(shown()).toEqual([
     '! With 400 s, 1 of 41 boots would have been given up although it arrived; it would have been',
     '  rescued.',
-    '  The budget in force, 720 s as the pool says, would have given up none of the same boots.',
+    '  The current budget, 720 s as the pool says, would have failed none of them.',
     '  Of boots to come that arrive, 2.5 % would take longer than that.',
     '  The one that was stuck would have been found 320 s sooner.',
-    '  Asked of all 41 boots on record since 2026-01-01 12:01:00Z (9m ago).',
+    '  Based on 41 boots recorded since 2026-01-01 12:01:00Z (9m ago).',
     '',
-    'Given up although they arrived',
+    'Failed although healthy',
     'NODE                        TOOK  OVER BY  THEN     BUDGET IT HAD    WHEN',
     'node_01k8zq3v7abcdefghjkm  423 s     23 s  rescued          720 s  5m ago',
     '',
-    'Stuck, and given up in truth',
+    'Stuck boots',
     'NODE        WAITED FOR         FOUND    WHEN',
     'node_stuck       720 s  320 s sooner  7m ago',
     '',
@@ -34,24 +35,24 @@ test('the answer first, then whom it concerns, then what to do', () => {
   ]);
 });
 
-test('one that is lost for good is marked as bad, and a list that was cut says how many are missing', () => {
+test('marks a lost boot as bad, and counts the boots that are not listed', () => {
   const lost = { ...sampleBoot(900), over_seconds: 500, rescued: false };
   const text = shown({ false_kills: [lost], false_kill_count: 12, rescued_count: 2 });
   expect(text[0]).toMatch(/^✖ With 400 s, 12 of 41 boots/);
   expect(text.join('\n')).toMatch(/node_quick +900 s +500 s +lost .*\n… and 11 more\n/);
 });
 
-test('where nobody is concerned there is no list', () => {
+test('shows no list without affected boots', () => {
   const none = { false_kills: [], false_kill_count: 0, rescued_count: 0, stuck: [], stuck_count: 0 };
   const text = shown({ ...none, stuck_found_sooner_seconds: null, budget_seconds: 720, undecided_count: 1 });
   expect(text[0]).toBe('✔ With 720 s, none of 41 boots would have been given up before it arrived.');
-  expect(text[1]).toBe('  It is the budget in force, as the pool says.');
+  expect(text[1]).toBe('  This is the current budget, as the pool says.');
   expect(text).toContain('  1 was ended by somebody when already past 720 s: whether it would have come nobody knows.');
   expect(text.join('\n')).not.toContain('NODE');
   const empty = shown({ ...none, boots: 0, oldest_at: null, predicted_false_kill_share: null, phase: 'start' });
   expect(empty.slice(0, 3)).toEqual([
     '○ With 400 s: nothing can be said, because no boot is on record.',
-    '  The budget in force is 720 s, as the pool says.',
+    '  The current budget is 720 s, as the pool says.',
     '',
   ]);
   expect(empty.at(-1)).toContain('slipway budget gpu 400 --phase start');

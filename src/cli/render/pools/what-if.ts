@@ -1,4 +1,4 @@
-/** What another budget would have done to the boots on record: the sentence to read first, then each boot that it concerns. */
+/** The effect of another budget on recorded boots, as text: a summary, then each affected boot. */
 import type { WhatIf } from '../../../contract/supervision/boots.ts';
 import {
   headlineOf,
@@ -8,8 +8,8 @@ import {
   stuckSentence,
   undecidedSentence,
 } from '../../../lifecycle/boots/what-if-words.ts';
-import { type ClosingContext, hintLines } from '../allocations/outcome.ts';
 import { momentInFull, relative } from '../text/duration.ts';
+import { hintLines, type RenderContext } from '../text/hints.ts';
 import { type Column, renderTable } from '../text/table.ts';
 import { wrap } from '../text/text.ts';
 
@@ -34,20 +34,19 @@ const killColumns = (nowMs: number): Column<FalseKill>[] => [
   { title: 'WHEN', value: ({ at }) => relative(at, nowMs), align: 'right', drop: 1 },
 ];
 
-const foundWords = (seconds: number) =>
-  Math.abs(seconds) < 0.05 ? 'just as soon' : `${inSeconds(Math.abs(seconds))} ${seconds > 0 ? 'sooner' : 'later'}`;
+const shiftText = (seconds: number) =>
+  Math.abs(seconds) < 0.05 ? 'at the same time' : `${inSeconds(Math.abs(seconds))} ${seconds > 0 ? 'sooner' : 'later'}`;
 
 const stuckColumns = (nowMs: number): Column<Stuck>[] => [
   { title: 'NODE', value: ({ node_id }) => node_id },
   { title: 'WAITED FOR', value: ({ seconds }) => inSeconds(seconds), align: 'right' },
-  { title: 'FOUND', value: ({ sooner_seconds }) => foundWords(sooner_seconds), align: 'right' },
+  { title: 'FOUND', value: ({ sooner_seconds }) => shiftText(sooner_seconds), align: 'right' },
   { title: 'WHEN', value: ({ at }) => relative(at, nowMs), align: 'right', drop: 1 },
 ];
 
-/** So many of those that are stuck; they say the same again and again. */
-const mostStuck = 10;
+const maxStuck = 10;
 
-function section<Row>(title: string, columns: Column<Row>[], rows: Row[], all: number, context: ClosingContext) {
+function section<Row>(title: string, columns: Column<Row>[], rows: Row[], all: number, context: RenderContext) {
   if (rows.length === 0) return [];
   const more = all - rows.length;
   return [
@@ -58,27 +57,27 @@ function section<Row>(title: string, columns: Column<Row>[], rows: Row[], all: n
   ];
 }
 
-function compared({ current, budget_seconds, boots }: WhatIf): string {
+function currentBudget({ current, budget_seconds, boots }: WhatIf): string {
   const { budget_seconds: standing, budget_source, false_kill_count } = current;
   const source = sourceWords[budget_source];
-  if (boots === 0) return `The budget in force is ${inSeconds(standing)}, ${source}.`;
-  if (standing === budget_seconds) return `It is the budget in force, ${source}.`;
-  return `The budget in force, ${inSeconds(standing)} ${source}, would have given up ${false_kill_count || 'none'} of the same boots.`;
+  if (boots === 0) return `The current budget is ${inSeconds(standing)}, ${source}.`;
+  if (standing === budget_seconds) return `This is the current budget, ${source}.`;
+  return `The current budget, ${inSeconds(standing)} ${source}, would have failed ${false_kill_count || 'none'} of them.`;
 }
 
-function basis({ boots, oldest_at }: WhatIf, { nowMs }: ClosingContext): string {
+function basis({ boots, oldest_at }: WhatIf, { nowMs }: RenderContext): string {
   if (oldest_at === null) return '';
-  return `Asked of ${boots === 1 ? 'the only boot' : `all ${boots} boots`} on record since ${momentInFull(oldest_at)} (${relative(oldest_at, nowMs)}).`;
+  return `Based on ${boots === 1 ? '1 boot' : `${boots} boots`} recorded since ${momentInFull(oldest_at)} (${relative(oldest_at, nowMs)}).`;
 }
 
-export function whatIfLines(answer: WhatIf, context: ClosingContext): string[] {
+export function whatIfLines(answer: WhatIf, context: RenderContext): string[] {
   const { paint, width, nowMs, commandLine } = context;
   const { false_kills, false_kill_count, rescued_count, stuck, stuck_count, boots } = answer;
   const lost = false_kill_count > rescued_count;
   const mark = lost ? paint('bad', '✖') : false_kill_count > 0 ? paint('warn', '!') : paint('good', boots ? '✔' : '○');
   const [first = '', ...rest] = wrap(headlineOf(answer), width - 2);
-  const says = [
-    compared(answer),
+  const sentences = [
+    currentBudget(answer),
     predictedSentence(answer),
     ...(boots === 0 ? [] : [stuckSentence(answer)]),
     undecidedSentence(answer),
@@ -89,9 +88,9 @@ export function whatIfLines(answer: WhatIf, context: ClosingContext): string[] {
   return [
     `${mark} ${paint('strong', first)}`,
     ...rest.map((line) => `  ${paint('strong', line)}`),
-    ...says.flatMap((sentence) => wrap(sentence, width - 2).map((line) => `  ${line}`)),
-    ...section('Given up although they arrived', killColumns(nowMs), false_kills, false_kill_count, context),
-    ...section('Stuck, and given up in truth', stuckColumns(nowMs), stuck.slice(0, mostStuck), stuck_count, context),
+    ...sentences.flatMap((sentence) => wrap(sentence, width - 2).map((line) => `  ${line}`)),
+    ...section('Failed although healthy', killColumns(nowMs), false_kills, false_kill_count, context),
+    ...section('Stuck boots', stuckColumns(nowMs), stuck.slice(0, maxStuck), stuck_count, context),
     '',
     ...hintLines(
       [

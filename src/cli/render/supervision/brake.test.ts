@@ -1,3 +1,4 @@
+/** The text of the brake: nothing held, holds, and the past. */
 import { expect, test } from 'vitest';
 import type { Brake } from '../../../contract/supervision/supervision.ts';
 import { sampleBrake, sampleHold, sampleWindow } from '../../testing/supervision-samples.ts';
@@ -12,37 +13,35 @@ const shown = (fields: Partial<Brake>, width = 90) =>
     commandLine: (...words) => ['slipway', ...words].join(' '),
   });
 
-test('nothing held says that all is well', () => {
-  expect(shown({})).toEqual([
-    '✔ All is well with the brake: nothing is held back. Everything the machines said has been heard.',
-  ]);
-  expect(shown({ heard_through: '2026-01-01T12:09:00.000Z' })[0]).toContain('in the last 1m has not been heard');
-  expect(shown({ heard_through: null })[0]).toContain('No replica has said yet');
+test('says that nothing is held, and how far heartbeats are processed', () => {
+  expect(shown({})).toEqual(['✔ Nothing is held back. All heartbeats are processed.']);
+  expect(shown({ heard_through: '2026-01-01T12:09:00.000Z' })[0]).toContain('of the last 1m are not processed yet');
+  expect(shown({ heard_through: null })[0]).toContain('No replica has reported');
 });
 
-test('a hold says what, why, what it does, until when, and the way out', () => {
+test('shows a hold with its reason, effect, end and the command to release it', () => {
   const held = [{ rule: 'liveness', kind: 'mass-failure', nodes: 8 }];
   expect(shown({ holding: true, held, holds: [sampleHold()] })).toEqual([
     '! 8 verdicts are held back.',
     '  liveness  8 nodes, mass-failure',
-    '  Which nodes:  slipway nodes --held',
-    '  Everything the machines said has been heard.',
+    '  List the nodes:  slipway nodes --held',
+    '  All heartbeats are processed.',
     '',
     '! liveness in pool fleet, for 6m',
     '  8 of 12 machines in pool fleet would be given up within 60 s.',
-    '  Its verdicts wait: nobody is given up or destroyed by it. What comes back by itself is',
-    '  let go. Until 2026-01-01 12:54:00Z (in 44m), then it goes on slowly, a few a minute.',
-    '  Let it go on:  slipway brake resume --hold hold_1 --reason "…"',
+    '  Its verdicts wait: no machine fails or is destroyed. A machine that recovers leaves the',
+    '  hold. Until 2026-01-01 12:54:00Z (in 44m), then a few verdicts per minute.',
+    '  Release it:  slipway brake resume --hold hold_1 --reason "…"',
   ]);
 });
 
-test('one that pauses launches says so', () => {
+test('says that a hold pauses launches', () => {
   const text = shown({ holding: true, holds: [sampleHold({ effect: 'pause-launches', rule: 'provision-deadline' })] });
   expect(text[0]).toBe('! The brake is on.');
-  expect(text.join(' ')).toContain('The failures stand, and nothing new is launched there meanwhile.');
+  expect(text.join(' ')).toContain('The failures stand, but nothing new is launched there.');
 });
 
-test('what is over, the windows and our own gaps stand below, the newest five of each', () => {
+test('lists the newest five earlier holds and gaps, and maintenance windows', () => {
   const over = sampleHold({
     hold_id: 'hold_0',
     resumed_at: '2026-01-01T12:08:00.000Z',
@@ -56,7 +55,7 @@ test('what is over, the windows and our own gaps stand below, the newest five of
     deadlines_moved: 3,
   };
   const text = shown({ holds: [over], gaps: Array(7).fill(gap), maintenance: [sampleWindow()] }, 110);
-  expect(text).toContain('liveness  pool fleet  6m ago  let go 2m ago by ops');
+  expect(text).toContain('liveness  pool fleet  6m ago  released 2m ago by ops');
   expect(text).toContain('switch  zone eu-1, rack=7  open, ends in 45m 00s  ops  a new switch');
   expect(text.filter((line) => line.includes('no replica could hear'))).toHaveLength(5);
   expect(text.at(-1)).toBe('… and 2 more; see --json');

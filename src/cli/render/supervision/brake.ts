@@ -1,7 +1,7 @@
-/** What the brake holds, what the control plane missed itself, and where somebody works: for a person on call. */
+/** The brake as text: holds, maintenance windows, and gaps of the control plane. */
 import type { Brake } from '../../../contract/supervision/supervision.ts';
-import { type ClosingContext, hintLines } from '../allocations/outcome.ts';
 import { age, ageSince, momentInFull, relative, secondsSince, taken } from '../text/duration.ts';
+import { hintLines, type RenderContext } from '../text/hints.ts';
 import { type Column, type Fact, renderFacts, renderTable } from '../text/table.ts';
 import { printable, wrap } from '../text/text.ts';
 import { maintenanceColumns } from './maintenance.ts';
@@ -12,19 +12,18 @@ type Gap = Brake['gaps'][number];
 export const isOpenHold = (hold: Hold): boolean => hold.ended_at === null && hold.resumed_at === null;
 
 const effects: Record<Hold['effect'], string> = {
-  hold: 'Its verdicts wait: nobody is given up or destroyed by it. What comes back by itself is let go.',
-  'pause-launches': 'The failures stand, and nothing new is launched there meanwhile.',
+  hold: 'Its verdicts wait: no machine fails or is destroyed. A machine that recovers leaves the hold.',
+  'pause-launches': 'The failures stand, but nothing new is launched there.',
 };
 
 const afterwards: Record<Hold['effect'], string> = {
-  hold: 'then it goes on slowly, a few a minute',
+  hold: 'then a few verdicts per minute',
   'pause-launches': 'or until a machine comes up there',
 };
 
 const where = ({ scope, name }: Hold) => `${scope} ${name}`;
 
-/** A hold on one screen: what, why, what it does, until when, and the way out. */
-function holdLines(hold: Hold, context: ClosingContext): string[] {
+function holdLines(hold: Hold, context: RenderContext): string[] {
   const { paint, width, nowMs, commandLine } = context;
   const until = `Until ${momentInFull(hold.held_until)} (${relative(hold.held_until, nowMs)}), ${afterwards[hold.effect]}.`;
   return [
@@ -33,7 +32,7 @@ function holdLines(hold: Hold, context: ClosingContext): string[] {
       wrap(text, width - 2).map((line) => `  ${line}`),
     ),
     ...hintLines(
-      [['Let it go on', commandLine('brake', 'resume', '--hold', hold.hold_id, '--reason', '"…"')]],
+      [['Release it', commandLine('brake', 'resume', '--hold', hold.hold_id, '--reason', '"…"')]],
       context.paint,
     ),
   ];
@@ -41,8 +40,8 @@ function holdLines(hold: Hold, context: ClosingContext): string[] {
 
 const endOf = (hold: Hold, nowMs: number) => {
   if (hold.resumed_at)
-    return `let go ${relative(hold.resumed_at, nowMs)} by ${printable(hold.resumed_by?.name ?? 'somebody')}`;
-  return hold.ended_at ? `over ${relative(hold.ended_at, nowMs)}` : '';
+    return `released ${relative(hold.resumed_at, nowMs)} by ${printable(hold.resumed_by?.name ?? 'an unknown actor')}`;
+  return hold.ended_at ? `ended ${relative(hold.ended_at, nowMs)}` : '';
 };
 
 const pastColumns = (nowMs: number): Column<Hold>[] => [
@@ -60,59 +59,59 @@ const gapColumns = (nowMs: number): Column<Gap>[] => [
   { title: 'WHY', value: (gap) => printable(gap.cause), drop: 5, below: true },
 ];
 
-const mostPast = 5;
+const maxPast = 5;
 
-const titled = (title: string, lines: string[], { paint }: ClosingContext): string[] =>
+const titled = (title: string, lines: string[], { paint }: RenderContext): string[] =>
   lines.length === 0 ? [] : ['', paint('strong', title), ...lines];
 
-/** Some of many, and how many there are besides. */
-const some = <Row>(columns: Column<Row>[], rows: Row[], context: ClosingContext): string[] =>
+/** The newest rows, and the number of the others. */
+const newest = <Row>(columns: Column<Row>[], rows: Row[], context: RenderContext): string[] =>
   rows.length === 0
     ? []
     : [
-        ...renderTable(columns, rows.slice(0, mostPast), context),
-        ...(rows.length > mostPast ? [context.paint('quiet', `… and ${rows.length - mostPast} more; see --json`)] : []),
+        ...renderTable(columns, rows.slice(0, maxPast), context),
+        ...(rows.length > maxPast ? [context.paint('quiet', `… and ${rows.length - maxPast} more; see --json`)] : []),
       ];
 
-/** Longer than this without hearing everything is worth a word; it is heard several times a second. */
-const quietSeconds = 10;
+/** Replicas process heartbeats several times a second, so a longer lag is worth a sentence. */
+const normalLagSeconds = 10;
 
-function hearing({ heard_through, at }: Brake): string {
+function heartbeatLag({ heard_through, at }: Brake): string {
   const behind = heard_through === null ? null : secondsSince(heard_through, Date.parse(at));
-  if (behind === null) return 'No replica has said yet what it has heard.';
-  return behind < quietSeconds
-    ? 'Everything the machines said has been heard.'
-    : `What the machines said in the last ${age(behind)} has not been heard everywhere; nobody is called silent for it.`;
+  if (behind === null) return 'No replica has reported its heartbeats yet.';
+  return behind < normalLagSeconds
+    ? 'All heartbeats are processed.'
+    : `Heartbeats of the last ${age(behind)} are not processed yet; no machine goes offline for that.`;
 }
 
-function headline(brake: Brake, { paint }: ClosingContext): string {
+function headline(brake: Brake, { paint }: RenderContext): string {
   const held = brake.held.reduce((sum, { nodes }) => sum + nodes, 0);
   if (brake.holding)
     return paint(
       'warn',
       held === 0 ? '! The brake is on.' : `! ${held} ${held === 1 ? 'verdict is' : 'verdicts are'} held back.`,
     );
-  return `${paint('good', '✔')} ${paint('strong', 'All is well with the brake: nothing is held back.')} ${hearing(brake)}`;
+  return `${paint('good', '✔')} ${paint('strong', 'Nothing is held back.')} ${heartbeatLag(brake)}`;
 }
 
 const heldFacts = ({ held }: Brake): Fact[] =>
   held.map(({ rule, kind, nodes }) => [rule, `${nodes} ${nodes === 1 ? 'node' : 'nodes'}, ${kind}`]);
 
-export function brakeLines(brake: Brake, context: ClosingContext): string[] {
+export function brakeLines(brake: Brake, context: RenderContext): string[] {
   const { nowMs, commandLine, paint } = context;
   const open = brake.holds.filter(isOpenHold);
   const past = brake.holds.filter((hold) => !isOpenHold(hold));
   return [
     headline(brake, context),
     ...renderFacts(heldFacts(brake), context),
-    ...(brake.held.length > 0 ? hintLines([['Which nodes', commandLine('nodes', '--held')]], paint) : []),
-    ...(brake.holding ? [`  ${hearing(brake)}`] : []),
+    ...(brake.held.length > 0 ? hintLines([['List the nodes', commandLine('nodes', '--held')]], paint) : []),
+    ...(brake.holding ? [`  ${heartbeatLag(brake)}`] : []),
     ...open.flatMap((hold) => ['', ...holdLines(hold, context)]),
     ...titled('Maintenance', renderMaintenance(brake, context), context),
-    ...titled('Earlier', some(pastColumns(nowMs), past, context), context),
-    ...titled('When the control plane itself was away', some(gapColumns(nowMs), brake.gaps, context), context),
+    ...titled('Earlier holds', newest(pastColumns(nowMs), past, context), context),
+    ...titled('Gaps of the control plane', newest(gapColumns(nowMs), brake.gaps, context), context),
   ];
 }
 
-const renderMaintenance = ({ maintenance }: Brake, context: ClosingContext): string[] =>
+const renderMaintenance = ({ maintenance }: Brake, context: RenderContext): string[] =>
   maintenance.length === 0 ? [] : renderTable(maintenanceColumns(context.nowMs), maintenance, context);

@@ -1,14 +1,15 @@
+/** How each kind of finding shows its two sides. */
 import { expect, test } from 'vitest';
 import { bothSides } from './finding.ts';
 
-test('what fails again and again is told as a count, slower boots by what is said of them, anything else by both sides', () => {
+test('shows repeated failures as a count, slower boots as a sentence, others by both sides', () => {
   const ours = { pool: 'gpu', generation: 1, window_seconds: 86_400, failures_allowed: 2 };
   const says = 'bringing it up fails again and again';
   expect(bothSides({ kind: 'repeat-failure', says, ours, theirs: { failures: 3, newest: ['a', 'b', 'c'] } })).toBe(
-    `${says}: 3 failures within 24 h, where 2 are allowed`,
+    `${says}: 3 failures within 24 h, 2 allowed`,
   );
   expect(bothSides({ kind: 'drift', says: 'it is gone', ours: { status: 'ready' }, theirs: { present: false } })).toBe(
-    'it is gone: we hold status ready; found present false',
+    'it is gone: our record: status ready; found: present false',
   );
   const slower = 'boots take 1.3 times as long since 2026-01-07T14:00:00.000Z: usually 530 s, before 423 s';
   expect(bothSides({ kind: 'boot-shift', says: slower, ours: { boots: 120 }, theirs: { boots: 30 } })).toBe(

@@ -1,7 +1,7 @@
-/** Findings as a person reads them: what, since when, and both sides beside each other. */
+/** Findings as text, with both sides. */
 import type { Finding, FindingDecided, RowDifference } from '../../../contract/supervision/finding.ts';
-import type { ClosingContext } from '../allocations/outcome.ts';
 import { momentsInFull, relative, usual } from '../text/duration.ts';
+import type { RenderContext } from '../text/hints.ts';
 import type { Column } from '../text/table.ts';
 import { printable } from '../text/text.ts';
 
@@ -19,7 +19,7 @@ const sideOf = (side: Finding['ours']): string =>
     ),
   );
 
-/** Where nothing is not the same as not being there. */
+/** Shows null values too: for rows, null differs from absent. */
 const wholeSide = (side: Finding['ours']): string =>
   momentsInFull(
     printable(
@@ -29,22 +29,22 @@ const wholeSide = (side: Finding['ours']): string =>
     ),
   );
 
-/** `3 failures within 24 h, where 2 are allowed`; null for findings that count nothing. */
-function countedWords({ ours, theirs }: Pick<Finding, 'ours' | 'theirs'>): string | null {
+/** `3 failures within 24 h, 2 allowed`; null for findings without counts. */
+function failureCount({ ours, theirs }: Pick<Finding, 'ours' | 'theirs'>): string | null {
   const { failures_allowed, window_seconds } = ours;
   if (typeof theirs.failures !== 'number' || typeof window_seconds !== 'number') return null;
-  return `${theirs.failures} failures within ${usual(window_seconds)}, where ${failures_allowed} are allowed`;
+  return `${theirs.failures} failures within ${usual(window_seconds)}, ${failures_allowed} allowed`;
 }
 
-/** These findings say in a sentence all that matters. */
-const saidInWords: ReadonlySet<Finding['kind']> = new Set(['boot-shift', 'token']);
+/** The sentence of these findings says everything. */
+const sentenceOnly: ReadonlySet<Finding['kind']> = new Set(['boot-shift', 'token']);
 
 export const bothSides = ({ kind, says, ours, theirs }: Pick<Finding, 'kind' | 'says' | 'ours' | 'theirs'>): string =>
-  saidInWords.has(kind)
+  sentenceOnly.has(kind)
     ? momentsInFull(printable(says))
-    : `${says}: ${countedWords({ ours, theirs }) ?? `we hold ${sideOf(ours)}; found ${sideOf(theirs)}`}`;
+    : `${says}: ${failureCount({ ours, theirs }) ?? `our record: ${sideOf(ours)}; found: ${sideOf(theirs)}`}`;
 
-const todoWords = ({ ways_out }: Pick<Finding, 'ways_out'>): string => printable(ways_out.join(' '));
+const remedies = ({ ways_out }: Pick<Finding, 'ways_out'>): string => printable(ways_out.join(' '));
 
 export const differenceColumns: Column<RowDifference>[] = [
   { title: 'ROW', value: ({ subject }) => subject },
@@ -52,9 +52,9 @@ export const differenceColumns: Column<RowDifference>[] = [
   {
     title: 'DIFFERS',
     value: ({ ours, theirs }) => {
-      if (Object.keys(theirs).length === 0) return `the row says ${wholeSide(ours)}; of it no evidence is there`;
-      if (Object.keys(ours).length === 0) return `there is no row; its evidence says ${wholeSide(theirs)}`;
-      return `the row says ${wholeSide(ours)}; its evidence ${wholeSide(theirs)}`;
+      if (Object.keys(theirs).length === 0) return `row: ${wholeSide(ours)}; no evidence`;
+      if (Object.keys(ours).length === 0) return `no row; evidence: ${wholeSide(theirs)}`;
+      return `row: ${wholeSide(ours)}; evidence: ${wholeSide(theirs)}`;
     },
     below: true,
   },
@@ -69,18 +69,18 @@ export const findingColumns = (nowMs: number): Column<Finding>[] => [
   { title: 'STATUS', value: (finding) => finding.status, tone: ({ status }) => (status === 'open' ? 'warn' : 'quiet') },
   { title: 'SINCE', value: (finding) => relative(finding.opened_at ?? finding.first_seen_at, nowMs) },
   { title: 'WHAT', value: bothSides, below: true },
-  { title: 'TO DO', value: todoWords, below: true },
+  { title: 'TO DO', value: remedies, below: true },
 ];
 
 export function decidedLines(
   verb: 'repair' | 'accept',
   { finding, dry_run, predicts }: FindingDecided,
-  { paint }: Pick<ClosingContext, 'paint'>,
+  { paint }: Pick<RenderContext, 'paint'>,
 ): string[] {
   const says = momentsInFull(printable(predicts.says));
   return dry_run
     ? [
-        `${paint('warn', '○')} ${paint('strong', 'Nothing was done.')} To ${verb} ${finding.finding_id} would mean: ${says}`,
+        `${paint('warn', '○')} ${paint('strong', 'Dry run: nothing was done.')} ${verb} ${finding.finding_id} would mean: ${says}`,
       ]
     : [`${paint('good', '✔')} ${paint('strong', `${finding.finding_id} is ${finding.status}`)}: ${says}`];
 }

@@ -1,11 +1,11 @@
-/** Maintenance windows as a person reads them. */
+/** Maintenance windows as table columns. */
 import type { Maintenance } from '../../../contract/supervision/supervision.ts';
 import { labelText } from '../machines/node.ts';
 import { elapsed, relative, secondsSince } from '../text/duration.ts';
 import type { Column } from '../text/table.ts';
 import { printable } from '../text/text.ts';
 
-/** `pool gpu, zone eu-1, rack=7`: whom it speaks of; all of it must fit. */
+/** `pool gpu, zone eu-1, rack=7`: a machine must match all of them. */
 export const coverage = ({ pool, zone, labels }: Pick<Maintenance, 'pool' | 'zone' | 'labels'>): string =>
   [pool && `pool ${pool}`, zone && `zone ${zone}`, printable(labelText(labels))].filter(Boolean).join(', ');
 

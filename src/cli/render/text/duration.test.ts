@@ -1,3 +1,4 @@
+/** Formatting and parsing durations. */
 import { expect, test } from 'vitest';
 import { age, ageSince, elapsed, momentInFull, parseDuration, relative, taken, usual, usualRange } from './duration.ts';
 
@@ -7,13 +8,13 @@ test.each([
   [72, '1m 12s'],
   [7500, '2h 05m'],
   [3 * 86_400 + 4 * 3600, '3d 4h'],
-])('a counter at %d s reads %s', (seconds, text) => expect(elapsed(seconds)).toBe(text));
+])('formats a counter of %d s as %s', (seconds, text) => expect(elapsed(seconds)).toBe(text));
 
 test.each([
   [3.24, '3.2s'],
   [0, '0.0s'],
   [12.7, '12s'],
-])('what took %d s reads %s', (seconds, text) => expect(taken(seconds)).toBe(text));
+])('formats a duration of %d s as %s', (seconds, text) => expect(taken(seconds)).toBe(text));
 
 test.each([
   [0.4, 'under 1 s'],
@@ -21,7 +22,7 @@ test.each([
   [90, '90 s'],
   [423, '7 min'],
   [7200, '2 h'],
-])('%d s is usually %s', (seconds, text) => expect(usual(seconds)).toBe(text));
+])('formats a usual duration of %d s as %s', (seconds, text) => expect(usual(seconds)).toBe(text));
 
 test.each([
   [-10, '0s'],
@@ -29,7 +30,7 @@ test.each([
   [60, '1m'],
   [86_400, '24h'],
   [3 * 86_400, '3d'],
-])('an age of %d s reads %s', (seconds, text) => expect(age(seconds)).toBe(text));
+])('formats an age of %d s as %s', (seconds, text) => expect(age(seconds)).toBe(text));
 
 test.each([
   ['2026-01-02T11:59:59.5Z', 'in 1d'],
@@ -37,11 +38,11 @@ test.each([
   ['2026-01-01T13:59:00Z', 'in 1h 59m'],
   ['2026-01-01T12:01:05Z', 'in 1m 05s'],
   ['2026-01-01T12:00:20Z', 'in 20s'],
-])('what is left until %s is not cut down to its first unit: %s', (at, text) =>
+])('formats the time left until %s in two units: %s', (at, text) =>
   expect(relative(at, Date.parse('2026-01-01T12:00:00Z'))).toBe(text),
 );
 
-test('ages and moments are relative to the given now', () => {
+test('formats ages and moments relative to the given now', () => {
   const nowMs = Date.parse('2026-01-01T12:00:00Z');
   expect(ageSince(null, nowMs)).toBe('');
   expect(ageSince('2026-01-01T11:58:00Z', nowMs)).toBe('2m');
@@ -60,7 +61,7 @@ test.each([
   ['-1', null],
   ['5 minutes', null],
   ['1e3', null],
-])('%j as a duration is %j', (text, seconds) => expect(parseDuration(text)).toBe(seconds));
+])('reads the duration %j as %j', (text, seconds) => expect(parseDuration(text)).toBe(seconds));
 
 test.each([
   [300, 600, '5–10 min'],
@@ -69,4 +70,4 @@ test.each([
   [0.3, 0.9, 'under 1 s'],
   [0.3, 2, 'under 1 s to 2 s'],
   [45, 600, '45 s to 10 min'],
-])('%d s to %d s are usually %s', (low, high, text) => expect(usualRange(low, high)).toBe(text));
+])('formats the range from %d s to %d s as %s', (low, high, text) => expect(usualRange(low, high)).toBe(text));

@@ -1,4 +1,4 @@
-/** Durations and ages in words; pure, in seconds. */
+/** Durations, ages and moments as text, and durations read from text. Pure; all in seconds. */
 
 const minute = 60;
 const hour = 60 * minute;
@@ -7,7 +7,7 @@ const day = 24 * hour;
 const two = (value: number) => String(value).padStart(2, '0');
 const whole = (seconds: number) => Math.max(0, Math.floor(seconds));
 
-/** A counter that runs: `4s`, `1m 12s`, `2h 05m`, `3d 4h`. */
+/** A running counter: `4s`, `1m 12s`, `2h 05m`, `3d 4h`. */
 export function elapsed(seconds: number): string {
   const s = whole(seconds);
   if (s < minute) return `${s}s`;
@@ -16,25 +16,25 @@ export function elapsed(seconds: number): string {
   return `${Math.floor(s / day)}d ${Math.floor((s % day) / hour)}h`;
 }
 
-/** What a finished thing took: short times keep their tenth. */
+/** The duration of something finished; below 10 s with tenths. */
 export const taken = (seconds: number): string =>
   seconds < 10 ? `${Math.max(0, seconds).toFixed(1)}s` : elapsed(seconds);
 
-/** In the unit that suits it: an expectation, not a measurement. */
+/** Rounds to a fitting unit, for expectations. */
 function rounded(seconds: number): { amount: number; unit: 's' | 'min' | 'h' } {
   if (seconds < 100) return { amount: Math.round(seconds), unit: 's' };
   if (seconds < 100 * minute) return { amount: Math.round(seconds / minute), unit: 'min' };
   return { amount: Math.round(seconds / hour), unit: 'h' };
 }
 
-/** What a thing usually takes. */
+/** A usual duration: `90 s`, `7 min`, `2 h`. */
 export function usual(seconds: number): string {
   if (seconds < 1) return 'under 1 s';
   const { amount, unit } = rounded(seconds);
   return `${amount} ${unit}`;
 }
 
-/** `5–10 min`: what half of them take, and nine in ten. */
+/** `5–10 min`: the 50th and the 90th percentile. */
 export function usualRange(p50_seconds: number, p90_seconds: number): string {
   const [low, high] = [usual(p50_seconds), usual(p90_seconds)];
   if (low === high) return low;
@@ -43,8 +43,7 @@ export function usualRange(p50_seconds: number, p90_seconds: number): string {
 }
 
 /**
- * How long ago, for a table's column: one unit, `42s`, `12m`, `5h`, `3d`. A skewed clock never
- * makes it negative.
+ * An age for a table, in one unit: `42s`, `12m`, `5h`, `3d`. Never negative, despite clock skew.
  */
 export function age(seconds: number): string {
   const s = whole(seconds);
@@ -56,12 +55,11 @@ export function age(seconds: number): string {
 
 export const secondsSince = (at: string, nowMs: number): number => (nowMs - Date.parse(at)) / 1000;
 
-/** The age of a moment that may not have come yet; a table shows nothing for it. */
+/** Empty for null. */
 export const ageSince = (at: string | null, nowMs: number): string => (at === null ? '' : age(secondsSince(at, nowMs)));
 
 /**
- * What is left: two units, for `23h` of a day that has just begun would be an hour too few. A
- * second one that is nothing is left out.
+ * Time left, in two units: `23h` alone could be almost an hour off. Drops a second unit of zero.
  */
 const left = (seconds: number): string => elapsed(Math.ceil(seconds)).replace(/ 0+[smh]$/, '');
 
@@ -72,26 +70,23 @@ export function relative(at: string, nowMs: number): string {
   return seconds < 0 ? `in ${left(-seconds)}` : `${age(seconds)} ago`;
 }
 
-/** A moment of the wire, made readable and still sortable: `2026-01-31 14:03:02Z`. */
+/** A readable and sortable moment: `2026-01-31 14:03:02Z`. */
 export const momentInFull = (at: string): string => {
   const match = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)/.exec(at);
   return match ? `${match[1]} ${match[2]}Z` : at;
 };
 
-/** Moments of the wire inside a sentence, made readable. */
+/** Makes the moments inside a sentence readable. */
 export const momentsInFull = (text: string): string =>
   text.replaceAll(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, momentInFull);
 
-/**
- * A moment in full with its distance from now; null stays null, so that a fact not known is left
- * out.
- */
+/** A moment with its distance from now. Null stays null, so that the fact is left out. */
 export const momentAndDistance = (at: string | null, nowMs: number): string | null =>
   at && `${momentInFull(at)}  (${relative(at, nowMs)})`;
 
 const units: Record<string, number> = { s: 1, m: minute, h: hour, d: day };
 
-/** Reads `90`, `90s`, `1.5h`, `1h30m`, `7d`; null when it is none of these. */
+/** Reads `90`, `90s`, `1.5h`, `1h30m`, `7d`. Null for anything else. */
 export function parseDuration(text: string): number | null {
   if (/^\d+(\.\d+)?$/.test(text)) return Number(text);
   if (!/^(\d+(\.\d+)?[smhd])+$/.test(text)) return null;

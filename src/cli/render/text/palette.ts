@@ -1,4 +1,4 @@
-/** Colours by meaning. Nothing is ever said by colour alone, so switching them off loses nothing. */
+/** Colours by meaning. Colour never carries information alone, so it can be switched off. */
 import { printableText } from '../../../base/redaction/printable.ts';
 import type { AllocationStatus, NodeStatus, OperationStatus, StepStatus } from '../../../lifecycle/model/states.ts';
 
@@ -10,13 +10,13 @@ export type Paint = (tone: Tone | undefined, text: string) => string;
 export const plain: Paint = (_tone, text) => text;
 export const coloured: Paint = (tone, text) => (tone && text !== '' ? `\x1b[${codes[tone]}m${text}\x1b[0m` : text);
 
-/** The sequences of `coloured`, and no others. */
+/** Matches only the sequences of `coloured`. */
 const ownSequence = new RegExp(`(\x1b\\[(?:0|${Object.values(codes).join('|')})m)`);
 
-/** A line as it goes to the terminal: our own colours stay where there are any, every other control character goes. */
+/** Removes every control character except our own colours. */
 export function safeLine(line: string, paint: Paint): string {
   if (paint === plain) return printableText(line);
-  // Every second part is one of our own sequences.
+  // Every second part is one of our sequences.
   return line
     .split(ownSequence)
     .map((part, i) => (i % 2 === 1 ? part : printableText(part)))

@@ -1,6 +1,7 @@
+/** How tables fit the width of the terminal. */
 import { expect, test } from 'vitest';
 import { coloured, plain } from './palette.ts';
-import { type Column, renderFacts, renderTable, sparedFrom } from './table.ts';
+import { type Column, dropBeforeCutting, renderFacts, renderTable } from './table.ts';
 import { displayWidth } from './text.ts';
 
 interface Row {
@@ -20,7 +21,7 @@ const rows: Row[] = [
   { id: 'node_1', status: 'provisioning', reason: '', zone: '' },
 ];
 
-test('columns line up', () => {
+test('aligns columns', () => {
   expect(renderTable(columns, rows, { width: 120, paint: plain })).toEqual([
     'ID                         STATUS        REASON                          ZONE',
     'node_01234567890123456789  ready         all is very well with this one  eu-1',
@@ -28,7 +29,7 @@ test('columns line up', () => {
   ]);
 });
 
-test('text is cut, then columns go, and ids stay whole', () => {
+test('cuts text, then drops columns, and keeps ids whole', () => {
   expect(renderTable(columns, rows, { width: 60, paint: plain })).toEqual([
     'ID                         STATUS        REASON         ZONE',
     'node_01234567890123456789  ready         all is very…   eu-1',
@@ -40,17 +41,19 @@ test('text is cut, then columns go, and ids stay whole', () => {
   expect(renderTable(columns, rows, { width: 10, paint: plain })[1]).toBe('node_01234567890123456789  ready');
 });
 
-test('what can be spared goes before any text is cut', () => {
-  const spare = columns.map((column) => (column.title === 'ZONE' ? { ...column, drop: sparedFrom } : column));
+test('drops columns that can be spared before cutting text', () => {
+  const spare = columns.map((column) => (column.title === 'ZONE' ? { ...column, drop: dropBeforeCutting } : column));
   expect(renderTable(spare, rows, { width: 73, paint: plain }).slice(0, 2)).toEqual([
     'ID                         STATUS        REASON',
     'node_01234567890123456789  ready         all is very well with this one',
   ]);
 });
 
-test('a reason that does not fit stands whole under its row', () => {
+test('prints a reason that does not fit below its row', () => {
   const below = columns.map((column) =>
-    column.title === 'REASON' ? { ...column, shrinks_to: undefined, drop: sparedFrom, below: true as const } : column,
+    column.title === 'REASON'
+      ? { ...column, shrinks_to: undefined, drop: dropBeforeCutting, below: true as const }
+      : column,
   );
   expect(renderTable(below, rows, { width: 47, paint: plain })).toEqual([
     'ID                         STATUS        ZONE',
@@ -60,19 +63,19 @@ test('a reason that does not fit stands whole under its row', () => {
   ]);
 });
 
-test('a column that nobody fills is not there', () => {
+test('leaves out an empty optional column', () => {
   const without = rows.map((row) => ({ ...row, zone: '' }));
   expect(renderTable(columns, without, { width: 120, paint: plain })[0]).not.toContain('ZONE');
 });
 
-test('colours change no width', () => {
+test('ignores colours in widths', () => {
   const painted = renderTable(columns, rows, { width: 60, paint: coloured });
   const bare = renderTable(columns, rows, { width: 60, paint: plain });
   expect(painted.map(displayWidth)).toEqual(bare.map(displayWidth));
   expect(painted[1]).toContain('\x1b[32mready\x1b[0m');
 });
 
-test('facts leave out what is not known', () => {
+test('leaves out empty facts', () => {
   expect(
     renderFacts(
       [

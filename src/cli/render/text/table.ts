@@ -1,6 +1,6 @@
 /**
- * Aligned tables that fit the terminal. What can be spared goes first, then text is cut, then the rest goes; ids are never
- * cut, because an id that cannot be copied is of no use.
+ * Aligned tables that fit the terminal. In a narrow window it first drops columns that can be
+ * spared, then cuts text, then drops more. Ids are never cut, so that they can be copied.
  */
 import type { Paint, Tone } from './palette.ts';
 import { displayWidth, pad, printable, truncate, wrap } from './text.ts';
@@ -10,13 +10,13 @@ export interface Column<Row> {
   value(row: Row): string;
   tone?(row: Row): Tone | undefined;
   align?: 'right';
-  /** May be cut down to this many columns. */
+  /** Its text may be cut to this many characters. */
   shrinks_to?: number;
-  /** May be left out where there is no room; the highest goes first, and from `sparedFrom` on before any text is cut. */
+  /** May be dropped, the highest first; from `dropBeforeCutting` on before any text is cut. */
   drop?: number;
-  /** Instead of being left out it is written whole, under its row. */
+  /** Goes whole below its row instead of being dropped. */
   below?: true;
-  /** Left out when no row has a value for it. */
+  /** Left out if no row has a value for it. */
   optional?: true;
 }
 
@@ -26,12 +26,12 @@ export interface Fit {
 }
 
 const gap = 2;
-export const sparedFrom = 5;
+export const dropBeforeCutting = 5;
 
 const total = (widths: number[]) =>
   widths.reduce((sum, width) => sum + width, 0) + gap * Math.max(0, widths.length - 1);
 
-/** Takes what is missing from the widest column that can still give. */
+/** Shrinks the widest column that can still shrink, one character at a time. */
 function shrink<Row>(columns: Column<Row>[], natural: number[], width: number): number[] {
   const widths = [...natural];
   for (let excess = total(widths) - width; excess > 0; excess--) {
@@ -53,7 +53,7 @@ function leastUseful<Row>(columns: Column<Row>[]): Column<Row> | undefined {
     .at(0);
 }
 
-/** Which columns are shown, how wide, and which stand under their rows instead. */
+/** The columns to show, their widths, and those to print below their rows. */
 function fitColumns<Row>(all: Column<Row>[], rows: Row[], width: number) {
   const natural = new Map(
     all.map((column) => [
@@ -66,12 +66,12 @@ function fitColumns<Row>(all: Column<Row>[], rows: Row[], width: number) {
   const out: Column<Row>[] = [];
   for (let next = leastUseful(shown); next && total(measure(shown)) > width; next = leastUseful(shown)) {
     const fits = total(shrink(shown, measure(shown), width)) <= width;
-    if (fits && (next.drop ?? 0) < sparedFrom) break;
+    if (fits && (next.drop ?? 0) < dropBeforeCutting) break;
     out.push(next);
     shown = shown.filter((column) => column !== next);
   }
   const below = out.filter((column) => column.below);
-  // A reason that went below its row leaves room for some that went before it.
+  // A column moved below its row may leave room for columns dropped before it.
   for (const column of out.toReversed()) {
     const wider = all.filter((each) => each === column || shown.includes(each));
     if (!column.below && total(measure(wider)) <= width) shown = wider;
@@ -79,7 +79,7 @@ function fitColumns<Row>(all: Column<Row>[], rows: Row[], width: number) {
   return { columns: shown, widths: shrink(shown, measure(shown), width), below };
 }
 
-/** What is in a cell may come from a machine, whatever the column is for. */
+/** Any cell may hold text from a machine. */
 const withSafeCells = <Row>(column: Column<Row>): Column<Row> => ({
   ...column,
   value: (row) => printable(column.value(row)),
@@ -96,7 +96,7 @@ export function renderTable<Row>(given: Column<Row>[], rows: Row[], fit: Fit): s
         const width = widths[i] ?? 0;
         const { text, tone } = cell(column);
         const cut = truncate(text, width);
-        // Blanks are outside the colour, so that a cell's end can be trimmed and copied.
+        // Padding stays outside the colour, so that the end of a line can be trimmed.
         const painted = fit.paint(tone, cut);
         const blanks = ' '.repeat(Math.max(0, width - displayWidth(cut)));
         return column.align === 'right' ? blanks + painted : painted + blanks;
@@ -122,7 +122,7 @@ const noteLines = (text: string, { width, paint }: Fit): string[] =>
 
 export type Fact = [label: string, value: string | null | undefined, tone?: Tone];
 
-/** One thing in full: labels in one column, values in the other; what is not known is left out. */
+/** Labels and values in two columns. Leaves out empty values. */
 export function renderFacts(facts: Fact[], fit: Fit): string[] {
   const known = facts.filter(([, value]) => value !== null && value !== undefined && value !== '');
   const width = Math.max(0, ...known.map(([label]) => displayWidth(label)));

@@ -1,3 +1,4 @@
+/** Widths, cutting and wrapping of text. */
 import { expect, test } from 'vitest';
 import { displayWidth, flow, printable, truncate, wrap } from './text.ts';
 
@@ -8,27 +9,27 @@ test.each([
   ['機械', 4],
   ['✔ ok', 4],
   ['👩‍💻', 2],
-])('%j takes its columns', (text, width) => {
+])('measures %j', (text, width) => {
   expect(displayWidth(text)).toBe(width);
 });
 
-test('cut text says so and never exceeds its width', () => {
+test('cuts text to its width with an ellipsis', () => {
   expect(truncate('provisioning', 6)).toBe('provi…');
   expect(truncate('機械機械', 4)).toBe('機…');
   expect(truncate('short', 5)).toBe('short');
   expect(truncate('gone', 0)).toBe('');
 });
 
-test('foreign text is one line without control sequences', () => {
+test('makes foreign text one line without control sequences', () => {
   expect(printable('a\tb\r\nc\x1b[1A\x07\u202ed')).toBe('a    b  c  d');
 });
 
-test('wrapping breaks at spaces and keeps long words whole', () => {
+test('wraps at spaces and keeps long words whole', () => {
   expect(wrap('one two three', 7)).toEqual(['one two', 'three']);
   expect(wrap('see alloc_0123456789 now', 8)).toEqual(['see', 'alloc_0123456789', 'now']);
 });
 
-test('pieces flow onto lines without being broken', () => {
+test('wraps pieces without breaking them', () => {
   const pieces = ['rule liveness', 'owner: node', 'correlation_id 4bf92f35'];
   expect(flow(pieces, 80)).toEqual(['rule liveness · owner: node · correlation_id 4bf92f35']);
   expect(flow(pieces, 30)).toEqual(['rule liveness · owner: node', 'correlation_id 4bf92f35']);

@@ -1,4 +1,4 @@
-/** Text as a terminal shows it: how wide it is, how it is cut, and what of it is safe to print. */
+/** Measures, cuts, pads and wraps text by the columns it takes on a terminal. */
 import { stripVTControlCharacters } from 'node:util';
 
 export { printable } from '../../../base/redaction/printable.ts';
@@ -9,7 +9,7 @@ const twoColumns =
 const plainAscii = /^[ -~]*$/;
 const columnsOf = (grapheme: string) => (twoColumns.test(grapheme) ? 2 : 1);
 
-/** Columns that the text takes, colours not counted. */
+/** The number of columns, without colour sequences. */
 export function displayWidth(text: string): number {
   if (plainAscii.test(text)) return text.length;
   const bare = stripVTControlCharacters(text);
@@ -18,7 +18,7 @@ export function displayWidth(text: string): number {
   return width;
 }
 
-/** Cuts plain text to at most `width` columns; the last one says that something is missing. */
+/** Cuts text without colours to `width` columns, with an ellipsis at the end. */
 export function truncate(text: string, width: number): string {
   if (displayWidth(text) <= width) return text;
   let kept = '';
@@ -36,7 +36,7 @@ export const pad = (text: string, width: number): string => text + ' '.repeat(Ma
 export const padStart = (text: string, width: number): string =>
   ' '.repeat(Math.max(0, width - displayWidth(text))) + text;
 
-/** Breaks plain text at spaces into lines of at most `width` columns; a longer word stays whole, so ids can be copied. */
+/** Wraps text without colours at spaces. A longer word stays whole, so that ids can be copied. */
 export function wrap(text: string, width: number): string[] {
   const lines: string[] = [];
   let line = '';
@@ -50,7 +50,7 @@ export function wrap(text: string, width: number): string[] {
   return [...lines, line];
 }
 
-/** Puts pieces on as many lines as they need; a line breaks between two of them and never inside one. */
+/** Joins pieces with ` · ` and wraps only between them. */
 export function flow(pieces: string[], width: number): string[] {
   const lines: string[] = [];
   for (const piece of pieces) {

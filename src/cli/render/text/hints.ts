@@ -1,0 +1,18 @@
+/** Suggested commands with their purpose, and the context that renderers share. */
+import type { Paint } from './palette.ts';
+import { pad } from './text.ts';
+
+export interface RenderContext {
+  paint: Paint;
+  width: number;
+  nowMs: number;
+  commandLine(...words: string[]): string;
+}
+
+export type Hint = [purpose: string, command: string];
+
+/** Aligns the commands in one column, so that they are easy to copy. */
+export function hintLines(hints: Hint[], paint: Paint): string[] {
+  const width = Math.max(0, ...hints.map(([purpose]) => purpose.length));
+  return hints.map(([purpose, command]) => `  ${paint('quiet', pad(`${purpose}:`, width + 1))}  ${command}`);
+}
