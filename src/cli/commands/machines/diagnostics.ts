@@ -4,7 +4,7 @@ import { type MakeCommand, SlipwayCommand } from '../../command.ts';
 import { collect } from '../../connection/pages.ts';
 import { resolveNode } from '../../connection/resolve-id.ts';
 import type { Session } from '../../connection/session.ts';
-import { type Diagnostics, diagnosticsLines } from '../../render/machines/diagnostics.ts';
+import { diagnosticsLines, type NodeDiagnostics } from '../../render/machines/diagnostics.ts';
 import { count } from '../../terminal/option-values.ts';
 import { fitOf, printJson, printLines } from '../../terminal/terminal.ts';
 
