@@ -9,9 +9,9 @@ import type { OperationError } from '../../contract/operation.ts';
 import type { OperationStatus } from '../../lifecycle/model/states.ts';
 import { type Fact, recordEvidence } from '../evidence/evidence.ts';
 import type { Database, Queryable, Transaction } from '../pg/database.ts';
-import { amendOperation, amendStep, enter, type Page } from './operation-ledger.ts';
 import { settleProgress } from './operation-progress.ts';
 import type { OperationRow } from './operation-rows.ts';
+import { amendOperation, amendStep, enter, type Page } from './operation-updates.ts';
 
 /** Who executes: a replica in one of its lives. */
 export interface Executor {

@@ -2,8 +2,8 @@
 import type { Progress } from '../../contract/progress.ts';
 import { type ComputedProgress, noEstimate, progressOf } from '../../lifecycle/progress/progress.ts';
 import { createShownPercent } from '../../lifecycle/progress/shown-percent.ts';
-import { amendOperation, type Page } from './operation-ledger.ts';
 import type { OperationRow, PublishedProgress, StepRow } from './operation-rows.ts';
+import { amendOperation, type Page } from './operation-updates.ts';
 
 /** What of a publication is advance if it changes. */
 export const reachedIn = ({ mark, message }: Pick<PublishedProgress, 'mark' | 'message'>): string | undefined =>

@@ -7,9 +7,9 @@ import type { RecordedStepError } from '../../lifecycle/findings/launch-blame.ts
 import { phaseOf } from '../../lifecycle/progress/progress.ts';
 import type { Database } from '../pg/database.ts';
 import { type Executor, factOfOperation, updateAsExecutor } from './executions.ts';
-import { amendStep, type Page } from './operation-ledger.ts';
 import { reachedIn, settleProgress } from './operation-progress.ts';
 import type { PublishedProgress } from './operation-rows.ts';
+import { amendStep, type Page } from './operation-updates.ts';
 
 /** What an operation says of itself between its steps. */
 export type Publication = Pick<PublishedProgress, 'message' | 'mark' | 'parts'> & {

@@ -8,8 +8,8 @@ import type { StepStatus } from '../../lifecycle/model/states.ts';
 import { phaseOf } from '../../lifecycle/progress/progress.ts';
 import type { Database } from '../pg/database.ts';
 import { type Executor, factOfOperation, updateAsExecutor } from './executions.ts';
-import { amendOperation, amendStep, type LedgerStep, type Page } from './operation-ledger.ts';
 import type { StepRow } from './operation-rows.ts';
+import { amendOperation, amendStep, type LedgerStep, type Page } from './operation-updates.ts';
 
 type Run = { workflow_id: WorkflowId };
 

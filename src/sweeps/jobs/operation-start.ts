@@ -4,7 +4,7 @@
  */
 import type { Json } from '../../engine/engine.ts';
 import { markStarted, queuedOperations } from '../../store/operations/executions.ts';
-import { delayUpdates } from '../../store/operations/operation-ledger.ts';
+import { delayUpdates } from '../../store/operations/operation-updates.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 
