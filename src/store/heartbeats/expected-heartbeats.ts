@@ -1,6 +1,4 @@
-/**
- * Starts the supervision of nodes that begin to serve, including those without a heartbeat so far.
- */
+/** Starts the supervision of nodes that begin to serve, with or without a heartbeat so far. */
 import type { PoolDocument } from '../../contract/pool.ts';
 import { effectiveStaleSeconds, heartbeatPolicy } from '../../lifecycle/deadlines/budgets.ts';
 import type { NodeStatus } from '../../lifecycle/model/states.ts';

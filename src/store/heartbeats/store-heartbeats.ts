@@ -11,8 +11,7 @@ import { type Beat, type BeatRows, createBeatColumns, filterRows } from './heart
  * One parameter per column: ids and reports as joined text, times as binary float8 arrays in
  * milliseconds. Building and parsing ordinary array parameters cost more than storing the rows.
  *
- * Rows are sorted, so that two replicas that store at once lock in the same order and never
- * deadlock.
+ * Rows are sorted, so that two replicas lock them in the same order and never deadlock.
  */
 const beatRows = `
   select
@@ -93,9 +92,7 @@ const upsertSql = `
       interval_seconds = excluded.interval_seconds,${supervisionColumns('excluded.stale_seconds', 'heartbeats')},${reportColumn('excluded.reported', 'excluded.last_seen_at', 'heartbeats')}
   where heartbeats.last_seen_at < excluded.last_seen_at`;
 
-/**
- * The silence that a node keeps, in former intervals, when its assigned interval becomes shorter.
- */
+/** The silence that a node keeps when its assigned interval becomes shorter, in intervals. */
 const formerIntervals = (hasAssigned: boolean) => (hasAssigned ? effectiveStaleSeconds(0, 1) : 0);
 
 const parametersOf = (rows: BeatRows): unknown[] => [

@@ -1,4 +1,4 @@
-/** What an executing replica writes: once, in order, and only while the operation is its own. */
+/** Writes of the executing replica: idempotent, in order, and only while it owns the operation. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { secondsLater } from '../../base/clock.ts';
@@ -72,7 +72,7 @@ const operation = async (id: WorkflowId, now = fleet.now()) => {
   return found;
 };
 
-test('a repeated step answers what it first answered and does nothing again', async () => {
+test('returns the first result of a repeated step and writes nothing again', async () => {
   const { run, executor } = await running();
   let effects = 0;
   const step = () =>
@@ -88,7 +88,7 @@ test('a repeated step answers what it first answered and does nothing again', as
   expect((await kindsOf(run.workflow_id)).filter((kind) => kind === 'node.explained').length).toBe(1);
 });
 
-test('a step that fails leaves no receipt, so that it is done when it is repeated', async () => {
+test('leaves no receipt for a failed step, so that a repeat does the work', async () => {
   const { run, executor } = await running();
   const step = (fails: boolean) =>
     runOnce(db, run.workflow_id, 'make', executor, fleet.now(), async (tx) => {
@@ -103,7 +103,7 @@ test('a step that fails leaves no receipt, so that it is done when it is repeate
   expect(await step(false)).toBe('done');
 });
 
-test('what was taken over is no longer the former executor’s to write', async () => {
+test('refuses every write of the former executor after a takeover', async () => {
   const { run, executor: former } = await running();
   const heir = await replica();
   await declareReplicasDead(db, [{ replica_id: former.replica_id, why: 'silent' }], heir.replica_id, fleet.now());
@@ -112,9 +112,9 @@ test('what was taken over is no longer the former executor’s to write', async 
   expect(before).toContain('operation.taken_over');
   const late: Record<string, () => Promise<unknown>> = {
     claim: () => claimExecution(db, run, former, fleet.now()),
-    once: () => runOnce(db, run.workflow_id, 'late', former, fleet.now(), async () => 'no'),
-    stepStarted: () => startStep(db, run, 'first', 1, former, fleet.now()),
-    stepEnded: () => endStep(db, run, 'first', { status: 'done', tries: 1 }, former, fleet.now()),
+    runOnce: () => runOnce(db, run.workflow_id, 'late', former, fleet.now(), async () => 'no'),
+    startStep: () => startStep(db, run, 'first', 1, former, fleet.now()),
+    endStep: () => endStep(db, run, 'first', { status: 'done', tries: 1 }, former, fleet.now()),
     publish: () => publishProgress(db, run, { message: 'late' }, former, fleet.now()),
     finish: () => finishOperation(db, run, { status: 'succeeded' }, former, fleet.now()),
   };
@@ -126,14 +126,14 @@ test('what was taken over is no longer the former executor’s to write', async 
   expect((await operation(run.workflow_id)).status).toBe('succeeded');
 });
 
-test('an attempt that is over cannot be claimed', async () => {
+test('refuses to claim another attempt', async () => {
   const { run, executor } = await running();
   await expect(claimExecution(db, { ...run, attempt: 2 }, executor, fleet.now())).rejects.toBeInstanceOf(
     ExecutionSuperseded,
   );
 });
 
-test('a queued operation is started by one of many', async () => {
+test('lets only one replica start a queued operation', async () => {
   const { workflow_id } = await queued();
   const executors = await Promise.all([replica(), replica(), replica()]);
   const started = await Promise.all(
@@ -150,7 +150,7 @@ test('a queued operation is started by one of many', async () => {
   expect(started.reduce((sum, count) => sum + count, 0)).toBe(1);
 });
 
-test('it goes through its steps, fails, is tried again and ends, and its bar never runs backwards', async () => {
+test('never lowers the percentage through retries, a failure and another attempt', async () => {
   const { run, executor } = await running();
   let now = fleet.now();
   const percents: number[] = [];
@@ -183,11 +183,11 @@ test('it goes through its steps, fails, is tried again and ends, and its bar nev
   const ended = await operation(run.workflow_id);
   expect(ended).toMatchObject({ status: 'succeeded', attempt: 2, error: null });
   expect(ended.steps.map((step) => step.status)).toEqual(['done', 'done']);
-  // A finished step is not begun again.
+  // A finished step does not start again.
   expect((await kindsOf(run.workflow_id)).filter((kind) => kind === 'step.started').length).toBe(4);
 });
 
-test('an end is an end, and a cancel before the start is one', async () => {
+test('keeps the first ending, and cancels a queued operation at once', async () => {
   const { run, executor } = await running();
   await finishOperation(db, run, { status: 'succeeded' }, executor, fleet.now());
   await finishOperation(db, run, { status: 'failed' }, executor, fleet.now());
@@ -204,7 +204,7 @@ test('an end is an end, and a cancel before the start is one', async () => {
   );
 });
 
-test('a step that takes longer than it may is asked to stop, once, and its operation ends as failed with that cause', async () => {
+test('stops an overdue step once, and ends its operation as failed with that cause', async () => {
   const { run, executor } = await running();
   const started = fleet.now();
   await startStep(db, run, 'first', 1, executor, started);

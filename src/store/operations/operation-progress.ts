@@ -1,11 +1,11 @@
-/** The progress of an operation as it goes out, made from its rows: the same object wherever a person meets it. */
+/** Computes the progress of an operation from its rows; every surface shows the same object. */
 import type { Progress } from '../../contract/progress.ts';
 import { type ComputedProgress, noEstimate, progressOf } from '../../lifecycle/progress/progress.ts';
 import { createShownPercent } from '../../lifecycle/progress/shown-percent.ts';
 import type { OperationRow, PublishedProgress, StepRow } from './operation-rows.ts';
-import { amendOperation, type Page } from './operation-updates.ts';
+import { amendOperation, type OperationDraft } from './operation-updates.ts';
 
-/** What of a publication is advance if it changes. */
+/** The part of a publication that counts as an advance when it changes. */
 export const reachedIn = ({ mark, message }: Pick<PublishedProgress, 'mark' | 'message'>): string | undefined =>
   mark ?? message;
 
@@ -21,14 +21,14 @@ const computed = (row: OperationRow, steps: readonly StepRow[], now: Date): Comp
     now,
   });
 
-/** Of this process, whichever of its readers asks. */
+/** One per process, so that the percentage never goes back for any reader. */
 const shown = createShownPercent();
 
-/** A try that failed and is followed by another is no failure: what went wrong is what it says meanwhile. */
+/** While a failed try waits for the next one, its error is the message. */
 function messageOf(row: OperationRow, steps: readonly StepRow[], progress: ComputedProgress): string {
   const waiting = steps.find((step) => step.status === 'waiting');
-  const said = row.error?.message ?? waiting?.error?.message ?? row.progress.message;
-  return [said, noEstimate(row.status, progress)].filter(Boolean).join(' · ');
+  const message = row.error?.message ?? waiting?.error?.message ?? row.progress.message;
+  return [message, noEstimate(row.status, progress)].filter(Boolean).join(' · ');
 }
 
 export function progressWire(row: OperationRow, steps: readonly StepRow[], now: Date): Progress {
@@ -48,13 +48,13 @@ export function progressWire(row: OperationRow, steps: readonly StepRow[], now: 
 }
 
 /**
- * Settles how far an operation is, with what changes what it says: what was told then stands on its row, whatever becomes of this
- * process, of its clock and of the step.
+ * Stores the percentage together with the publication, so that a restart, another step or a clock
+ * that is set back never lowers it.
  */
-export function settleProgress(page: Page, said: PublishedProgress, now: Date): ComputedProgress {
-  const { row, steps } = page;
-  const progress = computed({ ...row, progress: said }, steps, now);
+export function settleProgress(draft: OperationDraft, published: PublishedProgress, now: Date): ComputedProgress {
+  const { row, steps } = draft;
+  const progress = computed({ ...row, progress: published }, steps, now);
   const percent = shown.raise(row.workflow_id, progress.percent);
-  amendOperation(page, { progress: said, percent: Math.max(row.percent, percent) });
+  amendOperation(draft, { progress: published, percent: Math.max(row.percent, percent) });
   return { ...progress, percent };
 }

@@ -1,4 +1,4 @@
-/** Operations and their steps as rows. */
+/** The rows of operations and their steps. */
 import type { AllocationId, CorrelationId, NodeId, NodeInstanceId, ReplicaId, WorkflowId } from '../../base/ids.ts';
 import type { Actor } from '../../contract/evidence/evidence.ts';
 import type { OperationError } from '../../contract/operation.ts';
@@ -20,9 +20,9 @@ export interface OperationRow {
   actor: Actor | null;
   params: Record<string, unknown>;
   progress: PublishedProgress;
-  /** How far it was last told to be. */
+  /** The percentage that was last published. */
   percent: number;
-  /** Null where it is about many machines. */
+  /** Null for an operation on many machines. */
   pool: string | null;
   error: OperationError | null;
   replica_id: ReplicaId | null;
@@ -39,9 +39,9 @@ export interface StepRow {
   label: string;
   status: StepStatus;
   tries: number;
-  /** The plan's guess. */
+  /** The estimate of the plan. */
   usual_seconds: number | null;
-  /** What the pool had recorded when the operation was queued. */
+  /** The history of the pool when the operation was queued. */
   expected: StepHistory | null;
   started_at: Date | null;
   finished_at: Date | null;
@@ -49,17 +49,17 @@ export interface StepRow {
   error: OperationError | null;
 }
 
-/** What the executing operation last said; everything else in a progress is computed. */
+/** The last publication of an executing operation; the rest of a progress is computed. */
 export interface PublishedProgress {
   message?: string;
-  /** What has been reached, where the message also tells what only ticks. */
+  /** The state that was reached, if the message also holds a counter that is no advance. */
   mark?: string;
   parts?: ProgressPart[];
-  /** When it means to look again. */
+  /** When it will try again. */
   retry_at?: string;
   updated_at?: string;
-  /** When it last said that it had reached something else than before. */
+  /** When it last reported an advance. */
   advanced_at?: string;
-  /** When it meant to look again, as it said then. Only saying so once more makes nobody more patient. */
+  /** The `retry_at` of its last advance; publications without an advance do not extend it. */
   patient_until?: string;
 }

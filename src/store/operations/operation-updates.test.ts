@@ -1,4 +1,4 @@
-/** Entries of many operations are written together, and what befalls one of them befalls no other. */
+/** Updates of many operations share a batch, and each succeeds or fails alone. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { secondsLater } from '../../base/clock.ts';
@@ -69,44 +69,44 @@ const factsOf = async ({ workflow_id }: Run) =>
     await db.query<{ kind: string }>('select kind from evidence where workflow_id = $1 order by seq', [workflow_id])
   ).map(({ kind }) => kind);
 
-/** The same store, and how many transactions and statements it was asked for. */
+/** A store that counts its transactions and statements. */
 function counted() {
-  const asked = { transactions: 0, statements: 0 };
+  const counts = { transactions: 0, statements: 0 };
   const counting: Database = {
     ...db,
     transaction: (work) => {
-      asked.transactions++;
+      counts.transactions++;
       return db.transaction((tx) =>
         work({
           ...tx,
           query: (...given) => {
-            asked.statements++;
+            counts.statements++;
             return tx.query(...given);
           },
         }),
       );
     },
   };
-  return { counting, asked };
+  return { counting, counts };
 }
 
-test('what a hundred operations write at once takes no more statements than what a few do', async () => {
+test('writes the updates of a hundred operations in a few statements', async () => {
   const runs = await queued(100);
-  const { counting, asked } = counted();
+  const { counting, counts } = counted();
   const each = (write: (run: Run) => Promise<unknown>) => Promise.all(runs.map(write));
   await each((run) => claimExecution(counting, run, executor, fleet.now()));
   await each((run) => startStep(counting, run, 'first', 1, executor, fleet.now()));
   await each((run) => publishProgress(counting, run, { message: 'on its way' }, executor, fleet.now()));
   await each((run) => endStep(counting, run, 'first', { status: 'done', tries: 1 }, executor, fleet.now()));
   await each((run) => finishOperation(counting, run, { status: 'succeeded' }, executor, fleet.now()));
-  expect(asked.transactions).toBeLessThanOrEqual(5 * 3);
-  expect(asked.statements).toBeLessThanOrEqual(5 * 3 * 7);
+  expect(counts.transactions).toBeLessThanOrEqual(5 * 3);
+  expect(counts.statements).toBeLessThanOrEqual(5 * 3 * 7);
   expect(new Set(await statuses(runs))).toEqual(new Set(['succeeded done skipped']));
-  const told = 'operation.queued operation.started step.started operation.progress step.done operation.succeeded';
-  for (const run of runs) expect((await factsOf(run)).join(' ')).toBe(told);
+  const kinds = 'operation.queued operation.started step.started operation.progress step.done operation.succeeded';
+  for (const run of runs) expect((await factsOf(run)).join(' ')).toBe(kinds);
 });
 
-test('entries of one operation that are written together are written in their order', async () => {
+test('applies updates of one operation in their order', async () => {
   const [ahead, run] = await running(2);
   if (!ahead || !run) throw new Error('none was queued');
   await Promise.all([
@@ -119,7 +119,7 @@ test('entries of one operation that are written together are written in their or
   expect((await factsOf(run)).slice(2)).toEqual(['step.started', 'step.done', 'step.started']);
 });
 
-test('one that is refused, or cannot be written, refuses only itself', async () => {
+test('refuses only the update that is superseded or cannot be written', async () => {
   const runs = await running(20);
   const [lost, broken, ...others] = runs;
   const heir = await replica();
@@ -128,9 +128,9 @@ test('one that is refused, or cannot be written, refuses only itself', async () 
   await db.query(
     `alter table operations add constraint unwritable check (progress ->> 'message' <> 'unwritable') not valid`,
   );
-  const words = (run: Run) => (run === broken ? 'unwritable' : 'said');
+  const messageOf = (run: Run) => (run === broken ? 'unwritable' : 'said');
   const written = await Promise.allSettled(
-    runs.map((run) => publishProgress(db, run, { message: words(run) }, executor, fleet.now())),
+    runs.map((run) => publishProgress(db, run, { message: messageOf(run) }, executor, fleet.now())),
   );
   const refused = written.flatMap((each, place) => (each.status === 'rejected' ? [[place, each.reason]] : []));
   expect(refused).toEqual([
@@ -141,7 +141,7 @@ test('one that is refused, or cannot be written, refuses only itself', async () 
   for (const run of [lost, broken]) expect(await factsOf(run)).not.toContain('operation.progress');
 });
 
-test('one that somebody else holds waits alone, and keeps nobody waiting', async () => {
+test('waits for a locked operation without delaying the others', async () => {
   const runs = await running(10);
   const held = runs.slice(0, 4);
   const order: string[] = [];
@@ -154,13 +154,13 @@ test('one that somebody else holds waits alone, and keeps nobody waiting', async
       waiting.push(begin(run, 'held'));
     }
     await Promise.all(runs.slice(4).map((run) => begin(run, 'free')));
-    order.push('let go');
+    order.push('released');
   });
   await Promise.all(waiting);
-  expect(order.join(' ')).toBe('free free free free free free let go held held held held');
+  expect(order.join(' ')).toBe('free free free free free free released held held held held');
 });
 
-test('a replica that was declared dead claims nothing, whoever claims at the same time', async () => {
+test('refuses the claims of a dead replica in a batch with others', async () => {
   const runs = await queued(6);
   const dead = await replica();
   await declareReplicasDead(db, [{ replica_id: dead.replica_id, why: 'silent' }], executor.replica_id, fleet.now());
@@ -170,13 +170,13 @@ test('a replica that was declared dead claims nothing, whoever claims at the sam
   expect(claimed.map(({ status }) => status)).toEqual(runs.map((_, place) => (place % 2 ? 'rejected' : 'fulfilled')));
 });
 
-test('a store that is away is asked once, not entry by entry', async () => {
+test('does not bisect a batch while the store is unavailable', async () => {
   const runs = await running(30);
-  let asked = 0;
+  let transactions = 0;
   const away: Database = {
     ...db,
     transaction: async () => {
-      asked++;
+      transactions++;
       throw new StoreUnavailable('away');
     },
   };
@@ -184,5 +184,5 @@ test('a store that is away is asked once, not entry by entry', async () => {
     runs.map((run) => publishProgress(away, run, { message: 'said' }, executor, fleet.now())),
   );
   expect(written.every((each) => each.status === 'rejected' && each.reason instanceof StoreUnavailable)).toBe(true);
-  expect(asked).toBeLessThanOrEqual(3);
+  expect(transactions).toBeLessThanOrEqual(3);
 });

@@ -1,6 +1,7 @@
 /**
- * The ledger of operations: what executing replicas write of them. An entry changes the page of one operation, in memory; whatever
- * entries came while others were being written are written together, by as many statements as one alone takes.
+ * Updates of operations by the replica that executes them. An update changes one operation in
+ * memory; updates that arrive while a batch is written form the next batch, which takes as many
+ * statements as one update alone.
  */
 import { createBatcher } from '../../base/batching/batch.ts';
 import { bisect, settledAnswer } from '../../base/batching/bisect.ts';
@@ -9,97 +10,112 @@ import type { Redactor } from '../../base/redaction/redact.ts';
 import { type Fact, recordEvidence } from '../evidence/evidence.ts';
 import { type Database, StoreUnavailable, type Transaction } from '../pg/database.ts';
 import type { OperationRow, StepRow } from './operation-rows.ts';
-import { keepStepSamples, type StepSample } from './step-samples.ts';
+import { type StepSample, saveStepSamples } from './step-samples.ts';
 
-export type LedgerStep = StepRow & { within_seconds: number | null; deadline_at: Date | null };
+export type DraftStep = StepRow & { within_seconds: number | null; deadline_at: Date | null };
 
-/** An operation as it stands under its lock. Rows and steps are replaced, never changed in place: so it is seen which are to be written. */
-export interface Page {
+/**
+ * An operation under its row lock. Rows and steps are replaced and never mutated, so that changed
+ * ones are found by identity.
+ */
+export interface OperationDraft {
   row: OperationRow;
-  steps: LedgerStep[];
+  steps: DraftStep[];
   facts: Fact[];
   samples: StepSample[];
   readonly redact: Redactor;
-  /** Of the lives of replicas that entries asked for, those that are not over. */
-  readonly lives: ReadonlySet<string>;
+  /** The epochs among those that updates require whose replica has not ended. */
+  readonly live_epochs: ReadonlySet<string>;
 }
 
-export interface Entry<T> {
+export interface OperationUpdate<T> {
   workflow_id: WorkflowId;
-  /** The life of a replica that must not be over before this is committed. */
-  needs_life?: string;
+  /** The epoch of a replica that must not end before this is committed. */
+  needs_epoch?: string;
   /**
-   * Changes the page and nothing else, since it is called again where the transaction is. What it throws refuses this entry alone,
-   * and nothing of it is written. Undefined: there is no such operation.
+   * Changes the draft and nothing else: it runs again when the transaction is retried. If it
+   * throws, only this update is refused. Undefined: the operation does not exist.
    */
-  write(page: Page | undefined): T;
+  apply(draft: OperationDraft | undefined): T;
 }
 
-/** Each entry is answered by itself, and by whoever waits for it: one that must wait for a lock keeps nobody else waiting. */
+/** Settled by its own caller, so that one update that waits for a lock delays no other. */
 type Answer = () => Promise<unknown>;
-type AnyEntry = Entry<unknown>;
+type AnyUpdate = OperationUpdate<unknown>;
 
-/** Two at once, so that a slow one does not keep everybody waiting. */
+/** Two batches at once, so that a slow one does not block the others. */
 const limits = { max_keys: 200, max_concurrent: 2 };
 
-export function amendStep(page: Page, step: LedgerStep, set: Partial<LedgerStep>): void {
-  page.steps = page.steps.map((each) => (each.ordinal === step.ordinal ? { ...each, ...set } : each));
+export function amendStep(draft: OperationDraft, step: DraftStep, set: Partial<DraftStep>): void {
+  draft.steps = draft.steps.map((each) => (each.ordinal === step.ordinal ? { ...each, ...set } : each));
 }
 
-export function amendOperation(page: Page, set: Partial<OperationRow>): void {
-  page.row = { ...page.row, ...set };
+export function amendOperation(draft: OperationDraft, set: Partial<OperationRow>): void {
+  draft.row = { ...draft.row, ...set };
 }
 
-/** Whoever waits for a lock holds no other meanwhile, so that no circle can close, and keeps nobody else waiting. */
-type Patience = 'skip locked' | 'alone';
+/** An update waits for a lock only if it is alone in its transaction, to avoid deadlocks. */
+type LockMode = 'skip locked' | 'wait';
 
-const lockOperations = (tx: Transaction, ids: WorkflowId[], patience: Patience): Promise<OperationRow[]> =>
+const lockOperations = (tx: Transaction, ids: WorkflowId[], mode: LockMode): Promise<OperationRow[]> =>
   tx.query<OperationRow>(
-    `select * from operations where workflow_id = any($1) for update ${patience === 'alone' ? '' : patience}`,
+    `select *
+     from operations
+     where workflow_id = any($1)
+     for update ${mode === 'wait' ? '' : mode}`,
     [ids],
     { often: true },
   );
 
-/** The share lock lets nobody declare them dead before the entries are committed, or find their runs without them. */
-async function livesOf(tx: Transaction, entries: readonly AnyEntry[]): Promise<Set<string>> {
-  const asked = new Set(entries.flatMap(({ needs_life }) => needs_life ?? []));
-  if (asked.size === 0) return asked;
-  const alive = await tx.query<{ epoch: string }>(
-    'select epoch from replicas where epoch = any($1) and ended_at is null for share',
-    [[...asked]],
+/** The share lock prevents that these replicas are declared dead before the commit. */
+async function lockEpochs(tx: Transaction, updates: readonly AnyUpdate[]): Promise<Set<string>> {
+  const needed = new Set(updates.flatMap(({ needs_epoch }) => needs_epoch ?? []));
+  if (needed.size === 0) return needed;
+  const live = await tx.query<{ epoch: string }>(
+    `select epoch
+     from replicas
+     where epoch = any($1)
+       and ended_at is null
+     for share`,
+    [[...needed]],
     { often: true },
   );
-  return new Set(alive.map(({ epoch }) => epoch));
+  return new Set(live.map(({ epoch }) => epoch));
 }
 
-async function readPages(
+async function readDrafts(
   tx: Transaction,
-  entries: readonly AnyEntry[],
-  patience: Patience,
-): Promise<Map<WorkflowId, Page>> {
-  const ids = [...new Set(entries.map(({ workflow_id }) => workflow_id))];
-  const rows = await lockOperations(tx, ids, patience);
-  const lives = await livesOf(tx, entries);
-  // Read behind the locks: what was written of them before is seen.
-  const steps = await tx.query<LedgerStep>('select * from steps where workflow_id = any($1) order by ordinal', [ids], {
-    often: true,
-  });
+  updates: readonly AnyUpdate[],
+  mode: LockMode,
+): Promise<Map<WorkflowId, OperationDraft>> {
+  const ids = [...new Set(updates.map(({ workflow_id }) => workflow_id))];
+  const rows = await lockOperations(tx, ids, mode);
+  const live_epochs = await lockEpochs(tx, updates);
+  // Read after the locks, so that the steps are current.
+  const steps = await tx.query<DraftStep>(
+    `select *
+     from steps
+     where workflow_id = any($1)
+     order by ordinal`,
+    [ids],
+    { often: true },
+  );
   const byOperation = Map.groupBy(steps, (step) => step.workflow_id);
   const { redact } = tx;
   return new Map(
     rows.map((row) => {
       const own = byOperation.get(row.workflow_id) ?? [];
-      return [row.workflow_id, { row, steps: own, facts: [], samples: [], redact, lives }];
+      return [row.workflow_id, { row, steps: own, facts: [], samples: [], redact, live_epochs }];
     }),
   );
 }
 
-/** What entries may change, and by what it is found. */
-const operationSets = (row: OperationRow) => {
+/** The key and the columns that updates may change. */
+const operationColumns = (row: OperationRow) => {
   const { workflow_id, status, replica_id, epoch, started_at, finished_at, progress, percent, error } = row;
   return { workflow_id, status, replica_id, epoch, started_at, finished_at, progress, percent, error };
 };
-const stepSets = (step: LedgerStep) => {
+const stepColumns = (step: DraftStep) => {
   const { workflow_id, ordinal, status, tries, started_at, finished_at, retry_at, deadline_at, error } = step;
   return { workflow_id, ordinal, status, tries, started_at, finished_at, retry_at, deadline_at, error };
 };
@@ -107,37 +123,56 @@ const stepSets = (step: LedgerStep) => {
 async function writeOperations(tx: Transaction, rows: OperationRow[]): Promise<void> {
   if (rows.length === 0) return;
   await tx.query(
-    `update operations target set status = source.status, replica_id = source.replica_id, epoch = source.epoch,
-       started_at = source.started_at, finished_at = source.finished_at, progress = source.progress,
-       percent = source.percent, error = source.error
-     from jsonb_to_recordset($1::jsonb) as source(workflow_id text, status text, replica_id text, epoch bigint,
-       started_at timestamptz, finished_at timestamptz, progress jsonb, percent double precision, error jsonb)
-     where target.workflow_id = source.workflow_id and target.workflow_id = any($2)`,
-    [JSON.stringify(rows.map(operationSets)), rows.map(({ workflow_id }) => workflow_id)],
+    `update operations target set
+       status = source.status,
+       replica_id = source.replica_id,
+       epoch = source.epoch,
+       started_at = source.started_at,
+       finished_at = source.finished_at,
+       progress = source.progress,
+       percent = source.percent,
+       error = source.error
+     from jsonb_to_recordset($1::jsonb) as source(
+       workflow_id text, status text, replica_id text, epoch bigint, started_at timestamptz,
+       finished_at timestamptz, progress jsonb, percent double precision, error jsonb)
+     where target.workflow_id = source.workflow_id
+       -- Lets the planner use the index.
+       and target.workflow_id = any($2)`,
+    [JSON.stringify(rows.map(operationColumns)), rows.map(({ workflow_id }) => workflow_id)],
     { often: true },
   );
 }
 
-async function writeSteps(tx: Transaction, steps: LedgerStep[]): Promise<void> {
+async function writeSteps(tx: Transaction, steps: DraftStep[]): Promise<void> {
   if (steps.length === 0) return;
   await tx.query(
-    `update steps target set status = source.status, tries = source.tries, started_at = source.started_at,
-       finished_at = source.finished_at, retry_at = source.retry_at, deadline_at = source.deadline_at, error = source.error
-     from jsonb_to_recordset($1::jsonb) as source(workflow_id text, ordinal integer, status text, tries integer,
-       started_at timestamptz, finished_at timestamptz, retry_at timestamptz, deadline_at timestamptz, error jsonb)
-     where target.workflow_id = source.workflow_id and target.ordinal = source.ordinal and target.workflow_id = any($2)`,
-    [JSON.stringify(steps.map(stepSets)), [...new Set(steps.map(({ workflow_id }) => workflow_id))]],
+    `update steps target set
+       status = source.status,
+       tries = source.tries,
+       started_at = source.started_at,
+       finished_at = source.finished_at,
+       retry_at = source.retry_at,
+       deadline_at = source.deadline_at,
+       error = source.error
+     from jsonb_to_recordset($1::jsonb) as source(
+       workflow_id text, ordinal integer, status text, tries integer, started_at timestamptz,
+       finished_at timestamptz, retry_at timestamptz, deadline_at timestamptz, error jsonb)
+     where target.workflow_id = source.workflow_id
+       and target.ordinal = source.ordinal
+       -- Lets the planner use the index.
+       and target.workflow_id = any($2)`,
+    [JSON.stringify(steps.map(stepColumns)), [...new Set(steps.map(({ workflow_id }) => workflow_id))]],
     { often: true },
   );
 }
 
-/** On a copy, so that nothing is left of one that is refused. */
-function apply(pages: Map<WorkflowId, Page>, entry: AnyEntry): Answer {
-  const page = pages.get(entry.workflow_id);
-  const draft = page && { ...page, facts: [...page.facts], samples: [...page.samples] };
+/** Applies an update to a copy, so that a refused one leaves nothing behind. */
+function applyUpdate(drafts: Map<WorkflowId, OperationDraft>, update: AnyUpdate): Answer {
+  const current = drafts.get(update.workflow_id);
+  const draft = current && { ...current, facts: [...current.facts], samples: [...current.samples] };
   try {
-    const answer = entry.write(draft);
-    if (draft) pages.set(entry.workflow_id, draft);
+    const answer = update.apply(draft);
+    if (draft) drafts.set(update.workflow_id, draft);
     return async () => answer;
   } catch (error) {
     return () => Promise.reject(error);
@@ -147,27 +182,27 @@ function apply(pages: Map<WorkflowId, Page>, entry: AnyEntry): Answer {
 async function writeIn(
   db: Database,
   tx: Transaction,
-  entries: readonly AnyEntry[],
-  patience: Patience,
+  updates: readonly AnyUpdate[],
+  mode: LockMode,
 ): Promise<Answer[]> {
-  const pages = await readPages(tx, entries, patience);
-  const before = new Map(pages);
-  const answers = entries.map((entry) =>
-    patience === 'alone' || before.has(entry.workflow_id)
-      ? apply(pages, entry)
-      : async () => (await writeTogether(db, [entry], 'alone'))[0]?.(),
+  const drafts = await readDrafts(tx, updates, mode);
+  const before = new Map(drafts);
+  const answers = updates.map((update) =>
+    mode === 'wait' || before.has(update.workflow_id)
+      ? applyUpdate(drafts, update)
+      : async () => (await writeBatch(db, [update], 'wait'))[0]?.(),
   );
-  const after = [...pages.values()];
-  const former = ({ row }: Page) => before.get(row.workflow_id);
+  const after = [...drafts.values()];
+  const former = ({ row }: OperationDraft) => before.get(row.workflow_id);
   await writeOperations(
     tx,
-    after.filter((page) => page.row !== former(page)?.row).map(({ row }) => row),
+    after.filter((draft) => draft.row !== former(draft)?.row).map(({ row }) => row),
   );
   await writeSteps(
     tx,
-    after.flatMap((page) => page.steps.filter((step, place) => step !== former(page)?.steps[place])),
+    after.flatMap((draft) => draft.steps.filter((step, index) => step !== former(draft)?.steps[index])),
   );
-  await keepStepSamples(
+  await saveStepSamples(
     tx,
     after.flatMap(({ samples }) => samples),
   );
@@ -178,35 +213,35 @@ async function writeIn(
   return answers;
 }
 
-/** A store that is away is not asked again. */
-async function writeTogether(db: Database, entries: readonly AnyEntry[], patience: Patience): Promise<Answer[]> {
-  const serve = (some: readonly AnyEntry[]) => db.transaction((tx) => writeIn(db, tx, some, patience));
-  const settled = await bisect(entries, serve, (error) => error instanceof StoreUnavailable);
+/** Bisects a batch that fails, unless the store is unavailable. */
+async function writeBatch(db: Database, updates: readonly AnyUpdate[], mode: LockMode): Promise<Answer[]> {
+  const write = (some: readonly AnyUpdate[]) => db.transaction((tx) => writeIn(db, tx, some, mode));
+  const settled = await bisect(updates, write, (error) => error instanceof StoreUnavailable);
   return settled.map((each) => async () => settledAnswer(each)());
 }
 
-const ledgers = new WeakMap<Database, (entry: AnyEntry) => Promise<Answer>>();
-const putOff = new WeakMap<Database, Map<WorkflowId, Promise<void>>>();
+const batchers = new WeakMap<Database, (update: AnyUpdate) => Promise<Answer>>();
+const delayed = new WeakMap<Database, Map<WorkflowId, Promise<void>>>();
 
 /**
- * Whoever holds the locks on operations says so until when: their entries come together after that, and need not find out one by one that
- * they must wait. Without it they would only cost more.
+ * Delays updates of operations whose locks the caller holds, until it releases them. Without this
+ * each update would find its row locked and retry alone, which only costs more.
  */
 export function delayUpdates(db: Database, ids: readonly WorkflowId[], until: Promise<void>): void {
-  const held = putOff.get(db) ?? new Map<WorkflowId, Promise<void>>();
-  putOff.set(db, held);
+  const held = delayed.get(db) ?? new Map<WorkflowId, Promise<void>>();
+  delayed.set(db, held);
   for (const id of ids) held.set(id, until);
   void until.then(() => {
     for (const id of ids) held.delete(id);
   });
 }
 
-/** Writes one entry, with whatever others there are. Answers once it is committed. */
-export async function enter<T>(db: Database, entry: Entry<T>): Promise<T> {
-  const ledger =
-    ledgers.get(db) ?? createBatcher((entries: AnyEntry[]) => writeTogether(db, entries, 'skip locked'), limits);
-  ledgers.set(db, ledger);
-  await putOff.get(db)?.get(entry.workflow_id);
-  const answer = await ledger(entry);
+/** Writes an update in the next batch, and resolves once it is committed. */
+export async function updateOperation<T>(db: Database, update: OperationUpdate<T>): Promise<T> {
+  const batcher =
+    batchers.get(db) ?? createBatcher((updates: AnyUpdate[]) => writeBatch(db, updates, 'skip locked'), limits);
+  batchers.set(db, batcher);
+  await delayed.get(db)?.get(update.workflow_id);
+  const answer = await batcher(update);
   return (await answer()) as T;
 }

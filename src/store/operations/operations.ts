@@ -1,4 +1,4 @@
-/** Operations and their steps: rows, wire shape, and the guarded writes of the replica that executes one. */
+/** Reads and lists operations with their steps, binds them to nodes, cancels and requeues them. */
 import { iso } from '../../base/clock.ts';
 import type { NodeId, NodeInstanceId, WorkflowId } from '../../base/ids.ts';
 import type { Actor } from '../../contract/evidence/evidence.ts';
@@ -14,7 +14,7 @@ import { andAll, ownRows } from '../visibility.ts';
 import { progressWire } from './operation-progress.ts';
 import type { OperationRow, StepRow } from './operation-rows.ts';
 
-/** What people are told to expect is what the pool recorded; a plan's guess only where there is no pool to record anything. */
+/** The median that the pool recorded. Operations without a pool use the estimate of the plan. */
 const usualSeconds = (step: StepRow, pool: string | null) =>
   expectedOf(step.expected)?.p50_seconds ?? (pool === null ? step.usual_seconds : null);
 
@@ -34,7 +34,10 @@ const stepWire = (step: StepRow, pool: string | null): Step => ({
 async function toWire(db: Queryable, rows: OperationRow[], now: Date): Promise<Operation[]> {
   if (rows.length === 0) return [];
   const steps = await db.query<StepRow>(
-    'select * from steps where workflow_id = any($1) order by workflow_id, ordinal',
+    `select *
+     from steps
+     where workflow_id = any($1)
+     order by workflow_id, ordinal`,
     [rows.map((row) => row.workflow_id)],
     { often: true },
   );
@@ -71,8 +74,10 @@ export async function readOperations(
   if (ids.length === 0) return [];
   const { values, bind } = parameters();
   const rows = await db.query<OperationRow>(
-    `select * from operations
-     where workflow_id = any(${bind(ids)}) ${andAll(ownRows(visibility, 'operations', bind))}`,
+    `select *
+     from operations
+     where workflow_id = any(${bind(ids)})
+       ${andAll(ownRows(visibility, 'operations', bind))}`,
     values,
     { often: true },
   );
@@ -90,12 +95,26 @@ export async function readOperation(
 
 export async function operationRow(db: Queryable, id: string, lock?: 'for update'): Promise<OperationRow | undefined> {
   return (
-    await db.query<OperationRow>(`select * from operations where workflow_id = $1 ${lock ?? ''}`, [id], { often: true })
+    await db.query<OperationRow>(
+      `select *
+       from operations
+       where workflow_id = $1
+       ${lock ?? ''}`,
+      [id],
+      { often: true },
+    )
   )[0];
 }
 
 export const stepRows = (db: Queryable, workflow_id: WorkflowId): Promise<StepRow[]> =>
-  db.query<StepRow>('select * from steps where workflow_id = $1 order by ordinal', [workflow_id], { often: true });
+  db.query<StepRow>(
+    `select *
+     from steps
+     where workflow_id = $1
+     order by ordinal`,
+    [workflow_id],
+    { often: true },
+  );
 
 export interface OperationFilter {
   kind?: string;
@@ -108,12 +127,12 @@ export interface OperationFilter {
 }
 
 interface Condition {
-  /** There is an index on it in the order of the ids. */
+  /** Whether an index has this column first and the id second. */
   indexed: boolean;
   sql(bind: Bind): string[];
 }
 
-/** The conditions that a filter sets. The first indexed one decides which index is walked. */
+/** The conditions of a filter. The first indexed one decides which index is read. */
 function conditionsOf({ visibility, ...filter }: OperationFilter): Condition[] {
   const column = (name: 'node_id' | 'allocation_id' | 'status' | 'kind', indexed: boolean): Condition[] =>
     filter[name] === undefined ? [] : [{ indexed, sql: (bind) => [`operations.${name} = ${bind(filter[name])}`] }];
@@ -136,7 +155,12 @@ export async function listOperations(db: Queryable, filter: OperationFilter, now
   const within = walked.length === 0 ? 'true' : walked.join(' and ');
   const walk: Walk = {
     ...{ table: 'operations', key: 'workflow_id', values },
-    rows: (most) => `select * from operations where ${within} order by workflow_id desc limit ${most}`,
+    rows: (limit) =>
+      `select *
+       from operations
+       where ${within}
+       order by workflow_id desc
+       limit ${limit}`,
   };
   const more = parameters(values.length);
   const where = conditions.filter((condition) => condition !== along).flatMap(({ sql }) => sql(more.bind));
@@ -147,16 +171,20 @@ export async function listOperations(db: Queryable, filter: OperationFilter, now
 
 type OnNode = { node_id: NodeId; node_instance_id: NodeInstanceId | null };
 
-/** The nodes that operations work on become known after these were queued. */
+/** Sets the nodes of operations that were queued before their nodes were known. */
 export async function bindOperationsToNodes(
   tx: Transaction,
   bound: { workflow_id: WorkflowId; node: OnNode }[],
 ): Promise<void> {
   if (bound.length === 0) return;
   await tx.query(
-    `update operations set node_id = bound.node_id, node_instance_id = bound.node_instance_id
+    `update operations set
+       node_id = bound.node_id,
+       node_instance_id = bound.node_instance_id
      from unnest($1::text[], $2::text[], $3::text[]) as bound(workflow_id, node_id, node_instance_id)
-     where operations.workflow_id = bound.workflow_id and operations.workflow_id = any($1)`,
+     where operations.workflow_id = bound.workflow_id
+       -- Lets the planner use the index.
+       and operations.workflow_id = any($1)`,
     [
       bound.map(({ workflow_id }) => workflow_id),
       bound.map(({ node }) => node.node_id),
@@ -166,20 +194,20 @@ export async function bindOperationsToNodes(
   );
 }
 
-/** The node that an operation works on becomes known after it was queued, or turns out not to be its to work on. */
+/** Sets or clears the node of an operation. */
 export async function bindOperationToNode(
   tx: Transaction,
   workflow_id: WorkflowId,
   node: OnNode | null,
 ): Promise<void> {
-  await tx.query('update operations set node_id = $2, node_instance_id = $3 where workflow_id = $1', [
-    workflow_id,
-    node?.node_id ?? null,
-    node?.node_instance_id ?? null,
-  ]);
+  await tx.query(
+    `update operations set node_id = $2, node_instance_id = $3
+     where workflow_id = $1`,
+    [workflow_id, node?.node_id ?? null, node?.node_instance_id ?? null],
+  );
 }
 
-/** Asks an operation to stop; one that nobody has started yet is over at once. Answers what it was. */
+/** Requests cancellation; a queued operation is cancelled at once. Returns the updated row. */
 export async function markCancelling(
   tx: Transaction,
   id: string,
@@ -187,9 +215,12 @@ export async function markCancelling(
   actor: Actor | null,
 ): Promise<OperationRow | undefined> {
   const [row] = await tx.query<OperationRow>(
-    `update operations set status = case when status = 'queued' then 'cancelled' else 'cancelling' end,
+    `update operations set
+       status = case when status = 'queued' then 'cancelled' else 'cancelling' end,
        finished_at = case when status = 'queued' then $2::timestamptz end
-     where workflow_id = $1 and status in ('queued', 'running') returning *`,
+     where workflow_id = $1
+       and status in ('queued', 'running')
+     returning *`,
     [id, now],
   );
   if (!row) return undefined;
@@ -219,13 +250,27 @@ export async function requeue(
   actor: Actor | null,
 ): Promise<OperationRow | undefined> {
   const [row] = await tx.query<OperationRow>(
-    `update operations set status = 'queued', attempt = attempt + 1, error = null, finished_at = null where workflow_id = $1 and status = 'failed' returning *`,
+    `update operations set
+       status = 'queued',
+       attempt = attempt + 1,
+       error = null,
+       finished_at = null
+     where workflow_id = $1
+       and status = 'failed'
+     returning *`,
     [id],
   );
   if (!row) return undefined;
   await tx.query(
-    // The time between two attempts is nobody's work: a step that is taken again counts from then on, and the bar stands where it stood.
-    `update steps set status = 'pending', error = null, started_at = null, finished_at = null, retry_at = null where workflow_id = $1 and status in ('failed', 'running', 'waiting')`,
+    // A repeated step starts its clock anew: the time between two attempts is no work.
+    `update steps set
+       status = 'pending',
+       error = null,
+       started_at = null,
+       finished_at = null,
+       retry_at = null
+     where workflow_id = $1
+       and status in ('failed', 'running', 'waiting')`,
     [id],
   );
   await recordEvidence(tx, [

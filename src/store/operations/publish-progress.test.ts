@@ -1,4 +1,4 @@
-/** What an operation says of itself: in one transaction, with its step, and against what its pool recorded. */
+/** Publications: atomic, with their step, and with the durations that the pool recorded. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { secondsLater } from '../../base/clock.ts';
@@ -18,7 +18,7 @@ let store: TestStore;
 let db: Database;
 let fleet: Fleet;
 let executor: Executor;
-/** Everything here happens so many seconds after it. */
+/** Times below are seconds after this. */
 let start: Date;
 
 beforeAll(async () => {
@@ -51,12 +51,16 @@ const progress = async ({ workflow_id }: { workflow_id: WorkflowId }, now = star
 };
 const published = ({ workflow_id }: { workflow_id: WorkflowId }) =>
   db.query<{ data: Record<string, unknown> }>(
-    `select data from evidence where workflow_id = $1 and kind = 'operation.progress' order by seq`,
+    `select data
+     from evidence
+     where workflow_id = $1
+       and kind = 'operation.progress'
+     order by seq`,
     [workflow_id],
   );
 const later = (seconds: number) => secondsLater(start, seconds);
 
-test('a publication stands on the row and in the evidence, with its step and how many there are', async () => {
+test('writes a publication to the row and the evidence, with its step', async () => {
   const run = await running();
   await startStep(db, run, 'first', 1, executor, start);
   const parts = [{ name: 'disk', kind: 'part', state: 'Creating', tone: 'busy' as const }];
@@ -66,7 +70,7 @@ test('a publication stands on the row and in the evidence, with its step and how
   expect(fact?.data).toMatchObject({ phase: 'first', step: 1, total_steps: 2, parts });
 });
 
-test('what only ticks is told, and is no advance', async () => {
+test('publishes a counter without taking it for an advance', async () => {
   const { workflow_id } = await running();
   const advanced = async (message: string, mark: string, after: number, retry_after_seconds?: number) => {
     await publishProgress(db, { workflow_id }, { message, mark, retry_after_seconds }, executor, later(after));
@@ -83,22 +87,22 @@ test('what only ticks is told, and is no advance', async () => {
   expect(await advanced('Running · 3s', 'Running', 3)).toEqual([moment(3), undefined]);
 });
 
-test('one that cannot be told is not written either, and one that cannot be written is not told', async () => {
+test('writes the row and the evidence together or not at all', async () => {
   const run = await running();
   await publishProgress(db, run, { message: 'before' }, executor, start);
-  await db.query(`alter table evidence add constraint untellable check (summary <> 'untellable') not valid`);
+  await db.query(`alter table evidence add constraint unrecordable check (summary <> 'unrecordable') not valid`);
   await db.query(
     `alter table operations add constraint unwritable check (progress ->> 'message' <> 'unwritable') not valid`,
   );
-  for (const message of ['untellable', 'unwritable'])
+  for (const message of ['unrecordable', 'unwritable'])
     await expect(publishProgress(db, run, { message }, executor, start)).rejects.toThrow(message);
   expect((await progress(run)).message).toBe('before');
   expect(await published(run)).toHaveLength(1);
 });
 
-test('the same words again are told only now and then, and are no advance', async () => {
+test('repeats an unchanged message only every 15 s, and not as an advance', async () => {
   const run = await running();
-  const say = (message: string, seconds: number) => publishProgress(db, run, { message }, executor, later(seconds));
+  const publish = (message: string, seconds: number) => publishProgress(db, run, { message }, executor, later(seconds));
   for (const [message, seconds] of [
     ['a', 0],
     ['a', 1],
@@ -106,7 +110,7 @@ test('the same words again are told only now and then, and are no advance', asyn
     ['b', 14.5],
     ['b', 40],
   ] as const)
-    await say(message, seconds);
+    await publish(message, seconds);
   expect((await published(run)).map(({ data }) => data.message)).toEqual(['a', 'b', 'b']);
   const [row] = await db.query<{ progress: { advanced_at: string; updated_at: string } }>(
     'select progress from operations where workflow_id = $1',
@@ -116,7 +120,7 @@ test('the same words again are told only now and then, and are no advance', asyn
   expect(row?.progress.updated_at).toBe(later(40).toISOString());
 });
 
-test('what is to be expected comes from the pool’s own runs, as they were when it was queued', async () => {
+test('expects what the pool had recorded when the operation was queued', async () => {
   const { node_id } = await fleet.node();
   const before = await running(node_id);
   for (const seconds of [10, 20, 30]) {
@@ -128,32 +132,35 @@ test('what is to be expected comes from the pool’s own runs, as they were when
   expect((await progress(before)).expected).toBeNull();
   expect((await progress(run)).expected).toEqual({ p50_seconds: 20, p90_seconds: 28, samples: 3 });
   const [other] = await db.query<{ usual: number | null }>(
-    `select usual_seconds as usual from steps where workflow_id = $1 and name = 'second'`,
+    `select usual_seconds as usual
+     from steps
+     where workflow_id = $1
+       and name = 'second'`,
     [run.workflow_id],
   );
   expect(other?.usual).toBe(10);
   const wire = await readOperation(db, run.workflow_id, wholeFleet, start);
-  // The plan's guess for what was never recorded is not told.
+  // The estimate of the plan is not shown for a step without samples.
   expect(wire?.steps.map(({ usual_seconds }) => usual_seconds)).toEqual([20, null]);
   expect(await forgetStepSamples(db, later(25))).toBe(2);
 });
 
-test('another attempt begins its step anew, and its bar stands where it stood', async () => {
+test('keeps the percentage in another attempt, and starts the step anew', async () => {
   const run = await running();
   await startStep(db, run, 'first', 1, executor, start);
   const error = { code: 'broken', owner_layer: 'node', message: 'broken', step: 'first' };
   await endStep(db, run, 'first', { status: 'failed', tries: 1, error }, executor, later(30));
   await finishOperation(db, run, { status: 'failed', error }, executor, later(30));
-  const stood = await progress(run, later(30));
-  expect(stood.percent).toBeGreaterThan(40);
+  const failed = await progress(run, later(30));
+  expect(failed.percent).toBeGreaterThan(40);
   await db.transaction((tx) => requeue(tx, run.workflow_id, later(3600), null));
   const again = { ...run, attempt: 2 };
   await claimExecution(db, again, executor, later(3600));
   await startStep(db, again, 'first', 1, executor, later(3600));
-  expect(await progress(run, later(3601))).toMatchObject({ percent: stood.percent, step_elapsed_seconds: 1 });
+  expect(await progress(run, later(3601))).toMatchObject({ percent: failed.percent, step_elapsed_seconds: 1 });
 });
 
-test('a clock that is set back takes nothing back that was shown', async () => {
+test('does not lower the percentage when the clock is set back', async () => {
   const run = await running();
   await startStep(db, run, 'first', 1, executor, start);
   const { percent } = await progress(run, later(20));

@@ -1,4 +1,4 @@
-/** The one call by which an executing operation says how it stands. */
+/** Publishes the progress of an executing operation. */
 import { isDeepStrictEqual } from 'node:util';
 import { secondsLater } from '../../base/clock.ts';
 import type { WorkflowId } from '../../base/ids.ts';
@@ -9,57 +9,58 @@ import type { Database } from '../pg/database.ts';
 import { type Executor, factOfOperation, updateAsExecutor } from './executions.ts';
 import { reachedIn, settleProgress } from './operation-progress.ts';
 import type { PublishedProgress } from './operation-rows.ts';
-import { amendStep, type Page } from './operation-updates.ts';
+import { amendStep, type OperationDraft } from './operation-updates.ts';
 
-/** What an operation says of itself between its steps. */
+/** The report of an operation between its steps. */
 export type Publication = Pick<PublishedProgress, 'message' | 'mark' | 'parts'> & {
   retry_after_seconds?: number;
-  /** What keeps its present step from going on; null once nothing does. */
+  /** Why its present step does not go on; null once it does. */
   error?: RecordedStepError | null;
 };
 
-function noteError(page: Page, error: RecordedStepError | null): void {
-  const step = page.steps.find(({ status }) => status === 'running' || status === 'waiting');
+function recordStepError(draft: OperationDraft, error: RecordedStepError | null): void {
+  const step = draft.steps.find(({ status }) => status === 'running' || status === 'waiting');
   const next = error && { ...error, step: step ? phaseOf(step.name) : null };
-  if (step && !isDeepStrictEqual(step.error, next)) amendStep(page, step, { error: next });
+  if (step && !isDeepStrictEqual(step.error, next)) amendStep(draft, step, { error: next });
 }
 
-/** A driver that is asked again and again mostly answers the same: that is told again only so often. */
+/** An unchanged publication is repeated only after this time. Polled drivers repeat themselves. */
 const repeatSeconds = 15;
 
 const isDue = ({ updated_at }: PublishedProgress, now: Date) =>
   updated_at === undefined || now.getTime() - Date.parse(updated_at) >= repeatSeconds * 1000;
 
 /**
- * One call publishes to the durable row, the evidence and, through it, the live stream, in one transaction. Every publication
- * carries the step it belongs to and how many there are.
+ * Writes the row and the evidence, from which the live stream reads, in one transaction. Every
+ * publication carries its step and the number of steps.
  */
 export const publishProgress = (
   db: Database,
   run: { workflow_id: WorkflowId },
-  said: Publication,
+  publication: Publication,
   executor: Executor,
   now: Date,
   layer: EvidenceLayer = 'workflow',
 ): Promise<void> =>
-  updateAsExecutor(db, run, executor, (page) => {
-    const { row } = page;
-    const { retry_after_seconds, error, ...words } = page.redact.value(said);
-    if (error !== undefined) noteError(page, error);
+  updateAsExecutor(db, run, executor, (draft) => {
+    const { row } = draft;
+    const { retry_after_seconds, error, ...fields } = draft.redact.value(publication);
+    if (error !== undefined) recordStepError(draft, error);
     const { message, parts, advanced_at = now.toISOString(), patient_until } = row.progress;
-    const advanced = reachedIn(row.progress) !== reachedIn(words) || !isDeepStrictEqual(parts, words.parts);
-    const news = advanced || message !== words.message;
-    if (!news && retry_after_seconds === undefined && !isDue(row.progress, now)) return;
+    const hasAdvanced = reachedIn(row.progress) !== reachedIn(fields) || !isDeepStrictEqual(parts, fields.parts);
+    const isNews = hasAdvanced || message !== fields.message;
+    if (!isNews && retry_after_seconds === undefined && !isDue(row.progress, now)) return;
     const at = now.toISOString();
     const retry_at =
       retry_after_seconds === undefined ? undefined : secondsLater(now, retry_after_seconds).toISOString();
     const next: PublishedProgress = {
-      ...words,
+      ...fields,
       ...(retry_at && { retry_at }),
       updated_at: at,
-      ...(advanced ? { advanced_at: at, patient_until: retry_at } : { advanced_at, patient_until }),
+      ...(hasAdvanced ? { advanced_at: at, patient_until: retry_at } : { advanced_at, patient_until }),
     };
-    const { phase, step, total_steps, percent } = settleProgress(page, next, now);
-    const data = { ...said, phase, step, total_steps, percent };
-    page.facts.push(factOfOperation(row, layer, 'operation.progress', said.message ?? 'progress', data, now));
+    const { phase, step, total_steps, percent } = settleProgress(draft, next, now);
+    const data = { ...publication, phase, step, total_steps, percent };
+    const summary = publication.message ?? 'progress';
+    draft.facts.push(factOfOperation(row, layer, 'operation.progress', summary, data, now));
   });

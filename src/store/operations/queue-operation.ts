@@ -1,11 +1,11 @@
-/** How an operation comes to be: queued with its steps, and on record, in the transaction of whoever asked for it. */
+/** Queues operations with their steps and evidence, in the transaction of the caller. */
 import type { AllocationId, CorrelationId, NodeId, NodeInstanceId, WorkflowId } from '../../base/ids.ts';
 import type { Actor } from '../../contract/evidence/evidence.ts';
 import type { StepHistory } from '../../lifecycle/progress/expectation.ts';
 import { recordEvidence } from '../evidence/evidence.ts';
 import type { Transaction } from '../pg/database.ts';
 import { redactedRows } from '../pg/redacted-rows.ts';
-import { expectByHistory } from './step-samples.ts';
+import { setExpectedDurations } from './step-samples.ts';
 
 export interface NewOperation {
   workflow_id: WorkflowId;
@@ -27,30 +27,40 @@ export interface NewOperation {
   }[];
 }
 
-/** Queues operations. They start when `operation-start` finds them: the request and the engine never share a transaction. */
+/** The `operation-start` sweep starts them: a request shares no transaction with the engine. */
 export async function queueOperations(tx: Transaction, fresh: NewOperation[], now: Date): Promise<void> {
   if (fresh.length === 0) return;
   const queued = redactedRows(tx.redact, fresh, ['params', 'actor.name']);
   await tx.query(
-    `insert into operations (workflow_id, kind, revision, status, node_id, node_instance_id, allocation_id, tenant, correlation_id, actor, params, pool, created_at)
-     select workflow_id, kind, revision, 'queued', node_id, node_instance_id, allocation_id, tenant, correlation_id, actor, params,
-       coalesce((select node.pool from nodes node where node.node_id = queued.node_id),
-         (select allocation.pool from allocations allocation where allocation.allocation_id = queued.allocation_id)), $2
-     from jsonb_to_recordset($1::jsonb) as queued(workflow_id text, kind text, revision integer, node_id text, node_instance_id text,
+    `insert into operations (
+       workflow_id, kind, revision, status, node_id, node_instance_id, allocation_id, tenant,
+       correlation_id, actor, params, pool, created_at)
+     select
+       workflow_id, kind, revision, 'queued', node_id, node_instance_id, allocation_id, tenant,
+       correlation_id, actor, params,
+       coalesce(
+         (select node.pool from nodes node where node.node_id = queued.node_id),
+         (select allocation.pool from allocations allocation where allocation.allocation_id = queued.allocation_id)),
+       $2
+     from jsonb_to_recordset($1::jsonb) as queued(
+       workflow_id text, kind text, revision integer, node_id text, node_instance_id text,
        allocation_id text, tenant text, correlation_id text, actor jsonb, params jsonb)`,
     [queued, now],
     { often: true },
   );
   await tx.query(
     `insert into steps (workflow_id, ordinal, name, label, status, usual_seconds, within_seconds, expected)
-     select queued.workflow_id, ordinal, step ->> 'name', step ->> 'label', 'pending', (step ->> 'usual_seconds')::double precision,
-       (step ->> 'within_seconds')::double precision, step -> 'expected'
+     select
+       queued.workflow_id, ordinal, step ->> 'name', step ->> 'label', 'pending',
+       (step ->> 'usual_seconds')::double precision,
+       (step ->> 'within_seconds')::double precision,
+       step -> 'expected'
      from jsonb_to_recordset($1::jsonb) as queued(workflow_id text, steps jsonb),
        jsonb_array_elements(queued.steps) with ordinality as list(step, ordinal)`,
     [queued],
     { often: true },
   );
-  await expectByHistory(
+  await setExpectedDurations(
     tx,
     fresh.map(({ workflow_id }) => workflow_id),
   );

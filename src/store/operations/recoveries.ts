@@ -1,4 +1,4 @@
-/** The targets of bulk recoveries: chosen by one statement, worked off one by one, counted for the pace and the progress. */
+/** The targets of recoveries: chosen at once, acted on one by one, counted for the pace. */
 import type { AllocationId, NodeId, WorkflowId } from '../../base/ids.ts';
 import type { RecoveryFilter } from '../../contract/supervision/recovery.ts';
 import {
@@ -24,7 +24,7 @@ export interface TargetRow {
   ended_at: Date | null;
 }
 
-/** What an action is about, and what a filter may say of it: an allocation has the zone of its machine. */
+/** Tables and columns of the two kinds of targets. An allocation has the zone of its machine. */
 const subjects = {
   allocation: {
     from: 'allocations subject left join nodes machine on machine.node_id = subject.node_id',
@@ -37,12 +37,13 @@ const subjects = {
 
 const subjectOf = (action: BulkActionName) => subjects[isAboutAllocations(action) ? 'allocation' : 'node'];
 
-interface Chosen {
+interface Selection {
+  /** From and where clauses. */
   from: string;
   values: unknown[];
 }
 
-function chosenBy(action: BulkActionName, filter: RecoveryFilter, now: Date): Chosen {
+function selectTargets(action: BulkActionName, filter: RecoveryFilter, now: Date): Selection {
   const subject = subjectOf(action);
   const values: unknown[] = [];
   const bind = (value: unknown) => `$${values.push(value)}`;
@@ -54,10 +55,10 @@ function chosenBy(action: BulkActionName, filter: RecoveryFilter, now: Date): Ch
     where.push(
       `subject.status_since <= ${bind(now)}::timestamptz - make_interval(secs => ${bind(filter.older_than_seconds)})`,
     );
-  return { from: `${subject.from} where ${where.join(' and ')}`, values };
+  return { from: `${subject.from}\n where ${where.join('\n   and ')}`, values };
 }
 
-/** What a recovery would choose now, in the order of their turns. */
+/** The targets that a recovery would choose now, in order. */
 export async function matchingTargets(
   db: Queryable,
   action: BulkActionName,
@@ -65,15 +66,17 @@ export async function matchingTargets(
   now: Date,
 ): Promise<string[]> {
   const { id } = subjectOf(action);
-  const { from, values } = chosenBy(action, filter, now);
+  const { from, values } = selectTargets(action, filter, now);
   const rows = await db.query<{ id: string }>(
-    `select ${id} as id from ${from} order by subject.status_since, ${id}`,
+    `select ${id} as id
+     from ${from}
+     order by subject.status_since, ${id}`,
     values,
   );
   return rows.map((row) => row.id);
 }
 
-/** Chooses the targets, all at once; whoever comes to match later is not one of them. */
+/** Chooses all targets once. Rows that match the filter later are not added. */
 export async function chooseTargets(
   tx: Transaction,
   workflow_id: WorkflowId,
@@ -82,19 +85,21 @@ export async function chooseTargets(
   now: Date,
 ): Promise<number> {
   const { id, ids } = subjectOf(action);
-  const { from, values } = chosenBy(action, filter, now);
+  const { from, values } = selectTargets(action, filter, now);
   const [counted] = await tx.query<{ chosen: number }>(
     `with chosen as (
        insert into recovery_targets (workflow_id, ordinal, allocation_id, node_id, state)
-       select $${values.length + 1}, row_number() over (order by subject.status_since, ${id}), ${ids}, 'waiting' from ${from}
+       select $${values.length + 1}, row_number() over (order by subject.status_since, ${id}), ${ids}, 'waiting'
+       from ${from}
        returning 1)
-     select count(*)::int as chosen from chosen`,
+     select count(*)::int as chosen
+     from chosen`,
     [...values, workflow_id],
   );
   return counted?.chosen ?? 0;
 }
 
-/** Which of a recovery's targets: the canaries come first. */
+/** A range of ordinals. The canaries come first. */
 export interface Span {
   after: number;
   through: number;
@@ -112,34 +117,45 @@ const lastOrdinal = 2 ** 31 - 1;
 const everything: Span = { after: 0, through: lastOrdinal };
 
 /**
- * The canaries are the first ones that are or will be acted on: one that was passed over, or needed nothing, has shown nothing,
- * and the next takes its place.
+ * The canaries are the first targets that are or will be acted on. One that was skipped or needed
+ * nothing shows nothing, so the next takes its place.
  */
 export async function canariesOf(db: Queryable, workflow_id: WorkflowId, canary: number): Promise<Span> {
   const [last] = await db.query<{ ordinal: number }>(
-    `select ordinal from recovery_targets where workflow_id = $1 and (ended_at is null or acted_at is not null)
-     order by ordinal offset $2 limit 1`,
+    `select ordinal
+     from recovery_targets
+     where workflow_id = $1
+       and (ended_at is null or acted_at is not null)
+     order by ordinal
+     offset $2
+     limit 1`,
     [workflow_id, canary - 1],
   );
   return { after: 0, through: last?.ordinal ?? lastOrdinal };
 }
 
-/** Whatever is not a canary by then. */
+/** All targets after the canaries. */
 export const restAfter = ({ through }: Span): Span => ({ after: through, through: lastOrdinal });
 
 export async function tallyOf(db: Queryable, workflow_id: WorkflowId, span: Span = everything): Promise<Tally> {
   return single(
     await db.query<Tally>(
-      `select count(*) filter (where state = 'waiting')::int as waiting, count(*) filter (where state = 'acting')::int as acting,
-         count(*) filter (where state = 'recovered')::int as recovered, count(*) filter (where state = 'failed')::int as failed,
+      `select
+         count(*) filter (where state = 'waiting')::int as waiting,
+         count(*) filter (where state = 'acting')::int as acting,
+         count(*) filter (where state = 'recovered')::int as recovered,
+         count(*) filter (where state = 'failed')::int as failed,
          count(*) filter (where state = 'skipped')::int as skipped
-       from recovery_targets where workflow_id = $1 and ordinal > $2 and ordinal <= $3`,
+       from recovery_targets
+       where workflow_id = $1
+         and ordinal > $2
+         and ordinal <= $3`,
       [workflow_id, span.after, span.through],
     ),
   );
 }
 
-/** How fast it went lately, from the rows alone: a replica that takes over keeps the pace. */
+/** The recent pace, from the rows alone, so that a replica that takes over keeps it. */
 export async function paceOf(
   db: Queryable,
   workflow_id: WorkflowId,
@@ -147,9 +163,12 @@ export async function paceOf(
 ): Promise<{ acted_last_minute: number; seconds_since_act: number | null }> {
   return single(
     await db.query<{ acted_last_minute: number; seconds_since_act: number | null }>(
-      `select count(*) filter (where acted_at > $2::timestamptz - interval '60 seconds')::int as acted_last_minute,
+      `select
+         count(*) filter (where acted_at > $2::timestamptz - interval '60 seconds')::int as acted_last_minute,
          extract(epoch from $2::timestamptz - max(acted_at))::double precision as seconds_since_act
-       from recovery_targets where workflow_id = $1 and acted_at is not null`,
+       from recovery_targets
+       where workflow_id = $1
+         and acted_at is not null`,
       [workflow_id, now],
     ),
   );
@@ -159,7 +178,7 @@ export type JudgedTarget = TargetRow &
   TargetFacts & {
     why: string | null;
     blamed: string | null;
-    /** The operation that last worked on it, whoever asked for that. */
+    /** The operation that last worked on it, of this recovery or not. */
     at_work: WorkflowId | null;
   };
 
@@ -178,23 +197,34 @@ const judged = (action: BulkActionName) =>
 
 const judgedTargets = (action: BulkActionName) => {
   const { join, why, blamed } = judged(action);
-  return `select target.*, subject.status, subject.status_since, ${why} as why, ${blamed} as blamed, subject.workflow_id as at_work,
+  return `select
+      target.*,
+      subject.status,
+      subject.status_since,
+      ${why} as why,
+      ${blamed} as blamed,
+      subject.workflow_id as at_work,
       operation.status as operation_status
-    from recovery_targets target ${join} left join operations operation on operation.workflow_id = target.act_workflow_id`;
+    from recovery_targets target
+    ${join}
+    left join operations operation on operation.workflow_id = target.act_workflow_id`;
 };
 
-/** Everything under way, with what became of it. */
+/** Targets that are acted on, with their present status. */
 export const targetsUnderWay = (
   db: Queryable,
   workflow_id: WorkflowId,
   action: BulkActionName,
 ): Promise<JudgedTarget[]> =>
   db.query<JudgedTarget>(
-    `${judgedTargets(action)} where target.workflow_id = $1 and target.state = 'acting' order by target.ordinal`,
+    `${judgedTargets(action)}
+     where target.workflow_id = $1
+       and target.state = 'acting'
+     order by target.ordinal`,
     [workflow_id],
   );
 
-/** The next one to act on, as it stands now. */
+/** The next target to act on, with its present status. */
 export async function nextTarget(
   db: Queryable,
   workflow_id: WorkflowId,
@@ -202,8 +232,13 @@ export async function nextTarget(
   span: Span,
 ): Promise<JudgedTarget | undefined> {
   const [row] = await db.query<JudgedTarget>(
-    `${judgedTargets(action)} where target.workflow_id = $1 and target.state = 'waiting' and target.ordinal > $2 and target.ordinal <= $3
-     order by target.ordinal limit 1`,
+    `${judgedTargets(action)}
+     where target.workflow_id = $1
+       and target.state = 'waiting'
+       and target.ordinal > $2
+       and target.ordinal <= $3
+     order by target.ordinal
+     limit 1`,
     [workflow_id, span.after, span.through],
   );
   return row;
@@ -218,14 +253,15 @@ export async function changeTarget(
   change: TargetChange,
 ): Promise<void> {
   const sets = Object.keys(change).map((column, i) => `${column} = $${i + 3}`);
-  await tx.query(`update recovery_targets set ${sets.join(', ')} where workflow_id = $1 and ordinal = $2`, [
-    workflow_id,
-    ordinal,
-    ...Object.values(change),
-  ]);
+  await tx.query(
+    `update recovery_targets set ${sets.join(', ')}
+     where workflow_id = $1
+       and ordinal = $2`,
+    [workflow_id, ordinal, ...Object.values(change)],
+  );
 }
 
-/** Leaves alone whatever was not acted on yet, and follows no longer what is under way; answers how many there were of each. */
+/** Skips all targets that have not ended, those that are acted on too. */
 export async function skipTargets(
   tx: Transaction,
   workflow_id: WorkflowId,
@@ -233,20 +269,29 @@ export async function skipTargets(
   now: Date,
 ): Promise<void> {
   await tx.query(
-    `update recovery_targets set state = 'skipped', reason = case state when 'waiting' then $2 else $3 end, ended_at = $4
-     where workflow_id = $1 and state in ('waiting', 'acting')`,
+    `update recovery_targets set
+       state = 'skipped',
+       reason = case state when 'waiting' then $2 else $3 end,
+       ended_at = $4
+     where workflow_id = $1
+       and state in ('waiting', 'acting')`,
     [workflow_id, reasons.waiting, reasons.acting, now],
   );
 }
 
-/** Those that ended so, first ones first. */
+/** Targets that ended in this state, oldest first. */
 export const targetsInState = (
   db: Queryable,
   workflow_id: WorkflowId,
   state: 'failed' | 'skipped',
-  most: number,
+  limit: number,
 ): Promise<TargetRow[]> =>
   db.query<TargetRow>(
-    `select * from recovery_targets where workflow_id = $1 and state = $2 order by ended_at, ordinal limit $3`,
-    [workflow_id, state, most],
+    `select *
+     from recovery_targets
+     where workflow_id = $1
+       and state = $2
+     order by ended_at, ordinal
+     limit $3`,
+    [workflow_id, state, limit],
   );

@@ -1,4 +1,4 @@
-/** Replicas: who serves, by lease. A replica's epoch grows with every life, so that a former life's late writes are told apart. */
+/** Replicas and their leases. A later start has a higher epoch, which fences earlier ones. */
 import type { ReplicaId } from '../../base/ids.ts';
 import type { Overview } from '../../contract/fleet/overview.ts';
 import { recordEvidence } from '../evidence/evidence.ts';
@@ -22,42 +22,59 @@ export interface ReplicaRow {
 
 export async function registerReplica(db: Queryable, fresh: Omit<ReplicaRow, 'epoch' | 'ended_at'>): Promise<Executor> {
   const [row] = await db.query<{ epoch: string }>(
-    `insert into replicas (replica_id, host, pid, address, version, started_at, lease_until) values ($1, $2, $3, $4, $5, $6, $7) returning epoch`,
+    `insert into replicas (replica_id, host, pid, address, version, started_at, lease_until)
+     values ($1, $2, $3, $4, $5, $6, $7)
+     returning epoch`,
     [fresh.replica_id, fresh.host, fresh.pid, fresh.address, fresh.version, fresh.started_at, fresh.lease_until],
   );
   if (!row) throw new Error('the replica could not be registered');
   return { replica_id: fresh.replica_id, epoch: row.epoch };
 }
 
-/** Says where a replica is found, once it listens. */
+/** Publishes the address of a replica once it listens. */
 export async function announceReplica(db: Queryable, id: ReplicaId, address: string): Promise<void> {
   await db.query('update replicas set address = $2 where replica_id = $1', [id, address]);
 }
 
-/** Where agents find the control plane besides the replica that asks. */
+/** Addresses of the other live replicas, for agents. */
 export async function otherAddresses(db: Queryable, id: ReplicaId, now: Date): Promise<string[]> {
   const rows = await db.query<{ address: string }>(
-    `select distinct address from replicas where replica_id <> $1 and ended_at is null and lease_until > $2 and address <> ''
+    `select distinct address
+     from replicas
+     where replica_id <> $1
+       and ended_at is null
+       and lease_until > $2
+       -- Empty until it listens.
+       and address <> ''
+       -- Replicas behind one load balancer share an address.
        and address is distinct from (select address from replicas where replica_id = $1)`,
     [id, now],
   );
   return rows.map((row) => row.address);
 }
 
-/** False when this replica was declared dead meanwhile: it must not go on as if it were the same. */
+/** False if this replica was declared dead meanwhile; it must then stop serving. */
 export async function renewLease(db: Queryable, id: ReplicaId, lease_until: Date): Promise<boolean> {
   const rows = await db.query(
-    'update replicas set lease_until = $2 where replica_id = $1 and ended_at is null returning replica_id',
+    `update replicas set lease_until = $2
+     where replica_id = $1
+       and ended_at is null
+     returning replica_id`,
     [id, lease_until],
   );
   return rows.length > 0;
 }
 
 export async function unfinishedReplicas(db: Queryable): Promise<ReplicaRow[]> {
-  return db.query<ReplicaRow>('select * from replicas where ended_at is null order by epoch');
+  return db.query<ReplicaRow>(
+    `select *
+     from replicas
+     where ended_at is null
+     order by epoch`,
+  );
 }
 
-/** Declares replicas dead, once each: only the caller that wins takes their operations over. */
+/** Ends dead replicas, each by one caller, which takes its operations over. Returns those. */
 export function declareReplicasDead(
   db: Database,
   dead: { replica_id: ReplicaId; why: string }[],
@@ -66,14 +83,17 @@ export function declareReplicasDead(
 ): Promise<ReplicaId[]> {
   return db.transaction(async (tx) => {
     const rows = await tx.query<{ replica_id: ReplicaId }>(
-      'update replicas set ended_at = $2, taken_over_by = $3 where replica_id = any($1) and ended_at is null returning replica_id',
+      `update replicas set ended_at = $2, taken_over_by = $3
+       where replica_id = any($1)
+         and ended_at is null
+       returning replica_id`,
       [dead.map((each) => each.replica_id), now, by],
     );
-    const buried = rows.map((row) => row.replica_id);
+    const ended = rows.map((row) => row.replica_id);
     await recordEvidence(
       tx,
       dead
-        .filter((each) => buried.includes(each.replica_id))
+        .filter((each) => ended.includes(each.replica_id))
         .map((each) => ({
           at: now,
           layer: 'store',
@@ -82,14 +102,17 @@ export function declareReplicasDead(
           data: { replica_id: each.replica_id, why: each.why, taken_over_by: by },
         })),
     );
-    return buried;
+    return ended;
   });
 }
 
-/** Which of these replicas are known to have ended. */
+/** Those of the replicas that have ended. */
 export async function endedAmong(db: Queryable, ids: string[]): Promise<ReplicaId[]> {
   const rows = await db.query<{ replica_id: ReplicaId }>(
-    'select replica_id from replicas where replica_id = any($1) and ended_at is not null',
+    `select replica_id
+     from replicas
+     where replica_id = any($1)
+       and ended_at is not null`,
     [ids],
   );
   return rows.map((row) => row.replica_id);
@@ -100,8 +123,7 @@ export async function endReplica(db: Queryable, id: ReplicaId, now: Date): Promi
 }
 
 export async function listReplicas(db: Queryable, now: Date): Promise<Overview['replicas']> {
-  const rows = await db.query<ReplicaRow>('select * from replicas where ended_at is null order by epoch');
-  return rows.map((row) => ({
+  return (await unfinishedReplicas(db)).map((row) => ({
     replica_id: row.replica_id,
     host: row.host,
     address: row.address,

@@ -1,6 +1,6 @@
 /**
- * What the replica that executes an operation writes of its steps. A stage is one step, or several where its driver goes through
- * phases that people know by name: those are named `<stage>:<phase>`, and a stage is begun, tried and ended where it stands.
+ * Starts and ends the steps of an executing operation. A stage is one step, or several if its
+ * driver reports named phases: those steps are called `<stage>:<phase>`.
  */
 import { secondsBetween, secondsLater } from '../../base/clock.ts';
 import type { WorkflowId } from '../../base/ids.ts';
@@ -9,20 +9,21 @@ import { phaseOf } from '../../lifecycle/progress/progress.ts';
 import type { Database } from '../pg/database.ts';
 import { type Executor, factOfOperation, updateAsExecutor } from './executions.ts';
 import type { StepRow } from './operation-rows.ts';
-import { amendOperation, amendStep, type LedgerStep, type Page } from './operation-updates.ts';
+import { amendOperation, amendStep, type DraftStep, type OperationDraft } from './operation-updates.ts';
 
 type Run = { workflow_id: WorkflowId };
 
 const isOver = ({ status }: { status: StepStatus }) => status === 'done' || status === 'skipped';
 
-const stepsOf = ({ steps }: Page, stage: string): LedgerStep[] =>
+const stepsOf = ({ steps }: OperationDraft, stage: string): DraftStep[] =>
   steps.filter(({ name }) => name === stage || name.startsWith(`${stage}:`));
 
-const openStepsOf = (page: Page, stage: string): LedgerStep[] => stepsOf(page, stage).filter((each) => !isOver(each));
+const openStepsOf = (draft: OperationDraft, stage: string): DraftStep[] =>
+  stepsOf(draft, stage).filter((each) => !isOver(each));
 
-function begin(page: Page, step: LedgerStep, tries: number, now: Date): void {
+function begin(draft: OperationDraft, step: DraftStep, tries: number, now: Date): void {
   const { started_at, within_seconds } = step;
-  amendStep(page, step, {
+  amendStep(draft, step, {
     status: 'running',
     tries,
     started_at: started_at ?? now,
@@ -30,15 +31,15 @@ function begin(page: Page, step: LedgerStep, tries: number, now: Date): void {
     finished_at: null,
     deadline_at: within_seconds === null ? null : secondsLater(now, within_seconds),
   });
-  // What was said of the former step is not true of this one.
+  // The last publication was about the former step.
   const at = now.toISOString();
-  amendOperation(page, { progress: { advanced_at: at, updated_at: at } });
+  amendOperation(draft, { progress: { advanced_at: at, updated_at: at } });
   const phase = phaseOf(step.name);
   const summary = `${phase} started${tries > 1 ? ` (try ${tries})` : ''}`;
-  page.facts.push(factOfOperation(page.row, 'workflow', 'step.started', summary, { step: phase, try: tries }, now));
+  draft.facts.push(factOfOperation(draft.row, 'workflow', 'step.started', summary, { step: phase, try: tries }, now));
 }
 
-/** Says whether there is nothing left to do in the stage. */
+/** `over`: every step of the stage is done already. */
 export const startStep = (
   db: Database,
   run: Run,
@@ -47,13 +48,13 @@ export const startStep = (
   executor: Executor,
   now: Date,
 ): Promise<{ over: boolean }> =>
-  updateAsExecutor(db, run, executor, (page) => {
-    const [step] = openStepsOf(page, stage);
-    if (step) begin(page, step, tries, now);
-    return { over: step === undefined && stepsOf(page, stage).length > 0 };
+  updateAsExecutor(db, run, executor, (draft) => {
+    const [step] = openStepsOf(draft, stage);
+    if (step) begin(draft, step, tries, now);
+    return { over: step === undefined && stepsOf(draft, stage).length > 0 };
   });
 
-/** Begins a stage unless it was begun: for who comes here again and again. Says whose machines the operation is about. */
+/** Starts a stage unless it has started. Returns the pool of the operation. */
 export const enterStage = (
   db: Database,
   run: Run,
@@ -61,10 +62,10 @@ export const enterStage = (
   executor: Executor,
   now: Date,
 ): Promise<{ pool: string | null }> =>
-  updateAsExecutor(db, run, executor, (page) => {
-    const [step] = openStepsOf(page, stage);
-    if (step?.status === 'pending') begin(page, step, 1, now);
-    return { pool: page.row.pool };
+  updateAsExecutor(db, run, executor, (draft) => {
+    const [step] = openStepsOf(draft, stage);
+    if (step?.status === 'pending') begin(draft, step, 1, now);
+    return { pool: draft.row.pool };
   });
 
 export interface StepEnding {
@@ -81,45 +82,46 @@ const endedWords = {
   skipped: 'was not needed',
 } as const;
 
-/** What failed or was not needed says nothing about how long a step takes. */
-function sample(page: Page, { name, started_at }: LedgerStep, now: Date): void {
-  const { workflow_id, pool } = page.row;
+function sampleStep(draft: OperationDraft, { name, started_at }: DraftStep, now: Date): void {
+  const { workflow_id, pool } = draft.row;
   if (pool === null || started_at === null) return;
-  page.samples.push({ workflow_id, step: name, pool, seconds: Math.max(0, secondsBetween(started_at, now)), at: now });
+  draft.samples.push({ workflow_id, step: name, pool, seconds: Math.max(0, secondsBetween(started_at, now)), at: now });
 }
 
-function end(page: Page, step: LedgerStep, ended: StepEnding, now: Date): void {
+function end(draft: OperationDraft, step: DraftStep, ended: StepEnding, now: Date): void {
   const phase = phaseOf(step.name);
-  const error = page.redact.value(ended.error ? { ...ended.error, step: phase } : null) as StepRow['error'];
+  const error = draft.redact.value(ended.error ? { ...ended.error, step: phase } : null) as StepRow['error'];
   const { status, tries, retry_at = null } = ended;
-  const isTriedAgain = status === 'retrying';
-  amendStep(page, step, {
-    status: isTriedAgain ? 'waiting' : status,
+  const isRetried = status === 'retrying';
+  amendStep(draft, step, {
+    status: isRetried ? 'waiting' : status,
     tries: Math.max(step.tries, tries),
-    finished_at: isTriedAgain ? null : now,
+    finished_at: isRetried ? null : now,
     retry_at,
     error,
   });
-  const advanced = status === 'done' || status === 'skipped';
+  const hasAdvanced = status === 'done' || status === 'skipped';
   const at = now.toISOString();
-  amendOperation(page, { progress: { ...page.row.progress, updated_at: at, ...(advanced && { advanced_at: at }) } });
-  if (status === 'done') sample(page, step, now);
+  amendOperation(draft, {
+    progress: { ...draft.row.progress, updated_at: at, ...(hasAdvanced && { advanced_at: at }) },
+  });
+  if (status === 'done') sampleStep(draft, step, now);
   const summary = `${phase} ${endedWords[status]}${ended.error ? `: ${ended.error.message}` : ''}`;
   const data = { step: phase, tries, ...(error && { error }) };
-  page.facts.push(factOfOperation(page.row, 'workflow', `step.${status}`, summary, data, now));
+  draft.facts.push(factOfOperation(draft.row, 'workflow', `step.${status}`, summary, data, now));
 }
 
-/** A phase that was passed without a word was not needed. */
-const passed = ({ started_at }: LedgerStep): StepEnding =>
+/** A phase that never started was not needed. */
+const endingOf = ({ started_at }: DraftStep): StepEnding =>
   started_at ? { status: 'done', tries: 1 } : { status: 'skipped', tries: 0 };
 
-function endStage(page: Page, stage: string, ended: StepEnding, now: Date): void {
-  const [step, ...later] = openStepsOf(page, stage);
+function endStage(draft: OperationDraft, stage: string, ended: StepEnding, now: Date): void {
+  const [step, ...later] = openStepsOf(draft, stage);
   if (!step) return;
-  end(page, step, ended, now);
-  // A stage that is over leaves none of its phases open.
+  end(draft, step, ended, now);
+  // A stage that is over leaves no phase open.
   if (ended.status === 'done' || ended.status === 'skipped')
-    for (const each of later) end(page, each, passed(each), now);
+    for (const each of later) end(draft, each, endingOf(each), now);
 }
 
 export const endStep = (
@@ -129,9 +131,9 @@ export const endStep = (
   ended: StepEnding,
   executor: Executor,
   now: Date,
-): Promise<void> => updateAsExecutor(db, run, executor, (page) => endStage(page, stage, ended, now));
+): Promise<void> => updateAsExecutor(db, run, executor, (draft) => endStage(draft, stage, ended, now));
 
-/** A stage is done, and so these others are not needed; with what there is to say of it. */
+/** Ends a stage as done, and the stages that it makes unnecessary as skipped. */
 export const completeStage = (
   db: Database,
   run: Run,
@@ -140,15 +142,15 @@ export const completeStage = (
   executor: Executor,
   now: Date,
 ): Promise<void> =>
-  updateAsExecutor(db, run, executor, (page) => {
-    endStage(page, stage, { status: 'done', tries: 1 }, now);
-    for (const each of skips) endStage(page, each, { status: 'skipped', tries: 0 }, now);
-    if (message !== undefined) amendOperation(page, { progress: { ...page.row.progress, message } });
+  updateAsExecutor(db, run, executor, (draft) => {
+    endStage(draft, stage, { status: 'done', tries: 1 }, now);
+    for (const each of skips) endStage(draft, each, { status: 'skipped', tries: 0 }, now);
+    if (message !== undefined) amendOperation(draft, { progress: { ...draft.row.progress, message } });
   });
 
 /**
- * The driver says which of its phases it is in: those before it are over. One that it has left already, or that nobody planned,
- * changes nothing: a sub-phase that belongs to an earlier step never takes a bar back.
+ * The driver reports its phase; earlier phases of the stage end. A phase that is over or that was
+ * not planned changes nothing, so that the progress bar never goes back.
  */
 export const reachPhase = (
   db: Database,
@@ -158,11 +160,11 @@ export const reachPhase = (
   executor: Executor,
   now: Date,
 ): Promise<void> =>
-  updateAsExecutor(db, run, executor, (page) => {
-    const open = openStepsOf(page, stage);
-    const place = open.findIndex(({ name }) => phaseOf(name) === phase);
-    const reached = open[place];
+  updateAsExecutor(db, run, executor, (draft) => {
+    const open = openStepsOf(draft, stage);
+    const index = open.findIndex(({ name }) => phaseOf(name) === phase);
+    const reached = open[index];
     if (!reached) return;
-    for (const each of open.slice(0, place)) end(page, each, passed(each), now);
-    if (reached.status === 'pending') begin(page, reached, 1, now);
+    for (const each of open.slice(0, index)) end(draft, each, endingOf(each), now);
+    if (reached.status === 'pending') begin(draft, reached, 1, now);
   });

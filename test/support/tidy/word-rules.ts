@@ -26,6 +26,7 @@ const rewritten = [
   'src/store/pg/',
   'src/store/replay/',
   'src/store/testing/',
+  'src/store/operations/',
   'src/sweeps/',
   'src/lifecycle/',
   'src/operations/',
