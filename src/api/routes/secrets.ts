@@ -6,7 +6,7 @@ import { now } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { type SecretValueProblem, secretValueProblem, shortestSecret } from '../../contract/security/secret-values.ts';
 import { recordEvidence } from '../../store/evidence/evidence.ts';
-import { formsForEverybody } from '../../store/rows/secrets/known-values.ts';
+import { unguessableForms } from '../../store/rows/secrets/known-values.ts';
 import {
   allSecrets,
   deleteSecret,
@@ -32,7 +32,7 @@ export const secretHandlers: Pick<Handlers, SecretRoutes> = {
     const { name } = params;
     const problem = secretValueProblem(body.value);
     if (problem) throw new ApiProblem('secret_value_unsuitable', valueProblems[problem]);
-    services.db.redact.learn(formsForEverybody(body.value));
+    services.db.redact.learn(unguessableForms(body.value));
     const row = await services.db.transaction(async (tx) => {
       const stored = await putSecret(tx, services.key_ring, name, body.value, at);
       await recordEvidence(tx, [

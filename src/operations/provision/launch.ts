@@ -12,7 +12,7 @@ import { isFenced } from '../../lifecycle/model/states.ts';
 import { registerAgentless } from '../../store/agents/instances.ts';
 import { runOnce } from '../../store/operations/executions.ts';
 import { lockNode } from '../../store/rows/nodes.ts';
-import { formsForEverybody } from '../../store/rows/secrets/known-values.ts';
+import { unguessableForms } from '../../store/rows/secrets/known-values.ts';
 import { openSecret } from '../../store/rows/secrets/seal.ts';
 import { noteUse, secretsNamed } from '../../store/rows/secrets/secrets.ts';
 import { markSigns, noteAdvance } from '../../store/transitions/advance.ts';
@@ -62,7 +62,7 @@ async function launchSpec(services: OperationServices, spec: unknown): Promise<L
     values.set(name, opened.value);
   }
   // Redact the values before the machine or its provider can print them.
-  services.db.redact.learn([...values.values()].flatMap(formsForEverybody));
+  services.db.redact.learn([...values.values()].flatMap(unguessableForms));
   await noteUse(services.db, names, now(services.clock));
   const { env, ...rest } = spec as { env: Env };
   const resolved = Object.entries(env).map(([variable, value]) => [

@@ -1,4 +1,4 @@
-/** What a failed allocation may still hope for, as it is told. */
+/** The rescue deadline of a failed allocation on the wire. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { secondsLater } from '../../base/clock.ts';
@@ -30,8 +30,8 @@ async function failed(): Promise<AllocationRow> {
   return row;
 }
 
-/** An operation on it that is open, asked for so many seconds after the failure. */
-async function workedOn({ allocation_id, correlation_id, status_since }: AllocationRow, seconds: number) {
+/** Adds an open operation that was created this many seconds after the failure. */
+async function addOperation({ allocation_id, correlation_id, status_since }: AllocationRow, seconds: number) {
   const workflow_id = newWorkflowId(fleet.clock);
   const fresh = { workflow_id, kind: 'test', revision: 1, tenant: null, actor: null, params: {}, steps: [] };
   await db.transaction((tx) =>
@@ -43,19 +43,19 @@ async function workedOn({ allocation_id, correlation_id, status_since }: Allocat
 const deadline = async ({ allocation_id, status_since }: AllocationRow, seconds = 1) =>
   (await readAllocation(db, allocation_id, wholeFleet, secondsLater(status_since, seconds)))?.deadline_at;
 
-test('has its rescue window while the operation that failed still ends, and none while another try is under way', async () => {
+test('shows the deadline while the failed operation ends, and none while a retry runs', async () => {
   const row = await failed();
   const end = row.deadline_at?.toISOString();
   expect(await deadline(row)).toBe(end);
-  await workedOn(row, -30);
+  await addOperation(row, -30);
   expect(await deadline(row)).toBe(end);
-  await workedOn(row, 0);
+  await addOperation(row, 0);
   expect(await deadline(row)).toBeNull();
 });
 
-test('has none once the window is over, or its machine was taken down before that', async () => {
+test('shows no deadline after the rescue window, or after the node was taken down', async () => {
   const row = await failed();
   expect(await deadline(row, 1e7)).toBeNull();
-  await fleet.move({ node_id: row.node_id as NodeId, to: 'cleaning', by: 'retire', reason: 'a person cannot wait' });
+  await fleet.move({ node_id: row.node_id as NodeId, to: 'cleaning', by: 'retire', reason: 'an operator retires it' });
   expect(await deadline(row)).toBeNull();
 });

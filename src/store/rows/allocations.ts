@@ -1,4 +1,4 @@
-/** Allocations as rows and on the wire. Reads only; statuses are written by the door. */
+/** Allocations as rows and on the wire. Reads only; store/transitions writes statuses. */
 import { iso } from '../../base/clock.ts';
 import type { AllocationId, CorrelationId, NodeId, WorkflowId } from '../../base/ids.ts';
 import type { Allocation } from '../../contract/allocation.ts';
@@ -46,10 +46,11 @@ interface JoinedRow extends AllocationRow {
   retry_at: Date | null;
 }
 
-const joinedTo = (
-  from: string,
-) => `select allocation.*, node.endpoint, node.status as node_status, ${releaseRetryAt} as retry_at from ${from}
-  left join nodes node on node.node_id = allocation.node_id join ${generationOfAllocation}`;
+const joinedTo = (from: string) => `
+  select allocation.*, node.endpoint, node.status as node_status, ${releaseRetryAt} as retry_at
+  from ${from}
+  left join nodes node on node.node_id = allocation.node_id
+  join ${generationOfAllocation}`;
 
 const joined = joinedTo('allocations allocation');
 
@@ -64,13 +65,19 @@ async function toWire(db: Queryable, rows: JoinedRow[], now: Date): Promise<Allo
   return rows.map((row) => wireOf(row, row.workflow_id ? named.get(row.workflow_id) : undefined, now));
 }
 
-/** Another try is under way. The one that failed may still be ending, and is none: it was asked for before the failure. */
+/**
+ * A retry is running. The operation that failed may still be ending; it was created before the
+ * failure.
+ */
 const isTriedAgain = ({ status_since }: JoinedRow, operation: Operation | undefined) =>
   operation !== undefined &&
   operation.finished_at === null &&
   Date.parse(operation.created_at) >= status_since.getTime();
 
-/** Whether a failed one may still be rescued: its machine stands as it failed, nobody tries again, and its time is not over. */
+/**
+ * Whether a failed allocation can be rescued: its node is still failed, no retry runs, before the
+ * deadline.
+ */
 const isRescuable = (row: JoinedRow, operation: Operation | undefined, now: Date) =>
   row.node_status === 'failed' && !isTriedAgain(row, operation) && row.deadline_at !== null && row.deadline_at > now;
 
@@ -118,7 +125,7 @@ export async function readAllocations(
   return toWire(db, rows, now);
 }
 
-/** Planning this takes longer than reading it, so its plan is kept. */
+/** Prepared, because planning takes longer than reading. */
 function joinedRows(db: Queryable, id: string, visibility: Visibility): Promise<JoinedRow[]> {
   const { values, bind } = parameters();
   return db.query<JoinedRow>(
@@ -138,7 +145,7 @@ export async function readAllocation(
   return (await toWire(db, await joinedRows(db, id, visibility), now))[0];
 }
 
-/** The part that explains its machine; it does not read the operation. */
+/** The part that an explanation of the node needs. Does not read the operation. */
 export async function readHolder(db: Queryable, id: string, visibility: Visibility): Promise<Holder | undefined> {
   const [row] = await joinedRows(db, id, visibility);
   return (
@@ -184,8 +191,12 @@ export interface AllocationFilter {
 /** Walks one index: by tenant, else by pool and status, else all. */
 function walkOf(filter: AllocationFilter, bind: Bind): Pick<Walk, 'rows'> & { answers: string[] } {
   const after = filter.after === undefined ? '' : `and allocation_id < ${bind(filter.after)}`;
-  const rows = (condition: string) => (most: number) =>
-    `select * from allocations where ${condition} ${after} order by allocation_id desc limit ${most}`;
+  const rows = (condition: string) => (maxRows: number) =>
+    `
+    select * from allocations
+    where ${condition} ${after}
+    order by allocation_id desc
+    limit ${maxRows}`;
   if (filter.visibility.kind !== 'fleet')
     return { answers: [], rows: rows(ownRows(filter.visibility, 'allocations', bind).join(' and ')) };
   if (filter.pool === undefined) {
@@ -223,29 +234,39 @@ export async function listAllocations(db: Queryable, filter: AllocationFilter, n
 }
 
 /**
- * The one answer to "whose node is this": the allocation that holds it, else the one that last failed on it and was not
- * followed by another. What a node says is kept under that allocation, and read by its tenant alone.
+ * The allocation that a node belongs to: its holder, else the last one that failed on it without a
+ * successor. Reports and logs of the node are stored under this allocation, so only its tenant
+ * reads them. `value` selects something else of that allocation, named `last`.
  */
-export const holderOf = (node_id: string, what = 'last.allocation_id'): string =>
-  `(select case when last.status <> 'released' then ${what} end from allocations last where last.node_id = ${node_id}
-    order by last.status in ('provisioning', 'active', 'releasing', 'release_failed') desc, last.status_since desc limit 1)`;
+export const holderOf = (node_id: string, value = 'last.allocation_id'): string => `(
+  select case when last.status <> 'released' then ${value} end
+  from allocations last
+  where last.node_id = ${node_id}
+  order by last.status in ('provisioning', 'active', 'releasing', 'release_failed') desc,
+    last.status_since desc
+  limit 1
+)`;
 
 export async function holdersOf(db: Queryable, nodes: NodeId[]): Promise<Map<NodeId, AllocationId>> {
-  // One is not put into a list: see by-ids.ts.
+  // A single id is not passed as a list: see by-ids.ts.
   const isOne = nodes.length === 1;
-  const asked = isOne ? '(select $1::text as node_id) as asked' : 'unnest($1::text[]) as asked(node_id)';
+  const wanted = isOne ? '(select $1::text as node_id) as wanted' : 'unnest($1::text[]) as wanted(node_id)';
   const rows = await db.query<{ node_id: NodeId; allocation_id: AllocationId | null }>(
-    `select asked.node_id, ${holderOf('asked.node_id')} as allocation_id from ${asked}`,
+    `select wanted.node_id, ${holderOf('wanted.node_id')} as allocation_id from ${wanted}`,
     [isOne ? nodes[0] : nodes],
     { often: true },
   );
   return new Map(rows.flatMap((row) => (row.allocation_id ? [[row.node_id, row.allocation_id] as const] : [])));
 }
 
-/** Whether somebody else's allocation was served by this node before. */
+/** Whether the node served another allocation before. */
 export async function servedAnother(db: Queryable, node_id: NodeId, allocation_id: string): Promise<boolean> {
   const rows = await db.query(
-    'select 1 from allocations where node_id = $1 and allocation_id <> $2 and active_at is not null limit 1',
+    `select 1 from allocations
+     where node_id = $1
+       and allocation_id <> $2
+       and active_at is not null
+     limit 1`,
     [node_id, allocation_id],
   );
   return rows.length > 0;
@@ -253,19 +274,22 @@ export async function servedAnother(db: Queryable, node_id: NodeId, allocation_i
 
 export async function isHeldByAnother(db: Queryable, node_id: NodeId, allocation_id: AllocationId): Promise<boolean> {
   const rows = await db.query(
-    `select 1 from allocations where node_id = $1 and allocation_id <> $2 and status in ('provisioning', 'active', 'releasing', 'release_failed')`,
+    `select 1 from allocations
+     where node_id = $1
+       and allocation_id <> $2
+       and status in ('provisioning', 'active', 'releasing', 'release_failed')`,
     [node_id, allocation_id],
   );
   return rows.length > 0;
 }
 
-/** These, in no order. */
+/** In no particular order. */
 export const allocationRows = (db: Queryable, ids: readonly AllocationId[]): Promise<AllocationRow[]> =>
   db.query<AllocationRow>('select * from allocations where allocation_id = any($1)', [ids], { often: true });
 
 /**
- * How many asked before each of these and still wait for a machine of the same pool: those that never had one, and those that
- * are tried again, unless the pool can launch them anew on the node they failed on.
+ * For each of these allocations, how many earlier ones of the pool wait for a machine. Retried ones
+ * wait too, unless the pool launches them again on the node that they failed on.
  */
 export async function countWaitingBefore(
   db: Queryable,
@@ -275,19 +299,40 @@ export async function countWaitingBefore(
 ): Promise<Map<AllocationId, number>> {
   const rows = await db.query<{ allocation_id: AllocationId; ahead: number }>(
     `with waiting as (
-       select allocation_id from allocations where pool = $1 and status = 'requested'
+       select allocation_id from allocations
+       where pool = $1
+         and status = 'requested'
        union all
-       select retried.allocation_id from operations operation join allocations retried using (allocation_id)
-       where operation.status in ('queued', 'running') and (operation.params ->> 'retry') = 'true'
-         and retried.pool = $1 and retried.status = 'failed'
-         and not ($3 and exists (select 1 from nodes where nodes.node_id = retried.node_id and nodes.status = 'failed'))),
+       select retried.allocation_id
+       from operations operation
+       join allocations retried using (allocation_id)
+       where operation.status in ('queued', 'running')
+         and (operation.params ->> 'retry') = 'true'
+         and retried.pool = $1
+         and retried.status = 'failed'
+         and not ($3 and exists (
+           select 1 from nodes
+           where nodes.node_id = retried.node_id
+             and nodes.status = 'failed'
+         ))
+     ),
+     -- The wanted allocations may or may not wait themselves.
+     everyone as (
+       select allocation_id, 1 as waits, false as is_wanted from waiting
+       union all
+       select allocation_id, 0, true from unnest($2::text[]) as wanted(allocation_id)
+     ),
      line as (
-       select allocation_id, sum(waits) over (order by allocation_id) - waits as ahead, is_asked from (
-         select allocation_id, sum(waits) as waits, bool_or(is_asked) as is_asked from (
-           select allocation_id, 1 as waits, false as is_asked from waiting
-           union all select allocation_id, 0, true from unnest($2::text[]) as asked(allocation_id)) each
-         group by allocation_id) everybody)
-     select allocation_id, ahead::int as ahead from line where is_asked`,
+       select allocation_id, sum(waits) over (order by allocation_id) - waits as ahead, is_wanted
+       from (
+         select allocation_id, sum(waits) as waits, bool_or(is_wanted) as is_wanted
+         from everyone
+         group by allocation_id
+       ) each
+     )
+     select allocation_id, ahead::int as ahead
+     from line
+     where is_wanted`,
     [pool, ids, launches],
   );
   return new Map(rows.map(({ allocation_id, ahead }) => [allocation_id, ahead]));

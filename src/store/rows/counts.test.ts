@@ -1,7 +1,4 @@
-/**
- * What is counted is what there is: whatever goes through the door, breaks off, or is killed
- * half-way.
- */
+/** Counts equal the rows after any transitions, also rolled-back and killed ones. */
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
@@ -32,12 +29,12 @@ beforeAll(async () => {
 });
 afterAll(() => store.close());
 
-/** As the rows say, without a counter. */
+/** Counts the rows themselves. */
 const counted = <R extends object>(sql: string) => db.query<R>(sql);
 
 const holders = `('provisioning', 'active', 'releasing', 'release_failed')`;
 
-async function expectTruth() {
+async function expectCountsMatch() {
   expect(await verifyCounts(db)).toEqual([]);
   for (const of of ['nodes', 'allocations', 'operations'] as const) {
     const rows = await counted<{ status: string; count: number }>(
@@ -47,18 +44,35 @@ async function expectTruth() {
   }
   expect(await countFleet(db)).toEqual(
     await counted(
-      `select pool, zone, status, count(*)::int as nodes, count(held)::int as held from nodes where status <> 'retired' group by 1, 2, 3 order by 1, 2, 3`,
+      `select pool, zone, status, count(*)::int as nodes, count(held)::int as held
+       from nodes
+       where status <> 'retired'
+       group by 1, 2, 3
+       order by 1, 2, 3`,
     ),
   );
   expect(await countHeld(db)).toEqual(
     await counted(
-      `select held ->> 'rule' as rule, held ->> 'kind' as kind, count(*)::int as count from nodes where held is not null group by 1, 2 order by 1, 2`,
+      `select held ->> 'rule' as rule, held ->> 'kind' as kind, count(*)::int as count
+       from nodes
+       where held is not null
+       group by 1, 2
+       order by 1, 2`,
     ),
   );
   const [pool] = await counted<{ live: number; free: number }>(
-    `select count(*)::int as live, count(*) filter (where status in ('ready', 'degraded') and not exists (
-       select from allocations holder where holder.node_id = node.node_id and holder.status in ${holders}))::int as free
-     from nodes node where pool = 'test' and status <> 'retired'`,
+    `select count(*)::int as live,
+       count(*) filter (
+         where status in ('ready', 'degraded')
+           and not exists (
+             select from allocations holder
+             where holder.node_id = node.node_id
+               and holder.status in ${holders}
+           )
+       )::int as free
+     from nodes node
+     where pool = 'test'
+       and status <> 'retired'`,
   );
   expect((await readPool(db, 'test'))?.nodes).toEqual(pool);
   const [up] = await counted<{ count: number }>(
@@ -67,16 +81,14 @@ async function expectTruth() {
   expect(await populationOf(db, { scope: 'pool', name: 'test' }, ['ready', 'degraded'])).toBe(up?.count);
 }
 
-const ends = ['committed', 'broken off', 'killed'] as const;
+const ends = ['committed', 'rolled back', 'killed'] as const;
 type End = (typeof ends)[number];
 
-/**
- * Its connection is ended by the server in the middle of it, as when the process that held it dies.
- */
+/** `killed`: the server ends the connection in the middle, as when its process dies. */
 async function withEnd(end: End, work: (tx: Transaction) => Promise<unknown>): Promise<void> {
   const running = db.transaction(async (tx) => {
     await work(tx);
-    if (end === 'broken off') throw new Error('broken off');
+    if (end === 'rolled back') throw new Error('rolled back');
     if (end === 'killed') await tx.query('select pg_terminate_backend(pg_backend_pid())');
   });
   if (end === 'committed') await running;
@@ -93,8 +105,8 @@ const held: Held = {
   held_until: '2030-01-02T00:00:00Z',
 } as Held;
 
-/** One thing that may happen; `at` says to whom. */
-const happenings = {
+/** Possible events; `at` selects the row. */
+const events = {
   async node(at: number) {
     await fleet.node(pick(['provisioning', 'ready', 'offline', 'retired'] as const, at));
   },
@@ -151,7 +163,8 @@ const happenings = {
   async operation(at: number, end: End) {
     await withEnd(end, (tx) =>
       tx.query(
-        `insert into operations (workflow_id, kind, revision, status, correlation_id, created_at) values ('op_' || gen_random_uuid(), 'test', 1, 'queued', 'c', now())`,
+        `insert into operations (workflow_id, kind, revision, status, correlation_id, created_at)
+         values ('op_' || gen_random_uuid(), 'test', 1, 'queued', 'c', now())`,
       ),
     );
     await withEnd(end, (tx) =>
@@ -163,53 +176,55 @@ const happenings = {
   },
 };
 
-const names = Object.keys(happenings) as (keyof typeof happenings)[];
-const happening = fc.record({
+const names = Object.keys(events) as (keyof typeof events)[];
+const event = fc.record({
   name: fc.constantFrom(...names),
   at: fc.nat({ max: 50 }),
-  end: fc.constantFrom<End>('committed', 'committed', 'broken off', 'killed'),
+  end: fc.constantFrom<End>('committed', 'committed', 'rolled back', 'killed'),
 });
 
 /**
- * The product ends a release in the transaction that retires its machine. Chance retires the
- * machine alone, and one lane may ask for something on a machine that another retires: whoever
- * stands on a retired one is released before all is counted.
+ * The product ends a release in the transaction that retires its node. Random events retire nodes
+ * alone, so allocations on retired nodes are released before the counts are compared.
  */
 async function endReleasesOfRetired(): Promise<void> {
   const standing = await db.query<AllocationRow>(
-    `select holder.* from allocations holder join nodes node using (node_id) where node.status = 'retired' and holder.status in ${holders}`,
+    `select holder.*
+     from allocations holder
+     join nodes node using (node_id)
+     where node.status = 'retired'
+       and holder.status in ${holders}`,
   );
   for (const { allocation_id, status } of standing)
     for (const step of shortestPath<AllocationStatus>(allocationEdges, status, 'released'))
       await fleet.moveAllocation({ allocation_id, ...step, reason: 'its machine is gone' });
 }
 
-test('after any traffic, several at a time, and with folding in between', { timeout: 120_000 }, async () => {
-  // Everything once, besides what chance draws: there may be something that it never does.
-  for (const end of ends) for (const name of names) await happenings[name](1, end);
+test('match after random concurrent events, with folding in between', { timeout: 120_000 }, async () => {
+  // Each event once, since random ones may leave some out.
+  for (const end of ends) for (const name of names) await events[name](1, end);
   await fc.assert(
-    fc.asyncProperty(fc.array(fc.array(happening, { maxLength: 4 }), { minLength: 1, maxLength: 4 }), async (lanes) => {
+    fc.asyncProperty(fc.array(fc.array(event, { maxLength: 4 }), { minLength: 1, maxLength: 4 }), async (lanes) => {
       const lane = async (steps: (typeof lanes)[number]) => {
-        for (const { name, at, end } of steps) await happenings[name](at, end);
+        for (const { name, at, end } of steps) await events[name](at, end);
       };
-      // Two may ask for the same change; who comes second is refused, and that is none of our
-      // business here.
+      // The second of two concurrent changes may be refused.
       await Promise.allSettled(lanes.map(lane));
       await endReleasesOfRetired();
-      await expectTruth();
+      await expectCountsMatch();
     }),
     { numRuns: 12 },
   );
   const { nodes, allocations, operations } = await countByStatus(db);
   for (const each of [nodes, allocations])
-    expect(Object.keys(each).length, 'it was worth something').toBeGreaterThan(1);
+    expect(Object.keys(each).length, 'several statuses occurred').toBeGreaterThan(1);
   expect(operations).not.toEqual({});
 });
 
-test('folding leaves one row a kind and changes nothing, also while others write', async () => {
+test('folding does not change the counts, also during concurrent writes', async () => {
   const ids: NodeId[] = [];
   for (let i = 0; i < 4; i++) ids.push((await fleet.node('ready')).node_id);
-  // And one that stays as it is: of a status that nobody has any more, nothing is counted.
+  // One stays ready, because a status without nodes is not listed.
   await fleet.node('ready');
   const before = await countByStatus(db);
   await db.query(
@@ -223,10 +238,10 @@ test('folding leaves one row a kind and changes nothing, also while others write
   expect(Number(one) + Number(other)).toBeGreaterThan(0);
   const { ready = 0, degraded = 0 } = before.nodes;
   expect((await countByStatus(db)).nodes).toMatchObject({ ready: ready - 4, degraded: degraded + 4 });
-  await expectTruth();
+  await expectCountsMatch();
 });
 
-test('what was written around the triggers is found, put right once, and told', async () => {
+test('finds changes that bypassed the triggers, corrects them once and records it', async () => {
   const ids = [await fleet.node('ready'), await fleet.node('ready')].map(({ node_id }) => node_id);
   await db.transaction(async (tx) => {
     await tx.query(`set local session_replication_role = 'replica'`);
@@ -239,7 +254,7 @@ test('what was written around the triggers is found, put right once, and told', 
   ]);
   const repairs = await Promise.all([1, 2].map(() => db.transaction((tx) => repairCounts(tx, fleet.now()))));
   expect(repairs.map((each) => each.length).toSorted()).toEqual([0, 2]);
-  await expectTruth();
+  await expectCountsMatch();
   const facts = await db.query<{ summary: string; data: { off: number } }>(
     `select summary, data from evidence where kind = 'count.repaired'`,
   );

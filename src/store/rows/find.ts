@@ -1,4 +1,4 @@
-/** What an id or a name stands for, as far as the caller may see it. One function for each kind of id. */
+/** Resolves an id or a name, as far as the caller may see it. One function per kind of id. */
 import { type IdKind, kindOfId } from '../../base/ids.ts';
 import type { FoundRequest } from '../../contract/fleet/find.ts';
 import type { Visibility } from '../../lifecycle/visibility.ts';
@@ -6,7 +6,7 @@ import type { Queryable } from '../pg/database.ts';
 import { parameters } from '../pg/walk.ts';
 import { andAll, everHeldNodes, ofOwnAllocation, ownRows } from '../visibility.ts';
 
-/** The ids of what was meant. Their visibility is checked again when the rows are read. */
+/** Visibility is checked again when the rows are read. */
 export interface ResolvedIds {
   nodes: string[];
   allocations: string[];
@@ -29,7 +29,7 @@ const nothing: ResolvedIds = {
 
 /** A request may have touched a whole fleet. */
 const maxOfEach = 50;
-/** This many facts of a request are read, newest first. */
+/** Reads this many facts of a request, newest first. */
 const maxFacts = 2_000;
 
 type Ids = Partial<Record<'node_id' | 'allocation_id' | 'workflow_id', string | null>>;
@@ -44,10 +44,10 @@ const idsOf = (rows: Ids[]): ResolvedIds => ({
   operations: distinct(rows, 'workflow_id'),
 });
 
-type Look = (db: Queryable, id: string, visibility: Visibility) => Promise<ResolvedIds>;
+type Resolve = (db: Queryable, id: string, visibility: Visibility) => Promise<ResolvedIds>;
 
-/** A former tenant of a machine finds its own allocations on it. */
-const byNode: Look = async (db, id, visibility) => {
+/** A former tenant of a node finds its own allocations on it. */
+const byNode: Resolve = async (db, id, visibility) => {
   if (visibility.kind === 'fleet') return { ...nothing, nodes: [id] };
   const { values, bind } = parameters();
   const rows = await db.query<Ids>(
@@ -60,7 +60,7 @@ const byNode: Look = async (db, id, visibility) => {
   return { ...nothing, nodes: [id], allocations: distinct(rows, 'allocation_id') };
 };
 
-const byInstance: Look = async (db, id, visibility) => {
+const byInstance: Resolve = async (db, id, visibility) => {
   if (visibility.kind === 'fleet') {
     const rows = await db.query<Ids>('select node_id from instances where node_instance_id = $1', [id]);
     return { ...idsOf(rows), node_instance_id: id };
@@ -77,7 +77,7 @@ const byInstance: Look = async (db, id, visibility) => {
   return { ...idsOf(rows), node_instance_id: id };
 };
 
-const byTask: Look = async (db, id, visibility) => {
+const byTask: Resolve = async (db, id, visibility) => {
   const { values, bind } = parameters();
   const rows = await db.query<Ids>(
     `select node_id, allocation_id, workflow_id from tasks
@@ -90,7 +90,7 @@ const byTask: Look = async (db, id, visibility) => {
 /** Residue and findings are for operators of the whole fleet. */
 const fleetOnly = (id: string, visibility: Visibility): string[] => (visibility.kind === 'fleet' ? [id] : []);
 
-const looks: Partial<Record<IdKind, Look>> = {
+const resolvers: Partial<Record<IdKind, Resolve>> = {
   node: byNode,
   instance: byInstance,
   allocation: async (_, id) => ({ ...nothing, allocations: [id] }),
@@ -100,7 +100,7 @@ const looks: Partial<Record<IdKind, Look>> = {
   finding: async (_, id, visibility) => ({ ...nothing, findings: fleetOnly(id, visibility) }),
 };
 
-const byRequest: Look = async (db, id, visibility) => {
+const byRequest: Resolve = async (db, id, visibility) => {
   const { values, bind } = parameters();
   const rows = await db.query<Ids>(
     `select node_id, allocation_id, workflow_id from evidence
@@ -146,22 +146,21 @@ function nodesNamed(db: Queryable, word: string, visibility: Visibility): Promis
   );
 }
 
-const byName: Look = async (db, name, visibility) => {
+const byName: Resolve = async (db, name, visibility) => {
   const allocations = await allocationsNamed(db, name, visibility);
   return idsOf([...allocations, ...(await nodesNamed(db, name, visibility))]);
 };
 
-/** A word without one of our prefixes is a correlation id from outside, or a name. */
-const byAnythingElse: Look = async (db, word, visibility) => {
+/** Text without one of our prefixes is a correlation id from outside, or a name. */
+const byOtherText: Resolve = async (db, word, visibility) => {
   const request = await byRequest(db, word, visibility);
   return request.as_request ? request : byName(db, word, visibility);
 };
 
-/** A machine may have a name that looks like one of our ids. */
 export async function resolveId(db: Queryable, id: string, visibility: Visibility): Promise<ResolvedIds> {
   const kind = kindOfId(id);
-  const look = kind && looks[kind];
-  return look ? look(db, id, visibility) : byAnythingElse(db, id, visibility);
+  const resolve = kind && resolvers[kind];
+  return resolve ? resolve(db, id, visibility) : byOtherText(db, id, visibility);
 }
 
 /** Every request that touched an allocation, oldest first, each by its first fact. */
@@ -169,8 +168,13 @@ export async function requestsOf(db: Queryable, allocation_id: string): Promise<
   const rows = await db.query<Omit<FoundRequest, 'at'> & { at: Date }>(
     `select * from (
        select distinct on (correlation_id) correlation_id, at, summary, actor ->> 'name' as actor
-       from evidence where allocation_id = $1 and correlation_id is not null order by correlation_id, evidence.xid, evidence.seq
-     ) first order by at, correlation_id limit ${maxOfEach}`,
+       from evidence
+       where allocation_id = $1
+         and correlation_id is not null
+       order by correlation_id, evidence.xid, evidence.seq
+     ) first
+     order by at, correlation_id
+     limit ${maxOfEach}`,
     [allocation_id],
   );
   return rows.map((row) => ({ ...row, at: row.at.toISOString() }));

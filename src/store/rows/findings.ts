@@ -1,4 +1,7 @@
-/** Findings as rows: seen once, opened when seen again, closed when the sides agree or somebody saw to it. Each step is told. */
+/**
+ * Findings as rows: seen once, opened when seen again, closed when the sides agree or someone
+ * settles them. Each step is recorded as evidence.
+ */
 import type { AllocationId, NodeId, NodeInstanceId } from '../../base/ids.ts';
 import type { Actor, EvidenceLayer } from '../../contract/evidence/evidence.ts';
 import type { Page } from '../../contract/primitives.ts';
@@ -12,14 +15,14 @@ import {
 import { type Fact, recordEvidence } from '../evidence/evidence.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
 
-/** One of the two sides, as it was read. */
+/** One of the two compared sides. */
 export type Side = Record<string, unknown>;
 
 export interface Disagreement {
   what: FindingWhat;
-  /** The node, the allocation or the generation of a pool that it is about. */
+  /** The id of the node, allocation or pool generation that it concerns. */
   subject: string;
-  /** Null for a token of no pool. */
+  /** Null for a token without a pool. */
   pool: string | null;
   node_id: NodeId | null;
   node_instance_id: NodeInstanceId | null;
@@ -41,15 +44,15 @@ export interface FindingRow extends Disagreement {
   reason: string | null;
 }
 
-const tellings: Record<Exclude<FindingStatus, 'seen'>, { kind: Fact['kind']; says: string }> = {
+const factsByStatus: Record<Exclude<FindingStatus, 'seen'>, { kind: Fact['kind']; says: string }> = {
   open: { kind: 'finding.opened', says: 'found' },
-  resolved: { kind: 'finding.resolved', says: 'no longer so' },
+  resolved: { kind: 'finding.resolved', says: 'resolved' },
   repaired: { kind: 'finding.repaired', says: 'repaired' },
   accepted: { kind: 'finding.accepted', says: 'accepted' },
 };
 
 const factOf = (finding: FindingRow, at: Date, layer: EvidenceLayer) => {
-  const { kind, says } = tellings[finding.status as keyof typeof tellings];
+  const { kind, says } = factsByStatus[finding.status as keyof typeof factsByStatus];
   const { finding_id, what, subject, pool, ours, theirs, passes, first_seen_at, reason } = finding;
   return {
     at,
@@ -65,8 +68,9 @@ const factOf = (finding: FindingRow, at: Date, layer: EvidenceLayer) => {
 };
 
 /**
- * Keeps what was found in this pass, and says which of it is open from now on. What another replica noted since `passed` counts
- * as the same pass. `isConfirmed`: seen so often, it is there to stay.
+ * Stores what this pass found, and returns the findings that it opened. A sighting by another
+ * replica since `passed` counts as the same pass. `isConfirmed` decides after how many passes one
+ * is opened.
  */
 export async function noteDisagreements(
   tx: Transaction,
@@ -77,19 +81,31 @@ export async function noteDisagreements(
 ): Promise<FindingRow[]> {
   if (found.length === 0) return [];
   const noted = await tx.query<FindingRow>(
-    `insert into findings as standing (finding_id, kind, what, subject, pool, node_id, node_instance_id, allocation_id, ours, theirs, first_seen_at, seen_at, status)
-     select finding_id, kind, what, subject, pool, node_id, node_instance_id, allocation_id, ours, theirs, $2, $2, 'seen'
-     from jsonb_to_recordset($1::jsonb) as found(finding_id text, kind text, what text, subject text, pool text, node_id text,
-       node_instance_id text, allocation_id text, ours jsonb, theirs jsonb) order by what, subject
-     on conflict (what, subject) where closed_at is null do update set seen_at = excluded.seen_at, passes = standing.passes + 1,
-       allocation_id = excluded.allocation_id, ours = excluded.ours, theirs = excluded.theirs
-     where standing.seen_at <= $3 returning *`,
+    `insert into findings as standing (
+       finding_id, kind, what, subject, pool, node_id, node_instance_id, allocation_id,
+       ours, theirs, first_seen_at, seen_at, status)
+     select finding_id, kind, what, subject, pool, node_id, node_instance_id, allocation_id,
+       ours, theirs, $2, $2, 'seen'
+     from jsonb_to_recordset($1::jsonb) as found(
+       finding_id text, kind text, what text, subject text, pool text, node_id text,
+       node_instance_id text, allocation_id text, ours jsonb, theirs jsonb)
+     -- All replicas lock rows in the same order, so they cannot deadlock.
+     order by what, subject
+     on conflict (what, subject) where closed_at is null do update
+       set seen_at = excluded.seen_at, passes = standing.passes + 1,
+         allocation_id = excluded.allocation_id, ours = excluded.ours, theirs = excluded.theirs
+       where standing.seen_at <= $3
+     returning *`,
     [JSON.stringify(found.map((each) => ({ ...each, kind: findingWhats[each.what].kind }))), now, passed],
   );
   const confirmed = noted.filter(({ status, passes }) => status === 'seen' && isConfirmed(passes));
   if (confirmed.length === 0) return [];
   const opened = await tx.query<FindingRow>(
-    `update findings set status = 'open', opened_at = $2 where finding_id = any($1) and status = 'seen' returning *`,
+    `update findings
+     set status = 'open', opened_at = $2
+     where finding_id = any($1)
+       and status = 'seen'
+     returning *`,
     [confirmed.map(({ finding_id }) => finding_id), now],
   );
   await recordEvidence(
@@ -99,7 +115,7 @@ export async function noteDisagreements(
   return opened;
 }
 
-/** What was seen only once and never again is forgotten; what somebody was told of is told again. */
+/** Deletes findings that were never opened, and resolves open ones with a fact. */
 export async function endFindings(
   tx: Transaction,
   ended: readonly Pick<FindingRow, 'finding_id'>[],
@@ -110,11 +126,19 @@ export async function endFindings(
   const ids = ended.map(({ finding_id }) => finding_id);
   await tx.query(`delete from findings where finding_id = any($1) and status = 'seen'`, [ids]);
   await tx.query(
-    `update findings set closed_at = $2 where finding_id = any($1) and status = 'accepted' and closed_at is null`,
+    `update findings
+     set closed_at = $2
+     where finding_id = any($1)
+       and status = 'accepted'
+       and closed_at is null`,
     [ids, now],
   );
   const resolved = await tx.query<FindingRow>(
-    `update findings set status = 'resolved', closed_at = $2, reason = $3 where finding_id = any($1) and status = 'open' returning *`,
+    `update findings
+     set status = 'resolved', closed_at = $2, reason = $3
+     where finding_id = any($1)
+       and status = 'open'
+     returning *`,
     [ids, now, reason],
   );
   await recordEvidence(
@@ -128,11 +152,11 @@ export interface Settled {
   status: 'repaired' | 'accepted';
   reason: string;
   actor: Actor | null;
-  /** One that was accepted, and about which nothing was changed, stands until the sides agree. */
+  /** It was accepted without a change, and stays until the sides agree. */
   stands?: boolean;
 }
 
-/** Somebody, or the pool's policy, saw to it. Answers nothing where it is not open any more. */
+/** An operator or the pool's policy settled it. Returns undefined if it is no longer open. */
 export async function settleFinding(
   tx: Transaction,
   finding_id: string,
@@ -140,7 +164,11 @@ export async function settleFinding(
   now: Date,
 ): Promise<FindingRow | undefined> {
   const [settled] = await tx.query<FindingRow>(
-    `update findings set status = $2, reason = $3, actor = $4, closed_at = $5 where finding_id = $1 and status = 'open' returning *`,
+    `update findings
+     set status = $2, reason = $3, actor = $4, closed_at = $5
+     where finding_id = $1
+       and status = 'open'
+     returning *`,
     [finding_id, status, tx.redact.value(reason), actor, stands ? null : now],
   );
   if (settled) await recordEvidence(tx, [factOf(settled, now, actor ? 'operator' : 'rule')]);
@@ -153,15 +181,26 @@ export const standingFindings = (
   subjects?: readonly string[],
 ): Promise<FindingRow[]> =>
   db.query<FindingRow>(
-    `select * from findings where closed_at is null and what = any($1) and ($2::text[] is null or subject = any($2))`,
+    `select * from findings
+     where closed_at is null
+       and what = any($1)
+       and ($2::text[] is null or subject = any($2))`,
     [what, subjects ?? null],
   );
 
-/** About this node, and about the boots that are told of as one of these. */
+/** Open findings about the node, and about these groups of boots, each named by its subject. */
 export const openFindingsOf = (db: Queryable, node_id: string, boots: readonly string[]): Promise<FindingRow[]> =>
   db.query<FindingRow>(
-    `select * from findings where node_id = $1 and status = 'open' union all
-     select * from findings where what = 'boots_slower' and subject = any($2) and closed_at is null and status = 'open' order by finding_id`,
+    `select * from findings
+     where node_id = $1
+       and status = 'open'
+     union all
+     select * from findings
+     where what = 'boots_slower'
+       and subject = any($2)
+       and closed_at is null
+       and status = 'open'
+     order by finding_id`,
     [node_id, boots],
     { often: true },
   );
@@ -183,8 +222,14 @@ export interface FindingFilter {
 export async function listFindings(db: Queryable, filter: FindingFilter): Promise<Page<FindingRow>> {
   const { status, kind, pool, node_id, after, limit } = filter;
   const rows = await db.query<FindingRow>(
-    `select * from findings where status = $1 and ($2::text is null or kind = $2) and ($3::text is null or pool = $3)
-       and ($4::text is null or node_id = $4) and ($5::text is null or finding_id < $5) order by finding_id desc limit $6`,
+    `select * from findings
+     where status = $1
+       and ($2::text is null or kind = $2)
+       and ($3::text is null or pool = $3)
+       and ($4::text is null or node_id = $4)
+       and ($5::text is null or finding_id < $5)
+     order by finding_id desc
+     limit $6`,
     [status, kind ?? null, pool ?? null, node_id ?? null, after ?? null, limit + 1],
   );
   const items = rows.slice(0, limit);
@@ -192,9 +237,15 @@ export async function listFindings(db: Queryable, filter: FindingFilter): Promis
 }
 
 export const countOpenFindings = (db: Queryable): Promise<{ kind: FindingKind; count: number }[]> =>
-  db.query(`select kind, count(*)::int as count from findings where status = 'open' group by 1 order by 1`);
+  db.query(
+    `select kind, count(*)::int as count
+     from findings
+     where status = 'open'
+     group by 1
+     order by 1`,
+  );
 
-/** Evidence tells of them for longer. */
+/** Evidence keeps their history for longer. */
 export async function forgetFindings(db: Queryable, closed_before: Date): Promise<number> {
   return (await db.query('delete from findings where closed_at < $1 returning 1', [closed_before])).length;
 }

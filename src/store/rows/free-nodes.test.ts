@@ -1,4 +1,4 @@
-/** Whoever has been free the longest is found without looking again at all who are held. */
+/** Finds the node that has been free the longest without checking all held ones again. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { moment, secondsLater } from '../../base/clock.ts';
@@ -30,51 +30,52 @@ beforeAll(async () => {
 
 afterAll(() => store.close());
 
-const held: FreeNodeHints = new Map();
+const hints: FreeNodeHints = new Map();
 const now = secondsLater(start, 24 * hour);
 
-/** Who is found, and whether everybody was looked at for it. */
-async function search(most: number, at = now): Promise<{ found: string[]; everybody: boolean }> {
-  const asked: unknown[] = [];
+/** The nodes that are found, and whether all nodes were searched. */
+async function search(limit: number, at = now): Promise<{ found: string[]; searchedAll: boolean }> {
+  const since: unknown[] = [];
   const found = await store.db.transaction((tx) =>
     lockFreeNodes(
       {
         ...tx,
         query: (text, values, how) => {
-          asked.push(values?.[1]);
+          since.push(values?.[1]);
           return tx.query(text, values, how);
         },
       },
       'p',
-      most,
+      limit,
       at,
-      held,
+      hints,
     ),
   );
-  return { found: found.map(({ name }) => name), everybody: asked.includes('-infinity') };
+  return { found: found.map(({ name }) => name), searchedAll: since.includes('-infinity') };
 }
 
 const setHeld = (node: string, status: 'active' | 'released') =>
   store.db.query(
     `insert into allocations (allocation_id, pool, node_id, tenant, status, status_since, correlation_id, created_at)
-     values ('alloc_' || $1, 'p', $1, 'acme', $2, $3, 'c', $3) on conflict (allocation_id) do update set status = $2`,
+     values ('alloc_' || $1, 'p', $1, 'acme', $2, $3, 'c', $3)
+     on conflict (allocation_id) do update set status = $2`,
     [`node_${node.replace('-', '_')}`, status, start],
   );
 
-test('those who are held are looked at once, and the longest free comes first', async () => {
-  expect(await search(1)).toEqual({ found: ['p-31'], everybody: true });
-  expect(await search(1)).toEqual({ found: ['p-31'], everybody: false });
+test('checks held nodes once, and returns the longest free node first', async () => {
+  expect(await search(1)).toEqual({ found: ['p-31'], searchedAll: true });
+  expect(await search(1)).toEqual({ found: ['p-31'], searchedAll: false });
   await setHeld('p-31', 'active');
-  expect(await search(2)).toEqual({ found: ['p-32', 'p-33'], everybody: false });
+  expect(await search(2)).toEqual({ found: ['p-32', 'p-33'], searchedAll: false });
 });
 
-test('one that became free among them is found when nobody else is, and before long in any case', async () => {
+test('finds a node that became free again if no other is free, and after a while in any case', async () => {
   await setHeld('p-5', 'released');
-  expect(await search(1)).toEqual({ found: ['p-32'], everybody: false });
-  expect(await search(3)).toEqual({ found: ['p-5', 'p-32', 'p-33'], everybody: true });
+  expect(await search(1)).toEqual({ found: ['p-32'], searchedAll: false });
+  expect(await search(3)).toEqual({ found: ['p-5', 'p-32', 'p-33'], searchedAll: true });
   await setHeld('p-5', 'active');
-  expect(await search(1)).toEqual({ found: ['p-32'], everybody: false });
+  expect(await search(1)).toEqual({ found: ['p-32'], searchedAll: false });
   await setHeld('p-5', 'released');
-  expect(await search(1)).toEqual({ found: ['p-32'], everybody: false });
-  expect(await search(1, secondsLater(now, hour))).toEqual({ found: ['p-5'], everybody: true });
+  expect(await search(1)).toEqual({ found: ['p-32'], searchedAll: false });
+  expect(await search(1, secondsLater(now, hour))).toEqual({ found: ['p-5'], searchedAll: true });
 });

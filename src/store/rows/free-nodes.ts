@@ -1,59 +1,77 @@
-/** Machines that nobody holds: finding one, without looking each time at all who are held. */
+/** Finds free nodes without checking all held ones each time. */
 import { secondsLater } from '../../base/clock.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
 import { hasResidue } from './node-residue.ts';
 import type { NodeRow } from './nodes.ts';
 
-const isFree = `node.pool = $1 and node.status = 'ready' and not exists (
-  select 1 from allocations holder where holder.node_id = node.node_id and holder.status in ('provisioning', 'active', 'releasing', 'release_failed'))
+const isFree = `
+  node.pool = $1
+  and node.status = 'ready'
+  and not exists (
+    select 1 from allocations holder
+    where holder.node_id = node.node_id
+      and holder.status in ('provisioning', 'active', 'releasing', 'release_failed')
+  )
   and not ${hasResidue}`;
 
 /**
- * Of each pool, since when those are ready that were found free at the last search. Whoever is ready for longer is held, and in a pool that
- * is well used that is nearly everybody: to look at each of them again for every machine takes seconds in a large one.
+ * By pool: the `status_since` of the free node that the last search found, and until when the hint
+ * is used. Nodes that have been ready for longer are held. In a busy pool that is nearly all of
+ * them, and checking each again takes seconds in a large pool.
  */
 export type FreeNodeHints = Map<string, { since: Date; until: Date }>;
 
-/** Clocks of replicas may differ by less; what one of them writes as earlier is looked at again. */
+/** More than the clocks of replicas differ. */
 const clocksApartSeconds = 60;
-/** Now and then everybody is looked at: one that was locked just then, or had residue, has become free where nobody looks. */
+/** Then all nodes are searched again: one that was locked, or had residue, may have become free. */
 const trustedSeconds = 600;
 
 /**
- * Nodes of a pool that have been ready and unheld the longest, locked; others that ask at the same time get the next ones. Where too few are
- * found among those that are ready since the last ones were, everybody is looked at.
+ * Locks the free nodes that have been ready the longest; concurrent callers get the next ones.
+ * Searches all nodes if the hint leaves too few.
  */
 export async function lockFreeNodes(
   tx: Transaction,
   pool: string,
-  most: number,
+  limit: number,
   now: Date,
-  held: FreeNodeHints,
+  hints: FreeNodeHints,
 ): Promise<NodeRow[]> {
   const search = (since: string) =>
     tx.query<NodeRow>(
-      `select node.* from nodes node where ${isFree} and node.status_since >= $2
-       order by node.status_since limit ${most} for no key update of node skip locked`,
+      `select node.*
+       from nodes node
+       where ${isFree}
+         and node.status_since >= $2
+       order by node.status_since
+       limit ${limit}
+       for no key update of node skip locked`,
       [pool, since],
-      // Planning takes longer than finding one.
-      { often: most === 1 },
+      // Planning takes longer than finding one node.
+      { often: limit === 1 },
     );
-  const before = held.get(pool);
+  const before = hints.get(pool);
   if (before && now < before.until) {
     const found = await search(secondsLater(before.since, -clocksApartSeconds).toISOString());
-    if (found.length === most) {
-      held.set(pool, { ...before, since: found[0]?.status_since ?? before.since });
+    if (found.length === limit) {
+      hints.set(pool, { ...before, since: found[0]?.status_since ?? before.since });
       return found;
     }
   }
   const found = await search('-infinity');
   const [first] = found;
-  if (first) held.set(pool, { since: first.status_since, until: secondsLater(now, trustedSeconds) });
+  if (first) hints.set(pool, { since: first.status_since, until: secondsLater(now, trustedSeconds) });
   return found;
 }
 
-/** How many free machines the pool has, up to so many; a pool with many thousands is not counted through. */
-export async function countFree(db: Queryable, pool: string, most: number): Promise<number> {
-  const rows = await db.query(`select 1 from nodes node where ${isFree} limit $2`, [pool, most], { often: true });
+/** Counts the free nodes of a pool, up to `limit`. */
+export async function countFree(db: Queryable, pool: string, limit: number): Promise<number> {
+  const rows = await db.query(
+    `select 1 from nodes node
+     where ${isFree}
+     limit $2`,
+    [pool, limit],
+    { often: true },
+  );
   return rows.length;
 }

@@ -1,11 +1,13 @@
-/** What is read of a node to judge it: what rules decide by and the door writes by. The rest of the row stays where it is. */
+/**
+ * Reads the columns of nodes that rules judge by and that transitions need, for many nodes at once.
+ */
 import type { AllocationId } from '../../base/ids.ts';
 import type { AllocationStatus } from '../../lifecycle/model/states.ts';
 import type { Transaction } from '../pg/database.ts';
 import { holderOf } from './allocations.ts';
 import type { NodeRow } from './nodes.ts';
 
-/** In these, machines that fall due together mostly agree. */
+/** Nodes that fall due together mostly agree in these columns. */
 const shared = [
   'pool',
   'pool_generation',
@@ -33,22 +35,22 @@ const own = [
 ] as const satisfies (keyof NodeRow)[];
 
 export type JudgedNode = Pick<NodeRow, (typeof shared)[number] | (typeof own)[number]> & {
-  /** The allocation whose node it is. */
+  /** The allocation that it belongs to; see `holderOf`. */
   holder: AllocationId | null;
-  /** Where that one stood, if it was read; nobody but who has locked the node moves it from there. */
+  /** Its status, if it was read. It changes only under the node's row lock. */
   holder_status?: AllocationStatus;
-  /** Whether the provider was asked since the node stands where it stands; what it said is `observed_state`. */
+  /** Whether `observed_state` was read from the provider since the last change of status. */
   observed_since: boolean | null;
-  /** Where the row lies; as long as it is locked, nothing moves it, and no index need be asked again. */
+  /** The row's ctid. It is stable while the row is locked, so an update needs no index lookup. */
   tid: string;
-  /** The same for nodes of one reading that share all that is listed above as shared; where unknown, nothing is. */
+  /** Equal for nodes of one read that agree in all `shared` columns; undefined if unknown. */
   alike?: number;
 };
 
 const found = { holder: holderOf('node.node_id'), tid: 'node.ctid::text' };
-/** Both in one value, since each value of each row has its price. */
-const standing = holderOf('node.node_id', `last.status || ' ' || last.allocation_id`);
-const seen = { observed_since: 'node.observed_at >= node.status_since' };
+/** Status and id in one value, since each value of each row has a cost. */
+const holderWithStatus = holderOf('node.node_id', `last.status || ' ' || last.allocation_id`);
+const observed = { observed_since: 'node.observed_at >= node.status_since' };
 
 const ofNode = (columns: readonly string[]) =>
   Object.fromEntries(columns.map((column) => [column, `node.${column}`] as const));
@@ -59,12 +61,12 @@ const named = (columns: Record<string, string>) =>
     .join(', ');
 
 /** Expects `node`. */
-export const judgedColumns = named({ ...ofNode(shared), ...seen, ...ofNode(own), ...found });
+export const judgedColumns = named({ ...ofNode(shared), ...observed, ...ofNode(own), ...found });
 
 type Cell = string | null;
 
-/** Machines that were launched together have many moments in common, one after the other. */
-function momentReader(cells: readonly Cell[]): (place: number) => Date | null {
+/** Parses times. Adjacent nodes often share a time, so the last one is cached. */
+function timeReader(cells: readonly Cell[]): (place: number) => Date | null {
   let last: Cell = null;
   let moment: Date | null = null;
   return (place) => {
@@ -77,20 +79,20 @@ function momentReader(cells: readonly Cell[]): (place: number) => Date | null {
   };
 }
 
-const holderIn = (cell: Cell) => {
+const parseHolder = (cell: Cell) => {
   if (cell === null) return null;
   const [status, id] = cell.split(' ');
   return { status, id };
 };
 
 interface Reading {
-  /** What is known of each besides, and only moments. */
+  /** Further columns of each node, all of them times. */
   moments: Record<string, string>;
-  /** What most have in common besides. */
+  /** Further columns in which most nodes agree. */
   alike: Record<string, string>;
-  /** What is the same for all of them, and a moment as well. */
+  /** Aggregates over all rows, which must be times. */
   once?: Record<string, string>;
-  /** The statement, from its `from` on. */
+  /** The statement from `from` on. */
   rest: string;
 }
 
@@ -99,7 +101,7 @@ type Common = Pick<JudgedNode, (typeof shared)[number] | 'observed_since'> & {
   others: [string, unknown][];
 };
 
-/** The same object for the same text, so that whoever meets it again knows it. */
+/** Returns the same object for the same text, so that it is parsed once. */
 function commonReader(names: readonly string[], besides: readonly string[]): (cell: Cell) => Common {
   const known = new Map<Cell, Common>();
   return (cell) => {
@@ -115,20 +117,23 @@ function commonReader(names: readonly string[], besides: readonly string[]): (ce
 }
 
 /**
- * Reads hundreds of nodes at once, as few long values: taking them over row by row and value by value took longer than finding
- * and locking them. What nodes agree in is taken apart once for all that do.
+ * Reads hundreds of nodes as a few aggregated columns: transferring single rows took longer than
+ * finding and locking them. Columns in which nodes agree are parsed once.
  */
 export async function readJudged<N extends JudgedNode>(
   tx: Transaction,
   { moments, alike, once = {}, rest }: Reading,
   values: unknown[],
 ): Promise<N[]> {
-  const each = { ...ofNode(own), ...found, holder: standing, ...moments };
-  const common = { ...ofNode(shared), ...seen, ...alike };
+  const each = { ...ofNode(own), ...found, holder: holderWithStatus, ...moments };
+  const common = { ...ofNode(shared), ...observed, ...alike };
   const aggregates = [...Object.keys(each), 'alike'].map((name) => `json_agg(${name}) as ${name}`);
   const [columns = {}] = await tx.query<Record<string, Cell[] | Date | null>>(
     `select ${[...aggregates, ...Object.entries(once).map(([name, sql]) => `${sql} as ${name}`)].join(', ')}
-     from (select ${named(each)}, json_build_array(${Object.values(common).join(', ')})::text as alike ${rest}) judged`,
+     from (
+       select ${named(each)}, json_build_array(${Object.values(common).join(', ')})::text as alike
+       ${rest}
+     ) judged`,
     values,
     { often: true },
   );
@@ -139,12 +144,12 @@ export async function readJudged<N extends JudgedNode>(
   const instances = cellsOf('node_instance_id') as JudgedNode['node_instance_id'][];
   const workflows = cellsOf('workflow_id') as JudgedNode['workflow_id'][];
   const correlations = cellsOf('correlation_id') as JudgedNode['correlation_id'][];
-  const holders = cellsOf('holder').map(holderIn);
+  const holders = cellsOf('holder').map(parseHolder);
   const tids = cellsOf('tid') as string[];
-  const [since, registered] = [momentReader(cellsOf('status_since')), momentReader(cellsOf('registered_at'))];
-  const deadline = momentReader(cellsOf('deadline_at'));
-  const others = Object.keys(moments).map((name) => ({ name, at: momentReader(cellsOf(name)) }));
-  // Each field by its name: an object that grows field by field, or is spread together, takes several times as long.
+  const [since, registered] = [timeReader(cellsOf('status_since')), timeReader(cellsOf('registered_at'))];
+  const deadline = timeReader(cellsOf('deadline_at'));
+  const others = Object.keys(moments).map((name) => ({ name, at: timeReader(cellsOf(name)) }));
+  // One object literal: adding fields one by one, or spreading, takes several times as long.
   return cellsOf('alike').map((cell, place) => {
     const kind = commonOf(cell);
     const node = {

@@ -1,4 +1,4 @@
-/** Windows: when they are at work, and on whom. The rules ask in code and in SQL, and must get the same answer. */
+/** When windows are active and which nodes they cover. Code and SQL must agree. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { moment, secondsLater } from '../../base/clock.ts';
@@ -36,7 +36,7 @@ const put = (window: Partial<MaintenanceRow>) =>
     }),
   );
 
-test('code and statement agree on whom a window covers', async () => {
+test('code and SQL agree on the nodes that a window covers', async () => {
   for (const pool of ['a', 'b']) await db.transaction((tx) => declarePool(tx, pool, { driver: 'external' }, start));
   const labelled: Labels[] = [{}, { rack: 'r1' }, { rack: 'r1', team: 'x' }, { rack: 'r2' }];
   let after = 0;
@@ -50,21 +50,21 @@ test('code and statement agree on whom a window covers', async () => {
     for (const zone of [null, 'eu-1'])
       for (const labels of labelled) {
         const window = await put({ pool, zone, labels });
-        const asked = await db.query<NodeRow>(
+        const bySql = await db.query<NodeRow>(
           `select * from nodes node where not ${isUncovered('$1::timestamptz')} order by node_id`,
           [at(1)],
         );
-        const told = nodes.filter((node) => coversNode(window, node));
-        expect(asked.map((node) => node.node_id)).toEqual(told.map((node) => node.node_id));
-        covered += told.length;
+        const byCode = nodes.filter((node) => coversNode(window, node));
+        expect(bySql.map((node) => node.node_id)).toEqual(byCode.map((node) => node.node_id));
+        covered += byCode.length;
       }
   expect(covered).toBeGreaterThan(nodes.length);
 });
 
-test('a window is at work from its start until its end, and is listed until then', async () => {
+test('a window is active from its start to its end, and listed until then', async () => {
   await put({ pool: 'a', starts_at: at(10), ends_at: at(20) });
-  const names = async (ask: typeof activeWindows, seconds: number) =>
-    (await ask(db, at(seconds))).map((window) => window.name);
+  const names = async (read: typeof activeWindows, seconds: number) =>
+    (await read(db, at(seconds))).map((window) => window.name);
   expect(await names(activeWindows, 9.999)).toEqual([]);
   expect(await names(activeWindows, 10)).toEqual(['work']);
   expect(await names(activeWindows, 19.999)).toEqual(['work']);

@@ -1,4 +1,4 @@
-/** Maintenance windows: times in which negative verdicts on some machines are held back, because somebody works on them. */
+/** Maintenance windows: verdicts pause for the nodes that a window covers. */
 import type { NodeId } from '../../base/ids.ts';
 import type { Actor } from '../../contract/evidence/evidence.ts';
 import type { Labels } from '../../contract/primitives.ts';
@@ -19,17 +19,20 @@ export interface MaintenanceRow {
 
 export const activeWindows = (db: Queryable, now: Date): Promise<MaintenanceRow[]> =>
   db.query<MaintenanceRow>(
-    `select name, pool, zone, labels, starts_at, ends_at, reason, actor, created_at from maintenance_windows
-     where starts_at <= $1 and ends_at > $1 order by ends_at desc`,
+    `select name, pool, zone, labels, starts_at, ends_at, reason, actor, created_at
+     from maintenance_windows
+     where starts_at <= $1
+       and ends_at > $1
+     order by ends_at desc`,
     [now],
     { often: true },
   );
 
-/** Those that are or will be; what is long over is not of interest. */
+/** Present and future windows. */
 export const listWindows = (db: Queryable, now: Date): Promise<MaintenanceRow[]> =>
   db.query<MaintenanceRow>('select * from maintenance_windows where ends_at > $1 order by starts_at, name', [now]);
 
-/** Whether a window speaks of a node: everything it names must fit. */
+/** Whether a window covers a node: all its conditions must match. */
 export const coversNode = (
   window: MaintenanceRow,
   node: { pool: string; zone: string | null; labels: Labels },
@@ -38,7 +41,7 @@ export const coversNode = (
   (window.zone === null || window.zone === node.zone) &&
   Object.entries(window.labels).every(([key, value]) => node.labels[key] === value);
 
-/** Asked only while somebody works on machines; at other times nobody need read labels to judge them. */
+/** Only needed while a window is active; rules read no labels otherwise. */
 export async function labelsOf(db: Queryable, nodes: readonly NodeId[]): Promise<Map<NodeId, Labels>> {
   const rows = await db.query<{ node_id: NodeId; labels: Labels }>(
     'select node_id, labels from nodes where node_id = any($1)',
@@ -47,12 +50,18 @@ export async function labelsOf(db: Queryable, nodes: readonly NodeId[]): Promise
   return new Map(rows.map(({ node_id, labels }) => [node_id, labels]));
 }
 
-/** The same, where a statement joins `maintenance_windows work` to `nodes node`: at work at that moment, and on this node. */
+/**
+ * The SQL form of `coversNode` for active windows. Expects `maintenance_windows work` and `nodes
+ * node`.
+ */
 export const coversNodeNow = (now: string): string =>
-  `work.starts_at <= ${now} and work.ends_at > ${now} and (work.pool is null or work.pool = node.pool)
-   and (work.zone is null or work.zone = node.zone) and node.labels @> work.labels`;
+  `work.starts_at <= ${now}
+   and work.ends_at > ${now}
+   and (work.pool is null or work.pool = node.pool)
+   and (work.zone is null or work.zone = node.zone)
+   and node.labels @> work.labels`;
 
-/** Nobody works on the node: it counts where the brake looks for a mass failure. */
+/** No window covers the node, so it counts towards a mass failure. */
 export const isUncovered = (now: string): string =>
   `not exists (select 1 from maintenance_windows work where ${coversNodeNow(now)})`;
 
@@ -60,7 +69,9 @@ export async function putWindow(tx: Transaction, window: MaintenanceRow): Promis
   const [row] = await tx.query<MaintenanceRow>(
     `insert into maintenance_windows (name, pool, zone, labels, starts_at, ends_at, reason, actor, created_at)
      values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-     on conflict (name) do update set pool = $2, zone = $3, labels = $4, starts_at = $5, ends_at = $6, reason = $7, actor = $8 returning *`,
+     on conflict (name) do update
+       set pool = $2, zone = $3, labels = $4, starts_at = $5, ends_at = $6, reason = $7, actor = $8
+     returning *`,
     [
       window.name,
       window.pool,

@@ -1,7 +1,7 @@
 /** Residue that keeps a node from being used again. */
 import type { Queryable } from '../pg/database.ts';
 
-/** A function of the schema (migration 0024): inline, each read of a node would plan over every partition of evidence. */
+/** A function of the schema (migration 0024), because inline it would plan over all evidence. */
 const nothingProvenSince = (moment: string) => `not proven_since(node.node_id, ${moment})`;
 
 /**

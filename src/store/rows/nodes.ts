@@ -1,4 +1,4 @@
-/** Nodes as rows, and the joined view that the wire shape is made of. Reads only; statuses are written by the door. */
+/** Nodes as rows and on the wire. Reads only; store/transitions writes statuses. */
 import { iso } from '../../base/clock.ts';
 import type { AllocationId, CorrelationId, NodeId, NodeInstanceId, WorkflowId } from '../../base/ids.ts';
 import type { Protocol } from '../../contract/compat/protocol.ts';
@@ -43,9 +43,9 @@ export interface NodeRow {
   observed_at: Date | null;
   held: Held | null;
   verdict: Verdict | null;
-  /** What a rule would have done, were the pool not merely observed. */
+  /** The verdict that a rule of an observe-only pool would have given. */
   would_have: WouldHave | null;
-  /** When the last prerequisite of bringing it up was met; its boot counts from here. */
+  /** When the last prerequisite of its provisioning was met; the boot counts from here. */
   clock_from: Date | null;
   waiting_for: string | null;
   prerequisites: Prerequisites;
@@ -64,15 +64,24 @@ export interface JoinedRow extends NodeRow {
   reported: Record<string, unknown> | null;
 }
 
-/** The allocation that holds a node: a failed one only while its node is failed too and can still be rescued. */
+/** Joins the allocation that holds a node, as `holder`. */
 export const withHolder = `left join lateral (
-    select allocation_id, status from allocations where node_id = node.node_id
-    and (status in ('provisioning', 'active', 'releasing', 'release_failed') or (status = 'failed' and node.status = 'failed'))
-    order by allocation_id desc limit 1) holder on true`;
+    select allocation_id, status from allocations
+    where node_id = node.node_id
+      and (
+        status in ('provisioning', 'active', 'releasing', 'release_failed')
+        -- A failed allocation holds its node only while it can still be rescued.
+        or (status = 'failed' and node.status = 'failed')
+      )
+    order by allocation_id desc
+    limit 1
+  ) holder on true`;
 
-/** Rows of nodes, which `from` calls `node`, with what belongs to them. */
+/** Selects nodes with their joined columns. `from` names them `node`. */
 export const joinedTo = (from: string) => `
-  select node.*, holder.allocation_id, holder.status as allocation_status, beat.last_seen_at, beat.stale_seconds, beat.reported,
+  select node.*,
+    holder.allocation_id, holder.status as allocation_status,
+    beat.last_seen_at, beat.stale_seconds, beat.reported,
     ${hasResidue} as has_residue
   from ${from}
   left join heartbeats beat on beat.node_instance_id = node.node_instance_id
@@ -80,7 +89,7 @@ export const joinedTo = (from: string) => `
 
 const joined = joinedTo('nodes node');
 
-/** The same in words of its own, for rows that are in no table. */
+/** The condition of `withHolder`, for rebuilt rows. */
 export const holds = (allocation: AllocationStatus, node: NodeStatus): boolean =>
   allocation === 'failed' ? node === 'failed' : (holdingStatuses as readonly string[]).includes(allocation);
 
@@ -91,13 +100,13 @@ function fenceReason(row: NodeRow): string | null {
 
 type HeldRow = NodeRow & Pick<JoinedRow, 'allocation_id' | 'allocation_status'>;
 
-/** While a failed release waits for its next try, the deadline is that of the last one and decides nothing. */
+/** While a failed release waits for its retry, the deadline of the last try decides nothing. */
 const deadlineOf = ({ status, allocation_status, deadline_at, budget_seconds, budget_source }: HeldRow) =>
   status === 'cleaning' && allocation_status === 'release_failed'
     ? { deadline_at: null, budget_seconds: null, budget_source: null }
     : { deadline_at: iso(deadline_at), budget_seconds, budget_source };
 
-/** What the door writes of it, and so what evidence knows of it. */
+/** The part that transitions write, and that can be rebuilt from evidence. */
 export const stateWire = (row: HeldRow): Omit<NodeState, 'at' | 'cursor'> => ({
   node_id: row.node_id,
   node_instance_id: row.node_instance_id,
@@ -114,7 +123,7 @@ export const stateWire = (row: HeldRow): Omit<NodeState, 'at' | 'cursor'> => ({
   ...deadlineOf(row),
   endpoint: row.endpoint,
   reported_status: row.reported_status,
-  // What was seen of it before it was proven gone is no longer to be seen.
+  // The provider's last state is outdated once the machine is proven gone.
   observed:
     row.status !== 'retired' && row.observed_state && row.observed_at
       ? { state: row.observed_state, at: row.observed_at.toISOString() }
@@ -128,7 +137,7 @@ export const stateWire = (row: HeldRow): Omit<NodeState, 'at' | 'cursor'> => ({
   created_at: row.created_at.toISOString(),
 });
 
-/** Once what a forced release left is settled, nothing but a person's word keeps the machine aside. */
+/** The residue of a forced release is settled, and the node waits only for an operator. */
 const isSettled = ({ status, verdict, has_residue }: JoinedRow) =>
   status === 'quarantined' && verdict?.rule === 'force-release' && !has_residue;
 
@@ -159,7 +168,7 @@ export async function readNode(db: Queryable, id: string, visibility: Visibility
   return row && nodeWire(row);
 }
 
-/** The most frequent read. Planning it takes ten times as long as reading it, so its plan is kept. */
+/** The most frequent read, so it is prepared: planning takes ten times as long as reading. */
 export async function joinedRow(db: Queryable, id: string, visibility: Visibility): Promise<JoinedRow | undefined> {
   const { values, bind } = parameters();
   const [row] = await db.query<JoinedRow>(
@@ -171,7 +180,10 @@ export async function joinedRow(db: Queryable, id: string, visibility: Visibilit
   return row;
 }
 
-/** The live nodes of a pool that registered through a protocol: all of them, or the one of that name. */
+/**
+ * The live nodes of a pool that registered through a protocol: all of them, or the one of that
+ * name.
+ */
 export async function readNodesOf(
   db: Queryable,
   { pool, protocol, name }: { pool: string; protocol: Protocol; name?: string },
@@ -195,7 +207,10 @@ export async function nodeRow(db: Queryable, id: string): Promise<NodeRow | unde
   return (await db.query<NodeRow>('select * from nodes where node_id = $1', [id], { often: true }))[0];
 }
 
-/** Machines of these drivers that may come back for all that is known, and whose time is not up: silent ones first, then those that only time gave up. */
+/**
+ * Nodes of these drivers that may still come back before their deadline: first the offline ones,
+ * then those that a rule gave up by time alone.
+ */
 export function machinesInDoubt(
   db: Queryable,
   drivers: string[],
@@ -204,27 +219,47 @@ export function machinesInDoubt(
   except: readonly string[],
 ): Promise<NodeRow[]> {
   return db.query<NodeRow>(
-    `select node.* from nodes node join pools pool on pool.name = node.pool
-     where (node.status = 'offline' or (node.status = 'failed' and node.verdict ->> 'rule' = any($5) and not node.verdict ? 'certain'))
-       and node.deadline_at > $2 and pool.driver = any($1) and node.node_instance_id is not null
+    `select node.*
+     from nodes node
+     join pools pool on pool.name = node.pool
+     where (
+         node.status = 'offline'
+         or (
+           node.status = 'failed'
+           and node.verdict ->> 'rule' = any($5)
+           and not node.verdict ? 'certain'
+         )
+       )
+       and node.deadline_at > $2
+       and pool.driver = any($1)
+       and node.node_instance_id is not null
        and node.node_id <> all($4)
-     order by node.status = 'failed', node.status_since limit $3`,
+     order by node.status = 'failed', node.status_since
+     limit $3`,
     [drivers, now, limit, except, decidedByTime],
   );
 }
 
-/** A fleet whose agents all never say it is told of by so many of them. */
-const mostNeverReady = 10_000;
+/** Bounds the read for a fleet of agents that never report ready. */
+const maxNeverReady = 10_000;
 
-/** Nodes that a rule had to promote because they never say ready, by pool and by the agent that does not say it. */
+/**
+ * Counts nodes that a rule had to promote because they never report ready, by pool and agent
+ * version.
+ */
 export function countNeverReady(
   db: Queryable,
 ): Promise<{ pool: string; agent_version: string | null; nodes: number }[]> {
   return db.query(
     `select node.pool, instance.agent_version, count(*)::int as nodes
-     from (select pool, node_instance_id from nodes where (verdict ->> 'rule') = 'stuck-starting' limit ${mostNeverReady}) node
+     from (
+       select pool, node_instance_id from nodes
+       where (verdict ->> 'rule') = 'stuck-starting'
+       limit ${maxNeverReady}
+     ) node
      join instances instance on instance.node_instance_id = node.node_instance_id
-     group by 1, 2 order by 3 desc, 1, 2`,
+     group by 1, 2
+     order by 3 desc, 1, 2`,
   );
 }
 
@@ -234,17 +269,23 @@ export async function lockNode(tx: Transaction, id: string): Promise<NodeRow | u
   )[0];
 }
 
-/** By the counts that are kept, whatever the pool's size. */
+/** Reads the maintained counts, so the cost does not depend on the pool's size. */
 export async function countLiveNodes(db: Queryable, pool: string): Promise<number> {
   const [row] = await db.query<{ live: number }>(
-    `select coalesce(sum(change), 0)::int as live from counts where of = 'nodes' and pool = $1 and status <> 'retired'`,
+    `select coalesce(sum(change), 0)::int as live
+     from counts
+     where of = 'nodes'
+       and pool = $1
+       and status <> 'retired'`,
     [pool],
     { often: true },
   );
   return row?.live ?? 0;
 }
 
-/** Whether the node exists and, for a tenant, whether one of its allocations holds or ever held it. */
+/**
+ * Whether the node exists and, for a tenant, whether one of its allocations holds or ever held it.
+ */
 export async function isKnownNode(db: Queryable, id: string, visibility: Visibility): Promise<boolean> {
   const { values, bind } = parameters();
   const node_id = bind(id);

@@ -1,12 +1,12 @@
-/** Pools and their generations: live nodes stay on the generation they were made from. */
+/** Pools and their generations. Live nodes stay on the generation that they were made from. */
 import type { Pool, PoolDocument } from '../../contract/pool.ts';
 import type { Stratum } from '../../lifecycle/boots/learned-budget.ts';
 import { byIds } from '../pg/by-ids.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
 
-/** What the boots of a pool have taught so far, and why. */
+/** The provision budget that a pool has learned from its boots, and why. */
 export interface Learned {
-  /** Null: nothing, so what is fixed holds. */
+  /** Null: nothing learned, so the fixed budget applies. */
   seconds: number | null;
   aim_seconds: number;
   because: string;
@@ -15,7 +15,7 @@ export interface Learned {
   considered_at: string;
 }
 
-/** A document with what its pool has learned, which no operator wrote into it. */
+/** A pool document with the learned budget, which no operator wrote into it. */
 export type KnownDocument = PoolDocument & { learned?: Learned | null };
 
 export interface PoolRow {
@@ -25,16 +25,17 @@ export interface PoolRow {
   document: KnownDocument;
   created_at: Date;
   updated_at: Date;
-  /** Since which generation its image, spec and class are what they are. */
+  /** The generation since which its spec, runtime class and prerequisites are unchanged. */
   make_generation: number;
-  /** When an operator last spoke of its budget to provision, or changed what it makes. */
+  /** When an operator last set its provision budget, or changed what it makes. */
   budget_said_at: Date;
-  /** When an operator last gave it another number, while it made what it makes. */
+  /** When an operator last changed `provision_seconds` without changing what it makes. */
   number_said_at: Date | null;
 }
 
 const current = `
-  select pool.*, generation.document || jsonb_build_object('learned', pool.learned) as document from pools pool
+  select pool.*, generation.document || jsonb_build_object('learned', pool.learned) as document
+  from pools pool
   join pool_generations generation on generation.pool = pool.name and generation.generation = pool.generation
   where pool.deleted_at is null`;
 
@@ -46,12 +47,13 @@ export async function currentPool(
   return (await db.query<PoolRow>(`${current} and pool.name = $1 ${lock ?? ''}`, [name], { often: true }))[0];
 }
 
-/** Arbitrary, but never to change: replicas of different versions must agree on it. */
+/** Arbitrary, but must never change: replicas of different versions must agree on it. */
 const turnLock = 718_202_605;
 
 /**
- * The pool, for whoever hands out its machines: one at a time, so that room and free machines are counted once each. Who asks for
- * machines meanwhile does not wait, since only the row is locked that both share; who declares, pauses or deletes the pool does.
+ * Locks a pool for assigning its machines, one transaction at a time, so that capacity and free
+ * machines are counted correctly. Requests for machines do not wait, since the row lock is shared;
+ * declaring, pausing or deleting the pool does.
  */
 export async function poolInTurn(tx: Transaction, name: string): Promise<PoolRow | undefined> {
   await tx.query('select pg_advisory_xact_lock($1, hashtext($2))', [turnLock, name], { often: true });
@@ -59,14 +61,21 @@ export async function poolInTurn(tx: Transaction, name: string): Promise<PoolRow
 }
 
 /**
- * What a node was made from, but for what is the pool's present word, for machines that are up as well: whether rules decide or
- * only watch, and what boots of the same make have taught. Expects `generation`.
+ * The document that a node was made from, with two present values that apply to live nodes too:
+ * whether rules decide or only observe, and the learned budget if it comes from boots of the same
+ * make. Expects `generation`.
  */
 export const documentOf = `(generation.document || coalesce((
-  select jsonb_build_object('mode', coalesce(present.document ->> 'mode', 'enforce'),
-    'learned', case when generation.generation >= pool.make_generation then pool.learned end) from pools pool
-  join pool_generations present on present.pool = pool.name and present.generation = pool.generation where pool.name = generation.pool),
-  '{"mode": "enforce"}'))`;
+    select jsonb_build_object(
+      'mode', coalesce(present.document ->> 'mode', 'enforce'),
+      'learned', case when generation.generation >= pool.make_generation then pool.learned end
+    )
+    from pools pool
+    join pool_generations present on present.pool = pool.name and present.generation = pool.generation
+    where pool.name = generation.pool
+  ),
+  '{"mode": "enforce"}'
+))`;
 
 export async function poolGeneration(
   db: Queryable,
@@ -74,16 +83,23 @@ export async function poolGeneration(
   generation: number,
 ): Promise<KnownDocument | undefined> {
   const [row] = await db.query<{ document: KnownDocument }>(
-    `select ${documentOf} as document from pool_generations generation where pool = $1 and generation = $2`,
+    `select ${documentOf} as document
+     from pool_generations generation
+     where pool = $1
+       and generation = $2`,
     [name, generation],
     { often: true },
   );
   return row?.document;
 }
 
-/** The pools in which rules only watch. Read once in a statement, however many rows ask. */
-export const observeOnlyPools = `array(select pool.name from pools pool
-  join pool_generations present on present.pool = pool.name and present.generation = pool.generation where present.document ->> 'mode' = 'observe')`;
+/** The pools in which rules only observe, as an array that a statement evaluates once. */
+export const observeOnlyPools = `array(
+  select pool.name
+  from pools pool
+  join pool_generations present on present.pool = pool.name and present.generation = pool.generation
+  where present.document ->> 'mode' = 'observe'
+)`;
 
 /** The documents that these nodes were made from, by pool and generation. */
 export async function poolGenerations(
@@ -92,45 +108,51 @@ export async function poolGenerations(
 ): Promise<Map<string, KnownDocument>> {
   const distinct = new Map(nodes.map((node) => [`${node.pool} ${node.pool_generation}`, node]));
   const rows = await db.query<{ pool: string; generation: number; document: KnownDocument }>(
-    `select generation.pool, generation.generation, ${documentOf} as document from unnest($1::text[], $2::int[]) as asked(pool, generation)
-     join pool_generations generation on generation.pool = asked.pool and generation.generation = asked.generation`,
+    `select generation.pool, generation.generation, ${documentOf} as document
+     from unnest($1::text[], $2::int[]) as wanted(pool, generation)
+     join pool_generations generation
+       on generation.pool = wanted.pool and generation.generation = wanted.generation`,
     [[...distinct.values()].map(({ pool }) => pool), [...distinct.values()].map((node) => node.pool_generation)],
     { often: true },
   );
   return new Map(rows.map((row) => [`${row.pool} ${row.generation}`, row.document]));
 }
 
-/** The driver that a pool names now. */
+/** The present driver of a pool. */
 export async function driverOfPool(db: Queryable, name: string): Promise<string | undefined> {
   return (await db.query<{ driver: string }>('select driver from pools where name = $1', [name]))[0]?.driver;
 }
 
-/** Those that name one of these drivers now, deleted ones included: machines of theirs may be left. */
+/** The pools of these drivers, including deleted ones, which may have machines left. */
 export async function poolsOfDrivers(db: Queryable, drivers: readonly string[]): Promise<string[]> {
   const rows = await db.query<{ name: string }>('select name from pools where driver = any($1)', [drivers]);
   return rows.map(({ name }) => name);
 }
 
 /**
- * What pools of a driver name under a key of their specs, null where one names nothing: in whatever generation, also of pools that
- * were deleted, since machines of theirs may be left.
+ * The distinct values of a field in the specs of a driver's pools, null where it is missing.
+ * Includes all generations and deleted pools, which may have machines left.
  */
 export async function namedInSpecs(db: Queryable, driver: string, key: string): Promise<(string | null)[]> {
   const rows = await db.query<{ named: string | null }>(
-    `select distinct generation.document -> 'spec' ->> $2 as named from pools pool
-     join pool_generations generation on generation.pool = pool.name where pool.driver = $1`,
+    `select distinct generation.document -> 'spec' ->> $2 as named
+     from pools pool
+     join pool_generations generation on generation.pool = pool.name
+     where pool.driver = $1`,
     [driver, key],
   );
   return rows.map(({ named }) => named);
 }
 
-/** What each of these pools asks for now. */
+/** The present documents of these pools. */
 export async function currentDocuments(db: Queryable, names: readonly string[]): Promise<Map<string, KnownDocument>> {
   if (names.length === 0) return new Map();
   const { which, value, how } = byIds('pool.name', '$1', [...new Set(names)]);
   const rows = await db.query<{ name: string; document: KnownDocument }>(
-    `select pool.name, generation.document || jsonb_build_object('learned', pool.learned) as document from pools pool
-     join pool_generations generation on generation.pool = pool.name and generation.generation = pool.generation where ${which}`,
+    `select pool.name, generation.document || jsonb_build_object('learned', pool.learned) as document
+     from pools pool
+     join pool_generations generation on generation.pool = pool.name and generation.generation = pool.generation
+     where ${which}`,
     [value],
     how,
   );
@@ -142,24 +164,53 @@ interface CountedRow extends PoolRow {
   free: number;
 }
 
-/** So many nodes of a pool that are not up are asked who holds them; with more of them down, fewer are called free than are. */
-const mostNotUp = 5_000;
+/**
+ * Checks the holders of this many nodes that are not up. With more of them, `free` comes out too
+ * low.
+ */
+const maxNotUp = 5_000;
 
 const holding = `('provisioning', 'active', 'releasing', 'release_failed')`;
 
 /**
- * Free is who is up and held by nobody: of the counted, those that are up, without those that are held; but whoever is held and not up was never
- * among them, and only those have to be looked at one by one.
+ * Free nodes are those that are up and held by no allocation: the nodes that are up, minus the held
+ * ones, plus the held ones that are not up. The first two are counted; only the last are read.
  */
 const counts = `
-  select counted.*, coalesce(fleet.live, 0)::int as live, greatest(0, coalesce(fleet.up, 0) - coalesce(held.held, 0) + coalesce(down.held, 0))::int as free
+  select counted.*,
+    coalesce(fleet.live, 0)::int as live,
+    greatest(0, coalesce(fleet.up, 0) - coalesce(held.held, 0) + coalesce(down.held, 0))::int as free
   from (${current}) counted
-  left join (select pool, sum(change) filter (where status <> 'retired') as live, sum(change) filter (where status in ('ready', 'degraded')) as up
-    from counts where of = 'nodes' group by pool) fleet on fleet.pool = counted.name
-  left join (select pool, sum(change) as held from counts where of = 'allocations' and on_node and status in ${holding} group by pool) held on held.pool = counted.name
-  left join lateral (select count(*) as held from (
-      select node_id from nodes where pool = counted.name and status in ('provisioning', 'starting', 'offline', 'failed', 'draining', 'cleaning', 'quarantined') limit ${mostNotUp}) node
-    where exists (select from allocations holder where holder.node_id = node.node_id and holder.status in ${holding})) down on true`;
+  left join (
+    select pool,
+      sum(change) filter (where status <> 'retired') as live,
+      sum(change) filter (where status in ('ready', 'degraded')) as up
+    from counts
+    where of = 'nodes'
+    group by pool
+  ) fleet on fleet.pool = counted.name
+  left join (
+    select pool, sum(change) as held
+    from counts
+    where of = 'allocations'
+      and on_node
+      and status in ${holding}
+    group by pool
+  ) held on held.pool = counted.name
+  left join lateral (
+    select count(*) as held
+    from (
+      select node_id from nodes
+      where pool = counted.name
+        and status in ('provisioning', 'starting', 'offline', 'failed', 'draining', 'cleaning', 'quarantined')
+      limit ${maxNotUp}
+    ) node
+    where exists (
+      select from allocations holder
+      where holder.node_id = node.node_id
+        and holder.status in ${holding}
+    )
+  ) down on true`;
 
 const toWire = (row: CountedRow): Pool => {
   const { name: _, learned: __, ...document } = row.document;
@@ -187,11 +238,11 @@ export async function listPools(db: Queryable): Promise<Pool[]> {
   return (await db.query<CountedRow>(`${counts} order by counted.name`)).map(toWire);
 }
 
-/** What decides how long a boot takes. */
+/** The fields that decide how long a boot takes. */
 const make = `array[document -> 'spec', document -> 'runtime_class', document -> 'requires']`;
-const number = `document #> '{budgets,provision_seconds}'`;
-/** What an operator says of the budget to provision. */
-const word = `array[${number}, document #> '{budgets,policy}', document #> '{budgets,floor_seconds}',
+const provisionSeconds = `document #> '{budgets,provision_seconds}'`;
+/** The fields by which an operator sets the provision budget. */
+const budget = `array[${provisionSeconds}, document #> '{budgets,policy}', document #> '{budgets,floor_seconds}',
   document #> '{budgets,ceiling_seconds}']`;
 
 interface Former {
@@ -199,17 +250,18 @@ interface Former {
   deleted_at: Date | null;
   same: boolean;
   same_make: boolean;
-  same_word: boolean;
+  same_budget: boolean;
   same_number: boolean;
 }
 
-/** Whether something of the former document is as in the new one, `$2`. */
-const unchanged = (what: string) =>
-  `(select ${what} from (select former.document) each) is not distinct from (select ${what} from (select $2::jsonb as document) each)`;
+/** Whether the former document and the new one, `$2`, agree in an expression. */
+const unchanged = (expression: string) =>
+  `(select ${expression} from (select former.document) each)
+    is not distinct from (select ${expression} from (select $2::jsonb as document) each)`;
 
 /**
- * Writes a new generation, unless the document is what the pool already is. Says whether anything changed. What its boots taught
- * is forgotten when the pool makes something else, or when somebody says how long a boot may take.
+ * Writes a new generation unless the document is unchanged. Returns whether it changed. Forgets the
+ * learned budget if the pool makes something else now, or if an operator set the budget.
  */
 export async function declarePool(
   tx: Transaction,
@@ -219,17 +271,22 @@ export async function declarePool(
 ): Promise<{ changed: boolean; generation: number }> {
   const [before] = await tx.query<Former>(
     `select pool.generation, pool.deleted_at, former.document = $2::jsonb as same,
-       ${unchanged(make)} as same_make, ${unchanged(word)} as same_word, ${unchanged(number)} as same_number
-     from pools pool join pool_generations former on former.pool = pool.name and former.generation = pool.generation
-     where pool.name = $1 for update of pool`,
+       ${unchanged(make)} as same_make, ${unchanged(budget)} as same_budget,
+       ${unchanged(provisionSeconds)} as same_number
+     from pools pool
+     join pool_generations former on former.pool = pool.name and former.generation = pool.generation
+     where pool.name = $1
+     for update of pool`,
     [name, document],
   );
   if (before?.same && before.deleted_at === null) return { changed: false, generation: before.generation };
   const generation = (before?.generation ?? 0) + 1;
   const makesTheSame = before !== undefined && before.deleted_at === null && before.same_make;
   await tx.query(
-    `insert into pools (name, driver, generation, make_generation, budget_said_at, created_at, updated_at) values ($1, $2, $3, $3, $4, $4, $4)
-     on conflict (name) do update set driver = $2, generation = $3, updated_at = $4, deleted_at = null,
+    `insert into pools (name, driver, generation, make_generation, budget_said_at, created_at, updated_at)
+     values ($1, $2, $3, $3, $4, $4, $4)
+     on conflict (name) do update
+     set driver = $2, generation = $3, updated_at = $4, deleted_at = null,
        make_generation = case when $5 then pools.make_generation else $3 end,
        budget_said_at = case when $5 and $6 then pools.budget_said_at else $4 end,
        number_said_at = case when not $5 then null when $7 then pools.number_said_at else $4 end,
@@ -240,7 +297,7 @@ export async function declarePool(
       generation,
       now,
       makesTheSame,
-      makesTheSame && before.same_word,
+      makesTheSame && before.same_budget,
       before?.same_number ?? true,
     ],
   );
@@ -253,10 +310,17 @@ export async function declarePool(
   return { changed: true, generation };
 }
 
-/** An operator says what the document says already: what boots have taught since gives way to it. Says whether there was anything. */
+/**
+ * An operator confirms the budget of the document, so the learned one is forgotten. Returns whether
+ * there was one.
+ */
 export async function forgetLearned(tx: Transaction, name: string, now: Date): Promise<boolean> {
   const forgot = await tx.query(
-    `update pools set learned = null, budget_said_at = $2, number_said_at = $2 where name = $1 and learned ->> 'seconds' is not null returning name`,
+    `update pools
+     set learned = null, budget_said_at = $2, number_said_at = $2
+     where name = $1
+       and learned ->> 'seconds' is not null
+     returning name`,
     [name, now],
   );
   return forgot.length > 0;
@@ -265,7 +329,11 @@ export async function forgetLearned(tx: Transaction, name: string, now: Date): P
 export async function hasLiveNodes(db: Queryable, pool: string): Promise<boolean> {
   const [row] = await db.query<{ live: boolean }>(
     `select exists (select 1 from nodes where pool = $1 and status <> 'retired')
-       or exists (select 1 from allocations where pool = $1 and status in ('requested', 'provisioning', 'active', 'releasing', 'release_failed')) as live`,
+       or exists (
+         select 1 from allocations
+         where pool = $1
+           and status in ('requested', 'provisioning', 'active', 'releasing', 'release_failed')
+       ) as live`,
     [pool],
   );
   return row?.live ?? false;
@@ -280,7 +348,6 @@ export async function everDeclared(db: Queryable, name: string): Promise<boolean
   return (await db.query('select 1 from pools where name = $1', [name])).length > 0;
 }
 
-/** When a generation was declared. */
 export async function generationSince(db: Queryable, name: string, generation: number): Promise<Date> {
   const [row] = await db.query<{ created_at: Date }>(
     'select created_at from pool_generations where pool = $1 and generation = $2',

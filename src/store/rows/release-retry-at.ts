@@ -1,11 +1,24 @@
-/** The one answer to "when is a failed release tried again": what the rule goes by is what everybody is shown. */
+/**
+ * When a failed release is retried, in SQL. The rule that retries and the API use the same
+ * expression.
+ */
 
-/** Doubling from the pool's base to its maximum; after `max_retries`, hourly, and never less often. Null unless it has failed. */
-export const releaseRetryAt = `case when allocation.status = 'release_failed' then allocation.status_since + make_interval(secs =>
-  case when allocation.release_tries > coalesce((generation.document #>> '{release,max_retries}')::int, 8) then 3600
-  else least(3600, coalesce((generation.document #>> '{release,retry_max_seconds}')::double precision, 900),
-    coalesce((generation.document #>> '{release,retry_base_seconds}')::double precision, 30) * power(2, greatest(0, allocation.release_tries - 1))) end) end`;
+/**
+ * Doubles from the pool's base delay up to its maximum; hourly after `max_retries`. Null unless the
+ * release has failed.
+ */
+export const releaseRetryAt = `case
+  when allocation.status = 'release_failed' then allocation.status_since + make_interval(secs => case
+    when allocation.release_tries > coalesce((generation.document #>> '{release,max_retries}')::int, 8) then 3600
+    else least(
+      3600,
+      coalesce((generation.document #>> '{release,retry_max_seconds}')::double precision, 900),
+      coalesce((generation.document #>> '{release,retry_base_seconds}')::double precision, 30)
+        * power(2, greatest(0, allocation.release_tries - 1))
+    )
+  end)
+end`;
 
-/** The pool as it is declared now, whatever the allocation was given by. */
+/** Joins the pool's present generation, whichever one the allocation was made from. */
 export const generationOfAllocation = `pools pool on pool.name = allocation.pool
   join pool_generations generation on generation.pool = pool.name and generation.generation = pool.generation`;

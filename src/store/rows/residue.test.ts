@@ -1,4 +1,6 @@
-/** The ledger's own rules: what a forced release left keeps its node from being free, once, until it is settled, with evidence. */
+/**
+ * The residue ledger: open residue keeps a node from being free until it is settled, with evidence.
+ */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
@@ -46,7 +48,7 @@ const facts = () =>
     [node_id],
   );
 
-test('its node is not free, and is handed to nobody, until it is gone', async () => {
+test('a node with open residue is not free until the residue is gone', async () => {
   expect(await readNode(stage.db, node_id, wholeFleet)).toMatchObject({ occupancy: 'free' });
   const [left] = await leave();
   expect(await readNode(stage.db, node_id, wholeFleet)).toMatchObject({ occupancy: 'cleanup', allocation_id: null });
@@ -60,7 +62,7 @@ test('its node is not free, and is handed to nobody, until it is gone', async ()
   ]);
 });
 
-test('somebody who adopts it answers for it and proves nothing: its node is free only as another instance', async () => {
+test('adopting residue proves nothing: the node is free only as another instance', async () => {
   const [left] = await leave();
   expect(await settle(left?.residue_id ?? '', 'adopted')).toHaveLength(1);
   expect(await readNode(stage.db, node_id, wholeFleet)).toMatchObject({ occupancy: 'cleanup' });
@@ -69,7 +71,7 @@ test('somebody who adopts it answers for it and proves nothing: its node is free
   expect(await readNode(stage.db, node_id, wholeFleet)).toMatchObject({ occupancy: 'free' });
 });
 
-test('one thing has one open entry, and a new one after that was settled', async () => {
+test('a resource has one open entry, and a new one after that is settled', async () => {
   const [first] = await leave();
   const [again] = await leave({ seen: 'there again' });
   expect(again).toMatchObject({ residue_id: first?.residue_id, seen: 'there again' });
@@ -78,7 +80,7 @@ test('one thing has one open entry, and a new one after that was settled', async
   expect(anew?.residue_id).not.toBe(first?.residue_id);
 });
 
-test('is settled once', async () => {
+test('settles an entry once', async () => {
   const [left] = await leave();
   await settle(left?.residue_id ?? '', 'gone');
   expect(await settle(left?.residue_id ?? '', 'adopted')).toEqual([]);
@@ -88,16 +90,16 @@ test('is settled once', async () => {
   });
 });
 
-test('a look is told when it saw something new, or when a person asked for it', async () => {
+test('records an inspection if it saw something new or a person requested it', async () => {
   const [left] = await leave();
-  const look = (seen: string, by?: typeof actor) =>
+  const inspect = (seen: string, by?: typeof actor) =>
     stage.db.transaction((tx) =>
       recordInspection(tx, left?.residue_id ?? '', seen, { layer: 'rule', ...(by && { actor: by }) }, stage.at(30)),
     );
-  await look('still there');
-  await look('half gone');
-  await look('half gone');
-  await look('half gone', actor);
+  await inspect('still there');
+  await inspect('half gone');
+  await inspect('half gone');
+  await inspect('half gone', actor);
   expect((await facts()).map(({ kind }) => kind)).toEqual(['residue.left', 'residue.verified', 'residue.verified']);
   expect(await residueRow(stage.db, left?.residue_id ?? '')).toMatchObject({
     seen: 'half gone',
@@ -105,7 +107,7 @@ test('a look is told when it saw something new, or when a person asked for it', 
   });
 });
 
-test('is paged, newest first, by status and pool, and counted by driver', async () => {
+test('pages through entries by status and pool, newest first, and counts them by driver', async () => {
   for (const resource of ['vm/1', 'vm/2', 'vm/3']) await leave({ resource });
   const first = await listResidue(stage.db, { limit: 2, status: 'open', pool: 'p' });
   expect(first.items).toHaveLength(2);
@@ -116,7 +118,7 @@ test('is paged, newest first, by status and pool, and counted by driver', async 
   expect(await countOpenResidue(stage.db)).toEqual([{ driver: 'yard', open: 3, oldest_since: stage.start }]);
 });
 
-test('a machine on which an allocation fell that it had served is not free until something was proven since', async () => {
+test('a node on which a served allocation failed is not free until a later proof', async () => {
   const { db } = stage;
   await db.query(
     `insert into allocations (allocation_id, pool, node_id, tenant, name, status, status_since, active_at, correlation_id, created_at)
@@ -128,7 +130,7 @@ test('a machine on which an allocation fell that it had served is not free until
     db.transaction((tx) => recordEvidence(tx, [{ at, layer: 'node', kind, summary: 'it is clean', node_id }]));
   await prove(stage.at(9));
   await prove(stage.at(11), 'node.observed');
-  expect(await isFree(), 'what was proven before, and what is no proof').toBe(false);
+  expect(await isFree(), 'an earlier proof, and a fact that is no proof').toBe(false);
   await prove(stage.at(10));
   expect(await isFree()).toBe(true);
 });

@@ -1,6 +1,6 @@
 /**
- * The residue ledger: what is upstream without a live owner. The only code that writes it; each change leaves its evidence in
- * the same transaction. Its rows are locked after nodes and allocations, never before them.
+ * The residue ledger: things at providers without a live owner. This is the only code that writes
+ * it, with evidence in the same transaction. Lock its rows after those of nodes and allocations.
  */
 import { type Clock, iso, now as present } from '../../base/clock.ts';
 import {
@@ -86,16 +86,20 @@ export interface ResidueFilter {
 
 export async function listResidue(db: Queryable, filter: ResidueFilter): Promise<Page<Residue>> {
   const rows = await db.query<ResidueRow>(
-    `select * from residue where ($1::text is null or status = $1) and ($2::text is null or pool = $2) and ($3::text is null or residue_id < $3)
-     order by residue_id desc limit $4`,
+    `select * from residue
+     where ($1::text is null or status = $1)
+       and ($2::text is null or pool = $2)
+       and ($3::text is null or residue_id < $3)
+     order by residue_id desc
+     limit $4`,
     [filter.status ?? null, filter.pool ?? null, filter.after ?? null, filter.limit + 1],
   );
   const items = rows.slice(0, filter.limit).map(residueWire);
   return { items, next_cursor: rows.length > filter.limit ? (items.at(-1)?.residue_id ?? null) : null };
 }
 
-/** Who or what says it: a person, an operation or a rule. */
-export interface Teller {
+/** The source of a fact: a person, an operation or a rule. */
+export interface FactSource {
   layer: EvidenceLayer;
   actor?: Actor | null;
   workflow_id?: WorkflowId | null;
@@ -104,19 +108,19 @@ export interface Teller {
 const named = ({ kind, resource, host }: Pick<ResidueRow, 'kind' | 'resource' | 'host'>) =>
   `${kind} ${resource}${host ? ` on host ${host}` : ''}`;
 
-const tell = (
+const record = (
   tx: Transaction,
   rows: ResidueRow[],
   what: 'left' | 'found' | 'gone' | 'adopted' | 'verified',
   summary: (row: ResidueRow) => string,
-  teller: Teller,
+  source: FactSource,
   now: Date,
 ) =>
   recordEvidence(
     tx,
     rows.map((row) => ({
       at: now,
-      layer: teller.layer,
+      layer: source.layer,
       kind: `residue.${what}`,
       summary: summary(row),
       data: {
@@ -128,12 +132,12 @@ const tell = (
         ...(row.seen && { seen: row.seen }),
         ...(what === 'gone' && row.proof && { proof: row.proof }),
       },
-      actor: teller.actor ?? null,
+      actor: source.actor ?? null,
       node_id: row.node_id,
       node_instance_id: row.node_instance_id,
       allocation_id: row.allocation_id,
       correlation_id: row.correlation_id,
-      workflow_id: teller.workflow_id ?? row.workflow_id,
+      workflow_id: source.workflow_id ?? row.workflow_id,
     })),
   );
 
@@ -155,36 +159,44 @@ export type LeftBehind = Pick<
   | 'cost_per_hour'
 >;
 
-/** What a forced release could not prove gone. What the ledger already has of it counts as left by this release from here on. */
+/**
+ * Records what a forced release could not prove gone. Open entries for the same thing are updated.
+ */
 export async function leaveResidue(
   tx: Transaction,
   left: LeftBehind[],
-  teller: Teller,
+  source: FactSource,
   clock: Clock,
 ): Promise<ResidueRow[]> {
   const now = present(clock);
   const fresh = left.map((each) => ({ ...each, residue_id: newResidueId(clock), since: now }));
   const rows = await tx.query<ResidueRow>(
-    `insert into residue (residue_id, driver, pool, host, kind, resource, node_id, node_instance_id, allocation_id, correlation_id,
-       workflow_id, why, reason, forced_by, since, verified_at, seen, cost_per_hour)
-     select residue_id, driver, pool, host, kind, resource, node_id, node_instance_id, allocation_id, correlation_id,
-       workflow_id, 'force-release', reason, forced_by, since, since, seen, cost_per_hour
-     from jsonb_to_recordset($1::jsonb) as fresh(residue_id text, driver text, pool text, host text, kind text, resource text, node_id text,
-       node_instance_id text, allocation_id text, correlation_id text, workflow_id text, reason text, forced_by jsonb, since timestamptz,
-       seen text, cost_per_hour double precision)
+    `insert into residue (
+       residue_id, driver, pool, host, kind, resource,
+       node_id, node_instance_id, allocation_id, correlation_id, workflow_id,
+       why, reason, forced_by, since, verified_at, seen, cost_per_hour)
+     select residue_id, driver, pool, host, kind, resource,
+       node_id, node_instance_id, allocation_id, correlation_id, workflow_id,
+       'force-release', reason, forced_by, since, since, seen, cost_per_hour
+     from jsonb_to_recordset($1::jsonb) as fresh(
+       residue_id text, driver text, pool text, host text, kind text, resource text,
+       node_id text, node_instance_id text, allocation_id text, correlation_id text, workflow_id text,
+       reason text, forced_by jsonb, since timestamptz, seen text, cost_per_hour double precision)
      on conflict (driver, coalesce(host, ''), resource, coalesce(node_instance_id, '')) where status = 'open'
-     do update set why = excluded.why, reason = excluded.reason, forced_by = excluded.forced_by, allocation_id = excluded.allocation_id,
-       node_id = excluded.node_id, workflow_id = excluded.workflow_id, seen = excluded.seen, verified_at = excluded.verified_at
+     do update
+       set why = excluded.why, reason = excluded.reason, forced_by = excluded.forced_by,
+         allocation_id = excluded.allocation_id, node_id = excluded.node_id, workflow_id = excluded.workflow_id,
+         seen = excluded.seen, verified_at = excluded.verified_at
      returning *`,
     [redactedRows(tx.redact, fresh, ['resource', 'host', 'reason', 'seen', 'forced_by.name'])],
   );
-  await tell(tx, rows, 'left', (row) => `${named(row)} may remain: ${row.seen ?? row.reason}`, teller, now);
+  await record(tx, rows, 'left', (row) => `${named(row)} may remain: ${row.seen ?? row.reason}`, source, now);
   return rows;
 }
 
-/** Told by whoever found entries that a statement of its own has written. */
+/** Records facts about entries that the orphan watcher has inserted. */
 export const recordFoundResidue = (tx: Transaction, rows: ResidueRow[], now: Date): Promise<void> =>
-  tell(tx, rows, 'found', (row) => `${named(row)} carries our tags and has no live owner`, { layer: 'rule' }, now);
+  record(tx, rows, 'found', (row) => `${named(row)} carries our tags and has no live owner`, { layer: 'rule' }, now);
 
 export interface Settlement {
   status: Exclude<ResidueStatus, 'open'>;
@@ -193,63 +205,85 @@ export interface Settlement {
   proof?: Record<string, unknown>;
 }
 
-const settledWords = { gone: 'is gone', adopted: 'was taken over' } as const;
+const settledText = { gone: 'is gone', adopted: 'was taken over' } as const;
 
-/** Ends what is still open of these; a proof about an instance ends everything of it. Answers what it ended. */
+/**
+ * Settles open entries: one, or all of an instance that is proven gone. Returns those that it
+ * settled.
+ */
 export async function settleResidue(
   tx: Transaction,
   which: { residue_id: string } | { node_instance_id: string },
   settlement: Settlement,
-  teller: Teller,
+  source: FactSource,
   now: Date,
 ): Promise<ResidueRow[]> {
   const [column, value] =
     'residue_id' in which ? ['residue_id', which.residue_id] : ['node_instance_id', which.node_instance_id];
   const rows = await tx.query<ResidueRow>(
-    `update residue set status = $2, settled_at = $3, settled_by = $4, settled_reason = $5, proof = $6,
-       seen = coalesce($7, seen), verified_at = case when $2 = 'gone' then $3 else verified_at end
-     where ${column} = $1 and status = 'open' returning *`,
+    `update residue
+     set status = $2, settled_at = $3, settled_by = $4, settled_reason = $5, proof = $6,
+       seen = coalesce($7, seen),
+       verified_at = case when $2 = 'gone' then $3 else verified_at end
+     where ${column} = $1
+       and status = 'open'
+     returning *`,
     [
       value,
       settlement.status,
       now,
-      teller.actor ?? null,
+      source.actor ?? null,
       tx.redact.value(settlement.reason ?? null),
       settlement.proof ?? null,
       settlement.seen ?? null,
     ],
   );
   const why = settlement.reason ?? settlement.seen;
-  const words = `${settledWords[settlement.status]}${why ? `: ${why}` : ''}`;
-  await tell(tx, rows, settlement.status, (row) => `${named(row)} ${words}`, teller, now);
+  const words = `${settledText[settlement.status]}${why ? `: ${why}` : ''}`;
+  await record(tx, rows, settlement.status, (row) => `${named(row)} ${words}`, source, now);
   return rows;
 }
 
-/** A look that found it still there, or could not tell. Told only when it saw something else than the look before. */
+/**
+ * Stores an inspection without proof. Records a fact if the result changed or a person requested
+ * it.
+ */
 export async function recordInspection(
   tx: Transaction,
   residue_id: string,
   seen: string,
-  teller: Teller,
+  source: FactSource,
   now: Date,
 ): Promise<void> {
   const rows = await tx.query<ResidueRow & { before: string | null }>(
-    `update residue set verified_at = $2, seen = $3 from (select residue_id as id, seen as before from residue where residue_id = $1 for update) former
-     where residue_id = former.id and status = 'open' returning residue.*, former.before`,
+    `update residue
+     set verified_at = $2, seen = $3
+     from (
+       select residue_id as id, seen as before from residue
+       where residue_id = $1
+       for update
+     ) former
+     where residue_id = former.id
+       and status = 'open'
+     returning residue.*, former.before`,
     [residue_id, now, seen],
   );
-  const news = rows.filter((row) => row.before !== seen || teller.actor);
-  await tell(tx, news, 'verified', (row) => `${named(row)} is not proven gone: ${seen}`, teller, now);
+  const changed = rows.filter((row) => row.before !== seen || source.actor);
+  await record(tx, changed, 'verified', (row) => `${named(row)} is not proven gone: ${seen}`, source, now);
 }
 
-/** Which operation works on it. The caller holds its lock. */
+/** Sets the operation that works on it. The caller holds its row lock. */
 export async function bindResidue(tx: Transaction, residue_id: string, workflow_id: WorkflowId): Promise<void> {
   await tx.query('update residue set workflow_id = $2 where residue_id = $1', [residue_id, workflow_id]);
 }
 
-/** How much is open and since when, by driver: for the metrics. */
+/** For the metrics: open entries and the oldest of them, by driver. */
 export function countOpenResidue(db: Queryable): Promise<{ driver: string; open: number; oldest_since: Date }[]> {
   return db.query(
-    `select driver, count(*)::int as open, min(since) as oldest_since from residue where status = 'open' group by driver order by driver`,
+    `select driver, count(*)::int as open, min(since) as oldest_since
+     from residue
+     where status = 'open'
+     group by driver
+     order by driver`,
   );
 }

@@ -1,11 +1,13 @@
-/** Tokens of people and programs, and join tokens. Only hashes are stored; a secret is shown once. */
+/**
+ * Tokens of people and programs, and join tokens. Only hashes are stored; a secret is shown once.
+ */
 import { hashSecret } from '../../base/credentials/random-secret.ts';
 import type { TokenId } from '../../base/ids.ts';
 import type { JoinToken } from '../../contract/pool.ts';
 import type { Token, TokenRole } from '../../contract/security/token.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
 
-/** What the secret of a token begins with. */
+/** Prefixes of token secrets. */
 export const tokenPrefix = 'swt';
 export const relayPrefix = 'swr';
 
@@ -14,16 +16,17 @@ export interface TokenRow {
   name: string;
   role: TokenRole;
   tenant: string | null;
-  /** Of a relay: whose machines it speaks for. */
+  /** For a relay: the pool whose machines it speaks for. */
   pool: string | null;
   created_at: Date;
   expires_at: Date | null;
   revoked_at: Date | null;
-  /** Of the server's own admin tokens: where it came from; see `operations/runtime/server-start.ts`. */
+  /**
+   * Of the server's own admin tokens: where it came from; see `operations/runtime/server-start.ts`.
+   */
   origin: string | null;
 }
 
-/** A token as it is listed. */
 type ListedToken = Omit<TokenRow, 'origin'> & { last_used_at: Date | null };
 
 export const tokenWire = (row: ListedToken): Token => ({
@@ -84,14 +87,16 @@ export async function revokeToken(db: Queryable, id: string, now: Date): Promise
   return rows.length > 0;
 }
 
-/** Serializes the starts of replicas, which may bring the same new token. */
+/** Serializes concurrent starts of replicas, which may create the same token. */
 const adminTokenLock = 7_100_036;
 
 export async function lockAdminToken(tx: Transaction): Promise<void> {
   await tx.query('select pg_advisory_xact_lock($1)', [adminTokenLock]);
 }
 
-/** Revokes the server's own live tokens that are named, or come from these origins, except for one. Returns their ids. */
+/**
+ * Revokes the server's own live tokens with these ids or origins, except `keep`. Returns their ids.
+ */
 export async function revokeReplaced(
   tx: Transaction,
   { ids, origins, keep }: { ids: string[]; origins: string[]; keep: string },
@@ -138,7 +143,8 @@ export async function createJoinToken(
   secret: string,
 ): Promise<void> {
   await db.query(
-    'insert into join_tokens (token_id, pool, secret_hash, expires_at, max_uses, created_at) values ($1, $2, $3, $4, $5, $6)',
+    `insert into join_tokens (token_id, pool, secret_hash, expires_at, max_uses, created_at)
+     values ($1, $2, $3, $4, $5, $6)`,
     [fresh.token_id, fresh.pool, hashSecret(secret), fresh.expires_at, fresh.max_uses, fresh.created_at],
   );
 }
@@ -156,12 +162,16 @@ export async function joinTokenById(db: Queryable, id: TokenId): Promise<JoinTok
 }
 
 /**
- * Spends as many uses, if they are left and nobody has revoked it meanwhile. It locks the token until the transaction ends, and a whole rack
- * may join by the same one: so it comes last.
+ * Spends uses of a join token, if enough are left and it is not revoked. Call it last in the
+ * transaction: it locks the token's row, and a whole rack may join by the same token.
  */
 export async function spendJoinToken(tx: Transaction, id: TokenId, uses: number): Promise<boolean> {
   const rows = await tx.query(
-    `update join_tokens set uses = uses + $2 where token_id = $1 and revoked_at is null and (max_uses is null or uses + $2 <= max_uses)
+    `update join_tokens
+     set uses = uses + $2
+     where token_id = $1
+       and revoked_at is null
+       and (max_uses is null or uses + $2 <= max_uses)
      returning token_id`,
     [id, uses],
     { often: true },
@@ -179,7 +189,12 @@ export async function listJoinTokens(db: Queryable, pool: string): Promise<JoinT
 
 export async function revokeJoinToken(db: Queryable, pool: string, id: string, now: Date): Promise<boolean> {
   const rows = await db.query(
-    'update join_tokens set revoked_at = $3 where pool = $1 and token_id = $2 and revoked_at is null returning token_id',
+    `update join_tokens
+     set revoked_at = $3
+     where pool = $1
+       and token_id = $2
+       and revoked_at is null
+     returning token_id`,
     [pool, id, now],
   );
   return rows.length > 0;

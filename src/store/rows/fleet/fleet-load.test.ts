@@ -27,23 +27,23 @@ const replica = (replica_id: string, lease_seconds: number) =>
     lease_until: secondsLater(fleet.now(), lease_seconds),
   });
 
-const readListened = async (now: Date) => ({
+const readLoad = async (now: Date) => ({
   nodes: await countHeartbeatSources(store.db),
   replicas: await countReplicas(store.db, now),
 });
 
-test('counts whom somebody listens for, and who lives to hear them', async () => {
-  expect(await readListened(fleet.now())).toEqual({ nodes: 0, replicas: 1 });
+test('counts nodes that send heartbeats, and live replicas', async () => {
+  expect(await readLoad(fleet.now())).toEqual({ nodes: 0, replicas: 1 });
   for (let made = 0; made < 3; made++) await fleet.node('ready');
   const over = await fleet.node('ready');
   await store.db.query('update heartbeats set over = true where node_instance_id = $1', [over.node_instance_id]);
   await replica('rep_a', 10);
   await replica('rep_b', 10);
   await replica('rep_late', -1);
-  expect(await readListened(fleet.now())).toEqual({ nodes: 3, replicas: 2 });
+  expect(await readLoad(fleet.now())).toEqual({ nodes: 3, replicas: 2 });
 });
 
-test('of a large fleet a part is counted, and stands for the whole', async () => {
+test('estimates a large fleet from a sample', async () => {
   const { db } = store;
   await db.transaction(async (tx) => {
     await tx.query(
@@ -57,6 +57,6 @@ test('of a large fleet a part is counted, and stands for the whole', async () =>
   });
   const whole = await countHeartbeatSources(db, 1_000_000);
   expect(whole).toBe(20_003);
-  // Each page is taken by chance, so a part is never exactly right: with 150 of some 270 pages this bound is far away.
+  // Pages are sampled randomly; with 150 of some 270 pages the estimate is far inside this bound.
   expect(Math.abs((await countHeartbeatSources(db, 150)) / whole - 1)).toBeLessThan(0.5);
 });

@@ -1,20 +1,20 @@
 /**
- * How much there is to hear: machines that somebody listens for, and replicas that do. Asked again and again, so it costs the
- * same for any fleet: of the table of beats only so many pages are read, by chance. A small fleet is counted whole; of a
- * million machines the figure is right within about a percent, which is less than the jitter of the intervals made from it.
+ * Estimates the heartbeat load: nodes that send heartbeats, and live replicas. It runs often, so it
+ * samples a bounded number of pages: exact for a small fleet, within about one percent for a
+ * million nodes, which is less than the jitter of the intervals derived from it.
  *
- * Machines that are silent for now count as well. They come back, and after our own absence all of them are silent.
+ * Silent nodes count too: they come back, and after an outage of the server all nodes are silent.
  */
 import { type Queryable, single } from '../../pg/database.ts';
 
-const mostPages = 2_000;
+const maxPages = 2_000;
 
 export interface HeartbeatLoad {
   nodes: number;
   replicas: number;
 }
 
-export async function countHeartbeatSources(db: Queryable, pages = mostPages): Promise<number> {
+export async function countHeartbeatSources(db: Queryable, pages = maxPages): Promise<number> {
   const { size } = single(
     await db.query<{ size: number }>(
       `select (pg_relation_size('heartbeats') / current_setting('block_size')::int)::int as size`,
@@ -23,7 +23,9 @@ export async function countHeartbeatSources(db: Queryable, pages = mostPages): P
   const share = Math.min(1, pages / Math.max(1, size));
   const { found } = single(
     await db.query<{ found: number }>(
-      `select count(*)::int as found from heartbeats tablesample system ($1::real) where not over`,
+      `select count(*)::int as found
+       from heartbeats tablesample system ($1::real)
+       where not over`,
       [share * 100],
     ),
   );
@@ -33,7 +35,10 @@ export async function countHeartbeatSources(db: Queryable, pages = mostPages): P
 export async function countReplicas(db: Queryable, now: Date): Promise<number> {
   const { replicas } = single(
     await db.query<{ replicas: number }>(
-      'select count(*)::int as replicas from replicas where ended_at is null and lease_until > $1',
+      `select count(*)::int as replicas
+       from replicas
+       where ended_at is null
+         and lease_until > $1`,
       [now],
     ),
   );

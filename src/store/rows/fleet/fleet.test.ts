@@ -1,4 +1,6 @@
-/** The compact fleet: every living node once, in pages of any size, as it stands, and of a tenant only its own. */
+/**
+ * The compact fleet list: every live node once, in pages of any size; for a tenant only its own.
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../../test/support/store.ts';
 import { moment } from '../../../base/clock.ts';
@@ -39,7 +41,7 @@ async function pagesOf(limit: number, visibility: Visibility): Promise<FleetPage
   return pages;
 }
 
-const told = (page: FleetPage) =>
+const nodesOf = (page: FleetPage) =>
   page.node_ids.map((node_id, i) => ({
     node_id,
     name: page.names[i],
@@ -54,28 +56,28 @@ const told = (page: FleetPage) =>
 
 const byId = (a: { node_id: string }, b: { node_id: string }) => (a.node_id < b.node_id ? -1 : 1);
 
-test.each([1, 3, 1000])('in pages of %i tells of each what the list of nodes tells', async (limit) => {
+test.each([1, 3, 1000])('agrees with the list of nodes, in pages of %i', async (limit) => {
   const { items } = await listNodes(store.db, { limit: 500, visibility: wholeFleet });
-  const living = items.flatMap(({ node_id, name, status, pool, zone, labels, status_since, deadline_at, held }) =>
+  const live = items.flatMap(({ node_id, name, status, pool, zone, labels, status_since, deadline_at, held }) =>
     status === 'retired'
       ? []
       : [{ node_id, name, status, pool, zone, labels, status_since, deadline_at, held: held !== null }],
   );
-  const read = (await pagesOf(limit, wholeFleet)).flatMap(told);
-  expect(read.sort(byId)).toEqual(living.sort(byId));
+  const read = (await pagesOf(limit, wholeFleet)).flatMap(nodesOf);
+  expect(read.sort(byId)).toEqual(live.sort(byId));
   expect(read.filter(({ held }) => held)).toHaveLength(1);
 });
 
-test('tells a tenant of its own alone', async () => {
+test('returns only its own nodes to a tenant', async () => {
   for (const tenant of ['acme', 'globex', 'nobody']) {
     const visibility = tenantOnly(tenant);
     const { items } = await listNodes(store.db, { limit: 500, visibility });
-    const read = (await pagesOf(1, visibility)).flatMap(told).map(({ node_id }) => node_id);
+    const read = (await pagesOf(1, visibility)).flatMap(nodesOf).map(({ node_id }) => node_id);
     expect(read.sort()).toEqual(items.map(({ node_id }) => node_id).sort());
   }
 });
 
-test('is read in the order of an index, without sorting and without the retired', async () => {
+test('walks an index without sorting and without retired nodes', async () => {
   await store.db.transaction((tx) => declarePool(tx, 'many', { driver: 'external' }, fleet.now()));
   await placeNodes(store.db, { pool: 'many', count: 5000, since: fleet.now() });
   await store.db.query(`update nodes set status = 'retired' where pool = 'many' and node_id not like '%7'`);
@@ -99,7 +101,7 @@ test('is read in the order of an index, without sorting and without the retired'
   const one = await readFleet(explained, { after: undefined, limit: 200, pool: 'many', visibility: wholeFleet });
   expect(plans.pop()).toContain('Index Scan using nodes_live_name');
   expect([one.pools, one.node_ids.length]).toEqual([['many'], 200]);
-  // A tenant's few are found by what it holds; the fleet of the others is not walked through.
+  // A tenant's nodes are found by its allocations, without walking the fleet.
   const own = await planFor(tenantOnly('globex'));
   expect(own).toContain('allocations_held');
   expect(own).not.toMatch(/nodes_live_name|Seq Scan on nodes/);

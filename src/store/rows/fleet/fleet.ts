@@ -1,8 +1,7 @@
 /**
- * All nodes that are not retired, with the few columns that a picture of the fleet needs. It walks one index in its order and
- * joins nothing: a page of 20,000 takes a few dozen milliseconds, however many nodes there are.
+ * All nodes that are not retired, with the columns that the fleet view needs. It walks one index
+ * and joins nothing: a page of 20,000 nodes takes a few dozen milliseconds in a fleet of any size.
  */
-
 import type { FleetPage } from '../../../contract/fleet/fleet.ts';
 import type { Labels } from '../../../contract/primitives.ts';
 import type { NodeStatus } from '../../../lifecycle/model/states.ts';
@@ -12,7 +11,9 @@ import { parameters } from '../../pg/walk.ts';
 import { heldNodes, mayHoldNode } from '../../visibility.ts';
 import { withHolder } from '../nodes.ts';
 
-/** Where a page ended. Names are unique among the live nodes of a pool, and an index has this order. */
+/**
+ * The end of a page. Names are unique among the live nodes of a pool, and an index has this order.
+ */
 export interface FleetPlace {
   pool: string;
   name: string;
@@ -37,25 +38,34 @@ interface Columns {
 
 const ms = (column: string) => `(extract(epoch from ${column}) * 1000)::bigint`;
 
-/** As in nodes.ts: while a failed release waits for its next try, the deadline of the last try decides nothing. */
-const deadline = `case when node.status = 'cleaning' and exists (
-  select 1 from allocations where node_id = node.node_id and status = 'release_failed') then null else node.deadline_at end`;
+/**
+ * As in nodes.ts: while a failed release waits for its retry, the deadline of the last try decides
+ * nothing.
+ */
+const deadline = `case
+  when node.status = 'cleaning' and exists (
+    select 1 from allocations
+    where node_id = node.node_id
+      and status = 'release_failed'
+  ) then null
+  else node.deadline_at
+end`;
 
 const columns = `
   json_agg(node_id) as node_ids, json_agg(name) as names, json_agg(status) as statuses, json_agg(pool) as pools,
   json_agg(zone) as zones, json_agg(labels::text) as labels, json_agg(${ms('status_since')}) as since,
   json_agg(${ms('deadline')}) as deadlines, json_agg(is_held) as held`;
 
-/** Each distinct value once, and its index for every node. */
-function indexed<T>(values: readonly T[]): { once: T[]; which: number[] } {
+/** The distinct values, and the index of each node's value. */
+function indexed<T>(values: readonly T[]): { distinct: T[]; indexes: number[] } {
   const places = new Map<T, number>();
-  const which = values.map((value) => {
+  const indexes = values.map((value) => {
     const known = places.get(value);
     if (known !== undefined) return known;
     places.set(value, places.size);
     return places.size - 1;
   });
-  return { once: [...places.keys()], which };
+  return { distinct: [...places.keys()], indexes };
 }
 
 const nothing: Columns = {
@@ -70,7 +80,10 @@ const nothing: Columns = {
   held: [],
 };
 
-/** `offset 0` keeps the planner from walking the whole fleet to find the tenant's few nodes: its allocations come first. */
+/**
+ * `offset 0` makes the planner start from the tenant's allocations instead of walking the whole
+ * fleet.
+ */
 const ownNodes = (tenant: string) => `(
   select * from nodes
   where node_id in (
@@ -115,16 +128,16 @@ export async function readFleet(
   const label = indexed(found.labels);
   const isFull = names.length === limit;
   return {
-    statuses: status.once,
-    pools: pool.once,
-    zones: zone.once,
-    labels: label.once.map((text) => JSON.parse(text) as Labels),
+    statuses: status.distinct,
+    pools: pool.distinct,
+    zones: zone.distinct,
+    labels: label.distinct.map((text) => JSON.parse(text) as Labels),
     node_ids: node_ids ?? [],
     names,
-    status: status.which,
-    pool: pool.which,
-    zone: zone.which,
-    label: label.which,
+    status: status.indexes,
+    pool: pool.indexes,
+    zone: zone.indexes,
+    label: label.indexes,
     status_since_ms: found.since,
     deadline_ms: found.deadlines,
     held: found.held.flatMap((isHeld, at) => (isHeld ? [at] : [])),

@@ -1,7 +1,4 @@
-/**
- * Whichever way a list is asked for, page after page gives each thing once, in order, and nothing
- * else.
- */
+/** Paging through a list with any filter returns each matching row once, in order. */
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../../test/support/store.ts';
@@ -26,20 +23,39 @@ beforeAll(async () => {
     await db.transaction((tx) => declarePool(tx, pool, { driver: 'external' }, start));
   const fill = (text: string) => db.query(text, [start]);
   const id = `lpad(i::text, 4, '0')`;
-  // Pools do not come in the order of ids, names come twice, and some names look like a part of
-  // others.
-  await fill(`insert into nodes (node_id, pool, pool_generation, name, status, status_since, node_instance_id, held, created_at)
-    select 'node_' || ${id}, (array['a', 'b', 'c'])[1 + i / 50], 1, 'web-' || i % 60 || case when i % 7 = 0 then '_x' else '' end,
-      (array['ready', 'offline', 'retired', 'failed'])[1 + i % 4], $1, 'inst_' || ${id},
-      case when i % 11 = 0 then '{"rule": "liveness", "kind": "mass-failure"}'::jsonb end, $1 from generate_series(0, ${size - 1}) as i`);
-  await fill(`insert into instances (node_instance_id, node_id, attempt, created_at) select 'inst_' || ${id}, 'node_' || ${id}, 1, $1
-    from generate_series(0, ${size - 1}) as i`);
-  await fill(`insert into allocations (allocation_id, pool, node_id, tenant, name, status, status_since, labels, correlation_id, created_at)
-    select 'alloc_' || ${id}, (array['a', 'b', 'c'])[1 + i / 50], 'node_' || ${id}, (array['acme', 'globex'])[1 + i % 2], 'job',
-      (array['active', 'released', 'failed', 'releasing'])[1 + i / 3 % 4], $1, jsonb_build_object('team', i % 5), 'c', $1 from generate_series(0, ${size - 1}) as i`);
-  await fill(`insert into operations (workflow_id, kind, revision, status, node_id, allocation_id, tenant, correlation_id, created_at)
-    select 'op_' || ${id}, (array['node-provision', 'allocation-release'])[1 + i % 2], 1, (array['queued', 'failed', 'succeeded'])[1 + i % 3],
-      'node_' || lpad((i % 10)::text, 4, '0'), 'alloc_' || ${id}, (array['acme', 'globex'])[1 + i / 2 % 2], 'c', $1 from generate_series(0, ${size - 1}) as i`);
+  // Names occur twice, and some are part of others.
+  await fill(
+    `insert into nodes (
+       node_id, pool, pool_generation, name, status, status_since, node_instance_id, held, created_at)
+     select 'node_' || ${id}, (array['a', 'b', 'c'])[1 + i / 50], 1,
+       'web-' || i % 60 || case when i % 7 = 0 then '_x' else '' end,
+       (array['ready', 'offline', 'retired', 'failed'])[1 + i % 4], $1, 'inst_' || ${id},
+       case when i % 11 = 0 then '{"rule": "liveness", "kind": "mass-failure"}'::jsonb end, $1
+     from generate_series(0, ${size - 1}) as i`,
+  );
+  await fill(
+    `insert into instances (node_instance_id, node_id, attempt, created_at)
+     select 'inst_' || ${id}, 'node_' || ${id}, 1, $1
+     from generate_series(0, ${size - 1}) as i`,
+  );
+  await fill(
+    `insert into allocations (
+       allocation_id, pool, node_id, tenant, name, status, status_since, labels, correlation_id, created_at)
+     select 'alloc_' || ${id}, (array['a', 'b', 'c'])[1 + i / 50], 'node_' || ${id},
+       (array['acme', 'globex'])[1 + i % 2], 'job',
+       (array['active', 'released', 'failed', 'releasing'])[1 + i / 3 % 4], $1,
+       jsonb_build_object('team', i % 5), 'c', $1
+     from generate_series(0, ${size - 1}) as i`,
+  );
+  await fill(
+    `insert into operations (
+       workflow_id, kind, revision, status, node_id, allocation_id, tenant, correlation_id, created_at)
+     select 'op_' || ${id}, (array['node-provision', 'allocation-release'])[1 + i % 2], 1,
+       (array['queued', 'failed', 'succeeded'])[1 + i % 3],
+       'node_' || lpad((i % 10)::text, 4, '0'), 'alloc_' || ${id},
+       (array['acme', 'globex'])[1 + i / 2 % 2], 'c', $1
+     from generate_series(0, ${size - 1}) as i`,
+  );
 });
 afterAll(() => store.close());
 
@@ -87,8 +103,8 @@ const nodeFilter = fc.record({
   visibility,
 });
 
-/** All pages together, against one plain statement. */
-async function expectAlike(filter: NodeFilter): Promise<void> {
+/** Compares all pages with one plain statement. */
+async function expectSameNodes(filter: NodeFilter): Promise<void> {
   const read = async (after?: string) => {
     const page = await listNodes(db, { ...filter, ...(after !== undefined && { after }) });
     return { ...page, items: page.items.map(({ node_id }) => node_id) };
@@ -96,31 +112,43 @@ async function expectAlike(filter: NodeFilter): Promise<void> {
   const { pool, status, q, held, ids } = filter;
   const direction = filter.sort === 'oldest' ? 'asc' : 'desc';
   const expected = await plain(
-    `select node_id as id from nodes node where ($1::text is null or pool = $1) and ($2::text is null or status = $2)
-       and ($3::text is null or strpos(lower(name), lower($3)) > 0 or strpos(node_id, lower($3)) > 0 or strpos(node_instance_id, lower($3)) > 0)
-       and ($4::boolean is null or (held is not null) = $4) and ($5::text[] is null or node_id = any($5))
-       and ($6::text is null or exists (select from allocations where node_id = node.node_id and tenant = $6
-         and (status in ('active', 'releasing') or (status = 'failed' and node.status = 'failed'))))
+    `select node_id as id
+     from nodes node
+     where ($1::text is null or pool = $1)
+       and ($2::text is null or status = $2)
+       and (
+         $3::text is null
+         or strpos(lower(name), lower($3)) > 0
+         or strpos(node_id, lower($3)) > 0
+         or strpos(node_instance_id, lower($3)) > 0
+       )
+       and ($4::boolean is null or (held is not null) = $4)
+       and ($5::text[] is null or node_id = any($5))
+       and ($6::text is null or exists (
+         select from allocations
+         where node_id = node.node_id
+           and tenant = $6
+           and (status in ('active', 'releasing') or (status = 'failed' and node.status = 'failed'))
+       ))
      order by coalesce($3 in (name, node_id, node_instance_id), false) desc, node_id ${direction}`,
     [pool, status, q, held, ids?.split(','), tenantOf(filter)].map((each) => each ?? null),
   );
   expect(await pages(read, filter.limit)).toEqual(expected);
 }
 
-test('nodes, by any filter', { timeout: 60_000 }, async () => {
+test('pages through nodes by any filter', { timeout: 60_000 }, async () => {
   await fc.assert(
-    fc.asyncProperty(nodeFilter, (given) => expectAlike(defined(given))),
+    fc.asyncProperty(nodeFilter, (given) => expectSameNodes(defined(given))),
     { numRuns: 150 },
   );
 });
 
-// Of many filters together mostly nothing is left. The smallest page cannot even hold what is meant
-// exactly.
-test.for(words)('nodes, by the word %s alone', async (q) => {
-  for (const limit of [1, 50]) await expectAlike({ q, limit, visibility: wholeFleet });
+// Several filters together mostly leave nothing. A page of one cannot hold all exact matches.
+test.for(words)('pages through nodes by the text %s alone', async (q) => {
+  for (const limit of [1, 50]) await expectSameNodes({ q, limit, visibility: wholeFleet });
 });
 
-test('allocations and operations, by any filter', { timeout: 60_000 }, async () => {
+test('pages through allocations and operations by any filter', { timeout: 60_000 }, async () => {
   const filters = fc.record({
     allocations: fc.record({
       pool: maybe('a', 'c'),
@@ -143,8 +171,13 @@ test('allocations and operations, by any filter', { timeout: 60_000 }, async () 
       };
       expect(await pages(readAllocations, of.limit)).toEqual(
         await plain(
-          `select allocation_id as id from allocations where ($1::text is null or pool = $1) and ($2::text is null or status = $2)
-             and ($3::text is null or labels ->> 'team' = split_part($3, '=', 2)) and ($4::text is null or tenant = $4) order by 1 desc`,
+          `select allocation_id as id
+           from allocations
+           where ($1::text is null or pool = $1)
+             and ($2::text is null or status = $2)
+             and ($3::text is null or labels ->> 'team' = split_part($3, '=', 2))
+             and ($4::text is null or tenant = $4)
+           order by 1 desc`,
           [of.pool, of.status, of.label, tenantOf(of)].map((each) => each ?? null),
         ),
       );
@@ -155,8 +188,14 @@ test('allocations and operations, by any filter', { timeout: 60_000 }, async () 
       };
       expect(await pages(readOperations, by.limit)).toEqual(
         await plain(
-          `select workflow_id as id from operations where ($1::text is null or kind = $1) and ($2::text is null or status = $2)
-             and ($3::text is null or node_id = $3) and ($4::text is null or allocation_id = $4) and ($5::text is null or tenant = $5) order by 1 desc`,
+          `select workflow_id as id
+           from operations
+           where ($1::text is null or kind = $1)
+             and ($2::text is null or status = $2)
+             and ($3::text is null or node_id = $3)
+             and ($4::text is null or allocation_id = $4)
+             and ($5::text is null or tenant = $5)
+           order by 1 desc`,
           [by.kind, by.status, by.node_id, by.allocation_id, tenantOf(by)].map((each) => each ?? null),
         ),
       );
@@ -165,13 +204,13 @@ test('allocations and operations, by any filter', { timeout: 60_000 }, async () 
   );
 });
 
-test('a page looks at no more than it may, and the next goes on from there', async () => {
-  let asked = 0;
+test('a page scans a bounded number of rows, and the next continues there', async () => {
+  let reads = 0;
   const read = async (after = 'zz') => {
-    asked++;
+    reads++;
     const walk = {
       ...{ table: 'node', key: 'node_id', values: [after] },
-      rows: (most: number) => `select * from nodes where node_id < $1 order by node_id desc limit ${most}`,
+      rows: (maxRows: number) => `select * from nodes where node_id < $1 order by node_id desc limit ${maxRows}`,
     };
     const wanted = {
       where: ['node.held is not null'],
@@ -185,5 +224,5 @@ test('a page looks at no more than it may, and the next goes on from there', asy
   };
   const held = await plain('select node_id as id from nodes where held is not null order by 1 desc', []);
   expect(await pages(read, 50)).toEqual(held);
-  expect(asked).toBe(Math.floor(size / 7) + 1);
+  expect(reads).toBe(Math.floor(size / 7) + 1);
 });

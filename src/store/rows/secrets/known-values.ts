@@ -1,6 +1,6 @@
 /**
- * Teaches the redactors the stored secrets: the server's own those that nobody can guess, and the one of each pool all secrets that
- * the pool names.
+ * Loads the stored secrets into the redactors: into the server's own those that cannot be guessed,
+ * and into the one of each pool all secrets that the pool names.
  */
 import type { KeyRing } from '../../../base/credentials/key-ring.ts';
 import type { Log } from '../../../base/telemetry/log.ts';
@@ -11,8 +11,8 @@ import { createPoolRedactors, type PoolRedactors } from './pool-redactors.ts';
 import { openSecret } from './seal.ts';
 import { allSecrets, secretsByPool } from './secrets.ts';
 
-/** A shorter line of a value is likely to be a word that means something elsewhere. */
-const shortestLine = 8;
+/** A shorter line of a value is likely to be an ordinary word. */
+const minLineLength = 8;
 
 /** The first and last lines of a key or a certificate are the same in every one. */
 const isArmour = (line: string): boolean => /^-----(?:BEGIN|END) [A-Z0-9 ]+-----$/.test(line);
@@ -20,16 +20,19 @@ const isArmour = (line: string): boolean => /^-----(?:BEGIN|END) [A-Z0-9 ]+-----
 /** A value of several lines is printed line by line. */
 export const printedForms = (value: string): string[] => {
   const lines = value.split(/\r?\n/).map((line) => line.trim());
-  const long = lines.filter((line) => line.length >= shortestLine && !isArmour(line));
+  const long = lines.filter((line) => line.length >= minLineLength && !isArmour(line));
   return [value, ...(lines.length > 1 ? long : [])];
 };
 
-/** What is redacted everywhere: other forms could be guessed by machines of other pools, or are words of ours. */
-export const formsForEverybody = (value: string): string[] =>
+/**
+ * The forms that are redacted everywhere. Other forms can be guessed by other pools, or are our own
+ * words.
+ */
+export const unguessableForms = (value: string): string[] =>
   printedForms(value).filter((form) => secretValueProblem(form) === undefined);
 
 export interface LearnedSecrets {
-  /** Secrets that this server cannot open, with the key that is missing. */
+  /** Secrets that this server cannot decrypt, with the missing key. */
   unreadable: { name: string; kid: string }[];
   /** Values from before the rules for values: redacted only from the logs of their own pools. */
   unsuitable: { name: string; problem: SecretValueProblem }[];
@@ -38,7 +41,7 @@ export interface LearnedSecrets {
 export async function learnSecrets(db: Database, ring: KeyRing, pools: PoolRedactors): Promise<LearnedSecrets> {
   const rows = (await allSecrets(db)).map((row) => ({ row, opened: openSecret(ring, row) }));
   const values = new Map(rows.flatMap(({ row, opened }) => (opened.ok ? [[row.name, opened.value] as const] : [])));
-  db.redact.learn([...values.values()].flatMap(formsForEverybody));
+  db.redact.learn([...values.values()].flatMap(unguessableForms));
   for (const { pool, secrets } of await secretsByPool(db))
     pools.learn(
       pool,
@@ -55,7 +58,10 @@ export async function learnSecrets(db: Database, ring: KeyRing, pools: PoolRedac
 
 const changesSecrets = new Set(['secret.set', 'pool.declared']);
 
-/** Returns once the redactors know every stored secret, and keeps them up to date. What cannot be decrypted is reported with the file to copy. */
+/**
+ * Returns once the redactors know every stored secret, and keeps them up to date. Logs unreadable
+ * secrets.
+ */
 export async function followSecrets(
   { db, key_ring: ring }: { db: Database; key_ring: KeyRing },
   tail: EvidenceTail,
@@ -65,13 +71,13 @@ export async function followSecrets(
   // Subscribed before the first reading, so that nothing set in between is missed.
   const first = Promise.withResolvers<void>();
   let learning: Promise<unknown> = first.promise;
-  let waits = false;
+  let isScheduled = false;
   tail.subscribe((fact) => {
-    if (!changesSecrets.has(fact.kind) || waits) return;
-    // Facts that arrive meanwhile are covered by the reading that has not begun yet.
-    waits = true;
+    if (!changesSecrets.has(fact.kind) || isScheduled) return;
+    // The scheduled reading covers facts that arrive before it begins.
+    isScheduled = true;
     learning = learning.then(async () => {
-      waits = false;
+      isScheduled = false;
       await learnSecrets(db, ring, pools).catch((error) => {
         // Until the next reading succeeds, every log line is matched against every secret.
         pools.forget();

@@ -1,17 +1,17 @@
 /**
- * Redactors for the log lines of machines, one for each pool. A line is compared only with the secrets of the pool that it comes from:
- * otherwise a tenant could log guesses and see which of them are secrets of other pools.
+ * Redactors for the log lines of machines, one per pool. A line is compared only with the secrets
+ * of its own pool: otherwise a tenant could log guesses and see which are secrets of other pools.
  */
 import type { LearningRedactor, Redactor } from '../../../base/redaction/redact.ts';
 
 export interface PoolRedactors {
   of(pool: string): Redactor;
-  /** Adds to what is known of the pool; a pool without secrets is learned with an empty list. */
+  /** Adds secrets of the pool. Pass an empty list for a pool without secrets. */
   learn(pool: string, literals: readonly string[]): void;
   forget(): void;
 }
 
-/** A pool that is not known yet is redacted by everything that is known: rather too much than too little. */
+/** A pool that is not known yet is redacted with every known secret. */
 export function createPoolRedactors(everything: LearningRedactor): PoolRedactors {
   const byPool = new Map<string, LearningRedactor>();
   const withoutSecrets = everything.withoutLearned();

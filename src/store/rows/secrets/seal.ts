@@ -1,4 +1,7 @@
-/** Encrypts the values of secrets with a key derived from the key ring. The name is authenticated with the value. */
+/**
+ * Encrypts the values of secrets with a key derived from the key ring. The name is authenticated
+ * with the value.
+ */
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { deriveKey, type KeyRing } from '../../../base/credentials/key-ring.ts';
 
@@ -20,7 +23,10 @@ export function sealSecret(ring: KeyRing, name: string, value: string): SealedSe
   return { name, kid: key.kid, sealed: Buffer.concat([iv, cipher.getAuthTag(), text]) };
 }
 
-/** `key_missing`: the ring of this server does not hold the key. `damaged`: the row was changed by something else than this server. */
+/**
+ * `key_missing`: this server's ring lacks the key. `damaged`: the row was changed outside this
+ * server.
+ */
 export type Opened = { ok: true; value: string } | { ok: false; why: 'key_missing' | 'damaged' };
 
 export function openSecret(ring: KeyRing, { name, kid, sealed }: SealedSecret): Opened {

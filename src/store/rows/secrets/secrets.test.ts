@@ -1,4 +1,4 @@
-/** Stored secrets: sealed outside the reach of the database, bound to their names, and moved to a new key. */
+/** Stored secrets: encrypted with a key outside the database, bound to their names, and rotated. */
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../../test/support/store.ts';
@@ -33,7 +33,7 @@ const stored = async (name: string): Promise<SecretRow> => {
   return row;
 };
 
-test('a value is kept so that only a server with the key reads it', async () => {
+test('only a server with the key can decrypt a value', async () => {
   const ring = ringOf(key('one'));
   await put(ring, 'db', 'correct horse');
   const row = await stored('db');
@@ -43,7 +43,7 @@ test('a value is kept so that only a server with the key reads it', async () => 
   expect(openSecret(ringOf(key('one')), row)).toEqual({ ok: false, why: 'damaged' });
 });
 
-test('a row that was copied under another name, or changed, does not open', () => {
+test('refuses a row that was copied under another name, or changed', () => {
   const ring = ringOf(key('one'));
   const sealed = sealSecret(ring, 'mine', 'correct horse');
   expect(openSecret(ring, { ...sealed, name: 'yours' })).toEqual({ ok: false, why: 'damaged' });
@@ -53,21 +53,21 @@ test('a row that was copied under another name, or changed, does not open', () =
   expect(openSecret(ring, { ...sealed, sealed: Buffer.alloc(3) })).toEqual({ ok: false, why: 'damaged' });
 });
 
-test('the same value twice is not seen to be the same', () => {
+test('encrypts equal values differently', () => {
   const ring = ringOf(key('one'));
   expect(sealSecret(ring, 'a', 'correct horse').sealed.equals(sealSecret(ring, 'a', 'correct horse').sealed)).toBe(
     false,
   );
 });
 
-test('a new value counts up the version', async () => {
+test('a new value increments the version', async () => {
   const ring = ringOf(key('one'));
   expect(await put(ring, 'counted', 'first value')).toMatchObject({ version: 1 });
   expect(await put(ring, 'counted', 'second value')).toMatchObject({ version: 2 });
   expect(openSecret(ring, await stored('counted'))).toEqual({ ok: true, value: 'second value' });
 });
 
-test('rotation moves what it can open to the current key and names the rest', async () => {
+test('rotation encrypts readable secrets with the current key and names the others', async () => {
   await store.db.query('delete from secrets');
   const [old, fresh, foreign] = [key('old'), key('fresh'), key('foreign')];
   await put(ringOf(old), 'moved', 'correct horse');
@@ -81,14 +81,14 @@ test('rotation moves what it can open to the current key and names the rest', as
   expect(await rotate()).toEqual({ rotated: 0, unreadable: ['left'] });
 });
 
-test('what is deleted is gone', async () => {
+test('deletes a secret', async () => {
   await put(ringOf(key('one')), 'gone', 'correct horse');
   expect(await store.db.transaction((tx) => deleteSecret(tx, 'gone'))).toBe(true);
   expect(await store.db.transaction((tx) => deleteSecret(tx, 'gone'))).toBe(false);
   expect(await secretsNamed(store.db, ['gone'])).toEqual([]);
 });
 
-test('a pool is redacted by its own secrets, and by all of them while it is not known', () => {
+test('redacts the lines of a pool by its own secrets, and by all while the pool is unknown', () => {
   const everything = createRedactor();
   everything.learn(['mine~quartz~meadow', 'theirs~plum~harbor']);
   const pools = createPoolRedactors(everything);
@@ -106,7 +106,7 @@ test('a pool is redacted by its own secrets, and by all of them while it is not 
   expect(pools.of('none').text(text)).toBe(`${redactionMark} ${redactionMark}`);
 });
 
-test('a value of several lines is struck out of each line', () => {
+test('redacts each line of a value of several lines', () => {
   const redactor = createRedactor();
   redactor.learn(printedForms('first long line\nshort\nsecond "long" line'));
   expect(redactor.text('saw first long line here')).toBe(`saw ${redactionMark} here`);

@@ -1,4 +1,4 @@
-/** The table of secrets: names and sealed values. Values are opened only where a machine is launched, and by the redactor. */
+/** The table of secrets: names and sealed values. Only launches and the redactor open values. */
 import type { KeyRing } from '../../../base/credentials/key-ring.ts';
 import type { Secret } from '../../../contract/security/secret.ts';
 import type { Queryable, Transaction } from '../../pg/database.ts';
@@ -11,8 +11,8 @@ export interface SecretRow extends SealedSecret {
   last_used_at: Date | null;
 }
 
-/** Within this time a further use is not written down. */
-const usedAgainSeconds = 60;
+/** A use is written at most once in this time. */
+const useIntervalSeconds = 60;
 
 const columns = 'name, version, kid, sealed, created_at, updated_at, last_used_at';
 
@@ -22,7 +22,10 @@ export const allSecrets = (db: Queryable): Promise<SecretRow[]> =>
 export const secretsNamed = (db: Queryable, names: readonly string[]): Promise<SecretRow[]> =>
   db.query<SecretRow>(`select ${columns} from secrets where name = any($1)`, [names]);
 
-/** Those of the names that are stored; they cannot be deleted before this transaction ends. */
+/**
+ * Returns which of the names are stored, and keeps these from being deleted until the transaction
+ * ends.
+ */
 export async function holdSecrets(tx: Transaction, names: readonly string[]): Promise<Set<string>> {
   const rows = await tx.query<{ name: string }>('select name from secrets where name = any($1) for share', [names]);
   return new Set(rows.map(({ name }) => name));
@@ -56,11 +59,11 @@ export async function noteUse(db: Queryable, names: readonly string[], now: Date
     `update secrets set last_used_at = $2
      where name = any($1)
        and (last_used_at is null or last_used_at < $2::timestamptz - make_interval(secs => $3))`,
-    [names, now, usedAgainSeconds],
+    [names, now, useIntervalSeconds],
   );
 }
 
-/** Whether a document names the secret `$1` in its environment. */
+/** Whether a document names the secret in its environment. Expects `secret`. */
 const namesSecret = (document: string) =>
   `jsonb_path_exists(${document}, '$.spec.env.*.secret ? (@ == $name)', jsonb_build_object('name', secret.name))`;
 
@@ -72,16 +75,25 @@ export async function poolsBySecret(db: Queryable, names: readonly string[]): Pr
      join pools pool on true
      join pool_generations generation on generation.pool = pool.name
      where ${namesSecret('generation.document')}
-       and ((pool.deleted_at is null and generation.generation = pool.generation)
-         or exists (select from nodes node
-           where node.pool = pool.name and node.pool_generation = generation.generation and node.status <> 'retired'))
+       and (
+         (pool.deleted_at is null and generation.generation = pool.generation)
+         or exists (
+           select from nodes node
+           where node.pool = pool.name
+             and node.pool_generation = generation.generation
+             and node.status <> 'retired'
+         )
+       )
      group by secret.name`,
     [names],
   );
   return new Map(rows.map(({ name, pools }) => [name, pools]));
 }
 
-/** Every pool that is not deleted or still has machines, with the secrets it names: now, or for those machines. */
+/**
+ * Every pool that exists or still has nodes, with the secrets that it, or a generation of these
+ * nodes, names.
+ */
 export const secretsByPool = (db: Queryable): Promise<{ pool: string; secrets: string[] }[]> =>
   db.query(
     `select pool.name as pool, array_remove(array_agg(distinct named.secret #>> '{}'), null) as secrets
@@ -89,18 +101,22 @@ export const secretsByPool = (db: Queryable): Promise<{ pool: string; secrets: s
      join pool_generations generation on generation.pool = pool.name
      left join lateral jsonb_path_query(generation.document, '$.spec.env.*.secret') as named(secret) on true
      where (pool.deleted_at is null and generation.generation = pool.generation)
-       or exists (select from nodes node
-         where node.pool = pool.name and node.pool_generation = generation.generation and node.status <> 'retired')
+       or exists (
+         select from nodes node
+         where node.pool = pool.name
+           and node.pool_generation = generation.generation
+           and node.status <> 'retired'
+       )
      group by pool.name`,
   );
 
 export interface Rotation {
   rotated: number;
-  /** Left as they are: this server cannot open them. */
+  /** Unchanged, because this server cannot decrypt them. */
   unreadable: string[];
 }
 
-/** Seals everything anew with the current key. */
+/** Encrypts all secrets again with the current key. */
 export async function rotateSecrets(tx: Transaction, ring: KeyRing): Promise<Rotation> {
   const rows = await tx.query<SecretRow>(`select ${columns} from secrets order by name for update`);
   const { kid } = ring.current;

@@ -1,4 +1,4 @@
-/** Tokens that expire soon, with what decides whether somebody should know. */
+/** Tokens that expire soon, with the facts that decide whether to warn about them. */
 import type { TokenRole } from '../../../contract/security/token.ts';
 import type { Queryable } from '../../pg/database.ts';
 
@@ -21,7 +21,7 @@ export interface ExpiringQuery {
   expires_until: Date;
   /** A token that was used after this is in use. */
   used_after: Date;
-  /** These are returned whatever has become of them. */
+  /** These are returned in any case. */
   token_ids: readonly string[];
 }
 

@@ -1,4 +1,7 @@
-/** Console sessions: one row for each live one. The cookie's secret is stored as a hash; ending a session deletes its row. */
+/**
+ * Console sessions, one row each. The cookie's secret is stored as a hash; ending a session deletes
+ * its row.
+ */
 import { type Clock, secondsLater } from '../../../base/clock.ts';
 import { hashSecret, newSecret } from '../../../base/credentials/random-secret.ts';
 import { newSessionId } from '../../../base/ids.ts';
@@ -6,9 +9,12 @@ import type { ConsoleSession } from '../../../contract/security/token.ts';
 import type { Queryable, Transaction } from '../../pg/database.ts';
 import type { TokenRow } from '../tokens.ts';
 
-/** The secret's prefix, which the redactor knows. */
+/** The prefix of the secret, which the redactor knows. */
 const sessionPrefix = 'sws';
-/** Beyond this the least recently used session of the same token ends, so a token cannot fill the table. */
+/**
+ * Beyond this the least recently used session of the same token ends, so a token cannot fill the
+ * table.
+ */
 export const maxSessionsPerToken = 100;
 const maxUserAgentLength = 256;
 
@@ -37,7 +43,7 @@ export interface FreshSession {
   user_agent: string | null;
 }
 
-/** Returns the secret for the cookie, which is stored nowhere, and the sessions that had to end for this one. */
+/** Returns the secret for the cookie, which is not stored, and the sessions that it evicted. */
 export async function createSession(
   tx: Transaction,
   clock: Clock,
@@ -62,9 +68,11 @@ export async function createSession(
     `delete from sessions
      where session_id in (
        select session_id from sessions
-       where token_id = $1 and session_id <> $2
+       where token_id = $1
+         and session_id <> $2
        order by last_used_at desc
-       offset $3)
+       offset $3
+     )
      returning session_id`,
     [fresh.token_id, session_id, maxSessionsPerToken - 1],
   );
@@ -83,7 +91,7 @@ export async function sessionBySecret(db: Queryable, secret: string): Promise<Fo
   return found;
 }
 
-/** Whether a session that was good a while ago still is: neither ended nor idle for too long, nor its token revoked. */
+/** Whether a session is still open: not ended, not idle for too long, and its token not revoked. */
 export async function isSessionOpen(db: Queryable, id: string, idleSince: Date): Promise<boolean> {
   const rows = await db.query(
     `select from sessions s
@@ -101,7 +109,7 @@ export async function touchSession(db: Queryable, id: string, at: Date): Promise
   await db.query('update sessions set last_used_at = $2 where session_id = $1 and last_used_at < $2', [id, at]);
 }
 
-/** With `token_id` only a session of that token. Returns whose it was. */
+/** With `token_id`, deletes only a session of that token. Returns the session's token. */
 export async function deleteSession(
   db: Queryable,
   id: string,
@@ -118,7 +126,7 @@ export async function deleteSession(
 }
 
 export interface SessionQuery {
-  /** Null: of all tokens. */
+  /** Null: all tokens. */
   token_id: string | null;
   after: string | undefined;
   limit: number;
@@ -128,10 +136,11 @@ export interface SessionQuery {
 
 export interface ListedSession extends SessionRow, Pick<TokenRow, 'name' | 'role' | 'tenant'> {}
 
-/** Live ones only, one more than asked for where there are more. */
+/** Live sessions, up to one more than the limit. */
 export async function listSessions(db: Queryable, query: SessionQuery): Promise<ListedSession[]> {
   return db.query<ListedSession>(
-    `select s.session_id, s.token_id, s.created_at, s.last_used_at, s.expires_at, s.address, s.user_agent, t.name, t.role, t.tenant
+    `select s.session_id, s.token_id, s.created_at, s.last_used_at, s.expires_at, s.address, s.user_agent,
+       t.name, t.role, t.tenant
      from sessions s
      join tokens t using (token_id)
      where ($1::text is null or s.token_id = $1)
@@ -161,7 +170,7 @@ export const sessionWire = (row: ListedSession, own: string | null, idle_seconds
   current: row.session_id === own,
 });
 
-/** Rows that open nothing any more. Those idle for too long go with their expiry. */
+/** Deletes expired sessions and those of revoked tokens. Idle ones are deleted when they expire. */
 export async function forgetSessions(db: Queryable, now: Date): Promise<number> {
   const rows = await db.query(
     `delete from sessions s

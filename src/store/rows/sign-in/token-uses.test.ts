@@ -1,4 +1,4 @@
-/** The last use of a token: one write a minute, in batches, the latest of all replicas, and nothing lost by a stop. */
+/** The last use of a token: written once a minute, in batches, the latest of all replicas. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../../../test/support/database.ts';
 import { until } from '../../../../test/support/until.ts';
@@ -52,7 +52,7 @@ async function token(name: string): Promise<string> {
 const lastUses = async () => Object.fromEntries((await listTokens(db)).map((each) => [each.name, each.last_used_at]));
 const seconds = (count: number) => moment(Date.UTC(2026, 0, 1) + count * 1000).toISOString();
 
-test('many uses of several tokens within a minute are one statement', async () => {
+test('writes many uses within a minute by one statement', async () => {
   const [one, two] = [await token('one'), await token('two')];
   await token('idle');
   const { count, db: watched } = counted();
@@ -73,7 +73,7 @@ test('many uses of several tokens within a minute are one statement', async () =
   expect(failures).toEqual([]);
 });
 
-test('a stop writes what waits', async () => {
+test('writes pending uses on stop', async () => {
   const id = await token('one');
   const uses = usesOf();
   uses.note(id);
@@ -82,7 +82,7 @@ test('a stop writes what waits', async () => {
   expect(clock.pendingTimers()).toBe(0);
 });
 
-test('the latest use of two replicas counts, in whatever order they write', async () => {
+test('keeps the latest use of two replicas, in any order of writes', async () => {
   const id = await token('one');
   const [early, late] = [usesOf(), usesOf()];
   early.note(id);
@@ -93,7 +93,7 @@ test('the latest use of two replicas counts, in whatever order they write', asyn
   expect(await lastUses()).toEqual({ one: moment(Date.UTC(2026, 0, 1) + 500).toISOString() });
 });
 
-test('a write that fails is reported, and the next use tries again', async () => {
+test('reports a failed write, and retries with the next use', async () => {
   const id = await token('one');
   const { count, db: watched } = counted();
   const uses = usesOf(watched);

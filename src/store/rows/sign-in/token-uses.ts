@@ -1,8 +1,10 @@
-/** When tokens were last used, to the minute. Uses are batched and written in the background; a request never waits for it. */
+/**
+ * Stores when tokens were last used, to the minute. Writes are batched and never delay a request.
+ */
 import { type Clock, moment } from '../../../base/clock.ts';
 import type { Queryable } from '../../pg/database.ts';
 
-/** A replica writes the use of a token at most once in this time. */
+/** A replica writes the use of a token at most this often. */
 const everyMs = 60_000;
 /** Uses that arrive within this time are one statement. */
 const batchMs = 1_000;
@@ -10,7 +12,7 @@ const batchMs = 1_000;
 export interface TokenUses {
   /** The token was just authenticated. */
   note(token_id: string): void;
-  /** Writes what is left. */
+  /** Writes the remaining uses. */
   stop(): Promise<void>;
 }
 
