@@ -5,7 +5,7 @@ import type { Queryable } from '../pg/database.ts';
 const nothingProvenSince = (moment: string) => `not proven_since(node.node_id, ${moment})`;
 
 /**
- * Whether a machine is unproven and so not free, whatever its status. Expects `node`. It is unproven
+ * Whether a machine is unproven and so not free, whatever its status. Expects `node`. Unproven:
  * - after a forced release, until the residue is settled. Adopting residue names who answers for it
  *   but proves nothing, so the same instance stays blocked;
  * - after an allocation that it had served failed, until a later proof;

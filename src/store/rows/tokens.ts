@@ -21,9 +21,7 @@ export interface TokenRow {
   created_at: Date;
   expires_at: Date | null;
   revoked_at: Date | null;
-  /**
-   * Of the server's own admin tokens: where it came from; see `operations/runtime/server-start.ts`.
-   */
+  /** The source of the server's own admin tokens; see `operations/runtime/server-start.ts`. */
   origin: string | null;
 }
 
